@@ -1,0 +1,1 @@
+//! Touches the world: SQLite, model providers, HTTP and command tools.

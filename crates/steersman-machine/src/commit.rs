@@ -1,0 +1,436 @@
+//! Commits and lines: what a session's log holds. **Stored**: enums and structs are append-only, see [`crate::codec`].
+
+use crate::ids::{Body, Digest, Id, Line, Name, Time};
+use crate::interaction::{Interaction, Write};
+use crate::snapshot::{Agent, Cell, OpenCall};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// One row of the log: at most one commit and the ledger entries that go with it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogLine {
+    /// Its number.
+    pub n: Line,
+    /// The line before on its branch (of a branch's first line: the one that was forked): what its hash covers.
+    pub prev: Line,
+    /// The branch it belongs to (of a ledger-only line: the one it is about, else the current one).
+    pub branch: Id,
+    /// What the tick did.
+    pub commit: Option<Commit>,
+    /// What happened in the world; never rewound.
+    pub ledger: Vec<LedgerEntry>,
+    /// The texts that came in with this line; [`Body`] n.k is the k-th of line n.
+    pub bodies: Vec<Text>,
+}
+
+/// A text, or what is left of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Text {
+    /// The text itself.
+    Here(Arc<str>),
+    /// In the blob store under this hash; for texts over 16 KiB.
+    Blob {
+        /// blake3 of the text.
+        hash: [u8; 32],
+        /// Its length in bytes.
+        len: u64,
+    },
+    /// Erased. Its salted hash stays in the line's hash, so the chain still verifies.
+    Erased {
+        /// Salted blake3 of what was here.
+        hash: [u8; 32],
+    },
+}
+
+/// What one tick did to one branch. Immutable.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Commit {
+    /// The commit before on this branch (of a first commit: the one that was forked).
+    pub parent: Line,
+    /// Of a first commit: what the branch is.
+    pub opening: Option<Opening>,
+    /// Of an adopting commit: the second parent and what came from it.
+    pub adoption: Option<Adoption>,
+    /// The recorded time of this tick.
+    pub now: Time,
+    /// What was taken, in order.
+    pub admitted: Vec<Admission>,
+    /// State edits by a person, and entries that expired. They take effect before the pushes.
+    pub edits: Vec<Write>,
+    /// Agents that were made.
+    pub made: Vec<Made>,
+    /// What was pushed, in the order in which it was made.
+    pub pushes: Vec<Push>,
+    /// Effects that are wanted from the outside.
+    pub wished: Vec<Wished>,
+    /// Modes that changed: agent and mode.
+    pub modes: Vec<(Id, Name)>,
+    /// Boundaries of pruning, compaction and spilling that moved.
+    pub watermarks: Vec<Watermark>,
+    /// What the model calls admitted here cost and saw.
+    pub usage: Vec<Usage>,
+    /// What the commits from here on run under.
+    pub binding: Option<Binding>,
+    /// Labels that changed, rendered; none removes one.
+    pub labels: Vec<(Name, Option<Body>)>,
+}
+
+/// What a branch is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Opening {
+    /// Only this agent and its descendants act here; none: everybody.
+    pub scope: Option<Id>,
+    /// Effects that touch the world are answered from the recording or simulated.
+    pub dry: bool,
+    /// What people call the branch.
+    pub label: Option<Name>,
+    /// Index and number of siblings, from 1, where an agent forked.
+    pub of: Option<(u32, u32)>,
+}
+
+/// What an adopting commit took over.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Adoption {
+    /// The branch that was chosen.
+    pub branch: Id,
+    /// Its line up to which it was adopted.
+    pub at: Line,
+    /// The agents of its scope as they were there; their stacks are chains that lead into it.
+    pub agents: Vec<Agent>,
+    /// Calls that were open there.
+    pub calls: Vec<OpenCall>,
+    /// State that it wrote; none where it unset an entry.
+    pub cells: Vec<((Id, Name), Option<Cell>)>,
+}
+
+/// Something that was taken. Its body lies in what was pushed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Admission {
+    /// What it was.
+    pub kind: Admitted,
+    /// The effect, branch or call that it names.
+    pub id: Option<Id>,
+    /// Of a message or event: its id from outside, accepted once.
+    pub message: Option<Name>,
+    /// Digest of what was admitted.
+    pub digest: Digest,
+    /// Its text where nothing that was pushed holds it.
+    pub body: Option<Body>,
+}
+
+/// Kinds of admissions, in the order in which a tick takes them.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Admitted {
+    /// A branch begins, forked or by an agent's fork.
+    Opened,
+    /// A rewind begins.
+    Rewound,
+    /// A branch is adopted.
+    Adopted,
+    /// An effect ended.
+    Outcome,
+    /// A person approved a call with other arguments.
+    Edited,
+    /// Time passed: something expired.
+    Clock,
+    /// Branches that were waited for ended.
+    Ended,
+    /// A person joins branches.
+    Join,
+    /// A message that cancels what is open.
+    Interrupt,
+    /// A cancel.
+    Cancel,
+    /// A message.
+    Message,
+    /// The session starts by an event or call with arguments.
+    Start,
+}
+
+/// An agent was made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Made {
+    /// Its id.
+    pub agent: Id,
+    /// Its name in the definition.
+    pub def: Name,
+    /// Its kind, stored because the fold has no network.
+    pub kind: Kind,
+    /// Who started it; none for the root.
+    pub parent: Option<Id>,
+    /// The name its caller gave it (`named: true`).
+    pub named: Option<Name>,
+    /// Its first mode.
+    pub mode: Option<Name>,
+    /// Defaults of the state it declares.
+    pub state: Vec<Write>,
+}
+
+/// Who chooses an agent's next step.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Kind {
+    /// A model.
+    Model,
+    /// A router.
+    Routed,
+}
+
+/// One push. `prev` is the line of this agent's push before: the chain is the stack.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Push {
+    /// Whose stack.
+    pub agent: Id,
+    /// The line of the push below it; `Line::NONE` at the bottom.
+    pub prev: Line,
+    /// What was pushed.
+    pub what: Interaction,
+}
+
+/// An effect is wanted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wished {
+    /// Its id: the idempotency key, the same for every attempt.
+    pub id: Id,
+    /// Whose it is.
+    pub agent: Id,
+    /// The call it is for; none where a model or a router is owed to the agent itself.
+    pub call: Option<Id>,
+    /// The arguments, where a person edited them.
+    pub args: Option<Body>,
+    /// Before this moment it is not to begin (a retry that waits long), or when a wait ends.
+    pub due: Option<Time>,
+}
+
+/// A boundary that rendering keeps to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Watermark {
+    /// Whose context.
+    pub agent: Id,
+    /// Which policy (`keep_exchanges`, `compact`, `spill`).
+    pub policy: Name,
+    /// Exchanges of this agent that lie before the boundary.
+    pub exchanges: u32,
+}
+
+/// What one model call cost and saw.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// The model call; none only in a default value.
+    pub effect: Option<Id>,
+    /// Provider and model as resolved, `openai/gpt-5-mini`.
+    pub model: Option<Name>,
+    /// Tokens in, all.
+    pub input: u64,
+    /// Tokens in that the provider had cached.
+    pub cached: u64,
+    /// Tokens out.
+    pub output: u64,
+    /// Price in millionths of the price table's currency, if known.
+    pub micros: Option<u64>,
+    /// Digest of the neutral request.
+    pub request: Option<Digest>,
+    /// Version of the renderer that made it.
+    pub render: u16,
+    /// Bytes that it shares with this agent's call before, from the start.
+    pub prefix: u64,
+    /// The part that broke the prefix (`system`, `tools`, `history`, `now`); none if nothing did.
+    pub broke: Option<Name>,
+}
+
+/// What the commits after it run under.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Binding {
+    /// Digest of the compiled definition with its bound values.
+    pub digest: Digest,
+    /// Hash of the stored definition source (a blob).
+    pub source: [u8; 32],
+    /// Name of the network, for lists.
+    pub network: Name,
+    /// The agent that talks first.
+    pub entry: Name,
+    /// JSON: resolved models, `config` values, seed.
+    pub values: Body,
+    /// Version of the machine.
+    pub machine: u16,
+}
+
+/// Entries about the world. No branch owns them and nothing rewinds them. Append-only.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LedgerEntry {
+    /// A new owner; its random mark, and the first line number it may use.
+    Claimed {
+        /// Grows by one with each owner.
+        epoch: u64,
+        /// Random; makes ids unique after a restored backup.
+        mark: u64,
+    },
+    /// An inbox message was accepted.
+    Accepted(Name),
+    /// The owner drew this much ahead of use.
+    Escrow {
+        /// Tokens.
+        tokens: u64,
+        /// Millionths of the currency.
+        micros: u64,
+    },
+    /// A model call was paid.
+    Spend {
+        /// Which.
+        effect: Id,
+        /// Tokens, in and out.
+        tokens: u64,
+        /// Millionths of the currency.
+        micros: u64,
+    },
+    /// The open slice of an earlier owner became spent: this much of it was not shown settled by the log.
+    Settle {
+        /// Tokens.
+        tokens: u64,
+        /// Millionths of the currency.
+        micros: u64,
+    },
+    /// Something keeps an effect from running or from closing.
+    Hold(Hold),
+    /// A hold ended.
+    Released {
+        /// Of this effect.
+        effect: Id,
+        /// Which kind of hold.
+        why: Why,
+        /// How it ended.
+        how: Release,
+        /// Who answered: a role, `probe`, `rule`, `timeout`.
+        by: Name,
+        /// The reason, edited arguments or sealed value, if any.
+        body: Option<Body>,
+    },
+    /// An attempt may begin from here on.
+    Started {
+        /// Of this effect.
+        effect: Id,
+        /// From 1.
+        attempt: u32,
+        /// By this owner.
+        epoch: u64,
+        /// The repeat guard's key: digest of tool name and arguments.
+        digest: Digest,
+    },
+    /// It happened.
+    Done {
+        /// The effect.
+        effect: Id,
+        /// The attempt.
+        attempt: u32,
+        /// The mapped outcome as JSON, where no commit of this line admits it.
+        kept: Option<Body>,
+    },
+    /// It is proved not to have happened.
+    NotPerformed {
+        /// The effect.
+        effect: Id,
+        /// The attempt.
+        attempt: u32,
+    },
+    /// Nobody knows whether it happened.
+    Unknown {
+        /// The effect.
+        effect: Id,
+        /// The attempt.
+        attempt: u32,
+    },
+    /// An outcome came after its doubt was resolved, or of an effect that the log does not hold.
+    Late {
+        /// The effect.
+        effect: Id,
+        /// The attempt.
+        attempt: u32,
+        /// What it said.
+        body: Option<Body>,
+    },
+    /// Another attempt is due then (a long Retry-After).
+    Again {
+        /// The effect.
+        effect: Id,
+        /// When.
+        at: Time,
+    },
+    /// A branch was opened.
+    Opened(Id),
+    /// The top agent of its scope rests, or it came to a leaf.
+    Ended(Id),
+    /// No more ticks for this branch after that line.
+    Superseded {
+        /// The branch.
+        branch: Id,
+        /// Its last line that counts.
+        after: Line,
+    },
+    /// What names no branch goes here from now on.
+    Current(Id),
+    /// A branch was adopted up to a line.
+    Adopted {
+        /// The branch.
+        branch: Id,
+        /// Up to here.
+        at: Line,
+    },
+    /// An effect of an abandoned future, shown to whoever rewinds.
+    Listed(Id),
+    /// Dry mode would have asked for this approval.
+    WouldAsk(Id),
+    /// A person paused (true) or resumed the session.
+    Paused(bool),
+}
+
+/// What keeps an effect from running or from closing. Covers all attempts of its effect and no other effect.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hold {
+    /// The effect.
+    pub effect: Id,
+    /// Why.
+    pub why: Why,
+    /// Of tool name and arguments, as they would run.
+    pub digest: Digest,
+    /// Who may answer: `user`, a person, or `any`.
+    pub by: Name,
+    /// The question as asked.
+    pub ask: Option<Body>,
+    /// When it ends by itself.
+    pub due: Option<Time>,
+    /// The parameter that is asked for (`input`), or the effect that was done before (`repeat`, as `n.k`).
+    pub about: Option<Name>,
+}
+
+/// Kinds of holds.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Why {
+    /// A person decides on exactly these arguments.
+    Approval,
+    /// A person is asked for a secret.
+    Input,
+    /// It may have happened.
+    Doubt,
+    /// The budget is used up.
+    Budget,
+    /// The same was done or doubted before.
+    Repeat,
+}
+
+/// How a hold ended.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Release {
+    /// It may run (a doubt: it did not happen).
+    Go,
+    /// It may run with other arguments, as another effect.
+    Edited,
+    /// It does not run.
+    Refused,
+    /// Its outcome is known now.
+    Outcome,
+    /// Nobody will know; the model is told.
+    GivenUp,
+    /// What it belonged to was cancelled.
+    Cancelled,
+    /// The time ran out.
+    Expired,
+}

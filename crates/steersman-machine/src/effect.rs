@@ -1,0 +1,463 @@
+//! What goes in and out of a tick: offers, outcomes, wishes, requests. None of it is stored.
+
+use crate::commit::Commit;
+use crate::commit::{Text, Usage};
+use crate::ids::{Body, Id, Line, Name, Time};
+use crate::interaction::{Artifact, Class, How};
+use crate::snapshot::Snapshot;
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use std::sync::Arc;
+
+/// Texts that the snapshot and the stacks name. Implemented by whoever holds the log.
+pub trait Bodies {
+    /// The text of a body; `[erased]` if it was erased.
+    fn text(&self, body: Body) -> Arc<str>;
+}
+
+/// What came in. A tick takes offers in the order of the variants; the driver sorts them so.
+#[derive(Clone, Debug)]
+pub enum Offered {
+    /// The session begins: makes the root. Only on an empty snapshot.
+    Start(Start),
+    /// The branch begins here: forked by a person or an agent, or rewound.
+    Opened(Opened),
+    /// A branch is adopted into this one.
+    Adopt {
+        /// The fork call that it closes; none where a person adopts.
+        call: Option<(Id, Id)>,
+        /// The branch.
+        branch: Id,
+        /// Up to this line of it.
+        at: Line,
+        /// Its snapshot there.
+        from: Box<Snapshot>,
+        /// What the ledger knows of its open effects.
+        known: Known,
+    },
+    /// An effect ended.
+    Outcome {
+        /// Which.
+        effect: Id,
+        /// Which attempt.
+        attempt: u32,
+        /// How.
+        outcome: Outcome,
+    },
+    /// A person approved other arguments.
+    Edited {
+        /// The effect that was held.
+        effect: Id,
+        /// The arguments, a JSON object.
+        args: Arc<str>,
+        /// Their role.
+        by: Name,
+    },
+    /// Time passed; something may be due ([`crate::wait::deadline`]).
+    Clock,
+    /// Branches that a call waits for ended.
+    Ended {
+        /// Caller and call.
+        call: (Id, Id),
+        /// All that count, together.
+        ends: Vec<BranchEnd>,
+    },
+    /// A person joins branches: the root opens a call to them.
+    Join {
+        /// The branches.
+        branches: Vec<Id>,
+        /// A tool that follows, with its arguments over `result`.
+        then: Option<Name>,
+    },
+    /// State is edited by a person.
+    Edit {
+        /// The writes, checked against the declared types.
+        writes: Vec<NewWrite>,
+        /// Their role.
+        by: Name,
+    },
+    /// A message that cancels the open exchange of whoever has the floor.
+    Interrupt {
+        /// The message.
+        message: Said,
+        /// What the ledger knows of effects that are out.
+        known: Known,
+        /// What was shown of model calls that are out.
+        shown: Vec<(Id, Arc<str>)>,
+    },
+    /// Something is cancelled.
+    Cancel {
+        /// What.
+        what: Cancelled,
+        /// By whom.
+        by: Name,
+        /// What the ledger knows of effects that are out.
+        known: Known,
+        /// What was shown of model calls that are out.
+        shown: Vec<(Id, Arc<str>)>,
+    },
+    /// Something was said.
+    Message(Said),
+}
+
+/// How a session begins.
+#[derive(Clone, Debug)]
+pub struct Start {
+    /// The root agent; none: the entry of the network.
+    pub agent: Option<Name>,
+    /// Arguments for its parameters, a JSON object.
+    pub args: Option<Json>,
+    /// The first message.
+    pub message: Option<Said>,
+    /// What the session is bound to; `values` is ignored, its text is `values` below.
+    pub binding: crate::commit::Binding,
+    /// JSON text of the bound values.
+    pub values: Arc<str>,
+}
+
+/// How a branch begins.
+#[derive(Clone, Debug, Default)]
+pub struct Opened {
+    /// A rewind: live, and becomes current.
+    pub rewound: bool,
+    /// One agent and its descendants; none: the session.
+    pub scope: Option<Id>,
+    /// Dry mode.
+    pub dry: bool,
+    /// What people call it.
+    pub label: Option<Name>,
+    /// An agent's fork: caller, call, index from 1 and how many.
+    pub fork: Option<(Id, Id, u32, u32)>,
+    /// The first message there.
+    pub say: Option<Said>,
+    /// What the ledger knows of effects that were out where it was forked.
+    pub known: Known,
+}
+
+/// Something said from outside.
+#[derive(Clone, Debug)]
+pub struct Said {
+    /// Its id, accepted once.
+    pub id: Name,
+    /// The text.
+    pub text: Arc<str>,
+    /// The agent or question it is for; none: whoever has the floor.
+    pub to: Option<Id>,
+    /// The speaker's role, if it is not the user; of an agent's `send` its id.
+    pub by: Option<Name>,
+    /// Sent by this agent with `send`.
+    pub sender: Option<Id>,
+}
+
+/// What is cancelled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cancelled {
+    /// One call, by caller and id.
+    Call(Id, Id),
+    /// An agent with all it started.
+    Agent(Id),
+    /// All that acts on this branch.
+    All,
+}
+
+/// What the ledger knows of effects.
+pub type Known = Vec<(Id, Fact)>;
+
+/// What the ledger knows of one effect.
+#[derive(Clone, Debug)]
+pub enum Fact {
+    /// No attempt was ever started.
+    NeverStarted,
+    /// It was carried out; its outcome.
+    Done(Box<Outcome>),
+    /// Started, and nobody knows.
+    Unknown,
+}
+
+/// How a branch ended.
+#[derive(Clone, Debug)]
+pub struct BranchEnd {
+    /// The branch.
+    pub branch: Id,
+    /// Its label.
+    pub label: Option<Name>,
+    /// Its last line.
+    pub at: Line,
+    /// Its top agent's answer.
+    pub answer: Option<Arc<str>>,
+    /// How its top agent ended.
+    pub end: crate::interaction::End,
+    /// Why.
+    pub cause: crate::interaction::Cause,
+}
+
+/// How an effect ended, as the machine meets it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Outcome {
+    /// A model answered.
+    Answer(Answer),
+    /// A tool, person, wait or simulation, already mapped ([`crate::mapping`]) and sealed.
+    Mapped(Mapped),
+    /// A model or router failed for good.
+    Failed(Failure),
+    /// Dry mode can go no further here.
+    Leaf(String),
+}
+
+/// What a model answered.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// Its text.
+    pub text: Option<String>,
+    /// JSON that the provider wants back as it was.
+    pub opaque: Option<String>,
+    /// Its calls, in order.
+    pub asks: Vec<Ask>,
+    /// Why its text does not fit the wanted output, where an adapter had to judge (JSON Schema files).
+    pub misfit: Option<String>,
+    /// The model stopped because it may not say more (`max_tokens`).
+    pub cut: bool,
+    /// What it cost and saw.
+    pub usage: Usage,
+}
+
+/// One call in an answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ask {
+    /// The name as the model gave it.
+    pub name: String,
+    /// The provider's id.
+    pub label: Option<String>,
+    /// The arguments as the model gave them: JSON, or not.
+    pub args: String,
+    /// Why they do not fit, where an adapter had to judge (JSON Schema files).
+    pub misfit: Option<String>,
+}
+
+/// An outcome after mapping: what becomes of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Mapped {
+    /// How the call closes.
+    pub how: How,
+    /// Code of `on_error`.
+    pub code: Option<String>,
+    /// What the model sees.
+    pub shown: Option<String>,
+    /// State writes; secrets are sealed before the machine meets them.
+    pub writes: Vec<NewWrite>,
+    /// New versions of artifacts.
+    pub artifacts: Vec<Artifact>,
+    /// A tool that follows, with its arguments.
+    pub then: Option<(String, Json)>,
+    /// Who answered, if a person did.
+    pub by: Option<String>,
+}
+
+impl Mapped {
+    /// A plain end with a text for the model.
+    pub fn plain(how: How, code: Option<&str>, shown: impl Into<String>) -> Self {
+        Self {
+            how,
+            code: code.map(str::to_owned),
+            shown: Some(shown.into()),
+            writes: Vec::new(),
+            artifacts: Vec::new(),
+            then: None,
+            by: None,
+        }
+    }
+}
+
+/// A write before it has a place in the log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NewWrite {
+    /// The entry; the machine finds the instance that declares it, outward from the writer.
+    pub name: String,
+    /// The value; none unsets.
+    pub value: Option<Json>,
+    /// The value is to be sealed by the driver before it is offered.
+    pub seal: bool,
+}
+
+/// A failure as data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Failure {
+    /// Stable, snake case: `rate_limited`, `provider_overloaded`, `timeout`.
+    pub code: String,
+    /// For people.
+    pub message: String,
+    /// Whether trying again may help.
+    pub retry: Retry,
+}
+
+/// Whether and when to try again.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Retry {
+    /// It would fail again.
+    Never,
+    /// After so many milliseconds at least.
+    After(u64),
+    /// As the retry layer sees fit.
+    Policy,
+}
+
+/// An effect that is wanted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wish {
+    /// Its id and idempotency key.
+    pub id: Id,
+    /// Whose.
+    pub agent: Id,
+    /// For which call.
+    pub call: Option<Id>,
+    /// What.
+    pub work: Work,
+    /// When it is due or ends by itself.
+    pub due: Option<Time>,
+}
+
+/// What is wanted.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Work {
+    /// A model call for the agent; the request is [`crate::context`]'s.
+    Model,
+    /// A decision of a routing model.
+    Route,
+    /// A tool.
+    Tool(ToolWork),
+    /// A dry tool: the recording, else `simulate:`, else a leaf.
+    Simulate(ToolWork),
+    /// A question to a person.
+    Ask {
+        /// `user` or a person's name.
+        to: Name,
+        /// The question.
+        question: Arc<str>,
+        /// Answers to choose from; empty: free text.
+        options: Vec<String>,
+    },
+    /// Something from outside whose fields match.
+    Event {
+        /// Its name.
+        event: Name,
+        /// Canonical JSON of the fields that must be equal.
+        key: Arc<str>,
+    },
+    /// Only time.
+    Timer,
+    /// A message for another agent.
+    Send {
+        /// The agent's instance, or none if the name has none yet.
+        to: Option<Id>,
+        /// Its name.
+        name: Name,
+        /// The message.
+        message: Arc<str>,
+    },
+    /// What a state in Rust wants done.
+    Custom {
+        /// Registered handler.
+        name: Name,
+        /// JSON for it.
+        input: Arc<str>,
+    },
+}
+
+/// A tool to be run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolWork {
+    /// Its name in the definition.
+    pub tool: Name,
+    /// Its class.
+    pub class: Class,
+    /// JSON object of the arguments.
+    pub args: Arc<str>,
+    /// A person decides first.
+    pub approve: Option<Approval>,
+    /// Secret parameters that a person is asked for: name and question.
+    pub inputs: Vec<(Name, String)>,
+}
+
+/// An approval that is wanted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Approval {
+    /// Who decides.
+    pub by: Name,
+    /// The question.
+    pub ask: String,
+    /// Arguments that they may change.
+    pub edit: Vec<Name>,
+    /// How long they have, in milliseconds.
+    pub timeout: Option<u64>,
+    /// What happens then: false rejects, true approves.
+    pub on_timeout: bool,
+    /// Why it is wanted: the expression with its values, for people.
+    pub because: Option<String>,
+}
+
+/// What the machine asks of the driver.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Request {
+    /// Open a branch; its id is reserved already.
+    Open {
+        /// Its id.
+        branch: Id,
+        /// Whose fork.
+        scope: Id,
+        /// The fork call.
+        call: Id,
+        /// Index from 1.
+        index: u32,
+        /// How many.
+        of: u32,
+        /// Its instructions.
+        say: Arc<str>,
+        /// Dry mode.
+        dry: bool,
+    },
+    /// Adopt a branch into this one.
+    Adopt {
+        /// Caller and fork call.
+        call: (Id, Id),
+        /// The branch.
+        branch: Id,
+    },
+}
+
+/// What a left offer waits for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// This agent's exchange closes.
+    Exchange(Id),
+    /// This agent's model or router answered.
+    Answered(Id),
+    /// This agent rests.
+    Rests(Id),
+    /// Never: it is stale and only noted in the ledger.
+    Stale,
+    /// Refused: the reason is for whoever offered it.
+    Refused(&'static str),
+}
+
+/// What a tick did.
+#[derive(Debug)]
+pub struct Step {
+    /// None if nothing was taken.
+    pub commit: Option<Commit>,
+    /// The texts that came in with it.
+    pub bodies: Vec<Text>,
+    /// Where the branch stands now.
+    pub snapshot: Snapshot,
+    /// Effects that are wanted.
+    pub wishes: Vec<Wish>,
+    /// Effects that are wanted no longer.
+    pub stop: Vec<Id>,
+    /// What the driver is to do to branches.
+    pub requests: Vec<Request>,
+    /// Offers that were left, by index, and what each waits for.
+    pub left: Vec<(usize, Until)>,
+    /// The top agent of the scope rests since this tick.
+    pub ended: Option<BranchEnd>,
+    /// How many things the line made; the driver numbers after these.
+    pub made: u32,
+}

@@ -1,0 +1,622 @@
+//! **The transition of each interaction**: the only place where a phase changes.
+//!
+//! The machine pushes by folding: while it works out a tick, each push goes through [`Snapshot::push`] and then into
+//! the commit. So [`fold`] and the machine cannot drift. Each step here costs what its interaction costs, never
+//! what lies beside it. [`phase`] recomputes a phase from a whole stack and is the oracle of the tests.
+
+use crate::commit::{Adoption, Commit, Kind, LogLine, Made, Opening, Push, Text, Usage, Wished};
+use crate::ids::{Id, Line, Name, Time};
+use crate::interaction::{
+    Artifact, Call, CallResult, Choice, End, How, Interaction, Origin, Reduce, Route, Target, Write,
+};
+use crate::snapshot::{
+    Agent, Cell, Closed, Count, Counters, Effect, OpenCall, Phase, Routing, Snapshot, Value,
+};
+use imbl::OrdMap;
+use serde_json::Value as Json;
+use std::sync::Arc;
+
+/// Carries a snapshot over one line. A line without a commit changes nothing.
+pub fn fold(mut snapshot: Snapshot, line: &LogLine) -> Snapshot {
+    if let Some(commit) = &line.commit {
+        snapshot.apply(line.n, line.branch, commit, &line.bodies);
+    }
+    snapshot
+}
+
+/// The phase that a stack stands for: the fold from empty, kept as the oracle.
+pub fn phase<'a>(kind: Kind, stack: impl IntoIterator<Item = &'a Interaction>) -> Phase {
+    let owes = owes(kind);
+    let (mut phase, mut open) = (Phase::Resting, 0_u32);
+    for interaction in stack {
+        match interaction {
+            Interaction::UserMessage { .. }
+            | Interaction::AssistantMessage { .. }
+            | Interaction::Route(_) => phase = owes,
+            Interaction::Call(_) => (phase, open) = (Phase::Calling, open + 1),
+            Interaction::Result(_) => {
+                open -= 1;
+                if open == 0 {
+                    phase = owes;
+                }
+            }
+            Interaction::Finished {
+                end: End::Turn | End::Task,
+                ..
+            } => phase = Phase::Resting,
+            Interaction::Finished {
+                end: End::Draft, ..
+            }
+            | Interaction::Summary(_) => {}
+        }
+    }
+    phase
+}
+
+fn owes(kind: Kind) -> Phase {
+    match kind {
+        Kind::Model => Phase::Thinking,
+        Kind::Routed => Phase::Routing,
+    }
+}
+
+impl Snapshot {
+    fn apply(&mut self, line: Line, branch: Id, commit: &Commit, bodies: &[Text]) {
+        if let Some(opening) = &commit.opening {
+            self.open(branch, commit.parent, opening);
+        }
+        if let Some(adoption) = &commit.adoption {
+            self.adopt(adoption);
+        }
+        if let Some(binding) = &commit.binding {
+            self.binding = Some(Arc::new(binding.clone()));
+        }
+        for edit in &commit.edits {
+            self.edit(line, commit.now, edit, bodies);
+        }
+        for usage in &commit.usage {
+            self.spend(usage);
+        }
+        for made in &commit.made {
+            self.make(line, commit.now, made, bodies);
+        }
+        for push in &commit.pushes {
+            self.push(line, commit.now, push, bodies);
+        }
+        for wished in &commit.wished {
+            self.wish(wished);
+        }
+        for (agent, mode) in &commit.modes {
+            self.set_mode(*agent, mode);
+        }
+        for mark in &commit.watermarks {
+            self.watermarks
+                .insert((mark.agent, mark.policy.clone()), mark.exchanges);
+        }
+        for (label, body) in &commit.labels {
+            match body {
+                Some(body) => self.labels.insert(label.clone(), *body),
+                None => self.labels.remove(label),
+            };
+        }
+        self.seal(line, commit.now);
+    }
+
+    /// A branch begins here. Nothing that was out is out on it; its first commit wishes anew what may be asked twice.
+    pub(crate) fn open(&mut self, branch: Id, parent: Line, opening: &Opening) {
+        self.branch = branch;
+        self.scope = opening.scope;
+        self.dry = opening.dry;
+        self.of = opening.of;
+        self.forked_at = parent;
+        self.first_simulated = None;
+        for (_, effect) in std::mem::take(&mut self.effects) {
+            match effect.call {
+                Some(call) => self.open_call(effect.agent, call).effect = None,
+                None => self.agent_mut(effect.agent).owed = None,
+            }
+        }
+    }
+
+    /// The scope gets what the adopted branch holds of it.
+    pub(crate) fn adopt(&mut self, adoption: &Adoption) {
+        for agent in &adoption.agents {
+            let gone: Vec<(Id, Id, Option<Id>)> = self
+                .exchange(agent.id)
+                .map(|c| (agent.id, c.call.id, c.effect))
+                .collect();
+            for (owner, call, effect) in gone {
+                self.calls.remove(&(owner, call));
+                effect.map(|e| self.effects.remove(&e));
+            }
+            if let Some(owed) = self.agents.get(&agent.id).and_then(|a| a.owed) {
+                self.effects.remove(&owed);
+            }
+            self.agents.insert(agent.id, Arc::new(agent.clone()));
+        }
+        for call in &adoption.calls {
+            self.calls
+                .insert((call.owner, call.call.id), Arc::new(call.clone()));
+        }
+        for (key, cell) in &adoption.cells {
+            match cell {
+                Some(cell) => self.state.insert(key.clone(), cell.clone()),
+                None => self.state.remove(key),
+            };
+        }
+    }
+
+    /// State is edited, or an entry expired.
+    pub(crate) fn edit(&mut self, line: Line, now: Time, write: &Write, bodies: &[Text]) {
+        let value = value_of(write, bodies);
+        self.write(line, now, write, value);
+    }
+
+    /// An agent is made. It rests until something is pushed.
+    pub(crate) fn make(&mut self, line: Line, now: Time, made: &Made, bodies: &[Text]) {
+        let path = match made.parent {
+            None => Arc::default(),
+            Some(parent) => {
+                let parent = self.agent_mut(parent);
+                parent.births += 1;
+                let key = match (&made.named, parent.kind) {
+                    (Some(named), _) => Some(Name::from(format!("{}/{named}", made.def))),
+                    (None, Kind::Routed) => Some(made.def.clone()),
+                    (None, Kind::Model) => None,
+                };
+                if let Some(key) = key {
+                    parent.children.insert(key, made.agent);
+                }
+                parent.path.iter().copied().chain([parent.births]).collect()
+            }
+        };
+        if made.parent.is_none() {
+            self.root = Some(made.agent);
+        }
+        self.agents
+            .insert(made.agent, Arc::new(newborn(made, path)));
+        for write in &made.state {
+            self.edit(line, now, write, bodies);
+        }
+    }
+
+    /// Pushes one interaction: the transition of the machine.
+    pub(crate) fn push(&mut self, line: Line, now: Time, push: &Push, bodies: &[Text]) {
+        let agent = self.agent_mut(push.agent);
+        if agent.last != line {
+            agent.counters.ticks += 1;
+        }
+        agent.last = line;
+        agent.height += 1;
+        match &push.what {
+            Interaction::UserMessage { from, body } => {
+                let agent = self.agent_mut(push.agent);
+                hear(agent, now, from, *body);
+                self.owe(push.agent);
+            }
+            Interaction::AssistantMessage { .. } => {
+                self.owe(push.agent);
+                self.count_model_call(push.agent);
+            }
+            Interaction::Call(call) => self.push_call(push.agent, now, call),
+            Interaction::Result(result) => self.push_result(line, now, push.agent, result, bodies),
+            Interaction::Route(route) => self.push_route(line, now, push.agent, route, bodies),
+            Interaction::Summary(_) => {}
+            Interaction::Finished {
+                end,
+                cause,
+                body,
+                writes,
+                ..
+            } => {
+                self.withdraw(push.agent);
+                let agent = self.agent_mut(push.agent);
+                agent.answer = *body;
+                agent.ended = Some((*end, *cause));
+                if *end != End::Draft {
+                    agent.phase = Phase::Resting;
+                    agent.unanswered.clear();
+                }
+                if *end == End::Task {
+                    agent.serving = None;
+                }
+                for write in writes {
+                    self.edit(line, now, write, bodies);
+                }
+            }
+        }
+    }
+
+    /// The agent owes a step; what it had wished for itself is withdrawn.
+    fn owe(&mut self, id: Id) {
+        self.withdraw(id);
+        let agent = self.agent_mut(id);
+        agent.phase = owes(agent.kind);
+    }
+
+    fn withdraw(&mut self, id: Id) {
+        if let Some(effect) = self.agent_mut(id).owed.take() {
+            self.effects.remove(&effect);
+        }
+    }
+
+    fn count_model_call(&mut self, id: Id) {
+        let counters = &mut self.agent_mut(id).counters;
+        counters.model_calls += 1;
+        counters.model_calls_task += 1;
+        counters.model_calls_all += 1;
+        counters.mode_calls += 1;
+        let mut at = Some(id);
+        while let Some(id) = at {
+            let agent = self.agent_mut(id);
+            agent.counters.model_calls_below += 1;
+            agent.counters.model_calls_below_task += 1;
+            at = agent.parent;
+        }
+    }
+
+    /// Tokens count for the agent whose model call is still out, and for all above it.
+    pub(crate) fn spend(&mut self, usage: &Usage) {
+        let tokens = usage.input + usage.output;
+        let mut at = usage
+            .effect
+            .and_then(|e| self.effects.get(&e))
+            .map(|e| e.agent);
+        while let Some(id) = at {
+            let agent = self.agent_mut(id);
+            agent.counters.tokens_below += tokens;
+            agent.counters.tokens_below_task += tokens;
+            at = agent.parent;
+        }
+    }
+
+    fn push_call(&mut self, owner: Id, now: Time, call: &Call) {
+        self.withdraw(owner);
+        let agent = self.agent_mut(owner);
+        agent.phase = Phase::Calling;
+        agent.open += 1;
+        if let Target::Agent(_) = call.target {
+            agent.counters.agent_calls += 1;
+            agent.counters.agent_calls_task += 1;
+        }
+        if agent.kind == Kind::Routed {
+            let member = call.seen.as_ref().unwrap_or(&call.name);
+            if agent.routing.pending.first() == Some(member) {
+                agent.routing.pending.remove(0);
+            }
+        }
+        if let Target::Agent(child) = call.target {
+            self.agent_mut(child).queue.push(call.id);
+        }
+        let open = OpenCall {
+            call: call.clone(),
+            owner,
+            effect: None,
+            edited: None,
+            opened: now,
+            due: None,
+            begun: false,
+            chooser: None,
+            closed: None,
+        };
+        self.calls.insert((owner, call.id), Arc::new(open));
+    }
+
+    fn push_result(
+        &mut self,
+        line: Line,
+        now: Time,
+        owner: Id,
+        result: &CallResult,
+        bodies: &[Text],
+    ) {
+        let writes = result
+            .writes
+            .iter()
+            .map(|w| (w.clone(), value_of(w, bodies)))
+            .collect();
+        let open = self.open_call(owner, result.call);
+        let effect = open.effect.take();
+        open.closed = Some(Closed {
+            how: result.how,
+            writes,
+            artifacts: result.artifacts.clone(),
+        });
+        let call = open.call.clone();
+        let args = open.edited.unwrap_or(call.args);
+        if let Some(effect) = effect {
+            self.effects.remove(&effect);
+        }
+        if let Target::Agent(child) = call.target {
+            self.agent_mut(child).queue.retain(|c| *c != call.id);
+        }
+        if result.how == How::Simulated && self.first_simulated.is_none() {
+            self.first_simulated = Some(line);
+        }
+        let mut at = Some(owner);
+        while let Some(id) = at {
+            let agent = self.agent_mut(id);
+            count(agent, &call.name, result, args);
+            if id == owner && agent.kind == Kind::Routed {
+                let member = call.seen.clone().unwrap_or_else(|| call.name.clone());
+                if member != call.name {
+                    count(agent, &member, result, args);
+                }
+                agent.routing.last = Some((member, result.how, result.body));
+            }
+            at = agent.parent;
+        }
+        let agent = self.agent_mut(owner);
+        agent.open -= 1;
+        if agent.open == 0 {
+            agent.exchanges += 1;
+            agent.phase = owes(agent.kind);
+            self.close_exchange(line, now, owner);
+        }
+    }
+
+    /// What the calls of an exchange wrote takes effect together, in call order.
+    fn close_exchange(&mut self, line: Line, now: Time, owner: Id) {
+        let ids: Vec<Id> = self.exchange(owner).map(|c| c.call.id).collect();
+        for id in ids {
+            let open = self
+                .calls
+                .remove(&(owner, id))
+                .expect("listed a moment ago");
+            let Some(closed) = &open.closed else { continue };
+            for (write, value) in &closed.writes {
+                self.write(line, now, write, value.clone());
+            }
+            for artifact in &closed.artifacts {
+                self.add_artifact(artifact);
+            }
+        }
+    }
+
+    fn push_route(&mut self, line: Line, now: Time, id: Id, route: &Route, bodies: &[Text]) {
+        self.owe(id);
+        let agent = self.agent_mut(id);
+        if route.refused.is_some() {
+            agent.routing.refused += 1;
+            return;
+        }
+        agent.routing.refused = 0;
+        agent.routing.count += 1;
+        match &route.chosen {
+            Choice::Agents(names) => agent.routing.pending = names.clone(),
+            Choice::Named(place, goal) => {
+                if agent.routing.place.as_ref() != Some(place) {
+                    agent.routing.spoken = 0;
+                }
+                agent.routing.place = Some(place.clone());
+                agent.routing.goal.clone_from(goal);
+            }
+            Choice::Finish | Choice::Stay => {}
+        }
+        for write in &route.clear {
+            self.edit(line, now, write, bodies);
+        }
+    }
+
+    /// An effect is out. What was out for the same owner before is not any more.
+    pub(crate) fn wish(&mut self, wished: &Wished) {
+        let before = match wished.call {
+            Some(call) => {
+                let open = self.open_call(wished.agent, call);
+                open.begun = true;
+                open.due = wished.due;
+                if wished.args.is_some() {
+                    open.edited = wished.args;
+                }
+                open.effect.replace(wished.id)
+            }
+            None => self.agent_mut(wished.agent).owed.replace(wished.id),
+        };
+        if let Some(before) = before {
+            self.effects.remove(&before);
+        }
+        let effect = Effect {
+            agent: wished.agent,
+            call: wished.call,
+            due: wished.due,
+        };
+        self.effects.insert(wished.id, effect);
+    }
+
+    /// An agent's mode changes.
+    pub(crate) fn set_mode(&mut self, id: Id, mode: &Name) {
+        let agent = self.agent_mut(id);
+        agent.mode = Some(mode.clone());
+        agent.counters.mode_calls = 0;
+    }
+
+    /// The commit is complete.
+    pub(crate) fn seal(&mut self, line: Line, now: Time) {
+        self.line = line;
+        self.now = now;
+        self.ticks += 1;
+    }
+
+    fn write(&mut self, line: Line, now: Time, write: &Write, value: Option<Value>) {
+        let key = (write.scope, write.name.clone());
+        let Some(value) = value else {
+            self.state.remove(&key);
+            return;
+        };
+        let value = match self.state.get(&key) {
+            Some(old) => reduced(write.reduce, &old.value, value),
+            None if write.reduce == Reduce::Append && !value.0.is_array() => {
+                Value::new(Json::Array(vec![(*value.0).clone()]))
+            }
+            None => value,
+        };
+        self.state.insert(
+            key,
+            Cell {
+                value,
+                line,
+                expires: write.expires.map(|ms| now.plus(ms)),
+            },
+        );
+    }
+
+    fn add_artifact(&mut self, artifact: &Artifact) {
+        let versions = self.artifacts.get(&artifact.name).map_or(&[][..], |v| v);
+        let versions = versions.iter().cloned().chain([artifact.clone()]).collect();
+        self.artifacts.insert(artifact.name.clone(), versions);
+    }
+
+    pub(crate) fn agent_mut(&mut self, id: Id) -> &mut Agent {
+        Arc::make_mut(
+            self.agents
+                .get_mut(&id)
+                .expect("ids of agents come from the snapshot"),
+        )
+    }
+
+    pub(crate) fn open_call(&mut self, owner: Id, call: Id) -> &mut OpenCall {
+        Arc::make_mut(
+            self.calls
+                .get_mut(&(owner, call))
+                .expect("ids of open calls come from the snapshot"),
+        )
+    }
+}
+
+fn newborn(made: &Made, path: crate::ids::Path) -> Agent {
+    Agent {
+        id: made.agent,
+        def: made.def.clone(),
+        kind: made.kind,
+        parent: made.parent,
+        path,
+        births: 0,
+        named: made.named.clone(),
+        phase: Phase::Resting,
+        owed: None,
+        serving: None,
+        open: 0,
+        exchanges: 0,
+        queue: Vec::new(),
+        children: OrdMap::new(),
+        args: None,
+        message: None,
+        unanswered: Vec::new(),
+        answer: None,
+        ended: None,
+        last: Line::NONE,
+        height: 0,
+        mode: made.mode.clone(),
+        routing: Routing::default(),
+        counters: Counters::default(),
+        counts: OrdMap::new(),
+    }
+}
+
+/// A message begins a new answer where the agent rested, and a new task where its caller calls.
+fn hear(agent: &mut Agent, now: Time, from: &Origin, body: crate::ids::Body) {
+    if agent.phase == Phase::Resting {
+        let c = std::mem::take(&mut agent.counters);
+        agent.counters = Counters {
+            model_calls_task: c.model_calls_task,
+            model_calls_all: c.model_calls_all,
+            model_calls_below_task: c.model_calls_below_task,
+            tokens_below_task: c.tokens_below_task,
+            agent_calls_task: c.agent_calls_task,
+            mode_calls: c.mode_calls,
+            ticks: 1,
+            began: now,
+            ..Counters::default()
+        };
+        agent.routing.count = 0;
+        agent.routing.pending.clear();
+        agent.routing.refused = 0;
+    }
+    match from {
+        Origin::Call(call) => {
+            agent.serving = Some(*call);
+            agent.queue.retain(|c| c != call);
+            agent.args = Some(body);
+            agent.counts = OrdMap::new();
+            let c = &mut agent.counters;
+            (
+                c.model_calls_task,
+                c.agent_calls_task,
+                c.model_calls_below_task,
+                c.tokens_below_task,
+            ) = (0, 0, 0, 0);
+        }
+        Origin::Limit => agent.counters.last_call = true,
+        Origin::Correction => agent.counters.corrections += 1,
+        Origin::Review => agent.counters.rounds += 1,
+        Origin::Outside(_) if agent.height == 1 => agent.args = Some(body),
+        Origin::Outside(_)
+        | Origin::Agent(_)
+        | Origin::Released(_)
+        | Origin::Route
+        | Origin::Continuation => {}
+    }
+    if !matches!(from, Origin::Correction | Origin::Limit | Origin::Review) {
+        agent.message = Some(body);
+        agent.unanswered.push(body);
+    }
+}
+
+fn count(agent: &mut Agent, name: &Name, result: &CallResult, args: crate::ids::Body) {
+    let count = Arc::make_mut(
+        agent
+            .counts
+            .entry(name.clone())
+            .or_insert_with(Arc::<Count>::default),
+    );
+    if result.how.is_ok() {
+        count.ok += 1;
+        count.args = Some(args);
+        count.result = result.body;
+    } else {
+        count.failed += 1;
+    }
+}
+
+/// The value of a write lies in the bodies of its own line; an erased or unreadable one reads as unset.
+fn value_of(write: &Write, bodies: &[Text]) -> Option<Value> {
+    match bodies.get(write.value?.k() as usize)? {
+        Text::Here(text) => serde_json::from_str(text).ok().map(Value::new),
+        Text::Blob { .. } | Text::Erased { .. } => None,
+    }
+}
+
+fn reduced(how: Reduce, old: &Value, new: Value) -> Value {
+    match (how, &*old.0, &*new.0) {
+        (Reduce::Last, ..) => new,
+        (Reduce::Append, Json::Array(list), Json::Array(more)) => {
+            Value::new(list.iter().chain(more).cloned().collect())
+        }
+        (Reduce::Append, Json::Array(list), one) => {
+            Value::new(list.iter().chain([one]).cloned().collect())
+        }
+        (Reduce::Sum, Json::Number(a), Json::Number(b)) => Value::new(sum(a, b)),
+        (Reduce::Max, Json::Number(a), Json::Number(b)) => {
+            if a.as_f64() >= b.as_f64() {
+                old.clone()
+            } else {
+                new
+            }
+        }
+        (Reduce::Merge, Json::Object(a), Json::Object(b)) => Value::new(Json::Object(
+            a.iter()
+                .chain(b)
+                .map(|(k, v)| (k.clone(), v.clone()))
+                .collect(),
+        )),
+        // A value that does not fit its reducer is refused where it is written; here the later one wins.
+        (Reduce::Append | Reduce::Sum | Reduce::Max | Reduce::Merge, ..) => new,
+    }
+}
+
+fn sum(a: &serde_json::Number, b: &serde_json::Number) -> Json {
+    match (a.as_i64(), b.as_i64()) {
+        (Some(a), Some(b)) if a.checked_add(b).is_some() => Json::from(a + b),
+        _ => Json::from(a.as_f64().unwrap_or(0.0) + b.as_f64().unwrap_or(0.0)),
+    }
+}

@@ -1,0 +1,304 @@
+//! The seven interactions that lie on stacks, and their parts. **Stored**: enums are append-only.
+//!
+//! Stored forms name things and never index them, so a log can be read without its definition.
+
+use crate::ids::{Body, Id, Name};
+use serde::{Deserialize, Serialize};
+
+/// One typed, immutable entry of a stack.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Interaction {
+    /// Something said to the agent: by a person, its caller, another agent or the engine.
+    UserMessage {
+        /// Who said it.
+        from: Origin,
+        /// What was said; for a call the JSON of its arguments.
+        body: Body,
+    },
+    /// What the model answered. Its calls follow as `Call`s.
+    AssistantMessage {
+        /// The model call that answered.
+        effect: Id,
+        /// Its text; none if it only called.
+        text: Option<Body>,
+        /// JSON that the provider wants back as it was (reasoning with signatures, order of blocks); none if text and calls say it all.
+        opaque: Option<Body>,
+        /// Cut off by a cancel or an interrupt: what had been shown until then.
+        partial: bool,
+    },
+    /// A call was opened. It closes with exactly one [`CallResult`].
+    Call(Call),
+    /// A call was closed.
+    Result(CallResult),
+    /// A routed agent decided, or its decision was refused.
+    Route(Route),
+    /// A summary of what lies below, made by a model; never an instruction.
+    Summary(Body),
+    /// A turn or a task ended.
+    Finished {
+        /// Draft, turn or task.
+        end: End,
+        /// Why.
+        cause: Cause,
+        /// The answer, or what went wrong.
+        body: Option<Body>,
+        /// Code of a failure or of the limit that was reached (`provider_overloaded`, `model_calls`).
+        code: Option<Name>,
+        /// State writes, where no caller's result can carry them.
+        writes: Vec<Write>,
+    },
+}
+
+/// Who a `UserMessage` is from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Origin {
+    /// A person or program outside; their role if it is not the user.
+    Outside(Option<Name>),
+    /// The parent, by this call.
+    Call(Id),
+    /// Another agent, by the tool `send`.
+    Agent(Id),
+    /// Handed back unanswered by an agent that released the floor.
+    Released(Id),
+    /// The router.
+    Route,
+    /// The engine, after a finished task.
+    Continuation,
+    /// The engine: the model's answer could not be used.
+    Correction,
+    /// The engine: a limit was reached and an answer is wanted now.
+    Limit,
+    /// The engine or a reviewer: the draft is to be judged or revised.
+    Review,
+}
+
+/// A wish to do something, under an id that its result will name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Call {
+    /// Ours; also the id of its first effect.
+    pub id: Id,
+    /// The definition's name of the tool or agent, or what the model invented.
+    pub name: Name,
+    /// The name under which the model saw it, where that is another (`as`).
+    pub seen: Option<Name>,
+    /// What it resolved to.
+    pub target: Target,
+    /// The provider's id of the call: data, never identity.
+    pub label: Option<Name>,
+    /// JSON object, as the model gave it (or the engine made it).
+    pub args: Body,
+    /// The call that began the chain (`then:`, the follow-up of a wait), if this one follows.
+    pub chain: Option<Id>,
+}
+
+/// What a call is addressed to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Target {
+    /// A tool, with its effect class when it was called.
+    Tool(Class),
+    /// An agent: this instance, child of the caller.
+    Agent(Id),
+    /// A person (`user` or a declared one), by name.
+    Person(Name),
+    /// An event, a time, a predicate.
+    Wait,
+    /// Branches: of a `fork`, or of a person's join. Empty until the fork begins.
+    Branches(Vec<Id>),
+    /// Nothing of that name is offered here.
+    Unknown,
+}
+
+/// Effect class of a tool: what may happen if it is run again.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Class {
+    /// Depends on nothing outside, changes nothing outside.
+    Pure,
+    /// Changes nothing outside.
+    Read,
+    /// May be repeated under the same key.
+    Idempotent,
+    /// Must not be repeated when nobody knows whether it happened.
+    Unsafe,
+}
+
+impl Class {
+    /// Whether running it twice harms nobody, so that it may run ahead of the disk and be asked again.
+    pub fn is_free(self) -> bool {
+        matches!(self, Self::Pure | Self::Read)
+    }
+    /// The word of the definition format.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Pure => "pure",
+            Self::Read => "read",
+            Self::Idempotent => "idempotent",
+            Self::Unsafe => "unsafe",
+        }
+    }
+}
+
+/// How a call closed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CallResult {
+    /// Which call.
+    pub call: Id,
+    /// How it ended.
+    pub how: How,
+    /// What the model sees.
+    pub body: Option<Body>,
+    /// Code of `on_error` (`refused`, `http_404`), if it did not end well.
+    pub code: Option<Name>,
+    /// State writes; they take effect when the exchange closes.
+    pub writes: Vec<Write>,
+    /// Versions of artifacts that it added; they take effect with the writes.
+    pub artifacts: Vec<Artifact>,
+    /// Who answered or decided, if a person did.
+    pub by: Option<Name>,
+}
+
+/// The ends of a call.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum How {
+    /// A tool, person or wait gave a result.
+    Done,
+    /// Dry mode answered in the tool's place.
+    Simulated,
+    /// It failed, and is known not to have had its effect, or has none.
+    Failed,
+    /// Not run: precondition, approval, schema, unknown name.
+    Refused,
+    /// Cancelled before it began, or harmless to cut.
+    Cancelled,
+    /// It may have happened.
+    Unknown,
+    /// It was open where this branch began.
+    NotInThisBranch,
+    /// A called agent ended its task.
+    Finished,
+    /// A called agent gave the floor back.
+    Released,
+    /// A limit ended it.
+    Limit,
+    /// A wait or question ran out of time.
+    Expired,
+    /// The same effect was done elsewhere in this session; its recorded result.
+    DoneElsewhere,
+}
+
+impl How {
+    /// Whether it counts in `calls.NAME.ok`.
+    pub fn is_ok(self) -> bool {
+        matches!(
+            self,
+            Self::Done | Self::Simulated | Self::Finished | Self::Released
+        )
+    }
+}
+
+/// One write of a state entry.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Write {
+    /// The agent instance whose scope declares the entry.
+    pub scope: Id,
+    /// The entry.
+    pub name: Name,
+    /// JSON of the new value, or of what is joined to the old; none unsets.
+    pub value: Option<Body>,
+    /// How it meets the old value.
+    pub reduce: Reduce,
+    /// Becomes unset this many milliseconds after the commit in which it takes effect.
+    pub expires: Option<u64>,
+}
+
+/// A new version of an artifact.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Artifact {
+    /// Its name.
+    pub name: Name,
+    /// Media type.
+    pub media: Name,
+    /// blake3 of its content, which is a blob.
+    pub hash: [u8; 32],
+    /// Bytes.
+    pub len: u64,
+}
+
+/// How several writes of one entry come together.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Reduce {
+    /// The later one wins.
+    #[default]
+    Last,
+    /// A list is joined, anything else becomes its last element.
+    Append,
+    /// Numbers are added.
+    Sum,
+    /// The larger one stays.
+    Max,
+    /// Objects are merged, the later field wins.
+    Merge,
+}
+
+/// A decision of a routed agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Route {
+    /// The model call that answered, if a model decided.
+    pub effect: Option<Id>,
+    /// What comes next.
+    pub chosen: Choice,
+    /// Why it was not taken; the router tries again or falls back.
+    pub refused: Option<Body>,
+    /// State that the choice unsets.
+    pub clear: Vec<Write>,
+    /// JSON of the values that led to it.
+    pub read: Option<Body>,
+}
+
+/// What a router chose.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Choice {
+    /// These members, one after the other.
+    Agents(Vec<Name>),
+    /// The end; a cause other than the router's word (`no_rule`) is in the `Finished`.
+    Finish,
+    /// The floor stays where it is.
+    Stay,
+    /// A task or state by name; the second is the goal kept while the first is open.
+    Named(Name, Option<Name>),
+}
+
+/// What kind of end a `Finished` is.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum End {
+    /// Reflection may still change it.
+    Draft,
+    /// The floor goes to whoever it talks with.
+    Turn,
+    /// The work is over; the caller wakes.
+    Task,
+}
+
+/// Why something finished.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Cause {
+    /// A plain answer.
+    Answer,
+    /// A finishing tool.
+    Tool,
+    /// The floor was given back.
+    Released,
+    /// The router said so.
+    Routed,
+    /// Dry mode could not go on.
+    Leaf,
+    /// A limit was reached.
+    Limit,
+    /// A failure nobody could mend.
+    Failed,
+    /// Somebody cancelled it.
+    Cancelled,
+    /// Nothing is owed or awaited from outside.
+    Deadlock,
+    /// No rule of the router held.
+    NoRule,
+}

@@ -1,0 +1,811 @@
+//! The network: a definition after parsing and checking. Immutable, named by a digest, cannot be built invalid.
+//!
+//! Made by [`crate::definition`] alone, from YAML or from the Rust builder; every name in it resolves.
+
+use crate::expression::{Data, Expr, Template};
+use crate::ids::{Digest, Name};
+use crate::interaction::{Class, Reduce};
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A checked definition.
+#[derive(Debug)]
+pub struct Network {
+    /// Its name.
+    pub name: Name,
+    /// One line about it.
+    pub description: Option<String>,
+    /// Digest of all that shapes what sessions do, bound `config` values left out (the binding adds them).
+    pub digest: Digest,
+    /// Canonical text of the definition with the files it names: what is stored, and what it is rebuilt from.
+    pub source: Arc<str>,
+    /// IANA zone of `now`.
+    pub timezone: String,
+    /// Plain values by name.
+    pub config: BTreeMap<Name, Config>,
+    /// Handles by name.
+    pub secrets: BTreeMap<Name, Secret>,
+    /// Models by name; `default` is always there.
+    pub models: BTreeMap<Name, ModelDef>,
+    /// Events by name.
+    pub events: BTreeMap<Name, EventDef>,
+    /// Labels by name.
+    pub labels: BTreeMap<Name, Template>,
+    /// What a session came to.
+    pub outcome: BTreeMap<Name, Expr>,
+    /// Tools by name, built-in ones that are used included.
+    pub tools: BTreeMap<Name, ToolDef>,
+    /// Agents by name, in order of the definition where it matters.
+    pub agents: BTreeMap<Name, AgentDef>,
+    /// People by name (agents with `person`); `user` is not among them.
+    pub people: BTreeMap<Name, PersonDef>,
+    /// Agents that may be talked to first; the first is the default.
+    pub entry: Vec<Name>,
+    /// Limits of the whole session.
+    pub limits: Limits,
+    /// Raw answers and requests to be kept.
+    pub record: Record,
+    /// Tests of the definition; no part of the digest.
+    pub tests: BTreeMap<String, crate::definition::test::Test>,
+}
+
+impl Network {
+    /// An agent by name. Panics if there is none: names in a network resolve.
+    pub fn agent(&self, name: &str) -> &AgentDef {
+        self.agents.get(name).expect("names in a network resolve")
+    }
+    /// A tool by name. Panics if there is none: names in a network resolve.
+    pub fn tool(&self, name: &str) -> &ToolDef {
+        self.tools.get(name).expect("names in a network resolve")
+    }
+}
+
+/// What is kept beside the log.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    /// Answers of tools as they came.
+    pub raw: bool,
+    /// Rendered requests.
+    pub requests: bool,
+}
+
+/// A declared plain value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// `string`, `integer`, `number` or `boolean`.
+    pub ty: Type,
+    /// Environment variable that it comes from.
+    pub env: Option<String>,
+    /// Its value otherwise; none: required.
+    pub default: Option<Json>,
+    /// Read at each use in a transport field, outside the digest.
+    pub live: bool,
+}
+
+/// A handle to a secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Secret {
+    /// Where it is read, at each use.
+    pub source: SecretSource,
+    /// Unset renders as an absent field.
+    pub optional: bool,
+}
+
+/// Where a secret is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SecretSource {
+    /// An environment variable.
+    Env(String),
+    /// A file's content without its last newline.
+    File(String),
+}
+
+/// A model by name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelDef {
+    /// Wire and place.
+    pub provider: Provider,
+    /// Name at the provider.
+    pub model: Option<String>,
+    /// Base address.
+    pub url: Option<Template>,
+    /// Key: a template over `secrets`.
+    pub key: Option<Template>,
+    /// Sampling temperature.
+    pub temperature: Option<f64>,
+    /// Longest answer in tokens.
+    pub max_tokens: Option<u64>,
+    /// Sent as they are.
+    pub params: BTreeMap<String, Json>,
+    /// How tools are called.
+    pub calls: CallStyle,
+}
+
+/// Wire and place of a model.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Provider {
+    /// Found at the start of the session.
+    Auto,
+    /// OpenAI, chat completions.
+    OpenAi,
+    /// Any server with chat completions.
+    Compatible,
+    /// Answers from a script.
+    Scripted,
+}
+
+/// How a model is told of tools and calls them.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum CallStyle {
+    /// Natively unless the server says that it cannot, then structured.
+    #[default]
+    Auto,
+    /// By the provider's own means.
+    Native,
+    /// Tools in the prompt, answer by JSON Schema.
+    Structured,
+    /// The first JSON object `{ tool, arguments }` in the text is the call.
+    Text,
+}
+
+/// A type of a parameter, state entry, output or event field.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Type {
+    /// What it is.
+    pub kind: TypeKind,
+    /// It may be absent, then it is `none`.
+    pub optional: bool,
+    /// Used where nothing is given.
+    pub default: Option<Json>,
+    /// Told to the model.
+    pub description: Option<String>,
+    /// State: becomes unset so many milliseconds after its last write.
+    pub expires: Option<u64>,
+    /// State: how several writes of one exchange come together.
+    pub reduce: Reduce,
+    /// Secret parameters: the question to the person.
+    pub ask: Option<Template>,
+}
+
+/// The kinds of types.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TypeKind {
+    /// Text, with a regular expression for all of it.
+    String {
+        /// Regular expression.
+        pattern: Option<String>,
+    },
+    /// A whole number within bounds.
+    Integer {
+        /// At least.
+        minimum: Option<f64>,
+        /// At most.
+        maximum: Option<f64>,
+    },
+    /// A number within bounds.
+    Number {
+        /// At least.
+        minimum: Option<f64>,
+        /// At most.
+        maximum: Option<f64>,
+    },
+    /// True or false.
+    Boolean,
+    /// One of these texts.
+    Enum(Vec<String>),
+    /// A list.
+    List(Box<Type>),
+    /// Exactly these fields.
+    Fields(Vec<(Name, Type)>),
+    /// An object of any shape.
+    Object,
+    /// Anything.
+    Any,
+    /// A sealed handle.
+    Secret,
+    /// A reference to an artifact.
+    Artifact,
+    /// A JSON Schema file, checked by an adapter; its text.
+    Schema(Arc<str>),
+}
+
+/// A message from outside that is not chat.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EventDef {
+    /// The payload.
+    pub fields: Vec<(Name, Type)>,
+    /// Each id is accepted once.
+    pub id: Template,
+    /// Key of the session that it belongs to.
+    pub session: Option<Template>,
+    /// How long one that no wait took is kept, in milliseconds.
+    pub keep: u64,
+    /// It may open a session.
+    pub start: Option<StartDef>,
+}
+
+/// How an event opens a session.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StartDef {
+    /// The root; none: the entry.
+    pub agent: Option<Name>,
+    /// Its arguments.
+    pub args: Vec<(Name, Data)>,
+    /// The first message.
+    pub message: Option<Template>,
+}
+
+/// A tool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolDef {
+    /// Its name.
+    pub name: Name,
+    /// Told to the model.
+    pub description: String,
+    /// Its parameters.
+    pub parameters: Parameters,
+    /// Its effect class.
+    pub effect: Class,
+    /// What must hold before it runs.
+    pub requires: Vec<Requires>,
+    /// Whether a person decides.
+    pub approve: Vec<Approve>,
+    /// What it does.
+    pub source: Source,
+    /// State writes on success.
+    pub set: Vec<(Name, Data)>,
+    /// What the model sees on success; none: the result as JSON (text as it is).
+    pub result: Option<Template>,
+    /// By code, `http_4xx` and `*` included.
+    pub on_error: BTreeMap<String, OnError>,
+    /// Way out of doubt; none: `ask` where a person can be reached, else `fail`.
+    pub on_doubt: Option<OnDoubt>,
+    /// Result in dry mode.
+    pub simulate: Option<Data>,
+    /// Equal arguments as an effect done on an abandoned branch need no word of a person.
+    pub repeat_allowed: bool,
+    /// Follows with no model turn between.
+    pub then: Option<Then>,
+    /// How call and result look.
+    pub render: Render,
+    /// Of one attempt, in milliseconds.
+    pub timeout: u64,
+    /// Further attempts at most.
+    pub retry: u32,
+    /// At once, per process.
+    pub parallel: u32,
+}
+
+/// Parameters of a tool or agent.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Parameters {
+    /// Declared one by one.
+    Fields(Vec<(Name, Type)>),
+    /// A JSON Schema file, checked by an adapter; its text.
+    Schema(Arc<str>),
+}
+
+/// What a tool does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Source {
+    /// It only writes state.
+    State,
+    /// A request.
+    Http(Box<Http>),
+    /// A process.
+    Command {
+        /// Program and arguments; no shell.
+        argv: Vec<Template>,
+        /// Environment.
+        env: Vec<(String, Template)>,
+    },
+    /// Rust, registered under its name.
+    Native {
+        /// Its version.
+        version: String,
+    },
+    /// It parks.
+    Wait(Wait),
+    /// A question to this person (or `user`).
+    Ask(Name),
+    /// A message to this agent.
+    Send(Name),
+    /// Comes with the engine.
+    BuiltIn(BuiltIn),
+}
+
+/// Tools that come with the engine.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum BuiltIn {
+    /// `finish(result)`.
+    Finish,
+    /// `ask(question, options?)`: asks `user`.
+    AskUser,
+    /// `todo_add(text)`.
+    TodoAdd,
+    /// `todo_complete(id, result)`.
+    TodoComplete,
+    /// `todo_cancel(id, reason)`.
+    TodoCancel,
+    /// `todo_update(id, text)`.
+    TodoUpdate,
+    /// `fork(instructions)`.
+    Fork,
+}
+
+/// A request over HTTP. Templates here are transport fields: `secrets` and sealed state resolve.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Http {
+    /// Address.
+    pub url: Template,
+    /// Method.
+    pub method: String,
+    /// Query; `none` is left out.
+    pub query: Option<Data>,
+    /// Headers.
+    pub headers: Vec<(String, Template)>,
+    /// JSON body.
+    pub json: Option<Data>,
+    /// Form body.
+    pub form: Option<Data>,
+    /// Header that carries the effect id of `idempotent` tools.
+    pub key_header: String,
+    /// Outcome by status, `502` or `5xx`.
+    pub outcomes: BTreeMap<String, HttpOutcome>,
+}
+
+/// What a status means.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum HttpOutcome {
+    /// It happened.
+    Done,
+    /// It did not.
+    NotPerformed,
+    /// Nobody knows.
+    Unknown,
+}
+
+/// A precondition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Requires {
+    /// Must hold.
+    pub that: Expr,
+    /// Told to the model otherwise; none: the expression.
+    pub otherwise: Option<Template>,
+}
+
+/// An approval.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Approve {
+    /// Whether it is wanted.
+    pub when: Expr,
+    /// `user` or a person.
+    pub by: Name,
+    /// The question; none: tool and arguments.
+    pub ask: Option<Template>,
+    /// Arguments that may be changed.
+    pub edit: Vec<Name>,
+    /// In milliseconds.
+    pub timeout: Option<u64>,
+    /// On time-out: approve (true) or reject.
+    pub on_timeout: bool,
+}
+
+/// What follows an error.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OnError {
+    /// State writes.
+    pub set: Vec<(Name, Data)>,
+    /// What the model sees; none: code and message.
+    pub result: Option<Template>,
+    /// A tool that follows.
+    pub then: Option<Then>,
+}
+
+/// A way out of doubt.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OnDoubt {
+    /// A person says.
+    Ask,
+    /// The model is told that it may have happened.
+    Fail,
+    /// Another tool finds out.
+    Probe {
+        /// A `pure` or `read` tool.
+        probe: Name,
+        /// Its arguments.
+        args: Vec<(Name, Data)>,
+        /// Over its `result`: it happened.
+        done: Expr,
+        /// When `done` is false.
+        otherwise: ProbeElse,
+    },
+}
+
+/// When a probe says that it did not happen.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum ProbeElse {
+    /// It may run again.
+    NotPerformed,
+    /// A person says.
+    Ask,
+    /// The model is told.
+    Fail,
+}
+
+/// A tool that follows a tool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Then {
+    /// Which.
+    pub tool: Name,
+    /// Its arguments; none: `result`.
+    pub args: Option<Vec<(Name, Data)>>,
+}
+
+/// A wait.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wait {
+    /// For what.
+    pub on: WaitOn,
+    /// In milliseconds.
+    pub timeout: Option<u64>,
+    /// The result instead; none: the error `timeout`.
+    pub on_timeout: Option<Template>,
+}
+
+/// What is waited for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WaitOn {
+    /// An event whose fields match and, if given, whose `when` holds.
+    Event {
+        /// Its name.
+        event: Name,
+        /// Fields that must be equal, rendered when the wait opens.
+        matching: Vec<(Name, Template)>,
+        /// In addition, over `event` and `args`.
+        when: Option<Expr>,
+    },
+    /// A span of time, rendered to a duration.
+    Time(Template),
+    /// A date and time in the network's zone.
+    Until(Template),
+    /// Branches forked here: how many must end; none: all.
+    Branches(Option<u32>),
+    /// Commits of this branch.
+    Ticks(u64),
+    /// An expression over state.
+    When(Expr),
+    /// One of several.
+    Any(Vec<Wait>),
+    /// All of several.
+    All(Vec<Wait>),
+}
+
+/// How a call and its result look in the context.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Render {
+    /// Instead of the call as made: a text.
+    pub call: Option<Template>,
+    /// Instead of the result as shown.
+    pub result: Option<Template>,
+}
+
+/// A model-driven or routed agent, or one that only runs a tool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AgentDef {
+    /// Its name.
+    pub name: Name,
+    /// Told to models that may choose it.
+    pub description: String,
+    /// How it is called.
+    pub parameters: Parameters,
+    /// Structured answer; none: text.
+    pub output: Option<Output>,
+    /// State writes at its end, over `result`.
+    pub set: Vec<(Name, Data)>,
+    /// Opens a scope with each instance.
+    pub state: Vec<(Name, Type)>,
+    /// A further call of the same instance begins with fresh state.
+    pub enter_fresh: bool,
+    /// Turns of a dialogue, a task, or one model call.
+    pub turns: Turns,
+    /// Limits of it and all it started; defaults where nothing is written.
+    pub limits: Limits,
+    /// What it is.
+    pub does: Does,
+}
+
+/// What an agent is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Does {
+    /// A model chooses its steps.
+    Model(Box<ModelAgent>),
+    /// A router chooses who acts.
+    Route(Route),
+    /// No model: one call of a tool. A tool call that a router may name.
+    Run {
+        /// The tool.
+        tool: Name,
+        /// Its arguments; none: the agent's own.
+        args: Option<Vec<(Name, Data)>>,
+    },
+}
+
+/// A structured answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Output {
+    /// Its type.
+    pub ty: Type,
+    /// The state entry that it is written to (`output: state.NAME`).
+    pub into: Option<Name>,
+}
+
+/// How an agent ends.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Turns {
+    /// A plain answer ends a turn.
+    Dialogue,
+    /// A plain answer ends the task.
+    Task,
+    /// One model call and its tools.
+    Once,
+}
+
+/// A model-driven agent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelAgent {
+    /// The system prompt.
+    pub system: Option<Template>,
+    /// Model by name.
+    pub model: Name,
+    /// Over the model's parameters.
+    pub params: BTreeMap<String, Json>,
+    /// What it is offered, in order; order is frozen.
+    pub tools: Vec<ToolUse>,
+    /// `auto`, `any`, `none` or a tool.
+    pub tool_choice: ToolChoice,
+    /// Begins the answer.
+    pub prefill: Option<Template>,
+    /// How its model calls make steps: `chat`, `react`, or one registered in Rust.
+    pub net: Name,
+    /// How its context is rendered.
+    pub context: Context,
+}
+
+/// Whether a model must call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ToolChoice {
+    /// As it likes.
+    #[default]
+    Auto,
+    /// It must.
+    Any,
+    /// It must not.
+    None,
+    /// It must call this one.
+    Tool(Name),
+}
+
+/// Something a model is offered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolUse {
+    /// A tool or an agent.
+    pub of: Offer,
+    /// The name that the model sees.
+    pub seen: Name,
+    /// Fixed arguments, hidden from the model.
+    pub args: Vec<(Name, Data)>,
+    /// In addition to the tool's.
+    pub requires: Vec<Requires>,
+    /// In addition to the tool's.
+    pub approve: Vec<Approve>,
+    /// An agent: the parameter `name` chooses the instance.
+    pub named: bool,
+    /// The started agent sees what its caller sees.
+    pub view_shared: bool,
+    /// Calls per answer at most; of `fork`: branches.
+    pub max: Option<u32>,
+    /// Offered while it holds.
+    pub when: Option<Expr>,
+    /// `fork`: who picks the branch to adopt.
+    pub choose: Option<Chooser>,
+    /// `fork`: branches are live.
+    pub live: bool,
+    /// At once, of this use.
+    pub parallel: u32,
+}
+
+/// Who picks a branch.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Chooser {
+    /// A tool.
+    Tool(Name),
+    /// A critic.
+    Agent(Name),
+    /// A person.
+    Person(Name),
+}
+
+/// A tool or an agent that is offered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Offer {
+    /// A tool.
+    Tool(Name),
+    /// An agent.
+    Agent(Name),
+}
+
+/// How a context is put together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Context {
+    /// Order of parts.
+    pub parts: Vec<Part>,
+    /// Volatile facts.
+    pub now: Option<Template>,
+    /// Exchanges kept in view.
+    pub keep_exchanges: u32,
+}
+
+/// A part of a context.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The system prompt.
+    System,
+    /// The tools offered.
+    Tools,
+    /// The conversation.
+    History,
+    /// Volatile facts.
+    Now,
+}
+
+/// A person who can be asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PersonDef {
+    /// The name of the agent that declares them.
+    pub name: Name,
+    /// Told to models that may choose them.
+    pub description: String,
+    /// Who may answer.
+    pub role: Name,
+    /// In milliseconds.
+    pub timeout: Option<u64>,
+    /// Answered in their place on time-out.
+    pub on_timeout: Option<Template>,
+}
+
+/// A routed agent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Route {
+    /// What chooses.
+    pub by: RouteBy,
+    /// A member that failed.
+    pub on_failed: OnFailed,
+}
+
+/// What chooses who acts.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RouteBy {
+    /// The first rule that holds.
+    Rules(Vec<Rule>),
+    /// One after the other; each gets the result of the one before.
+    Sequence(Vec<Name>),
+}
+
+/// A rule.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rule {
+    /// Holds.
+    pub when: Expr,
+    /// What comes next.
+    pub to: RuleTo,
+}
+
+/// Where a rule leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RuleTo {
+    /// To members, one after the other.
+    Agents(Vec<Name>),
+    /// To the end.
+    Finish,
+}
+
+/// What becomes of a route when a member failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OnFailed {
+    /// It fails too.
+    Fail,
+    /// It goes on.
+    Continue,
+    /// To this member.
+    To(Name),
+}
+
+/// Limits, each with its default.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limits {
+    /// Model calls.
+    pub model_calls: Limit,
+    /// Agent calls.
+    pub agent_calls: Limit,
+    /// Calls of one exchange at once; the rest waits.
+    pub parallel: u32,
+    /// Depth; the root is at 1.
+    pub depth: u32,
+    /// Commits.
+    pub ticks: Limit,
+    /// Same tool, arguments and result.
+    pub same_call: Limit,
+    /// Answers that could not be used.
+    pub corrections: Limit,
+    /// Milliseconds; none: no limit.
+    pub wall_time: Option<Limit>,
+    /// Tokens; none: no limit.
+    pub tokens: Option<Limit>,
+}
+
+/// A limit.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// At most.
+    pub max: u64,
+    /// Counted since.
+    pub per: Per,
+    /// What happens.
+    pub then: OnLimit,
+    /// Written in the definition: it covers all that the agent started.
+    pub written: bool,
+}
+
+/// Since when a limit counts.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Per {
+    /// Since the message that is being answered.
+    Answer,
+    /// Since the call that is being served.
+    Task,
+    /// Since the session began.
+    Session,
+}
+
+/// What happens at a limit.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum OnLimit {
+    /// One last model call with tools off.
+    Answer,
+    /// It fails.
+    Fail,
+    /// It finishes with what it has.
+    Finish,
+    /// A person is asked for more.
+    Ask,
+}
+
+impl Limits {
+    /// The limits where a definition writes none.
+    pub fn standard(session: bool) -> Self {
+        let limit = |max, then| Limit {
+            max,
+            per: Per::Answer,
+            then,
+            written: false,
+        };
+        Self {
+            model_calls: limit(50, OnLimit::Answer),
+            agent_calls: limit(100, OnLimit::Answer),
+            parallel: 8,
+            depth: 5,
+            ticks: limit(10_000, OnLimit::Fail),
+            same_call: limit(3, OnLimit::Answer),
+            corrections: limit(3, OnLimit::Fail),
+            wall_time: None,
+            tokens: session.then_some(Limit {
+                max: 2_000_000,
+                per: Per::Session,
+                then: OnLimit::Ask,
+                written: false,
+            }),
+        }
+    }
+}

@@ -1,0 +1,369 @@
+//! The snapshot: all that a step may depend on. Carried forward by [`mod@crate::fold`] alone.
+
+use crate::commit::{Binding, Kind};
+use crate::ids::{Body, Digest, Id, Line, Name, Path, Time};
+use crate::interaction::{Artifact, Call, Cause, End, How, Write};
+use imbl::OrdMap;
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use std::sync::Arc;
+
+/// Where a branch of a session stands. Cloning it costs a few counts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// The last commit folded in.
+    pub line: Line,
+    /// The recorded time of that commit.
+    pub now: Time,
+    /// The branch.
+    pub branch: Id,
+    /// Only this agent and its descendants act here; none: everybody.
+    pub scope: Option<Id>,
+    /// Effects that touch the world are answered from the recording or simulated.
+    pub dry: bool,
+    /// Where the branch was forked; `Line::NONE` on `main`.
+    pub forked_at: Line,
+    /// Index and number of siblings, from 1.
+    pub of: Option<(u32, u32)>,
+    /// The first line that took a simulated outcome: an adoption goes up to here.
+    pub first_simulated: Option<Line>,
+    /// The agent that talks first; none before the first commit.
+    pub root: Option<Id>,
+    /// All agents that were ever started here.
+    pub agents: OrdMap<Id, Arc<Agent>>,
+    /// Calls of open exchanges by caller and id, closed ones included until their exchange closes.
+    pub calls: OrdMap<(Id, Id), Arc<OpenCall>>,
+    /// Effects that are out.
+    pub effects: OrdMap<Id, Effect>,
+    /// State by declaring agent instance and entry; unset entries are absent.
+    pub state: OrdMap<(Id, Name), Cell>,
+    /// Boundaries of rendering by agent and policy, in exchanges.
+    pub watermarks: OrdMap<(Id, Name), u32>,
+    /// Versions of artifacts, oldest first.
+    pub artifacts: OrdMap<Name, Arc<[Artifact]>>,
+    /// Labels as last rendered.
+    pub labels: OrdMap<Name, Body>,
+    /// What the next commit runs under.
+    pub binding: Option<Arc<Binding>>,
+    /// Commits on this branch's path, for waits that count them.
+    pub ticks: u64,
+}
+
+/// The phase of an agent: a function of its kind and stack.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Phase {
+    /// Nothing is owed: the stack is empty, or a final `Finished` is on top.
+    Resting,
+    /// A model is owed.
+    Thinking,
+    /// A decision of the router is owed.
+    Routing,
+    /// Calls are open.
+    Calling,
+}
+
+/// An instance of an agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Agent {
+    /// Its id.
+    pub id: Id,
+    /// Its name in the definition.
+    pub def: Name,
+    /// Who chooses its steps.
+    pub kind: Kind,
+    /// Who started it, and so is the only one to call it.
+    pub parent: Option<Id>,
+    /// Birth numbers from the root down.
+    pub path: Path,
+    /// How many it started.
+    pub births: u32,
+    /// The name its caller gave it.
+    pub named: Option<Name>,
+    /// Where it stands.
+    pub phase: Phase,
+    /// The model or route effect that is out. `Thinking` without it: a step is owed, nothing wished yet.
+    pub owed: Option<Id>,
+    /// The call it works on, over turns.
+    pub serving: Option<Id>,
+    /// Calls of its exchange that are still open.
+    pub open: u32,
+    /// Exchanges closed so far.
+    pub exchanges: u32,
+    /// Calls of its parent that wait for it, oldest first.
+    pub queue: Vec<Id>,
+    /// Children to be continued, by `agent` (routed) or `agent/name` (`named: true`).
+    pub children: OrdMap<Name, Id>,
+    /// Arguments of the call it serves: JSON; none for the root of a plain message.
+    pub args: Option<Body>,
+    /// The newest message.
+    pub message: Option<Body>,
+    /// Messages since its last final `Finished`.
+    pub unanswered: Vec<Body>,
+    /// Its last draft or answer.
+    pub answer: Option<Body>,
+    /// Its last `Finished`.
+    pub ended: Option<(End, Cause)>,
+    /// The line of its last push: head of the chain that is its stack.
+    pub last: Line,
+    /// How many interactions lie on its stack.
+    pub height: u32,
+    /// Its mode, if its definition has modes.
+    pub mode: Option<Name>,
+    /// Routed agents: where the routing stands.
+    pub routing: Routing,
+    /// What limits and triggers count.
+    pub counters: Counters,
+    /// `calls.NAME` as seen from here, descendants included, since the task (root: the session) began.
+    pub counts: OrdMap<Name, Arc<Count>>,
+}
+
+/// What a router decides upon, and what it must remember.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Routing {
+    /// Decisions taken since the answer began.
+    pub count: u32,
+    /// Members chosen together that have not begun.
+    pub pending: Vec<Name>,
+    /// Who acted last, how it ended and what it gave.
+    pub last: Option<(Name, How, Option<Body>)>,
+    /// Refusals in a row.
+    pub refused: u32,
+    /// The state (of `states`), task (of `tasks`) or speaker (of `handoff`) it is in.
+    pub place: Option<Name>,
+    /// The task kept as the goal while another is open.
+    pub goal: Option<Name>,
+    /// Utterances in this place.
+    pub spoken: u32,
+}
+
+/// Counters; `answer` ones begin anew with the message above a final `Finished`, `task` ones with the call.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counters {
+    /// Model calls of this answer.
+    pub model_calls: u32,
+    /// Model calls of this task.
+    pub model_calls_task: u32,
+    /// Model calls of this instance.
+    pub model_calls_all: u32,
+    /// Model calls of this answer, those of all it started included.
+    pub model_calls_below: u32,
+    /// Model calls of this task, those of all it started included.
+    pub model_calls_below_task: u32,
+    /// Tokens of this answer and of this task, those of all it started included.
+    pub tokens_below: u64,
+    /// Tokens of this task, those of all it started included.
+    pub tokens_below_task: u64,
+    /// Agent calls of this answer.
+    pub agent_calls: u32,
+    /// Agent calls of this task.
+    pub agent_calls_task: u32,
+    /// Corrections of this answer.
+    pub corrections: u32,
+    /// Commits in which it moved, this answer.
+    pub ticks: u32,
+    /// Digest of tool, arguments and result of the last exchanges, and how often it came.
+    pub same: Option<(Digest, u32)>,
+    /// Rounds of reflection of this answer.
+    pub rounds: u32,
+    /// Model calls since the mode began.
+    pub mode_calls: u32,
+    /// A limit was reached and one last model call with tools off was asked for.
+    pub last_call: bool,
+    /// When this answer began.
+    pub began: Time,
+}
+
+/// `calls.NAME`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Count {
+    /// Ended well.
+    pub ok: u32,
+    /// Ended otherwise.
+    pub failed: u32,
+    /// Arguments of the last that ended well.
+    pub args: Option<Body>,
+    /// Its result as the model saw it.
+    pub result: Option<Body>,
+}
+
+/// A call of an open exchange.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OpenCall {
+    /// The call as pushed.
+    pub call: Call,
+    /// Whose exchange.
+    pub owner: Id,
+    /// The effect that is out for it.
+    pub effect: Option<Id>,
+    /// Arguments that a person edited; they replace the call's.
+    pub edited: Option<Body>,
+    /// When it was opened.
+    pub opened: Time,
+    /// When its effect is due or its wait ends.
+    pub due: Option<Time>,
+    /// It comes last in its exchange and has begun.
+    pub begun: bool,
+    /// The agent that chooses among its branches.
+    pub chooser: Option<Id>,
+    /// What its result carried, once it is closed.
+    pub closed: Option<Closed>,
+}
+
+/// What lies between a result and the close of its exchange.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Closed {
+    /// How it ended.
+    pub how: How,
+    /// Writes that wait, with their values.
+    pub writes: Vec<(Write, Option<Value>)>,
+    /// Versions of artifacts that wait.
+    pub artifacts: Vec<Artifact>,
+}
+
+/// An effect that is out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Effect {
+    /// Whose.
+    pub agent: Id,
+    /// For which call; none: a model or router owed to the agent.
+    pub call: Option<Id>,
+    /// Not before, or ends by itself then.
+    pub due: Option<Time>,
+}
+
+/// A state entry that is set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// Its value.
+    pub value: Value,
+    /// The line that wrote it.
+    pub line: Line,
+    /// When it becomes unset.
+    pub expires: Option<Time>,
+}
+
+/// A JSON value, shared. A sealed secret is an object with the one field `$sealed`. Stored as JSON text, since
+/// positional encodings cannot hold a value of any type.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Value(pub Arc<Json>);
+
+impl Value {
+    /// Wraps a value.
+    pub fn new(json: Json) -> Self {
+        Self(Arc::new(json))
+    }
+    /// Whether it is a sealed secret.
+    pub fn is_sealed(&self) -> bool {
+        is_sealed(&self.0)
+    }
+}
+
+/// The one field of a sealed secret.
+pub const SEALED: &str = "$sealed";
+
+/// Whether this JSON is a sealed secret.
+pub fn is_sealed(json: &Json) -> bool {
+    json.as_object()
+        .is_some_and(|o| o.len() == 1 && o.contains_key(SEALED))
+}
+
+impl Serialize for Value {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_str(&self.0.to_string())
+    }
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(d)?;
+        serde_json::from_str(&text)
+            .map(Self::new)
+            .map_err(serde::de::Error::custom)
+    }
+}
+
+impl Snapshot {
+    /// Before the first commit of `main`.
+    pub fn empty() -> Self {
+        Self {
+            line: Line::NONE,
+            now: Time(0),
+            branch: Id::MAIN,
+            scope: None,
+            dry: false,
+            forked_at: Line::NONE,
+            of: None,
+            first_simulated: None,
+            root: None,
+            agents: OrdMap::new(),
+            calls: OrdMap::new(),
+            effects: OrdMap::new(),
+            state: OrdMap::new(),
+            watermarks: OrdMap::new(),
+            artifacts: OrdMap::new(),
+            labels: OrdMap::new(),
+            binding: None,
+            ticks: 0,
+        }
+    }
+
+    /// An agent that exists. Panics if it does not: ids of agents come from this snapshot.
+    pub fn agent(&self, id: Id) -> &Arc<Agent> {
+        self.agents
+            .get(&id)
+            .expect("ids of agents come from the snapshot")
+    }
+
+    /// The root agent, once there is one.
+    pub fn root_agent(&self) -> Option<&Arc<Agent>> {
+        self.root.map(|id| self.agent(id))
+    }
+
+    /// The open exchange of an agent: its calls in call order, closed ones included.
+    pub fn exchange(&self, agent: Id) -> impl Iterator<Item = &Arc<OpenCall>> {
+        let (low, high) = (Id::MAIN, Id::new(Line::MAX, (1 << 20) - 1));
+        self.calls
+            .range((agent, low)..=(agent, high))
+            .map(|(_, call)| call)
+    }
+
+    /// An open call by caller and id.
+    pub fn call(&self, agent: Id, call: Id) -> Option<&Arc<OpenCall>> {
+        self.calls.get(&(agent, call))
+    }
+
+    /// The call that an effect is for.
+    pub fn call_of(&self, effect: Id) -> Option<&Arc<OpenCall>> {
+        let effect = self.effects.get(&effect)?;
+        self.call(effect.agent, effect.call?)
+    }
+
+    /// Whether an agent may act on this branch.
+    pub fn in_scope(&self, agent: Id) -> bool {
+        let Some(scope) = self.scope else { return true };
+        let mut at = Some(agent);
+        while let Some(id) = at {
+            if id == scope {
+                return true;
+            }
+            at = self.agents.get(&id).and_then(|a| a.parent);
+        }
+        false
+    }
+
+    /// The top agent of this branch's scope: the branch ends when it rests.
+    pub fn top(&self) -> Option<Id> {
+        self.scope.or(self.root)
+    }
+
+    /// How deep an agent stands; the root is at 1.
+    pub fn depth(&self, agent: Id) -> u32 {
+        self.agent(agent).path.len() as u32 + 1
+    }
+
+    /// The value of a state entry as an agent sees it: its own scope first, then outward. The instance that
+    /// declares the entry is found by whoever knows the network; here an entry counts where it is set.
+    pub fn cell(&self, scope: Id, name: &Name) -> Option<&Cell> {
+        self.state.get(&(scope, name.clone()))
+    }
+}

@@ -1,0 +1,348 @@
+//! The store port: what a session's log needs from a database. Every store passes the same conformance suite.
+//!
+//! Rows are opaque to a store: [`steersman_machine::codec`] encodes and checks them. A session has one owner with one
+//! epoch; an append under another epoch never succeeds.
+
+use crate::Boxed;
+use std::sync::Arc;
+use steersman_machine::ids::{Id, Line, Name, Time};
+
+/// A session's random id: 16 characters of base 32, lower case.
+pub type SessionId = Arc<str>;
+
+/// A place where sessions are kept.
+pub trait Store: Send + Sync + 'static {
+    /// Makes a session with nothing in its log. An id that exists is an error (`Conflict`).
+    fn create(&self, session: NewSession) -> Boxed<'_, Result<(), StoreError>>;
+
+    /// Becomes the owner: a new epoch, and the first line number it may use (the next hundred above what may have
+    /// been used). Refused (`Owned`) while another living owner holds the session; granted at once when it is gone.
+    fn claim<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<Claim, StoreError>>;
+
+    /// Queues a batch behind all batches queued before, in the moment of the call; the future ends when it is on
+    /// disk, atomically: all of it or nothing. `Fenced` if the epoch is not the newest. After an error nothing
+    /// queued later under the same claim is written either.
+    fn append(&self, claim: &Claim, batch: Batch) -> Boxed<'static, Result<(), StoreError>>;
+
+    /// Rows with `from <= n <= to`, ascending, at most `limit`.
+    fn rows<'a>(
+        &'a self,
+        session: &'a str,
+        from: Line,
+        to: Line,
+        limit: usize,
+    ) -> Boxed<'a, Result<Vec<Row>, StoreError>>;
+
+    /// One row.
+    fn row<'a>(&'a self, session: &'a str, n: Line) -> Boxed<'a, Result<Option<Row>, StoreError>>;
+
+    /// The last line on disk, `Line::NONE` if there is none.
+    fn head<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<Line, StoreError>>;
+
+    /// Replaces a row's bytes (erasure). Deletes the session's checkpoints in the same transaction.
+    fn rewrite<'a>(&'a self, claim: &'a Claim, row: Row) -> Boxed<'a, Result<(), StoreError>>;
+
+    /// The newest checkpoint of a kind at or before a line. A cache: losing one loses nothing.
+    fn checkpoint<'a>(
+        &'a self,
+        session: &'a str,
+        of: CheckpointOf,
+        at: Line,
+    ) -> Boxed<'a, Result<Option<Checkpoint>, StoreError>>;
+
+    /// Stores a blob under its blake3 hash, before the line that names it. Storing it again is no error.
+    fn put_blob<'a>(
+        &'a self,
+        hash: [u8; 32],
+        bytes: Arc<[u8]>,
+    ) -> Boxed<'a, Result<(), StoreError>>;
+
+    /// A blob; checked against its hash (`Corrupt` if it does not fit).
+    fn blob<'a>(&'a self, hash: &'a [u8; 32]) -> Boxed<'a, Result<Option<Arc<[u8]>>, StoreError>>;
+
+    /// Puts something into a session's inbox, durably. False if its id was accepted before, ever.
+    fn deliver<'a>(
+        &'a self,
+        session: &'a str,
+        message: InboxMessage,
+    ) -> Boxed<'a, Result<bool, StoreError>>;
+
+    /// What lies in a session's inbox, oldest first.
+    fn inbox<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<Vec<InboxMessage>, StoreError>>;
+
+    /// Grows whenever anybody, in any process, puts something into an inbox of this store.
+    fn inbox_version(&self) -> Boxed<'_, Result<u64, StoreError>>;
+
+    /// Offers an event that names no session: to the waits of that network with this key, else into the event box.
+    /// False if its id was accepted before and is still remembered.
+    fn deliver_event(&self, event: BoxedEvent) -> Boxed<'_, Result<bool, StoreError>>;
+
+    /// Events in the box for a wait that opens.
+    fn boxed_events<'a>(
+        &'a self,
+        network: &'a str,
+        event: &'a str,
+        key: &'a str,
+    ) -> Boxed<'a, Result<Vec<BoxedEvent>, StoreError>>;
+
+    /// All events in the box, oldest first, at most `limit`. Those past their time are dropped here.
+    fn event_box(&self, now: Time, limit: usize) -> Boxed<'_, Result<Vec<BoxedEvent>, StoreError>>;
+
+    /// Sessions that match, newest first.
+    fn sessions<'a>(
+        &'a self,
+        query: &'a SessionQuery,
+    ) -> Boxed<'a, Result<Vec<SessionInfo>, StoreError>>;
+
+    /// Timers that are due, over all sessions, soonest first.
+    fn timers(
+        &self,
+        until: Time,
+        limit: usize,
+    ) -> Boxed<'_, Result<Vec<(SessionId, Id, Time)>, StoreError>>;
+}
+
+/// A new session.
+#[derive(Clone, Debug)]
+pub struct NewSession {
+    /// Its id.
+    pub id: SessionId,
+    /// Name of its network, for lists and events.
+    pub network: Name,
+    /// Key by which events find it, if it was started with one.
+    pub key: Option<Name>,
+    /// Salt of its body hashes.
+    pub salt: [u8; 16],
+    /// When.
+    pub created: Time,
+}
+
+/// Ownership of a session. Dropping it lets go of the lock.
+#[derive(Clone)]
+pub struct Claim {
+    /// The session.
+    pub session: SessionId,
+    /// The store's number of it.
+    pub number: u64,
+    /// Grows by one with each claim.
+    pub epoch: u64,
+    /// The first line this owner may use.
+    pub first: Line,
+    /// The last line on disk.
+    pub head: Line,
+    /// Salt of its body hashes.
+    pub salt: [u8; 16],
+    /// Keeps the lock for as long as any clone lives.
+    pub lock: Arc<dyn std::any::Any + Send + Sync>,
+}
+
+/// One atomic unit.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    /// Rows, ascending and above all written before.
+    pub rows: Vec<Row>,
+    /// Inbox messages consumed, by id. Their ids stay known.
+    pub consumed: Vec<Name>,
+    /// Events taken out of the event box, by id.
+    pub events_taken: Vec<Name>,
+    /// Waits for events that opened or closed.
+    pub waits: Vec<WaitChange>,
+    /// Timers set (some) or cleared (none), by effect.
+    pub timers: Vec<(Id, Option<Time>)>,
+    /// Labels that changed; none removes one.
+    pub labels: Vec<(Name, Option<Arc<str>>)>,
+    /// What lists show, when it changed.
+    pub info: Option<SessionState>,
+    /// A checkpoint that is due.
+    pub checkpoints: Vec<(CheckpointOf, Checkpoint)>,
+    /// Flush at once: somebody waits for this. Otherwise it may wait up to 20 ms for company.
+    pub urgent: bool,
+}
+
+/// One row of a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The line's number.
+    pub n: Line,
+    /// The encoded line.
+    pub bytes: Arc<[u8]>,
+}
+
+/// What a checkpoint is of.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum CheckpointOf {
+    /// The ledger of the session.
+    Ledger,
+    /// The snapshot of a branch.
+    Branch(Id),
+}
+
+/// A stored snapshot or ledger: a cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// The line it stands behind.
+    pub at: Line,
+    /// Encoded and checked by [`steersman_machine::codec`].
+    pub bytes: Arc<[u8]>,
+}
+
+/// A wait for an event opened or closed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitChange {
+    /// The effect that waits.
+    pub effect: Id,
+    /// Event name and match key while it is open; none: closed.
+    pub open: Option<(Name, Arc<str>)>,
+}
+
+/// Something for a session from outside its owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InboxMessage {
+    /// Accepted once for as long as the session lives.
+    pub id: Name,
+    /// When it came.
+    pub at: Time,
+    /// What it is: encoded by the driver ([`crate::inbox`]).
+    pub bytes: Arc<[u8]>,
+}
+
+/// An event that names no session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BoxedEvent {
+    /// Its id, rendered from its fields.
+    pub id: Name,
+    /// The network it is for.
+    pub network: Name,
+    /// Its name.
+    pub event: Name,
+    /// Canonical JSON of all its fields. A wait's key is canonical JSON of some of them: it matches if each is equal.
+    pub fields: Arc<str>,
+    /// When it came.
+    pub at: Time,
+    /// Dropped after this if no wait took it.
+    pub until: Time,
+}
+
+/// What lists show of a session without loading it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SessionState {
+    /// `running`, `answered`, `waits`, `doubt`, `limit`, `failed`, `cancelled`, `paused`.
+    pub status: Name,
+    /// The last commit's time.
+    pub updated: Time,
+    /// Digest of its definition, short.
+    pub definition: Name,
+    /// Millionths of the currency spent.
+    pub micros: u64,
+    /// Tokens spent.
+    pub tokens: u64,
+    /// Model calls made.
+    pub model_calls: u64,
+    /// What it waits for: JSON list, as `pending` shows it.
+    pub waits: Arc<str>,
+    /// JSON object of its `outcome:`.
+    pub outcome: Arc<str>,
+}
+
+/// A session in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionInfo {
+    /// Its id.
+    pub id: SessionId,
+    /// Its network.
+    pub network: Name,
+    /// Its key, if it has one.
+    pub key: Option<Name>,
+    /// When it began.
+    pub created: Time,
+    /// The last line on disk.
+    pub head: Line,
+    /// Its state.
+    pub state: SessionState,
+    /// Its labels.
+    pub labels: Vec<(Name, Arc<str>)>,
+    /// The process that owns it now, if one does.
+    pub owner: Option<String>,
+}
+
+/// Which sessions.
+#[derive(Clone, Debug, Default)]
+pub struct SessionQuery {
+    /// Ids that begin so.
+    pub prefix: Option<String>,
+    /// Of this network.
+    pub network: Option<Name>,
+    /// With this key.
+    pub key: Option<Name>,
+    /// With this label.
+    pub label: Option<(Name, Arc<str>)>,
+    /// With one of these statuses.
+    pub status: Vec<Name>,
+    /// Updated at or after.
+    pub since: Option<Time>,
+    /// At most; none: all.
+    pub limit: Option<usize>,
+}
+
+/// What a caller of a store branches on.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// There is no such session, row or blob.
+    #[error("no session `{0}` in this store")]
+    NoSession(SessionId),
+    /// It exists already.
+    #[error("a session `{0}` exists already")]
+    Conflict(SessionId),
+    /// A living process owns the session.
+    #[error("session `{session}` is owned by process {process}")]
+    Owned {
+        /// The session.
+        session: SessionId,
+        /// Process id, host where known.
+        process: String,
+    },
+    /// Another owner came after this one.
+    #[error("epoch {epoch} of session `{session}` is over: another owner has taken it")]
+    Fenced {
+        /// The session.
+        session: SessionId,
+        /// The epoch of the claim.
+        epoch: u64,
+    },
+    /// What is stored does not verify. Nothing was touched.
+    #[error("{place}: {what}; nothing was changed")]
+    Corrupt {
+        /// File, session, line.
+        place: String,
+        /// What does not fit.
+        what: String,
+    },
+    /// The store was written by a newer version.
+    #[error("{place} has format {found}, this program knows up to {known}; nothing was changed")]
+    Newer {
+        /// File.
+        place: String,
+        /// Its format.
+        found: u32,
+        /// Ours.
+        known: u32,
+    },
+    /// A value is over its bound.
+    #[error("{what} is {size} bytes, more than the {max} a store takes")]
+    TooLarge {
+        /// What.
+        what: String,
+        /// Its size.
+        size: u64,
+        /// The bound.
+        max: u64,
+    },
+    /// It could not be read or written (disk full, read-only, locked).
+    #[error("{place}: {source}")]
+    Io {
+        /// File.
+        place: String,
+        /// Why.
+        source: Arc<dyn std::error::Error + Send + Sync>,
+    },
+}

@@ -1,0 +1,1 @@
+//! The library people add: runs multi-agent LLM systems as durable state machines.
