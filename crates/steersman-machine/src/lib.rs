@@ -10,6 +10,7 @@ pub mod expression;
 pub mod fold;
 pub mod ids;
 pub mod interaction;
+pub mod limits;
 pub mod mapping;
 pub mod network;
 pub mod snapshot;

@@ -1,0 +1,235 @@
+//! Rules of the repository that no compiler checks. A test of this crate runs them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The folder of the workspace.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("xtask lies in the workspace")
+        .to_owned()
+}
+
+const LINES_MAX: usize = 800;
+const BYTES_MAX: u64 = 512 * 1024;
+
+/// Crates that the machine may use, besides what these bring. Each line was a decision.
+const MACHINE_MAY_USE: &[&str] = &[
+    "annotate-snippets",
+    "blake3",
+    "imbl",
+    "jiff",
+    "minijinja",
+    "postcard",
+    "serde",
+    "serde-saphyr",
+    "serde_json",
+];
+
+/// What must not be in a crate's tree at all: crate, banned, why.
+const BANNED: &[(&str, &[&str], &str)] = &[
+    (
+        "steersman-machine",
+        &["tokio", "getrandom", "rand", "reqwest", "rusqlite"],
+        "the machine has no async, clock, I/O or randomness",
+    ),
+    (
+        "steersman-runtime",
+        &["reqwest", "rusqlite", "rustls", "hyper", "axum", "clap"],
+        "the runtime knows traits, no vendor, no SQL, no TLS",
+    ),
+    (
+        "steersman-adapters",
+        &["clap", "axum"],
+        "adapters know vendors, not terminals or servers",
+    ),
+    (
+        "steersman",
+        &["clap", "axum"],
+        "who embeds the library does not pay for the program",
+    ),
+    (
+        "steersman-cli",
+        &[
+            "openssl",
+            "native-tls",
+            "aws-lc-sys",
+            "sqlx",
+            "chrono",
+            "async-trait",
+            "lazy_static",
+        ],
+        "one TLS stack, one SQLite, one clock library, no macros for async traits",
+    ),
+];
+
+/// All rules; the faults found, each with its place.
+pub(crate) fn check(root: &Path) -> Result<(), Vec<String>> {
+    let mut faults = Vec::new();
+    for path in tracked(root) {
+        let Ok(meta) = fs::metadata(root.join(&path)) else {
+            continue;
+        };
+        if meta.len() > BYTES_MAX && !path.ends_with("Cargo.lock") {
+            faults.push(format!(
+                "{path}: {} bytes; files stay under {BYTES_MAX}",
+                meta.len()
+            ));
+        }
+        let Ok(text) = fs::read_to_string(root.join(&path)) else {
+            continue;
+        };
+        if Path::new(&path).extension().is_some_and(|e| e == "rs") {
+            rust_file(&path, &text, &mut faults);
+        }
+        if Path::new(&path).extension().is_some_and(|e| e == "md") {
+            links(root, &path, &text, &mut faults);
+        }
+    }
+    machine_manifest(root, &mut faults);
+    trees(root, &mut faults);
+    examples(root, &mut faults);
+    if faults.is_empty() {
+        Ok(())
+    } else {
+        Err(faults)
+    }
+}
+
+/// Files that git tracks or would track.
+fn tracked(root: &Path) -> Vec<String> {
+    let out = Command::new("git")
+        .current_dir(root)
+        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+        .output()
+        .expect("git lists the files of a checkout");
+    String::from_utf8_lossy(&out.stdout)
+        .lines()
+        .map(str::to_owned)
+        .collect()
+}
+
+fn rust_file(path: &str, text: &str, faults: &mut Vec<String>) {
+    let lines = text.lines().count();
+    if lines > LINES_MAX {
+        faults.push(format!(
+            "{path}: {lines} lines; files stay under {LINES_MAX}"
+        ));
+    }
+    let here = path.ends_with("tidy.rs");
+    for (i, line) in text.lines().enumerate() {
+        let at = || format!("{path}:{}", i + 1);
+        if !here
+            && ["FIXME", "TODO", "XXX:"]
+                .iter()
+                .any(|word| line.contains(word))
+        {
+            faults.push(format!(
+                "{}: finish it, or write a decision note and name it",
+                at()
+            ));
+        }
+        if path.starts_with("crates/steersman-machine/src")
+            && (line.contains("async fn") || line.contains(".await"))
+        {
+            faults.push(format!("{}: the machine has no async", at()));
+        }
+        if !here
+            && path.contains("/tests/")
+            && (line.contains("thread::sleep") || line.contains("time::sleep("))
+        {
+            faults.push(format!(
+                "{}: tests do not sleep; use the virtual clock or wait for an event",
+                at()
+            ));
+        }
+        if path.starts_with("crates/") && line.contains("unbounded_channel") {
+            faults.push(format!("{}: everything has a bound", at()));
+        }
+    }
+}
+
+/// Relative links in Markdown lead somewhere.
+fn links(root: &Path, path: &str, text: &str, faults: &mut Vec<String>) {
+    let folder = root
+        .join(path)
+        .parent()
+        .expect("a file lies in a folder")
+        .to_owned();
+    for piece in text.split("](").skip(1) {
+        let Some((target, _)) = piece.split_once(')') else {
+            continue;
+        };
+        let target = target.split('#').next().unwrap_or_default();
+        let outside = target.is_empty()
+            || target.contains("://")
+            || target.contains(' ')
+            || target.starts_with("mailto:");
+        if !outside && !folder.join(target).exists() {
+            faults.push(format!("{path}: the link to `{target}` leads nowhere"));
+        }
+    }
+}
+
+fn machine_manifest(root: &Path, faults: &mut Vec<String>) {
+    let text = fs::read_to_string(root.join("crates/steersman-machine/Cargo.toml"))
+        .expect("the machine has a manifest");
+    let section = text.split("[dependencies]").nth(1).unwrap_or_default();
+    for line in section.lines().take_while(|line| !line.starts_with('[')) {
+        let name = line.split(['.', ' ', '=']).next().unwrap_or_default();
+        if !name.is_empty() && !MACHINE_MAY_USE.contains(&name) {
+            faults.push(format!("steersman-machine depends on `{name}`: a new arrow of the machine needs a decision note"));
+        }
+    }
+}
+
+/// `cargo tree -i` fails where a crate is not reachable: that failure is what we want.
+fn trees(root: &Path, faults: &mut Vec<String>) {
+    for (krate, banned, why) in BANNED {
+        for name in *banned {
+            let found = Command::new("cargo")
+                .current_dir(root)
+                .args([
+                    "tree",
+                    "--offline",
+                    "--quiet",
+                    "-e",
+                    "normal",
+                    "-p",
+                    krate,
+                    "-i",
+                    name,
+                ])
+                .output()
+                .expect("cargo runs where this test was built");
+            if found.status.success() && !found.stdout.is_empty() {
+                faults.push(format!("{krate} reaches `{name}`: {why}"));
+            }
+        }
+    }
+}
+
+fn examples(root: &Path, faults: &mut Vec<String>) {
+    let Ok(folders) = fs::read_dir(root.join("examples")) else {
+        return;
+    };
+    for folder in folders.flatten().map(|f| f.path()).filter(|p| p.is_dir()) {
+        for file in ["README.md", "steersman.yaml"] {
+            if !folder.join(file).exists() {
+                faults.push(format!("{}: an example has a {file}", folder.display()));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_repository_is_tidy() {
+        if let Err(faults) = super::check(&super::root()) {
+            panic!("\n{}", faults.join("\n"));
+        }
+    }
+}
