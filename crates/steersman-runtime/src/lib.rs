@@ -2,10 +2,27 @@
 
 #![warn(missing_docs)]
 
+pub mod bind;
 pub mod clock;
+mod driver;
+pub mod engine;
+pub mod feed;
+pub mod inbox;
 pub mod model;
+pub mod pending;
+pub mod retry;
+pub mod seal;
+pub mod session;
 pub mod store;
 pub mod toolset;
 
 /// A future behind a pointer: the ports are object-safe.
 pub type Boxed<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Reads environment variables: the process's own ([`process_env`]) or a test's.
+pub type Env = std::sync::Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
+/// The environment of this process.
+pub fn process_env() -> Env {
+    std::sync::Arc::new(|name| std::env::var(name).ok())
+}

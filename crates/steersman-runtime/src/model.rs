@@ -1,10 +1,14 @@
 //! The model port: a neutral request in, an answer out, what appears meanwhile through a sink.
 
-use crate::Boxed;
+pub mod scripted;
+
+use crate::{Boxed, Env};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use steersman_machine::context::Request;
 use steersman_machine::effect::{Answer, Failure};
 use steersman_machine::ids::{Id, Name};
+use steersman_machine::network::Network;
 use tokio_util::sync::CancellationToken;
 
 /// A model that can be called. Retries are the driver's, never a model's.
@@ -62,6 +66,52 @@ impl std::fmt::Debug for Transport {
             .field("model", &self.model)
             .finish_non_exhaustive()
     }
+}
+
+/// Knows models: what the definition's names mean here, and who calls them. Implemented by an adapter's catalog, and
+/// by [`scripted::Scripted`] for tests.
+pub trait Models: Send + Sync + 'static {
+    /// Decides what each model of a network means for a session that starts now; recorded in its binding. `auto` is
+    /// resolved here, once.
+    fn resolve<'a>(
+        &'a self,
+        network: &'a Network,
+        env: &'a Env,
+    ) -> Boxed<'a, Result<Vec<BoundModel>, ModelsError>>;
+
+    /// The model that was bound, in this process.
+    fn model(&self, bound: &BoundModel) -> Result<Arc<dyn Model>, ModelsError>;
+}
+
+/// What a model's name in a definition was resolved to. **Stored** as JSON in the binding; holds no secret.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BoundModel {
+    /// The definition's name.
+    pub name: Name,
+    /// Wire: `openai`, `compatible`, `scripted`.
+    pub provider: Name,
+    /// Name at the provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Base address, where it is not a template of the definition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Environment variable that holds the key, where the definition names no secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_env: Option<String>,
+    /// Each call makes something at the provider's side (hosted tools, stored conversations): it is on disk before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stateful: bool,
+}
+
+/// Why no model can be had.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("model `{name}`: {message}")]
+pub struct ModelsError {
+    /// The definition's name.
+    pub name: Name,
+    /// What was looked for and not found, and what to do.
+    pub message: String,
 }
 
 /// Where streamed pieces go. Provisional: marked with effect and attempt, withdrawn when superseded.

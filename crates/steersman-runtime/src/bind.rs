@@ -1,0 +1,191 @@
+//! Binding: what a session's definition means here is decided once, when it starts, and recorded.
+
+use crate::Env;
+use crate::model::BoundModel;
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
+use steersman_machine::commit::Binding;
+use steersman_machine::ids::{Body, Digest, Line, Name};
+use steersman_machine::network::{Config, Network, TypeKind};
+
+/// The values of a binding. **Stored** as JSON; holds no secret.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Values {
+    /// `config` values that are not `live`.
+    pub config: BTreeMap<Name, Json>,
+    /// What each model's name was resolved to.
+    pub models: Vec<BoundModel>,
+    /// Seed of all that is random here.
+    pub seed: u64,
+}
+
+/// Why a session cannot be bound. Nothing was written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BindError {
+    /// A required value is missing.
+    #[error("config `{name}` needs a value: set the environment variable {env}")]
+    Missing {
+        /// Name in `config`.
+        name: Name,
+        /// The variable.
+        env: String,
+    },
+    /// A value does not have the declared type.
+    #[error("config `{name}`: `{value}` is not {wanted} (from {place})")]
+    Misfit {
+        /// Name in `config`.
+        name: Name,
+        /// The text.
+        value: String,
+        /// The declared type.
+        wanted: &'static str,
+        /// Where it came from.
+        place: String,
+    },
+    /// A value was given for a name that the definition does not declare.
+    #[error("config `{0}` is not declared by this definition")]
+    Undeclared(Name),
+    /// A required secret is missing: found before the first effect needs it.
+    #[error("secret `{name}` is not set: set {place}")]
+    NoSecret {
+        /// Name in `secrets`.
+        name: Name,
+        /// Variable or file.
+        place: String,
+    },
+    /// A model cannot be had.
+    #[error(transparent)]
+    Model(#[from] crate::model::ModelsError),
+    /// A tool written in Rust is not registered in this program.
+    #[error("tool `{0}` is implemented in Rust and not registered in this program")]
+    NoTool(Name),
+}
+
+/// Reads and checks all `config` values that are bound. `given` goes before the environment.
+pub fn config(
+    network: &Network,
+    env: &Env,
+    given: &BTreeMap<Name, Json>,
+) -> Result<BTreeMap<Name, Json>, BindError> {
+    if let Some(name) = given.keys().find(|n| !network.config.contains_key(*n)) {
+        return Err(BindError::Undeclared(name.clone()));
+    }
+    let mut values = BTreeMap::new();
+    for (name, config) in &network.config {
+        // A live value is read again at each use; reading it here only checks that it is there.
+        let value = match given.get(name) {
+            Some(value) if fits(config, value) => value.clone(),
+            Some(value) => {
+                return Err(misfit(name, config, &value.to_string(), "the command line"));
+            }
+            None => read(name, config, env)?,
+        };
+        if !config.live {
+            values.insert(name.clone(), value);
+        }
+    }
+    Ok(values)
+}
+
+/// One `config` value as it is now: of the environment, parsed to its type, else its default.
+pub fn read(name: &Name, config: &Config, env: &Env) -> Result<Json, BindError> {
+    let from_env = config.env.as_ref().and_then(|v| Some((v, env(v)?)));
+    match (from_env, &config.default) {
+        (Some((variable, text)), _) => parse(config, &text).ok_or_else(|| {
+            misfit(
+                name,
+                config,
+                &text,
+                &format!("environment variable {variable}"),
+            )
+        }),
+        (None, Some(default)) => Ok(default.clone()),
+        (None, None) => Err(BindError::Missing {
+            name: name.clone(),
+            env: config.env.clone().unwrap_or_default(),
+        }),
+    }
+}
+
+/// The binding of a session that starts under this network with these values.
+pub fn binding(network: &Network, entry: Name, values: &Values) -> Binding {
+    let mut named = network.digest.0.to_vec();
+    named.extend(serde_json::to_vec(&values.config).expect("JSON values can be written as JSON"));
+    Binding {
+        digest: Digest::of(&named),
+        source: *blake3::hash(network.source.as_bytes()).as_bytes(),
+        network: network.name.clone(),
+        entry,
+        values: Body::new(Line(1), 0),
+        machine: MACHINE_VERSION,
+    }
+}
+
+/// Changes when the same network, snapshot and offers would give another commit.
+pub const MACHINE_VERSION: u16 = 1;
+
+fn parse(config: &Config, text: &str) -> Option<Json> {
+    match config.ty.kind {
+        TypeKind::Integer { .. } => text.trim().parse::<i64>().ok().map(Json::from),
+        TypeKind::Number { .. } => text
+            .trim()
+            .parse::<f64>()
+            .ok()
+            .and_then(serde_json::Number::from_f64)
+            .map(Json::Number),
+        TypeKind::Boolean => match text.trim() {
+            "true" => Some(true.into()),
+            "false" => Some(false.into()),
+            _ => None,
+        },
+        TypeKind::String { .. }
+        | TypeKind::Enum(_)
+        | TypeKind::List(_)
+        | TypeKind::Fields(_)
+        | TypeKind::Object
+        | TypeKind::Any
+        | TypeKind::Secret
+        | TypeKind::Artifact
+        | TypeKind::Schema(_) => Some(text.into()),
+    }
+}
+
+fn fits(config: &Config, value: &Json) -> bool {
+    match config.ty.kind {
+        TypeKind::Integer { .. } => value.is_i64() || value.is_u64(),
+        TypeKind::Number { .. } => value.is_number(),
+        TypeKind::Boolean => value.is_boolean(),
+        TypeKind::String { .. }
+        | TypeKind::Enum(_)
+        | TypeKind::List(_)
+        | TypeKind::Fields(_)
+        | TypeKind::Object
+        | TypeKind::Any
+        | TypeKind::Secret
+        | TypeKind::Artifact
+        | TypeKind::Schema(_) => value.is_string(),
+    }
+}
+
+fn misfit(name: &Name, config: &Config, value: &str, place: &str) -> BindError {
+    BindError::Misfit {
+        name: name.clone(),
+        value: value.to_owned(),
+        wanted: match config.ty.kind {
+            TypeKind::Integer { .. } => "a whole number",
+            TypeKind::Number { .. } => "a number",
+            TypeKind::Boolean => "`true` or `false`",
+            TypeKind::String { .. }
+            | TypeKind::Enum(_)
+            | TypeKind::List(_)
+            | TypeKind::Fields(_)
+            | TypeKind::Object
+            | TypeKind::Any
+            | TypeKind::Secret
+            | TypeKind::Artifact
+            | TypeKind::Schema(_) => "a text",
+        },
+        place: place.to_owned(),
+    }
+}

@@ -1,0 +1,481 @@
+//! The engine: starts, opens, inspects and drives sessions of one store.
+
+use crate::Env;
+use crate::bind::{self, BindError, Values};
+use crate::clock::Clock;
+use crate::feed::{Feed, Notice};
+use crate::inbox::{Begin, DecodeError, Message, random_id};
+use crate::model::Models;
+use crate::pending::Pending;
+use crate::seal::Sealer;
+use crate::session::{Fate, Receipt, Session, Settled};
+use crate::store::{
+    BoxedEvent, InboxMessage, NewSession, SessionId, SessionInfo, Store, StoreError,
+};
+use crate::toolset::Toolset;
+use serde_json::Value as Json;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
+use steersman_machine::context::History;
+use steersman_machine::ids::{Id, Line, Name};
+use steersman_machine::interaction::Interaction;
+use steersman_machine::network::{Network, Source};
+use steersman_machine::snapshot::Snapshot;
+use tokio::sync::broadcast;
+use tokio_util::sync::CancellationToken;
+
+/// What an engine is put together from.
+pub struct Parts {
+    /// Where sessions are kept.
+    pub store: Arc<dyn Store>,
+    /// What tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// Who knows models.
+    pub models: Arc<dyn Models>,
+    /// Who runs tools; the first that has one runs it.
+    pub toolsets: Vec<Arc<dyn Toolset>>,
+    /// Seals secrets.
+    pub sealer: Sealer,
+    /// How it behaves.
+    pub options: Options,
+}
+
+/// How an engine behaves.
+#[derive(Clone)]
+pub struct Options {
+    /// When lines are synced.
+    pub durability: Durability,
+    /// Where `config` and `secrets` are read.
+    pub env: Env,
+    /// Whether somebody can be asked as `user`: decides the way out of a doubt that declares none.
+    pub user_reachable: bool,
+    /// How long a model may take, in milliseconds.
+    pub model_timeouts: Timeouts,
+    /// Effects that run at once in one session at most.
+    pub effects_at_once: usize,
+}
+
+/// How long an attempt may take, in milliseconds.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Until the first token.
+    pub first: u64,
+    /// Between tokens.
+    pub idle: u64,
+    /// All in all.
+    pub total: u64,
+}
+
+/// When lines are synced. There is no third level.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// By the output-commit rule: what others could see is on disk before they see it.
+    #[default]
+    Commit,
+    /// Every line is on disk before the next begins.
+    Step,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            durability: Durability::Commit,
+            env: crate::process_env(),
+            user_reachable: true,
+            model_timeouts: Timeouts {
+                first: 120_000,
+                idle: 60_000,
+                total: 600_000,
+            },
+            effects_at_once: 64,
+        }
+    }
+}
+
+/// How a session starts.
+#[derive(Clone, Debug, Default)]
+pub struct StartOptions {
+    /// Its id; none: a random one.
+    pub id: Option<SessionId>,
+    /// The agent that talks first; none: the first of `entry`.
+    pub agent: Option<Name>,
+    /// Arguments for its parameters: a JSON object.
+    pub args: Option<Json>,
+    /// The first message.
+    pub say: Option<String>,
+    /// The id of the first message, accepted once; none: a random one.
+    pub message_id: Option<Name>,
+    /// The speaker's role, if it is not the user.
+    pub by: Option<Name>,
+    /// `config` values that go before the environment.
+    pub config: BTreeMap<Name, Json>,
+    /// Key by which events find it.
+    pub key: Option<Name>,
+    /// Seed of all that is random; none: a random one.
+    pub seed: Option<u64>,
+}
+
+/// Why an engine refuses or stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The store refuses.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The session cannot be bound here.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// A stored message cannot be read.
+    #[error(transparent)]
+    Inbox(#[from] DecodeError),
+    /// The definition that the session is bound to cannot be compiled by this version.
+    #[error("session `{session}` is bound to a definition that this version does not take: {why}")]
+    Definition {
+        /// The session.
+        session: SessionId,
+        /// What does not fit.
+        why: String,
+    },
+    /// What is stored does not fit together; nothing was changed.
+    #[error("session `{session}`: {what}; nothing was changed")]
+    Broken {
+        /// The session.
+        session: SessionId,
+        /// What does not fit.
+        what: String,
+    },
+    /// The session is not driven any more, for this reason.
+    #[error("the session is not driven any more: {0}")]
+    Gone(Arc<EngineError>),
+    /// It was stopped.
+    #[error("it was stopped")]
+    Stopped,
+}
+
+/// Starts, opens, inspects and drives sessions. Cloning shares it.
+#[derive(Clone)]
+pub struct Engine(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) models: Arc<dyn Models>,
+    pub(crate) toolsets: Vec<Arc<dyn Toolset>>,
+    pub(crate) sealer: Sealer,
+    pub(crate) options: Options,
+    /// Sessions that this process drives.
+    driven: Mutex<HashMap<SessionId, Session>>,
+    /// Networks by the hash of their source, as handed in or compiled: those with tools in Rust come from `start`.
+    networks: Mutex<HashMap<[u8; 32], Arc<Network>>>,
+    /// Ends all that runs when the last handle of the engine is gone.
+    pub(crate) alive: CancellationToken,
+}
+
+impl Engine {
+    /// Puts an engine together. Nothing runs until a session is started or opened; needs a tokio runtime then.
+    pub fn new(parts: Parts) -> Self {
+        Self(Arc::new(Inner {
+            store: parts.store,
+            clock: parts.clock,
+            models: parts.models,
+            toolsets: parts.toolsets,
+            sealer: parts.sealer,
+            options: parts.options,
+            driven: Mutex::default(),
+            networks: Mutex::default(),
+            alive: CancellationToken::new(),
+        }))
+    }
+
+    /// Its store.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.0.store
+    }
+
+    /// Its clock.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.0.clock
+    }
+
+    /// What seals its secrets.
+    pub fn sealer(&self) -> &Sealer {
+        &self.0.sealer
+    }
+
+    /// Starts a session: binds it, stores its definition, makes it durable, owns it and drives it.
+    pub async fn start(
+        &self,
+        network: Arc<Network>,
+        options: StartOptions,
+    ) -> Result<Session, EngineError> {
+        let id = self.create(network, options).await?;
+        self.open(&id).await
+    }
+
+    /// The same without driving it: whoever opens it next does.
+    pub async fn create(
+        &self,
+        network: Arc<Network>,
+        options: StartOptions,
+    ) -> Result<SessionId, EngineError> {
+        let inner = &self.0;
+        self.check_tools(&network)?;
+        let mut seed = [0_u8; 8];
+        getrandom::fill(&mut seed).expect("the operating system gives random bytes");
+        let values = Values {
+            config: bind::config(&network, &inner.options.env, &options.config)?,
+            models: inner
+                .models
+                .resolve(&network, &inner.options.env)
+                .await
+                .map_err(BindError::Model)?,
+            // Kept below 2^53, so that every JSON reader gives it back as it was.
+            seed: options.seed.unwrap_or(u64::from_le_bytes(seed) >> 11),
+        };
+        let entry = options
+            .agent
+            .clone()
+            .or_else(|| network.entry.first().cloned())
+            .expect("a network has an entry");
+        let binding = bind::binding(&network, entry, &values);
+        let id = options.id.unwrap_or_else(random_id);
+        let mut salt = [0_u8; 16];
+        getrandom::fill(&mut salt).expect("the operating system gives random bytes");
+        let source: Arc<[u8]> = network.source.as_bytes().into();
+        inner.store.put_blob(binding.source, source).await?;
+        inner
+            .store
+            .create(NewSession {
+                id: id.clone(),
+                network: network.name.clone(),
+                key: options.key,
+                salt,
+                created: inner.clock.now(),
+            })
+            .await?;
+        self.remember(binding.source, network);
+        let begin = Message::Start(Box::new(Begin {
+            binding,
+            values: serde_json::to_string(&values).expect("values are JSON"),
+            agent: options.agent,
+            args: options.args.map(|a| a.to_string()),
+            say: options.say,
+            by: options.by,
+        }));
+        let message = options.message_id.unwrap_or_else(random_id);
+        self.put(&id, message, &begin).await?;
+        Ok(id)
+    }
+
+    /// Owns a session and drives it; a handle to it if this process does already. What a dead owner left in doubt is
+    /// settled as its tools declare.
+    pub async fn open(&self, id: &str) -> Result<Session, EngineError> {
+        if let Some(session) = self.driven(id) {
+            return Ok(session);
+        }
+        let session = crate::driver::spawn(self, id).await?;
+        self.0
+            .driven
+            .lock()
+            .expect("nobody panics while holding it")
+            .insert(session.id.clone(), session.clone());
+        Ok(session)
+    }
+
+    /// The handle of a session that this process drives.
+    pub fn driven(&self, id: &str) -> Option<Session> {
+        let mut driven = self
+            .0
+            .driven
+            .lock()
+            .expect("nobody panics while holding it");
+        let session = driven.get(id)?;
+        if session.to.is_closed() {
+            driven.remove(id);
+            return None;
+        }
+        Some(session.clone())
+    }
+
+    /// Puts something into a session's inbox, durably, and wakes its owner if it is this process. If nobody owns the
+    /// session the receipt says `Lies`: open it to have it driven.
+    pub async fn deliver(&self, id: &str, message: Message) -> Result<Receipt, EngineError> {
+        if let Some(session) = self.driven(id) {
+            return session.send(message).await;
+        }
+        let name = random_id();
+        self.put(id, name.clone(), &message).await?;
+        Ok(Receipt {
+            id: name,
+            fate: Fate::Lies,
+        })
+    }
+
+    /// Offers an event that names no session to the waits of a network. False if its id was accepted before.
+    pub async fn deliver_event(&self, event: BoxedEvent) -> Result<bool, EngineError> {
+        let accepted = self.0.store.deliver_event(event).await?;
+        let driven: Vec<Session> = {
+            let driven = self
+                .0
+                .driven
+                .lock()
+                .expect("nobody panics while holding it");
+            driven.values().cloned().collect()
+        };
+        for session in driven {
+            let _ = session.to.send(crate::session::ToDriver::Inbox(None));
+        }
+        Ok(accepted)
+    }
+
+    /// Looks at a session without owning it: whoever drives it is not disturbed.
+    pub async fn inspect(&self, id: &str) -> Result<Inspection, EngineError> {
+        crate::driver::inspect(self, id).await
+    }
+
+    /// Follows a session from a cursor on, whoever drives it; streamed pieces only if this process does.
+    pub fn feed(&self, id: &str, cursor: Line) -> Feed {
+        let live = self.driven(id).map(|s| s.live.subscribe());
+        self.feed_of(id.into(), cursor, live)
+    }
+
+    /// Owns and drives every session of the store that has something to do (inbox, timers, events), until `stop`.
+    pub async fn run_all(&self, stop: CancellationToken) -> Result<(), EngineError> {
+        crate::driver::run_all(self, stop).await
+    }
+
+    /// Lets go of all sessions in order.
+    pub async fn stop(&self) {
+        let sessions: Vec<Session> = {
+            let mut driven = self
+                .0
+                .driven
+                .lock()
+                .expect("nobody panics while holding it");
+            driven.drain().map(|(_, s)| s).collect()
+        };
+        futures::future::join_all(sessions.into_iter().map(Session::stop)).await;
+    }
+
+    pub(crate) fn feed_of(
+        &self,
+        session: SessionId,
+        cursor: Line,
+        live: Option<broadcast::Receiver<Notice>>,
+    ) -> Feed {
+        Feed::new(
+            self.0.store.clone(),
+            self.0.clock.clone(),
+            session,
+            cursor,
+            live,
+        )
+    }
+
+    pub(crate) async fn put(
+        &self,
+        session: &str,
+        id: Name,
+        message: &Message,
+    ) -> Result<bool, EngineError> {
+        let message = message.encode(id, self.0.clock.now());
+        Ok(self.0.store.deliver(session, message).await?)
+    }
+
+    /// The toolset that runs a tool.
+    pub(crate) fn toolset(&self, network: &Network, tool: &str) -> Option<&Arc<dyn Toolset>> {
+        self.0.toolsets.iter().find(|t| t.has(network, tool))
+    }
+
+    pub(crate) fn remember(&self, source: [u8; 32], network: Arc<Network>) {
+        self.0
+            .networks
+            .lock()
+            .expect("nobody panics while holding it")
+            .insert(source, network);
+    }
+
+    pub(crate) fn network(&self, source: &[u8; 32]) -> Option<Arc<Network>> {
+        self.0
+            .networks
+            .lock()
+            .expect("nobody panics while holding it")
+            .get(source)
+            .cloned()
+    }
+
+    fn check_tools(&self, network: &Network) -> Result<(), BindError> {
+        for (name, tool) in &network.tools {
+            if let Source::Native { .. } = tool.source
+                && self.toolset(network, name).is_none()
+            {
+                return Err(BindError::NoTool(name.clone()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A session as it is on disk, read without owning it.
+pub struct Inspection {
+    /// What lists show of it.
+    pub info: SessionInfo,
+    /// The network that it is bound to; none before its first line.
+    pub network: Option<Arc<Network>>,
+    /// The values that it is bound to.
+    pub values: Values,
+    /// Its branches in the order in which they were opened, `main` first.
+    pub branches: Vec<BranchView>,
+    /// The branch that what names none goes to.
+    pub current: Id,
+    /// What it waits for, on all branches, oldest first.
+    pub pending: Vec<Pending>,
+    /// What lies in its inbox, oldest first.
+    pub inbox: Vec<InboxMessage>,
+    /// How things stand, as far as the log tells.
+    pub settled: Settled,
+    /// Reads stacks and texts of any branch.
+    pub history: Arc<dyn History + Send + Sync>,
+}
+
+/// A branch as it is on disk.
+#[derive(Clone, Debug)]
+pub struct BranchView {
+    /// Its id.
+    pub id: Id,
+    /// What people call it.
+    pub label: Option<Name>,
+    /// The branch and line where it began; none: `main`.
+    pub from: Option<(Id, Line)>,
+    /// Its last line.
+    pub head: Line,
+    /// Its top agent rests.
+    pub ended: bool,
+    /// It has no more ticks.
+    pub superseded: bool,
+    /// Where it stands.
+    pub snapshot: Snapshot,
+}
+
+impl Inspection {
+    /// The branch that what names none goes to.
+    pub fn current_branch(&self) -> Option<&BranchView> {
+        self.branches.iter().find(|b| b.id == self.current)
+    }
+
+    /// The stack of an agent on a branch, oldest first, with the line of each push.
+    pub fn stack(&self, branch: &BranchView, agent: Id) -> Vec<(Line, Interaction)> {
+        let mut stack = Vec::new();
+        let mut at = branch
+            .snapshot
+            .agents
+            .get(&agent)
+            .map_or(Line::NONE, |a| a.last);
+        while at.is_some() {
+            let (pushes, before) = self.history.pushes(agent, at);
+            stack.extend(pushes.iter().rev().map(|p| (at, p.clone())));
+            at = before;
+        }
+        stack.reverse();
+        stack
+    }
+}

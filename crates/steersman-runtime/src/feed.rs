@@ -1,0 +1,159 @@
+//! The live feed of a session: its lines as they reach the disk, and between them what streams in.
+//!
+//! A cursor is the number of a line on disk, so a reader that comes back, in any process, goes on without a gap or a
+//! repetition. Lines come from the store alone; what streams is provisional, marked with effect and attempt, and
+//! withdrawn when another attempt takes its place.
+
+use crate::clock::Clock;
+use crate::model::Delta;
+use crate::session::Settled;
+use crate::store::{SessionId, Store, StoreError};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use steersman_machine::ids::{Id, Line};
+use tokio::sync::broadcast;
+
+/// How often a reader in another process looks, in milliseconds.
+const LOOK: u64 = 50;
+/// Rows read at once.
+const PAGE: usize = 256;
+
+/// Something that a session's followers see.
+#[derive(Clone, Debug)]
+pub enum FeedItem {
+    /// A line that is on disk; its number is the cursor behind it.
+    Line(Arc<steersman_machine::commit::LogLine>),
+    /// A piece of what a model says. Provisional.
+    Delta {
+        /// The model call.
+        effect: Id,
+        /// The attempt.
+        attempt: u32,
+        /// Whose.
+        agent: Id,
+        /// The branch.
+        branch: Id,
+        /// The piece.
+        delta: Delta,
+    },
+    /// What streamed of this attempt counts no longer.
+    Withdrawn {
+        /// The model call.
+        effect: Id,
+        /// The attempt.
+        attempt: u32,
+    },
+    /// Everything is at rest, or waits.
+    Settled(Arc<Settled>),
+    /// The reader was too slow for what streamed; lines are complete all the same.
+    Skipped(u64),
+    /// The owner in this process let go; lines go on to come if another process drives the session.
+    Closed,
+}
+
+/// What the owner tells its followers; lines are read from the store.
+#[derive(Clone, Debug)]
+pub(crate) enum Notice {
+    Durable,
+    Item(FeedItem),
+}
+
+/// Follows a session from a cursor on.
+pub struct Feed {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    session: SessionId,
+    cursor: Line,
+    ready: VecDeque<FeedItem>,
+    live: Option<broadcast::Receiver<Notice>>,
+}
+
+impl Feed {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        session: SessionId,
+        cursor: Line,
+        live: Option<broadcast::Receiver<Notice>>,
+    ) -> Self {
+        Self {
+            store,
+            clock,
+            session,
+            cursor,
+            ready: VecDeque::new(),
+            live,
+        }
+    }
+
+    /// The last line that was given out: where a later reader goes on.
+    pub fn cursor(&self) -> Line {
+        self.cursor
+    }
+
+    /// The next item; waits for it. Lines come in order and complete.
+    pub async fn next(&mut self) -> Result<FeedItem, StoreError> {
+        loop {
+            if let Some(item) = self.ready.pop_front() {
+                return Ok(item);
+            }
+            if self.read().await? {
+                continue;
+            }
+            self.wait().await?;
+        }
+    }
+
+    /// The lines that are on disk and were not given out yet; does not wait.
+    pub async fn lines(
+        &mut self,
+    ) -> Result<Vec<Arc<steersman_machine::commit::LogLine>>, StoreError> {
+        while self.read().await? {}
+        let mut lines = Vec::new();
+        self.ready.retain(|item| match item {
+            FeedItem::Line(line) => {
+                lines.push(line.clone());
+                false
+            }
+            _ => true,
+        });
+        Ok(lines)
+    }
+
+    async fn wait(&mut self) -> Result<(), StoreError> {
+        let Some(live) = &mut self.live else {
+            self.clock.sleep(LOOK).await;
+            return Ok(());
+        };
+        match live.recv().await {
+            Ok(Notice::Durable) => {}
+            Ok(Notice::Item(item)) => {
+                // What is on disk by now came before it.
+                self.read().await?;
+                self.ready.push_back(item);
+            }
+            Err(broadcast::error::RecvError::Lagged(n)) => {
+                self.ready.push_back(FeedItem::Skipped(n));
+            }
+            Err(broadcast::error::RecvError::Closed) => {
+                self.live = None;
+                self.read().await?;
+                self.ready.push_back(FeedItem::Closed);
+            }
+        }
+        Ok(())
+    }
+
+    async fn read(&mut self) -> Result<bool, StoreError> {
+        let rows = self
+            .store
+            .rows(&self.session, self.cursor.next(), Line::MAX, PAGE)
+            .await?;
+        for row in &rows {
+            let line = crate::driver::decode(&self.session, row)?;
+            self.cursor = row.n;
+            self.ready.push_back(FeedItem::Line(Arc::new(line)));
+        }
+        Ok(!rows.is_empty())
+    }
+}

@@ -1,0 +1,247 @@
+//! What lies in an inbox: everything that people and programs want of a session. **Stored**: append-only.
+//!
+//! Every act goes through the inbox, whoever owns the session: so it is durable before it is acknowledged, it is
+//! accepted once, and it waits there, outside every branch, until a tick takes it.
+
+use crate::store::InboxMessage;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use steersman_machine::ids::{Id, Line, Name, Time};
+
+/// Version of the encoding: the first byte of a stored message.
+const VERSION: u8 = 1;
+
+/// Something wanted of a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Message {
+    /// The session begins.
+    Start(Box<Begin>),
+    /// Something is said to whoever has the floor, or to an agent or question.
+    Say {
+        /// The text.
+        text: String,
+        /// The agent or question; none: the floor.
+        to: Option<Id>,
+        /// The speaker's role if it is not the user.
+        by: Option<Name>,
+        /// The branch; none: the current one.
+        branch: Option<Id>,
+    },
+    /// The same, but what is open is cancelled first.
+    Interrupt {
+        /// The text.
+        text: String,
+        /// The speaker's role if it is not the user.
+        by: Option<Name>,
+        /// The branch; none: the current one.
+        branch: Option<Id>,
+    },
+    /// The answer to a question, or a secret that was asked for (`input`). Sealed, since it may be either.
+    Answer {
+        /// The question's or the held effect.
+        effect: Id,
+        /// The sealed text ([`crate::seal`]).
+        sealed: String,
+        /// Who answers.
+        by: Name,
+    },
+    /// An approval, a repetition or more budget is granted.
+    Approve {
+        /// The held effect.
+        effect: Id,
+        /// Who decides.
+        by: Name,
+        /// A JSON object of arguments that replace those of the call; none: exactly as asked.
+        args: Option<String>,
+    },
+    /// The same is refused.
+    Reject {
+        /// The held effect.
+        effect: Id,
+        /// Who decides.
+        by: Name,
+        /// The reason, told to the model.
+        reason: Option<String>,
+    },
+    /// A person settles a doubt.
+    Resolve {
+        /// The effect in doubt.
+        effect: Id,
+        /// Who knows.
+        by: Name,
+        /// What is the case.
+        how: Resolution,
+    },
+    /// Something is cancelled.
+    Cancel {
+        /// What.
+        what: CancelWhat,
+        /// Who wants it.
+        by: Name,
+        /// The branch; none: the current one.
+        branch: Option<Id>,
+    },
+    /// An event came in for this session.
+    Event {
+        /// Its name.
+        event: Name,
+        /// Its fields: a JSON object.
+        fields: String,
+    },
+    /// A person pauses (true) or resumes the session: nothing new begins while it is paused.
+    Pause(bool),
+    /// A branch begins at a line.
+    Fork {
+        /// The branch that is forked; none: the current one.
+        branch: Option<Id>,
+        /// The line; none: its last.
+        at: Option<Line>,
+        /// What people call the new branch.
+        label: Option<Name>,
+        /// The first message there.
+        say: Option<String>,
+        /// Effects that touch the world run there, too.
+        live: bool,
+    },
+    /// A branch begins at an earlier line and becomes current; what is left behind is superseded.
+    Rewind {
+        /// The branch that is rewound; none: the current one.
+        branch: Option<Id>,
+        /// The line.
+        at: Line,
+        /// The first message there.
+        say: Option<String>,
+    },
+    /// The root waits for branches.
+    Join {
+        /// Which.
+        branches: Vec<Id>,
+        /// A tool that follows.
+        then: Option<Name>,
+    },
+    /// A branch is taken over.
+    Adopt {
+        /// Which.
+        branch: Id,
+        /// Up to this line of it; none: its last, or its first simulated effect.
+        at: Option<Line>,
+    },
+    /// A branch becomes current.
+    Current(Id),
+    /// State is edited by a person: entry and JSON value; none unsets.
+    Edit {
+        /// The writes.
+        writes: Vec<(Name, Option<String>)>,
+        /// Who edits.
+        by: Name,
+    },
+    /// What failed because of a provider or a service is tried again.
+    Retry {
+        /// Who wants it.
+        by: Name,
+    },
+}
+
+/// How a session begins. What it is bound to is decided when it is started, not when it is first driven.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Begin {
+    /// Its binding, `values` aside.
+    pub binding: steersman_machine::commit::Binding,
+    /// JSON of the bound values ([`crate::bind`]).
+    pub values: String,
+    /// The root agent; none: the entry.
+    pub agent: Option<Name>,
+    /// Arguments for its parameters: a JSON object.
+    pub args: Option<String>,
+    /// The first message.
+    pub say: Option<String>,
+    /// The speaker's role if it is not the user.
+    pub by: Option<Name>,
+}
+
+/// What a person knows of an effect in doubt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Resolution {
+    /// It happened. JSON of its result, as the tool would have given it.
+    Done {
+        /// The result; `null` if it is not known.
+        result: String,
+    },
+    /// It did not happen: it may run again, under the same key and approval.
+    NotPerformed,
+    /// Nobody will know: the model is told that it may have happened.
+    Fail,
+}
+
+/// What is to be cancelled.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CancelWhat {
+    /// The call that this effect is for, or the model call itself.
+    Effect(Id),
+    /// An agent with all it started.
+    Agent(Id),
+    /// All that acts on the branch.
+    Branch,
+    /// All that acts on any branch.
+    Session,
+}
+
+impl Message {
+    /// As it is stored: a version byte, then positionally.
+    pub fn encode(&self, id: Name, at: Time) -> InboxMessage {
+        let bytes = postcard::to_extend(self, vec![VERSION])
+            .expect("a message holds nothing that cannot be encoded");
+        InboxMessage {
+            id,
+            at,
+            bytes: bytes.into(),
+        }
+    }
+
+    /// Reads a stored message.
+    pub fn decode(message: &InboxMessage) -> Result<Self, DecodeError> {
+        match message.bytes.split_first() {
+            Some((&VERSION, rest)) => {
+                postcard::from_bytes(rest).map_err(|_| DecodeError::Corrupt(message.id.clone()))
+            }
+            Some((&version, _)) => Err(DecodeError::Newer(message.id.clone(), version)),
+            None => Err(DecodeError::Corrupt(message.id.clone())),
+        }
+    }
+}
+
+/// Why a stored message cannot be read. It stays where it is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// It is not what was written.
+    #[error("inbox message `{0}` cannot be read; nothing was changed")]
+    Corrupt(Name),
+    /// A newer version wrote it.
+    #[error("inbox message `{0}` has format {1}, this program knows 1; nothing was changed")]
+    Newer(Name, u8),
+}
+
+/// A random id: 16 characters of base 32, lower case.
+pub fn random_id() -> Name {
+    let mut bytes = [0_u8; 10];
+    getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
+    base32(&bytes)
+}
+
+/// Five bits a character, without letters that are mistaken for digits.
+pub(crate) fn base32(bytes: &[u8]) -> Arc<str> {
+    const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+    let (mut out, mut bits, mut held) = (String::new(), 0_u32, 0_u32);
+    for byte in bytes {
+        held = held << 8 | u32::from(*byte);
+        bits += 8;
+        while bits >= 5 {
+            bits -= 5;
+            out.push(char::from(LETTERS[(held >> bits & 31) as usize]));
+        }
+    }
+    if bits > 0 {
+        out.push(char::from(LETTERS[(held << (5 - bits) & 31) as usize]));
+    }
+    out.into()
+}

@@ -1,0 +1,1 @@
+//! The scripted model: answers from one file, listed by agent.

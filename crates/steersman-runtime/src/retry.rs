@@ -1,0 +1,96 @@
+//! The one retry layer: when an attempt follows an attempt.
+//!
+//! Delays double from half a second to 30 seconds, with jitter from the session's seed and the effect's id, so that a
+//! session replays with the same delays and a thousand sessions do not come back in the same moment.
+
+use backon::BackoffBuilder;
+use std::time::Duration;
+use steersman_machine::effect::Retry;
+use steersman_machine::ids::{Id, Time};
+
+/// A wait longer than this, in milliseconds, is kept in the log as a timer instead of in memory.
+pub const LONG: u64 = 60_000;
+/// Attempts of a model call at most.
+pub const MODEL_ATTEMPTS: u32 = 5;
+
+/// What follows a failed attempt.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// No further attempt.
+    GiveUp,
+    /// Another attempt after so many milliseconds, waited for in memory.
+    After(u64),
+    /// Another attempt at that time, kept in the log.
+    At(Time),
+}
+
+/// Decides after attempt number `attempt` (from 1) of at most `attempts` failed.
+pub fn next(wanted: Retry, attempt: u32, attempts: u32, seed: u64, effect: Id, now: Time) -> Next {
+    if attempt >= attempts {
+        return Next::GiveUp;
+    }
+    let delay = match wanted {
+        Retry::Never => return Next::GiveUp,
+        Retry::Policy => backoff(attempt, seed, effect),
+        Retry::After(asked) => asked.max(backoff(attempt, seed, effect)),
+    };
+    if delay > LONG {
+        Next::At(now.plus(delay))
+    } else {
+        Next::After(delay)
+    }
+}
+
+fn backoff(attempt: u32, seed: u64, effect: Id) -> u64 {
+    let mix = blake3::hash(format!("{seed} {effect}").as_bytes());
+    let mut head = [0; 8];
+    head.copy_from_slice(&mix.as_bytes()[..8]);
+    let delays = backon::ExponentialBuilder::default()
+        .with_min_delay(Duration::from_millis(500))
+        .with_max_delay(Duration::from_secs(30))
+        .with_factor(2.0)
+        .with_jitter()
+        .with_jitter_seed(u64::from_le_bytes(head))
+        .with_max_times(attempt as usize)
+        .build();
+    delays
+        .last()
+        .map_or(500, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use steersman_machine::ids::Line;
+
+    #[test]
+    fn delays_grow_and_repeat_under_the_same_seed() {
+        let id = Id::new(Line(3), 1);
+        let delays = |seed| {
+            (1..5)
+                .map(|a| next(Retry::Policy, a, 9, seed, id, Time(0)))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(delays(1), delays(1));
+        assert_ne!(delays(1), delays(2));
+        let Next::After(first) = delays(1)[0] else {
+            panic!()
+        };
+        let Next::After(last) = delays(1)[3] else {
+            panic!()
+        };
+        assert!((500..=1000).contains(&first) && last >= 4000);
+    }
+
+    #[test]
+    fn a_long_retry_after_is_a_timer_and_never_shortened() {
+        let id = Id::new(Line(3), 1);
+        let hour = 3_600_000;
+        assert_eq!(
+            next(Retry::After(hour), 1, 5, 1, id, Time(5)),
+            Next::At(Time(5).plus(hour))
+        );
+        assert_eq!(next(Retry::After(hour), 5, 5, 1, id, Time(5)), Next::GiveUp);
+        assert_eq!(next(Retry::Never, 1, 5, 1, id, Time(5)), Next::GiveUp);
+    }
+}

@@ -1,0 +1,200 @@
+//! Sealed secrets: what lies in logs and inboxes instead of a password or a token.
+//!
+//! The key never lies in a store, an export or a backup. Equal secrets are told apart by their nonce and found equal
+//! by a keyed digest, so that approvals and the repeat guard can compare arguments.
+
+use chacha20poly1305::aead::{Aead, KeyInit};
+use chacha20poly1305::{ChaCha20Poly1305, Nonce};
+use serde_json::{Value as Json, json};
+use steersman_machine::snapshot::{SEALED, is_sealed};
+use zeroize::Zeroizing;
+
+/// Seals and opens. Cloning shares the key.
+#[derive(Clone)]
+pub struct Sealer(std::sync::Arc<Keys>);
+
+struct Keys {
+    cipher: ChaCha20Poly1305,
+    digest: Zeroizing<[u8; 32]>,
+}
+
+/// Why something cannot be opened.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SealError {
+    /// It is no sealed value.
+    #[error("this is not a sealed value")]
+    NotSealed,
+    /// It was sealed with another key, or changed.
+    #[error(
+        "a sealed value cannot be opened with this key; the key of the machine that sealed it is needed"
+    )]
+    WrongKey,
+}
+
+impl Sealer {
+    /// With this key of 32 random bytes.
+    pub fn new(key: &[u8; 32]) -> Self {
+        let cipher_key = Zeroizing::new(blake3::derive_key("steersman seal 1 cipher", key));
+        let digest = Zeroizing::new(blake3::derive_key("steersman seal 1 digest", key));
+        let cipher = ChaCha20Poly1305::new((&*cipher_key).into());
+        Self(std::sync::Arc::new(Keys { cipher, digest }))
+    }
+
+    /// With a key that nobody keeps: for tests and sessions that end with the process.
+    pub fn ephemeral() -> Self {
+        let mut key = Zeroizing::new([0_u8; 32]);
+        getrandom::fill(&mut *key).expect("the operating system gives random bytes");
+        Self::new(&key)
+    }
+
+    /// Seals a text: hexadecimal nonce, keyed digest and ciphertext.
+    pub fn seal_text(&self, plain: &str) -> String {
+        let mut nonce = [0_u8; 12];
+        getrandom::fill(&mut nonce).expect("the operating system gives random bytes");
+        let sealed = self
+            .0
+            .cipher
+            .encrypt(&Nonce::from(nonce), plain.as_bytes())
+            .expect("a text of bounded length can be sealed");
+        format!("1.{}.{}.{}", hex(&nonce), self.digest(plain), hex(&sealed))
+    }
+
+    /// Opens what [`Sealer::seal_text`] made.
+    pub fn open_text(&self, sealed: &str) -> Result<Zeroizing<String>, SealError> {
+        let mut parts = sealed.split('.');
+        let (Some("1"), Some(nonce), Some(_), Some(cipher), None) = (
+            parts.next(),
+            parts.next(),
+            parts.next(),
+            parts.next(),
+            parts.next(),
+        ) else {
+            return Err(SealError::NotSealed);
+        };
+        let nonce: [u8; 12] = unhex(nonce)
+            .and_then(|n| n.try_into().ok())
+            .ok_or(SealError::NotSealed)?;
+        let cipher = unhex(cipher).ok_or(SealError::NotSealed)?;
+        let plain = self
+            .0
+            .cipher
+            .decrypt(&Nonce::from(nonce), cipher.as_slice())
+            .map_err(|_| SealError::WrongKey)?;
+        String::from_utf8(plain)
+            .map(Zeroizing::new)
+            .map_err(|_| SealError::WrongKey)
+    }
+
+    /// Seals a JSON value: an object with the one field `$sealed`. What is sealed already stays.
+    pub fn seal(&self, plain: &Json) -> Json {
+        if is_sealed(plain) {
+            return plain.clone();
+        }
+        json!({ SEALED: self.seal_text(&plain.to_string()) })
+    }
+
+    /// Opens a sealed JSON value.
+    pub fn open(&self, sealed: &Json) -> Result<Json, SealError> {
+        let text = sealed
+            .get(SEALED)
+            .and_then(Json::as_str)
+            .ok_or(SealError::NotSealed)?;
+        let plain = self.open_text(text)?;
+        serde_json::from_str(&plain).map_err(|_| SealError::WrongKey)
+    }
+
+    /// Opens every sealed value within a JSON value.
+    pub fn open_all(&self, json: &Json) -> Result<Json, SealError> {
+        Ok(match json {
+            Json::Object(_) if is_sealed(json) => self.open(json)?,
+            Json::Object(map) => Json::Object(
+                map.iter()
+                    .map(|(k, v)| Ok((k.clone(), self.open_all(v)?)))
+                    .collect::<Result<_, SealError>>()?,
+            ),
+            Json::Array(list) => Json::Array(
+                list.iter()
+                    .map(|v| self.open_all(v))
+                    .collect::<Result<_, _>>()?,
+            ),
+            Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => json.clone(),
+        })
+    }
+
+    /// What stands for a JSON value where values are compared: sealed parts by their keyed digest.
+    pub fn comparable(json: &Json) -> Json {
+        match json {
+            Json::Object(_) if is_sealed(json) => {
+                let digest = json[SEALED].as_str().and_then(|s| s.split('.').nth(2));
+                json!({ "$digest": digest })
+            }
+            Json::Object(map) => {
+                let sorted: std::collections::BTreeMap<_, _> = map
+                    .iter()
+                    .map(|(k, v)| (k.clone(), Self::comparable(v)))
+                    .collect();
+                Json::Object(sorted.into_iter().collect())
+            }
+            Json::Array(list) => Json::Array(list.iter().map(Self::comparable).collect()),
+            Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => json.clone(),
+        }
+    }
+
+    fn digest(&self, plain: &str) -> String {
+        hex(&blake3::keyed_hash(&self.0.digest, plain.as_bytes()).as_bytes()[..16])
+    }
+}
+
+impl std::fmt::Debug for Sealer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Sealer")
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut out, byte| {
+        use std::fmt::Write;
+        let _ = write!(out, "{byte:02x}");
+        out
+    })
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    if !text.len().is_multiple_of(2) || !text.is_ascii() {
+        return None;
+    }
+    (0..text.len())
+        .step_by(2)
+        .map(|i| u8::from_str_radix(&text[i..i + 2], 16).ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn opens_what_it_sealed_and_nothing_else() {
+        let (ours, theirs) = (Sealer::new(&[7; 32]), Sealer::new(&[8; 32]));
+        let sealed = ours.seal(&json!("s3cret"));
+        assert!(!sealed.to_string().contains("s3cret"));
+        assert_eq!(ours.open(&sealed), Ok(json!("s3cret")));
+        assert_eq!(theirs.open(&sealed), Err(SealError::WrongKey));
+        let changed = json!({ SEALED: sealed[SEALED].as_str().unwrap().replace("1.", "1.0") });
+        assert!(ours.open(&changed).is_err());
+        assert_eq!(ours.open(&json!("plain")), Err(SealError::NotSealed));
+    }
+
+    #[test]
+    fn equal_secrets_compare_equal_though_sealed_apart() {
+        let ours = Sealer::new(&[7; 32]);
+        let (a, b, c) = (
+            ours.seal(&json!("x")),
+            ours.seal(&json!("x")),
+            ours.seal(&json!("y")),
+        );
+        assert_ne!(a, b);
+        assert_eq!(Sealer::comparable(&a), Sealer::comparable(&b));
+        assert_ne!(Sealer::comparable(&a), Sealer::comparable(&c));
+    }
+}

@@ -1,0 +1,350 @@
+//! A handle to a session that this process drives.
+
+use crate::engine::{Engine, EngineError};
+use crate::feed::{Feed, Notice};
+use crate::inbox::{CancelWhat, Message, Resolution};
+use crate::pending::Pending;
+use crate::store::SessionId;
+use serde_json::Value as Json;
+use std::sync::Arc;
+use steersman_machine::ids::{Id, Line, Name};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
+
+/// A session that this process owns and drives. Cloning gives another handle to it; it is driven until it is stopped
+/// or the last handle and the engine are gone.
+#[derive(Clone)]
+pub struct Session {
+    pub(crate) id: SessionId,
+    pub(crate) engine: Engine,
+    pub(crate) to: mpsc::UnboundedSender<ToDriver>,
+    pub(crate) settled: watch::Receiver<Standing>,
+    pub(crate) live: broadcast::Sender<Notice>,
+}
+
+/// What handles tell the driver.
+pub(crate) enum ToDriver {
+    /// Something lies in the inbox; whoever sent it wants to know what became of it.
+    Inbox(Option<(Name, oneshot::Sender<Receipt>)>),
+    /// Let go in order.
+    Stop(oneshot::Sender<()>),
+}
+
+/// Where a driver stands: how many things it was told, and what it settled on.
+#[derive(Clone, Debug)]
+pub(crate) enum Standing {
+    Busy,
+    Settled(Arc<Settled>),
+    Gone(Arc<EngineError>),
+}
+
+/// What became of something that was wanted. Whatever it says is on disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    /// Its id in the inbox: accepted once.
+    pub id: Name,
+    /// What became of it.
+    pub fate: Fate,
+}
+
+/// What became of something that was wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It was taken, in this line.
+    Taken(Line),
+    /// It waits in the inbox for what is told here.
+    Waits(String),
+    /// It was refused, for this reason, and is gone from the inbox.
+    Refused(String),
+    /// The same id was accepted before: nothing happened.
+    Known,
+    /// Nobody drives the session: it lies in the inbox.
+    Lies,
+}
+
+/// How things stand when nothing goes on by itself.
+#[derive(Clone, Debug, PartialEq)]
+#[must_use]
+pub enum Settled {
+    /// The root gave an answer: of a turn, or of its task.
+    Answered {
+        /// What it said.
+        text: Arc<str>,
+        /// The task is over (a turn can be continued as well, by saying something).
+        task: bool,
+    },
+    /// People are asked; nothing goes on before one of them answers.
+    Asks(Vec<Pending>),
+    /// Only events and times are awaited.
+    Waits(Vec<Pending>),
+    /// A limit was reached.
+    Limit {
+        /// Which: `model_calls`, `tokens`.
+        code: Name,
+        /// What there was until then.
+        text: Option<Arc<str>>,
+    },
+    /// The root failed.
+    Failed {
+        /// `provider_overloaded`, `deadlock`, `no_rule`.
+        code: Name,
+        /// For people.
+        message: Arc<str>,
+    },
+    /// Somebody has to say whether something happened.
+    Doubt(Vec<Pending>),
+    /// It was cancelled.
+    Cancelled,
+    /// A person paused it.
+    Paused,
+    /// Nothing was said yet.
+    Empty,
+}
+
+impl Settled {
+    /// The word of `sessions`: `answered`, `waits`, `doubt`, `limit`, `failed`, `cancelled`, `paused`.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Answered { .. } => "answered",
+            Self::Asks(_) | Self::Waits(_) | Self::Empty => "waits",
+            Self::Limit { .. } => "limit",
+            Self::Failed { .. } => "failed",
+            Self::Doubt(_) => "doubt",
+            Self::Cancelled => "cancelled",
+            Self::Paused => "paused",
+        }
+    }
+}
+
+impl Session {
+    /// Its id.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Says something to whoever has the floor on the current branch.
+    pub async fn say(&self, text: &str) -> Result<Receipt, EngineError> {
+        self.send(Message::Say {
+            text: text.to_owned(),
+            to: None,
+            by: None,
+            branch: None,
+        })
+        .await
+    }
+
+    /// Says something, and cancels first what is open.
+    pub async fn interrupt(&self, text: &str) -> Result<Receipt, EngineError> {
+        self.send(Message::Interrupt {
+            text: text.to_owned(),
+            by: None,
+            branch: None,
+        })
+        .await
+    }
+
+    /// Answers a question, or gives a secret that was asked for.
+    pub async fn answer(&self, effect: Id, text: &str, by: &str) -> Result<Receipt, EngineError> {
+        let sealed = self.engine.sealer().seal_text(text);
+        self.send(Message::Answer {
+            effect,
+            sealed,
+            by: by.into(),
+        })
+        .await
+    }
+
+    /// Lets a held effect run, exactly as it was asked.
+    pub async fn approve(&self, effect: Id, by: &str) -> Result<Receipt, EngineError> {
+        self.send(Message::Approve {
+            effect,
+            by: by.into(),
+            args: None,
+        })
+        .await
+    }
+
+    /// Approves a call with these arguments instead: those given replace the call's own. They are judged again.
+    pub async fn approve_edited(
+        &self,
+        effect: Id,
+        args: &Json,
+        by: &str,
+    ) -> Result<Receipt, EngineError> {
+        self.send(Message::Approve {
+            effect,
+            by: by.into(),
+            args: Some(args.to_string()),
+        })
+        .await
+    }
+
+    /// Refuses a held effect.
+    pub async fn reject(
+        &self,
+        effect: Id,
+        reason: Option<&str>,
+        by: &str,
+    ) -> Result<Receipt, EngineError> {
+        self.send(Message::Reject {
+            effect,
+            by: by.into(),
+            reason: reason.map(str::to_owned),
+        })
+        .await
+    }
+
+    /// Settles a doubt.
+    pub async fn resolve(
+        &self,
+        effect: Id,
+        how: Resolution,
+        by: &str,
+    ) -> Result<Receipt, EngineError> {
+        self.send(Message::Resolve {
+            effect,
+            by: by.into(),
+            how,
+        })
+        .await
+    }
+
+    /// Cancels something.
+    pub async fn cancel(&self, what: CancelWhat, by: &str) -> Result<Receipt, EngineError> {
+        self.send(Message::Cancel {
+            what,
+            by: by.into(),
+            branch: None,
+        })
+        .await
+    }
+
+    /// Hands an event to the session: its open wait takes it, or it lies in the inbox for one that opens later.
+    pub async fn event(&self, event: &str, fields: &Json) -> Result<Receipt, EngineError> {
+        self.send(Message::Event {
+            event: event.into(),
+            fields: fields.to_string(),
+        })
+        .await
+    }
+
+    /// Nothing new begins until [`Session::resume`].
+    pub async fn pause(&self) -> Result<Receipt, EngineError> {
+        self.send(Message::Pause(true)).await
+    }
+
+    /// Ends a pause.
+    pub async fn resume(&self) -> Result<Receipt, EngineError> {
+        self.send(Message::Pause(false)).await
+    }
+
+    /// Forks a branch (none: the current one) at a line (none: its last). Dry unless `live`.
+    pub async fn fork(&self, fork: Fork) -> Result<Receipt, EngineError> {
+        self.send(Message::Fork {
+            branch: fork.branch,
+            at: fork.at,
+            label: fork.label,
+            say: fork.say,
+            live: fork.live,
+        })
+        .await
+    }
+
+    /// Goes back to a line of the current branch. What came after is superseded and stays readable.
+    pub async fn rewind(&self, at: Line, say: Option<&str>) -> Result<Receipt, EngineError> {
+        self.send(Message::Rewind {
+            branch: None,
+            at,
+            say: say.map(str::to_owned),
+        })
+        .await
+    }
+
+    /// The root waits for these branches; their ends are the result, `then` follows.
+    pub async fn join(
+        &self,
+        branches: Vec<Id>,
+        then: Option<Name>,
+    ) -> Result<Receipt, EngineError> {
+        self.send(Message::Join { branches, then }).await
+    }
+
+    /// Takes over a branch on the current one.
+    pub async fn adopt(&self, branch: Id, at: Option<Line>) -> Result<Receipt, EngineError> {
+        self.send(Message::Adopt { branch, at }).await
+    }
+
+    /// Makes a branch current.
+    pub async fn make_current(&self, branch: Id) -> Result<Receipt, EngineError> {
+        self.send(Message::Current(branch)).await
+    }
+
+    /// Puts something into the inbox and waits until it is taken, waits visibly or is refused.
+    pub async fn send(&self, message: Message) -> Result<Receipt, EngineError> {
+        self.send_as(crate::inbox::random_id(), message).await
+    }
+
+    /// The same under an id of the caller's, accepted once for as long as the session lives.
+    pub async fn send_as(&self, id: Name, message: Message) -> Result<Receipt, EngineError> {
+        if !self.engine.put(&self.id, id.clone(), &message).await? {
+            return Ok(Receipt {
+                id,
+                fate: Fate::Known,
+            });
+        }
+        let (reply, answer) = oneshot::channel();
+        let told = self.to.send(ToDriver::Inbox(Some((id.clone(), reply))));
+        match (told, answer.await) {
+            (Ok(()), Ok(receipt)) => Ok(receipt),
+            // The driver went away meanwhile; the message lies in the inbox for whoever comes next.
+            _ => Ok(Receipt {
+                id,
+                fate: Fate::Lies,
+            }),
+        }
+    }
+
+    /// Waits until nothing goes on by itself any more. All that it tells of is on disk.
+    pub async fn settled(&self) -> Result<Arc<Settled>, EngineError> {
+        let mut standing = self.settled.clone();
+        loop {
+            match &*standing.borrow_and_update() {
+                Standing::Busy => {}
+                Standing::Settled(settled) => return Ok(settled.clone()),
+                Standing::Gone(why) => return Err(EngineError::Gone(why.clone())),
+            }
+            if standing.changed().await.is_err() {
+                return Err(EngineError::Gone(Arc::new(EngineError::Stopped)));
+            }
+        }
+    }
+
+    /// Follows the session from a cursor on; `Line::NONE` from its beginning.
+    pub fn feed(&self, cursor: Line) -> Feed {
+        self.engine
+            .feed_of(self.id.clone(), cursor, Some(self.live.subscribe()))
+    }
+
+    /// Lets go in order: effects that may be asked again are cut, `idempotent` and `unsafe` ones that have started
+    /// are waited for within their time, all lines reach the disk, the claim ends.
+    pub async fn stop(self) {
+        let (done, ended) = oneshot::channel();
+        if self.to.send(ToDriver::Stop(done)).is_ok() {
+            let _ = ended.await;
+        }
+    }
+}
+
+/// How a person forks.
+#[derive(Clone, Debug, Default)]
+pub struct Fork {
+    /// The branch; none: the current one.
+    pub branch: Option<Id>,
+    /// The line; none: its last.
+    pub at: Option<Line>,
+    /// What people call the new branch.
+    pub label: Option<Name>,
+    /// The first message there.
+    pub say: Option<String>,
+    /// Effects that touch the world run there, too.
+    pub live: bool,
+}
