@@ -1,7 +1,7 @@
 //! Commits and lines: what a session's log holds. **Stored**: enums and structs are append-only, see [`crate::codec`].
 
 use crate::ids::{Body, Digest, Id, Line, Name, Time};
-use crate::interaction::{Interaction, Write};
+use crate::interaction::{Artifact, Interaction, Write};
 use crate::snapshot::{Agent, Cell, OpenCall};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -61,6 +61,8 @@ pub struct Commit {
     pub made: Vec<Made>,
     /// What was pushed, in the order in which it was made.
     pub pushes: Vec<Push>,
+    /// Forks that began, and branches that were chosen.
+    pub branching: Vec<Branching>,
     /// Effects that are wanted from the outside.
     pub wished: Vec<Wished>,
     /// Modes that changed: agent and mode.
@@ -101,6 +103,30 @@ pub struct Adoption {
     pub calls: Vec<OpenCall>,
     /// State that it wrote; none where it unset an entry.
     pub cells: Vec<((Id, Name), Option<Cell>)>,
+    /// Versions of artifacts that it added, oldest first.
+    pub artifacts: Vec<Artifact>,
+    /// Boundaries of rendering of its agents.
+    pub watermarks: Vec<Watermark>,
+}
+
+/// What became of a call to branches while it is open. Its branches are known when it begins, not when it is pushed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Branching {
+    /// Whose call.
+    pub agent: Id,
+    /// Which.
+    pub call: Id,
+    /// What.
+    pub what: Branched,
+}
+
+/// See [`Branching`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Branched {
+    /// It begins: these branches are to be opened.
+    Began(Vec<Id>),
+    /// This one of them is to be adopted.
+    Chose(Id),
 }
 
 /// Something that was taken. Its body lies in what was pushed.

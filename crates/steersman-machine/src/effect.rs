@@ -422,6 +422,11 @@ pub enum Request {
         /// The branch.
         branch: Id,
     },
+    /// The call that waited for these branches is closed: those for which nothing else waits are superseded.
+    Supersede {
+        /// The branches.
+        branches: Vec<Id>,
+    },
 }
 
 /// What a left offer waits for.

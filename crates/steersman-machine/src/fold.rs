@@ -4,10 +4,13 @@
 //! the commit. So [`fold`] and the machine cannot drift. Each step here costs what its interaction costs, never
 //! what lies beside it. [`phase`] recomputes a phase from a whole stack and is the oracle of the tests.
 
-use crate::commit::{Adoption, Commit, Kind, LogLine, Made, Opening, Push, Text, Usage, Wished};
+use crate::commit::{
+    Adoption, Branched, Branching, Commit, Kind, LogLine, Made, Opening, Push, Text, Usage, Wished,
+};
 use crate::ids::{Id, Line, Name, Time};
 use crate::interaction::{
-    Artifact, Call, CallResult, Choice, End, How, Interaction, Origin, Reduce, Route, Target, Write,
+    Artifact, Call, CallResult, Cause, Choice, End, How, Interaction, Origin, Reduce, Route,
+    Target, Write,
 };
 use crate::snapshot::{
     Agent, Cell, Closed, Count, Counters, Effect, OpenCall, Phase, Routing, Snapshot, Value,
@@ -66,7 +69,7 @@ impl Snapshot {
             self.open(branch, commit.parent, opening);
         }
         if let Some(adoption) = &commit.adoption {
-            self.adopt(adoption);
+            self.adopt(line, adoption);
         }
         if let Some(binding) = &commit.binding {
             self.binding = Some(Arc::new(binding.clone()));
@@ -82,6 +85,9 @@ impl Snapshot {
         }
         for push in &commit.pushes {
             self.push(line, commit.now, push, bodies);
+        }
+        for branching in &commit.branching {
+            self.branching(branching);
         }
         for wished in &commit.wished {
             self.wish(wished);
@@ -118,20 +124,35 @@ impl Snapshot {
         }
     }
 
-    /// The scope gets what the adopted branch holds of it.
-    pub(crate) fn adopt(&mut self, adoption: &Adoption) {
-        for agent in &adoption.agents {
-            let gone: Vec<(Id, Id, Option<Id>)> = self
+    /// The scope gets what the adopted branch holds of it. What its agents did there counts for those above it, too.
+    pub(crate) fn adopt(&mut self, line: Line, adoption: &Adoption) {
+        let Some(top) = adoption.agents.iter().min_by_key(|a| a.path.len()) else {
+            return;
+        };
+        self.count_adopted(top);
+        let theirs = |id: Id| adoption.agents.iter().find(|a| a.id == id);
+        let ours: Vec<Arc<Agent>> = self
+            .agents
+            .values()
+            .filter(|a| a.path.starts_with(&top.path))
+            .cloned()
+            .collect();
+        for agent in ours {
+            let calls: Vec<(Id, Option<Id>)> = self
                 .exchange(agent.id)
-                .map(|c| (agent.id, c.call.id, c.effect))
+                .map(|c| (c.call.id, c.effect))
                 .collect();
-            for (owner, call, effect) in gone {
-                self.calls.remove(&(owner, call));
+            for (call, effect) in calls {
+                self.calls.remove(&(agent.id, call));
                 effect.map(|e| self.effects.remove(&e));
             }
-            if let Some(owed) = self.agents.get(&agent.id).and_then(|a| a.owed) {
-                self.effects.remove(&owed);
+            agent.owed.map(|owed| self.effects.remove(&owed));
+            // Who was born here since and rests (a chooser) stays to be read; who works, works for nobody now.
+            if theirs(agent.id).is_none() && agent.phase != Phase::Resting {
+                self.agents.remove(&agent.id);
             }
+        }
+        for agent in &adoption.agents {
             self.agents.insert(agent.id, Arc::new(agent.clone()));
         }
         for call in &adoption.calls {
@@ -140,9 +161,73 @@ impl Snapshot {
         }
         for (key, cell) in &adoption.cells {
             match cell {
-                Some(cell) => self.state.insert(key.clone(), cell.clone()),
-                None => self.state.remove(key),
-            };
+                Some(cell) => {
+                    self.unset.remove(key);
+                    self.state.insert(key.clone(), cell.clone());
+                }
+                None => {
+                    self.unset.insert(key.clone(), line);
+                    self.state.remove(key);
+                }
+            }
+        }
+        for artifact in &adoption.artifacts {
+            self.add_artifact(artifact);
+        }
+        for mark in &adoption.watermarks {
+            self.watermarks
+                .insert((mark.agent, mark.policy.clone()), mark.exchanges);
+        }
+    }
+
+    /// Since the fork the top of the scope stood still here, so what it counts more in the branch is what is adopted.
+    fn count_adopted(&mut self, top: &Agent) {
+        let Some(here) = self.agents.get(&top.id).cloned() else {
+            return;
+        };
+        let (now, then) = (&top.counters, &here.counters);
+        let calls = now.model_calls_below.saturating_sub(then.model_calls_below);
+        let calls_task = now
+            .model_calls_below_task
+            .saturating_sub(then.model_calls_below_task);
+        let tokens = now.tokens_below.saturating_sub(then.tokens_below);
+        let tokens_task = now.tokens_below_task.saturating_sub(then.tokens_below_task);
+        let mut at = here.parent;
+        while let Some(id) = at {
+            let agent = self.agent_mut(id);
+            agent.counters.model_calls_below += calls;
+            agent.counters.model_calls_below_task += calls_task;
+            agent.counters.tokens_below += tokens;
+            agent.counters.tokens_below_task += tokens_task;
+            for (name, count) in &top.counts {
+                let before = here.counts.get(name).map(Arc::as_ref);
+                let (ok, failed) = before.map_or((0, 0), |c| (c.ok, c.failed));
+                if (count.ok, count.failed) == (ok, failed) {
+                    continue;
+                }
+                let sum = Arc::make_mut(agent.counts.entry(name.clone()).or_default());
+                sum.ok += count.ok.saturating_sub(ok);
+                sum.failed += count.failed.saturating_sub(failed);
+                if count.ok > ok {
+                    sum.args = count.args;
+                    sum.result = count.result;
+                }
+            }
+            at = agent.parent;
+        }
+    }
+
+    /// A fork begins, or one of its branches was chosen.
+    pub(crate) fn branching(&mut self, branching: &Branching) {
+        let open = self.open_call(branching.agent, branching.call);
+        open.begun = true;
+        match &branching.what {
+            Branched::Began(branches) => open.call.target = Target::Branches(branches.clone()),
+            Branched::Chose(branch) => open.chosen = Some(*branch),
+        }
+        // Who was asked to choose has answered.
+        if let Some(effect) = open.effect.take() {
+            self.effects.remove(&effect);
         }
     }
 
@@ -192,7 +277,11 @@ impl Snapshot {
             Interaction::UserMessage { from, body } => {
                 let agent = self.agent_mut(push.agent);
                 hear(agent, now, from, *body);
+                let parent = agent.parent;
                 self.owe(push.agent);
+                if let (Origin::Call(call), Some(parent)) = (from, parent) {
+                    self.chooses(parent, *call, push.agent);
+                }
             }
             Interaction::AssistantMessage { .. } => {
                 self.owe(push.agent);
@@ -210,6 +299,9 @@ impl Snapshot {
                 ..
             } => {
                 self.withdraw(push.agent);
+                if *cause == Cause::Leaf && self.first_simulated.is_none() {
+                    self.first_simulated = Some(line);
+                }
                 let agent = self.agent_mut(push.agent);
                 agent.answer = *body;
                 agent.ended = Some((*end, *cause));
@@ -224,6 +316,16 @@ impl Snapshot {
                     self.edit(line, now, write, bodies);
                 }
             }
+        }
+    }
+
+    /// An agent that serves a call to branches chooses among them.
+    fn chooses(&mut self, parent: Id, call: Id, child: Id) {
+        let branches = self
+            .call(parent, call)
+            .is_some_and(|c| matches!(c.call.target, Target::Branches(_)));
+        if branches {
+            self.open_call(parent, call).chooser = Some(child);
         }
     }
 
@@ -297,6 +399,7 @@ impl Snapshot {
             due: None,
             begun: false,
             chooser: None,
+            chosen: None,
             closed: None,
         };
         self.calls.insert((owner, call.id), Arc::new(open));
@@ -440,9 +543,12 @@ impl Snapshot {
     fn write(&mut self, line: Line, now: Time, write: &Write, value: Option<Value>) {
         let key = (write.scope, write.name.clone());
         let Some(value) = value else {
-            self.state.remove(&key);
+            if self.state.remove(&key).is_some() {
+                self.unset.insert(key, line);
+            }
             return;
         };
+        self.unset.remove(&key);
         let value = match self.state.get(&key) {
             Some(old) => reduced(write.reduce, &old.value, value),
             None if write.reduce == Reduce::Append && !value.0.is_array() => {

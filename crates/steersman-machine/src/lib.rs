@@ -14,3 +14,4 @@ pub mod limits;
 pub mod mapping;
 pub mod network;
 pub mod snapshot;
+pub mod trace;

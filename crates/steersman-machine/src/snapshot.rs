@@ -25,7 +25,7 @@ pub struct Snapshot {
     pub forked_at: Line,
     /// Index and number of siblings, from 1.
     pub of: Option<(u32, u32)>,
-    /// The first line that took a simulated outcome: an adoption goes up to here.
+    /// The first line that took a simulated outcome or ended in a leaf: an adoption goes up to the line before.
     pub first_simulated: Option<Line>,
     /// The agent that talks first; none before the first commit.
     pub root: Option<Id>,
@@ -37,6 +37,8 @@ pub struct Snapshot {
     pub effects: OrdMap<Id, Effect>,
     /// State by declaring agent instance and entry; unset entries are absent.
     pub state: OrdMap<(Id, Name), Cell>,
+    /// Entries that were set once and are unset now, with the line that unset them: an adoption must know.
+    pub unset: OrdMap<(Id, Name), Line>,
     /// Boundaries of rendering by agent and policy, in exchanges.
     pub watermarks: OrdMap<(Id, Name), u32>,
     /// Versions of artifacts, oldest first.
@@ -205,6 +207,8 @@ pub struct OpenCall {
     pub begun: bool,
     /// The agent that chooses among its branches.
     pub chooser: Option<Id>,
+    /// The branch that was chosen and is to be adopted.
+    pub chosen: Option<Id>,
     /// What its result carried, once it is closed.
     pub closed: Option<Closed>,
 }
@@ -299,6 +303,7 @@ impl Snapshot {
             calls: OrdMap::new(),
             effects: OrdMap::new(),
             state: OrdMap::new(),
+            unset: OrdMap::new(),
             watermarks: OrdMap::new(),
             artifacts: OrdMap::new(),
             labels: OrdMap::new(),

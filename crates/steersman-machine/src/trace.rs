@@ -1,0 +1,801 @@
+//! Prints lines of a log and stacks in letters: one page for case files, for `show` and for the documentation.
+//!
+//! `U` message, `UR` message above a final end, `A` model's answer; calls `TC` tool, `AC` agent, `UI` person, `W`
+//! wait or branches, and their results `TR`, `AR`, `UR`, `WR`; `Ro` route, `S` summary, `F` finished. The format
+//! is stable and hides no id. It needs a line and its texts alone; what a line refers to (the target of a call
+//! that closes, the name of an agent) is learnt from the lines printed before it, and without these a result is `R`.
+
+use crate::commit::{
+    Admission, Admitted, Adoption, Branched, Commit, Hold, Kind, LedgerEntry, LogLine, Opening,
+    Push, Release, Usage, Why, Wished,
+};
+use crate::effect::Bodies;
+use crate::ids::{Body, Id, Line, Name};
+use crate::interaction::{
+    Call, CallResult, Cause, Choice, End, How, Interaction, Origin, Reduce, Route, Target, Write,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+/// Texts longer than this are cut, with `..` behind them.
+const SHOWN: usize = 60;
+
+/// Whether a line must be on disk before what follows it leaves the process.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Sync {
+    /// It must.
+    Before,
+    /// It may run ahead.
+    Ahead,
+}
+
+/// Prints the lines of one session, in order, and remembers what later lines refer to.
+#[derive(Clone, Debug, Default)]
+pub struct Trace {
+    agents: BTreeMap<Id, (Name, Kind)>,
+    calls: BTreeMap<Id, (Letter, Name)>,
+    branches: BTreeMap<Id, Name>,
+    /// Where a final `Finished` was on top after a line, so that the next message is an `UR`.
+    rested: BTreeSet<(Id, Line)>,
+}
+
+/// Whom a call addresses, as the letters tell it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Letter {
+    Tool,
+    Agent,
+    Person,
+    Wait,
+}
+
+impl Letter {
+    fn of(target: &Target) -> Self {
+        match target {
+            Target::Tool(_) | Target::Unknown => Self::Tool,
+            Target::Agent(_) => Self::Agent,
+            Target::Person(_) => Self::Person,
+            Target::Wait | Target::Branches(_) => Self::Wait,
+        }
+    }
+    fn call(self) -> &'static str {
+        match self {
+            Self::Tool => "TC",
+            Self::Agent => "AC",
+            Self::Person => "UI",
+            Self::Wait => "W",
+        }
+    }
+    fn result(self) -> &'static str {
+        match self {
+            Self::Tool => "TR",
+            Self::Agent => "AR",
+            Self::Person => "UR",
+            Self::Wait => "WR",
+        }
+    }
+}
+
+/// The letters of a stack, oldest first: `U A AC AR A F`.
+pub fn letters<'a>(stack: impl IntoIterator<Item = &'a Interaction>) -> String {
+    let mut calls = BTreeMap::new();
+    let mut rests = false;
+    let mut out = Vec::new();
+    for interaction in stack {
+        out.push(letter(interaction, rests, &calls));
+        if let Interaction::Call(call) = interaction {
+            calls.insert(call.id, (Letter::of(&call.target), call.name.clone()));
+        }
+        rests = rests_above(interaction, rests);
+    }
+    out.join(" ")
+}
+
+/// A stack with what its interactions say, one a line: number from the bottom, then as in [`Trace::line`].
+pub fn stack<'a>(stack: impl IntoIterator<Item = &'a Interaction>, bodies: &dyn Bodies) -> String {
+    let mut trace = Trace::default();
+    let mut rests = false;
+    let mut out = String::new();
+    for (k, interaction) in stack.into_iter().enumerate() {
+        let _ = writeln!(
+            out,
+            "{:>3}  {}",
+            k + 1,
+            trace.interaction(interaction, rests, bodies)
+        );
+        if let Interaction::Call(call) = interaction {
+            trace.note_call(call);
+        }
+        rests = rests_above(interaction, rests);
+    }
+    out
+}
+
+fn letter(
+    interaction: &Interaction,
+    rests: bool,
+    calls: &BTreeMap<Id, (Letter, Name)>,
+) -> &'static str {
+    match interaction {
+        Interaction::UserMessage { .. } if rests => "UR",
+        Interaction::UserMessage { .. } => "U",
+        Interaction::AssistantMessage { .. } => "A",
+        Interaction::Call(call) => Letter::of(&call.target).call(),
+        Interaction::Result(result) => calls.get(&result.call).map_or("R", |(l, _)| l.result()),
+        Interaction::Route(_) => "Ro",
+        Interaction::Summary(_) => "S",
+        Interaction::Finished { .. } => "F",
+    }
+}
+
+/// Whether a message above this one would be an `UR`.
+fn rests_above(interaction: &Interaction, before: bool) -> bool {
+    match interaction {
+        Interaction::Finished { end, .. } => *end != End::Draft,
+        Interaction::Summary(_) => before,
+        Interaction::UserMessage { .. }
+        | Interaction::AssistantMessage { .. }
+        | Interaction::Call(_)
+        | Interaction::Result(_)
+        | Interaction::Route(_) => false,
+    }
+}
+
+impl Trace {
+    /// Takes note of a line without printing it.
+    pub fn learn(&mut self, line: &LogLine) {
+        let Some(commit) = &line.commit else { return };
+        self.learn_opening(line, commit);
+        for push in &commit.pushes {
+            self.learn_push(line.n, push);
+        }
+    }
+
+    fn learn_opening(&mut self, line: &LogLine, commit: &Commit) {
+        if let Some(label) = commit.opening.as_ref().and_then(|o| o.label.clone()) {
+            self.branches.insert(line.branch, label);
+        }
+        for made in &commit.made {
+            self.agents
+                .insert(made.agent, (made.def.clone(), made.kind));
+        }
+    }
+
+    fn learn_push(&mut self, line: Line, push: &Push) {
+        if let Interaction::Call(call) = &push.what {
+            self.note_call(call);
+        }
+        if rests_above(&push.what, self.rested.contains(&(push.agent, push.prev))) {
+            self.rested.insert((push.agent, line));
+        } else {
+            self.rested.remove(&(push.agent, line));
+        }
+    }
+
+    fn note_call(&mut self, call: &Call) {
+        self.calls
+            .insert(call.id, (Letter::of(&call.target), call.name.clone()));
+    }
+
+    /// Prints a line, and takes note of it. The first row has number, branch and what was admitted, and at its end
+    /// `!` or `.` where `sync` is known; the rows below what was made, edited, pushed, wished and entered into the
+    /// ledger, each only if there is something to tell.
+    pub fn line(&mut self, line: &LogLine, bodies: &dyn Bodies, sync: Option<Sync>) -> String {
+        let mut out = String::new();
+        if let Some(commit) = &line.commit {
+            self.learn_opening(line, commit);
+        }
+        let _ = write!(out, "{} {}", line.n, self.branch(line.branch));
+        if let Some(commit) = &line.commit {
+            for admission in &commit.admitted {
+                let _ = write!(out, " | {}", self.admission(admission, bodies));
+            }
+        }
+        match sync {
+            Some(Sync::Before) => out.push_str(" !"),
+            Some(Sync::Ahead) => out.push_str(" ."),
+            None => {}
+        }
+        out.push('\n');
+        if let Some(commit) = &line.commit {
+            self.commit(&mut out, line, commit, bodies);
+        }
+        for entry in &line.ledger {
+            let _ = writeln!(out, "  ledger  {}", self.entry(entry, bodies));
+        }
+        out
+    }
+
+    fn commit(&mut self, out: &mut String, line: &LogLine, commit: &Commit, bodies: &dyn Bodies) {
+        if let Some(opening) = &commit.opening {
+            let _ = writeln!(out, "  opens   {}", self.opening(commit.parent, opening));
+        }
+        if let Some(adoption) = &commit.adoption {
+            let _ = writeln!(out, "  adopts  {}", self.adoption(adoption, bodies));
+        }
+        if let Some(binding) = &commit.binding {
+            let _ = writeln!(
+                out,
+                "  binding {} {} entry {} machine {}",
+                binding.network,
+                binding.digest.short(),
+                binding.entry,
+                binding.machine
+            );
+        }
+        for edit in &commit.edits {
+            let _ = writeln!(out, "  edit    {}", write_of(edit, bodies));
+        }
+        for usage in commit.usage.iter().filter(|u| u.input + u.output > 0) {
+            let _ = writeln!(out, "  used    {}", usage_of(usage));
+        }
+        for made in &commit.made {
+            let _ = write!(out, "  made    {} {}", made.agent, made.def);
+            if let Some(parent) = made.parent {
+                let _ = write!(out, " of {}", self.agent(parent));
+            }
+            if let Some(named) = &made.named {
+                let _ = write!(out, " named {named}");
+            }
+            if let Some(mode) = &made.mode {
+                let _ = write!(out, " mode {mode}");
+            }
+            for write in &made.state {
+                let _ = write!(out, " {}", write_of(write, bodies));
+            }
+            out.push('\n');
+        }
+        self.pushes(out, line, commit, bodies);
+        for branching in &commit.branching {
+            let _ = write!(
+                out,
+                "  branch  {} of {}",
+                branching.call,
+                self.agent(branching.agent)
+            );
+            match &branching.what {
+                Branched::Began(branches) => {
+                    out.push_str(" begins");
+                    for branch in branches {
+                        let _ = write!(out, " {branch}");
+                    }
+                }
+                Branched::Chose(branch) => {
+                    let _ = write!(out, " chose {branch}");
+                }
+            }
+            out.push('\n');
+        }
+        for wished in &commit.wished {
+            let _ = writeln!(out, "  wishes  {}", self.wished(wished, bodies));
+        }
+        for (agent, mode) in &commit.modes {
+            let _ = writeln!(out, "  mode    {} {mode}", self.agent(*agent));
+        }
+        for mark in &commit.watermarks {
+            let _ = writeln!(
+                out,
+                "  mark    {} {} {}",
+                self.agent(mark.agent),
+                mark.policy,
+                mark.exchanges
+            );
+        }
+        for (label, body) in &commit.labels {
+            let value = body.map_or_else(|| "unset".to_owned(), |b| quoted(bodies, b));
+            let _ = writeln!(out, "  label   {label} {value}");
+        }
+    }
+
+    /// Pushes in the order made; those of one agent in a row share a row.
+    fn pushes(&mut self, out: &mut String, line: &LogLine, commit: &Commit, bodies: &dyn Bodies) {
+        let mut at = None;
+        for push in &commit.pushes {
+            if at == Some(push.agent) {
+                out.push(' ');
+            } else {
+                if at.is_some() {
+                    out.push('\n');
+                }
+                let _ = write!(out, "  {}: ", self.agent(push.agent));
+            }
+            at = Some(push.agent);
+            let rests = self.rested.contains(&(push.agent, push.prev));
+            out.push_str(&self.interaction(&push.what, rests, bodies));
+            self.learn_push(line.n, push);
+        }
+        if at.is_some() {
+            out.push('\n');
+        }
+    }
+
+    /// The id of an agent and, once known, its name: `2.1 child`.
+    fn agent(&self, id: Id) -> String {
+        match self.agents.get(&id) {
+            Some((name, _)) => format!("{id} {name}"),
+            None => id.to_string(),
+        }
+    }
+
+    fn branch(&self, id: Id) -> String {
+        match self.branches.get(&id) {
+            Some(label) => format!("{id} ({label})"),
+            None => id.to_string(),
+        }
+    }
+
+    fn admission(&self, admission: &Admission, bodies: &dyn Bodies) -> String {
+        let mut out = match admission.kind {
+            Admitted::Opened => "opened",
+            Admitted::Rewound => "rewound",
+            Admitted::Adopted => "adopted",
+            Admitted::Outcome => "out",
+            Admitted::Edited => "edited",
+            Admitted::Clock => "clock",
+            Admitted::Ended => "ended",
+            Admitted::Join => "join",
+            Admitted::Interrupt => "interrupt",
+            Admitted::Cancel => "cancel",
+            Admitted::Message => "message",
+            Admitted::Start => "start",
+        }
+        .to_owned();
+        if let Some(id) = admission.id {
+            let name = self
+                .branches
+                .get(&id)
+                .or_else(|| self.calls.get(&id).map(|(_, n)| n));
+            let _ = write!(out, " {id}");
+            if let Some(name) = name {
+                let _ = write!(out, " {name}");
+            }
+        }
+        if let Some(message) = &admission.message {
+            let _ = write!(out, " {message}");
+        }
+        if let Some(body) = admission.body {
+            let _ = write!(out, " {}", quoted(bodies, body));
+        }
+        out
+    }
+
+    fn opening(&self, parent: Line, opening: &Opening) -> String {
+        let mut out = format!("from {parent}");
+        match opening.scope {
+            Some(scope) => {
+                let _ = write!(out, ", scope {}", self.agent(scope));
+            }
+            None => out.push_str(", scope all"),
+        }
+        if opening.dry {
+            out.push_str(", dry");
+        }
+        if let Some((index, of)) = opening.of {
+            let _ = write!(out, ", {index} of {of}");
+        }
+        out
+    }
+
+    fn adoption(&self, adoption: &Adoption, bodies: &dyn Bodies) -> String {
+        let mut out = format!("{} at {}:", self.branch(adoption.branch), adoption.at);
+        for agent in &adoption.agents {
+            let _ = write!(
+                out,
+                " {} to {} @{}",
+                self.agent(agent.id),
+                agent.height,
+                agent.last
+            );
+        }
+        for call in &adoption.calls {
+            let _ = write!(out, " {} open", self.call(&call.call, bodies));
+        }
+        for ((scope, name), cell) in &adoption.cells {
+            match cell {
+                Some(cell) => {
+                    let value = cut(&cell.value.0.to_string());
+                    let _ = write!(out, " {scope}.{name}={value}");
+                }
+                None => {
+                    let _ = write!(out, " {scope}.{name} unset");
+                }
+            }
+        }
+        out
+    }
+
+    fn wished(&self, wished: &Wished, bodies: &dyn Bodies) -> String {
+        let mut out = wished.id.to_string();
+        let _ = match wished.call {
+            Some(call) => {
+                let name = self.calls.get(&call).map_or("call", |(_, name)| name);
+                if call == wished.id {
+                    write!(out, " {name}")
+                } else {
+                    write!(out, " {name} for {call}")
+                }
+            }
+            None => {
+                let what = match self.agents.get(&wished.agent) {
+                    Some((_, Kind::Model)) => "model",
+                    Some((_, Kind::Routed)) => "route",
+                    None => "step",
+                };
+                write!(out, " {what} of {}", self.agent(wished.agent))
+            }
+        };
+        if let Some(args) = wished.args {
+            let _ = write!(out, " {}", plain(bodies, args));
+        }
+        if let Some(due) = wished.due {
+            let _ = write!(out, " due {}", due.0);
+        }
+        out
+    }
+
+    fn interaction(&self, what: &Interaction, rests: bool, bodies: &dyn Bodies) -> String {
+        let letter = letter(what, rests, &self.calls);
+        match what {
+            Interaction::UserMessage { from, body } => {
+                format!("{letter}({}{})", origin(from), quoted(bodies, *body))
+            }
+            Interaction::AssistantMessage {
+                effect,
+                text,
+                opaque,
+                partial,
+            } => {
+                let mut out = format!("{letter}({effect}");
+                if let Some(text) = text {
+                    let _ = write!(out, " {}", quoted(bodies, *text));
+                }
+                if opaque.is_some() {
+                    out.push_str(" +opaque");
+                }
+                if *partial {
+                    out.push_str(" partial");
+                }
+                out + ")"
+            }
+            Interaction::Call(call) => self.call(call, bodies),
+            Interaction::Result(result) => format!("{letter}({})", result_of(result, bodies)),
+            Interaction::Route(route) => format!("{letter}({})", route_of(route, bodies)),
+            Interaction::Summary(body) => format!("{letter}({})", quoted(bodies, *body)),
+            Interaction::Finished {
+                end,
+                cause,
+                body,
+                code,
+                writes,
+            } => {
+                let mut out = format!("{letter}{{{}", end_word(*end));
+                if *cause != Cause::Answer {
+                    let _ = write!(out, " {}", cause_word(*cause));
+                }
+                if let Some(code) = code {
+                    let _ = write!(out, " {code}");
+                }
+                if let Some(body) = body {
+                    let _ = write!(out, " {}", quoted(bodies, *body));
+                }
+                for write in writes {
+                    let _ = write!(out, " {}", write_of(write, bodies));
+                }
+                out + "}"
+            }
+        }
+    }
+
+    fn call(&self, call: &Call, bodies: &dyn Bodies) -> String {
+        let mut out = format!(
+            "{}({} {}",
+            Letter::of(&call.target).call(),
+            call.id,
+            call.name
+        );
+        if let Some(seen) = &call.seen {
+            let _ = write!(out, " as {seen}");
+        }
+        let _ = match &call.target {
+            Target::Tool(class) => write!(out, " {}", class.word()),
+            Target::Agent(id) => write!(out, " -> {id}"),
+            Target::Person(name) => write!(out, " -> {name}"),
+            Target::Wait => Ok(()),
+            Target::Branches(ids) => ids
+                .iter()
+                .try_for_each(|id| write!(out, " {}", self.branch(*id))),
+            Target::Unknown => write!(out, " unknown"),
+        };
+        let _ = write!(out, " {}", plain(bodies, call.args));
+        if let Some(label) = &call.label {
+            let _ = write!(out, " #{label}");
+        }
+        if let Some(chain) = call.chain {
+            let _ = write!(out, " after {chain}");
+        }
+        out + ")"
+    }
+
+    fn entry(&self, entry: &LedgerEntry, bodies: &dyn Bodies) -> String {
+        match entry {
+            LedgerEntry::Claimed { epoch, .. } => format!("claimed, epoch {epoch}"),
+            LedgerEntry::Accepted(message) => format!("accepted {message}"),
+            LedgerEntry::Escrow { tokens, micros } => {
+                format!("escrow {tokens} tokens {micros} micros")
+            }
+            LedgerEntry::Spend {
+                effect,
+                tokens,
+                micros,
+            } => format!("spend {effect} {tokens} tokens {micros} micros"),
+            LedgerEntry::Settle { tokens, micros } => {
+                format!("settle {tokens} tokens {micros} micros")
+            }
+            LedgerEntry::Hold(hold) => hold_of(hold, bodies),
+            LedgerEntry::Released {
+                effect,
+                why,
+                how,
+                by,
+                body,
+            } => {
+                let mut out = format!(
+                    "released {effect} {} {} by {by}",
+                    why_word(*why),
+                    release_word(*how)
+                );
+                if let Some(body) = body {
+                    let _ = write!(out, " {}", quoted(bodies, *body));
+                }
+                out
+            }
+            LedgerEntry::Started {
+                effect,
+                attempt,
+                epoch,
+                digest,
+            } => format!(
+                "started {effect} attempt {attempt} epoch {epoch} {}",
+                digest.short()
+            ),
+            LedgerEntry::Done {
+                effect,
+                attempt,
+                kept,
+            } => {
+                let mut out = format!("done {effect} attempt {attempt}");
+                if let Some(kept) = kept {
+                    let _ = write!(out, " {}", plain(bodies, *kept));
+                }
+                out
+            }
+            LedgerEntry::NotPerformed { effect, attempt } => {
+                format!("not performed {effect} attempt {attempt}")
+            }
+            LedgerEntry::Unknown { effect, attempt } => {
+                format!("unknown {effect} attempt {attempt}")
+            }
+            LedgerEntry::Late {
+                effect, attempt, ..
+            } => format!("late {effect} attempt {attempt}"),
+            LedgerEntry::Again { effect, at } => format!("again {effect} at {}", at.0),
+            LedgerEntry::Opened(id) => format!("opened {}", self.branch(*id)),
+            LedgerEntry::Ended(id) => format!("ended {}", self.branch(*id)),
+            LedgerEntry::Superseded { branch, after } => {
+                format!("superseded {} after {after}", self.branch(*branch))
+            }
+            LedgerEntry::Current(id) => format!("current {}", self.branch(*id)),
+            LedgerEntry::Adopted { branch, at } => {
+                format!("adopted {} at {at}", self.branch(*branch))
+            }
+            LedgerEntry::Listed(id) => format!("listed {id}"),
+            LedgerEntry::WouldAsk(id) => format!("would ask {id}"),
+            LedgerEntry::Paused(paused) => if *paused { "paused" } else { "resumed" }.to_owned(),
+        }
+    }
+}
+
+fn hold_of(hold: &Hold, bodies: &dyn Bodies) -> String {
+    let mut out = format!(
+        "hold {} {} by {} {}",
+        hold.effect,
+        why_word(hold.why),
+        hold.by,
+        hold.digest.short()
+    );
+    if let Some(about) = &hold.about {
+        let _ = write!(out, " about {about}");
+    }
+    if let Some(ask) = hold.ask {
+        let _ = write!(out, " {}", quoted(bodies, ask));
+    }
+    if let Some(due) = hold.due {
+        let _ = write!(out, " due {}", due.0);
+    }
+    out
+}
+
+fn origin(from: &Origin) -> String {
+    match from {
+        Origin::Outside(None) => String::new(),
+        Origin::Outside(Some(role)) => format!("{role} "),
+        Origin::Call(call) => format!("{call} "),
+        Origin::Agent(agent) => format!("from {agent} "),
+        Origin::Released(call) => format!("released {call} "),
+        Origin::Route => "route ".to_owned(),
+        Origin::Continuation => "continuation ".to_owned(),
+        Origin::Correction => "correction ".to_owned(),
+        Origin::Limit => "limit ".to_owned(),
+        Origin::Review => "review ".to_owned(),
+    }
+}
+
+fn result_of(result: &CallResult, bodies: &dyn Bodies) -> String {
+    let mut out = format!("{} {}", result.call, how_word(result.how));
+    if let Some(code) = &result.code {
+        let _ = write!(out, " {code}");
+    }
+    if let Some(body) = result.body {
+        let _ = write!(out, " {}", quoted(bodies, body));
+    }
+    for write in &result.writes {
+        let _ = write!(out, " {}", write_of(write, bodies));
+    }
+    for artifact in &result.artifacts {
+        let _ = write!(
+            out,
+            " +{} {} {} bytes",
+            artifact.name, artifact.media, artifact.len
+        );
+    }
+    if let Some(by) = &result.by {
+        let _ = write!(out, " by {by}");
+    }
+    out
+}
+
+fn route_of(route: &Route, bodies: &dyn Bodies) -> String {
+    let mut out = String::new();
+    if let Some(effect) = route.effect {
+        let _ = write!(out, "{effect} ");
+    }
+    match &route.chosen {
+        Choice::Agents(names) => out.push_str(&names.join(", ")),
+        Choice::Finish => out.push_str("finish"),
+        Choice::Stay => out.push_str("stay"),
+        Choice::Named(name, goal) => {
+            out.push_str(name);
+            if let Some(goal) = goal {
+                let _ = write!(out, " for {goal}");
+            }
+        }
+    }
+    if let Some(refused) = route.refused {
+        let _ = write!(out, " refused {}", quoted(bodies, refused));
+    }
+    for write in &route.clear {
+        let _ = write!(out, " {}", write_of(write, bodies));
+    }
+    out
+}
+
+fn write_of(write: &Write, bodies: &dyn Bodies) -> String {
+    let how = match write.reduce {
+        Reduce::Last => "=",
+        Reduce::Append => "append ",
+        Reduce::Sum => "sum ",
+        Reduce::Max => "max ",
+        Reduce::Merge => "merge ",
+    };
+    let mut out = match write.value {
+        Some(value) => format!(
+            "{}.{}{how}{}",
+            write.scope,
+            write.name,
+            plain(bodies, value)
+        ),
+        None => format!("{}.{} unset", write.scope, write.name),
+    };
+    if let Some(expires) = write.expires {
+        let _ = write!(out, " for {expires}ms");
+    }
+    out
+}
+
+fn usage_of(usage: &Usage) -> String {
+    let mut out = String::new();
+    if let Some(effect) = usage.effect {
+        let _ = write!(out, "{effect} ");
+    }
+    if let Some(model) = &usage.model {
+        let _ = write!(out, "{model} ");
+    }
+    let _ = write!(
+        out,
+        "in {} (cached {}) out {}",
+        usage.input, usage.cached, usage.output
+    );
+    out
+}
+
+fn quoted(bodies: &dyn Bodies, body: Body) -> String {
+    format!("{:?}", cut(&bodies.text(body)))
+}
+
+/// A text that is JSON already: not quoted again.
+fn plain(bodies: &dyn Bodies, body: Body) -> String {
+    cut(&bodies.text(body)).replace('\n', "\\n")
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        Some((at, _)) => format!("{}..", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+/// The word for how a call closed.
+pub fn how_word(how: How) -> &'static str {
+    match how {
+        How::Done => "done",
+        How::Simulated => "simulated",
+        How::Failed => "failed",
+        How::Refused => "refused",
+        How::Cancelled => "cancelled",
+        How::Unknown => "unknown",
+        How::NotInThisBranch => "not_in_this_branch",
+        How::Finished => "finished",
+        How::Released => "released",
+        How::Limit => "limit",
+        How::Expired => "expired",
+        How::DoneElsewhere => "done_elsewhere",
+    }
+}
+
+/// The word for what kind of end a `Finished` is.
+pub fn end_word(end: End) -> &'static str {
+    match end {
+        End::Draft => "draft",
+        End::Turn => "turn",
+        End::Task => "task",
+    }
+}
+
+/// The word for why something finished.
+pub fn cause_word(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Answer => "answer",
+        Cause::Tool => "tool",
+        Cause::Released => "released",
+        Cause::Routed => "routed",
+        Cause::Leaf => "leaf",
+        Cause::Limit => "limit",
+        Cause::Failed => "failed",
+        Cause::Cancelled => "cancelled",
+        Cause::Deadlock => "deadlock",
+        Cause::NoRule => "no_rule",
+    }
+}
+
+/// The word for a kind of hold.
+pub fn why_word(why: Why) -> &'static str {
+    match why {
+        Why::Approval => "approval",
+        Why::Input => "input",
+        Why::Doubt => "doubt",
+        Why::Budget => "budget",
+        Why::Repeat => "repeat",
+    }
+}
+
+/// The word for how a hold ended.
+pub fn release_word(how: Release) -> &'static str {
+    match how {
+        Release::Go => "go",
+        Release::Edited => "edited",
+        Release::Refused => "refused",
+        Release::Outcome => "outcome",
+        Release::GivenUp => "given_up",
+        Release::Cancelled => "cancelled",
+        Release::Expired => "expired",
+    }
+}
