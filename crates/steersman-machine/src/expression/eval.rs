@@ -1,0 +1,860 @@
+//! The evaluator: walks the tree, with fuel.
+
+use super::ast::{Args, BinaryOp, CompareOp, Node, NodeKind, Stmt, StmtKind, Target};
+use super::kind::Kind;
+use super::ops::{self, Refused};
+use super::{EvalError, EvalKind, FUEL, OUTPUT, Scope, filters, to_json, value};
+use crate::ids::Name;
+use minijinja::Value;
+use serde_json::Value as Json;
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+pub(super) type Evaluated = Result<Value, EvalError>;
+
+/// One evaluation.
+pub(super) struct Eval<'a> {
+    scope: &'a dyn Scope,
+    source: &'a Arc<str>,
+    /// Templates and `outcome`: a path through an unset optional is none.
+    lenient: bool,
+    /// A URL: what is put into path or query is percent-encoded.
+    encode: bool,
+    fuel: u64,
+    out: String,
+    locals: Vec<(Name, Value)>,
+    /// Where the names of the innermost loop or `with` begin.
+    frame: usize,
+}
+
+/// What a statement says about those behind it.
+enum Flow {
+    Next,
+    Break,
+    Continue,
+}
+
+impl<'a> Eval<'a> {
+    pub(super) fn new(scope: &'a dyn Scope, source: &'a Arc<str>, lenient: bool) -> Self {
+        Self {
+            scope,
+            source,
+            lenient,
+            encode: false,
+            fuel: FUEL,
+            out: String::new(),
+            locals: Vec::new(),
+            frame: 0,
+        }
+    }
+
+    pub(super) fn encoding(mut self) -> Self {
+        self.encode = true;
+        self
+    }
+
+    pub(super) fn render(mut self, body: &[Stmt]) -> Result<String, EvalError> {
+        self.body(body)?;
+        Ok(self.out)
+    }
+
+    // --- statements
+
+    fn body(&mut self, body: &[Stmt]) -> Result<Flow, EvalError> {
+        for stmt in body {
+            match self.stmt(stmt)? {
+                Flow::Next => {}
+                other => return Ok(other),
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) -> Result<Flow, EvalError> {
+        match &stmt.kind {
+            StmtKind::Text(text) => self.write(text, stmt)?,
+            StmtKind::Emit(node) => {
+                let value = self.node(node)?;
+                let text = self.text(&value, node)?;
+                if self.encode && !value.is_safe() && in_path(&self.out) {
+                    self.write(&percent(&text), stmt)?;
+                } else {
+                    self.write(&text, stmt)?;
+                }
+            }
+            StmtKind::If {
+                test,
+                then,
+                otherwise,
+            } => {
+                let value = self.node(test)?;
+                let branch = if self.truth(&value, test)? {
+                    then
+                } else {
+                    otherwise
+                };
+                return self.body(branch);
+            }
+            StmtKind::For {
+                target,
+                over,
+                filter,
+                body,
+                otherwise,
+            } => return self.each(target, over, filter.as_ref(), body, otherwise),
+            StmtKind::With { bind, body } => {
+                let outer = self.enter();
+                for (target, value) in bind {
+                    let value = self.defined(value)?;
+                    self.assign(target, value, stmt)?;
+                }
+                let flow = self.body(body);
+                self.leave(outer);
+                return flow;
+            }
+            StmtKind::Set { target, value } => {
+                let value = self.defined(value)?;
+                self.assign(target, value, stmt)?;
+            }
+            StmtKind::SetBlock {
+                target,
+                filter,
+                body,
+            } => {
+                let value = self.captured(body, filter.as_ref())?;
+                self.assign(target, value, stmt)?;
+            }
+            StmtKind::FilterBlock { filter, body } => {
+                let value = self.captured(body, Some(filter))?;
+                let text = self.text(&value, filter)?;
+                self.write(&text, stmt)?;
+            }
+            StmtKind::Break => return Ok(Flow::Break),
+            StmtKind::Continue => return Ok(Flow::Continue),
+        }
+        Ok(Flow::Next)
+    }
+
+    fn write(&mut self, text: &str, stmt: &Stmt) -> Result<(), EvalError> {
+        if self.out.len() + text.len() > OUTPUT {
+            return Err(self.error_at(
+                EvalKind::Size,
+                format!("it makes more than {} MiB", OUTPUT >> 20),
+                stmt.span.range(),
+            ));
+        }
+        if self.fuel == 0 {
+            return Err(self.spent(stmt.span.range()));
+        }
+        self.fuel -= 1;
+        self.out.push_str(text);
+        Ok(())
+    }
+
+    fn captured(&mut self, body: &[Stmt], filter: Option<&Node>) -> Evaluated {
+        let outside = std::mem::take(&mut self.out);
+        let frame = self.enter();
+        let flow = self.body(body);
+        self.leave(frame);
+        let text = std::mem::replace(&mut self.out, outside);
+        flow?;
+        let text = Value::from(text);
+        match filter {
+            None => Ok(text),
+            Some(filter) => self.chain(filter, text),
+        }
+    }
+
+    /// A filter of a block: the innermost filter takes the block's text.
+    fn chain(&mut self, node: &Node, text: Value) -> Evaluated {
+        let NodeKind::Filter { name, of, args, .. } = &node.kind else {
+            return Err(self.error(EvalKind::Failed, "not a filter", node));
+        };
+        let input = match of {
+            None => text,
+            Some(of) => self.chain(of, text)?,
+        };
+        let args = self.args(args)?;
+        self.filter(name, input, args, node)
+    }
+
+    fn each(
+        &mut self,
+        target: &Target,
+        over: &Node,
+        filter: Option<&Node>,
+        body: &[Stmt],
+        otherwise: &[Stmt],
+    ) -> Result<Flow, EvalError> {
+        let list = self.defined(over)?;
+        let mut items = self.elements(&list, over)?;
+        let outer = self.enter();
+        if let Some(filter) = filter {
+            let mut kept = Vec::new();
+            for item in items {
+                self.assign_at(target, item.clone(), over)?;
+                let value = self.node(filter)?;
+                if self.truth(&value, filter)? {
+                    kept.push(item);
+                }
+                self.locals.truncate(self.frame);
+            }
+            items = kept;
+        }
+        let (none, depth) = (items.is_empty(), self.loops());
+        for (n, item) in items.iter().enumerate() {
+            let about = loop_value(&items, n, depth);
+            self.locals.push(("loop".into(), about));
+            self.assign_at(target, item.clone(), over)?;
+            let flow = self.body(body)?;
+            self.locals.truncate(self.frame);
+            if matches!(flow, Flow::Break) {
+                break;
+            }
+        }
+        self.leave(outer);
+        if none {
+            return self.body(otherwise);
+        }
+        Ok(Flow::Next)
+    }
+
+    fn loops(&self) -> usize {
+        self.locals.iter().filter(|(n, _)| &**n == "loop").count() + 1
+    }
+
+    /// What a loop goes through: elements of a list, keys of an object; none is empty in a template.
+    fn elements(&mut self, list: &Value, node: &Node) -> Result<Vec<Value>, EvalError> {
+        let items = match Kind::of(list) {
+            Kind::List | Kind::Map => {
+                ops::items(list).map_err(|r| self.refused(&r, "for", node))?
+            }
+            Kind::None if self.lenient => Vec::new(),
+            Kind::None => return Err(self.unset(node)),
+            Kind::Sealed => return Err(self.sealed(node)),
+            kind => {
+                let message = format!("`{}` is {kind}, not a list", self.part(node));
+                return Err(self.error(EvalKind::Unlike, message, node));
+            }
+        };
+        self.burn(items.len() as u64, node)?;
+        Ok(items)
+    }
+
+    fn enter(&mut self) -> usize {
+        std::mem::replace(&mut self.frame, self.locals.len())
+    }
+
+    fn leave(&mut self, outer: usize) {
+        self.locals.truncate(self.frame);
+        self.frame = outer;
+    }
+
+    fn assign(&mut self, target: &Target, value: Value, stmt: &Stmt) -> Result<(), EvalError> {
+        self.bind(target, value)
+            .map_err(|message| self.error_at(EvalKind::Unlike, message, stmt.span.range()))
+    }
+
+    fn assign_at(&mut self, target: &Target, value: Value, node: &Node) -> Result<(), EvalError> {
+        self.bind(target, value)
+            .map_err(|message| self.error(EvalKind::Unlike, message, node))
+    }
+
+    fn bind(&mut self, target: &Target, value: Value) -> Result<(), String> {
+        match target {
+            Target::Name(name, _) => {
+                let known = self.locals[self.frame..]
+                    .iter_mut()
+                    .find(|(n, _)| n == name);
+                match known {
+                    Some((_, old)) => *old = value,
+                    None => self.locals.push((name.clone(), value)),
+                }
+                Ok(())
+            }
+            Target::List(targets) => {
+                let values = ops::items(&value).unwrap_or_default();
+                if Kind::of(&value) != Kind::List || values.len() != targets.len() {
+                    return Err(format!(
+                        "{} names on the left, but not as many values",
+                        targets.len()
+                    ));
+                }
+                targets
+                    .iter()
+                    .zip(values)
+                    .try_for_each(|(target, value)| self.bind(target, value))
+            }
+        }
+    }
+
+    // --- expressions
+
+    pub(super) fn node(&mut self, node: &Node) -> Evaluated {
+        self.burn(1, node)?;
+        match &node.kind {
+            NodeKind::Const(value) => Ok(value.clone()),
+            NodeKind::Var(_) | NodeKind::Attr { .. } | NodeKind::Item { .. } => self.path(node),
+            NodeKind::Slice {
+                of,
+                start,
+                stop,
+                step,
+            } => self.slice(node, of, [start, stop, step]),
+            NodeKind::Not(of) => {
+                let value = self.node(of)?;
+                Ok(Value::from(!self.truth(&value, of)?))
+            }
+            NodeKind::Neg(of) => {
+                let value = self.defined(of)?;
+                self.operand(&value, of)?;
+                ops::negate(&value).map_err(|r| self.refused(&r, "-", node))
+            }
+            NodeKind::And(left, right) => {
+                let value = self.node(left)?;
+                if self.truth(&value, left)? {
+                    self.node(right)
+                } else {
+                    Ok(value)
+                }
+            }
+            NodeKind::Or(left, right) => {
+                let value = self.node(left)?;
+                if self.truth(&value, left)? {
+                    Ok(value)
+                } else {
+                    self.node(right)
+                }
+            }
+            NodeKind::Binary { op, left, right } => self.binary(*op, left, right, node),
+            NodeKind::Compare { first, rest } => {
+                let mut left = (self.defined(first)?, &**first);
+                for (op, next) in rest {
+                    let right = (self.defined(next)?, next);
+                    if !self.compare(*op, &left, &right)? {
+                        return Ok(Value::from(false));
+                    }
+                    left = right;
+                }
+                Ok(Value::from(true))
+            }
+            NodeKind::If {
+                test,
+                then,
+                otherwise,
+            } => {
+                let value = self.node(test)?;
+                if self.truth(&value, test)? {
+                    self.node(then)
+                } else {
+                    otherwise
+                        .as_ref()
+                        .map_or(Ok(Value::from(())), |node| self.node(node))
+                }
+            }
+            NodeKind::Filter { name, of, args, .. } => {
+                let input = match of {
+                    Some(of) => self.node(of)?,
+                    None => return Err(self.error(EvalKind::Failed, "nothing to filter", node)),
+                };
+                let args = self.args(args)?;
+                self.filter(name, input, args, of.as_deref().unwrap_or(node))
+            }
+            NodeKind::Test { name, of, args, .. } => {
+                let value = self.node(of)?;
+                let args = self.args(args)?;
+                self.test(name, &value, &args.0, of).map(Value::from)
+            }
+            NodeKind::Call { name, args } => self.call(name, args, node),
+            NodeKind::List(items) => {
+                let values: Result<Vec<_>, _> = items.iter().map(|i| self.defined(i)).collect();
+                values.map(Value::from)
+            }
+            NodeKind::Map(items) => {
+                let mut pairs = Vec::with_capacity(items.len());
+                for (key, value) in items {
+                    let name = self.defined(key)?;
+                    if Kind::of(&name) != Kind::Text {
+                        return Err(self.error(EvalKind::Unlike, "keys of objects are texts", key));
+                    }
+                    pairs.push((name, self.defined(value)?));
+                }
+                Ok(pairs.into_iter().collect())
+            }
+        }
+    }
+
+    /// A value that is there. In a template a path that leads nowhere is an error all the same: only what is
+    /// declared and unset is none.
+    fn defined(&mut self, node: &Node) -> Evaluated {
+        let value = self.node(node)?;
+        if value.is_undefined() {
+            return Err(self.undefined(node));
+        }
+        Ok(value)
+    }
+
+    /// Follows fields and keys from a name; the scope takes as many steps of it as it likes.
+    fn path(&mut self, node: &Node) -> Evaluated {
+        let mut steps: Vec<(Value, &Node)> = Vec::new();
+        let mut at = node;
+        let root = loop {
+            match &at.kind {
+                NodeKind::Attr { of, name } => {
+                    steps.push((Value::from(&**name), at));
+                    at = of;
+                }
+                NodeKind::Item { of, key } => {
+                    steps.push((self.defined(key)?, at));
+                    at = of;
+                }
+                _ => break at,
+            }
+        };
+        steps.reverse();
+        let (mut value, used) = match &root.kind {
+            NodeKind::Var(name) => match self.locals.iter().rev().find(|(n, _)| n == name) {
+                Some((_, value)) => (value.clone(), 0),
+                None => {
+                    let texts: Vec<&str> =
+                        steps.iter().map_while(|(key, _)| key.as_str()).collect();
+                    self.scope
+                        .path(name, &texts)
+                        .unwrap_or((Value::UNDEFINED, 0))
+                }
+            },
+            _ => (self.node(root)?, 0),
+        };
+        let mut before = match used {
+            0 => root,
+            n => steps[n - 1].1,
+        };
+        for (key, at) in &steps[used..] {
+            value = self.step(&value, key, before, at)?;
+            before = at;
+        }
+        Ok(value)
+    }
+
+    /// One field or element. `of` is where `value` came from.
+    fn step(&mut self, value: &Value, key: &Value, of: &Node, at: &Node) -> Evaluated {
+        match (Kind::of(value), Kind::of(key)) {
+            (Kind::Undefined, _) => Err(self.undefined(of)),
+            (Kind::None, _) if self.lenient => Ok(Value::from(())),
+            (Kind::None, _) => Err(self.unset(of)),
+            (Kind::Sealed, _) => Err(self.sealed(of)),
+            (Kind::Map, Kind::Text) => Ok(value.get_item(key).unwrap_or_default()),
+            (Kind::List, Kind::Number) if key.is_integer() => {
+                let n = i64::try_from(key.clone()).unwrap_or(i64::MAX);
+                let n = match (usize::try_from(n), value.len()) {
+                    (Ok(n), _) => Some(n),
+                    (Err(_), Some(len)) => len.checked_sub(n.unsigned_abs() as usize),
+                    (Err(_), None) => None,
+                };
+                let item = n.and_then(|n| value.get_item_by_index(n).ok());
+                Ok(item.unwrap_or_default())
+            }
+            (kind, Kind::Text) => {
+                let (part, key) = (self.part(of), key.as_str().unwrap_or(""));
+                let hint = match kind {
+                    Kind::List | Kind::Text if key == "length" => "; write `| length`",
+                    _ => "",
+                };
+                let message = format!("`{part}` is {kind} and has no field `{key}`{hint}");
+                Err(self.error(EvalKind::Unlike, message, at))
+            }
+            (kind, key) => {
+                let message = format!("`{}` is {kind}; {key} is no key of it", self.part(of));
+                Err(self.error(EvalKind::Unlike, message, at))
+            }
+        }
+    }
+
+    fn slice(&mut self, node: &Node, of: &Node, bounds: [&Option<Box<Node>>; 3]) -> Evaluated {
+        let value = self.defined(of)?;
+        if Kind::of(&value) == Kind::None && self.lenient {
+            return Ok(value);
+        }
+        self.operand(&value, of)?;
+        let mut at = [None; 3];
+        for (slot, bound) in at.iter_mut().zip(bounds) {
+            let Some(bound) = bound else { continue };
+            let n = self.defined(bound)?;
+            match i64::try_from(n.clone()) {
+                _ if n.is_none() => {}
+                Ok(n) if Kind::of(&Value::from(n)) == Kind::Number => *slot = Some(n),
+                _ => return Err(self.error(EvalKind::Unlike, "bounds are whole numbers", bound)),
+            }
+        }
+        match Kind::of(&value) {
+            Kind::Text => {
+                let chars: Vec<char> = value.as_str().unwrap_or("").chars().collect();
+                let cut: Option<String> = cut(&chars, at).map(|c| c.into_iter().collect());
+                cut.map(Value::from)
+            }
+            Kind::List => {
+                let items = ops::items(&value).unwrap_or_default();
+                cut(&items, at).map(Value::from)
+            }
+            kind => {
+                let message = format!("`{}` is {kind} and cannot be sliced", self.part(of));
+                return Err(self.error(EvalKind::Unlike, message, node));
+            }
+        }
+        .ok_or_else(|| self.error(EvalKind::Failed, "a step of 0 leads nowhere", node))
+    }
+
+    fn binary(&mut self, op: BinaryOp, left: &Node, right: &Node, node: &Node) -> Evaluated {
+        let (a, b) = (self.defined(left)?, self.defined(right)?);
+        if op == BinaryOp::Concat {
+            let (a, b) = (self.text(&a, left)?, self.text(&b, right)?);
+            return self.sized(Value::from(a + &b), node);
+        }
+        self.operand(&a, left)?;
+        self.operand(&b, right)?;
+        let value = ops::arithmetic(op, &a, &b).map_err(|refused| {
+            let message = match refused {
+                Refused::Unlike(x, y) => format!(
+                    "`{}` is {x} and `{}` is {y}: `{}` takes two of one kind",
+                    self.part(left),
+                    self.part(right),
+                    op.sign()
+                ),
+                Refused::Never(kind) => {
+                    format!(
+                        "`{}` is {kind}: no `{}` for that",
+                        self.part(left),
+                        op.sign()
+                    )
+                }
+                Refused::Failed(why) => return self.error(EvalKind::Failed, why, node),
+            };
+            self.error(EvalKind::Unlike, message, node)
+        })?;
+        self.sized(value, node)
+    }
+
+    fn compare(
+        &mut self,
+        op: CompareOp,
+        (a, left): &(Value, &Node),
+        (b, right): &(Value, &Node),
+    ) -> Result<bool, EvalError> {
+        for (value, node) in [(a, left), (b, right)] {
+            match Kind::of(value) {
+                Kind::Sealed => return Err(self.sealed(node)),
+                Kind::None if !matches!(op, CompareOp::Eq | CompareOp::Ne) => {
+                    return Err(self.unset(node));
+                }
+                _ => {}
+            }
+        }
+        self.burn(b.len().unwrap_or(0) as u64 / 8, right)?;
+        let result = match op {
+            CompareOp::Eq => ops::equal(a, b),
+            CompareOp::Ne => ops::equal(a, b).map(|equal| !equal),
+            CompareOp::Lt => ops::order(a, b).map(Ordering::is_lt),
+            CompareOp::Le => ops::order(a, b).map(Ordering::is_le),
+            CompareOp::Gt => ops::order(a, b).map(Ordering::is_gt),
+            CompareOp::Ge => ops::order(a, b).map(Ordering::is_ge),
+            CompareOp::In => ops::contains(a, b),
+            CompareOp::NotIn => ops::contains(a, b).map(|within| !within),
+        };
+        result.map_err(|refused| {
+            let (l, r) = (self.part(left), self.part(right));
+            let message = match refused {
+                Refused::Unlike(x, y) if x == Kind::of(a) && y == Kind::of(b) => {
+                    format!("`{l}` is {x} and `{r}` is {y}: unlike kinds are not compared")
+                }
+                Refused::Unlike(x, y) => {
+                    format!("`{l}` and `{r}` hold {x} and {y}: unlike kinds are not compared")
+                }
+                Refused::Never(kind) => format!("`{l}` is {kind}: that has no order"),
+                Refused::Failed(why) => why.to_owned(),
+            };
+            self.error_at(EvalKind::Unlike, message, left.span.to(right.span).range())
+        })
+    }
+
+    /// Whether a value counts as true: not empty, not zero, set. A secret has no truth; what is not defined has one
+    /// in templates alone.
+    pub(super) fn truth(&mut self, value: &Value, node: &Node) -> Result<bool, EvalError> {
+        match Kind::of(value) {
+            Kind::Sealed => Err(self.sealed(node)),
+            Kind::Undefined if self.lenient => Ok(false),
+            Kind::Undefined => Err(self.undefined(node)),
+            _ => Ok(value.is_true()),
+        }
+    }
+
+    /// Refuses what no operator takes.
+    fn operand(&self, value: &Value, node: &Node) -> Result<(), EvalError> {
+        match Kind::of(value) {
+            Kind::Undefined => Err(self.undefined(node)),
+            Kind::None => Err(self.unset(node)),
+            Kind::Sealed => Err(self.sealed(node)),
+            _ => Ok(()),
+        }
+    }
+
+    fn args(&mut self, args: &Args) -> Result<(Vec<Value>, Vec<(Name, Value)>), EvalError> {
+        let positional: Result<_, _> = args.positional.iter().map(|a| self.defined(a)).collect();
+        let mut named = Vec::new();
+        for (name, node) in &args.named {
+            named.push((name.clone(), self.defined(node)?));
+        }
+        Ok((positional?, named))
+    }
+
+    /// Applies a filter. `of` is where its input came from.
+    fn filter(
+        &mut self,
+        name: &str,
+        input: Value,
+        (args, named): (Vec<Value>, Vec<(Name, Value)>),
+        of: &Node,
+    ) -> Evaluated {
+        let fills = matches!(name, "default" | "d");
+        match Kind::of(&input) {
+            Kind::Sealed => return Err(self.sealed(of)),
+            Kind::Undefined if !fills => return Err(self.undefined(of)),
+            Kind::None if !fills && name != "tojson" => {
+                return if self.lenient {
+                    Ok(input)
+                } else {
+                    Err(self.unset(of))
+                };
+            }
+            _ => {}
+        }
+        self.burn(input.len().unwrap_or(0) as u64 / 16, of)?;
+        let value = filters::apply(name, &input, &args, &named)
+            .map_err(|why| self.error(EvalKind::Failed, format!("`{name}`: {why}"), of))?;
+        self.sized(value, of)
+    }
+
+    fn test(
+        &mut self,
+        name: &str,
+        value: &Value,
+        args: &[Value],
+        of: &Node,
+    ) -> Result<bool, EvalError> {
+        match (name, Kind::of(value)) {
+            ("none", Kind::Undefined) => return Err(self.undefined(of)),
+            ("none", kind) => return Ok(kind == Kind::None),
+            (_, Kind::Sealed) => return Err(self.sealed(of)),
+            ("defined", kind) => return Ok(kind != Kind::Undefined),
+            ("undefined", kind) => return Ok(kind == Kind::Undefined),
+            (_, Kind::Undefined) => return Err(self.undefined(of)),
+            (_, Kind::None) if !self.lenient && !filters::compares(name) => {
+                return Err(self.unset(of));
+            }
+            _ => {}
+        }
+        filters::test(name, value, args)
+            .map_err(|why| self.error(EvalKind::Unlike, format!("`is {name}`: {why}"), of))
+    }
+
+    fn call(&mut self, name: &str, args: &Args, node: &Node) -> Evaluated {
+        let (args, named) = self.args(args)?;
+        if name == "dict" {
+            return Ok(named
+                .into_iter()
+                .map(|(k, v)| (Value::from(&*k), v))
+                .collect());
+        }
+        let numbers: Option<Vec<i64>> = args.iter().map(Value::as_i64).collect();
+        let (start, stop, step) = match numbers.as_deref() {
+            Some([stop]) => (0, *stop, 1),
+            Some([start, stop]) => (*start, *stop, 1),
+            Some([start, stop, step]) if *step != 0 => (*start, *stop, *step),
+            _ => {
+                let message = "`range` takes one to three whole numbers, the step not 0";
+                return Err(self.error(EvalKind::Failed, message, node));
+            }
+        };
+        let span = i128::from(stop) - i128::from(start);
+        let count = (span * i128::from(step.signum())).max(0) as u128;
+        let count = count.div_ceil(u128::from(step.unsigned_abs()));
+        self.burn(u64::try_from(count).unwrap_or(u64::MAX), node)?;
+        Ok((0..count as i64)
+            .map(|n| Value::from(start + n * step))
+            .collect())
+    }
+
+    // --- results and errors
+
+    /// A value as text: what `{{ }}` writes.
+    pub(super) fn text(&mut self, value: &Value, node: &Node) -> Result<String, EvalError> {
+        match Kind::of(value) {
+            Kind::Undefined => Err(self.undefined(node)),
+            Kind::None if self.lenient => Ok(String::new()),
+            Kind::None => Err(self.unset(node)),
+            Kind::Sealed => Err(self.sealed(node)),
+            Kind::Text => Ok(value.as_str().unwrap_or("").to_owned()),
+            Kind::Boolean | Kind::Number => Ok(value.to_string()),
+            Kind::List | Kind::Map | Kind::Other => {
+                let json = self.json(value, node)?;
+                Ok(value::shown_json(&json).to_string())
+            }
+        }
+    }
+
+    /// A value as JSON.
+    pub(super) fn json(&mut self, value: &Value, node: &Node) -> Result<Json, EvalError> {
+        if value.is_undefined() {
+            return Err(self.undefined(node));
+        }
+        to_json(value).map_err(|why| self.error(EvalKind::Failed, why, node))
+    }
+
+    fn sized(&mut self, value: Value, node: &Node) -> Evaluated {
+        let len = value
+            .as_str()
+            .map_or_else(|| value.len().unwrap_or(0), str::len);
+        if len > OUTPUT {
+            let message = format!("it makes more than {} MiB", OUTPUT >> 20);
+            return Err(self.error(EvalKind::Size, message, node));
+        }
+        self.burn(len as u64 / 16, node)?;
+        Ok(value)
+    }
+
+    fn burn(&mut self, fuel: u64, node: &Node) -> Result<(), EvalError> {
+        match self.fuel.checked_sub(fuel) {
+            Some(left) => {
+                self.fuel = left;
+                Ok(())
+            }
+            None => Err(self.spent(node.span.range())),
+        }
+    }
+
+    fn spent(&self, range: std::ops::Range<usize>) -> EvalError {
+        self.error_at(
+            EvalKind::Fuel,
+            format!("it takes more than {FUEL} steps"),
+            range,
+        )
+    }
+
+    fn part(&self, node: &Node) -> &str {
+        self.source.get(node.span.range()).unwrap_or("").trim()
+    }
+
+    fn error_at(
+        &self,
+        kind: EvalKind,
+        message: impl Into<String>,
+        range: std::ops::Range<usize>,
+    ) -> EvalError {
+        EvalError {
+            kind,
+            message: message.into(),
+            source: self.source.clone(),
+            range,
+        }
+    }
+
+    fn error(&self, kind: EvalKind, message: impl Into<String>, node: &Node) -> EvalError {
+        self.error_at(kind, message, node.span.range())
+    }
+
+    fn undefined(&self, node: &Node) -> EvalError {
+        let message = format!("`{}` is not defined", self.part(node));
+        self.error(EvalKind::Undefined, message, node)
+    }
+
+    fn unset(&self, node: &Node) -> EvalError {
+        let part = self.part(node);
+        let message = format!("`{part}` is none; ask `{part} is not none and ..` first");
+        self.error(EvalKind::Unset, message, node)
+    }
+
+    fn sealed(&self, node: &Node) -> EvalError {
+        let part = self.part(node);
+        let message =
+            format!("`{part}` is a secret: only `is none` and `is not none` may be asked of it");
+        self.error(EvalKind::Sealed, message, node)
+    }
+
+    fn refused(&self, refused: &Refused, sign: &str, node: &Node) -> EvalError {
+        let message = match refused {
+            Refused::Unlike(a, b) => format!("{a} and {b} do not go together in `{sign}`"),
+            Refused::Never(kind) => format!("`{sign}` takes no value that is {kind}"),
+            Refused::Failed(why) => (*why).to_owned(),
+        };
+        self.error(EvalKind::Unlike, message, node)
+    }
+}
+
+fn loop_value(items: &[Value], n: usize, depth: usize) -> Value {
+    let len = items.len();
+    let near = |k: Option<usize>| k.and_then(|k| items.get(k)).cloned();
+    let none = || Value::from(());
+    [
+        ("index", Value::from(n + 1)),
+        ("index0", Value::from(n)),
+        ("first", Value::from(n == 0)),
+        ("last", Value::from(n + 1 == len)),
+        ("length", Value::from(len)),
+        ("revindex", Value::from(len - n)),
+        ("revindex0", Value::from(len - n - 1)),
+        ("depth", Value::from(depth)),
+        ("depth0", Value::from(depth - 1)),
+        ("previtem", near(n.checked_sub(1)).unwrap_or_else(none)),
+        ("nextitem", near(Some(n + 1)).unwrap_or_else(none)),
+    ]
+    .into_iter()
+    .collect()
+}
+
+/// Elements from `start` to `stop` in steps; none for a step of 0.
+fn cut<T: Clone>(items: &[T], [start, stop, step]: [Option<i64>; 3]) -> Option<Vec<T>> {
+    let len = i64::try_from(items.len()).ok()?;
+    let step = step.unwrap_or(1);
+    let place = |n: i64| if n < 0 { n.saturating_add(len) } else { n };
+    let mut out = Vec::new();
+    if step > 0 {
+        let stop = stop.map_or(len, place).clamp(0, len);
+        let mut at = start.map_or(0, place).clamp(0, len);
+        while at < stop {
+            out.push(items[at as usize].clone());
+            at = at.saturating_add(step);
+        }
+    } else if step < 0 {
+        let stop = stop.map_or(-1, |n| place(n).clamp(-1, len - 1));
+        let mut at = start.map_or(len - 1, |n| place(n).clamp(-1, len - 1));
+        while at > stop {
+            out.push(items[at as usize].clone());
+            at = at.saturating_add(step);
+        }
+    } else {
+        return None;
+    }
+    Some(out)
+}
+
+/// Whether what comes next in this URL belongs to its path or query: everything behind the first slash after the
+/// host. What stands before (a whole base address, a host) is taken as it is.
+fn in_path(url: &str) -> bool {
+    let rest = match url.find("://") {
+        Some(at) => &url[at + 3..],
+        None => url,
+    };
+    rest.contains(['/', '?', '#'])
+}
+
+/// Percent-encodes all but what RFC 3986 leaves unreserved.
+fn percent(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(byte as char);
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
