@@ -438,6 +438,8 @@ pub enum Until {
     Answered(Id),
     /// This agent rests.
     Rests(Id),
+    /// The next tick: something in this one had to come first.
+    Again,
     /// Never: it is stale and only noted in the ledger.
     Stale,
     /// Refused: the reason is for whoever offered it.

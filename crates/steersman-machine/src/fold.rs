@@ -7,7 +7,7 @@
 use crate::commit::{
     Adoption, Branched, Branching, Commit, Kind, LogLine, Made, Opening, Push, Text, Usage, Wished,
 };
-use crate::ids::{Id, Line, Name, Time};
+use crate::ids::{Body, Digest, Id, Line, Name, Time};
 use crate::interaction::{
     Artifact, Call, CallResult, Cause, Choice, End, How, Interaction, Origin, Reduce, Route,
     Target, Write,
@@ -18,6 +18,12 @@ use crate::snapshot::{
 use imbl::OrdMap;
 use serde_json::Value as Json;
 use std::sync::Arc;
+
+/// Code of a result whose arguments or writes did not fit a type. Refused, it counts as a correction.
+pub const MISFIT: &str = "misfit";
+
+/// Name of the engine's own question to a person where a limit says `ask`.
+pub const MORE: &str = "more";
 
 /// Carries a snapshot over one line. A line without a commit changes nothing.
 pub fn fold(mut snapshot: Snapshot, line: &LogLine) -> Snapshot {
@@ -143,7 +149,7 @@ impl Snapshot {
                 .map(|c| (c.call.id, c.effect))
                 .collect();
             for (call, effect) in calls {
-                self.calls.remove(&(agent.id, call));
+                self.remove_call(agent.id, call);
                 effect.map(|e| self.effects.remove(&e));
             }
             agent.owed.map(|owed| self.effects.remove(&owed));
@@ -156,20 +162,10 @@ impl Snapshot {
             self.agents.insert(agent.id, Arc::new(agent.clone()));
         }
         for call in &adoption.calls {
-            self.calls
-                .insert((call.owner, call.call.id), Arc::new(call.clone()));
+            self.insert_call(call.clone());
         }
         for (key, cell) in &adoption.cells {
-            match cell {
-                Some(cell) => {
-                    self.unset.remove(key);
-                    self.state.insert(key.clone(), cell.clone());
-                }
-                None => {
-                    self.unset.insert(key.clone(), line);
-                    self.state.remove(key);
-                }
-            }
+            self.set_cell(line, key.clone(), cell.clone());
         }
         for artifact in &adoption.artifacts {
             self.add_artifact(artifact);
@@ -219,8 +215,8 @@ impl Snapshot {
 
     /// A fork begins, or one of its branches was chosen.
     pub(crate) fn branching(&mut self, branching: &Branching) {
+        self.begin(branching.agent, branching.call);
         let open = self.open_call(branching.agent, branching.call);
-        open.begun = true;
         match &branching.what {
             Branched::Began(branches) => open.call.target = Target::Branches(branches.clone()),
             Branched::Chose(branch) => open.chosen = Some(*branch),
@@ -280,6 +276,7 @@ impl Snapshot {
                 let parent = agent.parent;
                 self.owe(push.agent);
                 if let (Origin::Call(call), Some(parent)) = (from, parent) {
+                    self.begin(parent, *call);
                     self.chooses(parent, *call, push.agent);
                 }
             }
@@ -287,7 +284,7 @@ impl Snapshot {
                 self.owe(push.agent);
                 self.count_model_call(push.agent);
             }
-            Interaction::Call(call) => self.push_call(push.agent, now, call),
+            Interaction::Call(call) => self.push_call(line, now, push.agent, call, bodies),
             Interaction::Result(result) => self.push_result(line, now, push.agent, result, bodies),
             Interaction::Route(route) => self.push_route(line, now, push.agent, route, bodies),
             Interaction::Summary(_) => {}
@@ -372,7 +369,7 @@ impl Snapshot {
         }
     }
 
-    fn push_call(&mut self, owner: Id, now: Time, call: &Call) {
+    fn push_call(&mut self, line: Line, now: Time, owner: Id, call: &Call, bodies: &[Text]) {
         self.withdraw(owner);
         let agent = self.agent_mut(owner);
         agent.phase = Phase::Calling;
@@ -390,7 +387,8 @@ impl Snapshot {
         if let Target::Agent(child) = call.target {
             self.agent_mut(child).queue.push(call.id);
         }
-        let open = OpenCall {
+        let digest = digest_of(line, &call.name, Some(call.args), bodies);
+        self.insert_call(OpenCall {
             call: call.clone(),
             owner,
             effect: None,
@@ -398,11 +396,44 @@ impl Snapshot {
             opened: now,
             due: None,
             begun: false,
+            opened_at: self.ticks,
             chooser: None,
             chosen: None,
+            digest,
             closed: None,
-        };
-        self.calls.insert((owner, call.id), Arc::new(open));
+        });
+    }
+
+    fn insert_call(&mut self, open: OpenCall) {
+        let key = (open.owner, open.call.id);
+        if open.closed.is_none() {
+            if open.call.target == Target::Wait {
+                self.waits.insert(key);
+            }
+            if !open.begun {
+                self.unbegun.insert(key);
+            }
+        }
+        self.calls.insert(key, Arc::new(open));
+    }
+
+    fn remove_call(&mut self, owner: Id, call: Id) -> Option<Arc<OpenCall>> {
+        let key = &(owner, call);
+        if self.calls.get(key)?.closed.is_none() {
+            self.waits.remove(key);
+            self.unbegun.remove(key);
+        }
+        self.calls.remove(&(owner, call))
+    }
+
+    /// A call has begun; the exchange counts it as running until it closes.
+    fn begin(&mut self, owner: Id, call: Id) {
+        let open = self.open_call(owner, call);
+        if !std::mem::replace(&mut open.begun, true) {
+            let agent = self.agent_mut(owner);
+            agent.running += 1;
+            self.unbegun.remove(&(owner, call));
+        }
     }
 
     fn push_result(
@@ -418,15 +449,25 @@ impl Snapshot {
             .iter()
             .map(|w| (w.clone(), value_of(w, bodies)))
             .collect();
+        let digest = digest_of(line, "", result.body, bodies);
         let open = self.open_call(owner, result.call);
         let effect = open.effect.take();
         open.closed = Some(Closed {
             how: result.how,
+            digest,
             writes,
             artifacts: result.artifacts.clone(),
         });
         let call = open.call.clone();
-        let args = open.edited.unwrap_or(call.args);
+        let args = open.edited.take().unwrap_or(call.args);
+        open.due = None;
+        let running = std::mem::replace(&mut open.begun, true);
+        if !running {
+            self.unbegun.remove(&(owner, result.call));
+        }
+        if call.target == Target::Wait {
+            self.waits.remove(&(owner, result.call));
+        }
         if let Some(effect) = effect {
             self.effects.remove(&effect);
         }
@@ -451,6 +492,13 @@ impl Snapshot {
         }
         let agent = self.agent_mut(owner);
         agent.open -= 1;
+        agent.running -= u32::from(running);
+        if result.how == How::Refused && result.code.as_deref() == Some(MISFIT) {
+            agent.counters.corrections += 1;
+        }
+        if matches!(call.target, Target::Person(_)) && *call.name == *MORE && result.how.is_ok() {
+            agent.counters.more += 1;
+        }
         if agent.open == 0 {
             agent.exchanges += 1;
             agent.phase = owes(agent.kind);
@@ -461,18 +509,27 @@ impl Snapshot {
     /// What the calls of an exchange wrote takes effect together, in call order.
     fn close_exchange(&mut self, line: Line, now: Time, owner: Id) {
         let ids: Vec<Id> = self.exchange(owner).map(|c| c.call.id).collect();
+        let mut digests = Vec::with_capacity(ids.len() * 32);
+        let mut counts = false;
         for id in ids {
-            let open = self
-                .calls
-                .remove(&(owner, id))
-                .expect("listed a moment ago");
+            let open = self.remove_call(owner, id).expect("listed a moment ago");
             let Some(closed) = &open.closed else { continue };
+            counts |= matches!(
+                open.call.target,
+                Target::Tool(_) | Target::Agent(_) | Target::Unknown
+            );
+            digests.extend_from_slice(&open.digest.0);
+            digests.extend_from_slice(&closed.digest.0);
             for (write, value) in &closed.writes {
                 self.write(line, now, write, value.clone());
             }
             for artifact in &closed.artifacts {
                 self.add_artifact(artifact);
             }
+        }
+        let agent = self.agent_mut(owner);
+        if counts && agent.kind == Kind::Model {
+            agent.counters.again(Digest::of(&digests));
         }
     }
 
@@ -485,6 +542,7 @@ impl Snapshot {
         }
         agent.routing.refused = 0;
         agent.routing.count += 1;
+        agent.counters.again(choice_digest(line, route, bodies));
         match &route.chosen {
             Choice::Agents(names) => agent.routing.pending = names.clone(),
             Choice::Named(place, goal) => {
@@ -505,8 +563,8 @@ impl Snapshot {
     pub(crate) fn wish(&mut self, wished: &Wished) {
         let before = match wished.call {
             Some(call) => {
+                self.begin(wished.agent, call);
                 let open = self.open_call(wished.agent, call);
-                open.begun = true;
                 open.due = wished.due;
                 if wished.args.is_some() {
                     open.edited = wished.args;
@@ -543,12 +601,11 @@ impl Snapshot {
     fn write(&mut self, line: Line, now: Time, write: &Write, value: Option<Value>) {
         let key = (write.scope, write.name.clone());
         let Some(value) = value else {
-            if self.state.remove(&key).is_some() {
-                self.unset.insert(key, line);
+            if self.state.contains_key(&key) {
+                self.set_cell(line, key, None);
             }
             return;
         };
-        self.unset.remove(&key);
         let value = match self.state.get(&key) {
             Some(old) => reduced(write.reduce, &old.value, value),
             None if write.reduce == Reduce::Append && !value.0.is_array() => {
@@ -556,14 +613,34 @@ impl Snapshot {
             }
             None => value,
         };
-        self.state.insert(
+        let expires = write.expires.map(|ms| now.plus(ms));
+        self.set_cell(
+            line,
             key,
-            Cell {
+            Some(Cell {
                 value,
                 line,
-                expires: write.expires.map(|ms| now.plus(ms)),
-            },
+                expires,
+            }),
         );
+    }
+
+    fn set_cell(&mut self, line: Line, key: (Id, Name), cell: Option<Cell>) {
+        let expires = cell.as_ref().and_then(|c| c.expires);
+        let before = if let Some(cell) = cell {
+            self.unset.remove(&key);
+            self.state.insert(key.clone(), cell)
+        } else {
+            self.unset.insert(key.clone(), line);
+            self.state.remove(&key)
+        };
+        let (scope, name) = key;
+        if let Some(at) = before.and_then(|c| c.expires) {
+            self.expiring.remove(&(at, scope, name.clone()));
+        }
+        if let Some(at) = expires {
+            self.expiring.insert((at, scope, name));
+        }
     }
 
     fn add_artifact(&mut self, artifact: &Artifact) {
@@ -602,6 +679,7 @@ fn newborn(made: &Made, path: crate::ids::Path) -> Agent {
         owed: None,
         serving: None,
         open: 0,
+        running: 0,
         exchanges: 0,
         queue: Vec::new(),
         children: OrdMap::new(),
@@ -620,7 +698,7 @@ fn newborn(made: &Made, path: crate::ids::Path) -> Agent {
 }
 
 /// A message begins a new answer where the agent rested, and a new task where its caller calls.
-fn hear(agent: &mut Agent, now: Time, from: &Origin, body: crate::ids::Body) {
+fn hear(agent: &mut Agent, now: Time, from: &Origin, body: Body) {
     if agent.phase == Phase::Resting {
         let c = std::mem::take(&mut agent.counters);
         agent.counters = Counters {
@@ -668,7 +746,51 @@ fn hear(agent: &mut Agent, now: Time, from: &Origin, body: crate::ids::Body) {
     }
 }
 
-fn count(agent: &mut Agent, name: &Name, result: &CallResult, args: crate::ids::Body) {
+/// Digest of a name and a text. A blob's hash is its text's, so it does not matter where the text lies; for a text
+/// that came in with another line its place stands.
+fn digest_of(line: Line, name: &str, body: Option<Body>, bodies: &[Text]) -> Digest {
+    let mut bytes = name.as_bytes().to_vec();
+    if let Some(body) = body {
+        let text = bodies.get(body.k() as usize);
+        match text.filter(|_| body.line() == line) {
+            Some(Text::Here(text)) => {
+                bytes.extend_from_slice(&Digest::of(text.as_bytes()).0);
+            }
+            Some(Text::Blob { hash, .. } | Text::Erased { hash }) => {
+                bytes.extend_from_slice(&hash[..16]);
+            }
+            None => {
+                bytes.extend_from_slice(&body.line().0.to_le_bytes());
+                bytes.extend_from_slice(&body.k().to_le_bytes());
+            }
+        }
+    }
+    Digest::of(&bytes)
+}
+
+/// Digest of a choice and the values that led to it.
+pub(crate) fn choice_digest(line: Line, route: &Route, bodies: &[Text]) -> Digest {
+    let chosen = match &route.chosen {
+        Choice::Agents(names) => names.join(","),
+        Choice::Finish => "finish".to_owned(),
+        Choice::Stay => "stay".to_owned(),
+        Choice::Named(place, _) => place.to_string(),
+    };
+    digest_of(line, &chosen, route.read, bodies)
+}
+
+impl Counters {
+    /// An exchange closed, or a choice was made: how often the same came in a row.
+    fn again(&mut self, digest: Digest) {
+        let times = match self.same {
+            Some((before, times)) if before == digest => times + 1,
+            _ => 1,
+        };
+        self.same = Some((digest, times));
+    }
+}
+
+fn count(agent: &mut Agent, name: &Name, result: &CallResult, args: Body) {
     let count = Arc::make_mut(
         agent
             .counts

@@ -2,16 +2,27 @@
 
 #![warn(missing_docs)]
 
+mod branch;
+mod call;
 pub mod commit;
 pub mod context;
 pub mod definition;
 pub mod effect;
 pub mod expression;
+mod finish;
 pub mod fold;
 pub mod ids;
 pub mod interaction;
 pub mod limits;
 pub mod mapping;
+pub mod nets;
 pub mod network;
+pub mod route;
 pub mod snapshot;
+mod state;
+pub mod table;
+mod take;
+pub mod tick;
 pub mod trace;
+pub mod types;
+pub mod wait;

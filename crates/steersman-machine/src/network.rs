@@ -49,6 +49,8 @@ pub struct Network {
     pub record: Record,
     /// Tests of the definition; no part of the digest.
     pub tests: BTreeMap<String, crate::definition::test::Test>,
+    /// States and routers in Rust, registered by name.
+    pub natives: crate::nets::Natives,
 }
 
 impl Network {
@@ -692,6 +694,13 @@ pub enum RouteBy {
     Rules(Vec<Rule>),
     /// One after the other; each gets the result of the one before.
     Sequence(Vec<Name>),
+    /// In Rust, registered under the agent's name. Called once for each decision; its answer is recorded.
+    Native {
+        /// Its version, part of the digest.
+        version: String,
+        /// Those it may choose from.
+        members: Vec<Name>,
+    },
 }
 
 /// A rule.

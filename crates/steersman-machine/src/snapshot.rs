@@ -3,7 +3,7 @@
 use crate::commit::{Binding, Kind};
 use crate::ids::{Body, Digest, Id, Line, Name, Path, Time};
 use crate::interaction::{Artifact, Call, Cause, End, How, Write};
-use imbl::OrdMap;
+use imbl::{OrdMap, OrdSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::sync::Arc;
@@ -33,12 +33,18 @@ pub struct Snapshot {
     pub agents: OrdMap<Id, Arc<Agent>>,
     /// Calls of open exchanges by caller and id, closed ones included until their exchange closes.
     pub calls: OrdMap<(Id, Id), Arc<OpenCall>>,
+    /// Those of them that have not begun: no effect was wished, no called agent serves them.
+    pub unbegun: OrdSet<(Id, Id)>,
+    /// Those of them that wait for an event, a time or a predicate.
+    pub waits: OrdSet<(Id, Id)>,
     /// Effects that are out.
     pub effects: OrdMap<Id, Effect>,
     /// State by declaring agent instance and entry; unset entries are absent.
     pub state: OrdMap<(Id, Name), Cell>,
     /// Entries that were set once and are unset now, with the line that unset them: an adoption must know.
     pub unset: OrdMap<(Id, Name), Line>,
+    /// Entries that expire, by moment.
+    pub expiring: OrdSet<(Time, Id, Name)>,
     /// Boundaries of rendering by agent and policy, in exchanges.
     pub watermarks: OrdMap<(Id, Name), u32>,
     /// Versions of artifacts, oldest first.
@@ -89,6 +95,8 @@ pub struct Agent {
     pub serving: Option<Id>,
     /// Calls of its exchange that are still open.
     pub open: u32,
+    /// Those of them that have begun: an effect was wished, or the called agent serves it.
+    pub running: u32,
     /// Exchanges closed so far.
     pub exchanges: u32,
     /// Calls of its parent that wait for it, oldest first.
@@ -171,6 +179,8 @@ pub struct Counters {
     pub mode_calls: u32,
     /// A limit was reached and one last model call with tools off was asked for.
     pub last_call: bool,
+    /// How often a person allowed as much again where a limit was reached.
+    pub more: u32,
     /// When this answer began.
     pub began: Time,
 }
@@ -203,12 +213,16 @@ pub struct OpenCall {
     pub opened: Time,
     /// When its effect is due or its wait ends.
     pub due: Option<Time>,
-    /// It comes last in its exchange and has begun.
+    /// It has begun: an effect was wished, or the called agent serves it. Always true of a closed one.
     pub begun: bool,
+    /// Commits on the branch's path when it was opened: what a wait for ticks counts from.
+    pub opened_at: u64,
     /// The agent that chooses among its branches.
     pub chooser: Option<Id>,
     /// The branch that was chosen and is to be adopted.
     pub chosen: Option<Id>,
+    /// Digest of tool and arguments, for the limit `same_call`.
+    pub digest: Digest,
     /// What its result carried, once it is closed.
     pub closed: Option<Closed>,
 }
@@ -218,6 +232,8 @@ pub struct OpenCall {
 pub struct Closed {
     /// How it ended.
     pub how: How,
+    /// Digest of what the model sees of it, for the limit `same_call`.
+    pub digest: Digest,
     /// Writes that wait, with their values.
     pub writes: Vec<(Write, Option<Value>)>,
     /// Versions of artifacts that wait.
@@ -301,9 +317,12 @@ impl Snapshot {
             root: None,
             agents: OrdMap::new(),
             calls: OrdMap::new(),
+            unbegun: OrdSet::new(),
+            waits: OrdSet::new(),
             effects: OrdMap::new(),
             state: OrdMap::new(),
             unset: OrdMap::new(),
+            expiring: OrdSet::new(),
             watermarks: OrdMap::new(),
             artifacts: OrdMap::new(),
             labels: OrdMap::new(),

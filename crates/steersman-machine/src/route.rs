@@ -1,0 +1,1 @@
+//! Routed agents: who acts next.

@@ -1,0 +1,1 @@
+//! State: which instance declares an entry, and whether a value fits.

@@ -1,0 +1,13 @@
+//! What each kind of offer does to the snapshot, one file each. [`crate::table`] answers first.
+
+mod cancel;
+mod edit;
+mod message;
+mod opened;
+mod outcome;
+mod start;
+
+use crate::effect::Until;
+
+/// An offer was taken, or left and why.
+pub(crate) type Taken = Result<(), Until>;

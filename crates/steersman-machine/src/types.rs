@@ -1,0 +1,1 @@
+//! Declared types: whether a JSON value fits, with the path of what does not.
