@@ -1,1 +1,19 @@
 //! Touches the world: SQLite, model providers, HTTP and command tools.
+//!
+//! ```text
+//!   Request --encode--> JSON --POST--> server --SSE--> frames --decode--> Answer      (chat)
+//!      |                                                                     ^
+//!      +-- structured: tools told in the prompt, calls read out of the text --+
+//!
+//!   ToolRun --http | command--> the world --> Raw: done, not performed (proved), unknown
+//! ```
+//!
+//! Encoding and decoding never do I/O, so both are tested from recorded frames. No adapter retries: what failed comes
+//! back as data with word on whether trying again may help, and the driver decides.
+
+#![warn(missing_docs)]
+
+pub mod capabilities;
+pub mod chat;
+pub mod structured;
+mod transport;

@@ -836,14 +836,13 @@ fn cut<T: Clone>(items: &[T], [start, stop, step]: [Option<i64>; 3]) -> Option<V
     Some(out)
 }
 
-/// Whether what comes next in this URL belongs to its path or query: everything behind the first slash after the
-/// host. What stands before (a whole base address, a host) is taken as it is.
+/// Whether what comes next in this URL is encoded: everything behind the first character of the host. A whole base
+/// address, or a host, is taken as it is; what follows one must not be able to change where the request goes.
 fn in_path(url: &str) -> bool {
-    let rest = match url.find("://") {
-        Some(at) => &url[at + 3..],
-        None => url,
-    };
-    rest.contains(['/', '?', '#'])
+    match url.find("://") {
+        Some(at) => url.len() > at + 3,
+        None => url.contains(['/', '?', '#']),
+    }
 }
 
 /// Percent-encodes all but what RFC 3986 leaves unreserved.

@@ -1,0 +1,357 @@
+//! Failures of a provider as data: what servers say in statuses, headers and error objects, in one place.
+//!
+//! Servers that call themselves compatible differ: `error.code` is a number, a text or null; the object stands under
+//! `error`, in a list, or alone; a class given in the middle of a stream has no status.
+
+use crate::transport::clip;
+use reqwest::header::HeaderMap;
+use serde_json::Value as Json;
+use steersman_machine::effect::{Failure, Retry};
+
+/// Longest message that is kept.
+const MESSAGE_MAX: usize = 2000;
+
+/// Code of a server that says it cannot call tools; the caller may tell them another way.
+pub(super) const NO_TOOLS: &str = "no_tools";
+
+/// A failure with this code.
+pub(super) fn failure(code: &str, message: impl Into<String>, retry: Retry) -> Failure {
+    Failure {
+        code: code.to_owned(),
+        message: clip(&message.into(), MESSAGE_MAX),
+        retry,
+    }
+}
+
+/// What a server says is wrong.
+#[derive(Debug, Default)]
+struct Said {
+    message: String,
+    kind: String,
+    code: String,
+    status: Option<u16>,
+}
+
+/// The failure of an answer with this status.
+pub(super) fn of_status(status: u16, headers: &HeaderMap, body: &str) -> Failure {
+    let said = serde_json::from_str::<Json>(body)
+        .ok()
+        .as_ref()
+        .and_then(read)
+        .unwrap_or_else(|| Said {
+            message: body.trim().to_owned(),
+            ..Said::default()
+        });
+    classify(status, &said, after(headers, system_time()))
+}
+
+/// The failure that an event of a stream carries, if it does. Its class is the one that the server names.
+pub(super) fn of_event(event: &Json) -> Option<Failure> {
+    let carries = event.get("error").is_some_and(|error| !error.is_null())
+        || event.get("object").is_some_and(|object| object == "error")
+        || event.get("type").is_some_and(|kind| kind == "error");
+    if !carries {
+        return None;
+    }
+    let said = read(event)?;
+    let status = said.status.unwrap_or_else(|| by_name(&said));
+    Some(classify(status, &said, None))
+}
+
+/// A status for a class that came without one.
+fn by_name(said: &Said) -> u16 {
+    let name = format!("{} {}", said.kind, said.code).to_lowercase();
+    let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
+    if has(&[
+        "rate_limit",
+        "quota",
+        "too_many_requests",
+        "resource_exhausted",
+    ]) {
+        429
+    } else if has(&["overload", "unavailable", "capacity"]) {
+        503
+    } else if has(&["auth", "permission", "api_key"]) {
+        401
+    } else if has(&["not_found"]) {
+        404
+    } else if has(&["invalid", "exceed_context", "context_length"]) {
+        400
+    } else {
+        500
+    }
+}
+
+fn read(body: &Json) -> Option<Said> {
+    let body = match body {
+        Json::Array(list) => list.first()?,
+        other => other,
+    };
+    let object = match body.get("error") {
+        Some(Json::String(message)) => {
+            return Some(Said {
+                message: message.clone(),
+                ..Said::default()
+            });
+        }
+        Some(error) if error.is_object() => error,
+        _ => body,
+    };
+    let text = |key: &str| match object.get(key) {
+        Some(Json::String(text)) => text.clone(),
+        Some(Json::Null) | None => String::new(),
+        Some(other) => other.to_string(),
+    };
+    let message = ["message", "detail", "error_description"]
+        .into_iter()
+        .map(text)
+        .find(|text| !text.is_empty());
+    if message.is_none() && object.get("type").is_none() && object.get("code").is_none() {
+        return None;
+    }
+    let code = text("code");
+    Some(Said {
+        message: message.unwrap_or_default(),
+        kind: text("type"),
+        status: code
+            .parse()
+            .ok()
+            .or_else(|| text("status").parse().ok())
+            .filter(|status| (400..600).contains(status)),
+        code,
+    })
+}
+
+fn classify(status: u16, said: &Said, after: Option<u64>) -> Failure {
+    let message = said.message.to_lowercase();
+    let is = |words: &[&str]| {
+        words
+            .iter()
+            .any(|word| said.kind.contains(word) || said.code.contains(word))
+    };
+    let says = |words: &[&str]| words.iter().any(|word| message.contains(word));
+    let pause = after.map_or(Retry::Policy, Retry::After);
+
+    let overflow = is(&[
+        "context_length_exceeded",
+        "exceed_context_size",
+        "context_window",
+    ]) || status <= 500
+        && says(&[
+            "maximum context length",
+            "exceeds the available context size",
+            "context length exceeded",
+            "context window",
+            "prompt is too long",
+            "input is too long",
+        ]);
+    let no_tools = matches!(status, 400 | 404 | 422 | 500 | 501)
+        && says(&[
+            "does not support tools",
+            "tools are not supported",
+            "does not support tool",
+            "enable-auto-tool-choice",
+            "tools param requires --jinja",
+            "no endpoints found that support tool use",
+        ]);
+    let (code, retry) = if overflow {
+        ("context_overflow", Retry::Never)
+    } else if no_tools {
+        (NO_TOOLS, Retry::Never)
+    } else if is(&["insufficient_quota", "billing"]) {
+        ("insufficient_quota", Retry::Never)
+    } else if is(&["overloaded"]) {
+        ("provider_overloaded", pause)
+    } else {
+        match status {
+            401 | 403 => ("unauthorized", Retry::Never),
+            402 => ("insufficient_quota", Retry::Never),
+            404 => ("model_not_found", Retry::Never),
+            408 => ("timeout", pause),
+            409 | 425 => ("provider_error", pause),
+            413 => ("too_large", Retry::Never),
+            429 => ("rate_limited", pause),
+            400..=499 => ("invalid_request", Retry::Never),
+            501 => ("not_supported", Retry::Never),
+            503 | 529 => ("provider_overloaded", pause),
+            500.. => ("provider_error", pause),
+            _ => ("bad_response", Retry::Never),
+        }
+    };
+    let mut text = format!("status {status}");
+    for part in [&said.kind, &said.code] {
+        if !part.is_empty() && *part != status.to_string() && !text.contains(part.as_str()) {
+            text.push_str(", ");
+            text.push_str(part);
+        }
+    }
+    if !said.message.is_empty() {
+        text.push_str(": ");
+        text.push_str(&said.message);
+    }
+    failure(code, text, retry)
+}
+
+fn system_time() -> jiff::Timestamp {
+    jiff::Timestamp::now()
+}
+
+/// Milliseconds that the server asks for: `retry-after-ms`, else `Retry-After` in seconds or as a date. A date is
+/// compared with the answer's own `Date`, so a clock that is wrong on either side does no harm.
+pub(crate) fn after(headers: &HeaderMap, now: jiff::Timestamp) -> Option<u64> {
+    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
+    let millis =
+        |number: f64| (number.is_finite() && number >= 0.0).then_some(number.ceil() as u64);
+    if let Some(given) = text("retry-after-ms").and_then(|text| text.parse::<f64>().ok()) {
+        return millis(given);
+    }
+    let given = text("retry-after")?;
+    if let Ok(seconds) = given.parse::<f64>() {
+        return millis(seconds * 1000.0);
+    }
+    let date = |text: &str| {
+        jiff::fmt::rfc2822::parse(text)
+            .ok()
+            .map(|date| date.timestamp())
+    };
+    let now = text("date").and_then(date).unwrap_or(now);
+    let span = date(given)?.as_millisecond() - now.as_millisecond();
+    Some(u64::try_from(span).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(list: &[(&'static str, &str)]) -> HeaderMap {
+        list.iter()
+            .map(|(name, value)| {
+                (
+                    reqwest::header::HeaderName::from_static(name),
+                    value.parse().unwrap(),
+                )
+            })
+            .collect()
+    }
+
+    #[test]
+    fn retry_after_is_read_in_all_its_forms() {
+        let now = jiff::Timestamp::from_second(1_000_000_000).unwrap(); // Sun, 09 Sep 2001 01:46:40 GMT
+        let of = |list: &[(&'static str, &str)]| after(&headers(list), now);
+        assert_eq!(of(&[("retry-after", "3600")]), Some(3_600_000));
+        assert_eq!(of(&[("retry-after", "0.5")]), Some(500));
+        assert_eq!(
+            of(&[("retry-after-ms", "20"), ("retry-after", "9")]),
+            Some(20)
+        );
+        assert_eq!(
+            of(&[("retry-after", "Sun, 09 Sep 2001 01:46:50 GMT")]),
+            Some(10_000)
+        );
+        assert_eq!(
+            of(&[("retry-after", "Sun, 09 Sep 2001 01:00:00 GMT")]),
+            Some(0)
+        );
+        assert_eq!(
+            of(&[
+                ("retry-after", "Mon, 10 Sep 2001 00:00:05 GMT"),
+                ("date", "Mon, 10 Sep 2001 00:00:00 GMT")
+            ]),
+            Some(5_000)
+        );
+        assert_eq!(of(&[("retry-after", "soon")]), None);
+        assert_eq!(of(&[("retry-after", "-5")]), None);
+        assert_eq!(of(&[]), None);
+    }
+
+    #[test]
+    fn what_servers_say_gets_one_class_each() {
+        let table = [
+            (
+                400,
+                r#"{"error":{"code":400,"message":"bad","type":"invalid_request_error"}}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error","n_prompt_tokens":9000,"n_ctx":4096}}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"This model's maximum context length is 8192 tokens.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}"#,
+            ),
+            (
+                400,
+                r#"{"error":"registry.ollama.ai/library/gemma:2b does not support tools"}"#,
+            ),
+            (
+                400,
+                r#"{"object":"error","message":"\"auto\" tool choice requires --enable-auto-tool-choice","type":"BadRequestError","code":400}"#,
+            ),
+            (
+                401,
+                r#"{"error":{"message":"no","type":"invalid_request_error","code":"invalid_api_key"}}"#,
+            ),
+            (404, r#"{"detail":"Not Found"}"#),
+            (408, ""),
+            (413, "request entity too large"),
+            (422, r#"[{"error":{"code":422,"message":"list"}}]"#),
+            (
+                429,
+                r#"{"error":{"message":"slow down","type":"requests","code":"rate_limit_exceeded"}}"#,
+            ),
+            (
+                429,
+                r#"{"error":{"message":"pay","type":"insufficient_quota","code":"insufficient_quota"}}"#,
+            ),
+            (
+                429,
+                r#"{"error":{"message":"busy","type":"overloaded_error","code":null}}"#,
+            ),
+            (500, "<html>oops</html>"),
+            (
+                501,
+                r#"{"error":{"code":501,"message":"not enabled","type":"not_supported_error"}}"#,
+            ),
+            (
+                503,
+                r#"{"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}"#,
+            ),
+            (529, "{}"),
+            (302, ""),
+        ];
+        let text = table
+            .iter()
+            .map(|(status, body)| {
+                let got = of_status(*status, &HeaderMap::new(), body);
+                format!("{} {:?} | {}\n", got.code, got.retry, got.message)
+            })
+            .collect::<String>();
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn an_error_inside_a_stream_keeps_its_class() {
+        let table = [
+            r#"{"error":{"message":"slow down","code":429}}"#,
+            r#"{"error":{"message":"busy","type":"overloaded_error"}}"#,
+            r#"{"error":{"message":"The server had an error","type":"server_error","code":null}}"#,
+            r#"{"error":{"message":"limit","type":"rate_limit_error","code":"rate_limit_exceeded"}}"#,
+            r#"{"error":{"message":"pay","type":"insufficient_quota","code":"insufficient_quota"}}"#,
+            r#"{"error":{"message":"long","type":"exceed_context_size_error","code":400}}"#,
+            r#"{"error":"it broke"}"#,
+            r#"{"object":"error","message":"vllm","type":"BadRequestError","code":400}"#,
+            r#"{"id":"x","error":{"code":502,"message":"Provider disconnected"},"choices":[{"finish_reason":"error"}]}"#,
+            r#"{"error":null,"choices":[]}"#,
+        ];
+        let text = table
+            .iter()
+            .map(
+                |event| match of_event(&serde_json::from_str(event).unwrap()) {
+                    Some(got) => format!("{} {:?} | {}\n", got.code, got.retry, got.message),
+                    None => "no failure\n".to_owned(),
+                },
+            )
+            .collect::<String>();
+        insta::assert_snapshot!(text);
+    }
+}

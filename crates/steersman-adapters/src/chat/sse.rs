@@ -1,0 +1,103 @@
+//! Server-sent events out of bytes, however they are cut. Bounded: a server that never ends a line is found out.
+
+/// Bytes of one event at most. A provider's largest event is a whole answer.
+const EVENT_MAX: usize = 4 << 20;
+
+/// Cuts a stream into events.
+#[derive(Debug, Default)]
+pub struct Events {
+    line: Vec<u8>,
+    data: Option<String>,
+    started: bool,
+    after_cr: bool,
+}
+
+/// An event is larger than the bound.
+#[derive(Debug, PartialEq, Eq)]
+pub struct TooLarge;
+
+impl Events {
+    /// Takes the next bytes and gives the data of the events that they complete. Lines `error: ..`, which some servers
+    /// send instead of data, count as data; comments, ids and names of events are left out.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<String>, TooLarge> {
+        let mut events = Vec::new();
+        for &byte in bytes {
+            let after_cr = std::mem::replace(&mut self.after_cr, byte == b'\r');
+            match byte {
+                b'\n' if after_cr => {}
+                b'\n' | b'\r' => self.end_line(&mut events),
+                byte => self.line.push(byte),
+            }
+            if self.line.len() + self.data.as_ref().map_or(0, String::len) > EVENT_MAX {
+                return Err(TooLarge);
+            }
+        }
+        Ok(events)
+    }
+
+    /// What an event that no empty line ended would have been: some servers close right after their last line.
+    pub fn finish(mut self) -> Option<String> {
+        if !self.line.is_empty() {
+            let mut events = Vec::new();
+            self.end_line(&mut events);
+        }
+        self.data
+    }
+
+    fn end_line(&mut self, events: &mut Vec<String>) {
+        let line = std::mem::take(&mut self.line);
+        let mut line = &line[..];
+        if !std::mem::replace(&mut self.started, true) {
+            line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
+        }
+        if line.is_empty() {
+            events.extend(self.data.take());
+            return;
+        }
+        let text = String::from_utf8_lossy(line);
+        let (field, value) = text.split_once(':').unwrap_or((&text, ""));
+        if field == "data" || field == "error" {
+            let value = value.strip_prefix(' ').unwrap_or(value);
+            match &mut self.data {
+                Some(data) => {
+                    data.push('\n');
+                    data.push_str(value);
+                }
+                none => *none = Some(value.to_owned()),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(bytes: &[u8], step: usize) -> Vec<String> {
+        let mut events = Events::default();
+        let mut got = Vec::new();
+        for piece in bytes.chunks(step) {
+            got.extend(events.push(piece).expect("small"));
+        }
+        got.extend(events.finish());
+        got
+    }
+
+    #[test]
+    fn events_do_not_depend_on_how_the_bytes_are_cut() {
+        let wire = "\u{feff}: hello\r\nid: 4\r\ndata: {\"a\":\"ä\"}\r\n\r\ndata: x\ndata:y\n\nerror: no\r\rdata: last";
+        let whole = all(wire.as_bytes(), usize::MAX);
+        assert_eq!(whole, ["{\"a\":\"ä\"}", "x\ny", "no", "last"]);
+        for step in 1..9 {
+            assert_eq!(all(wire.as_bytes(), step), whole, "cut every {step} bytes");
+        }
+    }
+
+    #[test]
+    fn a_line_that_never_ends_is_found_out() {
+        let mut events = Events::default();
+        let piece = vec![b'x'; EVENT_MAX / 2 + 1];
+        assert!(events.push(&piece).is_ok());
+        assert_eq!(events.push(&piece), Err(TooLarge));
+    }
+}

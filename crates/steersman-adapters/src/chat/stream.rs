@@ -1,0 +1,430 @@
+//! An answer out of the events of a stream: a state machine without I/O.
+//!
+//! What one server does and another does not is known here: indexes that are missing or all zero, names that are
+//! repeated in every piece, arguments that come only at the end or as an object, usage that comes alone behind the
+//! end, a whole answer where a stream was asked for. Unknown fields are tolerated.
+
+use super::fault::{failure, of_event};
+use serde_json::{Map, Value as Json};
+use steersman_machine::commit::Usage;
+use steersman_machine::effect::{Answer, Ask, Failure, Retry};
+use steersman_runtime::model::{Delta, Sink};
+
+/// Bytes of text, reasoning and arguments at most.
+const ANSWER_MAX: usize = 16 << 20;
+/// Calls of one answer at most.
+const CALLS_MAX: usize = 256;
+/// Fields of a message in which servers give reasoning, or what they want back with it.
+const OPAQUE: [&str; 4] = [
+    "reasoning_content",
+    "reasoning",
+    "reasoning_details",
+    "thinking",
+];
+
+/// Reads a stream event by event.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    text: String,
+    refusal: String,
+    opaque: Map<String, Json>,
+    calls: Vec<Partial>,
+    finish: Option<String>,
+    done: bool,
+    usage: Usage,
+    size: usize,
+}
+
+/// A call of which pieces came.
+#[derive(Debug, Default)]
+struct Partial {
+    index: Option<u64>,
+    id: String,
+    name: String,
+    args: String,
+    /// Fields beside the known ones (signatures), wanted back as they are.
+    extra: Map<String, Json>,
+}
+
+impl Decoder {
+    /// Takes the data of the next event.
+    pub fn event(&mut self, data: &str, sink: &dyn Sink) -> Result<(), Failure> {
+        let data = data.trim();
+        if data.is_empty() {
+            return Ok(());
+        }
+        if data == "[DONE]" {
+            self.done = true;
+            return Ok(());
+        }
+        let Ok(event) = serde_json::from_str::<Json>(data) else {
+            let message = format!(
+                "an event of the stream is not JSON: {}",
+                crate::transport::clip(data, 200)
+            );
+            return Err(failure("bad_response", message, Retry::Policy));
+        };
+        self.chunk(&event, sink)
+    }
+
+    /// Takes a whole answer, from a server that does not stream.
+    pub fn whole(&mut self, body: &str, sink: &dyn Sink) -> Result<(), Failure> {
+        let event = serde_json::from_str::<Json>(body)
+            .ok()
+            .filter(Json::is_object);
+        let Some(event) = event else {
+            let message = format!(
+                "the answer is not a JSON object: {}",
+                crate::transport::clip(body, 200)
+            );
+            return Err(failure("bad_response", message, Retry::Policy));
+        };
+        self.chunk(&event, sink)?;
+        if event
+            .get("choices")
+            .and_then(Json::as_array)
+            .is_none_or(Vec::is_empty)
+        {
+            return Err(failure(
+                "bad_response",
+                "the answer has no `choices`",
+                Retry::Policy,
+            ));
+        }
+        self.done = true;
+        Ok(())
+    }
+
+    /// Nothing that may still come matters.
+    pub fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// The server said how the answer ended; only usage may follow.
+    pub fn has_ended(&self) -> bool {
+        self.done || self.finish.is_some()
+    }
+
+    /// The answer, or why there is none. A stream that just stops is not an answer.
+    pub fn finish(self) -> Result<Answer, Failure> {
+        if !self.has_ended() {
+            let message = format!(
+                "the stream ended in the middle, after {} characters and {} calls",
+                self.text.chars().count(),
+                self.calls.len()
+            );
+            return Err(failure("truncated", message, Retry::Policy));
+        }
+        match self.finish.as_deref() {
+            Some("content_filter") => {
+                return Err(failure(
+                    "content_filter",
+                    "the provider's filter stopped the answer",
+                    Retry::Never,
+                ));
+            }
+            Some("error") => {
+                return Err(failure(
+                    "provider_error",
+                    "the provider ended the answer with an error",
+                    Retry::Policy,
+                ));
+            }
+            Some("tool_calls" | "function_call") if self.calls.is_empty() => {
+                return Err(failure(
+                    "bad_response",
+                    "the answer ends with calls, but has none",
+                    Retry::Policy,
+                ));
+            }
+            _ => {}
+        }
+        let mut opaque = self.opaque;
+        let extras = self
+            .calls
+            .iter()
+            .map(|call| Json::Object(call.extra.clone()));
+        let extras = extras.collect::<Vec<_>>();
+        if extras
+            .iter()
+            .any(|extra| extra != &Json::Object(Map::new()))
+        {
+            opaque.insert("tool_calls".to_owned(), Json::Array(extras));
+        }
+        let text = if self.text.is_empty() {
+            self.refusal
+        } else {
+            self.text
+        };
+        Ok(Answer {
+            text: (!text.is_empty()).then_some(text),
+            opaque: (!opaque.is_empty()).then(|| Json::Object(opaque).to_string()),
+            asks: self.calls.into_iter().map(Partial::ask).collect(),
+            misfit: None,
+            cut: self.finish.as_deref() == Some("length"),
+            usage: self.usage,
+        })
+    }
+
+    fn chunk(&mut self, event: &Json, sink: &dyn Sink) -> Result<(), Failure> {
+        if let Some(failure) = of_event(event) {
+            return Err(failure);
+        }
+        if let Some(usage) = event.get("usage").filter(|usage| usage.is_object()) {
+            self.usage(usage);
+        }
+        // One choice is asked for; of others nothing is known of who wants them.
+        let first = event
+            .get("choices")
+            .and_then(Json::as_array)
+            .and_then(|choices| {
+                choices
+                    .iter()
+                    .find(|choice| choice.get("index").and_then(Json::as_u64).unwrap_or(0) == 0)
+            });
+        let Some(choice) = first else { return Ok(()) };
+        if let Some(delta) = choice.get("delta").filter(|delta| delta.is_object()) {
+            self.message(delta, sink)?;
+        }
+        if let Some(message) = choice.get("message").filter(|message| message.is_object()) {
+            self.at_the_end(message, sink)?;
+        }
+        if let Some(usage) = choice.get("usage").filter(|usage| usage.is_object()) {
+            self.usage(usage);
+        }
+        if let Some(finish) = choice.get("finish_reason").and_then(Json::as_str)
+            && !finish.is_empty()
+        {
+            self.finish = Some(finish.to_owned());
+        }
+        Ok(())
+    }
+
+    /// A whole message: all there is, or at the end of a stream what the pieces left out.
+    fn at_the_end(&mut self, message: &Json, sink: &dyn Sink) -> Result<(), Failure> {
+        let mut message = message.clone();
+        if let Some(fields) = message.as_object_mut() {
+            if !self.text.is_empty() {
+                fields.remove("content");
+            }
+            if !self.refusal.is_empty() {
+                fields.remove("refusal");
+            }
+            if !self.opaque.is_empty() {
+                OPAQUE.iter().for_each(|key| drop(fields.remove(*key)));
+            }
+            if self.calls.iter().any(|call| !call.args.is_empty()) {
+                fields.remove("tool_calls");
+            }
+        }
+        self.message(&message, sink)
+    }
+
+    fn message(&mut self, delta: &Json, sink: &dyn Sink) -> Result<(), Failure> {
+        if let Some(content) = delta.get("content") {
+            let text = plain(content);
+            self.room(text.len())?;
+            if !text.is_empty() {
+                self.text.push_str(&text);
+                sink.delta(Delta::Text(text));
+            }
+        }
+        if let Some(refusal) = delta.get("refusal").and_then(Json::as_str) {
+            self.room(refusal.len())?;
+            self.refusal.push_str(refusal);
+        }
+        self.reasoning(delta, sink)?;
+        let calls = delta.get("tool_calls").and_then(Json::as_array);
+        for call in calls.into_iter().flatten() {
+            self.call(call, sink)?;
+        }
+        Ok(())
+    }
+
+    fn reasoning(&mut self, delta: &Json, sink: &dyn Sink) -> Result<(), Failure> {
+        let mut shown = false;
+        for key in OPAQUE {
+            match delta.get(key) {
+                Some(Json::String(piece)) if !piece.is_empty() => {
+                    self.room(piece.len())?;
+                    // Some servers give the same piece under two names; people see it once.
+                    if !std::mem::replace(&mut shown, true) {
+                        sink.delta(Delta::Reasoning(piece.clone()));
+                    }
+                    match self.opaque.get_mut(key) {
+                        Some(Json::String(text)) => text.push_str(piece),
+                        _ => drop(
+                            self.opaque
+                                .insert(key.to_owned(), Json::from(piece.as_str())),
+                        ),
+                    }
+                }
+                Some(Json::Array(items)) if !items.is_empty() => {
+                    self.room(items.iter().map(|item| item.to_string().len()).sum())?;
+                    let kept = self
+                        .opaque
+                        .entry(key)
+                        .or_insert_with(|| Json::Array(Vec::new()));
+                    if let Json::Array(list) = kept {
+                        items.iter().for_each(|item| add_detail(list, item));
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, piece: &Json, sink: &dyn Sink) -> Result<(), Failure> {
+        let text = |key: &str| piece.get(key).and_then(Json::as_str).unwrap_or_default();
+        let function = piece.get("function");
+        let name = function
+            .and_then(|f| f.get("name"))
+            .and_then(Json::as_str)
+            .unwrap_or_default();
+        let args = match function.and_then(|f| f.get("arguments")) {
+            Some(Json::String(args)) => args.clone(),
+            Some(Json::Null) | None => String::new(),
+            Some(object) => object.to_string(),
+        };
+        let extra = piece.as_object().into_iter().flatten();
+        let extra = extra.filter(|(key, value)| {
+            !matches!(key.as_str(), "index" | "id" | "type" | "function") && !value.is_null()
+        });
+        let extra = extra
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect::<Map<_, _>>();
+        let size =
+            args.len() + name.len() + extra.values().map(|v| v.to_string().len()).sum::<usize>();
+        self.room(size)?;
+
+        let at = self.place(piece.get("index").and_then(Json::as_u64), text("id"), name)?;
+        let call = &mut self.calls[at];
+        if call.id.is_empty() {
+            text("id").clone_into(&mut call.id);
+        }
+        // The name comes whole, sometimes again with every piece.
+        let first = call.name.is_empty() && !name.is_empty();
+        if first {
+            name.clone_into(&mut call.name);
+        }
+        call.args.push_str(&args);
+        call.extra.extend(extra);
+        if first || !args.is_empty() {
+            let index = u32::try_from(at).unwrap_or(u32::MAX);
+            sink.delta(Delta::Call(index, first.then(|| name.to_owned()), args));
+        }
+        Ok(())
+    }
+
+    /// The call that a piece belongs to: by index; a new id with a name begins another call whatever its index says;
+    /// without an index by id, else it goes on with the last.
+    fn place(&mut self, index: Option<u64>, id: &str, name: &str) -> Result<usize, Failure> {
+        let begins = |call: &Partial| {
+            !id.is_empty() && !call.id.is_empty() && call.id != id && !name.is_empty()
+        };
+        let found = match index {
+            Some(_) => self.calls.iter().rposition(|call| call.index == index),
+            None if !id.is_empty() => self.calls.iter().rposition(|call| call.id == id),
+            None if !name.is_empty() => None,
+            None => self.calls.len().checked_sub(1),
+        };
+        if let Some(at) = found.filter(|at| !begins(&self.calls[*at])) {
+            return Ok(at);
+        }
+        if self.calls.len() == CALLS_MAX {
+            let message = format!("the answer makes more than {CALLS_MAX} calls");
+            return Err(failure("too_large", message, Retry::Never));
+        }
+        self.calls.push(Partial {
+            index,
+            ..Partial::default()
+        });
+        Ok(self.calls.len() - 1)
+    }
+
+    fn room(&mut self, more: usize) -> Result<(), Failure> {
+        self.size += more;
+        if self.size > ANSWER_MAX {
+            return Err(failure(
+                "too_large",
+                "the answer is larger than 16 MiB",
+                Retry::Never,
+            ));
+        }
+        Ok(())
+    }
+
+    fn usage(&mut self, usage: &Json) {
+        let number = |path: &str| usage.pointer(path).and_then(Json::as_u64);
+        let mut set = |to: fn(&mut Usage) -> &mut u64, found: Option<u64>| {
+            if let Some(tokens) = found {
+                *to(&mut self.usage) = tokens;
+            }
+        };
+        set(
+            |u| &mut u.input,
+            number("/prompt_tokens").or_else(|| number("/input_tokens")),
+        );
+        set(
+            |u| &mut u.output,
+            number("/completion_tokens").or_else(|| number("/output_tokens")),
+        );
+        let cached = number("/prompt_tokens_details/cached_tokens")
+            .or_else(|| number("/input_tokens_details/cached_tokens"))
+            .or_else(|| number("/prompt_cache_hit_tokens"))
+            .or_else(|| number("/cached_tokens"));
+        set(|u| &mut u.cached, cached);
+    }
+}
+
+impl Partial {
+    fn ask(self) -> Ask {
+        Ask {
+            name: self.name,
+            label: (!self.id.is_empty()).then_some(self.id),
+            args: if self.args.trim().is_empty() {
+                "{}".to_owned()
+            } else {
+                self.args
+            },
+            misfit: None,
+        }
+    }
+}
+
+/// The text of `content`, which is a text or a list of parts.
+fn plain(content: &Json) -> String {
+    match content {
+        Json::String(text) => text.clone(),
+        Json::Array(parts) => parts
+            .iter()
+            .filter_map(|part| part.get("text").and_then(Json::as_str))
+            .collect(),
+        _ => String::new(),
+    }
+}
+
+/// Adds a piece of a list of reasoning blocks: pieces of one block (same `index` and `type`) are one block when they
+/// are sent back, their texts joined.
+fn add_detail(list: &mut Vec<Json>, piece: &Json) {
+    let same = |a: &Json, key: &str| a.get(key) == piece.get(key);
+    let open = list
+        .last_mut()
+        .filter(|last| piece.get("index").is_some() && same(last, "index") && same(last, "type"));
+    let (Some(Json::Object(last)), Some(new)) = (open, piece.as_object()) else {
+        list.push(piece.clone());
+        return;
+    };
+    for (key, value) in new {
+        match (last.get_mut(key), value) {
+            (Some(Json::String(old)), Json::String(more))
+                if matches!(key.as_str(), "text" | "summary" | "data" | "thinking") =>
+            {
+                old.push_str(more);
+            }
+            (_, Json::Null) => {}
+            _ => drop(last.insert(key.clone(), value.clone())),
+        }
+    }
+}

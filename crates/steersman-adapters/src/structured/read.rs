@@ -1,0 +1,341 @@
+//! Calls out of an answer that is text.
+
+use super::{Style, must_call, offered};
+use serde_json::Value as Json;
+use std::sync::{Mutex, PoisonError};
+use steersman_machine::context::Request;
+use steersman_machine::effect::{Answer, Ask};
+use steersman_runtime::model::{Delta, Sink};
+
+/// Objects looked at before a text is taken for an answer.
+const CANDIDATES_MAX: usize = 32;
+/// Bytes of text that are searched.
+const SEARCH_MAX: usize = 256 << 10;
+
+/// The answer to a request that was told by [`super::tell`], with calls where the text makes one.
+pub fn read(mut answer: Answer, request: &Request, style: Style) -> Answer {
+    // Without tools the answer is what it always is; a server that made calls of its own accord did our work.
+    if offered(request).is_empty() || !answer.asks.is_empty() {
+        return answer;
+    }
+    let Some(text) = answer.text.take() else {
+        return answer;
+    };
+    let found = find(&text);
+    match style {
+        Style::Structured => structured(&mut answer, text, found, must_call(request)),
+        Style::Text => match found {
+            Some((before, Found::Call(ask))) => {
+                answer.text = (!before.trim().is_empty()).then(|| before.trim().to_owned());
+                answer.asks.push(ask);
+            }
+            Some((_, Found::Answer(_))) | None => answer.text = Some(text),
+        },
+    }
+    answer
+}
+
+fn structured(answer: &mut Answer, text: String, found: Option<(String, Found)>, must: bool) {
+    match found {
+        Some((_, Found::Call(ask))) => answer.asks.push(ask),
+        Some((_, Found::Answer(said))) => answer.text = Some(said),
+        None => {
+            // Cut off in the middle of an answer: what there is of it can be read.
+            let mut reader = Reader::default();
+            let begun = reader.push(&text);
+            if answer.cut && reader.stage == Stage::Answer {
+                answer.text = Some(begun);
+                return;
+            }
+            let forms = if must {
+                r#"{"tool": .., "arguments": ..}"#
+            } else {
+                r#"{"tool": .., "arguments": ..} or {"answer": ..}"#
+            };
+            answer.text = Some(text);
+            answer.misfit = Some(format!("the answer is not a JSON object {forms}"));
+        }
+    }
+}
+
+enum Found {
+    Call(Ask),
+    Answer(String),
+}
+
+/// The first object that is a call or an answer, with the text before it.
+fn find(text: &str) -> Option<(String, Found)> {
+    let mut end = text.len().min(SEARCH_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let text = &text[..end];
+    let mut from = 0;
+    for _ in 0..CANDIDATES_MAX {
+        let at = from + text[from..].find('{')?;
+        let rest = &text[at..];
+        let mut stream = serde_json::Deserializer::from_str(rest).into_iter::<Json>();
+        let (object, len) = match stream.next() {
+            Some(Ok(object)) => (Some(object), stream.byte_offset()),
+            _ => (serde_json::from_str(&repair(rest)).ok(), 1),
+        };
+        if let Some(found) = object.as_ref().and_then(meaning) {
+            let before = text[..at].trim_end();
+            let before = before
+                .strip_suffix("```json")
+                .or_else(|| before.strip_suffix("```"));
+            return Some((before.unwrap_or(&text[..at]).to_owned(), found));
+        }
+        from = at + len;
+    }
+    None
+}
+
+fn meaning(object: &Json) -> Option<Found> {
+    let text_of = |value: &Json| match value {
+        Json::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    if let Some(name) = object.get("tool").and_then(Json::as_str) {
+        let args = object.get("arguments").filter(|args| !args.is_null());
+        return Some(Found::Call(Ask {
+            name: name.to_owned(),
+            label: None,
+            args: args.map_or_else(|| "{}".to_owned(), text_of),
+            misfit: None,
+        }));
+    }
+    object
+        .get("answer")
+        .map(|answer| Found::Answer(text_of(answer)))
+}
+
+/// What models get wrong in JSON, set right in one pass: raw line breaks in texts, commas before a closing bracket,
+/// brackets that were never closed. Ends with the outermost bracket.
+fn repair(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 8);
+    let mut open = Vec::new();
+    let (mut quoted, mut escaped) = (false, false);
+    for c in text.chars() {
+        if quoted {
+            match c {
+                '\n' => out.push_str("\\n"),
+                '\r' => out.push_str("\\r"),
+                '\t' => out.push_str("\\t"),
+                c => out.push(c),
+            }
+            quoted = escaped || c != '"';
+            escaped = !escaped && c == '\\';
+            continue;
+        }
+        match c {
+            '"' => quoted = true,
+            '{' => open.push('}'),
+            '[' => open.push(']'),
+            '}' | ']' => {
+                while out.ends_with(|last: char| last == ',' || last.is_whitespace()) {
+                    out.pop();
+                }
+                // A bracket that closes another than the innermost closes those within, too.
+                while let Some(inner) = open.pop() {
+                    if inner == c {
+                        break;
+                    }
+                    out.push(inner);
+                }
+            }
+            _ => {}
+        }
+        out.push(c);
+        if open.is_empty() {
+            return out;
+        }
+    }
+    if quoted {
+        if escaped {
+            out.pop();
+        }
+        out.push('"');
+    }
+    while out.ends_with(|last: char| last == ',' || last.is_whitespace()) {
+        out.pop();
+    }
+    out.extend(open.iter().rev());
+    out
+}
+
+/// Shows the text inside `{"answer": ".."}` as it streams, instead of the JSON around it.
+pub struct Peek<'a> {
+    sink: &'a dyn Sink,
+    reader: Mutex<Reader>,
+}
+
+impl<'a> Peek<'a> {
+    /// Shows it to this sink.
+    pub fn new(sink: &'a dyn Sink) -> Self {
+        Self {
+            sink,
+            reader: Mutex::default(),
+        }
+    }
+}
+
+impl Sink for Peek<'_> {
+    fn delta(&self, delta: Delta) {
+        match delta {
+            Delta::Text(piece) => {
+                let text = {
+                    let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+                    reader.push(&piece)
+                };
+                if !text.is_empty() {
+                    self.sink.delta(Delta::Text(text));
+                }
+            }
+            other @ (Delta::Reasoning(_) | Delta::Call(..)) => self.sink.delta(other),
+        }
+    }
+}
+
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    /// Too little came to say what it is.
+    #[default]
+    Start,
+    /// Inside the text of an answer.
+    Answer,
+    /// Behind it, or something else.
+    Other,
+}
+
+/// Reads the text of `{"answer": "..` piece by piece.
+#[derive(Debug, Default)]
+struct Reader {
+    stage: Stage,
+    /// What came before the stage was known.
+    head: String,
+    /// An escape that is not complete.
+    escape: String,
+    /// The first half of a character that is written in two escapes.
+    high: Option<u16>,
+}
+
+impl Reader {
+    fn push(&mut self, piece: &str) -> String {
+        match self.stage {
+            Stage::Other => String::new(),
+            Stage::Answer => self.text(piece),
+            Stage::Start => {
+                self.head.push_str(piece);
+                let rest = self.head.chars().filter(|c| !c.is_whitespace());
+                let opening = r#"{"answer":""#;
+                let compact = rest.take(opening.len()).collect::<String>();
+                if compact == opening {
+                    self.stage = Stage::Answer;
+                    let head = std::mem::take(&mut self.head);
+                    // The opening holds four quotation marks; the text begins behind the third.
+                    let begin = head
+                        .match_indices('"')
+                        .nth(2)
+                        .map_or(head.len(), |(at, _)| at + 1);
+                    return self.text(&head[begin..]);
+                }
+                if !opening.starts_with(&compact) {
+                    self.stage = Stage::Other;
+                }
+                String::new()
+            }
+        }
+    }
+
+    fn text(&mut self, piece: &str) -> String {
+        let mut out = String::new();
+        for c in piece.chars() {
+            if self.escape.is_empty() {
+                match c {
+                    '"' => {
+                        self.stage = Stage::Other;
+                        break;
+                    }
+                    '\\' => self.escape.push(c),
+                    c => out.push(c),
+                }
+                continue;
+            }
+            self.escape.push(c);
+            if self.escape.starts_with("\\u") && self.escape.len() < 6 {
+                continue;
+            }
+            let escape = std::mem::take(&mut self.escape);
+            out.extend(self.unescape(&escape));
+        }
+        out
+    }
+
+    fn unescape(&mut self, escape: &str) -> Option<char> {
+        let Some(digits) = escape.strip_prefix("\\u") else {
+            return match escape.chars().nth(1)? {
+                'n' => Some('\n'),
+                't' => Some('\t'),
+                'r' => Some('\r'),
+                'b' => Some('\u{8}'),
+                'f' => Some('\u{c}'),
+                c => Some(c),
+            };
+        };
+        let unit = u16::from_str_radix(digits, 16).ok()?;
+        if (0xd800..0xdc00).contains(&unit) {
+            self.high = Some(unit);
+            return None;
+        }
+        let units = self.high.take().into_iter().chain([unit]);
+        char::decode_utf16(units).next()?.ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repairs_are_bounded_and_right() {
+        for (broken, fixed) in [
+            (
+                r#"{"tool": "a", "arguments": {"x": 1,},} tail"#,
+                r#"{"tool":"a","arguments":{"x":1}}"#,
+            ),
+            (
+                r#"{"tool": "a", "arguments": {"x": [1, 2"#,
+                r#"{"tool":"a","arguments":{"x":[1,2]}}"#,
+            ),
+            ("{\"answer\": \"two\nlines", r#"{"answer":"two\nlines"}"#),
+            (
+                r#"{"tool": "a", "arguments": {"x": [1}}"#,
+                r#"{"tool":"a","arguments":{"x":[1]}}"#,
+            ),
+            (r#"{"answer": "a\""#, r#"{"answer":"a\""}"#),
+        ] {
+            let got = serde_json::from_str::<Json>(&repair(broken)).expect(broken);
+            assert_eq!(got.to_string(), fixed);
+        }
+    }
+
+    #[test]
+    fn the_text_of_an_answer_streams_however_it_is_cut() {
+        let json = r#" { "answer" : "a \"b\"\n\u00e4 \ud83d\ude00 \\ end", "x": "no" }"#;
+        for step in 1..12 {
+            let mut reader = Reader::default();
+            let chars = json.chars().collect::<Vec<_>>();
+            let text = chars
+                .chunks(step)
+                .map(|piece| reader.push(&piece.iter().collect::<String>()))
+                .collect::<String>();
+            assert_eq!(text, "a \"b\"\nä 😀 \\ end", "cut every {step}");
+        }
+        let mut call = Reader::default();
+        assert_eq!(
+            call.push(r#"{"tool": "answer", "arguments": {"answer": "x"}}"#),
+            ""
+        );
+    }
+}

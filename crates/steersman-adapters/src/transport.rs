@@ -1,0 +1,168 @@
+//! HTTP clients with rustls and ring, shared by model providers and tools; bodies are read within bounds.
+
+use reqwest::{Client, Url};
+use std::sync::{Once, OnceLock};
+use std::time::Duration;
+
+static PROVIDER: Once = Once::new();
+
+/// Which redirects are followed.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Redirects {
+    /// None: a redirect is an answer.
+    Never,
+    /// Within one origin, five at most: a header with a secret must not reach another host.
+    SameOrigin,
+}
+
+/// Clients of one adapter, made at first use and kept, so connections are reused.
+#[derive(Debug)]
+pub(crate) struct Clients {
+    connect: Duration,
+    redirects: Redirects,
+    loopback: OnceLock<Client>,
+    plain: OnceLock<Client>,
+    secure: OnceLock<Client>,
+}
+
+impl Clients {
+    pub(crate) fn new(connect: Duration, redirects: Redirects) -> Self {
+        Self {
+            connect,
+            redirects,
+            loopback: OnceLock::new(),
+            plain: OnceLock::new(),
+            secure: OnceLock::new(),
+        }
+    }
+
+    /// The client for this address. The machine's certificates are loaded for https alone (a container without any
+    /// can still reach a server beside it), and a proxy is never asked for this machine.
+    pub(crate) fn of(&self, url: &Url) -> Result<Client, String> {
+        let secure = url.scheme() == "https";
+        let here = is_loopback(url);
+        let kept = match (secure, here) {
+            (true, _) => &self.secure,
+            (false, true) => &self.loopback,
+            (false, false) => &self.plain,
+        };
+        if let Some(client) = kept.get() {
+            return Ok(client.clone());
+        }
+        let client = self.build(secure, here)?;
+        Ok(kept.get_or_init(|| client).clone())
+    }
+
+    fn build(&self, secure: bool, here: bool) -> Result<Client, String> {
+        PROVIDER.call_once(|| {
+            // An error only says that a program that embeds us installed its own before.
+            drop(rustls::crypto::ring::default_provider().install_default());
+        });
+        let redirects = match self.redirects {
+            Redirects::Never => reqwest::redirect::Policy::none(),
+            Redirects::SameOrigin => reqwest::redirect::Policy::custom(|attempt| {
+                let same = attempt
+                    .previous()
+                    .last()
+                    .is_some_and(|from| from.origin() == attempt.url().origin());
+                if same && attempt.previous().len() <= 5 {
+                    attempt.follow()
+                } else {
+                    attempt.stop()
+                }
+            }),
+        };
+        let mut builder = Client::builder()
+            .connect_timeout(self.connect)
+            .redirect(redirects)
+            .retry(reqwest::retry::never())
+            .user_agent(concat!("steersman/", env!("CARGO_PKG_VERSION")));
+        if !secure {
+            builder = builder.tls_certs_only(std::iter::empty());
+        }
+        if here {
+            builder = builder.no_proxy();
+        }
+        builder.build().map_err(|error| chain(&error))
+    }
+}
+
+/// Whether the address is on this machine.
+pub(crate) fn is_loopback(url: &Url) -> bool {
+    match url.host_str() {
+        Some("localhost") => true,
+        Some(host) => host
+            .trim_start_matches('[')
+            .trim_end_matches(']')
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|ip| ip.is_loopback()),
+        None => false,
+    }
+}
+
+/// An error with its sources on one line, without the address: that may hold secrets in its path or query.
+pub(crate) fn describe(error: reqwest::Error) -> String {
+    chain(&error.without_url())
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(next) = source {
+        let part = next.to_string();
+        if !text.contains(&part) {
+            text.push_str(": ");
+            text.push_str(&part);
+        }
+        source = next.source();
+    }
+    text
+}
+
+/// Why a body was not read to its end.
+#[derive(Debug)]
+pub(crate) enum BodyError {
+    /// It is larger than the bound.
+    TooLarge,
+    /// The connection ended or broke.
+    Broken(String),
+}
+
+/// Reads a body of at most `max` bytes.
+pub(crate) async fn body(
+    response: &mut reqwest::Response,
+    max: usize,
+) -> Result<Vec<u8>, BodyError> {
+    let mut bytes = Vec::new();
+    loop {
+        match response.chunk().await {
+            Ok(Some(chunk)) if bytes.len() + chunk.len() > max => return Err(BodyError::TooLarge),
+            Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
+            Ok(None) => return Ok(bytes),
+            Err(error) => return Err(BodyError::Broken(describe(error))),
+        }
+    }
+}
+
+/// The first `max` bytes of a text, cut at a character, with `...` where it was cut.
+pub(crate) fn clip(text: &str, max: usize) -> String {
+    if text.len() <= max {
+        return text.to_owned();
+    }
+    let mut end = max;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}...", &text[..end])
+}
+
+/// Replaces each of the secrets in the text. Very short ones are left: they would blank out ordinary words.
+pub(crate) fn redact<'a>(text: String, secrets: impl IntoIterator<Item = &'a str>) -> String {
+    let mut text = text;
+    for secret in secrets {
+        if secret.len() >= 4 && text.contains(secret) {
+            text = text.replace(secret, "(secret)");
+        }
+    }
+    text
+}
