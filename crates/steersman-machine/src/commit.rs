@@ -380,8 +380,15 @@ pub enum LedgerEntry {
         /// When.
         at: Time,
     },
-    /// A branch was opened.
-    Opened(Id),
+    /// A branch was opened. Its first line may come later.
+    Opened {
+        /// The branch.
+        branch: Id,
+        /// The branch that was forked.
+        from: Id,
+        /// The commit of that branch at which it was forked.
+        at: Line,
+    },
     /// The top agent of its scope rests, or it came to a leaf.
     Ended(Id),
     /// No more ticks for this branch after that line.

@@ -4,6 +4,7 @@
 
 mod branch;
 mod call;
+pub mod codec;
 pub mod commit;
 pub mod context;
 pub mod definition;

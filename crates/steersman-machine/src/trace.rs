@@ -578,7 +578,7 @@ impl Trace {
                 effect, attempt, ..
             } => format!("late {effect} attempt {attempt}"),
             LedgerEntry::Again { effect, at } => format!("again {effect} at {}", at.0),
-            LedgerEntry::Opened(id) => format!("opened {}", self.branch(*id)),
+            LedgerEntry::Opened { branch, .. } => format!("opened {}", self.branch(*branch)),
             LedgerEntry::Ended(id) => format!("ended {}", self.branch(*id)),
             LedgerEntry::Superseded { branch, after } => {
                 format!("superseded {} after {after}", self.branch(*branch))

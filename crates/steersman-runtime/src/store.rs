@@ -3,9 +3,27 @@
 //! Rows are opaque to a store: [`steersman_machine::codec`] encodes and checks them. A session has one owner with one
 //! epoch; an append under another epoch never succeeds.
 
+pub mod memory;
+pub mod queue;
+mod tables;
+
 use crate::Boxed;
 use std::sync::Arc;
+use std::time::Duration;
 use steersman_machine::ids::{Id, Line, Name, Time};
+
+/// No row, inbox message, event or label is longer than this. Blobs and checkpoints may be: a store splits them
+/// where its values are small.
+pub const MAX_VALUE: usize = 256 * 1024;
+
+/// A session is at most so many lines ahead of the disk, then its owner waits.
+pub const AHEAD_LINES: u64 = 64;
+
+/// A session is at most so many bytes ahead of the disk, then its owner waits.
+pub const AHEAD_BYTES: usize = 1024 * 1024;
+
+/// A batch for which nobody waits may wait so long for others that share its sync.
+pub const COMPANY: Duration = Duration::from_millis(20);
 
 /// A session's random id: 16 characters of base 32, lower case.
 pub type SessionId = Arc<str>;
@@ -24,7 +42,8 @@ pub trait Store: Send + Sync + 'static {
     /// queued later under the same claim is written either.
     fn append(&self, claim: &Claim, batch: Batch) -> Boxed<'static, Result<(), StoreError>>;
 
-    /// Rows with `from <= n <= to`, ascending, at most `limit`.
+    /// Rows with `from <= n <= to`, ascending, at most `limit`. While a batch is written, rows above [`Store::head`]
+    /// may be seen that do not count yet.
     fn rows<'a>(
         &'a self,
         session: &'a str,
@@ -36,11 +55,21 @@ pub trait Store: Send + Sync + 'static {
     /// One row.
     fn row<'a>(&'a self, session: &'a str, n: Line) -> Boxed<'a, Result<Option<Row>, StoreError>>;
 
+    /// One row, read at once in the calling thread: for old texts that a template reaches, never for the hot path. A
+    /// store beyond a network may take long here.
+    fn row_now(&self, session: &str, n: Line) -> Result<Option<Row>, StoreError>;
+
+    /// A blob, read at once in the calling thread, checked as by [`Store::blob`].
+    fn blob_now(&self, hash: &[u8; 32]) -> Result<Option<Arc<[u8]>>, StoreError>;
+
     /// The last line on disk, `Line::NONE` if there is none.
     fn head<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<Line, StoreError>>;
 
     /// Replaces a row's bytes (erasure). Deletes the session's checkpoints in the same transaction.
     fn rewrite<'a>(&'a self, claim: &'a Claim, row: Row) -> Boxed<'a, Result<(), StoreError>>;
+
+    /// Deletes all checkpoints of a session.
+    fn drop_checkpoints<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<(), StoreError>>;
 
     /// The newest checkpoint of a kind at or before a line. A cache: losing one loses nothing.
     fn checkpoint<'a>(
@@ -67,10 +96,11 @@ pub trait Store: Send + Sync + 'static {
         message: InboxMessage,
     ) -> Boxed<'a, Result<bool, StoreError>>;
 
-    /// What lies in a session's inbox, oldest first.
+    /// What lies in a session's inbox, oldest first. A store with late duplicates may show a message again that was
+    /// consumed: the accepted ids of the ledger decide.
     fn inbox<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<Vec<InboxMessage>, StoreError>>;
 
-    /// Grows whenever anybody, in any process, puts something into an inbox of this store.
+    /// Grows whenever anybody, in any process, puts something into an inbox of this store; never before it can be read.
     fn inbox_version(&self) -> Boxed<'_, Result<u64, StoreError>>;
 
     /// Offers an event that names no session: to the waits of that network with this key, else into the event box.
@@ -215,6 +245,8 @@ pub struct BoxedEvent {
     pub network: Name,
     /// Its name.
     pub event: Name,
+    /// What a session whose wait it meets finds in its inbox, under this id.
+    pub message: Arc<[u8]>,
     /// Canonical JSON of all its fields. A wait's key is canonical JSON of some of them: it matches if each is equal.
     pub fields: Arc<str>,
     /// When it came.
@@ -284,8 +316,79 @@ pub struct SessionQuery {
     pub limit: Option<usize>,
 }
 
+/// The first line of a claim: the next multiple of [`Line::EPOCH_STEP`] above what the owner before may have used,
+/// on disk or ahead of it. `before` is that owner's first line, `head` the last line on disk.
+pub fn first_line(before: Option<Line>, head: Line) -> Line {
+    match before {
+        None => head.next(),
+        Some(before) => {
+            let used = head.0.max(before.0.saturating_sub(1)) + AHEAD_LINES;
+            Line((used / Line::EPOCH_STEP + 1) * Line::EPOCH_STEP)
+        }
+    }
+}
+
+/// Refuses a batch that no store may take: values over [`MAX_VALUE`], lines out of order or above [`Line::MAX`].
+/// `last` is the last line written or queued under the claim.
+pub fn check(session: &SessionId, last: Line, batch: &Batch) -> Result<(), StoreError> {
+    let mut before = last;
+    for row in &batch.rows {
+        within(
+            || format!("line {} of session `{session}`", row.n),
+            row.bytes.len(),
+        )?;
+        if row.n <= before || row.n > Line::MAX {
+            return Err(StoreError::Order {
+                session: session.clone(),
+                line: row.n,
+                last: before,
+            });
+        }
+        before = row.n;
+    }
+    for (name, value) in &batch.labels {
+        let len = value.as_ref().map_or(0, |v| v.len());
+        within(|| format!("label `{name}` of session `{session}`"), len)?;
+    }
+    for wait in &batch.waits {
+        let len = wait.open.as_ref().map_or(0, |(_, key)| key.len());
+        within(|| format!("the match key of wait {}", wait.effect), len)?;
+    }
+    if let Some(info) = &batch.info {
+        let len = info.waits.len() + info.outcome.len();
+        within(|| format!("what lists show of session `{session}`"), len)?;
+    }
+    Ok(())
+}
+
+/// Refuses a value over [`MAX_VALUE`].
+pub fn within(what: impl FnOnce() -> String, size: usize) -> Result<(), StoreError> {
+    if size <= MAX_VALUE {
+        return Ok(());
+    }
+    Err(StoreError::TooLarge {
+        what: what(),
+        size: size as u64,
+        max: MAX_VALUE as u64,
+    })
+}
+
+/// Whether an event's fields meet a wait's key: each field of the key is there and equal. A key or fields that are
+/// no JSON objects meet nothing.
+pub fn meets(key: &str, fields: &str) -> bool {
+    type Object = serde_json::Map<String, serde_json::Value>;
+    let (Ok(key), Ok(fields)) = (
+        serde_json::from_str::<Object>(key),
+        serde_json::from_str::<Object>(fields),
+    ) else {
+        return false;
+    };
+    key.iter()
+        .all(|(name, value)| fields.get(name) == Some(value))
+}
+
 /// What a caller of a store branches on.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
     /// There is no such session, row or blob.
     #[error("no session `{0}` in this store")]
@@ -308,6 +411,16 @@ pub enum StoreError {
         session: SessionId,
         /// The epoch of the claim.
         epoch: u64,
+    },
+    /// Lines are written in the order of their numbers.
+    #[error("line {line} of session `{session}` does not follow line {last}")]
+    Order {
+        /// The session.
+        session: SessionId,
+        /// The line.
+        line: Line,
+        /// The last one before it.
+        last: Line,
     },
     /// What is stored does not verify. Nothing was touched.
     #[error("{place}: {what}; nothing was changed")]

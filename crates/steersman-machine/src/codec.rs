@@ -1,0 +1,506 @@
+//! Lines and checkpoints as bytes. **Stored**: what is written here must be readable for ever.
+//!
+//! ```text
+//! line  = version | n | length of head | head | number of texts | texts | hash
+//! head  = previous line, branch, commit, ledger entries: everything but texts, positional, ids as distances
+//! text  = length and kind | the text, or the hash of a blob and its length, or the hash of what was erased
+//! hash  = keyed by salt and n, over: hash of the previous line | all before the texts | the hash of each text
+//! ```
+//!
+//! The hash covers the *hashes* of texts, so one can be cut out ([`erase`]) and the chain still verifies. Each
+//! hash is keyed by the session's salt and by its place: a tombstone tells nothing about equal texts elsewhere.
+//! A line of another session, or in another place, does not verify.
+
+mod near;
+
+use crate::commit::{Commit, LedgerEntry, LogLine, Text};
+use crate::ids::{Id, Line};
+use crate::interaction::{Interaction, Write};
+use crate::snapshot::Snapshot;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+/// Version of the form of lines. Enums may grow at their end within a version; everything else needs a new one.
+pub const VERSION: u8 = 1;
+
+/// Version of the form of checkpoints, and of what the fold means. Another one is no error: the checkpoint is discarded.
+pub const CHECKPOINT_VERSION: u8 = 1;
+
+/// A text longer than this lies in the blob store, not in its line.
+pub const INLINE_TEXT: usize = 16 * 1024;
+
+/// No line is longer than this.
+pub const MAX_LINE: usize = 256 * 1024;
+
+/// The hash of a line; of `Line::NONE` all zeros.
+pub type Hash = [u8; 32];
+
+/// Why bytes are no line, or not the line that they should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CodecError {
+    /// Written by a version that this program does not know.
+    Version(u8),
+    /// It ends in the middle.
+    Truncated,
+    /// So many bytes follow its end.
+    Trailing(usize),
+    /// A part cannot be read: which, and why.
+    Malformed(&'static str, String),
+    /// What it says is not what was written, or it is not where it belongs.
+    Hash(Line),
+    /// It holds no text of this number.
+    NoText(u32),
+}
+
+impl fmt::Display for CodecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Version(v) => write!(f, "form {v} of lines, this program knows {VERSION}"),
+            Self::Truncated => f.write_str("it ends in the middle"),
+            Self::Trailing(n) => write!(f, "{n} bytes follow its end"),
+            Self::Malformed(part, why) => write!(f, "its {part} cannot be read: {why}"),
+            Self::Hash(n) => write!(f, "the hash of line {n} does not fit its content or place"),
+            Self::NoText(k) => write!(f, "it holds no text {k}"),
+        }
+    }
+}
+
+impl std::error::Error for CodecError {}
+
+#[derive(Serialize)]
+struct HeadRef<'a> {
+    prev: Line,
+    branch: Id,
+    commit: &'a Option<Commit>,
+    ledger: &'a [LedgerEntry],
+}
+
+#[derive(Deserialize)]
+struct Head {
+    prev: Line,
+    branch: Id,
+    commit: Option<Commit>,
+    ledger: Vec<LedgerEntry>,
+}
+
+/// The bytes of a line and its hash. Panics if it names a line above [`Line::MAX`].
+pub fn encode(line: &LogLine, prev_hash: &Hash, salt: &[u8; 16]) -> (Vec<u8>, Hash) {
+    let head = HeadRef {
+        prev: line.prev,
+        branch: line.branch,
+        commit: &line.commit,
+        ledger: &line.ledger,
+    };
+    let head = near::write(&head, line.n, Vec::with_capacity(192))
+        .expect("only lines above the greatest one cannot be written");
+    let texts: usize = line.bodies.iter().map(|t| 4 + in_row(t)).sum();
+    let mut out = Vec::with_capacity(head.len() + texts + 48);
+    out.push(VERSION);
+    put(&mut out, line.n.0);
+    put(&mut out, head.len() as u64);
+    out.extend_from_slice(&head);
+    put(&mut out, line.bodies.len() as u64);
+    let mut hashed = Vec::with_capacity(32 + out.len() + 32 * line.bodies.len());
+    hashed.extend_from_slice(prev_hash);
+    hashed.extend_from_slice(&out);
+    for (k, text) in line.bodies.iter().enumerate() {
+        hashed.extend_from_slice(&hash_text(text, line.n, k, salt));
+        put_text(&mut out, text);
+    }
+    let hash = blake3::keyed_hash(&key(salt, line.n, LINE_ITSELF), &hashed);
+    out.extend_from_slice(hash.as_bytes());
+    (out, *hash.as_bytes())
+}
+
+/// A line and its hash as stored; that the hash fits is [`verify`]'s business.
+pub fn decode(bytes: &[u8]) -> Result<(LogLine, Hash), CodecError> {
+    let parts = Parts::of(bytes)?;
+    let head: Head = near::read(parts.head, parts.n).map_err(|e| malformed("head", &e))?;
+    let bodies = parts
+        .texts
+        .iter()
+        .map(Slot::text)
+        .collect::<Result<_, _>>()?;
+    let line = LogLine {
+        n: parts.n,
+        prev: head.prev,
+        branch: head.branch,
+        commit: head.commit,
+        ledger: head.ledger,
+        bodies,
+    };
+    Ok((line, parts.hash))
+}
+
+/// The line, if its hash fits its content, the line before and the session.
+pub fn verify(
+    bytes: &[u8],
+    prev_hash: &Hash,
+    salt: &[u8; 16],
+) -> Result<(LogLine, Hash), CodecError> {
+    let parts = Parts::of(bytes)?;
+    let mut hashed = Vec::with_capacity(32 + parts.before_texts.len() + 32 * parts.texts.len());
+    hashed.extend_from_slice(prev_hash);
+    hashed.extend_from_slice(parts.before_texts);
+    for (k, slot) in parts.texts.iter().enumerate() {
+        hashed.extend_from_slice(&slot.hash(parts.n, k, salt));
+    }
+    if blake3::keyed_hash(&key(salt, parts.n, LINE_ITSELF), &hashed) != parts.hash {
+        return Err(CodecError::Hash(parts.n));
+    }
+    decode(bytes)
+}
+
+/// The hash that a line carries, without reading the rest of it.
+pub fn stored_hash(bytes: &[u8]) -> Option<Hash> {
+    bytes.last_chunk::<32>().copied()
+}
+
+/// The line with its `k`-th text replaced by a tombstone. Its hash stays, and it still verifies.
+pub fn erase(bytes: &[u8], k: u32, salt: &[u8; 16]) -> Result<Vec<u8>, CodecError> {
+    let parts = Parts::of(bytes)?;
+    if parts.texts.len() <= k as usize {
+        return Err(CodecError::NoText(k));
+    }
+    let mut out = Vec::with_capacity(bytes.len() + 32);
+    out.extend_from_slice(parts.before_texts);
+    for (at, slot) in parts.texts.iter().enumerate() {
+        if at == k as usize {
+            let hash = slot.hash(parts.n, at, salt);
+            put_text(&mut out, &Text::Erased { hash });
+        } else {
+            put(&mut out, (slot.bytes.len() as u64) << 2 | slot.kind as u64);
+            out.extend_from_slice(slot.bytes);
+        }
+    }
+    out.extend_from_slice(&parts.hash);
+    Ok(out)
+}
+
+/// Moves texts out of a line until it is short enough to be stored: all over [`INLINE_TEXT`], then the longest.
+/// What is returned must be in the blob store before the line is. Values of state writes stay, the fold needs
+/// them; so a line of many large values may still be too long, which its store refuses.
+pub fn spill(line: &mut LogLine) -> Vec<(Hash, Arc<str>)> {
+    let values = line.commit.as_ref().map(values).unwrap_or_default();
+    let mut total: usize = line.bodies.iter().map(in_row).sum();
+    let mut large: Vec<(usize, usize)> = line
+        .bodies
+        .iter()
+        .enumerate()
+        .filter(|(k, text)| matches!(text, Text::Here(_)) && !values.contains(&(*k as u32)))
+        .map(|(k, text)| (in_row(text), k))
+        .collect();
+    large.sort_unstable_by(|a, b| b.cmp(a));
+    let mut blobs = Vec::new();
+    for (len, k) in large {
+        // Half of the bound is left for the head: a commit that fills it does not fit either way.
+        if len <= INLINE_TEXT && (total <= MAX_LINE / 2 || len <= 64) {
+            break;
+        }
+        let Text::Here(text) = &line.bodies[k] else {
+            continue;
+        };
+        let hash = *blake3::hash(text.as_bytes()).as_bytes();
+        blobs.push((hash, text.clone()));
+        line.bodies[k] = Text::Blob {
+            hash,
+            len: len as u64,
+        };
+        total -= len - 40;
+    }
+    blobs
+}
+
+/// The texts of a commit's own line that are values of state.
+fn values(commit: &Commit) -> BTreeSet<u32> {
+    let mut of_state = BTreeSet::new();
+    let mut take = |writes: &[Write]| {
+        of_state.extend(writes.iter().filter_map(|w| w.value).map(|b| b.k()));
+    };
+    take(&commit.edits);
+    commit.made.iter().for_each(|made| take(&made.state));
+    for push in &commit.pushes {
+        match &push.what {
+            Interaction::Result(result) => take(&result.writes),
+            Interaction::Route(route) => take(&route.clear),
+            Interaction::Finished { writes, .. } => take(writes),
+            Interaction::UserMessage { .. }
+            | Interaction::AssistantMessage { .. }
+            | Interaction::Call(_)
+            | Interaction::Summary(_) => {}
+        }
+    }
+    of_state
+}
+
+/// A checkpoint of a branch: the snapshot behind a line, and the hash of that line.
+pub fn encode_snapshot(snapshot: &Snapshot, hash: &Hash, salt: &[u8; 16]) -> Vec<u8> {
+    encode_checkpoint(snapshot.line, hash, salt, snapshot)
+}
+
+/// The snapshot and the hash of the line that it stands behind. A checkpoint is a cache: none if anything is odd.
+pub fn decode_snapshot(bytes: &[u8], salt: &[u8; 16]) -> Option<(Snapshot, Hash)> {
+    let (at, hash, snapshot): (Line, Hash, Snapshot) = decode_checkpoint(bytes, salt)?;
+    (snapshot.line == at).then_some((snapshot, hash))
+}
+
+/// A checkpoint of anything that is folded from lines: behind `at`, whose hash is `hash`.
+pub fn encode_checkpoint<T: Serialize + ?Sized>(
+    at: Line,
+    hash: &Hash,
+    salt: &[u8; 16],
+    value: &T,
+) -> Vec<u8> {
+    let mut out = vec![CHECKPOINT_VERSION];
+    put(&mut out, at.0);
+    out.extend_from_slice(hash);
+    let mut out =
+        near::write(value, at, out).expect("only lines above the greatest one cannot be written");
+    let sum = blake3::keyed_hash(&key(salt, at, CHECKPOINT_ITSELF), &out);
+    out.extend_from_slice(&sum.as_bytes()[..16]);
+    out
+}
+
+/// What [`encode_checkpoint`] wrote; none if it is of another version or damaged in any way.
+pub fn decode_checkpoint<T: DeserializeOwned>(
+    bytes: &[u8],
+    salt: &[u8; 16],
+) -> Option<(Line, Hash, T)> {
+    let (content, sum) = bytes.split_last_chunk::<16>()?;
+    let mut input = Input(content);
+    if input.byte().ok()? != CHECKPOINT_VERSION {
+        return None;
+    }
+    let at = input.line().ok()?;
+    let expected = blake3::keyed_hash(&key(salt, at, CHECKPOINT_ITSELF), content);
+    if expected.as_bytes()[..16] != sum[..] {
+        return None;
+    }
+    let hash = *input.take(32).ok()?.first_chunk::<32>()?;
+    let value = near::read(input.0, at).ok()?;
+    Some((at, hash, value))
+}
+
+const LINE_ITSELF: u64 = u64::MAX;
+const CHECKPOINT_ITSELF: u64 = u64::MAX - 1;
+
+/// 32 bytes of key: the salt, the line, and which of its hashes.
+fn key(salt: &[u8; 16], n: Line, which: u64) -> [u8; 32] {
+    let mut key = [0; 32];
+    key[..16].copy_from_slice(salt);
+    key[16..24].copy_from_slice(&n.0.to_le_bytes());
+    key[24..].copy_from_slice(&which.to_le_bytes());
+    key
+}
+
+#[derive(Copy, Clone, PartialEq)]
+#[repr(u8)]
+enum TextKind {
+    Here = 0,
+    Blob = 1,
+    Erased = 2,
+}
+
+fn hash_text(text: &Text, n: Line, k: usize, salt: &[u8; 16]) -> Hash {
+    match text {
+        Text::Here(text) => hash_slot(TextKind::Here, text.as_bytes(), n, k, salt),
+        Text::Blob { hash, len } => hash_slot(TextKind::Blob, &blob_slot(hash, *len), n, k, salt),
+        Text::Erased { hash } => *hash,
+    }
+}
+
+fn hash_slot(kind: TextKind, bytes: &[u8], n: Line, k: usize, salt: &[u8; 16]) -> Hash {
+    let key = key(salt, n, (k as u64) << 1 | u64::from(kind == TextKind::Blob));
+    *blake3::keyed_hash(&key, bytes).as_bytes()
+}
+
+fn blob_slot(hash: &Hash, len: u64) -> [u8; 40] {
+    let mut slot = [0; 40];
+    slot[..32].copy_from_slice(hash);
+    slot[32..].copy_from_slice(&len.to_le_bytes());
+    slot
+}
+
+/// Bytes that a text takes in its line.
+fn in_row(text: &Text) -> usize {
+    match text {
+        Text::Here(text) => text.len(),
+        Text::Blob { .. } => 40,
+        Text::Erased { .. } => 32,
+    }
+}
+
+fn put_text(out: &mut Vec<u8>, text: &Text) {
+    let kind = match text {
+        Text::Here(_) => TextKind::Here,
+        Text::Blob { .. } => TextKind::Blob,
+        Text::Erased { .. } => TextKind::Erased,
+    };
+    put(out, (in_row(text) as u64) << 2 | kind as u64);
+    match text {
+        Text::Here(text) => out.extend_from_slice(text.as_bytes()),
+        Text::Blob { hash, len } => out.extend_from_slice(&blob_slot(hash, *len)),
+        Text::Erased { hash } => out.extend_from_slice(hash),
+    }
+}
+
+fn put(out: &mut Vec<u8>, mut v: u64) {
+    while v >= 0x80 {
+        out.push(v as u8 | 0x80);
+        v >>= 7;
+    }
+    out.push(v as u8);
+}
+
+fn malformed(part: &'static str, why: &dyn fmt::Display) -> CodecError {
+    CodecError::Malformed(part, why.to_string())
+}
+
+/// A line taken apart, its head and texts not yet read.
+struct Parts<'a> {
+    n: Line,
+    head: &'a [u8],
+    before_texts: &'a [u8],
+    texts: Vec<Slot<'a>>,
+    hash: Hash,
+}
+
+struct Slot<'a> {
+    kind: TextKind,
+    bytes: &'a [u8],
+}
+
+impl<'a> Parts<'a> {
+    fn of(bytes: &'a [u8]) -> Result<Self, CodecError> {
+        let mut input = Input(bytes);
+        match input.byte()? {
+            VERSION => {}
+            other => return Err(CodecError::Version(other)),
+        }
+        let n = input.line()?;
+        if !n.is_some() {
+            return Err(malformed("number", &"0"));
+        }
+        let len = input.len()?;
+        let head = input.take(len)?;
+        let count = input.len()?;
+        let before_texts = &bytes[..bytes.len() - input.0.len()];
+        // Each text takes a byte at least: a wild number must not become an allocation.
+        if count > input.0.len() {
+            return Err(CodecError::Truncated);
+        }
+        let texts = (0..count)
+            .map(|_| input.slot())
+            .collect::<Result<Vec<_>, _>>()?;
+        let hash = input.take(32)?;
+        let hash = *hash.first_chunk::<32>().ok_or(CodecError::Truncated)?;
+        if !input.0.is_empty() {
+            return Err(CodecError::Trailing(input.0.len()));
+        }
+        Ok(Self {
+            n,
+            head,
+            before_texts,
+            texts,
+            hash,
+        })
+    }
+}
+
+impl Slot<'_> {
+    fn text(&self) -> Result<Text, CodecError> {
+        Ok(match self.kind {
+            TextKind::Here => {
+                let text = std::str::from_utf8(self.bytes).map_err(|e| malformed("text", &e))?;
+                Text::Here(text.into())
+            }
+            TextKind::Blob => {
+                let mut input = Input(self.bytes);
+                let hash = *input.take(32)?.first_chunk().ok_or(CodecError::Truncated)?;
+                let len = *input.take(8)?.first_chunk().ok_or(CodecError::Truncated)?;
+                Text::Blob {
+                    hash,
+                    len: u64::from_le_bytes(len),
+                }
+            }
+            TextKind::Erased => Text::Erased {
+                hash: *self.bytes.first_chunk().ok_or(CodecError::Truncated)?,
+            },
+        })
+    }
+
+    fn hash(&self, n: Line, k: usize, salt: &[u8; 16]) -> Hash {
+        match (self.kind, self.bytes.first_chunk::<32>()) {
+            (TextKind::Erased, Some(hash)) => *hash,
+            (kind, _) => hash_slot(kind, self.bytes, n, k, salt),
+        }
+    }
+}
+
+/// Bytes that are still to be read.
+struct Input<'a>(&'a [u8]);
+
+impl<'a> Input<'a> {
+    fn take(&mut self, len: usize) -> Result<&'a [u8], CodecError> {
+        let (taken, rest) = self.0.split_at_checked(len).ok_or(CodecError::Truncated)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn byte(&mut self) -> Result<u8, CodecError> {
+        Ok(self.take(1)?[0])
+    }
+
+    fn number(&mut self) -> Result<u64, CodecError> {
+        let mut v = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            let bits = u64::from(byte & 0x7f);
+            if bits << shift >> shift != bits {
+                break;
+            }
+            v |= bits << shift;
+            if byte < 0x80 {
+                return Ok(v);
+            }
+        }
+        Err(malformed("number", &"it is over 64 bits"))
+    }
+
+    fn len(&mut self) -> Result<usize, CodecError> {
+        usize::try_from(self.number()?).map_err(|_| CodecError::Truncated)
+    }
+
+    fn line(&mut self) -> Result<Line, CodecError> {
+        match Line(self.number()?) {
+            n if n <= Line::MAX => Ok(n),
+            n => Err(malformed("number", &n)),
+        }
+    }
+
+    fn slot(&mut self) -> Result<Slot<'a>, CodecError> {
+        let code = self.number()?;
+        let (len, kind) = match code & 3 {
+            0 => (code >> 2, TextKind::Here),
+            1 => (code >> 2, TextKind::Blob),
+            2 => (code >> 2, TextKind::Erased),
+            other => return Err(malformed("text", &format_args!("kind {other}"))),
+        };
+        let fixed = match kind {
+            TextKind::Here => None,
+            TextKind::Blob => Some(40),
+            TextKind::Erased => Some(32),
+        };
+        if fixed.is_some_and(|fixed| fixed != len) {
+            return Err(malformed("text", &format_args!("{len} bytes")));
+        }
+        let len = usize::try_from(len).map_err(|_| CodecError::Truncated)?;
+        Ok(Slot {
+            kind,
+            bytes: self.take(len)?,
+        })
+    }
+}

@@ -1,0 +1,237 @@
+//! A store in memory: for tests, for runs that need not outlive their process, and, with a pretended sync, for
+//! benchmarks of what the disk's latency costs.
+
+use super::queue::Queue;
+use super::tables::Tables;
+use super::{
+    Batch, BoxedEvent, COMPANY, Checkpoint, CheckpointOf, Claim, InboxMessage, NewSession, Row,
+    SessionId, SessionInfo, SessionQuery, Store, StoreError,
+};
+use crate::Boxed;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use steersman_machine::ids::{Id, Line, Time};
+use tokio::sync::oneshot;
+
+/// A store in memory. Clones see the same sessions; a session is free again when all clones of its [`Claim`] are gone.
+#[derive(Clone, Default)]
+pub struct MemoryStore {
+    tables: Arc<Mutex<Tables>>,
+    disk: Option<Arc<Disk>>,
+}
+
+/// A thread that pretends to be a disk.
+struct Disk {
+    queue: Arc<Queue<Waiting>>,
+    syncs: Arc<AtomicU64>,
+}
+
+struct Waiting {
+    claim: Claim,
+    batch: Batch,
+    done: oneshot::Sender<Result<(), StoreError>>,
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        self.queue.close();
+    }
+}
+
+impl MemoryStore {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// An empty store that takes so long for a sync. Batches that wait meanwhile share the next one, as on a disk.
+    pub fn with_sync(sync: Duration) -> Self {
+        let tables = Arc::<Mutex<Tables>>::default();
+        let queue = Arc::<Queue<Waiting>>::default();
+        let syncs = Arc::<AtomicU64>::default();
+        let disk = Disk {
+            queue: queue.clone(),
+            syncs: syncs.clone(),
+        };
+        let written = tables.clone();
+        std::thread::spawn(move || {
+            while let Some(group) = queue.group(COMPANY) {
+                std::thread::sleep(sync);
+                syncs.fetch_add(1, Ordering::Relaxed);
+                let mut tables = lock(&written);
+                for waiting in group {
+                    let result = tables.append(&waiting.claim, waiting.batch);
+                    // Who does not wait any more has dropped its end.
+                    let _ = waiting.done.send(result);
+                }
+            }
+        });
+        Self {
+            tables,
+            disk: Some(Arc::new(disk)),
+        }
+    }
+
+    /// How many syncs there were, of a store made by [`MemoryStore::with_sync`].
+    pub fn syncs(&self) -> u64 {
+        let syncs = self.disk.as_ref().map(|d| &d.syncs);
+        syncs.map_or(0, |s| s.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn tables(&self) -> MutexGuard<'_, Tables> {
+        lock(&self.tables)
+    }
+}
+
+fn lock(tables: &Mutex<Tables>) -> MutexGuard<'_, Tables> {
+    tables.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn ready<'a, T: Send + 'a>(value: T) -> Boxed<'a, T> {
+    Box::pin(std::future::ready(value))
+}
+
+impl Store for MemoryStore {
+    fn create(&self, session: NewSession) -> Boxed<'_, Result<(), StoreError>> {
+        ready(self.tables().create(session))
+    }
+
+    fn claim<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<Claim, StoreError>> {
+        ready(self.tables().claim(session))
+    }
+
+    fn append(&self, claim: &Claim, batch: Batch) -> Boxed<'static, Result<(), StoreError>> {
+        let Some(disk) = &self.disk else {
+            return ready(self.tables().append(claim, batch));
+        };
+        let (done, result) = oneshot::channel();
+        let urgent = batch.urgent;
+        let waiting = Waiting {
+            claim: claim.clone(),
+            batch,
+            done,
+        };
+        // The queue closes with the last handle, and this is one.
+        let _ = disk.queue.push(waiting, urgent);
+        let session = claim.session.clone();
+        let epoch = claim.epoch;
+        Box::pin(async move {
+            result
+                .await
+                .unwrap_or(Err(StoreError::Fenced { session, epoch }))
+        })
+    }
+
+    fn rows<'a>(
+        &'a self,
+        session: &'a str,
+        from: Line,
+        to: Line,
+        limit: usize,
+    ) -> Boxed<'a, Result<Vec<Row>, StoreError>> {
+        ready(self.tables().rows(session, from, to, limit))
+    }
+
+    fn row<'a>(&'a self, session: &'a str, n: Line) -> Boxed<'a, Result<Option<Row>, StoreError>> {
+        ready(self.row_now(session, n))
+    }
+
+    fn row_now(&self, session: &str, n: Line) -> Result<Option<Row>, StoreError> {
+        self.tables().row(session, n)
+    }
+
+    fn head<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<Line, StoreError>> {
+        ready(
+            self.tables()
+                .session(session)
+                .map(super::tables::Session::head),
+        )
+    }
+
+    fn rewrite<'a>(&'a self, claim: &'a Claim, row: Row) -> Boxed<'a, Result<(), StoreError>> {
+        ready(self.tables().rewrite(claim, row))
+    }
+
+    fn drop_checkpoints<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<(), StoreError>> {
+        let dropped = self
+            .tables()
+            .session_mut(session)
+            .map(|s| s.checkpoints.clear());
+        ready(dropped)
+    }
+
+    fn checkpoint<'a>(
+        &'a self,
+        session: &'a str,
+        of: CheckpointOf,
+        at: Line,
+    ) -> Boxed<'a, Result<Option<Checkpoint>, StoreError>> {
+        ready(self.tables().checkpoint(session, of, at))
+    }
+
+    fn put_blob<'a>(
+        &'a self,
+        hash: [u8; 32],
+        bytes: Arc<[u8]>,
+    ) -> Boxed<'a, Result<(), StoreError>> {
+        self.tables().put_blob(hash, bytes);
+        ready(Ok(()))
+    }
+
+    fn blob<'a>(&'a self, hash: &'a [u8; 32]) -> Boxed<'a, Result<Option<Arc<[u8]>>, StoreError>> {
+        ready(self.blob_now(hash))
+    }
+
+    fn blob_now(&self, hash: &[u8; 32]) -> Result<Option<Arc<[u8]>>, StoreError> {
+        self.tables().blob(hash)
+    }
+
+    fn deliver<'a>(
+        &'a self,
+        session: &'a str,
+        message: InboxMessage,
+    ) -> Boxed<'a, Result<bool, StoreError>> {
+        ready(self.tables().deliver(session, message))
+    }
+
+    fn inbox<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<Vec<InboxMessage>, StoreError>> {
+        ready(self.tables().session(session).map(|s| s.inbox.clone()))
+    }
+
+    fn inbox_version(&self) -> Boxed<'_, Result<u64, StoreError>> {
+        ready(Ok(self.tables().inbox_version))
+    }
+
+    fn deliver_event(&self, event: BoxedEvent) -> Boxed<'_, Result<bool, StoreError>> {
+        ready(self.tables().deliver_event(event))
+    }
+
+    fn boxed_events<'a>(
+        &'a self,
+        network: &'a str,
+        event: &'a str,
+        key: &'a str,
+    ) -> Boxed<'a, Result<Vec<BoxedEvent>, StoreError>> {
+        ready(Ok(self.tables().boxed_events(network, event, key)))
+    }
+
+    fn event_box(&self, now: Time, limit: usize) -> Boxed<'_, Result<Vec<BoxedEvent>, StoreError>> {
+        ready(Ok(self.tables().event_box(now, limit)))
+    }
+
+    fn sessions<'a>(
+        &'a self,
+        query: &'a SessionQuery,
+    ) -> Boxed<'a, Result<Vec<SessionInfo>, StoreError>> {
+        ready(Ok(self.tables().sessions(query)))
+    }
+
+    fn timers(
+        &self,
+        until: Time,
+        limit: usize,
+    ) -> Boxed<'_, Result<Vec<(SessionId, Id, Time)>, StoreError>> {
+        ready(Ok(self.tables().timers(until, limit)))
+    }
+}

@@ -1,0 +1,383 @@
+//! What a store holds, as plain data under one lock: the inside of both stores in memory.
+
+use super::{
+    Batch, BoxedEvent, Checkpoint, CheckpointOf, Claim, InboxMessage, NewSession, Row, SessionInfo,
+    SessionQuery, SessionState, StoreError, check, first_line, meets, within,
+};
+use crate::store::SessionId;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Weak};
+use steersman_machine::ids::{Id, Line, Name, Time};
+
+/// Everything.
+#[derive(Default)]
+pub(super) struct Tables {
+    pub(super) sessions: BTreeMap<SessionId, Session>,
+    blobs: HashMap<[u8; 32], Arc<[u8]>>,
+    events: Vec<BoxedEvent>,
+    seen: HashMap<Name, Time>,
+    pub(super) inbox_version: u64,
+}
+
+/// One session.
+pub(super) struct Session {
+    number: u64,
+    new: NewSession,
+    epoch: u64,
+    first: Option<Line>,
+    owner: Weak<Lock>,
+    /// A batch of this epoch failed: nothing behind it is written.
+    failed: Option<u64>,
+    pub(super) rows: BTreeMap<Line, Arc<[u8]>>,
+    pub(super) inbox: Vec<InboxMessage>,
+    known: HashSet<Name>,
+    waits: BTreeMap<Id, (Name, Arc<str>)>,
+    timers: BTreeMap<Id, Time>,
+    labels: BTreeMap<Name, Arc<str>>,
+    state: SessionState,
+    pub(super) checkpoints: HashMap<CheckpointOf, BTreeMap<Line, Arc<[u8]>>>,
+}
+
+/// Held by an owner for as long as it lives.
+pub(super) struct Lock;
+
+impl Session {
+    pub(super) fn head(&self) -> Line {
+        self.rows.last_key_value().map_or(Line::NONE, |(n, _)| *n)
+    }
+}
+
+impl Tables {
+    pub(super) fn session(&self, id: &str) -> Result<&Session, StoreError> {
+        self.sessions
+            .get(id)
+            .ok_or_else(|| StoreError::NoSession(id.into()))
+    }
+
+    pub(super) fn session_mut(&mut self, id: &str) -> Result<&mut Session, StoreError> {
+        self.sessions
+            .get_mut(id)
+            .ok_or_else(|| StoreError::NoSession(id.into()))
+    }
+
+    pub(super) fn create(&mut self, new: NewSession) -> Result<(), StoreError> {
+        if self.sessions.contains_key(&new.id) {
+            return Err(StoreError::Conflict(new.id));
+        }
+        let session = Session {
+            number: self.sessions.len() as u64 + 1,
+            epoch: 0,
+            first: None,
+            owner: Weak::new(),
+            failed: None,
+            rows: BTreeMap::new(),
+            inbox: Vec::new(),
+            known: HashSet::new(),
+            waits: BTreeMap::new(),
+            timers: BTreeMap::new(),
+            labels: BTreeMap::new(),
+            state: SessionState {
+                updated: new.created,
+                ..SessionState::default()
+            },
+            checkpoints: HashMap::new(),
+            new,
+        };
+        self.sessions.insert(session.new.id.clone(), session);
+        Ok(())
+    }
+
+    pub(super) fn claim(&mut self, id: &str) -> Result<Claim, StoreError> {
+        let session = self.session_mut(id)?;
+        if session.owner.strong_count() > 0 {
+            return Err(StoreError::Owned {
+                session: session.new.id.clone(),
+                process: std::process::id().to_string(),
+            });
+        }
+        let lock = Arc::new(Lock);
+        session.owner = Arc::downgrade(&lock);
+        session.epoch += 1;
+        let head = session.head();
+        let first = first_line(session.first, head);
+        session.first = Some(first);
+        Ok(Claim {
+            session: session.new.id.clone(),
+            number: session.number,
+            epoch: session.epoch,
+            first,
+            head,
+            salt: session.new.salt,
+            lock,
+        })
+    }
+
+    /// Whether the claim is the newest and nothing of it failed.
+    fn guard(&mut self, claim: &Claim) -> Result<&mut Session, StoreError> {
+        let session = self.session_mut(&claim.session)?;
+        if session.epoch == claim.epoch && session.failed != Some(claim.epoch) {
+            Ok(session)
+        } else {
+            Err(StoreError::Fenced {
+                session: claim.session.clone(),
+                epoch: claim.epoch,
+            })
+        }
+    }
+
+    pub(super) fn append(&mut self, claim: &Claim, batch: Batch) -> Result<(), StoreError> {
+        let session = self.guard(claim)?;
+        if let Err(e) = check(&claim.session, session.head(), &batch) {
+            session.failed = Some(claim.epoch);
+            return Err(e);
+        }
+        self.write_rows(claim, &batch);
+        self.write_rest(claim, batch);
+        Ok(())
+    }
+
+    /// The rows of a batch that was checked.
+    pub(super) fn write_rows(&mut self, claim: &Claim, batch: &Batch) {
+        if let Some(session) = self.sessions.get_mut(&claim.session) {
+            let rows = batch.rows.iter().map(|r| (r.n, r.bytes.clone()));
+            session.rows.extend(rows);
+        }
+    }
+
+    /// All of a batch but its rows.
+    pub(super) fn write_rest(&mut self, claim: &Claim, batch: Batch) {
+        self.events.retain(|e| !batch.events_taken.contains(&e.id));
+        let Some(session) = self.sessions.get_mut(&claim.session) else {
+            return;
+        };
+        session.inbox.retain(|m| !batch.consumed.contains(&m.id));
+        session.known.extend(batch.consumed);
+        for wait in batch.waits {
+            match wait.open {
+                Some(open) => session.waits.insert(wait.effect, open),
+                None => session.waits.remove(&wait.effect),
+            };
+        }
+        for (effect, at) in batch.timers {
+            match at {
+                Some(at) => session.timers.insert(effect, at),
+                None => session.timers.remove(&effect),
+            };
+        }
+        for (label, value) in batch.labels {
+            match value {
+                Some(value) => session.labels.insert(label, value),
+                None => session.labels.remove(&label),
+            };
+        }
+        if let Some(info) = batch.info {
+            session.state = info;
+        }
+        for (of, checkpoint) in batch.checkpoints {
+            session
+                .checkpoints
+                .entry(of)
+                .or_default()
+                .insert(checkpoint.at, checkpoint.bytes);
+        }
+    }
+
+    pub(super) fn rewrite(&mut self, claim: &Claim, row: Row) -> Result<(), StoreError> {
+        within(
+            || format!("line {} of `{}`", row.n, claim.session),
+            row.bytes.len(),
+        )?;
+        let session = self.guard(claim)?;
+        let Some(bytes) = session.rows.get_mut(&row.n) else {
+            return Err(StoreError::Corrupt {
+                place: format!("session `{}` line {}", claim.session, row.n),
+                what: "there is no such line to rewrite".to_owned(),
+            });
+        };
+        *bytes = row.bytes;
+        session.checkpoints.clear();
+        Ok(())
+    }
+
+    pub(super) fn rows(
+        &self,
+        id: &str,
+        from: Line,
+        to: Line,
+        limit: usize,
+    ) -> Result<Vec<Row>, StoreError> {
+        let session = self.session(id)?;
+        if from > to {
+            return Ok(Vec::new());
+        }
+        let rows = session.rows.range(from..=to).take(limit);
+        Ok(rows
+            .map(|(n, bytes)| Row {
+                n: *n,
+                bytes: bytes.clone(),
+            })
+            .collect())
+    }
+
+    pub(super) fn row(&self, id: &str, n: Line) -> Result<Option<Row>, StoreError> {
+        let bytes = self.session(id)?.rows.get(&n).cloned();
+        Ok(bytes.map(|bytes| Row { n, bytes }))
+    }
+
+    pub(super) fn checkpoint(
+        &self,
+        id: &str,
+        of: CheckpointOf,
+        at: Line,
+    ) -> Result<Option<Checkpoint>, StoreError> {
+        let checkpoints = self.session(id)?.checkpoints.get(&of);
+        let newest = checkpoints.and_then(|c| c.range(..=at).next_back());
+        Ok(newest.map(|(at, bytes)| Checkpoint {
+            at: *at,
+            bytes: bytes.clone(),
+        }))
+    }
+
+    pub(super) fn put_blob(&mut self, hash: [u8; 32], bytes: Arc<[u8]>) {
+        self.blobs.entry(hash).or_insert(bytes);
+    }
+
+    pub(super) fn blob(&self, hash: &[u8; 32]) -> Result<Option<Arc<[u8]>>, StoreError> {
+        let Some(bytes) = self.blobs.get(hash) else {
+            return Ok(None);
+        };
+        if blake3::hash(bytes) == *hash {
+            return Ok(Some(bytes.clone()));
+        }
+        Err(StoreError::Corrupt {
+            place: format!("blob {}", blake3::Hash::from(*hash).to_hex()),
+            what: "its content does not fit its hash".to_owned(),
+        })
+    }
+
+    /// Flips a bit of a blob.
+    pub(super) fn damage_blob(&mut self, hash: &[u8; 32]) {
+        if let Some(bytes) = self.blobs.get_mut(hash) {
+            let mut damaged = bytes.to_vec();
+            if let Some(byte) = damaged.first_mut() {
+                *byte ^= 1;
+            }
+            *bytes = damaged.into();
+        }
+    }
+
+    pub(super) fn deliver(&mut self, id: &str, message: InboxMessage) -> Result<bool, StoreError> {
+        within(|| format!("message `{}`", message.id), message.bytes.len())?;
+        let session = self.session_mut(id)?;
+        if !session.known.insert(message.id.clone()) {
+            return Ok(false);
+        }
+        session.inbox.push(message);
+        self.inbox_version += 1;
+        Ok(true)
+    }
+
+    pub(super) fn deliver_event(&mut self, event: BoxedEvent) -> Result<bool, StoreError> {
+        within(|| format!("event `{}`", event.id), event.fields.len())?;
+        within(|| format!("event `{}`", event.id), event.message.len())?;
+        self.seen.retain(|_, until| *until >= event.at);
+        if self.seen.contains_key(&event.id) {
+            return Ok(false);
+        }
+        self.seen.insert(event.id.clone(), event.until);
+        let mut met = false;
+        for session in self.sessions.values_mut() {
+            let waits = session.new.network == event.network
+                && session
+                    .waits
+                    .values()
+                    .any(|(name, key)| *name == event.event && meets(key, &event.fields));
+            if waits {
+                met = true;
+                if session.known.insert(event.id.clone()) {
+                    session.inbox.push(InboxMessage {
+                        id: event.id.clone(),
+                        at: event.at,
+                        bytes: event.message.clone(),
+                    });
+                    self.inbox_version += 1;
+                }
+            }
+        }
+        if !met {
+            self.events.push(event);
+        }
+        Ok(true)
+    }
+
+    pub(super) fn boxed_events(&self, network: &str, event: &str, key: &str) -> Vec<BoxedEvent> {
+        let fits =
+            |e: &&BoxedEvent| *e.network == *network && *e.event == *event && meets(key, &e.fields);
+        self.events.iter().filter(fits).cloned().collect()
+    }
+
+    pub(super) fn event_box(&mut self, now: Time, limit: usize) -> Vec<BoxedEvent> {
+        self.events.retain(|e| e.until >= now);
+        self.events.iter().take(limit).cloned().collect()
+    }
+
+    pub(super) fn sessions(&self, query: &SessionQuery) -> Vec<SessionInfo> {
+        let mut found: Vec<&Session> = self
+            .sessions
+            .values()
+            .filter(|s| matches(s, query))
+            .collect();
+        found.sort_by_key(|s| std::cmp::Reverse((s.state.updated, s.number)));
+        let limit = query.limit.unwrap_or(usize::MAX);
+        found.into_iter().take(limit).map(info).collect()
+    }
+
+    pub(super) fn timers(&self, until: Time, limit: usize) -> Vec<(SessionId, Id, Time)> {
+        let mut due: Vec<_> = self
+            .sessions
+            .values()
+            .flat_map(|s| s.timers.iter().map(|(e, at)| (s.new.id.clone(), *e, *at)))
+            .filter(|(_, _, at)| *at <= until)
+            .collect();
+        due.sort_by_key(|(_, effect, at)| (*at, *effect));
+        due.truncate(limit);
+        due
+    }
+}
+
+fn matches(session: &Session, query: &SessionQuery) -> bool {
+    let fits = |wanted: &Option<Name>, is: Option<&Name>| {
+        wanted.as_ref().is_none_or(|wanted| Some(wanted) == is)
+    };
+    query
+        .prefix
+        .as_ref()
+        .is_none_or(|p| session.new.id.starts_with(p.as_str()))
+        && fits(&query.network, Some(&session.new.network))
+        && fits(&query.key, session.new.key.as_ref())
+        && query
+            .label
+            .as_ref()
+            .is_none_or(|(name, value)| session.labels.get(name) == Some(value))
+        && (query.status.is_empty() || query.status.contains(&session.state.status))
+        && query
+            .since
+            .is_none_or(|since| session.state.updated >= since)
+}
+
+fn info(session: &Session) -> SessionInfo {
+    SessionInfo {
+        id: session.new.id.clone(),
+        network: session.new.network.clone(),
+        key: session.new.key.clone(),
+        created: session.new.created,
+        head: session.head(),
+        state: session.state.clone(),
+        labels: session
+            .labels
+            .iter()
+            .map(|(n, v)| (n.clone(), v.clone()))
+            .collect(),
+        owner: (session.owner.strong_count() > 0).then(|| std::process::id().to_string()),
+    }
+}
