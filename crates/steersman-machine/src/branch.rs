@@ -1,9 +1,640 @@
-//! Branch operations: what a fork call begins.
+//! Branch operations. A fork, a rewind and an adoption are one mechanism: what is owed by the outside and may be asked
+//! twice is wished anew under ids of the branch that goes on; what may not is closed with what the ledger knows.
+//!
+//! A `fork` call begins when it is the last open one of its exchange ([`Tick::begin_fork`]); until it closes, its
+//! scope stands still ([`stands`]). It closes with the results of its branches, or by the adoption of one of them,
+//! picked by the chooser that was named where the tool is offered. The chooser is a child of the agent that forked.
 
-use crate::ids::Id;
-use crate::tick::Tick;
+use crate::commit::{Adoption, Branched, Branching, Kind, Made, Watermark, Wished};
+use crate::effect::{BranchEnd, Fact, Known, Mapped, Outcome, Request, ToolWork, Work};
+use crate::ids::{Id, Line, Name, Path};
+use crate::interaction::{Cause, End, How, Interaction, Origin, Target};
+use crate::network::{Chooser, Does, Offer, Parameters, ToolUse, TypeKind};
+use crate::snapshot::{Agent, Cell, OpenCall, Phase, Snapshot};
+use crate::tick::{Cx, Tick};
+use crate::trace::{cause_word, end_word};
+use serde_json::{Value as Json, json};
+use std::fmt::Write as _;
+
+/// Name of the call by which a person joins branches. A tool of this name has another target.
+pub const JOIN: &str = "join";
+
+/// A call that waits for branches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Awaited {
+    /// Caller and call.
+    pub call: (Id, Id),
+    /// The branches.
+    pub branches: Vec<Id>,
+    /// How many of them must end before they are offered, together.
+    pub need: usize,
+}
+
+/// The calls of a branch that wait for branches. The driver offers [`crate::effect::Offered::Ended`] to each of them
+/// once, when as many as it needs have ended; not to one whose branch is being chosen among already.
+pub fn awaited(snapshot: &Snapshot) -> Vec<Awaited> {
+    let waits = |open: &OpenCall| {
+        open.closed.is_none()
+            && open.begun
+            && open.effect.is_none()
+            && open.chooser.is_none()
+            && open.chosen.is_none()
+            && snapshot.in_scope(open.owner)
+    };
+    let calls = snapshot.calls.values().filter(|open| waits(open));
+    calls
+        .filter_map(|open| match &open.call.target {
+            Target::Branches(branches) => Some(Awaited {
+                call: (open.owner, open.call.id),
+                branches: branches.clone(),
+                need: branches.len(),
+            }),
+            _ => None,
+        })
+        .collect()
+}
+
+/// What a branch asks of the driver, rebuilt: for an owner that takes a session over. Branches that the ledger knows
+/// as opened, and one that it knows as adopted, are asked for again and to be passed over.
+pub fn requests(cx: &Cx<'_>, snapshot: &Snapshot) -> Vec<Request> {
+    let mut requests = Vec::new();
+    for open in snapshot.calls.values() {
+        let Target::Branches(branches) = &open.call.target else {
+            continue;
+        };
+        if open.closed.is_some() || !open.begun || !snapshot.in_scope(open.owner) {
+            continue;
+        }
+        if let Some(branch) = open.chosen {
+            requests.push(Request::Adopt {
+                call: (open.owner, open.call.id),
+                branch,
+            });
+        } else if *open.call.name != *JOIN {
+            let says = instructions(&cx.bodies.text(open.call.args)).unwrap_or_default();
+            requests.extend(openings(cx, snapshot, open, branches, &says));
+        }
+    }
+    requests
+}
+
+/// Whether an agent stands still because it, or one above it, has forked and nobody has closed the fork yet. Who
+/// chooses among the branches may act.
+pub fn stands(snapshot: &Snapshot, agent: Id) -> bool {
+    let (mut at, mut below) = (Some(agent), None);
+    while let Some(id) = at {
+        let Some(agent) = snapshot.agents.get(&id) else {
+            return false;
+        };
+        // A fork is the last open call of its exchange.
+        if agent.phase == Phase::Calling && agent.open == 1 {
+            let fork = snapshot.exchange(id).find(|c| c.closed.is_none());
+            if let Some(fork) = fork
+                && fork.begun
+                && *fork.call.name != *JOIN
+                && matches!(fork.call.target, Target::Branches(_))
+                && (below.is_none() || fork.chooser != below)
+            {
+                return true;
+            }
+        }
+        (below, at) = (Some(id), agent.parent);
+    }
+    false
+}
+
+/// Whether `from`, a branch of `target` or of a branch that it was adopted from, may be adopted: the target has
+/// written none of the state entries that the branch wrote since the fork. Otherwise these entries.
+pub fn adoptable(target: &Snapshot, from: &Snapshot) -> Result<(), Vec<(Id, Name)>> {
+    let fork = from.forked_at;
+    let conflicts: Vec<_> = written(from, fork)
+        .into_iter()
+        .map(|(key, _)| key)
+        .filter(|key| writer(target, key) > fork)
+        .collect();
+    if conflicts.is_empty() {
+        Ok(())
+    } else {
+        Err(conflicts)
+    }
+}
+
+/// The line up to which a branch is adopted: the one before its first simulated effect or leaf. `before` gives the
+/// commit before a line; `end` is where the branch stands.
+pub fn adopted_up_to(end: &Snapshot, before: impl FnOnce(Line) -> Line) -> Line {
+    end.first_simulated.map_or(end.line, before)
+}
+
+fn writer(snapshot: &Snapshot, key: &(Id, Name)) -> Line {
+    let set = snapshot.state.get(key).map(|cell| cell.line);
+    set.or_else(|| snapshot.unset.get(key).copied())
+        .unwrap_or(Line::NONE)
+}
+
+/// What a branch wrote since the fork.
+fn written(from: &Snapshot, fork: Line) -> Vec<((Id, Name), Option<Cell>)> {
+    let set = from.state.iter().filter(|(_, cell)| cell.line > fork);
+    let unset = from.unset.iter().filter(|(_, line)| **line > fork);
+    set.map(|(key, cell)| (key.clone(), Some(cell.clone())))
+        .chain(unset.map(|(key, _)| (key.clone(), None)))
+        .collect()
+}
+
+/// What an adopting commit takes over from `from`, where it stood at the line that is adopted.
+pub(crate) fn adoption(target: &Snapshot, branch: Id, from: &Snapshot) -> Adoption {
+    let mut agents: Vec<Agent> = from
+        .agents
+        .values()
+        .filter(|a| from.in_scope(a.id))
+        .map(|a| Agent {
+            owed: None,
+            ..(**a).clone()
+        })
+        .collect();
+    // A chooser was born on the target: whoever is born next gets another birth number.
+    for agent in &mut agents {
+        if let Some(here) = target.agents.get(&agent.id) {
+            agent.births = agent.births.max(here.births);
+        }
+    }
+    let calls = from.calls.values().filter(|c| from.in_scope(c.owner));
+    let artifacts = from.artifacts.iter().flat_map(|(name, versions)| {
+        let here = target.artifacts.get(name).map_or(&[][..], |v| v);
+        let new = versions.iter().filter(|v| !here.contains(v));
+        new.cloned().collect::<Vec<_>>()
+    });
+    let watermarks = from
+        .watermarks
+        .iter()
+        .filter(|((a, _), _)| from.in_scope(*a));
+    Adoption {
+        branch,
+        at: from.line,
+        agents,
+        calls: calls
+            .map(|c| OpenCall {
+                effect: None,
+                ..(**c).clone()
+            })
+            .collect(),
+        cells: written(from, from.forked_at),
+        artifacts: artifacts.collect(),
+        watermarks: watermarks
+            .map(|((agent, policy), exchanges)| Watermark {
+                agent: *agent,
+                policy: policy.clone(),
+                exchanges: *exchanges,
+            })
+            .collect(),
+    }
+}
+
+/// An effect that was out where a branch was left, in the order of moves and calls.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Out {
+    path: Path,
+    call: Option<Id>,
+    agent: Id,
+    effect: Id,
+    /// How much longer it had, in milliseconds.
+    remaining: Option<u64>,
+}
+
+impl Out {
+    /// Whose it was.
+    pub(crate) fn agent(&self) -> Id {
+        self.agent
+    }
+}
+
+/// What was out for the agents in `scope`.
+pub(crate) fn out(snapshot: &Snapshot, scope: impl Fn(Id) -> bool) -> Vec<Out> {
+    let mut out: Vec<Out> = snapshot
+        .effects
+        .iter()
+        .filter(|(_, effect)| scope(effect.agent))
+        .map(|(id, effect)| Out {
+            path: snapshot.agent(effect.agent).path.clone(),
+            call: effect.call,
+            agent: effect.agent,
+            effect: *id,
+            remaining: effect
+                .due
+                .map(|due| u64::try_from(due.0.saturating_sub(snapshot.now.0)).unwrap_or(0)),
+        })
+        .collect();
+    out.sort();
+    out
+}
+
+/// How far a renewal may go.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Renewal {
+    /// A fork or rewind: what may have touched the world is closed with what the ledger knows of it.
+    Fork,
+    /// An adoption: what did not begin in the branch begins here, what ended there ended here.
+    Adoption,
+    /// From a dry branch to a dry branch: nothing touched the world.
+    Dry,
+}
 
 impl Tick<'_> {
-    /// The `fork` call is the last open one of its exchange: asks the driver for its branches.
-    pub(crate) fn begin_fork(&mut self, _owner: Id, _call: Id) {}
+    /// Renews what was out: wishes anew what may be asked twice, closes the rest.
+    pub(crate) fn renew(&mut self, out: &[Out], how: Renewal, known: &Known) {
+        for out in out {
+            let Some(call) = out.call else {
+                self.wake(out.agent);
+                continue;
+            };
+            let open = self.snapshot.call(out.agent, call).cloned();
+            let Some(open) = open.filter(|c| c.closed.is_none() && c.effect.is_none()) else {
+                continue;
+            };
+            let fact = known.iter().find(|(e, _)| *e == out.effect).map(|(_, f)| f);
+            let world = matches!(open.call.target, Target::Tool(class) if !class.is_free());
+            match (world, how) {
+                (true, Renewal::Fork) => self.not_here(&open, fact),
+                (true, Renewal::Adoption) => match fact {
+                    None | Some(Fact::NeverStarted) => self.wish_anew(out, call),
+                    Some(Fact::Done(outcome)) => self.done_there(&open, outcome),
+                    Some(Fact::Unknown) => self.close_call(
+                        open.owner,
+                        call,
+                        Mapped::plain(How::Unknown, Some("in_doubt"), MAY_HAVE_HAPPENED),
+                    ),
+                },
+                (true, Renewal::Dry) | (false, _) => self.wish_anew(out, call),
+            }
+        }
+    }
+
+    fn wish_anew(&mut self, out: &Out, call: Id) {
+        let id = self.id();
+        let due = out.remaining.map(|ms| self.now.plus(ms));
+        self.wish(Wished {
+            id,
+            agent: out.agent,
+            call: Some(call),
+            args: None,
+            due,
+        });
+    }
+
+    /// An effect that the ledger knows as done in an adopted branch: its outcome is the call's.
+    fn done_there(&mut self, open: &OpenCall, outcome: &Outcome) {
+        let mapped = match outcome {
+            Outcome::Mapped(mapped) => mapped.clone(),
+            Outcome::Failed(failure) => {
+                Mapped::plain(How::Failed, Some(&failure.code), failure.message.clone())
+            }
+            Outcome::Answer(_) | Outcome::Leaf(_) => Mapped::plain(How::Done, None, String::new()),
+        };
+        self.close_call(open.owner, open.call.id, mapped);
+    }
+
+    /// Closes a call that was open where this branch began, and tells the model what the ledger knows of it.
+    fn not_here(&mut self, open: &OpenCall, fact: Option<&Fact>) {
+        let text = match fact {
+            None | Some(Fact::NeverStarted) => {
+                "Not carried out: it had not begun where this branch begins.".to_owned()
+            }
+            Some(Fact::Done(outcome)) => match &**outcome {
+                Outcome::Mapped(Mapped {
+                    shown: Some(shown), ..
+                }) => format!("Was carried out outside this branch. Its result there: {shown}"),
+                _ => "Was carried out outside this branch.".to_owned(),
+            },
+            Some(Fact::Unknown) => {
+                "Was begun outside this branch, and nobody knows whether it happened.".to_owned()
+            }
+        };
+        let mapped = Mapped::plain(How::NotInThisBranch, Some("not_in_this_branch"), text);
+        self.close_call(open.owner, open.call.id, mapped);
+    }
+
+    // ---- fork ------------------------------------------------------------------------------------------------
+
+    /// The `fork` call is the last open one of its exchange: numbers its branches and asks the driver for them. What
+    /// it cannot do is its result.
+    pub(crate) fn begin_fork(&mut self, owner: Id, call: Id) {
+        let Some(open) = self.snapshot.call(owner, call).cloned() else {
+            return;
+        };
+        let says = match instructions(&self.text(open.call.args)) {
+            Ok(says) => says,
+            Err(text) => return self.close_call(owner, call, refused("misfit", text)),
+        };
+        let most = self.fork_use(owner, &open).and_then(|u| u.max).unwrap_or(8);
+        if says.len() as u64 > u64::from(most) {
+            let text = format!("{} branches are too many: at most {most}.", says.len());
+            return self.close_call(owner, call, refused("limit", text));
+        }
+        let branches: Vec<Id> = says.iter().map(|_| self.id()).collect();
+        self.branch(owner, call, Branched::Began(branches.clone()));
+        let cx = self.cx();
+        let opened = openings(&cx, &self.snapshot, &open, &branches, &says);
+        self.requests.extend(opened);
+    }
+
+    /// A step of a call to branches, through the fold and into the commit.
+    pub(crate) fn branch(&mut self, agent: Id, call: Id, what: Branched) {
+        let branching = Branching { agent, call, what };
+        self.snapshot.branching(&branching);
+        self.commit.branching.push(branching);
+    }
+
+    fn fork_use(&self, owner: Id, open: &OpenCall) -> Option<&ToolUse> {
+        fork_use(&self.cx(), &self.snapshot, owner, open)
+    }
+
+    // ---- ends and choices ------------------------------------------------------------------------------------
+
+    /// The branches of a fork have ended: whoever chooses among them begins; without a chooser they are the result.
+    pub(crate) fn ends(&mut self, open: &OpenCall, ends: &[BranchEnd]) {
+        let (owner, call) = (open.owner, open.call.id);
+        let results = results(ends);
+        let chooser = self.fork_use(owner, open).and_then(|u| u.choose.clone());
+        match chooser {
+            None => self.joined(open, &results),
+            Some(Chooser::Tool(name)) => {
+                let args = chooser_args(&self.network.tool(&name).parameters, &results);
+                self.ask_to_choose(owner, call, &args);
+            }
+            Some(Chooser::Person(_)) => self.ask_to_choose(owner, call, &results),
+            Some(Chooser::Agent(name)) => {
+                let def = self.network.agent(&name);
+                let args = chooser_args(&def.parameters, &results);
+                let Does::Model(_) = def.does else {
+                    return self.joined(open, &results);
+                };
+                let agent = self.id();
+                self.make(Made {
+                    agent,
+                    def: name,
+                    kind: Kind::Model,
+                    parent: Some(owner),
+                    named: None,
+                    mode: None,
+                    state: Vec::new(),
+                });
+                let body = self.body(args.to_string());
+                self.push(
+                    agent,
+                    Interaction::UserMessage {
+                        from: Origin::Call(call),
+                        body,
+                    },
+                );
+                self.wake(agent);
+            }
+        }
+    }
+
+    fn ask_to_choose(&mut self, owner: Id, call: Id, args: &Json) {
+        let id = self.id();
+        let args = self.body(args.to_string());
+        self.wish(Wished {
+            id,
+            agent: owner,
+            call: Some(call),
+            args: Some(args),
+            due: None,
+        });
+    }
+
+    /// The one result of a call to branches holds theirs; a tool that a person named follows.
+    pub(crate) fn joined(&mut self, open: &OpenCall, results: &Json) {
+        let mut mapped = Mapped::plain(How::Done, None, results.to_string());
+        if *open.call.name == *JOIN {
+            let args: Json = serde_json::from_str(&self.text(open.call.args)).unwrap_or_default();
+            if let Some(then) = args.get("then").and_then(Json::as_str)
+                && let Some(tool) = self.network.tools.get(then)
+            {
+                mapped.then = Some((then.to_owned(), chooser_args(&tool.parameters, results)));
+            }
+        }
+        self.close_branches(open, mapped);
+    }
+
+    /// Closes a call to branches; nobody waits for them here any more.
+    pub(crate) fn close_branches(&mut self, open: &OpenCall, mapped: Mapped) {
+        self.close_call(open.owner, open.call.id, mapped);
+    }
+
+    /// Whoever was to choose has answered: the branch that is named is to be adopted. What names none of them leaves
+    /// the results to the agent that forked.
+    pub(crate) fn chosen(&mut self, owner: Id, call: Id, answer: &str) {
+        let Some(open) = self.snapshot.call(owner, call).cloned() else {
+            return;
+        };
+        let Target::Branches(branches) = &open.call.target else {
+            return;
+        };
+        if let Some(branch) = choice(answer, branches) {
+            self.branch(owner, call, Branched::Chose(branch));
+            self.requests.push(Request::Adopt {
+                call: (owner, call),
+                branch,
+            });
+            return;
+        }
+        let told = open
+            .chooser
+            .and_then(|c| self.agent(c).args)
+            .or(open.edited)
+            .map_or(Json::Null, |body| {
+                serde_json::from_str(&self.text(body)).unwrap_or(Json::Null)
+            });
+        let branches = told.get("branches").cloned().unwrap_or(Json::Null);
+        let text = json!({
+            "note": format!("Nobody chose: {answer:?} names none of the branches."),
+            "branches": branches,
+        });
+        let mapped = Mapped::plain(How::Done, None, text.to_string());
+        self.close_branches(&open, mapped);
+    }
+
+    /// An adopted branch that had ended: its end is the caller's result here.
+    pub(crate) fn ended_there(&mut self, agent: Id, serving: Option<Id>) {
+        let top = self.agent(agent).clone();
+        let Some((End::Task, cause)) = top.ended.filter(|_| top.phase == Phase::Resting) else {
+            return;
+        };
+        if let (Some(call), Some(parent)) = (serving, top.parent) {
+            let how = match cause {
+                Cause::Answer | Cause::Tool | Cause::Routed | Cause::NoRule => How::Finished,
+                Cause::Released => How::Released,
+                Cause::Limit => How::Limit,
+                Cause::Cancelled => How::Cancelled,
+                Cause::Leaf | Cause::Failed | Cause::Deadlock => How::Failed,
+            };
+            self.push_result(parent, call, how, None, top.answer);
+        }
+    }
+}
+
+/// The words for a doubt that nobody resolved.
+pub(crate) const MAY_HAVE_HAPPENED: &str = "It may have happened; nobody knows.";
+
+fn refused(code: &str, text: String) -> Mapped {
+    Mapped::plain(How::Refused, Some(code), text)
+}
+
+/// The effect that is out for a call to branches: somebody is asked to choose.
+pub(crate) fn work(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Work {
+    let args = cx.bodies.text(open.edited.unwrap_or(open.call.args));
+    let chooser = fork_use(cx, snapshot, open.owner, open).and_then(|u| u.choose.as_ref());
+    match chooser {
+        Some(Chooser::Tool(tool)) => Work::Tool(ToolWork {
+            tool: tool.clone(),
+            class: cx.network.tool(tool).effect,
+            args,
+            approve: None,
+            inputs: Vec::new(),
+        }),
+        Some(Chooser::Person(person)) => Work::Ask {
+            to: person.clone(),
+            question: question(&args).into(),
+            options: (1..=count(open)).map(|i| i.to_string()).collect(),
+        },
+        // An agent chooses by its own model calls; without a chooser nothing is out.
+        Some(Chooser::Agent(_)) | None => Work::Timer,
+    }
+}
+
+fn count(open: &OpenCall) -> usize {
+    match &open.call.target {
+        Target::Branches(branches) => branches.len(),
+        _ => 0,
+    }
+}
+
+fn fork_use<'n>(
+    cx: &Cx<'n>,
+    snapshot: &Snapshot,
+    owner: Id,
+    open: &OpenCall,
+) -> Option<&'n ToolUse> {
+    let Does::Model(agent) = &cx.network.agent(&snapshot.agent(owner).def).does else {
+        return None;
+    };
+    let seen = open.call.seen.as_ref().unwrap_or(&open.call.name);
+    agent
+        .tools
+        .iter()
+        .find(|u| u.seen == *seen && u.of == Offer::Tool(open.call.name.clone()))
+}
+
+fn openings(
+    cx: &Cx<'_>,
+    snapshot: &Snapshot,
+    open: &OpenCall,
+    branches: &[Id],
+    says: &[String],
+) -> Vec<Request> {
+    let live = fork_use(cx, snapshot, open.owner, open).is_some_and(|u| u.live);
+    branches
+        .iter()
+        .zip(says)
+        .enumerate()
+        .map(|(i, (branch, say))| Request::Open {
+            branch: *branch,
+            scope: open.owner,
+            call: open.call.id,
+            index: i as u32 + 1,
+            of: branches.len() as u32,
+            say: say.as_str().into(),
+            dry: snapshot.dry || !live,
+        })
+        .collect()
+}
+
+/// The instructions of a fork: a list of texts, one for each branch.
+pub(crate) fn instructions(args: &str) -> Result<Vec<String>, String> {
+    let help = || "`instructions` must be a list of texts, one for each branch.".to_owned();
+    let args: Json = serde_json::from_str(args).map_err(|_| help())?;
+    let list = args.get("instructions").and_then(Json::as_array);
+    let says: Option<Vec<String>> = list
+        .ok_or_else(help)?
+        .iter()
+        .map(|i| i.as_str().map(str::to_owned))
+        .collect();
+    says.filter(|s| !s.is_empty()).ok_or_else(help)
+}
+
+/// What became of branches, as a model, tool or person sees it.
+pub(crate) fn results(ends: &[BranchEnd]) -> Json {
+    let branches: Vec<Json> = ends
+        .iter()
+        .enumerate()
+        .map(|(i, end)| {
+            json!({
+                "number": i + 1,
+                "branch": end.label.as_ref().map_or_else(|| end.branch.to_string(), Name::to_string),
+                "at": end.at.0,
+                "answer": end.answer.as_deref(),
+                "end": end_word(end.end),
+                "cause": cause_word(end.cause),
+            })
+        })
+        .collect();
+    let answers: Vec<&str> = ends
+        .iter()
+        .map(|e| e.answer.as_deref().unwrap_or_default())
+        .collect();
+    json!({ "answers": answers, "branches": branches })
+}
+
+/// Arguments for a tool or agent that is told of branches, by the names and types of its parameters: `branches`
+/// gets the objects, a list of texts the answers, a text all of it in words. Anything else is left out.
+fn chooser_args(parameters: &Parameters, results: &Json) -> Json {
+    let Parameters::Fields(fields) = parameters else {
+        return results.clone();
+    };
+    let mut args = serde_json::Map::new();
+    for (name, ty) in fields {
+        let value = match (&**name, &ty.kind) {
+            ("branches", TypeKind::List(_) | TypeKind::Any) => results.get("branches").cloned(),
+            (_, TypeKind::List(_) | TypeKind::Any) => results.get("answers").cloned(),
+            (_, TypeKind::String { .. }) => Some(Json::from(in_words(results))),
+            _ => None,
+        };
+        if let Some(value) = value.filter(|_| !ty.optional) {
+            args.insert(name.to_string(), value);
+        }
+    }
+    Json::Object(args)
+}
+
+fn in_words(results: &Json) -> String {
+    let mut text = "Choose one of these by its number.".to_owned();
+    let answers = results.get("answers").and_then(Json::as_array);
+    for (i, answer) in answers.into_iter().flatten().enumerate() {
+        let answer = answer.as_str().unwrap_or_default();
+        let _ = write!(text, "\n{}: {answer}", i + 1);
+    }
+    text
+}
+
+fn question(results: &str) -> String {
+    in_words(&serde_json::from_str(results).unwrap_or(Json::Null))
+}
+
+/// The branch that an answer names: by its number, as `b2`, by its id, or as `branch` of an object.
+fn choice(answer: &str, branches: &[Id]) -> Option<Id> {
+    let answer = answer.trim();
+    if let Ok(Json::Object(object)) = serde_json::from_str(answer) {
+        return match object.get("branch").or_else(|| object.get("number"))? {
+            Json::String(text) => choice(text, branches),
+            Json::Number(number) => choice(&number.to_string(), branches),
+            _ => None,
+        };
+    }
+    if let Ok(id) = answer.parse::<Id>()
+        && branches.contains(&id)
+    {
+        return Some(id);
+    }
+    let number: usize = answer.strip_prefix('b').unwrap_or(answer).parse().ok()?;
+    branches.get(number.checked_sub(1)?).copied()
 }

@@ -2,7 +2,7 @@
 
 #![warn(missing_docs)]
 
-mod branch;
+pub mod branch;
 mod call;
 pub mod codec;
 pub mod commit;

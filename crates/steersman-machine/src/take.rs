@@ -1,7 +1,9 @@
 //! What each kind of offer does to the snapshot, one file each. [`crate::table`] answers first.
 
+mod adopt;
 mod cancel;
 mod edit;
+mod ended;
 mod message;
 mod opened;
 mod outcome;

@@ -92,6 +92,8 @@ pub(crate) struct Tick<'a> {
     moves: u32,
     next: u32,
     top_rested: bool,
+    /// A branch begins here that nobody has numbered.
+    pub(crate) names_branch: bool,
 }
 
 impl<'a> Tick<'a> {
@@ -123,6 +125,7 @@ impl<'a> Tick<'a> {
             moves: 0,
             next: 0,
             top_rested,
+            names_branch: false,
         }
     }
 
@@ -344,7 +347,14 @@ impl<'a> Tick<'a> {
         self.render_labels();
         let effects = &self.snapshot.effects;
         self.commit.wished.retain(|w| effects.contains_key(&w.id));
+        let calls = &self.snapshot.calls;
+        self.commit
+            .branching
+            .retain(|b| calls.contains_key(&(b.agent, b.call)));
         self.stop.retain(|id| id.line() != self.line);
+        if self.names_branch {
+            self.snapshot.branch = self.id();
+        }
         self.snapshot.seal(self.line, self.now);
         let cx = Cx {
             network: self.network,

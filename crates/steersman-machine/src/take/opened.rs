@@ -1,32 +1,91 @@
-//! Branches begin, are adopted, end and are joined.
+//! A branch begins: forked by a person or an agent, or rewound.
 
-use crate::effect::{BranchEnd, Known, Opened, Until};
-use crate::ids::{Id, Line, Name};
-use crate::snapshot::Snapshot;
+use crate::branch::{self, Renewal};
+use crate::commit::{Admitted, Opening};
+use crate::effect::{Mapped, Opened, Until};
+use crate::ids::Id;
+use crate::interaction::{How, Target};
 use crate::take::Taken;
 use crate::tick::Tick;
 
 impl Tick<'_> {
-    pub(crate) fn take_opened(&mut self, _opened: &Opened) -> Taken {
-        Err(Until::Refused("not built in this version"))
+    /// The first offer of a branch's first line. Its message, if it has one, is said where the branch stands then;
+    /// if it cannot be taken, that is what is left of the offer.
+    pub(crate) fn take_opened(&mut self, opened: &Opened) -> Taken {
+        if self.snapshot.root.is_none() {
+            return Err(Until::Refused("there is nothing to fork yet"));
+        }
+        let scope = opened.scope.or(opened.fork.map(|(owner, ..)| owner));
+        if scope.is_some_and(|s| !self.snapshot.agents.contains_key(&s)) {
+            return Err(Until::Refused("there is no such agent where it is forked"));
+        }
+        let branch = match opened.fork {
+            Some((owner, call, index, _)) => {
+                let forked = self.forked(owner, call, index);
+                Some(forked.ok_or(Until::Refused("there is no such fork to open a branch of"))?)
+            }
+            None => None,
+        };
+        let was_dry = self.snapshot.dry;
+        let opening = Opening {
+            scope,
+            dry: opened.dry,
+            label: opened.label.clone(),
+            of: opened.fork.map(|(.., index, of)| (index, of)),
+        };
+        let mut out = branch::out(&self.snapshot, |_| true);
+        let parent = self.snapshot.line;
+        let kind = if opened.rewound {
+            Admitted::Rewound
+        } else {
+            Admitted::Opened
+        };
+        self.admit_as(kind, opened.fork.map(|(_, call, ..)| call), b"");
+        // A branch of a person is numbered behind all that its first line makes.
+        self.names_branch = branch.is_none();
+        self.snapshot
+            .open(branch.unwrap_or(self.snapshot.branch), parent, &opening);
+        self.commit.opening = Some(opening);
+        out.retain(|o| self.snapshot.in_scope(o.agent()));
+        if let Some((owner, call, index, of)) = opened.fork {
+            self.tell_branch(owner, call, index, of);
+        }
+        let how = if was_dry && opened.dry {
+            Renewal::Dry
+        } else {
+            Renewal::Fork
+        };
+        self.renew(&out, how, &opened.known);
+        if let Some(said) = &opened.say
+            && let Err(until) = self.take_message(said)
+        {
+            self.left.push((0, until));
+        }
+        Ok(())
     }
 
-    pub(crate) fn take_adopt(
-        &mut self,
-        _call: Option<(Id, Id)>,
-        _branch: Id,
-        _at: Line,
-        _from: &Snapshot,
-        _known: &Known,
-    ) -> Taken {
-        Err(Until::Refused("not built in this version"))
+    /// The branch that an agent's fork numbered.
+    fn forked(&self, owner: Id, call: Id, index: u32) -> Option<Id> {
+        let open = self.snapshot.call(owner, call)?;
+        let Target::Branches(branches) = &open.call.target else {
+            return None;
+        };
+        branches.get(index.checked_sub(1)? as usize).copied()
     }
 
-    pub(crate) fn take_ended(&mut self, _call: (Id, Id), _ends: &[BranchEnd]) -> Taken {
-        Err(Until::Refused("not built in this version"))
-    }
-
-    pub(crate) fn take_join(&mut self, _branches: &[Id], _then: Option<&Name>) -> Taken {
-        Err(Until::Refused("not built in this version"))
+    /// The fork call closes in each branch with what it is there.
+    fn tell_branch(&mut self, owner: Id, call: Id, index: u32, of: u32) {
+        let args = self
+            .snapshot
+            .call(owner, call)
+            .map(|c| self.text(c.call.args));
+        let says = args.and_then(|args| branch::instructions(&args).ok());
+        let say = says.and_then(|says| says.into_iter().nth(index as usize - 1));
+        let text = format!(
+            "You are branch {index} of {of}. {}",
+            say.unwrap_or_default()
+        );
+        let mapped = Mapped::plain(How::Done, None, text.trim_end());
+        self.close_call(owner, call, mapped);
     }
 }

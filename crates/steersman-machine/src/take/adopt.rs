@@ -1,0 +1,99 @@
+//! A branch is adopted: a fork backwards.
+
+use crate::branch::{self, Renewal};
+use crate::commit::Admitted;
+use crate::effect::{Known, Mapped, Request, Until};
+use crate::ids::{Id, Line};
+use crate::interaction::{How, Target};
+use crate::snapshot::{Phase, Snapshot};
+use crate::take::Taken;
+use crate::tick::Tick;
+
+impl Tick<'_> {
+    /// `from` is the branch as it stood at `at`; `call` the fork call that the adoption closes, none where a person
+    /// adopts. A fork call whose choice cannot be adopted closes with the reason; a person is refused.
+    pub(crate) fn take_adopt(
+        &mut self,
+        call: Option<(Id, Id)>,
+        branch: Id,
+        at: Line,
+        from: &Snapshot,
+        known: &Known,
+    ) -> Taken {
+        debug_assert_eq!(
+            at, from.line,
+            "the snapshot is the branch's at the adopted line"
+        );
+        let fork = call.map(|(owner, call)| self.snapshot.call(owner, call).cloned());
+        if let Some(fork) = &fork {
+            let open = fork.as_ref().filter(|c| c.closed.is_none());
+            let Some(Target::Branches(branches)) = open.map(|c| &c.call.target) else {
+                return Err(Until::Stale);
+            };
+            if !branches.contains(&branch) {
+                return Err(Until::Refused("this fork has no such branch"));
+            }
+        }
+        let top = from
+            .top()
+            .filter(|top| self.snapshot.agents.contains_key(top));
+        let Some(top) = top.filter(|top| self.snapshot.in_scope(*top)) else {
+            return Err(Until::Refused("the branch's agent does not act here"));
+        };
+        if let Err(paths) = branch::adoptable(&self.snapshot, from) {
+            let Some(Some(fork)) = fork else {
+                return Err(Until::Refused(
+                    "state that the branch wrote was written here since the fork",
+                ));
+            };
+            self.admit_as(Admitted::Adopted, Some(branch), b"refused");
+            let names: Vec<String> = paths
+                .iter()
+                .map(|(_, name)| format!("state.{name}"))
+                .collect();
+            let text = format!(
+                "The branch that was chosen cannot be adopted: {} changed here since the fork.",
+                names.join(", ")
+            );
+            let mapped = Mapped::plain(How::Failed, Some("failed"), text);
+            self.close_branches(&fork, mapped);
+            return Ok(());
+        }
+        self.admit_as(Admitted::Adopted, Some(branch), b"");
+        let gone: Vec<Id> = self
+            .snapshot
+            .effects
+            .iter()
+            .filter(|(_, e)| below(&self.snapshot, top, e.agent))
+            .map(|(id, _)| *id)
+            .collect();
+        gone.into_iter().for_each(|effect| self.stop(effect));
+        let serving = self.agent(top).serving;
+        let adoption = branch::adoption(&self.snapshot, branch, from);
+        self.snapshot.adopt(self.line, &adoption);
+        self.commit.adoption = Some(adoption);
+        self.changed = true;
+        let out = branch::out(from, |agent| from.in_scope(agent));
+        let how = if self.snapshot.dry {
+            Renewal::Dry
+        } else {
+            Renewal::Adoption
+        };
+        self.renew(&out, how, known);
+        if self.agent(top).phase == Phase::Resting {
+            self.ended_there(top, serving);
+        }
+        if let Some(Some(fork)) = fork
+            && let Target::Branches(branches) = fork.call.target.clone()
+        {
+            self.requests.push(Request::Supersede { branches });
+        }
+        Ok(())
+    }
+}
+
+/// Whether an agent is `top` or one of those that it started.
+fn below(snapshot: &Snapshot, top: Id, agent: Id) -> bool {
+    let path = &snapshot.agent(top).path;
+    snapshot.agent(agent).path.starts_with(path)
+}
