@@ -1,0 +1,550 @@
+//! What names mean in expressions and templates: `state`, `config`, `calls`, `now` and the others, seen from one agent.
+//!
+//! A view is lazy: nothing is read, parsed or copied before an expression asks for it. With a [`Trace`] it notes
+//! what was read, which is what incremental rendering relies on.
+
+use crate::expression::{EvalError, Expr, Scope, from_json, shared};
+use crate::ids::{Body, Digest, Id, Name, Time};
+use crate::interaction::How;
+use crate::network::{Parameters, Type, TypeKind};
+use crate::snapshot::{Agent, Count, SEALED, Snapshot, is_sealed};
+use crate::tick::Cx;
+use minijinja::Value;
+use serde_json::{Map, Value as Json, json};
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Resolves what only transport fields (URL, header, body, environment) may read. The driver's, never the machine's.
+pub trait Transport {
+    /// The secret of this name; none: an optional one that is unset.
+    fn secret(&self, name: &str) -> Option<String>;
+    /// The value of a `config` entry that is `live`, as it is now.
+    fn live(&self, name: &str) -> Option<Json>;
+    /// What a sealed handle holds; none if it cannot be opened, then using it is an error.
+    fn open(&self, sealed: &Json) -> Option<Json>;
+}
+
+/// What names mean, seen from one agent.
+pub struct View<'a> {
+    cx: Cx<'a>,
+    snapshot: &'a Snapshot,
+    agent: Option<&'a Arc<Agent>>,
+    now: Time,
+    names: Vec<(Name, Arc<Json>)>,
+    transport: Option<&'a dyn Transport>,
+    trace: Option<&'a Trace>,
+    bound: OnceCell<Arc<Json>>,
+    clock: OnceCell<Arc<Json>>,
+    args: OnceCell<Option<Arc<Json>>>,
+}
+
+/// What was read while a trace was attached: by root and entry, with a digest of what was found there.
+#[derive(Debug, Default)]
+pub struct Trace {
+    reads: RefCell<Vec<Read>>,
+    /// Digests are worked out once per view, however many templates read the entry.
+    known: RefCell<BTreeMap<(Name, Option<Name>), Digest>>,
+}
+
+/// One read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Read {
+    /// `state`, `now`, `calls`, ..
+    pub root: Name,
+    /// The entry; none: all of it.
+    pub entry: Option<Name>,
+    /// Of what was found.
+    pub digest: Digest,
+}
+
+impl Trace {
+    /// What was read since the last call, each entry once.
+    pub fn take(&self) -> Vec<Read> {
+        std::mem::take(&mut self.reads.borrow_mut())
+    }
+
+    fn note(&self, root: &str, entry: Option<&str>, digest: impl FnOnce() -> Digest) {
+        let key = (Name::from(root), entry.map(Name::from));
+        let known = self.known.borrow().get(&key).copied();
+        let digest = known.unwrap_or_else(|| {
+            let digest = digest();
+            self.known.borrow_mut().insert(key.clone(), digest);
+            digest
+        });
+        let mut reads = self.reads.borrow_mut();
+        if !reads
+            .iter()
+            .any(|r| *r.root == *root && r.entry.as_deref() == entry)
+        {
+            let (root, entry) = key;
+            reads.push(Read {
+                root,
+                entry,
+                digest,
+            });
+        }
+    }
+}
+
+impl<'a> View<'a> {
+    /// What `agent` sees; none: the root agent, if there is one.
+    pub fn new(cx: &Cx<'a>, snapshot: &'a Snapshot, agent: Option<Id>) -> Self {
+        let agent = agent.or(snapshot.root);
+        Self {
+            cx: *cx,
+            snapshot,
+            agent: agent.and_then(|id| snapshot.agents.get(&id)),
+            now: snapshot.now,
+            names: Vec::new(),
+            transport: None,
+            trace: None,
+            bound: OnceCell::new(),
+            clock: OnceCell::new(),
+            args: OnceCell::new(),
+        }
+    }
+
+    /// One more name, or another meaning of one: `args`, `result`, `error`, `event`, `session`, ..
+    pub fn with(self, name: &str, value: Json) -> Self {
+        self.with_shared(name, Arc::new(value))
+    }
+
+    /// As [`View::with`], without a copy.
+    pub fn with_shared(mut self, name: &str, value: Arc<Json>) -> Self {
+        self.names.retain(|(n, _)| &**n != name);
+        self.names.push((name.into(), value));
+        self
+    }
+
+    /// The recorded time, while the snapshot still holds that of the commit before.
+    pub fn at(mut self, now: Time) -> Self {
+        self.now = now;
+        self
+    }
+
+    /// Secrets, sealed values and live addresses resolve: for transport fields only.
+    pub fn transport(mut self, transport: &'a dyn Transport) -> Self {
+        self.transport = Some(transport);
+        self
+    }
+
+    /// Notes what is read.
+    pub fn traced(mut self, trace: &'a Trace) -> Self {
+        self.trace = Some(trace);
+        self
+    }
+
+    /// Whether an expression holds here.
+    pub fn holds(&self, expr: &Expr) -> Result<bool, EvalError> {
+        expr.holds(self)
+    }
+
+    /// Whether what was read then reads the same now.
+    pub fn unchanged(&self, reads: &[Read], trace: &Trace) -> bool {
+        reads.iter().all(|read| {
+            let key = (read.root.clone(), read.entry.clone());
+            let known = trace.known.borrow().get(&key).copied();
+            let digest = known.unwrap_or_else(|| {
+                let digest = digest_of(self.untraced(&read.root, read.entry.as_deref()).as_ref());
+                trace.known.borrow_mut().insert(key, digest);
+                digest
+            });
+            digest == read.digest
+        })
+    }
+
+    /// What lies at a root, or at one entry of it.
+    fn untraced(&self, root: &str, entry: Option<&str>) -> Option<Value> {
+        match entry {
+            None => self.whole(root),
+            Some(entry) => self.entry(root, entry, &[]).map(|(value, _)| value),
+        }
+    }
+
+    fn named(&self, name: &str) -> Option<&Arc<Json>> {
+        self.names
+            .iter()
+            .find(|(n, _)| &**n == name)
+            .map(|(_, v)| v)
+    }
+
+    fn shared(&self, json: &Arc<Json>) -> Value {
+        match self.transport {
+            Some(transport) if holds_sealed(json) => from_json(opened(json, transport)),
+            _ => shared(json),
+        }
+    }
+
+    /// One entry of a root. None: this root is looked at as a whole.
+    fn entry(&self, root: &str, entry: &str, rest: &[&str]) -> Option<(Value, usize)> {
+        if self.named(root).is_some() {
+            return None;
+        }
+        Some(match root {
+            "state" => (self.state(entry), 1),
+            "config" => (self.config(entry), 1),
+            "secrets" => (self.secret(entry), 1),
+            "calls" => self.calls(entry, rest.first().copied()),
+            "now" => {
+                let now = self.clock.get_or_init(|| Arc::new(self.moment()));
+                (
+                    now.get(entry)
+                        .map_or(Value::UNDEFINED, |v| from_json(v.clone())),
+                    1,
+                )
+            }
+            _ => return None,
+        })
+    }
+
+    fn state(&self, name: &str) -> Value {
+        let mut at = self.agent;
+        while let Some(agent) = at {
+            if self.declared(agent, name).is_some() {
+                let cell = self.snapshot.cell(agent.id, &name.into());
+                return cell.map_or(Value::from(()), |cell| self.shared(&cell.value.0));
+            }
+            at = agent.parent.and_then(|id| self.snapshot.agents.get(&id));
+        }
+        Value::UNDEFINED
+    }
+
+    fn declared(&self, agent: &Agent, name: &str) -> Option<&'a Type> {
+        let def = self.cx.network.agents.get(&agent.def)?;
+        def.state.iter().find(|(n, _)| &**n == name).map(|(_, t)| t)
+    }
+
+    fn config(&self, name: &str) -> Value {
+        let Some(config) = self.cx.network.config.get(name) else {
+            return Value::UNDEFINED;
+        };
+        if config.live {
+            let live = self.transport.and_then(|t| t.live(name));
+            return live.map_or(Value::UNDEFINED, from_json);
+        }
+        let bound = self.bound.get_or_init(|| {
+            let values = self
+                .snapshot
+                .binding
+                .as_ref()
+                .map(|b| self.cx.bodies.text(b.values));
+            let values = values.and_then(|text| serde_json::from_str::<Json>(&text).ok());
+            Arc::new(values.unwrap_or_default())
+        });
+        let value = bound.get("config").and_then(|c| c.get(name));
+        let value = value.or(config.default.as_ref()).cloned();
+        from_json(value.unwrap_or_default())
+    }
+
+    fn secret(&self, name: &str) -> Value {
+        if !self.cx.network.secrets.contains_key(name) {
+            return Value::UNDEFINED;
+        }
+        match self.transport {
+            Some(transport) => transport.secret(name).map_or(Value::from(()), Value::from),
+            None => from_json(json!({ SEALED: name })),
+        }
+    }
+
+    /// `calls.NAME`, or one field of it. Seeded for all that is declared.
+    fn calls(&self, name: &str, field: Option<&str>) -> (Value, usize) {
+        let network = self.cx.network;
+        let count = self.agent.and_then(|agent| agent.counts.get(name));
+        let declared = network.tools.contains_key(name) || network.agents.contains_key(name);
+        if !declared && !network.people.contains_key(name) && count.is_none() {
+            return (Value::UNDEFINED, 1);
+        }
+        let zero = Count::default();
+        let count = count.map_or(&zero, |count| count);
+        match field {
+            Some("ok") => (Value::from(count.ok), 2),
+            Some("failed") => (Value::from(count.failed), 2),
+            Some("args") => (self.parsed(count.args), 2),
+            Some("result") => (self.said(count.result), 2),
+            Some(_) | None => {
+                let fields = [
+                    ("ok", Value::from(count.ok)),
+                    ("failed", Value::from(count.failed)),
+                    ("args", self.parsed(count.args)),
+                    ("result", self.said(count.result)),
+                ];
+                (fields.into_iter().collect(), 1)
+            }
+        }
+    }
+
+    fn said(&self, body: Option<Body>) -> Value {
+        body.map_or(Value::from(()), |b| Value::from(&*self.cx.bodies.text(b)))
+    }
+
+    /// JSON in a body; a text that is none stands as it is (it was erased).
+    fn parsed(&self, body: Option<Body>) -> Value {
+        let Some(body) = body else {
+            return Value::from(());
+        };
+        let text = self.cx.bodies.text(body);
+        match serde_json::from_str::<Json>(&text) {
+            Ok(json) => self.shared(&Arc::new(json)),
+            Err(_) => Value::from(&*text),
+        }
+    }
+
+    /// The recorded time in the network's zone.
+    fn moment(&self) -> Json {
+        let zone =
+            jiff::tz::TimeZone::get(&self.cx.network.timezone).unwrap_or(jiff::tz::TimeZone::UTC);
+        let at =
+            jiff::Timestamp::from_millisecond(self.now.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+        let at = at.to_zoned(zone);
+        json!({
+            "date": at.strftime("%Y-%m-%d").to_string(),
+            "time": at.strftime("%H:%M").to_string(),
+            "weekday": at.strftime("%A").to_string(),
+            "iso": at.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
+        })
+    }
+
+    /// The agent's arguments as an object, with defaults, and null for what is optional and absent.
+    fn arguments(&self) -> Option<Arc<Json>> {
+        let agent = self.agent?;
+        let def = self.cx.network.agents.get(&agent.def)?;
+        let fields = match &def.parameters {
+            Parameters::Fields(fields) => Some(fields),
+            Parameters::Schema(_) => None,
+        };
+        let mut args = Map::new();
+        if let Some(body) = agent.args {
+            let text = self.cx.bodies.text(body);
+            let given = serde_json::from_str::<Map<String, Json>>(&text).ok();
+            let known = |name: &String| fields.is_none_or(|f| f.iter().any(|(n, _)| **n == **name));
+            match given {
+                // The root of a plain message has no call: its text is an object only by chance.
+                Some(given) if agent.parent.is_some() || given.keys().all(known) => args = given,
+                _ if fields.is_some_and(|f| f.iter().any(|(n, _)| &**n == "message")) => {
+                    args.insert("message".to_owned(), Json::from(&*text));
+                }
+                _ => {}
+            }
+        }
+        Some(Arc::new(Json::Object(complete(
+            args,
+            fields.map_or(&[][..], |f| f),
+        ))))
+    }
+
+    fn message(&self) -> Option<Json> {
+        let agent = self.agent?;
+        let body = agent.message?;
+        let text = self.cx.bodies.text(body);
+        let called = agent.args == Some(body) && agent.serving.is_some();
+        let words = match serde_json::from_str::<Map<String, Json>>(&text) {
+            Ok(args) if called => match args.get("message").and_then(Json::as_str) {
+                Some(message) => message.to_owned(),
+                None => text.to_string(),
+            },
+            _ => text.to_string(),
+        };
+        let from = match agent.parent.and_then(|id| self.snapshot.agents.get(&id)) {
+            Some(parent) if called => parent.def.to_string(),
+            _ => "user".to_owned(),
+        };
+        Some(json!({ "text": words, "from": from }))
+    }
+
+    fn route(&self) -> Option<Json> {
+        let routing = &self.agent?.routing;
+        let last = routing.last.as_ref();
+        let text = |body: Body| Json::from(&*self.cx.bodies.text(body));
+        Some(json!({
+            "count": routing.count,
+            "pending": routing.pending.iter().map(|n| &**n).collect::<Vec<_>>(),
+            "last": {
+                "agent": last.map(|(name, ..)| &**name),
+                "result": last.and_then(|(_, _, body)| *body).map(text),
+                "ok": last.map(|(_, how, _)| How::is_ok(*how)),
+            },
+        }))
+    }
+
+    fn branch(&self) -> Json {
+        let of = self.snapshot.of;
+        json!({
+            "name": self.snapshot.branch.to_string(),
+            "index": of.map(|(index, _)| index),
+            "of": of.map(|(_, of)| of),
+        })
+    }
+
+    /// A root as a whole.
+    fn whole(&self, root: &str) -> Option<Value> {
+        if let Some(json) = self.named(root) {
+            return Some(self.shared(json));
+        }
+        Some(match root {
+            "state" => self.all(self.state_names(), |n| self.state(n)),
+            "config" => {
+                let plain = self.cx.network.config.iter().filter(|(_, c)| !c.live);
+                self.all(plain.map(|(n, _)| n.clone()).collect(), |n| self.config(n))
+            }
+            "secrets" => {
+                let names = self.cx.network.secrets.keys().cloned().collect();
+                self.all(names, |n| self.secret(n))
+            }
+            "calls" => {
+                let network = self.cx.network;
+                let names = network.tools.keys().chain(network.agents.keys());
+                self.all(names.cloned().collect(), |n| self.calls(n, None).0)
+            }
+            "now" => shared(self.clock.get_or_init(|| Arc::new(self.moment()))),
+            "args" => {
+                let args = self.args.get_or_init(|| self.arguments());
+                self.shared(args.as_ref()?)
+            }
+            "message" => from_json(self.message()?),
+            "route" => from_json(self.route()?),
+            "agent" => Value::from(&*self.agent?.def),
+            "mode" => self
+                .agent?
+                .mode
+                .as_ref()
+                .map_or(Value::from(()), |m| Value::from(&**m)),
+            "session" => Value::from(&*self.cx.network.name),
+            "branch" => from_json(self.branch()),
+            "answer" => self.said(self.snapshot.root_agent().and_then(|a| a.answer)),
+            "artifacts" => self.artifacts(),
+            _ => return None,
+        })
+    }
+
+    fn all(&self, names: Vec<Name>, value: impl Fn(&str) -> Value) -> Value {
+        names
+            .iter()
+            .map(|name| (Value::from(&**name), value(name)))
+            .collect()
+    }
+
+    fn state_names(&self) -> Vec<Name> {
+        let mut names = Vec::new();
+        let mut at = self.agent;
+        while let Some(agent) = at {
+            let def = self.cx.network.agents.get(&agent.def);
+            for (name, _) in def.map_or(&[][..], |d| &d.state) {
+                if !names.contains(name) {
+                    names.push(name.clone());
+                }
+            }
+            at = agent.parent.and_then(|id| self.snapshot.agents.get(&id));
+        }
+        names
+    }
+
+    fn artifacts(&self) -> Value {
+        let about = self.snapshot.artifacts.iter().map(|(name, versions)| {
+            let last = versions.last();
+            let about = json!({
+                "name": &**name,
+                "versions": versions.len(),
+                "media": last.map(|a| &*a.media),
+                "bytes": last.map(|a| a.len),
+            });
+            (Value::from(&**name), from_json(about))
+        });
+        about.collect()
+    }
+}
+
+impl Scope for View<'_> {
+    fn root(&self, name: &str) -> Option<Value> {
+        let value = self.whole(name);
+        if let Some(trace) = self.trace
+            && self.named(name).is_none()
+        {
+            trace.note(name, None, || digest_of(value.as_ref()));
+        }
+        value
+    }
+
+    fn path(&self, root: &str, steps: &[&str]) -> Option<(Value, usize)> {
+        let found = steps
+            .split_first()
+            .and_then(|(entry, rest)| self.entry(root, entry, rest).map(|found| (entry, found)));
+        let Some((entry, found)) = found else {
+            return self.root(root).map(|value| (value, 0));
+        };
+        if let Some(trace) = self.trace {
+            trace.note(root, Some(entry), || {
+                digest_of(self.untraced(root, Some(entry)).as_ref())
+            });
+        }
+        Some(found)
+    }
+}
+
+/// Arguments with the defaults of their declaration, and null for what is optional and absent.
+pub fn complete(mut args: Map<String, Json>, fields: &[(Name, Type)]) -> Map<String, Json> {
+    for (name, ty) in fields {
+        if !args.contains_key(&**name) && (ty.optional || ty.default.is_some()) {
+            args.insert(name.to_string(), ty.default.clone().unwrap_or_default());
+        }
+    }
+    args
+}
+
+/// The instance that declares a state entry, and its type: the agent's own scope first, then outward.
+pub fn declares<'a>(
+    cx: &Cx<'a>,
+    snapshot: &Snapshot,
+    agent: Id,
+    name: &str,
+) -> Option<(Id, &'a Type)> {
+    let mut at = Some(agent);
+    while let Some(id) = at {
+        let agent = snapshot.agents.get(&id)?;
+        let def = cx.network.agents.get(&agent.def);
+        let ty = def.and_then(|d| d.state.iter().find(|(n, _)| &**n == name));
+        if let Some((_, ty)) = ty {
+            return Some((id, ty));
+        }
+        at = agent.parent;
+    }
+    None
+}
+
+/// Whether a type is a secret.
+pub fn is_secret(ty: &Type) -> bool {
+    matches!(ty.kind, TypeKind::Secret)
+}
+
+fn digest_of(value: Option<&Value>) -> Digest {
+    match value {
+        Some(value) if !value.is_undefined() => {
+            let json = crate::expression::to_json(value).unwrap_or_default();
+            Digest::of(json.to_string().as_bytes())
+        }
+        _ => Digest::of(b""),
+    }
+}
+
+fn holds_sealed(json: &Json) -> bool {
+    match json {
+        json if is_sealed(json) => true,
+        Json::Array(list) => list.iter().any(holds_sealed),
+        Json::Object(fields) => fields.values().any(holds_sealed),
+        _ => false,
+    }
+}
+
+fn opened(json: &Json, transport: &dyn Transport) -> Json {
+    match json {
+        json if is_sealed(json) => transport.open(json).unwrap_or_else(|| json.clone()),
+        Json::Array(list) => list.iter().map(|j| opened(j, transport)).collect(),
+        Json::Object(fields) => Json::Object(
+            fields
+                .iter()
+                .map(|(k, v)| (k.clone(), opened(v, transport)))
+                .collect(),
+        ),
+        plain => plain.clone(),
+    }
+}
