@@ -26,4 +26,5 @@ mod take;
 pub mod tick;
 pub mod trace;
 pub mod types;
+pub mod view;
 pub mod wait;

@@ -1,1 +1,143 @@
 //! Declared types: whether a JSON value fits, with the path of what does not.
+
+use crate::ids::Name;
+use crate::network::{Parameters, Type, TypeKind};
+use crate::snapshot::is_sealed;
+use serde_json::{Map, Value as Json};
+use std::fmt;
+
+/// What does not fit, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misfit {
+    /// `items[2].price`; empty: the value itself.
+    pub path: String,
+    /// `is text, must be an integer`.
+    pub why: String,
+}
+
+impl Misfit {
+    fn new(why: impl Into<String>) -> Self {
+        Self {
+            path: String::new(),
+            why: why.into(),
+        }
+    }
+    /// The same, seen from further out.
+    pub fn under(mut self, step: &str) -> Self {
+        let dot = if self.path.is_empty() || self.path.starts_with('[') {
+            ""
+        } else {
+            "."
+        };
+        self.path = format!("{step}{dot}{}", self.path);
+        self
+    }
+}
+
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.path {
+            "" => f.write_str(&self.why),
+            path => write!(f, "`{path}` {}", self.why),
+        }
+    }
+}
+
+/// What of this value does not fit the type; none if all does. `null` fits an optional type alone. Patterns and JSON
+/// Schema are an adapter's to judge.
+pub fn misfit(ty: &Type, value: &Json) -> Option<Misfit> {
+    if value.is_null() {
+        let may = ty.optional || matches!(ty.kind, TypeKind::Any | TypeKind::Schema(_));
+        return (!may).then(|| Misfit::new("must not be none"));
+    }
+    let wrong = |wanted: &str| Some(Misfit::new(format!("is {}, must be {wanted}", word(value))));
+    match &ty.kind {
+        TypeKind::String { .. } if value.is_string() => None,
+        TypeKind::String { .. } => wrong("text"),
+        TypeKind::Integer { minimum, maximum } if value.is_i64() || value.is_u64() => {
+            bounds(value, *minimum, *maximum)
+        }
+        TypeKind::Integer { .. } => wrong("an integer"),
+        TypeKind::Number { minimum, maximum } if value.is_number() => {
+            bounds(value, *minimum, *maximum)
+        }
+        TypeKind::Number { .. } => wrong("a number"),
+        TypeKind::Boolean if value.is_boolean() => None,
+        TypeKind::Boolean => wrong("true or false"),
+        TypeKind::Enum(words) => match value.as_str() {
+            Some(word) if words.iter().any(|w| w == word) => None,
+            Some(word) => Some(Misfit::new(format!(
+                "is `{word}`, must be one of {}",
+                words.join(", ")
+            ))),
+            None => wrong(&format!("one of {}", words.join(", "))),
+        },
+        TypeKind::List(items) => match value.as_array() {
+            Some(list) => list.iter().enumerate().find_map(|(n, item)| {
+                misfit(items, item).map(|misfit| misfit.under(&format!("[{n}]")))
+            }),
+            None => wrong("a list"),
+        },
+        TypeKind::Fields(fields) => match value.as_object() {
+            Some(object) => fields_misfit(fields, object),
+            None => wrong("an object"),
+        },
+        TypeKind::Object if value.is_object() => None,
+        TypeKind::Object => wrong("an object"),
+        TypeKind::Any | TypeKind::Schema(_) => None,
+        TypeKind::Secret if value.is_string() || is_sealed(value) => None,
+        TypeKind::Secret => wrong("text, to be sealed"),
+        TypeKind::Artifact if value.is_string() => None,
+        TypeKind::Artifact => wrong("the name of an artifact"),
+    }
+}
+
+/// What of these arguments does not fit; none if all does. What is left out is absent, whatever its default.
+pub fn arguments_misfit(parameters: &Parameters, args: &Map<String, Json>) -> Option<Misfit> {
+    match parameters {
+        Parameters::Fields(fields) => fields_misfit(fields, args),
+        Parameters::Schema(_) => None,
+    }
+}
+
+fn fields_misfit(fields: &[(Name, Type)], object: &Map<String, Json>) -> Option<Misfit> {
+    for (name, ty) in fields {
+        let found = match object.get(&**name) {
+            Some(value) => misfit(ty, value),
+            None if ty.optional || ty.default.is_some() => None,
+            None => Some(Misfit::new("is missing")),
+        };
+        if let Some(found) = found {
+            return Some(found.under(name));
+        }
+    }
+    let known = |key: &String| fields.iter().any(|(name, _)| **name == **key);
+    let extra = object.keys().find(|key| !known(key))?;
+    Some(Misfit::new("is not declared").under(extra))
+}
+
+fn bounds(value: &Json, minimum: Option<f64>, maximum: Option<f64>) -> Option<Misfit> {
+    let number = value.as_f64()?;
+    match (minimum, maximum) {
+        (Some(low), _) if number < low => {
+            Some(Misfit::new(format!("is {value}, must be at least {low}")))
+        }
+        (_, Some(high)) if number > high => {
+            Some(Misfit::new(format!("is {value}, must be at most {high}")))
+        }
+        _ => None,
+    }
+}
+
+fn word(value: &Json) -> &'static str {
+    match value {
+        Json::Null => "none",
+        Json::Bool(_) => "a boolean",
+        Json::Number(n) if n.is_f64() => "a fraction",
+        Json::Number(_) => "an integer",
+        Json::String(_) => "text",
+        Json::Array(_) => "a list",
+        value if is_sealed(value) => "a secret",
+        Json::Object(_) => "an object",
+    }
+}
