@@ -24,6 +24,7 @@ mod parse;
 mod value;
 
 pub use data::Data;
+pub(crate) use data::arguments;
 pub use kind::Kind;
 pub use value::{from_json, shared, shown_json, to_json};
 
