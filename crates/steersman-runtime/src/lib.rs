@@ -8,6 +8,7 @@ mod driver;
 pub mod engine;
 pub mod feed;
 pub mod inbox;
+pub mod ledger;
 pub mod model;
 pub mod pending;
 pub mod retry;

@@ -1,0 +1,544 @@
+//! The ledger: what the log says about the world. Folded from the lines of a session in their order, whatever branch
+//! they belong to; nothing rewinds it, and the machine never reads it.
+
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use steersman_machine::codec::{self, Hash};
+use steersman_machine::commit::{Commit, Hold, LedgerEntry, LogLine, Opening, Release, Why};
+use steersman_machine::commit::Admitted;
+use steersman_machine::ids::{Body, Digest, Id, Line, Name, Time};
+
+/// What is known of the world behind a line.
+///
+/// It holds what a decision may still need: an effect that never touched the world is forgotten with its outcome, one
+/// that did is kept in a few words for the repeat guard.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ledger {
+    /// The last line folded in.
+    pub line: Line,
+    /// The newest owner; 0 before the first.
+    pub epoch: u64,
+    /// Its random mark.
+    pub mark: u64,
+    /// What was paid, and what counts as paid because nobody knows.
+    pub spent: Amount,
+    /// Model calls that were paid.
+    pub calls: u64,
+    /// Drawn ahead of use and not yet settled.
+    pub slice: Amount,
+    /// A person paused the session.
+    pub paused: bool,
+    /// What names no branch goes here.
+    pub current: Id,
+    branches: BTreeMap<Id, Branch>,
+    accepted: BTreeSet<Name>,
+    effects: BTreeMap<Id, Record>,
+    listed: BTreeSet<Id>,
+    would_ask: BTreeSet<Id>,
+    hash: Hash,
+    /// Effects that were started, by tool and arguments. Worked out anew when a ledger is decoded.
+    #[serde(skip)]
+    started: BTreeMap<Digest, BTreeSet<Id>>,
+}
+
+/// Tokens and money.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Amount {
+    /// Tokens.
+    pub tokens: u64,
+    /// Millionths of the currency.
+    pub micros: u64,
+}
+
+impl Amount {
+    /// Both.
+    pub fn new(tokens: u64, micros: u64) -> Self {
+        Self { tokens, micros }
+    }
+    /// The sum; stays at the greatest number.
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.saturating_add(other.tokens),
+            micros: self.micros.saturating_add(other.micros),
+        }
+    }
+    /// What is left of it, nothing if more was taken.
+    pub fn less(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.saturating_sub(other.tokens),
+            micros: self.micros.saturating_sub(other.micros),
+        }
+    }
+    /// Whether it is nothing.
+    pub fn is_zero(self) -> bool {
+        self == Self::default()
+    }
+}
+
+/// A branch as the ledger knows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Branch {
+    /// The branch and the commit where it was forked; none for `main`.
+    pub from: Option<(Id, Line)>,
+    /// What its first commit says of it; none before that, and for `main`.
+    pub opening: Option<Opening>,
+    /// Its last line; where it has none yet, the line that was forked.
+    pub head: Line,
+    /// The hash of that line, which the next one of the branch covers; none where it has no line of its own yet and
+    /// the forked one was not the last of its branch.
+    pub hash: Option<Hash>,
+    /// The line of its last commit.
+    pub commit: Line,
+    /// The line in which it ended, if nothing was committed to it since.
+    pub ended: Option<Line>,
+    /// No ticks any more; its last line that counts.
+    pub superseded: Option<Line>,
+    /// It was adopted up to this line.
+    pub adopted: Option<Line>,
+}
+
+/// What is known of an effect.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// The branch that wished it.
+    pub branch: Id,
+    /// The first line that speaks of it.
+    pub since: Line,
+    /// Of tool and arguments, where it was held or started.
+    pub digest: Option<Digest>,
+    /// The last attempt that was started; 0: none.
+    pub attempt: u32,
+    /// The owner that started it.
+    pub epoch: u64,
+    /// How far it came.
+    pub progress: Progress,
+    /// What keeps it from running or from closing.
+    pub holds: Vec<Hold>,
+    /// How the holds before ended; they cover all attempts.
+    pub ended: Vec<(Why, Release)>,
+    /// Not to be tried before.
+    pub again: Option<Time>,
+}
+
+/// How far an effect came.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Progress {
+    /// No attempt was started.
+    #[default]
+    Wished,
+    /// The last attempt may be running, or its owner died.
+    Started,
+    /// The last attempt is proved not to have happened.
+    NotPerformed,
+    /// Nobody knows whether the last attempt happened.
+    Unknown,
+    /// It happened.
+    Done {
+        /// The line that says so.
+        at: Line,
+        /// The outcome as JSON, where no commit of that line admits it.
+        kept: Option<Body>,
+    },
+    /// Nobody will know; the model was told that it may have happened.
+    GivenUp {
+        /// The line that says so.
+        at: Line,
+    },
+}
+
+/// The same was done or doubted before.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Repeat {
+    /// It may be happening, or may have happened: nobody knows yet.
+    InDoubt(Id),
+    /// Nobody will know.
+    GivenUp(Id),
+    /// It was done on a branch that was abandoned.
+    Done {
+        /// The effect.
+        effect: Id,
+        /// The line with its outcome.
+        at: Line,
+        /// The outcome as JSON, where no commit of that line admits it.
+        kept: Option<Body>,
+    },
+}
+
+impl Default for Ledger {
+    fn default() -> Self {
+        Self {
+            line: Line::NONE,
+            epoch: 0,
+            mark: 0,
+            spent: Amount::default(),
+            calls: 0,
+            slice: Amount::default(),
+            paused: false,
+            current: Id::MAIN,
+            branches: BTreeMap::from([(Id::MAIN, Branch::default())]),
+            accepted: BTreeSet::new(),
+            effects: BTreeMap::new(),
+            listed: BTreeSet::new(),
+            would_ask: BTreeSet::new(),
+            hash: [0; 32],
+            started: BTreeMap::new(),
+        }
+    }
+}
+
+impl Ledger {
+    /// Carries it over one line; `hash` is that line's.
+    pub fn fold(&mut self, line: &LogLine, hash: &Hash) {
+        if line.commit.is_some() {
+            self.branch_mut(line.branch).ended = None;
+        }
+        for entry in &line.ledger {
+            self.entry(line, entry);
+        }
+        if let Some(commit) = &line.commit {
+            self.commit(line, commit);
+        }
+        let branch = self.branch_mut(line.branch);
+        branch.head = line.n;
+        branch.hash = Some(*hash);
+        if line.commit.is_some() {
+            branch.commit = line.n;
+        }
+        for entry in &line.ledger {
+            if let LedgerEntry::Opened { branch, from, at } = entry
+                && *branch != line.branch
+            {
+                self.branch_mut(*branch).hash = self.hash_of(*from, *at);
+            }
+        }
+        self.line = line.n;
+        self.hash = *hash;
+    }
+
+    fn branch_mut(&mut self, id: Id) -> &mut Branch {
+        self.branches.entry(id).or_default()
+    }
+
+    fn commit(&mut self, line: &LogLine, commit: &Commit) {
+        if let Some(opening) = &commit.opening {
+            self.branch_mut(line.branch).opening = Some(opening.clone());
+        }
+        let outcomes = commit
+            .admitted
+            .iter()
+            .filter(|a| a.kind == Admitted::Outcome)
+            .filter_map(|a| a.id);
+        for effect in outcomes {
+            let Some(record) = self.effects.get_mut(&effect) else {
+                continue;
+            };
+            if record.attempt == 0 {
+                self.effects.remove(&effect);
+            } else if record.progress == Progress::Unknown {
+                record.settle(Progress::GivenUp { at: line.n });
+            }
+        }
+    }
+
+    fn entry(&mut self, line: &LogLine, entry: &LedgerEntry) {
+        match entry {
+            LedgerEntry::Claimed { epoch, mark } => (self.epoch, self.mark) = (*epoch, *mark),
+            LedgerEntry::Accepted(id) => {
+                self.accepted.insert(id.clone());
+            }
+            LedgerEntry::Escrow { tokens, micros } => {
+                self.slice = self.slice.plus(Amount::new(*tokens, *micros));
+            }
+            LedgerEntry::Spend { tokens, micros, .. } => {
+                let paid = Amount::new(*tokens, *micros);
+                self.spent = self.spent.plus(paid);
+                self.slice = self.slice.less(paid);
+                self.calls += 1;
+            }
+            LedgerEntry::Settle { tokens, micros } => {
+                self.spent = self.spent.plus(Amount::new(*tokens, *micros));
+                self.slice = Amount::default();
+            }
+            LedgerEntry::Hold(hold) => {
+                let record = self.record(line, hold.effect);
+                record.digest.get_or_insert(hold.digest);
+                record.holds.push(hold.clone());
+            }
+            LedgerEntry::Released {
+                effect, why, how, ..
+            } => self.released(line.n, *effect, *why, *how),
+            LedgerEntry::Started {
+                effect,
+                attempt,
+                epoch,
+                digest,
+            } => {
+                let record = self.record(line, *effect);
+                let first = record.attempt == 0;
+                record.digest = Some(*digest);
+                record.attempt = *attempt;
+                record.epoch = *epoch;
+                record.progress = Progress::Started;
+                record.again = None;
+                if first {
+                    self.started.entry(*digest).or_default().insert(*effect);
+                }
+            }
+            LedgerEntry::Done { effect, kept, .. } => {
+                let done = Progress::Done {
+                    at: line.n,
+                    kept: *kept,
+                };
+                self.record(line, *effect).settle(done);
+            }
+            LedgerEntry::NotPerformed { effect, .. } => {
+                self.record(line, *effect).progress = Progress::NotPerformed;
+            }
+            LedgerEntry::Unknown { effect, .. } => {
+                self.record(line, *effect).progress = Progress::Unknown;
+            }
+            LedgerEntry::Late { .. } => {}
+            LedgerEntry::Again { effect, at } => {
+                self.record(line, *effect).again = Some(*at);
+            }
+            LedgerEntry::Opened { branch, from, at } => {
+                let opened = self.branch_mut(*branch);
+                opened.from = Some((*from, *at));
+                opened.head = *at;
+                opened.commit = *at;
+            }
+            LedgerEntry::Ended(branch) => self.branch_mut(*branch).ended = Some(line.n),
+            LedgerEntry::Superseded { branch, after } => {
+                self.branch_mut(*branch).superseded = Some(*after);
+            }
+            LedgerEntry::Current(branch) => {
+                self.current = *branch;
+                self.branch_mut(*branch).superseded = None;
+            }
+            LedgerEntry::Adopted { branch, at } => self.branch_mut(*branch).adopted = Some(*at),
+            LedgerEntry::Listed(effect) => {
+                self.listed.insert(*effect);
+            }
+            LedgerEntry::WouldAsk(effect) => {
+                self.would_ask.insert(*effect);
+            }
+            LedgerEntry::Paused(paused) => self.paused = *paused,
+        }
+    }
+
+    fn released(&mut self, at: Line, effect: Id, why: Why, how: Release) {
+        let Some(record) = self.effects.get_mut(&effect) else {
+            return;
+        };
+        record.holds.retain(|h| h.why != why);
+        record.ended.push((why, how));
+        let goes_on = matches!(how, Release::Go);
+        if why == Why::Doubt {
+            match how {
+                Release::Go => record.progress = Progress::NotPerformed,
+                Release::Outcome => record.settle(Progress::Done { at, kept: None }),
+                Release::GivenUp
+                | Release::Refused
+                | Release::Cancelled
+                | Release::Expired
+                | Release::Edited => record.settle(Progress::GivenUp { at }),
+            }
+        } else if !goes_on && record.attempt == 0 && record.holds.is_empty() {
+            self.effects.remove(&effect);
+        }
+    }
+
+    fn record(&mut self, line: &LogLine, effect: Id) -> &mut Record {
+        self.effects.entry(effect).or_insert_with(|| Record {
+            branch: line.branch,
+            since: line.n,
+            digest: None,
+            attempt: 0,
+            epoch: 0,
+            progress: Progress::Wished,
+            holds: Vec::new(),
+            ended: Vec::new(),
+            again: None,
+        })
+    }
+
+    /// Whether a message of this id was accepted, ever.
+    pub fn accepted(&self, id: &str) -> bool {
+        self.accepted.contains(id)
+    }
+
+    /// What is known of an effect; none where nothing ever held or started it, and of one that never touched the
+    /// world and has ended.
+    pub fn effect(&self, effect: Id) -> Option<&Record> {
+        self.effects.get(&effect)
+    }
+
+    /// All effects of which something is known, by id.
+    pub fn effects(&self) -> impl Iterator<Item = (Id, &Record)> {
+        self.effects.iter().map(|(id, record)| (*id, record))
+    }
+
+    /// All open holds, by effect.
+    pub fn holds(&self) -> impl Iterator<Item = &Hold> {
+        self.effects.values().flat_map(|r| &r.holds)
+    }
+
+    /// An open hold.
+    pub fn hold(&self, effect: Id, why: Why) -> Option<&Hold> {
+        self.effects
+            .get(&effect)?
+            .holds
+            .iter()
+            .find(|h| h.why == why)
+    }
+
+    /// How a hold of an effect ended, the last one of its kind.
+    pub fn release(&self, effect: Id, why: Why) -> Option<Release> {
+        let ended = &self.effects.get(&effect)?.ended;
+        ended.iter().rev().find(|(w, _)| *w == why).map(|(_, r)| *r)
+    }
+
+    /// Effects whose last attempt an earlier owner started and of which no outcome is known: a new owner writes
+    /// `Unknown` for each, with its attempt, and then acts by its class.
+    pub fn orphans(&self) -> impl Iterator<Item = (Id, &Record)> {
+        self.effects()
+            .filter(|(_, r)| r.progress == Progress::Started && r.epoch < self.epoch)
+    }
+
+    /// Effects of abandoned futures that were shown to whoever rewound.
+    pub fn listed(&self) -> impl Iterator<Item = Id> {
+        self.listed.iter().copied()
+    }
+
+    /// Approvals for which dry mode would have asked.
+    pub fn would_ask(&self) -> impl Iterator<Item = Id> {
+        self.would_ask.iter().copied()
+    }
+
+    /// A branch.
+    pub fn branch(&self, id: Id) -> Option<&Branch> {
+        self.branches.get(&id)
+    }
+
+    /// All branches, `main` first.
+    pub fn branches(&self) -> impl Iterator<Item = (Id, &Branch)> {
+        self.branches.iter().map(|(id, branch)| (*id, branch))
+    }
+
+    /// The branch of this label, or of this id as people write it.
+    pub fn find_branch(&self, name: &str) -> Option<Id> {
+        let labelled = self.branches.iter().find(|(_, branch)| {
+            let label = branch.opening.as_ref().and_then(|o| o.label.as_deref());
+            label == Some(name)
+        });
+        match labelled {
+            Some((id, _)) => Some(*id),
+            None => name.parse().ok().filter(|id| self.branches.contains_key(id)),
+        }
+    }
+
+    /// The hash of a line, where it is the last of its branch.
+    pub fn hash_of(&self, branch: Id, line: Line) -> Option<Hash> {
+        let branch = self.branches.get(&branch)?;
+        branch.hash.filter(|_| branch.head == line)
+    }
+
+    /// Whether a line of one branch lies on the path of another: on it, or before where it or what it was forked from
+    /// was forked.
+    pub fn on_path(&self, of: Id, branch: Id, line: Line) -> bool {
+        let (mut at, mut upto) = (of, Line::MAX);
+        loop {
+            if at == branch {
+                return line <= upto;
+            }
+            match self.branches.get(&at).and_then(|b| b.from) {
+                Some((from, forked)) => (at, upto) = (from, forked.min(upto)),
+                None => return false,
+            }
+        }
+    }
+
+    /// The repeat guard: an earlier effect with the same tool and arguments that is in doubt, was given up as unknown,
+    /// or was done on an abandoned branch, as seen from `branch`. `effect` itself does not count.
+    pub fn repeat(&self, digest: Digest, branch: Id, effect: Id) -> Option<Repeat> {
+        let same = self.started.get(&digest)?;
+        let before = same.iter().rev().filter(|id| **id != effect);
+        let mut found = None;
+        for id in before {
+            let Some(record) = self.effects.get(id) else {
+                continue;
+            };
+            let superseded = self.branches.get(&record.branch).map(|b| b.superseded);
+            let abandoned = superseded.flatten().is_some()
+                && !self.on_path(branch, record.branch, record.last());
+            match record.progress {
+                Progress::Unknown => return Some(Repeat::InDoubt(*id)),
+                Progress::Started if abandoned || record.epoch < self.epoch => {
+                    return Some(Repeat::InDoubt(*id));
+                }
+                Progress::GivenUp { .. } => {
+                    if !matches!(found, Some(Repeat::GivenUp(_))) {
+                        found = Some(Repeat::GivenUp(*id));
+                    }
+                }
+                Progress::Done { at, kept } if abandoned => {
+                    found.get_or_insert(Repeat::Done {
+                        effect: *id,
+                        at,
+                        kept,
+                    });
+                }
+                Progress::Wished
+                | Progress::NotPerformed
+                | Progress::Started
+                | Progress::Done { .. } => {}
+            }
+        }
+        found
+    }
+
+    /// As a checkpoint.
+    pub fn encode(&self, salt: &[u8; 16]) -> Vec<u8> {
+        codec::encode_checkpoint(self.line, &self.hash, salt, self)
+    }
+
+    /// From a checkpoint; none if anything about it is odd.
+    pub fn decode(bytes: &[u8], salt: &[u8; 16]) -> Option<Self> {
+        let (at, _, mut ledger): (Line, Hash, Self) = codec::decode_checkpoint(bytes, salt)?;
+        if ledger.line != at {
+            return None;
+        }
+        for (id, record) in &ledger.effects {
+            if let (Some(digest), 1..) = (record.digest, record.attempt) {
+                ledger.started.entry(digest).or_default().insert(*id);
+            }
+        }
+        Some(ledger)
+    }
+}
+
+impl Record {
+    /// Whether nobody knows if it happened, and somebody still may say.
+    pub fn in_doubt(&self) -> bool {
+        self.progress == Progress::Unknown
+    }
+
+    fn settle(&mut self, progress: Progress) {
+        self.progress = progress;
+        self.holds.clear();
+        self.ended.clear();
+        self.again = None;
+    }
+
+    /// The last line that speaks of its progress.
+    fn last(&self) -> Line {
+        match self.progress {
+            Progress::Done { at, .. } | Progress::GivenUp { at } => at,
+            Progress::Wished
+            | Progress::Started
+            | Progress::NotPerformed
+            | Progress::Unknown => self.since,
+        }
+    }
+}
+
