@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use steersman_machine::codec::{self, Hash};
-use steersman_machine::commit::{Commit, Hold, LedgerEntry, LogLine, Opening, Release, Why};
 use steersman_machine::commit::Admitted;
+use steersman_machine::commit::{Commit, Hold, LedgerEntry, LogLine, Opening, Release, Why};
 use steersman_machine::ids::{Body, Digest, Id, Line, Name, Time};
 
 /// What is known of the world behind a line.
@@ -433,7 +433,10 @@ impl Ledger {
         });
         match labelled {
             Some((id, _)) => Some(*id),
-            None => name.parse().ok().filter(|id| self.branches.contains_key(id)),
+            None => name
+                .parse()
+                .ok()
+                .filter(|id| self.branches.contains_key(id)),
         }
     }
 
@@ -534,11 +537,9 @@ impl Record {
     fn last(&self) -> Line {
         match self.progress {
             Progress::Done { at, .. } | Progress::GivenUp { at } => at,
-            Progress::Wished
-            | Progress::Started
-            | Progress::NotPerformed
-            | Progress::Unknown => self.since,
+            Progress::Wished | Progress::Started | Progress::NotPerformed | Progress::Unknown => {
+                self.since
+            }
         }
     }
 }
-

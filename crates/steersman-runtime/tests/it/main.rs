@@ -1,0 +1,3 @@
+//! Tests of the runtime, one module per topic.
+
+mod ledger;
