@@ -14,6 +14,11 @@
 #![warn(missing_docs)]
 
 pub mod capabilities;
+pub mod catalog;
 pub mod chat;
+pub mod command;
+pub mod http;
+pub mod schema;
+pub mod secrets;
 pub mod structured;
 mod transport;

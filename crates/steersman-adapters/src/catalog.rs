@@ -1,0 +1,376 @@
+//! Which model a name of a definition means here: `auto` looks for a key, then for a server on this machine, and says
+//! what it took; where nothing is to be had it says what it looked for.
+
+use crate::capabilities;
+use crate::chat::encode::Dialect;
+use crate::chat::{Chat, Server, Timeouts, base_url, endpoint};
+use crate::secrets::Opened;
+use crate::transport::{Clients, Redirects, body};
+use reqwest::Url;
+use serde_json::Value as Json;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use steersman_machine::expression::{Names, Template};
+use steersman_machine::ids::Name;
+use steersman_machine::network::{CallStyle, ModelDef, Network, Provider};
+use steersman_runtime::model::{BoundModel, Model, Models, ModelsError};
+use steersman_runtime::{Boxed, Env, bind};
+
+/// OpenAI's address.
+const OPENAI_URL: &str = "https://api.openai.com/v1";
+/// Taken where nobody names a model.
+const OPENAI_MODEL: &str = "gpt-5-mini";
+/// Where Ollama, llama.cpp and vLLM listen by default.
+const LOCAL: [&str; 3] = [
+    "http://127.0.0.1:11434/v1",
+    "http://127.0.0.1:8080/v1",
+    "http://127.0.0.1:8000/v1",
+];
+/// How long a server may take to list its models.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// Bytes of such a list at most.
+const LIST_MAX: usize = 4 << 20;
+
+/// Knows OpenAI and every other server with chat completions, and the scripted model if it is given one.
+pub struct Catalog {
+    clients: Clients,
+    timeouts: Timeouts,
+    local: Vec<String>,
+    folder: PathBuf,
+    scripted: Option<Arc<dyn Model>>,
+    said: Mutex<Vec<String>>,
+}
+
+impl Default for Catalog {
+    fn default() -> Self {
+        Self {
+            clients: Clients::new(Duration::from_secs(2), Redirects::Never),
+            timeouts: Timeouts::default(),
+            local: LOCAL.map(str::to_owned).to_vec(),
+            folder: PathBuf::from("."),
+            scripted: None,
+            said: Mutex::default(),
+        }
+    }
+}
+
+impl Catalog {
+    /// What `provider: scripted` means.
+    pub fn with_scripted(self, model: Arc<dyn Model>) -> Self {
+        Self {
+            scripted: Some(model),
+            ..self
+        }
+    }
+
+    /// How long models may take.
+    pub fn with_timeouts(self, timeouts: Timeouts) -> Self {
+        Self { timeouts, ..self }
+    }
+
+    /// Base addresses where `auto` looks for servers on this machine, in order.
+    pub fn with_local(self, local: impl IntoIterator<Item = String>) -> Self {
+        Self {
+            local: local.into_iter().collect(),
+            ..self
+        }
+    }
+
+    /// The folder that files of secrets are relative to.
+    pub fn with_folder(self, folder: impl Into<PathBuf>) -> Self {
+        Self {
+            folder: folder.into(),
+            ..self
+        }
+    }
+
+    /// What was found and decided since this was last asked, one sentence each, for people: which model `auto` took
+    /// and why, and what a server cannot do.
+    pub fn take_said(&self) -> Vec<String> {
+        std::mem::take(&mut *self.said.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn say(&self, sentence: String) {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if !said.contains(&sentence) {
+            said.push(sentence);
+        }
+    }
+
+    async fn bind(&self, name: &Name, def: &ModelDef, network: &Network, env: &Env) -> Result<BoundModel, ModelsError> {
+        let look = Look {
+            catalog: self,
+            name,
+            def,
+            network,
+            env,
+        };
+        match def.provider {
+            Provider::Scripted if self.scripted.is_some() => Ok(look.bound("scripted")),
+            Provider::Scripted => Err(look.error("it is scripted, and no script was given (--script FILE)")),
+            Provider::OpenAi => look.openai().await,
+            Provider::Compatible if def.url.is_none() => {
+                Err(look.error("provider `compatible` needs a `url`"))
+            }
+            Provider::Compatible => look.at_url().await,
+            Provider::Auto if def.url.is_some() => look.at_url().await,
+            Provider::Auto => look.auto().await,
+        }
+    }
+}
+
+impl Models for Catalog {
+    fn resolve<'a>(
+        &'a self,
+        network: &'a Network,
+        env: &'a Env,
+    ) -> Boxed<'a, Result<Vec<BoundModel>, ModelsError>> {
+        Box::pin(async move {
+            let mut bound = Vec::new();
+            for (name, def) in &network.models {
+                bound.push(self.bind(name, def, network, env).await?);
+            }
+            Ok(bound)
+        })
+    }
+
+    fn model(&self, bound: &BoundModel) -> Result<Arc<dyn Model>, ModelsError> {
+        let error = |message: String| ModelsError {
+            name: bound.name.clone(),
+            message,
+        };
+        let dialect = match &*bound.provider {
+            "scripted" => {
+                let scripted = self.scripted.clone();
+                return scripted.ok_or_else(|| error("the session runs on a script, and none was given".to_owned()));
+            }
+            "openai" => Dialect::OPENAI,
+            "compatible" => Dialect::COMPATIBLE,
+            other => return Err(error(format!("this version has no provider `{other}`"))),
+        };
+        let model = bound.model.clone().unwrap_or_default();
+        Ok(Arc::new(Chat::new(Server {
+            label: format!("{}/{model}", bound.provider).into(),
+            url: bound.url.clone().unwrap_or_default(),
+            model,
+            dialect,
+            timeouts: self.timeouts,
+        })))
+    }
+}
+
+/// One name being resolved.
+struct Look<'a> {
+    catalog: &'a Catalog,
+    name: &'a Name,
+    def: &'a ModelDef,
+    network: &'a Network,
+    env: &'a Env,
+}
+
+impl Look<'_> {
+    fn error(&self, message: impl Into<String>) -> ModelsError {
+        ModelsError {
+            name: self.name.clone(),
+            message: message.into(),
+        }
+    }
+
+    fn bound(&self, provider: &str) -> BoundModel {
+        BoundModel {
+            name: self.name.clone(),
+            provider: provider.into(),
+            model: self.def.model.clone(),
+            ..BoundModel::default()
+        }
+    }
+
+    fn var(&self, name: &str) -> Option<String> {
+        (self.env)(name).filter(|value| !value.trim().is_empty())
+    }
+
+    /// A template as it reads now, with the environment's values.
+    fn render(&self, template: &Template) -> Result<String, ModelsError> {
+        let mut config = serde_json::Map::new();
+        for (name, declared) in &self.network.config {
+            if let Ok(value) = bind::read(name, declared, self.env) {
+                config.insert(name.to_string(), value);
+            }
+        }
+        let mut names = serde_json::Map::new();
+        names.insert("config".to_owned(), Json::Object(config));
+        let names = Names::from_json(Json::Object(names));
+        let scope = Opened::new(names, self.network, self.env, &self.catalog.folder);
+        let scope = scope.map_err(|error| self.error(error.to_string()))?;
+        template.render(&scope).map_err(|error| self.error(error.to_string()))
+    }
+
+    async fn openai(&self) -> Result<BoundModel, ModelsError> {
+        if self.def.key.is_none() && self.var("OPENAI_API_KEY").is_none() {
+            return Err(self.error("provider `openai` needs a key: set OPENAI_API_KEY"));
+        }
+        let url = self.var("OPENAI_BASE_URL");
+        let elsewhere = url.as_deref().is_some_and(|url| !url.starts_with("https://api.openai.com"));
+        let mut bound = self.bound(if elsewhere { "compatible" } else { "openai" });
+        if self.def.key.is_none() {
+            bound.key_env = Some("OPENAI_API_KEY".to_owned());
+        }
+        if self.def.url.is_none() {
+            bound.url = Some(url.unwrap_or_else(|| OPENAI_URL.to_owned()));
+        }
+        if bound.model.is_none() {
+            bound.model = match (elsewhere, &bound.url) {
+                (true, Some(url)) => Some(self.first_model(&url.clone()).await?),
+                _ => Some(OPENAI_MODEL.to_owned()),
+            };
+        }
+        self.say_taken(&bound, "OPENAI_API_KEY is set");
+        Ok(bound)
+    }
+
+    /// An address is given.
+    async fn at_url(&self) -> Result<BoundModel, ModelsError> {
+        let template = self.def.url.as_ref().expect("the caller looked");
+        let url = self.render(template)?;
+        let mut bound = self.bound("compatible");
+        if bound.model.is_none() {
+            bound.model = Some(self.first_model(&url).await?);
+        }
+        if self.def.key.is_none() && url.starts_with("https://api.openai.com") {
+            bound.provider = "openai".into();
+            bound.key_env = Some("OPENAI_API_KEY".to_owned());
+        }
+        self.say_tools(&url, bound.model.as_deref().unwrap_or_default()).await;
+        Ok(bound)
+    }
+
+    async fn auto(&self) -> Result<BoundModel, ModelsError> {
+        if self.var("OPENAI_API_KEY").is_some() {
+            return self.openai().await;
+        }
+        let mut looked = vec!["OPENAI_API_KEY is not set".to_owned()];
+        for (variable, provider) in [("ANTHROPIC_API_KEY", "Anthropic"), ("GEMINI_API_KEY", "Gemini")] {
+            if self.var(variable).is_some() {
+                looked.push(format!("{variable} is set, but this version has no {provider} provider yet"));
+            }
+        }
+        for url in &self.catalog.local {
+            let place = url.trim_start_matches("http://").trim_end_matches("/v1");
+            let models = match self.list(url, None).await {
+                Ok(models) => models,
+                Err(why) => {
+                    looked.push(format!("{place}: {why}"));
+                    continue;
+                }
+            };
+            let wanted = self.def.model.as_deref();
+            let taken = models
+                .into_iter()
+                .find(|model| wanted.map_or(!model.contains("embed"), |wanted| model == wanted));
+            let Some(model) = taken else {
+                let wanted = wanted.unwrap_or("any that chats");
+                looked.push(format!("{place} answers, but does not serve `{wanted}`"));
+                continue;
+            };
+            let bound = BoundModel {
+                model: Some(model.clone()),
+                url: Some(url.clone()),
+                ..self.bound("compatible")
+            };
+            looked.push(format!("{place} answers"));
+            self.say_taken(&bound, &looked.join("; "));
+            self.say_tools(url, &model).await;
+            return Ok(bound);
+        }
+        Err(self.error(format!(
+            "`auto` found nothing to talk to: {}. Set OPENAI_API_KEY (and OPENAI_BASE_URL), start a local server \
+             (Ollama, llama.cpp, vLLM), give the model a `url`, or take a script with --script FILE",
+            looked.join("; ")
+        )))
+    }
+
+    async fn first_model(&self, url: &str) -> Result<String, ModelsError> {
+        let key = match &self.def.key {
+            Some(template) => Some(self.render(template)?),
+            None => self.var("OPENAI_API_KEY").filter(|_| self.def.url.is_none()),
+        };
+        let shown = base_url(url).map_or_else(|_| url.to_owned(), |url| url.to_string());
+        match self.list(url, key.as_deref()).await {
+            Ok(models) => models
+                .into_iter()
+                .find(|model| !model.contains("embed"))
+                .ok_or_else(|| self.error(format!("{shown} lists no model that chats; name one with `model`"))),
+            Err(why) => Err(self.error(format!("{shown}: {why}; name the model with `model` or start the server"))),
+        }
+    }
+
+    /// Names of the models that a server lists, or what it did instead.
+    async fn list(&self, url: &str, key: Option<&str>) -> Result<Vec<String>, String> {
+        let base = base_url(url)?;
+        let client = self.catalog.clients.of(&base)?;
+        let mut get = client.get(endpoint(&base, "models"));
+        if let Some(key) = key {
+            get = get.bearer_auth(key);
+        }
+        let reading = async {
+            let mut response = get.send().await.map_err(|error| {
+                if error.is_connect() {
+                    "nothing answers".to_owned()
+                } else {
+                    "no proper answer".to_owned()
+                }
+            })?;
+            if !response.status().is_success() {
+                return Err(format!("status {} for its list of models", response.status().as_u16()));
+            }
+            let bytes = body(&mut response, LIST_MAX).await;
+            let bytes = bytes.map_err(|_| "its list of models broke off".to_owned())?;
+            let list = serde_json::from_slice::<Json>(&bytes).unwrap_or_default();
+            let list = list.get("data").and_then(Json::as_array);
+            let list = list.ok_or("it answers, but gives no list of models".to_owned())?;
+            let ids = list.iter().filter_map(|model| model.get("id").and_then(Json::as_str));
+            Ok(ids.map(str::to_owned).collect())
+        };
+        let patient = tokio::time::timeout(PATIENCE, reading).await;
+        patient.unwrap_or_else(|_| Err("no answer in time".to_owned()))
+    }
+
+    fn say_taken(&self, bound: &BoundModel, why: &str) {
+        if self.def.provider == Provider::Auto {
+            let model = bound.model.as_deref().unwrap_or("its model");
+            let at = bound.url.as_deref().map(|url| format!(" at {url}")).unwrap_or_default();
+            self.catalog.say(format!("model `{}`: {model}{at} ({why})", self.name));
+        }
+    }
+
+    /// Says where tools would be dropped in silence.
+    async fn say_tools(&self, url: &str, model: &str) {
+        if matches!(self.def.calls, CallStyle::Structured | CallStyle::Text) {
+            return;
+        }
+        let Ok(base) = base_url(url) else { return };
+        let found = capabilities::ask(&self.catalog.clients, &base, model).await;
+        if found.tools == Some(false) {
+            let server = found.server.unwrap_or("the server");
+            let what = match self.def.calls {
+                CallStyle::Native => "with `calls: native` it drops them without a word",
+                CallStyle::Auto | CallStyle::Structured | CallStyle::Text => {
+                    "they are told in the prompt and called by structured output"
+                }
+            };
+            let place = place(&base);
+            self.catalog.say(format!(
+                "model `{}`: {server} at {place} says that {model} has no tools of its own; {what}",
+                self.name
+            ));
+        }
+    }
+}
+
+fn place(base: &Url) -> String {
+    base.host_str().map_or_else(String::new, |host| match base.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    })
+}

@@ -1,0 +1,359 @@
+//! Tools that are programs: an argument vector without a shell, bounded in time, output, environment and place.
+//!
+//! The program leads a process group of its own, which is killed with all that is in it when the time is up, when the
+//! call is cancelled, and when the program ends and leaves children behind. A child that leaves the group on purpose
+//! (`setsid`) is beyond reach; it cannot hold the call open, since output is not waited for longer than the program.
+
+use crate::secrets::{self, Folder};
+use crate::transport::clip;
+use serde_json::Value as Json;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+use steersman_machine::expression::{Scope, Template};
+use steersman_machine::interaction::Class;
+use steersman_machine::mapping::{Fault, Raw};
+use steersman_machine::network::{Network, Source};
+use steersman_runtime::toolset::{ToolRun, Toolset};
+use steersman_runtime::{Boxed, Env, process_env};
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::process::{Child, Command};
+use tokio_util::sync::CancellationToken;
+
+/// Bytes of standard output that are kept.
+pub const OUTPUT_MAX: usize = 8 << 20;
+/// Bytes from the end of standard error that are told.
+const TOLD_MAX: usize = 2000;
+/// How long output is waited for after the program and its group are gone.
+const DRAIN: Duration = Duration::from_millis(500);
+
+/// Runs the tools with `command:`.
+pub struct CommandTools {
+    folder: Folder,
+    env: Env,
+}
+
+impl CommandTools {
+    /// Programs run in the folder of their definition.
+    pub fn new(folder: Folder) -> Self {
+        Self {
+            folder,
+            env: process_env(),
+        }
+    }
+
+    /// All programs run in this folder.
+    pub fn at(folder: impl AsRef<Path>) -> Self {
+        let folder = folder.as_ref().to_owned();
+        Self::new(Arc::new(move |_| folder.clone()))
+    }
+
+    /// `PATH` is read here instead of in this process.
+    pub fn with_env(self, env: Env) -> Self {
+        Self { env, ..self }
+    }
+
+    fn build(
+        &self,
+        run: &ToolRun,
+        argv: &[Template],
+        env: &[(String, Template)],
+    ) -> Result<Command, String> {
+        // Others can read a program's arguments, so secrets have no meaning in them.
+        let open = Visible(&*run.scope);
+        let mut words = Vec::new();
+        for (index, template) in argv.iter().enumerate() {
+            words.extend(
+                text(template, &open).map_err(|error| format!("`command[{index}]`: {error}"))?,
+            );
+        }
+        let mut words = words.into_iter();
+        let program = words.next().filter(|program| !program.is_empty());
+        let program = program.ok_or("`command` names no program")?;
+        let folder = (self.folder)(&run.network);
+        let mut command = if program.contains('/') {
+            Command::new(folder.join(&program))
+        } else {
+            Command::new(&program)
+        };
+        let path = (self.env)("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".to_owned());
+        command
+            .args(words)
+            .current_dir(&folder)
+            .env_clear()
+            .env("PATH", path);
+        if run.work.class == Class::Idempotent {
+            let key = format!("{}.{:x}.{}", run.session, run.mark, run.effect);
+            command.env("IDEMPOTENCY_KEY", key);
+        }
+        for (name, template) in env {
+            let value =
+                text(template, &*run.scope).map_err(|error| format!("`env.{name}`: {error}"))?;
+            if let Some(value) = value {
+                if value.contains('\0') {
+                    return Err(format!("`env.{name}`: the value holds a zero byte"));
+                }
+                command.env(name, value);
+            }
+        }
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true);
+        Ok(command)
+    }
+
+    async fn attempt(&self, run: &ToolRun, cancel: &CancellationToken) -> Raw {
+        let tool = run.network.tools.get(&run.work.tool);
+        let Some((tool, argv, env)) = tool.and_then(|tool| match &tool.source {
+            Source::Command { argv, env } => Some((tool, argv, env)),
+            _ => None,
+        }) else {
+            return Raw::NotPerformed(fault("failed", "this is not a program".to_owned()));
+        };
+        if cancel.is_cancelled() {
+            return Raw::NotPerformed(fault("cancelled", "cancelled before it began".to_owned()));
+        }
+        let mut command = match self.build(run, argv, env) {
+            Ok(command) => command,
+            Err(message) => return Raw::NotPerformed(fault("failed", message)),
+        };
+        let child = match command.spawn() {
+            Ok(child) => child,
+            Err(error) => {
+                let program = command
+                    .as_std()
+                    .get_program()
+                    .to_string_lossy()
+                    .into_owned();
+                let message = format!("`{program}` cannot be started: {error}");
+                return Raw::NotPerformed(fault("failed", message));
+            }
+        };
+        let limit = Duration::from_millis(tool.timeout.max(1));
+        let running = tokio::time::timeout(limit, finish(child));
+        match cancel.run_until_cancelled(running).await {
+            Some(Ok(Ok(end))) => end.raw(run.work.class),
+            Some(Ok(Err(error))) => Raw::Unknown(fault(
+                "failed",
+                format!("the program was lost sight of: {error}"),
+            )),
+            Some(Err(_)) => Raw::Unknown(Fault {
+                again: Some(0),
+                ..fault(
+                    "timeout",
+                    format!("not finished within {limit:?}; it was killed"),
+                )
+            }),
+            None => Raw::Unknown(fault(
+                "cancelled",
+                "cancelled while it ran; it was killed".to_owned(),
+            )),
+        }
+    }
+}
+
+impl Toolset for CommandTools {
+    fn has(&self, network: &Network, tool: &str) -> bool {
+        let tool = network.tools.get(tool);
+        tool.is_some_and(|tool| matches!(tool.source, Source::Command { .. }))
+    }
+
+    fn run<'a>(&'a self, run: &'a ToolRun, cancel: &'a CancellationToken) -> Boxed<'a, Raw> {
+        Box::pin(async move {
+            let raw = Box::pin(self.attempt(run, cancel)).await;
+            let secrets = secrets::texts(&run.network, &run.work.tool, &*run.scope);
+            let clean = |fault: Fault| Fault {
+                message: secrets::without(fault.message, &secrets),
+                ..fault
+            };
+            match raw {
+                Raw::Done(result) => Raw::Done(result),
+                Raw::NotPerformed(fault) => Raw::NotPerformed(clean(fault)),
+                Raw::Unknown(fault) => Raw::Unknown(clean(fault)),
+            }
+        })
+    }
+}
+
+/// A scope without `secrets`.
+struct Visible<'a>(&'a dyn Scope);
+
+impl Scope for Visible<'_> {
+    fn root(&self, name: &str) -> Option<minijinja::Value> {
+        (name != "secrets").then(|| self.0.root(name)).flatten()
+    }
+    fn path(&self, root: &str, steps: &[&str]) -> Option<(minijinja::Value, usize)> {
+        (root != "secrets")
+            .then(|| self.0.path(root, steps))
+            .flatten()
+    }
+}
+
+fn text(template: &Template, scope: &dyn Scope) -> Result<Option<String>, String> {
+    let value = template.value(scope).map_err(|error| error.to_string())?;
+    Ok(match value {
+        Json::Null => None,
+        Json::String(text) => Some(text),
+        other => Some(other.to_string()),
+    })
+}
+
+fn fault(code: &str, message: String) -> Fault {
+    Fault {
+        code: code.to_owned(),
+        message,
+        status: None,
+        again: None,
+    }
+}
+
+/// How a program ended.
+struct End {
+    status: ExitStatus,
+    out: Kept,
+    err: Kept,
+}
+
+/// Kills a process group when it goes, whatever the reason: a cancelled future has no other last word.
+struct Group(Option<rustix::process::Pid>);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(group) = self.0 {
+            // Nothing is left to kill in most cases; that is no error worth telling.
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+/// Waits for the program, reading both outputs meanwhile.
+async fn finish(mut child: Child) -> std::io::Result<End> {
+    let id = child.id().and_then(|id| i32::try_from(id).ok());
+    let group = Group(id.and_then(rustix::process::Pid::from_raw));
+    let (mut out, mut err) = (Kept::first(OUTPUT_MAX), Kept::last(TOLD_MAX * 2));
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let status = {
+        let reading = async { tokio::join!(out.read(stdout), err.read(stderr)) };
+        tokio::pin!(reading);
+        let (status, read) = tokio::select! {
+            status = child.wait() => (status, false),
+            _ = &mut reading => (child.wait().await, true),
+        };
+        drop(group);
+        if !read {
+            // Whoever still held the pipes is gone now, so what they wrote can be read to its end.
+            let _ = tokio::time::timeout(DRAIN, reading).await;
+        }
+        status?
+    };
+    Ok(End { status, out, err })
+}
+
+/// What is kept of an output: its begin or its end. The rest is read and thrown away, so that a program which prints
+/// without end is neither stopped in the middle of its work nor able to fill the memory.
+struct Kept {
+    bytes: Vec<u8>,
+    max: usize,
+    end: bool,
+    dropped: u64,
+    finished: bool,
+}
+
+impl Kept {
+    fn first(max: usize) -> Self {
+        Self {
+            bytes: Vec::new(),
+            max,
+            end: false,
+            dropped: 0,
+            finished: false,
+        }
+    }
+
+    fn last(max: usize) -> Self {
+        Self {
+            end: true,
+            ..Self::first(max)
+        }
+    }
+
+    async fn read(&mut self, from: Option<impl AsyncRead + Unpin>) {
+        if let Some(mut from) = from.filter(|_| !self.finished) {
+            let mut piece = vec![0; 64 << 10];
+            while let Ok(len @ 1..) = from.read(&mut piece).await {
+                self.add(&piece[..len]);
+            }
+        }
+        self.finished = true;
+    }
+
+    fn add(&mut self, piece: &[u8]) {
+        if self.end {
+            self.bytes.extend_from_slice(piece);
+            let over = self.bytes.len().saturating_sub(self.max);
+            self.bytes.drain(..over);
+            self.dropped += over as u64;
+        } else {
+            let room = (self.max - self.bytes.len()).min(piece.len());
+            self.bytes.extend_from_slice(&piece[..room]);
+            self.dropped += (piece.len() - room) as u64;
+        }
+    }
+
+    fn text(&self) -> String {
+        let text = String::from_utf8_lossy(&self.bytes);
+        let text = text.strip_suffix('\n').unwrap_or(&text);
+        text.strip_suffix('\r').unwrap_or(text).to_owned()
+    }
+}
+
+impl End {
+    fn raw(&self, class: Class) -> Raw {
+        if self.status.success() {
+            return Raw::Done(self.result());
+        }
+        let fault = Fault {
+            status: self.status.code().map(i64::from),
+            ..fault("failed", self.message())
+        };
+        // A program that failed may have done its work before, in part or whole.
+        if class.is_free() {
+            Raw::NotPerformed(fault)
+        } else {
+            Raw::Unknown(fault)
+        }
+    }
+
+    fn result(&self) -> Json {
+        let text = self.out.text();
+        if self.out.dropped > 0 {
+            let dropped = self.out.dropped;
+            return Json::from(format!("{text}\n(cut: {dropped} more bytes were printed)"));
+        }
+        serde_json::from_str(&text).unwrap_or(Json::String(text))
+    }
+
+    fn message(&self) -> String {
+        use std::os::unix::process::ExitStatusExt as _;
+        let mut message = match (self.status.code(), self.status.signal()) {
+            (Some(code), _) => format!("exit code {code}"),
+            (None, Some(signal)) => format!("killed by signal {signal}"),
+            (None, None) => "it ended without a code".to_owned(),
+        };
+        let said = self.err.text();
+        let said = said.trim();
+        if !said.is_empty() {
+            let from = said.len().saturating_sub(TOLD_MAX);
+            let from = (from..said.len())
+                .find(|at| said.is_char_boundary(*at))
+                .unwrap_or(0);
+            let cut = if from > 0 { "..." } else { "" };
+            message = format!("{message}: {cut}{}", clip(&said[from..], TOLD_MAX));
+        }
+        message
+    }
+}

@@ -1,0 +1,357 @@
+//! Tools over HTTP. Says of every attempt what is known: done, proved not performed, or unknown.
+
+use crate::chat::fault::after;
+use crate::secrets;
+use crate::transport::{self, BodyError, Clients, Redirects, clip};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, StatusCode, Url};
+use serde_json::Value as Json;
+use std::time::Duration;
+use steersman_machine::expression::{Data, EvalError, Scope, Template};
+use steersman_machine::interaction::Class;
+use steersman_machine::mapping::{Fault, Raw};
+use steersman_machine::network::{Http, HttpOutcome, Network, Source, ToolDef};
+use steersman_runtime::Boxed;
+use steersman_runtime::toolset::{ToolRun, Toolset};
+use tokio_util::sync::CancellationToken;
+
+/// Bytes of an answer at most.
+pub const ANSWER_MAX: usize = 10 << 20;
+/// Bytes of an error's body that are told.
+const TOLD_MAX: usize = 2000;
+/// How long a connection may take to come about.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// Runs the tools with `http:`.
+pub struct HttpTools {
+    reads: Clients,
+    writes: Clients,
+}
+
+impl Default for HttpTools {
+    fn default() -> Self {
+        Self {
+            reads: Clients::new(CONNECT, Redirects::SameOrigin),
+            writes: Clients::new(CONNECT, Redirects::Never),
+        }
+    }
+}
+
+impl HttpTools {
+    async fn attempt(&self, run: &ToolRun, tool: &ToolDef, http: &Http) -> Raw {
+        let limit = Duration::from_millis(tool.timeout.max(1));
+        let request = match build(run, http) {
+            Ok(request) => request,
+            Err(message) => return not_performed("failed", message, None),
+        };
+        let reads = matches!(request.method(), &Method::GET | &Method::HEAD);
+        let clients = if reads { &self.reads } else { &self.writes };
+        let client = match clients.of(request.url()) {
+            Ok(client) => client,
+            Err(message) => return not_performed("failed", message, None),
+        };
+        let exchange = async {
+            let mut response = match client.execute(request).await {
+                Ok(response) => response,
+                Err(error) => return no_answer(error),
+            };
+            let status = response.status();
+            let body = transport::body(&mut response, ANSWER_MAX).await;
+            outcome(http, status, response.headers(), body)
+        };
+        let done = tokio::time::timeout(limit, exchange).await;
+        done.unwrap_or_else(|_| unknown("timeout", format!("no answer within {limit:?}"), Some(0)))
+    }
+}
+
+impl Toolset for HttpTools {
+    fn has(&self, network: &Network, tool: &str) -> bool {
+        let tool = network.tools.get(tool);
+        tool.is_some_and(|tool| matches!(tool.source, Source::Http(_)))
+    }
+
+    fn run<'a>(&'a self, run: &'a ToolRun, cancel: &'a CancellationToken) -> Boxed<'a, Raw> {
+        Box::pin(async move {
+            let tool = run.network.tools.get(&run.work.tool);
+            let Some((tool, http)) = tool.and_then(|tool| match &tool.source {
+                Source::Http(http) => Some((tool, http)),
+                _ => None,
+            }) else {
+                return not_performed("failed", "this is not a tool over HTTP".to_owned(), None);
+            };
+            if cancel.is_cancelled() {
+                return not_performed("cancelled", "cancelled before it was sent".to_owned(), None);
+            }
+            let attempt = Box::pin(self.attempt(run, tool, http));
+            let raw = cancel.run_until_cancelled(attempt).await;
+            let raw = raw
+                .unwrap_or_else(|| unknown("cancelled", "cancelled on the way".to_owned(), None));
+            let secrets = secrets::texts(&run.network, &run.work.tool, &*run.scope);
+            let clean = |fault: Fault| Fault {
+                message: secrets::without(fault.message, &secrets),
+                ..fault
+            };
+            match raw {
+                Raw::Done(result) => Raw::Done(result),
+                Raw::NotPerformed(fault) => Raw::NotPerformed(clean(fault)),
+                Raw::Unknown(fault) => Raw::Unknown(clean(fault)),
+            }
+        })
+    }
+}
+
+fn fault(code: &str, message: String, again: Option<u64>) -> Fault {
+    Fault {
+        code: code.to_owned(),
+        message,
+        status: None,
+        again,
+    }
+}
+
+fn not_performed(code: &str, message: String, again: Option<u64>) -> Raw {
+    Raw::NotPerformed(fault(code, message, again))
+}
+
+fn unknown(code: &str, message: String, again: Option<u64>) -> Raw {
+    Raw::Unknown(fault(code, message, again))
+}
+
+/// What it means that no status came.
+fn no_answer(error: reqwest::Error) -> Raw {
+    let code = if error.is_timeout() {
+        "timeout"
+    } else {
+        "failed"
+    };
+    if error.is_connect() {
+        let message = format!("no connection: {}", transport::describe(error));
+        return not_performed(code, message, Some(0));
+    }
+    if error.is_builder() {
+        return not_performed("failed", transport::describe(error), None);
+    }
+    let message = format!(
+        "the connection ended before an answer: {}",
+        transport::describe(error)
+    );
+    unknown(code, message, Some(0))
+}
+
+/// What a status means, with its body.
+fn outcome(
+    http: &Http,
+    status: StatusCode,
+    headers: &HeaderMap,
+    body: Result<Vec<u8>, BodyError>,
+) -> Raw {
+    let number = status.as_u16();
+    let declared = http.outcomes.get(&number.to_string());
+    let declared = declared.or_else(|| http.outcomes.get(&format!("{}xx", number / 100)));
+    let meaning = declared.copied().unwrap_or_else(|| {
+        if status.is_success() {
+            HttpOutcome::Done
+        } else if status.is_client_error() && number != 408 {
+            HttpOutcome::NotPerformed
+        } else {
+            HttpOutcome::Unknown
+        }
+    });
+    let body = match (meaning, body) {
+        (HttpOutcome::Done, Err(BodyError::Broken(why))) => {
+            // It was done, but its result is lost: whoever may ask again asks again.
+            let mut fault = fault("failed", format!("the answer broke off: {why}"), Some(0));
+            fault.status = Some(i64::from(number));
+            return Raw::Unknown(fault);
+        }
+        (HttpOutcome::Done, Err(BodyError::TooLarge)) => {
+            return Raw::Done(Json::from(
+                "(the answer is larger than 10 MiB and was not read)",
+            ));
+        }
+        (HttpOutcome::Done, Ok(bytes)) => return Raw::Done(result(headers, &bytes)),
+        (_, body) => body.unwrap_or_default(),
+    };
+    let pause = after(headers, jiff::Timestamp::now());
+    let again = match meaning {
+        HttpOutcome::NotPerformed if number == 429 || declared.is_some() => {
+            Some(pause.unwrap_or(0))
+        }
+        HttpOutcome::Unknown if status.is_server_error() || number == 408 => {
+            Some(pause.unwrap_or(0))
+        }
+        HttpOutcome::Done | HttpOutcome::NotPerformed | HttpOutcome::Unknown => None,
+    };
+    let text = String::from_utf8_lossy(&body);
+    let mut message = format!("status {number}");
+    if let Some(reason) = status.canonical_reason() {
+        message = format!("{message} {reason}");
+    }
+    if !text.trim().is_empty() {
+        message = format!("{message}: {}", clip(text.trim(), TOLD_MAX));
+    }
+    let fault = Fault {
+        status: Some(i64::from(number)),
+        ..fault(&format!("http_{number}"), message, again)
+    };
+    match meaning {
+        HttpOutcome::NotPerformed => Raw::NotPerformed(fault),
+        HttpOutcome::Done | HttpOutcome::Unknown => Raw::Unknown(fault),
+    }
+}
+
+/// The result of a body: JSON where it says so or looks so, else text; nothing is `null`.
+fn result(headers: &HeaderMap, bytes: &[u8]) -> Json {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        let kind = headers.get(reqwest::header::CONTENT_TYPE);
+        let kind = kind
+            .and_then(|kind| kind.to_str().ok())
+            .unwrap_or("unknown type");
+        return Json::from(format!("({} bytes that are no text, {kind})", bytes.len()));
+    };
+    if text.trim().is_empty() {
+        return Json::Null;
+    }
+    let kind = headers.get(reqwest::header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    if kind.contains("json") || text.trim_start().starts_with(['{', '[']) {
+        serde_json::from_str(text).unwrap_or_else(|_| Json::from(text))
+    } else {
+        Json::from(text)
+    }
+}
+
+/// The request of an attempt. Errors never hold a value, only names and what is wrong.
+fn build(run: &ToolRun, http: &Http) -> Result<reqwest::Request, String> {
+    let scope: &dyn Scope = &*run.scope;
+    let method =
+        Method::from_bytes(http.method.as_bytes()).map_err(|_| "the method is none".to_owned())?;
+    let mut request = reqwest::Request::new(method, address(http, scope)?);
+    let headers = request.headers_mut();
+    headers.insert(
+        "accept",
+        HeaderValue::from_static("application/json, */*;q=0.5"),
+    );
+    if run.work.class == Class::Idempotent {
+        let key = format!("{}.{:x}.{}", run.session, run.mark, run.effect);
+        let value =
+            HeaderValue::from_str(&key).map_err(|_| "the session's id is no header".to_owned())?;
+        headers.insert(header_name(&http.key_header)?, value);
+    }
+    let body = if let Some(json) = &http.json {
+        let json = json.eval(scope).map_err(|error| told("json", &error))?;
+        headers.insert("content-type", HeaderValue::from_static("application/json"));
+        Some(json.to_string())
+    } else if let Some(form) = &http.form {
+        let mut encoded = Url::parse("http://form").expect("it is a URL");
+        append(&mut encoded, form, scope, "form")?;
+        headers.insert(
+            "content-type",
+            HeaderValue::from_static("application/x-www-form-urlencoded"),
+        );
+        Some(encoded.query().unwrap_or_default().to_owned())
+    } else {
+        None
+    };
+    for (name, template) in &http.headers {
+        if let Some(value) = header(name, template, scope)? {
+            headers.insert(header_name(name)?, value);
+        }
+    }
+    if let Some(body) = body {
+        *request.body_mut() = Some(body.into());
+    }
+    Ok(request)
+}
+
+fn address(http: &Http, scope: &dyn Scope) -> Result<Url, String> {
+    let text = http
+        .url
+        .render_url(scope)
+        .map_err(|error| told("url", &error))?;
+    // `.` and `..` cannot be encoded: a URL's parser follows them whatever they are written as.
+    let path = text.split(['?', '#']).next().unwrap_or_default();
+    let path = path.split_once("://").map_or(path, |(_, rest)| rest);
+    let dots = |part: &str| {
+        matches!(
+            part.to_ascii_lowercase().replace("%2e", ".").as_str(),
+            "." | ".."
+        )
+    };
+    if http.url.text().is_none() && path.split('/').any(dots) {
+        return Err("`url`: a value makes `.` or `..` a part of the path".to_owned());
+    }
+    let mut url = Url::parse(&text).map_err(|error| format!("`url` is no address: {error}"))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+        return Err("`url` begins with neither http:// nor https://".to_owned());
+    }
+    if let Some(query) = &http.query {
+        append(&mut url, query, scope, "query")?;
+    }
+    Ok(url)
+}
+
+/// Adds the fields of an object as pairs: `none` is left out, a list is repeated.
+fn append(url: &mut Url, data: &Data, scope: &dyn Scope, field: &str) -> Result<(), String> {
+    let value = data.eval(scope).map_err(|error| told(field, &error))?;
+    let fields = match value {
+        Json::Object(fields) => fields,
+        Json::Null => return Ok(()),
+        _ => return Err(format!("`{field}` is not a map")),
+    };
+    let mut pairs = url.query_pairs_mut();
+    for (name, value) in fields {
+        let values = match value {
+            Json::Array(list) => list,
+            one => vec![one],
+        };
+        for value in values.iter().filter(|value| !value.is_null()) {
+            pairs.append_pair(&name, &plain(value));
+        }
+    }
+    Ok(())
+}
+
+fn plain(value: &Json) -> String {
+    match value {
+        Json::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// A header's value; none where it is unset, or a scheme whose credentials are an optional secret that is unset.
+fn header(
+    name: &str,
+    template: &Template,
+    scope: &dyn Scope,
+) -> Result<Option<HeaderValue>, String> {
+    let value = template
+        .value(scope)
+        .map_err(|error| told(&format!("headers.{name}"), &error))?;
+    if value.is_null() {
+        return Ok(None);
+    }
+    let text = plain(&value);
+    if template.text().is_none() && matches!(text.trim(), "" | "Bearer" | "Basic" | "Token") {
+        return Ok(None);
+    }
+    let mut value = HeaderValue::from_str(&text).map_err(|_| {
+        format!("`headers.{name}`: the value holds characters that no header may hold")
+    })?;
+    value.set_sensitive(true);
+    Ok(Some(value))
+}
+
+fn header_name(name: &str) -> Result<HeaderName, String> {
+    let header = HeaderName::from_bytes(name.as_bytes())
+        .map_err(|_| format!("`{name}` is no name of a header"))?;
+    // How long a body is, is known only here: another length would let a value forge a second request.
+    if header == "content-length" || header == "transfer-encoding" {
+        return Err(format!("the header `{name}` is set by itself"));
+    }
+    Ok(header)
+}
+
+fn told(field: &str, error: &EvalError) -> String {
+    format!("`{field}`: {error}")
+}

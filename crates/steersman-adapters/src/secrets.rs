@@ -1,0 +1,316 @@
+//! Secrets where they are used: declared ones from the environment or a file, live `config`, and the key that seals
+//! what must not lie in a store.
+
+use crate::transport;
+use minijinja::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use steersman_machine::expression::{Scope, from_json};
+use steersman_machine::ids::Name;
+use steersman_machine::network::{Network, Parameters, Secret, SecretSource, TypeKind};
+use steersman_runtime::Env;
+use steersman_runtime::bind;
+
+/// Environment variable that holds the sealing key: 64 hexadecimal digits.
+pub const KEY_VARIABLE: &str = "STEERSMAN_KEY";
+/// Name of the key file in the folder of the store.
+pub const KEY_FILE: &str = "key";
+/// Bytes of a secret file at most.
+const FILE_MAX: u64 = 64 << 10;
+
+/// Why a secret cannot be had. Never holds one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SecretError {
+    /// It is required and not there.
+    #[error("secret `{name}` is not set: set {place}")]
+    Unset {
+        /// Name in `secrets`.
+        name: Name,
+        /// Variable or file.
+        place: String,
+    },
+    /// Its file cannot be read.
+    #[error("secret `{name}`: `{path}` cannot be read: {why}")]
+    Unreadable {
+        /// Name in `secrets`.
+        name: Name,
+        /// The file.
+        path: String,
+        /// What the system says.
+        why: String,
+    },
+}
+
+/// Reads one secret as it is now; none if it is optional and unset. Paths are relative to the definition's folder.
+pub fn read(
+    name: &Name,
+    secret: &Secret,
+    env: &Env,
+    folder: &Path,
+) -> Result<Option<String>, SecretError> {
+    let (found, place) = match &secret.source {
+        SecretSource::Env(variable) => (
+            env(variable),
+            format!("the environment variable {variable}"),
+        ),
+        SecretSource::File(path) => {
+            let unreadable = |why: String| SecretError::Unreadable {
+                name: name.clone(),
+                path: path.clone(),
+                why,
+            };
+            let text = match fs::File::open(folder.join(path)) {
+                Ok(file) => {
+                    let mut text = String::new();
+                    let read = file.take(FILE_MAX + 1).read_to_string(&mut text);
+                    read.map_err(|error| unreadable(error.to_string()))?;
+                    if text.len() as u64 > FILE_MAX {
+                        return Err(unreadable("it is larger than 64 KiB".to_owned()));
+                    }
+                    Some(without_newline(text))
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+                Err(error) => return Err(unreadable(error.to_string())),
+            };
+            (text, format!("the file {path}"))
+        }
+    };
+    match found.filter(|text| !text.is_empty()) {
+        None if !secret.optional => Err(SecretError::Unset {
+            name: name.clone(),
+            place,
+        }),
+        found => Ok(found),
+    }
+}
+
+fn without_newline(mut text: String) -> String {
+    if text.ends_with('\n') {
+        text.pop();
+        if text.ends_with('\r') {
+            text.pop();
+        }
+    }
+    text
+}
+
+/// What transport fields read: the names of another scope, with `secrets` resolved and live `config` read, both at
+/// this moment.
+pub struct Opened<S> {
+    inner: S,
+    secrets: Value,
+    live: BTreeMap<String, Value>,
+}
+
+impl<S> Opened<S> {
+    /// Resolves all that the network declares.
+    pub fn new(inner: S, network: &Network, env: &Env, folder: &Path) -> Result<Self, SecretError> {
+        let mut secrets = BTreeMap::new();
+        for (name, secret) in &network.secrets {
+            let value = read(name, secret, env, folder)?;
+            secrets.insert(
+                name.to_string(),
+                value.map_or_else(|| Value::from(()), Value::from),
+            );
+        }
+        // A live value that is missing or does not parse leaves its name without a meaning: whoever reads it is told.
+        let live = network.config.iter().filter(|(_, config)| config.live);
+        let live = live.filter_map(|(name, config)| {
+            let value = bind::read(name, config, env).ok()?;
+            Some((name.to_string(), from_json(value)))
+        });
+        Ok(Self {
+            inner,
+            secrets: Value::from(secrets),
+            live: live.collect(),
+        })
+    }
+}
+
+impl<S: Scope> Scope for Opened<S> {
+    fn root(&self, name: &str) -> Option<Value> {
+        match name {
+            "secrets" => Some(self.secrets.clone()),
+            "config" if !self.live.is_empty() => {
+                let mut all = self.live.clone();
+                if let Some(bound) = self.inner.root("config")
+                    && let Ok(names) = bound.try_iter()
+                {
+                    for name in names {
+                        if let (Some(key), Ok(value)) = (name.as_str(), bound.get_item(&name)) {
+                            all.entry(key.to_owned()).or_insert(value);
+                        }
+                    }
+                }
+                Some(Value::from(all))
+            }
+            name => self.inner.root(name),
+        }
+    }
+
+    fn path(&self, root: &str, steps: &[&str]) -> Option<(Value, usize)> {
+        match (root, steps.first()) {
+            ("secrets", _) => Some((self.secrets.clone(), 0)),
+            ("config", Some(name)) if self.live.contains_key(*name) => {
+                Some((self.live[*name].clone(), 1))
+            }
+            _ => self.inner.path(root, steps),
+        }
+    }
+}
+
+/// The texts behind all secrets that an attempt of this tool can read: declared ones, secret arguments, sealed state.
+/// For taking them out of error messages.
+pub(crate) fn texts(network: &Network, tool: &str, scope: &dyn Scope) -> Vec<String> {
+    let mut names: Vec<(&str, &str)> = Vec::new();
+    names.extend(network.secrets.keys().map(|name| ("secrets", &**name)));
+    if let Some(Parameters::Fields(fields)) = network.tools.get(tool).map(|tool| &tool.parameters) {
+        let secret = fields.iter().filter(|(_, ty)| ty.kind == TypeKind::Secret);
+        names.extend(secret.map(|(name, _)| ("args", &**name)));
+    }
+    for agent in network.agents.values() {
+        let secret = agent
+            .state
+            .iter()
+            .filter(|(_, ty)| ty.kind == TypeKind::Secret);
+        names.extend(secret.map(|(name, _)| ("state", &**name)));
+    }
+    let mut texts = names
+        .into_iter()
+        .filter_map(|(root, name)| {
+            let (value, steps) = scope.path(root, &[name])?;
+            let value = if steps == 0 {
+                value.get_attr(name).ok()?
+            } else {
+                value
+            };
+            value.as_str().map(str::to_owned)
+        })
+        .collect::<Vec<_>>();
+    // Of two secrets of which one is part of the other, the longer goes first.
+    texts.sort_by_key(|text| std::cmp::Reverse(text.len()));
+    texts.dedup();
+    texts
+}
+
+/// A text without these secrets.
+pub(crate) fn without(text: String, secrets: &[String]) -> String {
+    transport::redact(text, secrets.iter().map(String::as_str))
+}
+
+/// Why there is no sealing key.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// The variable holds something else.
+    #[error("STEERSMAN_KEY is not 64 hexadecimal digits")]
+    Variable,
+    /// The file holds something else.
+    #[error("the key file {} is damaged: it does not hold 64 hexadecimal digits; restore it, what it sealed cannot be opened otherwise", .0.display())]
+    Damaged(PathBuf),
+    /// Others can read the file.
+    #[error("the key file {} can be read by others (mode {mode:o}): run chmod 600 on it", .path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// The system refuses.
+    #[error("the key file {} cannot be used: {source}", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+}
+
+/// The key that seals secrets: of `STEERSMAN_KEY`, else of the file `key` in the folder of the store, which is made
+/// with mode 0600 at first use. Two processes that make it at once get the same one.
+pub fn sealing_key(folder: &Path, env: &Env) -> Result<[u8; 32], KeyError> {
+    if let Some(text) = env(KEY_VARIABLE) {
+        return parse_key(&text).ok_or(KeyError::Variable);
+    }
+    let path = folder.join(KEY_FILE);
+    let fail = |source| KeyError::File {
+        path: path.clone(),
+        source,
+    };
+    match fs::File::open(&path) {
+        Ok(file) => return key_of(&path, file),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(fail(error)),
+    }
+    fs::create_dir_all(folder).map_err(fail)?;
+    let mut key = [0_u8; 32];
+    getrandom::fill(&mut key).map_err(|error| fail(std::io::Error::other(error)))?;
+    let text = key
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect::<String>();
+    // Written aside and linked into place: nobody ever sees half a key, and of two makers one wins.
+    let aside = folder.join(format!("{KEY_FILE}.{}", &text[..8]));
+    let made = (|| {
+        let mut file = fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&aside)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::hard_link(&aside, &path)?;
+        fs::File::open(folder)?.sync_all()
+    })();
+    drop(fs::remove_file(&aside));
+    match made {
+        Ok(()) => Ok(key),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            let file = fs::File::open(&path).map_err(fail)?;
+            key_of(&path, file)
+        }
+        Err(error) => Err(fail(error)),
+    }
+}
+
+fn key_of(path: &Path, file: fs::File) -> Result<[u8; 32], KeyError> {
+    let fail = |source| KeyError::File {
+        path: path.to_owned(),
+        source,
+    };
+    let mode = file.metadata().map_err(fail)?.mode() & 0o777;
+    if mode & 0o077 != 0 {
+        return Err(KeyError::Open {
+            path: path.to_owned(),
+            mode,
+        });
+    }
+    let mut text = String::new();
+    let read = file.take(1024).read_to_string(&mut text);
+    match read {
+        Ok(_) => parse_key(&text).ok_or_else(|| KeyError::Damaged(path.to_owned())),
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+            Err(KeyError::Damaged(path.to_owned()))
+        }
+        Err(error) => Err(fail(error)),
+    }
+}
+
+fn parse_key(text: &str) -> Option<[u8; 32]> {
+    let text = text.trim().as_bytes();
+    if text.len() != 64 {
+        return None;
+    }
+    let digit = |byte: u8| (byte as char).to_digit(16);
+    let mut key = [0; 32];
+    for (byte, pair) in key.iter_mut().zip(text.chunks(2)) {
+        *byte = u8::try_from(digit(pair[0])? * 16 + digit(pair[1])?).ok()?;
+    }
+    Some(key)
+}
+
+/// Where the files of a network lie: what its relative paths and its commands mean.
+pub type Folder = Arc<dyn Fn(&Network) -> PathBuf + Send + Sync>;
