@@ -98,7 +98,13 @@ impl Catalog {
         }
     }
 
-    async fn bind(&self, name: &Name, def: &ModelDef, network: &Network, env: &Env) -> Result<BoundModel, ModelsError> {
+    async fn bind(
+        &self,
+        name: &Name,
+        def: &ModelDef,
+        network: &Network,
+        env: &Env,
+    ) -> Result<BoundModel, ModelsError> {
         let look = Look {
             catalog: self,
             name,
@@ -108,7 +114,9 @@ impl Catalog {
         };
         match def.provider {
             Provider::Scripted if self.scripted.is_some() => Ok(look.bound("scripted")),
-            Provider::Scripted => Err(look.error("it is scripted, and no script was given (--script FILE)")),
+            Provider::Scripted => {
+                Err(look.error("it is scripted, and no script was given (--script FILE)"))
+            }
             Provider::OpenAi => look.openai().await,
             Provider::Compatible if def.url.is_none() => {
                 Err(look.error("provider `compatible` needs a `url`"))
@@ -143,7 +151,9 @@ impl Models for Catalog {
         let dialect = match &*bound.provider {
             "scripted" => {
                 let scripted = self.scripted.clone();
-                return scripted.ok_or_else(|| error("the session runs on a script, and none was given".to_owned()));
+                return scripted.ok_or_else(|| {
+                    error("the session runs on a script, and none was given".to_owned())
+                });
             }
             "openai" => Dialect::OPENAI,
             "compatible" => Dialect::COMPATIBLE,
@@ -203,7 +213,9 @@ impl Look<'_> {
         let names = Names::from_json(Json::Object(names));
         let scope = Opened::new(names, self.network, self.env, &self.catalog.folder);
         let scope = scope.map_err(|error| self.error(error.to_string()))?;
-        template.render(&scope).map_err(|error| self.error(error.to_string()))
+        template
+            .render(&scope)
+            .map_err(|error| self.error(error.to_string()))
     }
 
     async fn openai(&self) -> Result<BoundModel, ModelsError> {
@@ -211,7 +223,9 @@ impl Look<'_> {
             return Err(self.error("provider `openai` needs a key: set OPENAI_API_KEY"));
         }
         let url = self.var("OPENAI_BASE_URL");
-        let elsewhere = url.as_deref().is_some_and(|url| !url.starts_with("https://api.openai.com"));
+        let elsewhere = url
+            .as_deref()
+            .is_some_and(|url| !url.starts_with("https://api.openai.com"));
         let mut bound = self.bound(if elsewhere { "compatible" } else { "openai" });
         if self.def.key.is_none() {
             bound.key_env = Some("OPENAI_API_KEY".to_owned());
@@ -241,7 +255,8 @@ impl Look<'_> {
             bound.provider = "openai".into();
             bound.key_env = Some("OPENAI_API_KEY".to_owned());
         }
-        self.say_tools(&url, bound.model.as_deref().unwrap_or_default()).await;
+        self.say_tools(&url, bound.model.as_deref().unwrap_or_default())
+            .await;
         Ok(bound)
     }
 
@@ -250,9 +265,14 @@ impl Look<'_> {
             return self.openai().await;
         }
         let mut looked = vec!["OPENAI_API_KEY is not set".to_owned()];
-        for (variable, provider) in [("ANTHROPIC_API_KEY", "Anthropic"), ("GEMINI_API_KEY", "Gemini")] {
+        for (variable, provider) in [
+            ("ANTHROPIC_API_KEY", "Anthropic"),
+            ("GEMINI_API_KEY", "Gemini"),
+        ] {
             if self.var(variable).is_some() {
-                looked.push(format!("{variable} is set, but this version has no {provider} provider yet"));
+                looked.push(format!(
+                    "{variable} is set, but this version has no {provider} provider yet"
+                ));
             }
         }
         for url in &self.catalog.local {
@@ -293,15 +313,23 @@ impl Look<'_> {
     async fn first_model(&self, url: &str) -> Result<String, ModelsError> {
         let key = match &self.def.key {
             Some(template) => Some(self.render(template)?),
-            None => self.var("OPENAI_API_KEY").filter(|_| self.def.url.is_none()),
+            None => self
+                .var("OPENAI_API_KEY")
+                .filter(|_| self.def.url.is_none()),
         };
         let shown = base_url(url).map_or_else(|_| url.to_owned(), |url| url.to_string());
         match self.list(url, key.as_deref()).await {
             Ok(models) => models
                 .into_iter()
                 .find(|model| !model.contains("embed"))
-                .ok_or_else(|| self.error(format!("{shown} lists no model that chats; name one with `model`"))),
-            Err(why) => Err(self.error(format!("{shown}: {why}; name the model with `model` or start the server"))),
+                .ok_or_else(|| {
+                    self.error(format!(
+                        "{shown} lists no model that chats; name one with `model`"
+                    ))
+                }),
+            Err(why) => Err(self.error(format!(
+                "{shown}: {why}; name the model with `model` or start the server"
+            ))),
         }
     }
 
@@ -322,14 +350,19 @@ impl Look<'_> {
                 }
             })?;
             if !response.status().is_success() {
-                return Err(format!("status {} for its list of models", response.status().as_u16()));
+                return Err(format!(
+                    "status {} for its list of models",
+                    response.status().as_u16()
+                ));
             }
             let bytes = body(&mut response, LIST_MAX).await;
             let bytes = bytes.map_err(|_| "its list of models broke off".to_owned())?;
             let list = serde_json::from_slice::<Json>(&bytes).unwrap_or_default();
             let list = list.get("data").and_then(Json::as_array);
             let list = list.ok_or("it answers, but gives no list of models".to_owned())?;
-            let ids = list.iter().filter_map(|model| model.get("id").and_then(Json::as_str));
+            let ids = list
+                .iter()
+                .filter_map(|model| model.get("id").and_then(Json::as_str));
             Ok(ids.map(str::to_owned).collect())
         };
         let patient = tokio::time::timeout(PATIENCE, reading).await;
@@ -339,8 +372,13 @@ impl Look<'_> {
     fn say_taken(&self, bound: &BoundModel, why: &str) {
         if self.def.provider == Provider::Auto {
             let model = bound.model.as_deref().unwrap_or("its model");
-            let at = bound.url.as_deref().map(|url| format!(" at {url}")).unwrap_or_default();
-            self.catalog.say(format!("model `{}`: {model}{at} ({why})", self.name));
+            let at = bound
+                .url
+                .as_deref()
+                .map(|url| format!(" at {url}"))
+                .unwrap_or_default();
+            self.catalog
+                .say(format!("model `{}`: {model}{at} ({why})", self.name));
         }
     }
 
@@ -369,8 +407,9 @@ impl Look<'_> {
 }
 
 fn place(base: &Url) -> String {
-    base.host_str().map_or_else(String::new, |host| match base.port() {
-        Some(port) => format!("{host}:{port}"),
-        None => host.to_owned(),
-    })
+    base.host_str()
+        .map_or_else(String::new, |host| match base.port() {
+            Some(port) => format!("{host}:{port}"),
+            None => host.to_owned(),
+        })
 }
