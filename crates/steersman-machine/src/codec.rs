@@ -154,6 +154,14 @@ pub fn verify(
     decode(bytes)
 }
 
+/// Where a line stands, without reading the rest of it: its number, the line before it and its branch. Unverified.
+pub fn peek(bytes: &[u8]) -> Result<(Line, Line, Id), CodecError> {
+    let parts = Parts::of(bytes)?;
+    let (prev, branch) =
+        near::read_start(parts.head, parts.n).map_err(|e| malformed("head", &e))?;
+    Ok((parts.n, prev, branch))
+}
+
 /// The hash that a line carries, without reading the rest of it.
 pub fn stored_hash(bytes: &[u8]) -> Option<Hash> {
     bytes.last_chunk::<32>().copied()
@@ -236,15 +244,16 @@ fn values(commit: &Commit) -> BTreeSet<u32> {
     of_state
 }
 
-/// A checkpoint of a branch: the snapshot behind a line, and the hash of that line.
-pub fn encode_snapshot(snapshot: &Snapshot, hash: &Hash, salt: &[u8; 16]) -> Vec<u8> {
-    encode_checkpoint(snapshot.line, hash, salt, snapshot)
+/// A checkpoint of a branch: its snapshot, the last line on the branch (the snapshot's own, or one that holds ledger
+/// entries only), and the hash of that line.
+pub fn encode_snapshot(snapshot: &Snapshot, at: Line, hash: &Hash, salt: &[u8; 16]) -> Vec<u8> {
+    encode_checkpoint(at, hash, salt, snapshot)
 }
 
-/// The snapshot and the hash of the line that it stands behind. A checkpoint is a cache: none if anything is odd.
-pub fn decode_snapshot(bytes: &[u8], salt: &[u8; 16]) -> Option<(Snapshot, Hash)> {
+/// The snapshot, the line that it stands behind and its hash. A checkpoint is a cache: none if anything is odd.
+pub fn decode_snapshot(bytes: &[u8], salt: &[u8; 16]) -> Option<(Snapshot, Line, Hash)> {
     let (at, hash, snapshot): (Line, Hash, Snapshot) = decode_checkpoint(bytes, salt)?;
-    (snapshot.line == at).then_some((snapshot, hash))
+    (snapshot.line <= at).then_some((snapshot, at, hash))
 }
 
 /// A checkpoint of anything that is folded from lines: behind `at`, whose hash is `hash`.

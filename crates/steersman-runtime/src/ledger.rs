@@ -440,6 +440,11 @@ impl Ledger {
         }
     }
 
+    /// The hash of the last line folded in.
+    pub fn hash(&self) -> Hash {
+        self.hash
+    }
+
     /// The hash of a line, where it is the last of its branch.
     pub fn hash_of(&self, branch: Id, line: Line) -> Option<Hash> {
         let branch = self.branches.get(&branch)?;

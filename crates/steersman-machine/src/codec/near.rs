@@ -69,6 +69,15 @@ pub(super) fn read<'de, T: Deserialize<'de>>(bytes: &'de [u8], base: Line) -> Re
     }
 }
 
+/// Reads the beginning of what [`write`] wrote.
+pub(super) fn read_start<'de, T: Deserialize<'de>>(bytes: &'de [u8], base: Line) -> Result<T> {
+    T::deserialize(&mut Reader {
+        inner: postcard::Deserializer::from_bytes(bytes),
+        base: base.0,
+        next: Next::Number,
+    })
+}
+
 struct Writer {
     inner: postcard::Serializer<ExtendFlavor<Vec<u8>>>,
     base: u64,

@@ -1,0 +1,404 @@
+//! From rows back to a ledger and snapshots, with every hash checked on the way.
+//!
+//! A branch is loaded from the newest checkpoint on its path and the rows behind it, found backwards, each row naming
+//! the one before. When [`Since`] says so, a checkpoint is due: so a load reads at most 64 rows, or nine times what
+//! the checkpoint holds, however long the session is.
+
+use crate::ledger::Ledger;
+use crate::store::{CheckpointOf, Row, SessionId, Store, StoreError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use steersman_machine::codec::{self, CodecError, Hash};
+use steersman_machine::commit::{LogLine, Text};
+use steersman_machine::fold::fold;
+use steersman_machine::ids::{Id, Line};
+use steersman_machine::snapshot::Snapshot;
+
+/// What was written since the last checkpoint on a path. Copied where a branch is forked at its head.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Since {
+    rows: u64,
+    bytes: u64,
+    /// Size of the last checkpoint, as far as known.
+    size: u64,
+}
+
+impl Since {
+    /// A row of so many bytes was written.
+    pub fn wrote(&mut self, bytes: usize) {
+        self.rows += 1;
+        self.bytes += bytes as u64;
+    }
+
+    /// Whether a checkpoint is worth making: more than 64 rows, and more than eight times the size of the last one.
+    pub fn is_due(&self) -> bool {
+        self.rows > 64 && self.bytes > 8 * self.size
+    }
+
+    /// One of that size was made. Whether it is to be written: not if it is larger than it was thought to be.
+    pub fn made(&mut self, size: usize) -> bool {
+        self.size = size as u64;
+        let due = self.is_due();
+        if due {
+            (self.rows, self.bytes) = (0, 0);
+        }
+        due
+    }
+}
+
+/// A branch as of a line.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// Its snapshot.
+    pub snapshot: Snapshot,
+    /// The line.
+    pub at: Line,
+    /// The hash of that line.
+    pub hash: Hash,
+    /// What lies behind the last checkpoint.
+    pub since: Since,
+    /// The lines that were read, oldest first, for [`crate::past::Past::add`].
+    pub lines: Vec<Arc<LogLine>>,
+}
+
+/// Reads one session.
+#[derive(Clone)]
+pub struct Load {
+    store: Arc<dyn Store>,
+    session: SessionId,
+    salt: [u8; 16],
+}
+
+impl Load {
+    /// Of this session, whose body hashes have this salt.
+    pub fn new(store: Arc<dyn Store>, session: SessionId, salt: [u8; 16]) -> Self {
+        Self {
+            store,
+            session,
+            salt,
+        }
+    }
+
+    /// The ledger as of a line, the session's head for all of it. Rows behind that line are not looked at.
+    pub async fn ledger(&self, head: Line) -> Result<(Ledger, Since), StoreError> {
+        let (mut ledger, mut since) = self.ledger_checkpoint(head).await?;
+        let mut hashes: BTreeMap<Line, Hash> = BTreeMap::new();
+        let mut from = ledger.line.next();
+        while from <= head {
+            let rows = self.store.rows(&self.session, from, head, 512).await?;
+            let Some(last) = rows.last() else { break };
+            from = last.n.next();
+            for row in rows {
+                let (_, prev, _) = self.peek(&row)?;
+                let prev_hash = match (hashes.get(&prev), prev) {
+                    (Some(hash), _) => *hash,
+                    (None, Line::NONE) => [0; 32],
+                    (None, prev) => self.stored_hash(prev).await?,
+                };
+                let (line, hash) = self.verify(&row, &prev_hash)?;
+                hashes.insert(line.n, hash);
+                since.wrote(row.bytes.len());
+                ledger.fold(&line, &hash);
+            }
+        }
+        if ledger.line != head {
+            return Err(self.corrupt(head, "it is missing, or comes before what is known"));
+        }
+        Ok((ledger, since))
+    }
+
+    async fn ledger_checkpoint(&self, head: Line) -> Result<(Ledger, Since), StoreError> {
+        let mut upto = head;
+        while let Some(found) = self
+            .store
+            .checkpoint(&self.session, CheckpointOf::Ledger, upto)
+            .await?
+        {
+            let ledger = Ledger::decode(&found.bytes, &self.salt).filter(|l| l.line == found.at);
+            if let Some(ledger) = ledger
+                && self.stored_hash(ledger.line).await.ok() == Some(ledger.hash())
+            {
+                let since = Since {
+                    size: found.bytes.len() as u64,
+                    ..Since::default()
+                };
+                return Ok((ledger, since));
+            }
+            if found.at.0 <= 1 {
+                break;
+            }
+            upto = Line(found.at.0 - 1);
+        }
+        Ok((Ledger::default(), Since::default()))
+    }
+
+    /// The snapshot behind a line of whatever branch; `Line::NONE` is the empty one.
+    pub async fn snapshot(&self, at: Line) -> Result<Loaded, StoreError> {
+        let mut rows = Rows::new(self);
+        let mut path: Vec<Row> = Vec::new();
+        let mut cursor = at;
+        let mut branch = None;
+        let mut checkpoint: Option<(Snapshot, Line, Hash, u64)> = None;
+        let (mut snapshot, mut hash, mut since) = loop {
+            if !cursor.is_some() {
+                break (Snapshot::empty(), [0; 32], Since::default());
+            }
+            let row = rows.get(cursor).await?;
+            let (_, prev, of) = self.peek(&row)?;
+            if branch != Some(of) {
+                branch = Some(of);
+                checkpoint = self.branch_checkpoint(of, cursor).await?;
+            }
+            if let Some((snapshot, at, hash, size)) = checkpoint.take_if(|c| c.1 == cursor) {
+                if codec::stored_hash(&row.bytes) == Some(hash) {
+                    let since = Since {
+                        size,
+                        ..Since::default()
+                    };
+                    break (snapshot, hash, since);
+                }
+                checkpoint = self.branch_checkpoint(of, Line(at.0 - 1)).await?;
+            }
+            if prev >= cursor {
+                return Err(self.corrupt(cursor, "it names a line behind it as the one before"));
+            }
+            path.push(row);
+            cursor = prev;
+        };
+        let mut lines = Vec::with_capacity(path.len());
+        for row in path.into_iter().rev() {
+            let (line, own) = self.verify(&row, &hash)?;
+            since.wrote(row.bytes.len());
+            snapshot = fold(snapshot, &line);
+            hash = own;
+            lines.push(Arc::new(line));
+        }
+        Ok(Loaded {
+            snapshot,
+            at,
+            hash,
+            since,
+            lines,
+        })
+    }
+
+    async fn branch_checkpoint(
+        &self,
+        branch: Id,
+        at: Line,
+    ) -> Result<Option<(Snapshot, Line, Hash, u64)>, StoreError> {
+        let mut upto = at;
+        let of = CheckpointOf::Branch(branch);
+        while let Some(found) = self.store.checkpoint(&self.session, of, upto).await? {
+            let decoded = codec::decode_snapshot(&found.bytes, &self.salt);
+            if let Some((snapshot, at, hash)) = decoded
+                && at == found.at
+                && snapshot.branch == branch
+            {
+                return Ok(Some((snapshot, at, hash, found.bytes.len() as u64)));
+            }
+            if found.at.0 <= 1 {
+                break;
+            }
+            upto = Line(found.at.0 - 1);
+        }
+        Ok(None)
+    }
+
+    async fn row(&self, n: Line) -> Result<Row, StoreError> {
+        let row = self.store.row(&self.session, n).await?;
+        row.ok_or_else(|| self.corrupt(n, "it is missing"))
+    }
+
+    async fn stored_hash(&self, n: Line) -> Result<Hash, StoreError> {
+        let row = self.row(n).await?;
+        codec::stored_hash(&row.bytes).ok_or_else(|| self.corrupt(n, CodecError::Truncated))
+    }
+
+    fn peek(&self, row: &Row) -> Result<(Line, Line, Id), StoreError> {
+        let place = codec::peek(&row.bytes).map_err(|e| self.corrupt(row.n, e))?;
+        if place.0 == row.n {
+            Ok(place)
+        } else {
+            Err(self.corrupt(row.n, format_args!("line {} lies in its place", place.0)))
+        }
+    }
+
+    fn verify(&self, row: &Row, prev: &Hash) -> Result<(LogLine, Hash), StoreError> {
+        let (line, hash) =
+            codec::verify(&row.bytes, prev, &self.salt).map_err(|e| self.corrupt(row.n, e))?;
+        if line.n == row.n {
+            Ok((line, hash))
+        } else {
+            Err(self.corrupt(row.n, format_args!("line {} lies in its place", line.n)))
+        }
+    }
+
+    fn corrupt(&self, n: Line, what: impl std::fmt::Display) -> StoreError {
+        StoreError::Corrupt {
+            place: format!("session `{}` line {n}", self.session),
+            what: what.to_string(),
+        }
+    }
+
+    /// Reads and verifies everything, and says what is damaged and what of the session depends on it.
+    pub async fn inspect(&self) -> Result<Report, StoreError> {
+        let head = self.store.head(&self.session).await?;
+        let mut report = Report::default();
+        let mut known: BTreeMap<Line, Place> = BTreeMap::new();
+        let mut broken: BTreeMap<Line, String> = BTreeMap::new();
+        let mut from = Line(1);
+        while from <= head {
+            let rows = self.store.rows(&self.session, from, head, 512).await?;
+            let Some(last) = rows.last() else { break };
+            from = last.n.next();
+            for row in rows {
+                report.lines += 1;
+                self.inspect_row(&row, &mut known, &mut broken, &mut report)
+                    .await?;
+            }
+        }
+        report.affected = affected(&known, &broken);
+        let damaged = broken.into_iter();
+        report.damaged = damaged.map(|(line, what)| Damage { line, what }).collect();
+        Ok(report)
+    }
+
+    async fn inspect_row(
+        &self,
+        row: &Row,
+        known: &mut BTreeMap<Line, Place>,
+        broken: &mut BTreeMap<Line, String>,
+        report: &mut Report,
+    ) -> Result<(), StoreError> {
+        let (n, prev, branch) = match self.peek(row) {
+            Ok(place) => place,
+            Err(e) => {
+                damage(broken, row.n, what_of(e));
+                return Ok(());
+            }
+        };
+        let parent = known.get(&prev);
+        let prev_hash = parent.map_or([0; 32], |p| p.hash);
+        let hash = codec::stored_hash(&row.bytes).unwrap_or_default();
+        known.insert(n, Place { prev, branch, hash });
+        if prev.is_some() && !known.contains_key(&prev) {
+            damage(broken, prev, "it is missing or cannot be read".to_owned());
+            return Ok(());
+        }
+        match self.verify(row, &prev_hash) {
+            Ok((line, _)) => {
+                for text in &line.bodies {
+                    match text {
+                        Text::Here(_) => {}
+                        Text::Erased { .. } => report.erased += 1,
+                        Text::Blob { hash, .. } => match self.store.blob(hash).await {
+                            Ok(Some(_)) => {}
+                            Ok(None) => {
+                                damage(broken, n, "a text that it names is missing".to_owned())
+                            }
+                            Err(StoreError::Corrupt { what, .. }) => damage(broken, n, what),
+                            Err(e) => return Err(e),
+                        },
+                    }
+                }
+            }
+            // Behind a broken line nothing can be checked: it is affected, not damaged.
+            Err(_) if broken.contains_key(&prev) => {}
+            Err(e) => damage(broken, n, what_of(e)),
+        }
+        Ok(())
+    }
+}
+
+fn damage(broken: &mut BTreeMap<Line, String>, n: Line, what: String) {
+    broken.entry(n).or_insert(what);
+}
+
+struct Place {
+    prev: Line,
+    branch: Id,
+    hash: Hash,
+}
+
+fn what_of(e: StoreError) -> String {
+    match e {
+        StoreError::Corrupt { what, .. } => what,
+        other => other.to_string(),
+    }
+}
+
+/// The branches that lead over a broken line, with the first line that cannot be trusted any more.
+fn affected(known: &BTreeMap<Line, Place>, broken: &BTreeMap<Line, String>) -> Vec<(Id, Line)> {
+    let mut first: BTreeMap<Line, Line> = broken.keys().map(|n| (*n, *n)).collect();
+    let mut branches: BTreeMap<Id, Line> = BTreeMap::new();
+    for (n, place) in known {
+        let from = first.get(n).or_else(|| first.get(&place.prev)).copied();
+        if let Some(from) = from {
+            first.insert(*n, from);
+            branches.entry(place.branch).or_insert(from);
+        }
+    }
+    branches.into_iter().collect()
+}
+
+/// What an inspection found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Lines that were looked at.
+    pub lines: u64,
+    /// Texts that were erased; they are no damage.
+    pub erased: u64,
+    /// What does not verify.
+    pub damaged: Vec<Damage>,
+    /// Branches that cannot be loaded, each with the line from which on. All others are untouched.
+    pub affected: Vec<(Id, Line)>,
+}
+
+/// A line that does not verify.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// Which.
+    pub line: Line,
+    /// What does not fit.
+    pub what: String,
+}
+
+/// Rows on a path, read backwards and in pieces where they lie together.
+struct Rows<'a> {
+    load: &'a Load,
+    piece: BTreeMap<Line, Row>,
+    used: usize,
+    span: u64,
+}
+
+impl<'a> Rows<'a> {
+    fn new(load: &'a Load) -> Self {
+        Self {
+            load,
+            piece: BTreeMap::new(),
+            used: 0,
+            span: 64,
+        }
+    }
+
+    async fn get(&mut self, n: Line) -> Result<Row, StoreError> {
+        if let Some(row) = self.piece.remove(&n) {
+            self.used += 1;
+            return Ok(row);
+        }
+        // Where other branches lie between, most of a piece is read in vain.
+        if self.used < (self.piece.len() + self.used) / 8 {
+            self.span = 1;
+        }
+        self.used = 0;
+        let from = Line(n.0.saturating_sub(self.span - 1).max(1));
+        let span = usize::try_from(self.span).unwrap_or(1);
+        let rows = self.load.store.rows(&self.load.session, from, n, span);
+        self.piece = rows.await?.into_iter().map(|r| (r.n, r)).collect();
+        self.piece
+            .remove(&n)
+            .inspect(|_| self.used += 1)
+            .ok_or_else(|| self.load.corrupt(n, "it is missing"))
+    }
+}

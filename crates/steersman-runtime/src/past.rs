@@ -1,0 +1,339 @@
+//! The past of a session in memory: lines, what they pushed, and their texts, within a bound.
+//!
+//! The machine and templates read the past through synchronous traits, so that no reader of a stack knows of a disk.
+//! The owner keeps every line that it writes ([`Past::add`]), and reads the windows of agents that act when it loads
+//! a session ([`Past::warm`]): so the hot path finds all in memory. Only what reaches further back (a template over
+//! an old text, `show`) is read in the calling thread, a few microseconds from a local store; lines that are not on
+//! disk yet are never let go of.
+
+use crate::store::{SessionId, Store, StoreError};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use steersman_machine::codec::{self, Hash};
+use steersman_machine::commit::{LogLine, Text};
+use steersman_machine::context::History;
+use steersman_machine::effect::Bodies;
+use steersman_machine::ids::{Body, Id, Line};
+use steersman_machine::interaction::Interaction;
+use steersman_machine::snapshot::{Phase, Snapshot};
+
+/// What an erased text reads as.
+pub const ERASED: &str = "[erased]";
+
+/// Bytes that a session's past takes in memory, unless said otherwise.
+pub const DEFAULT_BOUND: usize = 8 * 1024 * 1024;
+
+/// Lines and texts of one session. Shared by its driver and its readers.
+pub struct Past {
+    store: Arc<dyn Store>,
+    session: SessionId,
+    bound: usize,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    entries: HashMap<Key, Entry>,
+    /// A clock: what was used since it was last looked at gets another round.
+    round: VecDeque<Key>,
+    bytes: usize,
+    /// Lines up to here are on disk.
+    written: Line,
+    fault: Option<StoreError>,
+}
+
+#[derive(Copy, Clone, PartialEq, Eq, Hash)]
+enum Key {
+    Line(Line),
+    Blob(Hash),
+}
+
+struct Entry {
+    what: What,
+    bytes: usize,
+    used: bool,
+}
+
+enum What {
+    Line(Arc<LogLine>, Vec<(Id, Pushed)>),
+    Blob(Arc<str>),
+}
+
+/// What a line pushed onto one stack, and the line of the push below.
+type Pushed = (Arc<[Interaction]>, Line);
+
+impl Past {
+    /// Nothing in memory yet; `bound` is in bytes ([`DEFAULT_BOUND`]), `written` the last line on disk.
+    pub fn new(store: Arc<dyn Store>, session: SessionId, written: Line, bound: usize) -> Self {
+        let kept = Kept {
+            written,
+            ..Kept::default()
+        };
+        Self {
+            store,
+            session,
+            bound,
+            kept: Mutex::new(kept),
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a line: one that was made, on disk or not, or one that was read.
+    pub fn add(&self, line: Arc<LogLine>) {
+        let texts: usize = line.bodies.iter().map(len).sum();
+        let pushes = line.commit.as_ref().map_or(0, |c| c.pushes.len());
+        let bytes = 500 + texts + 250 * (pushes + line.ledger.len());
+        let key = Key::Line(line.n);
+        self.insert(key, What::Line(line, Vec::new()), bytes);
+    }
+
+    /// Keeps the text of a blob that was just written.
+    pub fn add_blob(&self, hash: Hash, text: Arc<str>) {
+        let bytes = text.len() + 100;
+        self.insert(Key::Blob(hash), What::Blob(text), bytes);
+    }
+
+    fn insert(&self, key: Key, what: What, bytes: usize) {
+        let mut kept = self.kept();
+        let entry = Entry {
+            what,
+            bytes,
+            used: false,
+        };
+        kept.bytes += bytes;
+        match kept.entries.insert(key, entry) {
+            Some(before) => kept.bytes -= before.bytes,
+            None => kept.round.push_back(key),
+        }
+        kept.shrink(self.bound);
+    }
+
+    /// Lines up to this one are on disk: they may be let go of.
+    pub fn written(&self, upto: Line) {
+        let mut kept = self.kept();
+        kept.written = kept.written.max(upto);
+        kept.shrink(self.bound);
+    }
+
+    /// Forgets a line and its texts: it was rewritten (erasure).
+    pub fn forget(&self, n: Line) {
+        let mut kept = self.kept();
+        if let Some(entry) = kept.entries.remove(&Key::Line(n)) {
+            kept.bytes -= entry.bytes;
+            kept.round.retain(|k| *k != Key::Line(n));
+        }
+    }
+
+    /// What could not be read since the last call. The traits cannot fail, so a text that is not to be had reads as
+    /// `[unreadable]`; whoever acts on what was read must ask here first, and refuse.
+    pub fn fault(&self) -> Option<StoreError> {
+        self.kept().fault.take()
+    }
+
+    /// A line, from memory or at once from the store.
+    pub fn line(&self, n: Line) -> Result<Arc<LogLine>, StoreError> {
+        if let Some(line) = self.kept().line(n) {
+            return Ok(line);
+        }
+        let row = self.store.row_now(&self.session, n)?;
+        self.take_in(n, row.map(|r| r.bytes).as_deref())
+    }
+
+    /// A line, from memory or from the store without blocking the thread.
+    pub async fn read(&self, n: Line) -> Result<Arc<LogLine>, StoreError> {
+        let kept = self.kept().line(n);
+        if let Some(line) = kept {
+            return Ok(line);
+        }
+        let row = self.store.row(&self.session, n).await?;
+        self.take_in(n, row.map(|r| r.bytes).as_deref())
+    }
+
+    fn take_in(&self, n: Line, bytes: Option<&[u8]>) -> Result<Arc<LogLine>, StoreError> {
+        let line = match bytes.map(codec::decode) {
+            Some(Ok((line, _))) if line.n == n => Arc::new(line),
+            Some(Ok((other, _))) => {
+                return Err(self.corrupt(n, format!("line {} lies in its place", other.n)));
+            }
+            Some(Err(e)) => return Err(self.corrupt(n, e.to_string())),
+            None => return Err(self.corrupt(n, "it is missing".to_owned())),
+        };
+        self.add(line.clone());
+        Ok(line)
+    }
+
+    fn corrupt(&self, n: Line, what: String) -> StoreError {
+        StoreError::Corrupt {
+            place: format!("session `{}` line {n}", self.session),
+            what,
+        }
+    }
+
+    /// Reads the last `depth` interactions of every agent that owes a step or has open calls, and of the root.
+    pub async fn warm(&self, snapshot: &Snapshot, depth: usize) -> Result<(), StoreError> {
+        for agent in snapshot.agents.values() {
+            if agent.phase == Phase::Resting && Some(agent.id) != snapshot.root {
+                continue;
+            }
+            let (mut at, mut left) = (agent.last, depth);
+            while at.is_some() && left > 0 {
+                let line = self.read(at).await?;
+                let (pushed, below) = pushed(&line, agent.id);
+                if pushed.is_empty() {
+                    return Err(self.corrupt(at, format!("it pushed nothing for {}", agent.id)));
+                }
+                left = left.saturating_sub(pushed.len());
+                at = below;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_text(&self, body: Body) -> Result<Arc<str>, StoreError> {
+        let line = self.line(body.line())?;
+        match line.bodies.get(body.k() as usize) {
+            Some(Text::Here(text)) => Ok(text.clone()),
+            Some(Text::Erased { .. }) => Ok(ERASED.into()),
+            Some(Text::Blob { hash, .. }) => self.read_blob(hash),
+            None => Err(self.corrupt(line.n, format!("it holds no text {}", body.k()))),
+        }
+    }
+
+    fn read_blob(&self, hash: &Hash) -> Result<Arc<str>, StoreError> {
+        if let Some(text) = self.kept().blob(hash) {
+            return Ok(text);
+        }
+        let place = || format!("blob {}", blake3::Hash::from(*hash).to_hex());
+        let Some(bytes) = self.store.blob_now(hash)? else {
+            return Err(StoreError::Corrupt {
+                place: place(),
+                what: "it is missing".to_owned(),
+            });
+        };
+        let text: Arc<str> = std::str::from_utf8(&bytes)
+            .map_err(|e| StoreError::Corrupt {
+                place: place(),
+                what: e.to_string(),
+            })?
+            .into();
+        self.add_blob(*hash, text.clone());
+        Ok(text)
+    }
+
+    fn note(&self, fault: StoreError) {
+        self.kept().fault.get_or_insert(fault);
+    }
+}
+
+impl Kept {
+    fn line(&mut self, n: Line) -> Option<Arc<LogLine>> {
+        let entry = self.entries.get_mut(&Key::Line(n))?;
+        entry.used = true;
+        match &entry.what {
+            What::Line(line, _) => Some(line.clone()),
+            What::Blob(_) => None,
+        }
+    }
+
+    fn blob(&mut self, hash: &Hash) -> Option<Arc<str>> {
+        let entry = self.entries.get_mut(&Key::Blob(*hash))?;
+        entry.used = true;
+        match &entry.what {
+            What::Blob(text) => Some(text.clone()),
+            What::Line(..) => None,
+        }
+    }
+
+    /// What a kept line pushed onto a stack, worked out once.
+    fn pushed(&mut self, agent: Id, n: Line) -> Option<Pushed> {
+        let entry = self.entries.get_mut(&Key::Line(n))?;
+        entry.used = true;
+        let What::Line(line, known) = &mut entry.what else {
+            return None;
+        };
+        if let Some((_, pushed)) = known.iter().find(|(id, _)| *id == agent) {
+            return Some(pushed.clone());
+        }
+        let (pushed, below) = pushed(line, agent);
+        let pushed: Pushed = (pushed.into(), below);
+        known.push((agent, pushed.clone()));
+        Some(pushed)
+    }
+
+    fn shrink(&mut self, bound: usize) {
+        // Each entry is looked at twice at most: once to take its mark away, once to let go of it.
+        let mut looks = self.round.len() * 2;
+        while self.bytes > bound && looks > 0 {
+            looks -= 1;
+            let Some(key) = self.round.pop_front() else {
+                return;
+            };
+            let ahead = matches!(key, Key::Line(n) if n > self.written);
+            match self.entries.get_mut(&key) {
+                Some(entry) if entry.used || ahead => {
+                    entry.used = false;
+                    self.round.push_back(key);
+                }
+                Some(entry) => {
+                    self.bytes -= entry.bytes;
+                    self.entries.remove(&key);
+                }
+                None => {}
+            }
+        }
+    }
+}
+
+fn len(text: &Text) -> usize {
+    match text {
+        Text::Here(text) => text.len() + 40,
+        Text::Blob { .. } | Text::Erased { .. } => 64,
+    }
+}
+
+fn pushed(line: &LogLine, agent: Id) -> (Vec<Interaction>, Line) {
+    let pushes = line.commit.iter().flat_map(|c| &c.pushes);
+    let mut of_agent = pushes.filter(|p| p.agent == agent).peekable();
+    let below = of_agent.peek().map_or(Line::NONE, |p| p.prev);
+    (of_agent.map(|p| p.what.clone()).collect(), below)
+}
+
+impl Bodies for Past {
+    fn text(&self, body: Body) -> Arc<str> {
+        self.read_text(body).unwrap_or_else(|e| {
+            self.note(e);
+            "[unreadable]".into()
+        })
+    }
+}
+
+impl History for Past {
+    fn pushes(&self, agent: Id, line: Line) -> (Arc<[Interaction]>, Line) {
+        if let Err(e) = self.line(line) {
+            self.note(e);
+            return (Arc::default(), Line::NONE);
+        }
+        let pushed = self.kept().pushed(agent, line);
+        match pushed {
+            Some(pushed) if !pushed.0.is_empty() => pushed,
+            Some(_) => {
+                self.note(self.corrupt(line, format!("it pushed nothing for {agent}")));
+                (Arc::default(), Line::NONE)
+            }
+            // Let go of between the two looks: a bound smaller than one line. Read it once more, unkept.
+            None => match self.line(line) {
+                Ok(line) => {
+                    let (pushed, below) = self::pushed(&line, agent);
+                    (pushed.into(), below)
+                }
+                Err(e) => {
+                    self.note(e);
+                    (Arc::default(), Line::NONE)
+                }
+            },
+        }
+    }
+}
