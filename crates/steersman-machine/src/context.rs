@@ -1,12 +1,28 @@
 //! The context: what a model sees, rendered anew for every call from the snapshot and the stack.
 //!
-//! What is reproduced byte for byte is the neutral [`Request`], before a provider's encoding.
+//! What is reproduced byte for byte is the neutral [`Request`], before a provider's encoding. [`request`] is a function
+//! of network, snapshot and log alone; a [`RenderCache`] only makes it cheap: a piece is rendered again iff what its
+//! templates read has changed, and the result is the same as with an empty cache. Boundaries of what is shown are
+//! watermarks in commits ([`due_watermark`]).
 
+mod history;
+mod tools;
+mod units;
+
+use crate::commit::Watermark;
+use crate::expression::{EvalError, Template};
 use crate::ids::{Body, Digest, Id, Line, Name};
 use crate::interaction::Interaction;
+use crate::network::{Does, ModelAgent, Network, Part, ToolChoice};
+use crate::snapshot::Snapshot;
+use crate::tick::Cx;
+use crate::view::{Read, Trace, View};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
+use std::collections::BTreeMap;
 use std::sync::Arc;
+
+pub use tools::{schema_of, schema_of_fields};
 
 /// Version of the renderer; it changes when the same network and commits would give other requests.
 pub const RENDER_VERSION: u16 = 1;
@@ -110,4 +126,335 @@ pub struct CallSpec {
     pub name: String,
     /// JSON arguments.
     pub args: String,
+}
+
+/// What rendering for one agent on one branch may reuse. Dropping it costs time and nothing else; it must be dropped
+/// when a body is erased.
+#[derive(Debug, Default)]
+pub struct RenderCache {
+    agent: Option<Id>,
+    binding: Option<Digest>,
+    units: units::Units,
+    system: Option<Kept>,
+    tools: Option<(Vec<bool>, Option<Arc<Segment>>)>,
+    previous: Option<Previous>,
+    caller: Option<Box<RenderCache>>,
+}
+
+/// The request before this one.
+#[derive(Debug)]
+struct Previous {
+    model: Name,
+    segments: Vec<Arc<Segment>>,
+    /// The digest over all segments up to each.
+    chain: Vec<Digest>,
+}
+
+/// Something rendered and what it read.
+#[derive(Clone, Debug)]
+struct Kept {
+    segments: Vec<Arc<Segment>>,
+    reads: Vec<Read>,
+}
+
+/// The neutral request of the model call that `agent` owes.
+///
+/// An error is that of a template or of an expression under `tools`.
+///
+/// # Panics
+/// If the agent is not model-driven.
+pub fn request(
+    cx: &Cx<'_>,
+    history: &dyn History,
+    snapshot: &Snapshot,
+    agent: Id,
+    cache: &mut RenderCache,
+) -> Result<Request, EvalError> {
+    let state = snapshot.agent(agent);
+    let def = cx.network.agent(&state.def);
+    let Does::Model(model) = &def.does else {
+        panic!("only model-driven agents owe model calls");
+    };
+    cache.belongs_to(snapshot, agent);
+    let trace = Trace::default();
+    let base = View::new(cx, snapshot, Some(agent));
+    let mut segments = Vec::new();
+    for part in &model.context.parts {
+        match part {
+            Part::System => system(
+                cx,
+                snapshot,
+                agent,
+                model,
+                &base,
+                &trace,
+                cache,
+                &mut segments,
+            )?,
+            Part::Tools => {
+                let offered = tools::offered(model, &base)?;
+                if cache
+                    .tools
+                    .as_ref()
+                    .is_none_or(|(mask, _)| *mask != offered)
+                {
+                    let specs = tools::specs(cx.network, model, &offered);
+                    let segment = (!specs.is_empty())
+                        .then(|| Segment::new(Part::Tools, Content::Tools(specs)));
+                    cache.tools = Some((offered, segment));
+                }
+                segments.extend(
+                    cache
+                        .tools
+                        .as_ref()
+                        .and_then(|(_, segment)| segment.clone()),
+                );
+            }
+            Part::History => {
+                let at = history::At {
+                    cx,
+                    history,
+                    snapshot,
+                    agent,
+                    base: &base,
+                    trace: &trace,
+                };
+                history::caller(&at, cache, &mut segments)?;
+                history::render(&at, &mut cache.units, &mut segments)?;
+            }
+            Part::Now => {
+                if let Some(template) = &model.context.now {
+                    let text = template.render(&base)?;
+                    if !text.trim().is_empty() {
+                        segments.push(Segment::new(Part::Now, Content::User(text)));
+                    }
+                }
+            }
+        }
+    }
+    let tools = segments.iter().any(|s| s.part == Part::Tools);
+    let choice = match &model.tool_choice {
+        _ if state.counters.last_call => ToolChoice::None,
+        ToolChoice::None => ToolChoice::None,
+        _ if !tools => ToolChoice::Auto,
+        choice => choice.clone(),
+    };
+    let prefill = model
+        .prefill
+        .as_ref()
+        .map(|t| t.render(&base))
+        .transpose()?;
+    let output = def.output.as_ref().map(|o| schema_of(&o.ty).to_string());
+    Ok(cache.finish(cx.network, model, segments, choice, output, prefill))
+}
+
+/// The boundary that is due for an agent before its next model call, if one is: `keep_exchanges` moves in chunks, so
+/// that the prefix of its requests stays the same for many calls. The tick records it in its commit.
+pub fn due_watermark(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Option<Watermark> {
+    let state = snapshot.agents.get(&agent)?;
+    let Does::Model(model) = &cx.network.agents.get(&state.def)?.does else {
+        return None;
+    };
+    // What the model has asked for last is always shown to it.
+    let keep = model.context.keep_exchanges.max(1);
+    let chunk = (keep / 2).max(1);
+    let before = watermark(snapshot, agent);
+    let due = state.exchanges.saturating_sub(before) >= keep + chunk;
+    due.then(|| Watermark {
+        agent,
+        policy: KEEP_EXCHANGES.into(),
+        exchanges: state.exchanges - keep,
+    })
+}
+
+/// The policy of `keep_exchanges` in watermarks.
+pub const KEEP_EXCHANGES: &str = "keep_exchanges";
+
+fn watermark(snapshot: &Snapshot, agent: Id) -> u32 {
+    let key = (agent, Name::from(KEEP_EXCHANGES));
+    snapshot.watermarks.get(&key).copied().unwrap_or(0)
+}
+
+#[expect(
+    clippy::too_many_arguments,
+    reason = "what one part of one request reads"
+)]
+fn system(
+    cx: &Cx<'_>,
+    snapshot: &Snapshot,
+    agent: Id,
+    model: &ModelAgent,
+    base: &View<'_>,
+    trace: &Trace,
+    cache: &mut RenderCache,
+    segments: &mut Vec<Arc<Segment>>,
+) -> Result<(), EvalError> {
+    let Some(template) = &model.system else {
+        return Ok(());
+    };
+    let fresh = |kept: &Kept| base.unchanged(&kept.reads, trace);
+    if !cache.system.as_ref().is_some_and(fresh) {
+        let (text, reads) = traced(cx, snapshot, agent, template, trace, |view| view)?;
+        let segment =
+            (!text.trim().is_empty()).then(|| Segment::new(Part::System, Content::System(text)));
+        cache.system = Some(Kept {
+            segments: segment.into_iter().collect(),
+            reads,
+        });
+    }
+    segments.extend(
+        cache
+            .system
+            .iter()
+            .flat_map(|kept| kept.segments.iter().cloned()),
+    );
+    Ok(())
+}
+
+/// Renders a template and says what it read.
+fn traced<'a>(
+    cx: &Cx<'a>,
+    snapshot: &'a Snapshot,
+    agent: Id,
+    template: &Template,
+    trace: &'a Trace,
+    names: impl FnOnce(View<'a>) -> View<'a>,
+) -> Result<(String, Vec<Read>), EvalError> {
+    let view = names(View::new(cx, snapshot, Some(agent)).traced(trace));
+    trace.take();
+    let text = template.render(&view)?;
+    Ok((text, trace.take()))
+}
+
+impl Segment {
+    /// A piece with its digest and size.
+    pub fn new(part: Part, content: Content) -> Arc<Self> {
+        let bytes = canonical(part, &content);
+        Arc::new(Self {
+            part,
+            content,
+            digest: Digest::of(&bytes),
+            len: bytes.len() as u64,
+        })
+    }
+}
+
+/// Canonical bytes of a segment: what its digest covers.
+fn canonical(part: Part, content: &Content) -> Vec<u8> {
+    let mut bytes = part_name(part).as_bytes().to_vec();
+    serde_json::to_writer(&mut bytes, content).expect("plain data can be written as JSON");
+    bytes
+}
+
+fn part_name(part: Part) -> &'static str {
+    match part {
+        Part::System => "system",
+        Part::Tools => "tools",
+        Part::History => "history",
+        Part::Now => "now",
+    }
+}
+
+impl RenderCache {
+    /// Forgets what belongs to another agent or definition.
+    fn belongs_to(&mut self, snapshot: &Snapshot, agent: Id) {
+        let binding = snapshot.binding.as_ref().map(|b| b.digest);
+        if self.agent != Some(agent) || self.binding != binding {
+            *self = Self {
+                agent: Some(agent),
+                binding,
+                ..Self::default()
+            };
+        }
+    }
+
+    fn finish(
+        &mut self,
+        network: &Network,
+        model: &ModelAgent,
+        segments: Vec<Arc<Segment>>,
+        choice: ToolChoice,
+        output: Option<String>,
+        prefill: Option<String>,
+    ) -> Request {
+        let previous = self.previous.take().filter(|p| p.model == model.model);
+        let (old, mut chain) = previous.map_or_else(Default::default, |p| (p.segments, p.chain));
+        let common = old
+            .iter()
+            .zip(&segments)
+            .take_while(|(a, b)| Arc::ptr_eq(a, b) || a.digest == b.digest)
+            .count();
+        let (prefix, broke) = shared_prefix(&old, &segments, common);
+        chain.truncate(common);
+        for segment in &segments[common..] {
+            let mut link = chain
+                .last()
+                .map_or_else(Vec::new, |d: &Digest| d.0.to_vec());
+            link.extend_from_slice(&segment.digest.0);
+            chain.push(Digest::of(&link));
+        }
+        let params = parameters(network, model);
+        let calls = network
+            .models
+            .get(&model.model)
+            .map_or_else(Default::default, |m| m.calls);
+        let rest = format!(
+            "{}|{params:?}|{choice:?}|{output:?}|{prefill:?}|{calls:?}",
+            model.model
+        );
+        let mut whole = chain.last().map_or_else(Vec::new, |d| d.0.to_vec());
+        whole.extend_from_slice(rest.as_bytes());
+        self.previous = Some(Previous {
+            model: model.model.clone(),
+            segments: segments.clone(),
+            chain,
+        });
+        Request {
+            model: model.model.clone(),
+            segments,
+            params: params.into(),
+            choice,
+            output: output.map(Arc::from),
+            prefill: prefill.map(Arc::from),
+            calls,
+            digest: Digest::of(&whole),
+            prefix,
+            broke,
+        }
+    }
+}
+
+/// Bytes that two requests share from the start, and the part of the older one that broke off there.
+fn shared_prefix(old: &[Arc<Segment>], new: &[Arc<Segment>], common: usize) -> (u64, Option<Name>) {
+    let whole: u64 = new[..common].iter().map(|s| s.len).sum();
+    let Some(broken) = old.get(common) else {
+        return (whole, None);
+    };
+    let more = match new.get(common) {
+        Some(next) if next.part == broken.part => {
+            let (a, b) = (
+                canonical(broken.part, &broken.content),
+                canonical(next.part, &next.content),
+            );
+            a.iter().zip(&b).take_while(|(x, y)| x == y).count() as u64
+        }
+        _ => 0,
+    };
+    (whole + more, Some(part_name(broken.part).into()))
+}
+
+/// The model's parameters with the agent's over them, in key order.
+fn parameters(network: &Network, model: &ModelAgent) -> Vec<(String, Json)> {
+    let mut params: BTreeMap<String, Json> = BTreeMap::new();
+    if let Some(def) = network.models.get(&model.model) {
+        if let Some(temperature) = def.temperature {
+            params.insert("temperature".to_owned(), temperature.into());
+        }
+        if let Some(max) = def.max_tokens {
+            params.insert("max_tokens".to_owned(), max.into());
+        }
+        params.extend(def.params.iter().map(|(k, v)| (k.clone(), v.clone())));
+    }
+    params.extend(model.params.iter().map(|(k, v)| (k.clone(), v.clone())));
+    params.into_iter().collect()
 }

@@ -1,0 +1,170 @@
+//! What a model is told of its tools: names, descriptions, JSON Schema of what it may fill in.
+
+use super::ToolSpec;
+use crate::expression::EvalError;
+use crate::ids::Name;
+use crate::network::{ModelAgent, Network, Offer, Parameters, ToolUse, Type, TypeKind};
+use crate::view::View;
+use serde_json::{Map, Value as Json, json};
+
+/// Which of an agent's tools are offered now, in the order of the definition.
+pub(super) fn offered(model: &ModelAgent, view: &View<'_>) -> Result<Vec<bool>, EvalError> {
+    let holds = |used: &ToolUse| used.when.as_ref().map_or(Ok(true), |when| view.holds(when));
+    model.tools.iter().map(holds).collect()
+}
+
+/// The specs of those that are offered.
+pub(super) fn specs(network: &Network, model: &ModelAgent, offered: &[bool]) -> Vec<ToolSpec> {
+    let uses = model.tools.iter().zip(offered).filter(|(_, on)| **on);
+    uses.map(|(used, _)| spec(network, used)).collect()
+}
+
+fn spec(network: &Network, used: &ToolUse) -> ToolSpec {
+    let hidden: Vec<&str> = used.args.iter().map(|(name, _)| &**name).collect();
+    let (description, parameters) = match &used.of {
+        Offer::Tool(name) => {
+            let tool = network.tool(name);
+            (&tool.description, schema_without(&tool.parameters, &hidden))
+        }
+        Offer::Agent(name) => match (network.agents.get(name), network.people.get(name)) {
+            (None, Some(person)) => (&person.description, message_schema()),
+            (agent, _) => {
+                let agent = agent.expect("names in a network resolve");
+                (
+                    &agent.description,
+                    schema_without(&agent.parameters, &hidden),
+                )
+            }
+        },
+    };
+    let parameters = if used.named {
+        named(parameters)
+    } else {
+        parameters
+    };
+    ToolSpec {
+        name: wire_name(&used.seen),
+        description: description.clone(),
+        parameters: parameters.to_string(),
+    }
+}
+
+/// The name as a model sees it: no provider takes a dot.
+pub(super) fn wire_name(name: &str) -> String {
+    name.replace('.', "__")
+}
+
+fn message_schema() -> Json {
+    json!({
+        "type": "object",
+        "properties": { "message": { "type": "string" } },
+        "required": ["message"],
+        "additionalProperties": false,
+    })
+}
+
+/// An instance is chosen by its name.
+fn named(mut schema: Json) -> Json {
+    let name = json!({
+        "type": "string",
+        "description": "Name of the instance; the same name continues the same one.",
+    });
+    if let Some(properties) = schema.get_mut("properties").and_then(Json::as_object_mut) {
+        let mut all = Map::from_iter([("name".to_owned(), name)]);
+        all.extend(std::mem::take(properties));
+        *properties = all;
+    }
+    match schema.get_mut("required").and_then(Json::as_array_mut) {
+        Some(required) => required.insert(0, "name".into()),
+        None => schema["required"] = json!(["name"]),
+    }
+    schema
+}
+
+fn schema_without(parameters: &Parameters, hidden: &[&str]) -> Json {
+    match parameters {
+        Parameters::Fields(fields) => {
+            let shown = fields.iter().filter(|(name, _)| !hidden.contains(&&**name));
+            object_schema(shown.map(|(n, t)| (n, t)))
+        }
+        Parameters::Schema(text) => {
+            let mut schema =
+                serde_json::from_str::<Json>(text).unwrap_or_else(|_| json!({ "type": "object" }));
+            if let Some(properties) = schema.get_mut("properties").and_then(Json::as_object_mut) {
+                properties.retain(|name, _| !hidden.contains(&&**name));
+            }
+            if let Some(required) = schema.get_mut("required").and_then(Json::as_array_mut) {
+                required.retain(|name| name.as_str().is_none_or(|n| !hidden.contains(&n)));
+            }
+            schema
+        }
+    }
+}
+
+/// JSON Schema of an object with exactly these fields. Secrets are not in it: no model fills one in.
+pub fn schema_of_fields(fields: &[(Name, Type)]) -> Json {
+    object_schema(fields.iter().map(|(n, t)| (n, t)))
+}
+
+fn object_schema<'a>(fields: impl Iterator<Item = (&'a Name, &'a Type)>) -> Json {
+    let (mut properties, mut required) = (Map::new(), Vec::new());
+    for (name, ty) in fields.filter(|(_, ty)| !matches!(ty.kind, TypeKind::Secret)) {
+        properties.insert(name.to_string(), schema_of(ty));
+        if !ty.optional && ty.default.is_none() {
+            required.push(Json::from(&**name));
+        }
+    }
+    let mut schema = Map::new();
+    schema.insert("type".to_owned(), "object".into());
+    schema.insert("properties".to_owned(), Json::Object(properties));
+    if !required.is_empty() {
+        schema.insert("required".to_owned(), Json::Array(required));
+    }
+    schema.insert("additionalProperties".to_owned(), false.into());
+    Json::Object(schema)
+}
+
+/// JSON Schema of a type, in a fixed order of keys.
+pub fn schema_of(ty: &Type) -> Json {
+    let mut schema = match &ty.kind {
+        TypeKind::String { pattern } => {
+            let mut schema = json!({ "type": "string" });
+            if let Some(pattern) = pattern {
+                schema["pattern"] = format!("^(?:{pattern})$").into();
+            }
+            schema
+        }
+        TypeKind::Integer { minimum, maximum } => number("integer", *minimum, *maximum),
+        TypeKind::Number { minimum, maximum } => number("number", *minimum, *maximum),
+        TypeKind::Boolean => json!({ "type": "boolean" }),
+        TypeKind::Enum(words) => json!({ "type": "string", "enum": words }),
+        TypeKind::List(items) => json!({ "type": "array", "items": schema_of(items) }),
+        TypeKind::Fields(fields) => schema_of_fields(fields),
+        TypeKind::Object => json!({ "type": "object" }),
+        TypeKind::Any => json!({}),
+        TypeKind::Secret | TypeKind::Artifact => json!({ "type": "string" }),
+        TypeKind::Schema(text) => serde_json::from_str(text).unwrap_or_else(|_| json!({})),
+    };
+    if let Some(description) = &ty.description {
+        schema["description"] = description.as_str().into();
+    }
+    if let Some(default) = &ty.default {
+        schema["default"] = default.clone();
+    }
+    schema
+}
+
+fn number(kind: &str, minimum: Option<f64>, maximum: Option<f64>) -> Json {
+    let mut schema = json!({ "type": kind });
+    for (key, bound) in [("minimum", minimum), ("maximum", maximum)] {
+        if let Some(bound) = bound {
+            // A whole bound is written as one: `1`, not `1.0`.
+            schema[key] = if bound.fract() == 0.0 && bound.abs() < 9e15 {
+                (bound as i64).into()
+            } else {
+                bound.into()
+            };
+        }
+    }
+    schema
+}

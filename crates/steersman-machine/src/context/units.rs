@@ -1,0 +1,288 @@
+//! A stack as units of rendering: a message, a summary, an exchange. An exchange is never split, and a call that
+//! follows another (`then:`) stands in its place.
+
+use super::History;
+use crate::ids::{Body, Id, Line};
+use crate::interaction::{Call, CallResult, Interaction, Origin};
+use crate::view::Read;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// One unit.
+#[derive(Debug)]
+pub(super) struct Unit {
+    pub(super) what: What,
+    /// Exchanges of the agent that are closed once this one is; 0 while it is open, and of what is no exchange.
+    pub(super) closes: u32,
+    /// As last rendered; none if that must be done again.
+    pub(super) kept: Option<(Vec<Arc<super::Segment>>, Vec<Read>)>,
+}
+
+/// What a unit is.
+#[derive(Debug)]
+pub(super) enum What {
+    /// Something said to the agent.
+    Message { from: Origin, body: Body },
+    /// A summary of what was before.
+    Summary(Body),
+    /// What the model answered, with its calls.
+    Answer {
+        text: Option<Body>,
+        opaque: Option<Body>,
+        calls: Vec<Chain>,
+    },
+    /// Calls that the engine opened.
+    Engine(Vec<Chain>),
+}
+
+/// A call with those that followed it.
+#[derive(Debug)]
+pub(super) struct Chain {
+    pub(super) first: Call,
+    /// The last that followed.
+    pub(super) last: Option<Call>,
+    /// What the last gave; none while it is open.
+    pub(super) result: Option<CallResult>,
+}
+
+impl Chain {
+    fn open(first: Call) -> Self {
+        Self {
+            first,
+            last: None,
+            result: None,
+        }
+    }
+    fn current(&self) -> Id {
+        self.last.as_ref().map_or(self.first.id, |call| call.id)
+    }
+}
+
+#[derive(Copy, Clone, Debug, Default, PartialEq)]
+enum Tail {
+    /// Calls that come now belong to the unit before.
+    Opening,
+    #[default]
+    Other,
+}
+
+/// The part of a stack that is shown.
+#[derive(Debug, Default)]
+pub(super) struct Units {
+    pub(super) list: VecDeque<Unit>,
+    /// Messages that are being answered and lie before the boundary.
+    pub(super) pinned: Vec<(Body, Arc<super::Segment>)>,
+    /// Line of the last push that is in it.
+    last: Line,
+    /// Exchanges before the boundary.
+    before: u32,
+    exchanges: u32,
+    open: u32,
+    tail: Tail,
+}
+
+/// Where a stack stands: what of the agent the walk needs.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Head {
+    pub(super) agent: Id,
+    pub(super) last: Line,
+    pub(super) exchanges: u32,
+    pub(super) open: u32,
+    /// Exchanges before the boundary.
+    pub(super) before: u32,
+}
+
+impl Units {
+    /// Takes in what was pushed since, and drops what lies before the boundary now. The cost is that of the new part,
+    /// unless this is another stack (a rewind, an adoption): then it is read anew.
+    pub(super) fn follow(&mut self, history: &dyn History, head: Head) {
+        if self.last != head.last || self.before > head.before {
+            match (self.before <= head.before)
+                .then(|| self.since(history, head))
+                .flatten()
+            {
+                Some(fresh) => fresh.iter().for_each(|i| self.push(i)),
+                None => self.read(history, head),
+            }
+            self.last = head.last;
+        }
+        self.before = head.before;
+        let gone = |u: &Unit| (1..=head.before).contains(&u.closes);
+        if let Some(last) = self.list.iter().rposition(gone) {
+            self.list.drain(..=last);
+        }
+    }
+
+    /// What was pushed above the line that is known, oldest first; none if the chain does not lead there.
+    fn since(&self, history: &dyn History, head: Head) -> Option<Vec<Interaction>> {
+        if !self.last.is_some() {
+            return None;
+        }
+        let (mut blocks, mut at) = (Vec::new(), head.last);
+        while at != self.last {
+            if at < self.last {
+                return None;
+            }
+            let (block, below) = history.pushes(head.agent, at);
+            blocks.push(block);
+            at = below;
+        }
+        Some(
+            blocks
+                .iter()
+                .rev()
+                .flat_map(|b| b.iter().cloned())
+                .collect(),
+        )
+    }
+
+    /// Reads from the top down to the boundary, then builds upward. Of a chain that crosses the boundary all is read:
+    /// it is one unit.
+    fn read(&mut self, history: &dyn History, head: Head) {
+        let (mut shown, mut at) = (Vec::new(), head.last);
+        let (mut open, mut exchanges) = (head.open, head.exchanges);
+        let mut wanted = Vec::new();
+        'down: while at.is_some() {
+            let (block, below) = history.pushes(head.agent, at);
+            for interaction in block.iter().rev() {
+                match interaction {
+                    // Going down, a result opens its call again: with none open it was the one that closed.
+                    Interaction::Result(_) => {
+                        if open == 0 {
+                            if exchanges <= head.before && wanted.is_empty() {
+                                break 'down;
+                            }
+                            exchanges = exchanges.saturating_sub(1);
+                        }
+                        open += 1;
+                    }
+                    Interaction::Call(call) => {
+                        open = open.saturating_sub(1);
+                        wanted.retain(|id| *id != call.id);
+                        wanted.extend(call.chain);
+                    }
+                    Interaction::UserMessage { .. }
+                    | Interaction::AssistantMessage { .. }
+                    | Interaction::Route(_)
+                    | Interaction::Summary(_)
+                    | Interaction::Finished { .. } => {}
+                }
+                shown.push(interaction.clone());
+            }
+            at = below;
+        }
+        *self = Self {
+            exchanges,
+            ..Self::default()
+        };
+        shown.iter().rev().for_each(|i| self.push(i));
+    }
+
+    fn push(&mut self, interaction: &Interaction) {
+        let tail = std::mem::take(&mut self.tail);
+        match interaction {
+            Interaction::UserMessage { from, body } => self.unit(What::Message {
+                from: from.clone(),
+                body: *body,
+            }),
+            Interaction::Summary(body) => self.unit(What::Summary(*body)),
+            Interaction::AssistantMessage { text, opaque, .. } => {
+                self.unit(What::Answer {
+                    text: *text,
+                    opaque: *opaque,
+                    calls: Vec::new(),
+                });
+                self.tail = Tail::Opening;
+            }
+            Interaction::Call(call) => {
+                self.call(call, tail);
+                self.tail = Tail::Opening;
+            }
+            Interaction::Result(result) => self.result(result),
+            Interaction::Route(_) | Interaction::Finished { .. } => {}
+        }
+    }
+
+    fn unit(&mut self, what: What) {
+        self.list.push_back(Unit {
+            what,
+            closes: 0,
+            kept: None,
+        });
+    }
+
+    fn call(&mut self, call: &Call, tail: Tail) {
+        let opening = tail == Tail::Opening || self.open > 0;
+        self.open += 1;
+        if let Some(before) = call.chain
+            && let Some((unit, n)) =
+                self.find(|chain| chain.first.id == before || chain.current() == before)
+        {
+            unit.kept = None;
+            unit.closes = 0;
+            let chain = &mut unit.chains()[n];
+            chain.last = Some(call.clone());
+            chain.result = None;
+            return;
+        }
+        match self.list.back_mut() {
+            Some(unit) if opening && unit.is_exchange() => {
+                unit.kept = None;
+                unit.chains_mut().push(Chain::open(call.clone()));
+            }
+            _ => self.unit(What::Engine(vec![Chain::open(call.clone())])),
+        }
+    }
+
+    fn result(&mut self, result: &CallResult) {
+        self.open = self.open.saturating_sub(1);
+        let closed = self.open == 0;
+        self.exchanges += u32::from(closed);
+        let exchanges = self.exchanges;
+        if let Some((unit, n)) = self.find(|chain| chain.current() == result.call) {
+            unit.kept = None;
+            unit.chains()[n].result = Some(result.clone());
+        }
+        // The exchange that closes is the newest one.
+        if closed && let Some(unit) = self.list.iter_mut().rev().find(|u| u.is_exchange()) {
+            unit.closes = exchanges;
+        }
+    }
+
+    fn find(&mut self, is: impl Fn(&Chain) -> bool) -> Option<(&mut Unit, usize)> {
+        self.list
+            .iter_mut()
+            .rev()
+            .find_map(|unit| unit.chains().iter().position(&is).map(|n| (unit, n)))
+    }
+}
+
+impl Unit {
+    fn chains(&mut self) -> &mut [Chain] {
+        match &mut self.what {
+            What::Answer { calls, .. } | What::Engine(calls) => calls,
+            What::Message { .. } | What::Summary(_) => &mut [],
+        }
+    }
+
+    fn chains_mut(&mut self) -> &mut Vec<Chain> {
+        match &mut self.what {
+            What::Answer { calls, .. } | What::Engine(calls) => calls,
+            What::Message { .. } | What::Summary(_) => unreachable!("asked of exchanges alone"),
+        }
+    }
+
+    fn is_exchange(&self) -> bool {
+        matches!(self.what, What::Answer { .. } | What::Engine(_))
+    }
+
+    /// Whether one of its calls waits for its result.
+    pub(super) fn is_open(&self) -> bool {
+        match &self.what {
+            What::Answer { calls, .. } | What::Engine(calls) => {
+                calls.iter().any(|c| c.result.is_none())
+            }
+            What::Message { .. } | What::Summary(_) => false,
+        }
+    }
+}
