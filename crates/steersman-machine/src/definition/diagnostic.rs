@@ -1,0 +1,306 @@
+//! What is wrong with a definition: code, place, excerpt, help. All are collected; each is made by one function of
+//! [`structure`], [`names`], [`types`] or [`effects`], so a search for `Diagnostic::` lists them.
+
+mod effects;
+mod names;
+mod structure;
+mod types;
+
+use annotate_snippets::{AnnotationKind, Group, Level, Patch as Change, Renderer, Snippet};
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Something to say about a definition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// Its stable code: `E0302`, `W0401`, `N0502`.
+    pub code: &'static str,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What is wrong, in one line.
+    pub message: String,
+    /// Where; none where it was made by the Rust builder or lies outside of all files.
+    pub at: Option<Place>,
+    /// A word at the place.
+    pub label: Option<String>,
+    /// Other places that have to do with it.
+    pub labels: Vec<(Place, String)>,
+    /// Further facts.
+    pub notes: Vec<String>,
+    /// What to do.
+    pub help: Option<String>,
+    /// The same as a change of the text.
+    pub patch: Option<Patch>,
+}
+
+/// How bad it is. A definition with an error is not compiled.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Good to know.
+    Note,
+    /// Probably not meant.
+    Warning,
+    /// Refused.
+    Error,
+}
+
+/// A place in a file, with the file's text.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The file, relative to the definition's folder.
+    pub path: Arc<str>,
+    /// Its text.
+    pub text: Arc<str>,
+    /// The bytes meant.
+    pub span: Range<usize>,
+}
+
+/// A change that would help.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Patch {
+    /// What it does.
+    pub title: String,
+    /// Place and what stands there instead.
+    pub changes: Vec<(Place, String)>,
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (line, column) = self.position();
+        write!(f, "{}:{line}:{column}", self.path)
+    }
+}
+
+impl Place {
+    /// Line and column, counted from 1, in characters.
+    pub fn position(&self) -> (usize, usize) {
+        let start = floor_char(&self.text, self.span.start);
+        let before = &self.text[..start];
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().map_or(0, |l| l.chars().count()) + 1;
+        (line, column)
+    }
+    /// What stands there.
+    pub fn excerpt(&self) -> &str {
+        self.text.get(self.span.clone()).unwrap_or_default()
+    }
+}
+
+fn floor_char(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+impl Diagnostic {
+    fn new(code: &'static str, at: Option<Place>, message: impl Into<String>) -> Self {
+        let severity = match code.as_bytes().first() {
+            Some(b'W') => Severity::Warning,
+            Some(b'N') => Severity::Note,
+            _ => Severity::Error,
+        };
+        Self {
+            code,
+            severity,
+            message: message.into(),
+            at,
+            label: None,
+            labels: Vec::new(),
+            notes: Vec::new(),
+            help: None,
+            patch: None,
+        }
+    }
+    fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = Some(label.into());
+        self
+    }
+    fn also(mut self, at: Option<Place>, label: impl Into<String>) -> Self {
+        self.labels.extend(at.map(|at| (at, label.into())));
+        self
+    }
+    fn note(mut self, note: impl Into<String>) -> Self {
+        self.notes.push(note.into());
+        self
+    }
+    fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+    /// Help that can be shown as a change; as a sentence where nothing is written.
+    fn patch(
+        mut self,
+        title: impl Into<String>,
+        at: Option<Place>,
+        with: impl Into<String>,
+    ) -> Self {
+        let (title, with) = (title.into(), with.into());
+        match at {
+            Some(at) => {
+                let changes = vec![(at, with)];
+                self.patch = Some(Patch { title, changes });
+            }
+            None => self.help = Some(format!("{title}: `{with}`")),
+        }
+        self
+    }
+    /// Help with a name that is near to what was written.
+    fn near(mut self, near: Option<&str>) -> Self {
+        if let Some(near) = near {
+            self.label = Some(format!("did you mean `{near}`?"));
+        }
+        self
+    }
+
+    /// Whether it refuses the definition.
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+
+    /// As text for a terminal, with an excerpt of the file, without a newline at the end.
+    pub fn render(&self, colour: bool) -> String {
+        let renderer = if colour {
+            Renderer::styled()
+        } else {
+            Renderer::plain()
+        };
+        let level = match self.severity {
+            Severity::Error => Level::ERROR,
+            Severity::Warning => Level::WARNING,
+            Severity::Note => Level::NOTE,
+        };
+        let title = level.primary_title(&*self.message).id(self.code);
+        let mut main = Group::with_title(title);
+        let mut paths: Vec<&Arc<str>> = self.at.iter().map(|at| &at.path).collect();
+        for (place, _) in &self.labels {
+            if !paths.contains(&&place.path) {
+                paths.push(&place.path);
+            }
+        }
+        for path in paths {
+            main = main.element(self.snippet(path));
+        }
+        for note in &self.notes {
+            main = main.element(Level::NOTE.message(&**note));
+        }
+        if let Some(help) = &self.help {
+            main = main.element(Level::HELP.message(&**help));
+        }
+        let mut report = vec![main];
+        if let Some(patch) = &self.patch {
+            let mut group = Group::with_title(Level::HELP.secondary_title(&*patch.title));
+            for (place, with) in &patch.changes {
+                let window = Window::around(place, [&place.span]);
+                let snippet = Snippet::source(window.text)
+                    .line_start(window.line)
+                    .path(&*place.path)
+                    .patch(Change::new(window.range(&place.span), &**with));
+                group = group.element(snippet);
+            }
+            report.push(group);
+        }
+        renderer.render(&report)
+    }
+
+    fn snippet<'a>(
+        &'a self,
+        path: &Arc<str>,
+    ) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
+        let main = self.at.iter().filter(|at| at.path == *path);
+        let labels = self.labels.iter().filter(|(at, _)| at.path == *path);
+        let places: Vec<_> = main
+            .map(|at| (AnnotationKind::Primary, at, self.label.as_deref()))
+            .chain(labels.map(|(at, label)| (AnnotationKind::Context, at, Some(&**label))))
+            .collect();
+        let (_, first, _) = places.first().expect("a path of one of the places");
+        let window = Window::around(first, places.iter().map(|(_, at, _)| &at.span));
+        let mut snippet = Snippet::source(window.text)
+            .line_start(window.line)
+            .path(first.path.to_string());
+        for (kind, at, label) in places {
+            let annotation = kind.span(window.range(&at.span));
+            snippet = snippet.annotation(match label {
+                Some(label) => annotation.label(label),
+                None => annotation,
+            });
+        }
+        snippet
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.render(false))
+    }
+}
+
+/// The lines of a file around some spans: what a renderer needs to see of it.
+struct Window<'a> {
+    text: &'a str,
+    start: usize,
+    line: usize,
+}
+
+impl<'a> Window<'a> {
+    fn around<'r>(place: &'a Place, spans: impl IntoIterator<Item = &'r Range<usize>>) -> Self {
+        let text = &*place.text;
+        let (mut start, mut end) = (text.len(), 0);
+        for span in spans {
+            start = start.min(floor_char(text, span.start));
+            end = end.max(floor_char(text, span.end));
+        }
+        let start = text[..start].rfind('\n').map_or(0, |at| at + 1);
+        let end = text[end.max(start)..]
+            .find('\n')
+            .map_or(text.len(), |at| end.max(start) + at);
+        Self {
+            text: &text[start..end],
+            start,
+            line: text[..start].matches('\n').count() + 1,
+        }
+    }
+    fn range(&self, span: &Range<usize>) -> Range<usize> {
+        let at = |byte: usize| floor_char(self.text, byte.saturating_sub(self.start));
+        at(span.start)..at(span.end).max(at(span.start))
+    }
+}
+
+/// The name in `among` that is nearest to `name`, if one is near enough to be meant.
+pub(crate) fn near<'a>(name: &str, among: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let most = (name.chars().count() / 3).clamp(1, 3);
+    among
+        .into_iter()
+        .filter(|known| *known != name)
+        .map(|known| (distance(name, known), known))
+        .filter(|(distance, _)| *distance <= most)
+        .min_by_key(|(distance, known)| (*distance, *known))
+        .map(|(_, known)| known)
+}
+
+/// Edits between two names; two letters that changed places count as one.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (
+        a.chars().flat_map(char::to_lowercase).collect(),
+        b.chars().flat_map(char::to_lowercase).collect(),
+    );
+    let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let differs = usize::from(a[i - 1] != b[j - 1]);
+            let mut best = (rows[i - 1][j] + 1)
+                .min(row[j - 1] + 1)
+                .min(rows[i - 1][j - 1] + differs);
+            let swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+            if swapped {
+                best = best.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(best);
+        }
+        rows.push(row);
+    }
+    rows[a.len()][b.len()]
+}

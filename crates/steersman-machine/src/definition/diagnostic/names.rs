@@ -1,0 +1,65 @@
+//! E02xx: a name has no meaning, or not the one wanted.
+
+use super::{Diagnostic, Place};
+
+type At = Option<Place>;
+
+impl Diagnostic {
+    pub(crate) fn unknown_name(at: At, wanted: &str, name: &str, near: Option<&str>) -> Self {
+        Self::new("E0201", at, format!("no {wanted} is named `{name}`")).near(near)
+    }
+    pub(crate) fn unknown_state(at: At, name: &str, near: Option<&str>) -> Self {
+        Self::new("E0202", at, format!("no state is named `{name}`"))
+            .near(near)
+            .help("declare it under `state:`")
+    }
+    pub(crate) fn one_namespace(at: At, name: &str, first: At) -> Self {
+        Self::new("E0203", at, format!("`{name}` names a tool and an agent"))
+            .also(first, "first here")
+            .note("tools, agents and built-in tools share one namespace, so that `calls.NAME` has one meaning")
+    }
+    pub(crate) fn reserved_name(at: At, name: &str) -> Self {
+        Self::new("E0204", at, format!("`{name}` is the engine's own name"))
+    }
+    pub(crate) fn malformed_name(at: At, name: &str) -> Self {
+        Self::new("E0205", at, format!("`{name}` is not a name"))
+            .note("names are lower case letters, digits and `_`, begin with a letter, and have 48 characters at most")
+    }
+    pub(crate) fn long_name(at: At, name: &str) -> Self {
+        Self::new("E0206", at, format!("`{name}` has more than 64 characters"))
+            .note("providers of models refuse longer names of tools")
+    }
+    pub(crate) fn unknown_field(at: At, of: &str, name: &str, near: Option<&str>, known: &str) -> Self {
+        let diagnostic = Self::new("E0207", at, format!("`{of}` has no `{name}`"));
+        match near {
+            Some(near) => diagnostic.near(Some(near)),
+            None if known.is_empty() => diagnostic,
+            None => diagnostic.note(format!("it has {known}")),
+        }
+    }
+    pub(crate) fn wrong_sort(at: At, name: &str, is: &str, wanted: &str, declared: At) -> Self {
+        Self::new("E0208", at, format!("`{name}` is {is}; {wanted} is wanted here"))
+            .also(declared, "declared here")
+    }
+    pub(crate) fn unknown_root(at: At, name: &str, near: Option<&str>, known: &str) -> Self {
+        let diagnostic = Self::new("E0209", at, format!("`{name}` has no meaning here"));
+        match near {
+            Some(near) => diagnostic.near(Some(near)),
+            None => diagnostic.note(format!("here have a meaning: {known}")),
+        }
+    }
+    pub(crate) fn seen_twice(at: At, name: &str) -> Self {
+        Self::new("E0210", at, format!("the model would see two tools named `{name}`"))
+            .help("give one of them another name with `as:`")
+    }
+    pub(crate) fn unreachable(at: At, what: &str, name: &str) -> Self {
+        Self::new("W0201", at, format!("nothing leads to the {what} `{name}`"))
+    }
+    pub(crate) fn circle(at: At, names: &str, depth: u32) -> Self {
+        Self::new("W0202", at, format!("these agents can call each other in a circle: {names}"))
+            .note(format!("calls nest at most {depth} deep (`limits.depth`); a deeper one is refused"))
+    }
+    pub(crate) fn unknown_filter(at: At, sort: &str, name: &str, near: Option<&str>) -> Self {
+        Self::new("E0303", at, format!("there is no {sort} `{name}`")).near(near)
+    }
+}

@@ -1,0 +1,132 @@
+//! E01xx: the text is no definition.
+
+use super::{Diagnostic, Place};
+
+type At = Option<Place>;
+
+impl Diagnostic {
+    pub(crate) fn yaml_syntax(at: At, message: String, help: Option<String>) -> Self {
+        let mut diagnostic = Self::new("E0101", at, format!("this is no YAML: {message}"));
+        diagnostic.help = help;
+        diagnostic
+    }
+    pub(crate) fn too_big(at: At, what: String, most: String) -> Self {
+        Self::new("E0102", at, what).note(most)
+    }
+    pub(crate) fn duplicate_key(at: At, first: At, key: &str) -> Self {
+        Self::new("E0103", at, format!("the key `{key}` stands here twice"))
+            .label("again")
+            .also(first, "first here")
+    }
+    pub(crate) fn merge_key(at: At) -> Self {
+        Self::new("E0104", at, "merge keys (`<<`) are not allowed")
+            .note("what a definition says should stand where it is read")
+            .help("write the entries out, or use an anchor for one whole value")
+    }
+    pub(crate) fn unknown_key(at: At, key: &str, table: &str, near: Option<&str>, known: &str) -> Self {
+        let diagnostic = Self::new("E0105", at, format!("{table} has no key `{key}`"));
+        match near {
+            Some(near) => diagnostic.near(Some(near)),
+            None => diagnostic.note(format!("its keys are {known}")),
+        }
+    }
+    pub(crate) fn wrong_kind(at: At, wanted: &str, found: &str) -> Self {
+        Self::new("E0106", at, format!("{wanted} is expected here, not {found}"))
+    }
+    pub(crate) fn key_is_no_text(at: At, found: &str) -> Self {
+        Self::new("E0106", at, format!("a key is text, not {found}"))
+    }
+    pub(crate) fn missing_key(at: At, table: &str, key: &str) -> Self {
+        Self::new("E0107", at, format!("{table} needs the key `{key}`"))
+    }
+    pub(crate) fn unknown_word(at: At, word: &str, words: &str, near: Option<&str>) -> Self {
+        Self::new("E0108", at, format!("`{word}` has no meaning here"))
+            .near(near)
+            .note(format!("it is one of {words}"))
+    }
+    pub(crate) fn not_together(at: At, table: &str, keys: &str, other: At) -> Self {
+        Self::new("E0109", at, format!("{table} has only one of {keys}"))
+            .also(other, "the other one")
+    }
+    pub(crate) fn none_of(at: At, table: &str, keys: &str) -> Self {
+        Self::new("E0109", at, format!("{table} needs one of {keys}"))
+    }
+    pub(crate) fn reserved(at: At, what: &str) -> Self {
+        Self::new("E0110", at, format!("{what} is reserved, not built in this version"))
+            .note("its name and meaning are fixed; a later version understands it")
+    }
+    pub(crate) fn cut(at: At, rest: At) -> Self {
+        Self::new("E0111", at, "YAML ends this text at ` #`: the rest is a comment")
+            .also(rest, "cut off")
+            .help("put the text in quotes; if it is a comment, put a space behind the `#`")
+    }
+    pub(crate) fn unquoted_braces(at: At) -> Self {
+        let quoted = at.as_ref().map(|at| format!("\"{}\"", at.excerpt().trim()));
+        let diagnostic = Self::new("E0112", at.clone(), "YAML reads an unquoted `{{` as a map");
+        match quoted {
+            Some(quoted) if quoted.contains("}}") && !quoted[1..quoted.len() - 1].contains('"') => {
+                diagnostic.patch("quote the whole text", at, quoted)
+            }
+            _ => diagnostic.help("quote the whole text"),
+        }
+    }
+    pub(crate) fn not_a_boolean(at: At, word: &str) -> Self {
+        let place = at.clone();
+        Self::new("E0113", at, format!("`{word}` is text here, but a boolean to other readers of YAML"))
+            .note("only `true` and `false` are booleans")
+            .patch("if it is text, quote it", place, format!("\"{word}\""))
+    }
+    pub(crate) fn no_file(at: At, path: &str, near: Option<&str>) -> Self {
+        Self::new("E0114", at, format!("there is no file `{path}`"))
+            .near(near)
+            .note("paths are relative to the file that names them")
+    }
+    pub(crate) fn outside_folder(at: At, path: &str) -> Self {
+        Self::new("E0114", at, format!("`{path}` leaves the folder of the definition"))
+    }
+    pub(crate) fn malformed(at: At, text: &str, wanted: &str) -> Self {
+        Self::new("E0115", at, format!("`{text}` is not {wanted}"))
+    }
+    pub(crate) fn import_circle(at: At, path: &str) -> Self {
+        Self::new("E0116", at, format!("`{path}` imports itself, here or through others"))
+    }
+    pub(crate) fn defined_twice(at: At, what: &str, name: &str, first: At) -> Self {
+        let diagnostic = Self::new("E0117", at, format!("{what} `{name}` is defined twice"))
+            .also(first, "first here");
+        match what {
+            "tool" | "agent" => diagnostic.help("`override: true` in the later one replaces the first"),
+            _ => diagnostic,
+        }
+    }
+    pub(crate) fn version(at: At, found: &str) -> Self {
+        Self::new("E0118", at, format!("version {found} of the format is unknown here"))
+            .help("this program reads `steersman: 1`")
+    }
+    pub(crate) fn yaml_tag(at: At, tag: &str) -> Self {
+        Self::new("E0119", at, format!("tags such as `{tag}` are not allowed"))
+    }
+    pub(crate) fn second_document(at: At) -> Self {
+        Self::new("E0119", at, "a definition is one document; a second begins here")
+    }
+    pub(crate) fn no_schema(at: At, path: &str, why: &str) -> Self {
+        Self::new("E0120", at, format!("`{path}` is no JSON Schema: {why}"))
+    }
+    pub(crate) fn odd_number(at: At, text: &str) -> Self {
+        let place = at.clone();
+        Self::new("E0121", at, format!("`{text}` is a number that readers of YAML disagree about"))
+            .patch("if it is text, quote it", place, format!("\"{text}\""))
+    }
+    pub(crate) fn no_entry(at: At, candidates: &str) -> Self {
+        let diagnostic = Self::new("E0122", at, "who gets the first message is open");
+        if candidates.is_empty() {
+            diagnostic.note("each agent is named by another").help("write `entry: NAME`")
+        } else {
+            diagnostic
+                .note(format!("{candidates} are named by no other agent"))
+                .help("write `entry: NAME`")
+        }
+    }
+    pub(crate) fn no_agents(at: At) -> Self {
+        Self::new("E0107", at, "a definition needs the key `agents`, with an agent at least")
+    }
+}

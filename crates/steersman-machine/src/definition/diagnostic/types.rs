@@ -1,0 +1,72 @@
+//! E03xx: expressions and what they are about.
+
+use super::{Diagnostic, Place};
+
+type At = Option<Place>;
+
+impl Diagnostic {
+    pub(crate) fn expression_syntax(at: At, message: &str) -> Self {
+        Self::new("E0301", at, format!("this is no expression: {message}"))
+    }
+    pub(crate) fn template_syntax(at: At, message: &str) -> Self {
+        Self::new("E0301", at, format!("this is no template: {message}"))
+    }
+    /// Two operands of unlike kinds: what each is, and where that is declared.
+    pub(crate) fn unlike(at: At, message: String, right: &str, left: (At, &str), declared: Vec<(At, String)>, ordered: bool) -> Self {
+        let mut diagnostic = Self::new("E0302", at, message).label(right).also(left.0, left.1);
+        for (at, text) in declared {
+            diagnostic = diagnostic.also(at, text);
+        }
+        diagnostic.note(if ordered {
+            "unlike kinds have no order; when it runs, every evaluation would fail"
+        } else {
+            "unlike kinds are never equal; when it runs, every evaluation would fail"
+        })
+    }
+    pub(crate) fn operand(at: At, operator: &str, wanted: &str, found: &str) -> Self {
+        Self::new("E0302", at, format!("`{operator}` needs {wanted}, not {found}")).label(found)
+    }
+    pub(crate) fn on_secret(at: At, path: &str) -> Self {
+        Self::new("E0304", at, format!("`{path}` is a secret: only `is none` and `is not none` may be asked of it"))
+            .note("a secret resolves in transport fields (address, headers, body, environment) and nowhere else")
+    }
+    /// An optional that is used without having been asked for.
+    pub(crate) fn not_narrowed(at: At, path: &str, declared: At, insert: Option<Place>) -> Self {
+        let diagnostic = Self::new("E0305", at, format!("`{path}` may be none here")).also(declared, "optional");
+        match insert {
+            Some(place) => {
+                let with = format!("{path} is not none and ");
+                diagnostic.patch("ask first", Some(place), with)
+            }
+            None => diagnostic.help(format!("ask first: `{path} is not none and ..`")),
+        }
+    }
+    pub(crate) fn is_defined(at: At, path: &str) -> Self {
+        Self::new("E0306", at, format!("`{path}` is declared, so it is always defined"))
+            .help(format!("ask `{path} is not none`"))
+    }
+    pub(crate) fn misfit(at: At, what: &str, wanted: &str, found: &str, declared: At) -> Self {
+        Self::new("E0307", at, format!("{what} is {wanted}, not {found}")).also(declared, "declared here")
+    }
+    pub(crate) fn no_condition(at: At, found: &str) -> Self {
+        Self::new("E0308", at, format!("a condition is true or false, not {found}")).label(found)
+    }
+    pub(crate) fn no_fields(at: At, path: &str, is: &str) -> Self {
+        Self::new("E0309", at, format!("`{path}` is {is} and has no fields"))
+    }
+    pub(crate) fn transport_only(at: At, path: &str, why: &str) -> Self {
+        Self::new("E0310", at, format!("`{path}` is not to be seen here")).note(why)
+    }
+    pub(crate) fn missing_argument(at: At, of: &str, name: &str, declared: At) -> Self {
+        Self::new("E0311", at, format!("`{of}` needs the argument `{name}`")).also(declared, "required")
+    }
+    pub(crate) fn unknown_argument(at: At, of: &str, name: &str, near: Option<&str>) -> Self {
+        Self::new("E0311", at, format!("`{of}` has no argument `{name}`")).near(near)
+    }
+    pub(crate) fn type_key(at: At, key: &str, of: &str) -> Self {
+        Self::new("E0312", at, format!("`{key}` means nothing for {of}"))
+    }
+    pub(crate) fn pattern(at: At, why: &str) -> Self {
+        Self::new("E0313", at, format!("this is no regular expression: {why}"))
+    }
+}

@@ -1,0 +1,208 @@
+//! The keys of the format, as one table. The parser judges by it ([`super::shape`]), the canonical form and the JSON
+//! Schema for editors are made from it, so they cannot drift.
+
+mod agent;
+mod file;
+mod route;
+mod test;
+mod tool;
+
+pub(crate) use file::FILE;
+#[cfg(test)]
+pub(crate) use self::all::TABLES;
+
+/// A kind of map with fixed keys.
+#[derive(Debug)]
+pub(crate) struct Table {
+    /// Its name in the documentation.
+    pub name: &'static str,
+    /// What it is, in a sentence: "a tool".
+    pub words: &'static str,
+    /// Its keys.
+    pub keys: &'static [Key],
+    /// Groups of keys of which at most one may stand; with `true` exactly one must.
+    pub one_of: &'static [(bool, &'static [&'static str])],
+}
+
+/// A key of a table.
+#[derive(Debug)]
+pub(crate) struct Key {
+    pub name: &'static str,
+    pub ty: Ty,
+    pub required: bool,
+    /// Understood by this version; the others are reserved.
+    pub built: bool,
+    /// What holds where it is not written, as the documentation says it.
+    pub default: &'static str,
+    pub doc: &'static str,
+}
+
+/// What a value may be.
+#[derive(Debug)]
+pub(crate) enum Ty {
+    /// A whole number, not below this.
+    Integer(i64),
+    Number,
+    Boolean,
+    /// Plain text.
+    Text,
+    /// A name of the format (`[a-z][a-z0-9_]*`), declared elsewhere.
+    Name,
+    /// A path, relative to the file that names it.
+    Path,
+    /// A template, or a path to one.
+    Prompt,
+    Duration,
+    Expr,
+    Template,
+    /// JSON with templates in its texts.
+    Data,
+    /// JSON.
+    Any,
+    /// One of these words; `false`: reserved.
+    Word(&'static [(&'static str, bool)]),
+    /// A short type, `[type]`, or the long form.
+    Type,
+    List(&'static Ty),
+    /// From names to values.
+    Map(&'static Ty),
+    /// From names of tools, agents, state entries and the like, which must be well formed, to values.
+    Names(&'static Ty),
+    Table(&'static Table),
+    /// The first that fits.
+    Or(&'static [Ty]),
+    /// Nothing of it is understood by this version.
+    Later,
+}
+
+const fn key(name: &'static str, ty: Ty, default: &'static str, doc: &'static str) -> Key {
+    Key {
+        name,
+        ty,
+        required: false,
+        built: true,
+        default,
+        doc,
+    }
+}
+
+impl Key {
+    const fn required(mut self) -> Self {
+        self.required = true;
+        self
+    }
+}
+
+/// A key that is reserved.
+const fn later(name: &'static str, doc: &'static str) -> Key {
+    Key {
+        name,
+        ty: Ty::Later,
+        required: false,
+        built: false,
+        default: "",
+        doc,
+    }
+}
+
+impl Table {
+    pub(crate) fn key(&self, name: &str) -> Option<&'static Key> {
+        self.keys.iter().find(|key| key.name == name)
+    }
+}
+
+/// `EXPR`, `{ that, else }`, or a list of both.
+const REQUIRES: Ty = Ty::Or(&[
+    Ty::Expr,
+    Ty::Table(&tool::REQUIRES),
+    Ty::List(&Ty::Or(&[Ty::Expr, Ty::Table(&tool::REQUIRES)])),
+]);
+const APPROVE: Ty = Ty::Or(&[Ty::Expr, Ty::Table(&tool::APPROVE)]);
+const THEN: Ty = Ty::Or(&[Ty::Name, Ty::Table(&tool::THEN)]);
+const NAMES: Ty = Ty::List(&Ty::Name);
+const TEXTS: Ty = Ty::Map(&Ty::Template);
+const DATA: Ty = Ty::Map(&Ty::Data);
+const TYPES: Ty = Ty::Names(&Ty::Type);
+const CLASS: Ty = Ty::Word(&[
+    ("pure", true),
+    ("read", true),
+    ("idempotent", true),
+    ("unsafe", true),
+]);
+
+/// The long form of a type.
+pub(crate) static TYPE: Table = Table {
+    name: "Type",
+    words: "a type",
+    keys: &[
+        key("type", Ty::Type, "from the other keys", "A short name."),
+        key("fields", Ty::Map(&Ty::Type), "–", "An object with exactly these fields."),
+        key("items", Ty::Type, "–", "A list."),
+        key("enum", Ty::List(&Ty::Text), "–", "One of these texts."),
+        key("optional", Ty::Boolean, "false", "May be absent; then `none`."),
+        key("default", Ty::Any, "–", "Must fit."),
+        key("description", Ty::Text, "–", "Told to the model."),
+        key("minimum", Ty::Number, "–", "At least."),
+        key("maximum", Ty::Number, "–", "At most."),
+        key("pattern", Ty::Text, "–", "Regular expression for the whole text."),
+        key("schema", Ty::Path, "–", "A JSON Schema file."),
+        key("expires", Ty::Duration, "–", "State only: becomes `none` this long after its last write."),
+        key(
+            "reduce",
+            Ty::Word(&[("last", true), ("append", true), ("sum", true), ("max", true), ("merge", true)]),
+            "last",
+            "State only: how several writes of one exchange come together.",
+        ),
+        key("ask", Ty::Template, "–", "Secret parameters: the question to the person."),
+    ],
+    one_of: &[(false, &["type", "fields", "items", "enum", "schema"])],
+};
+
+/// Short names of types; `false`: reserved.
+pub(crate) const SHORT: &[(&str, bool)] = &[
+    ("string", true),
+    ("integer", true),
+    ("number", true),
+    ("boolean", true),
+    ("object", true),
+    ("any", true),
+    ("secret", true),
+    ("artifact", false),
+];
+
+#[cfg(test)]
+mod all {
+    use super::{Table, agent, file, route, test, tool};
+
+    /// Every table, for tests and the documentation.
+    pub(crate) static TABLES: &[&Table] = &[
+        &file::FILE,
+        &file::CONFIG,
+        &file::SECRET,
+        &file::MODEL,
+        &super::TYPE,
+        &file::EVENT,
+        &file::START,
+        &tool::TOOL,
+        &tool::HTTP,
+        &tool::REQUIRES,
+        &tool::APPROVE,
+        &tool::DOUBT,
+        &tool::ON_ERROR,
+        &tool::THEN,
+        &tool::WAIT,
+        &tool::RENDER,
+        &agent::AGENT,
+        &agent::TOOL_USE,
+        &agent::PERSON,
+        &agent::PERSON_TIMEOUT,
+        &agent::CONTEXT,
+        &agent::LIMITS,
+        &agent::LIMIT,
+        &route::ROUTE,
+        &route::RULE,
+        &test::TEST,
+        &test::STEP,
+        &test::EXPECT,
+    ];
+}

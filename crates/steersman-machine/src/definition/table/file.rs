@@ -1,0 +1,127 @@
+//! Keys of the file, its values and events.
+
+use super::{DATA, Key, NAMES, TEXTS, TYPES, Table, Ty, agent, key, later, test, tool};
+
+pub(crate) static FILE: Table = Table {
+    name: "File",
+    words: "a definition",
+    keys: &[
+        key("steersman", Ty::Integer(0), "required in the main file", "Version of the format: 1."),
+        key("name", Ty::Text, "file or folder name", "Name of the network."),
+        key("description", Ty::Text, "–", "One line for lists."),
+        key("import", Ty::List(&Ty::Path), "–", "Other files of this format, merged into this one."),
+        key("timezone", Ty::Text, "UTC", "Zone of `now`, of `until` and of dates."),
+        key("config", Ty::Names(&CONFIG_TY), "–", "Plain values, `config.NAME`."),
+        key("secrets", Ty::Names(&Ty::Table(&SECRET)), "–", "Handles, usable in transport fields only."),
+        key("models", Ty::Names(&MODEL_TY), "default: auto", "Models by name."),
+        key("state", TYPES, "–", "Shared data of the entry agent's instance."),
+        key("events", Ty::Names(&Ty::Table(&EVENT)), "–", "Messages from outside that are not chat."),
+        key("labels", TEXTS, "–", "What a session is found by."),
+        key("outcome", Ty::Map(&Ty::Expr), "–", "What a session came to, as named values."),
+        later("mcp", "MCP servers."),
+        key("tools", Ty::Names(&Ty::Table(&tool::TOOL)), "–", "Tools."),
+        key("agents", Ty::Names(&Ty::Table(&agent::AGENT)), "required", "Agents."),
+        key("entry", Ty::Or(&[Ty::Name, NAMES]), "the only agent that no other names", "Who gets the first message."),
+        key("limits", Ty::Table(&agent::LIMITS), "see Limits", "For the whole session."),
+        key("context", Ty::Table(&agent::CONTEXT), "–", "Default for all model-driven agents."),
+        key(
+            "record",
+            Ty::List(&Ty::Word(&[("raw", true), ("requests", true)])),
+            "[]",
+            "Answers of tools as they came; rendered requests.",
+        ),
+        later("texts", "The engine's own sentences."),
+        key("tests", Ty::Map(&Ty::Table(&test::TEST)), "–", "Offline tests; never part of the digest."),
+    ],
+    one_of: &[],
+};
+
+const CONFIG_TY: Ty = Ty::Or(&[Ty::Table(&CONFIG), Ty::Any]);
+const MODEL_TY: Ty = Ty::Or(&[Ty::Table(&MODEL), Ty::Word(PROVIDERS)]);
+const PROVIDERS: &[(&str, bool)] = &[
+    ("auto", true),
+    ("openai", true),
+    ("compatible", true),
+    ("scripted", true),
+    ("anthropic", false),
+    ("gemini", false),
+    ("responses", false),
+];
+
+pub(crate) static CONFIG: Table = Table {
+    name: "Config",
+    words: "a config value",
+    keys: &[
+        key(
+            "type",
+            Ty::Word(&[("string", true), ("integer", true), ("number", true), ("boolean", true)]),
+            "string, or the type of `default`",
+            "What it is; a value of the environment is read as this.",
+        ),
+        key("env", Ty::Text, "–", "Environment variable."),
+        key("default", Ty::Any, "–", "Used when the variable is unset; without it the variable is required."),
+        key("live", Ty::Boolean, "false", "Read at each use in a transport field, outside the digest."),
+    ],
+    one_of: &[],
+};
+
+pub(crate) static SECRET: Table = Table {
+    name: "Secret",
+    words: "a secret",
+    keys: &[
+        key("env", Ty::Text, "–", "Environment variable."),
+        key("file", Ty::Text, "–", "Content of a file, last newline cut."),
+        key("optional", Ty::Boolean, "false", "Unset renders as an absent header or field."),
+    ],
+    one_of: &[(true, &["env", "file"])],
+};
+
+pub(crate) static MODEL: Table = Table {
+    name: "Model",
+    words: "a model",
+    keys: &[
+        key("provider", Ty::Word(PROVIDERS), "auto", "Wire and place."),
+        key("model", Ty::Text, "–", "Name at the provider."),
+        key("url", Ty::Template, "the provider's", "Base address."),
+        key("key", Ty::Template, "by provider", "A secret."),
+        key("temperature", Ty::Number, "the provider's", "Sampling temperature."),
+        key("max_tokens", Ty::Integer(1), "the provider's", "Longest answer."),
+        key("params", Ty::Map(&Ty::Any), "–", "Sent as they are."),
+        later("fallback", "Models tried in order."),
+        key(
+            "calls",
+            Ty::Word(&[("auto", true), ("native", true), ("structured", true), ("text", true)]),
+            "auto",
+            "How tools are told and called.",
+        ),
+        later("rate", "One limiter per provider and key."),
+        later("price", "Per million tokens."),
+    ],
+    one_of: &[],
+};
+
+pub(crate) static EVENT: Table = Table {
+    name: "Event",
+    words: "an event",
+    keys: &[
+        key("fields", TYPES, "required", "The payload.").required(),
+        key("id", Ty::Template, "required", "Each id is accepted once.").required(),
+        key("session", Ty::Template, "–", "Key of the session that it belongs to."),
+        key("keep", Ty::Duration, "30d", "How long one that no wait took is kept."),
+        key("start", Ty::Table(&START), "–", "Opens a session."),
+    ],
+    one_of: &[],
+};
+
+pub(crate) static START: Table = Table {
+    name: "Start",
+    words: "the start by an event",
+    keys: START_KEYS,
+    one_of: &[],
+};
+
+const START_KEYS: &[Key] = &[
+    key("agent", Ty::Name, "entry", "Who begins."),
+    key("args", DATA, "–", "Arguments for the agent's parameters."),
+    key("message", Ty::Template, "–", "The first message."),
+];

@@ -1,0 +1,75 @@
+//! Keys of tests.
+
+use super::{THEN, Table, Ty, key};
+
+const SCRIPT: Ty = Ty::Map(&Ty::List(&Ty::Any));
+
+pub(crate) static TEST: Table = Table {
+    name: "Test",
+    words: "a test",
+    keys: &[
+        key("entry", Ty::Name, "the file's", "Who is talked to."),
+        key("seed", Ty::Integer(0), "1", "Of the session."),
+        key("script", Ty::Or(&[SCRIPT, Ty::Path]), "the recording", "Answers by agent."),
+        key("tools", SCRIPT, "–", "Outcomes of tools, in order."),
+        key("steps", Ty::List(&Ty::Table(&STEP)), "–", "What happens."),
+        key("expect", Ty::List(&Ty::Table(&EXPECT)), "–", "At the end."),
+    ],
+    one_of: &[],
+};
+
+pub(crate) static STEP: Table = Table {
+    name: "Step",
+    words: "a step",
+    keys: &[
+        key("say", Ty::Text, "–", "A message."),
+        key("at", Ty::Text, "current", "A branch."),
+        key("event", Ty::Map(&Ty::Any), "–", "`NAME: fields`."),
+        key("answer", Ty::Text, "–", "To the open question."),
+        key("approve", Ty::Text, "–", "The tool."),
+        key("reject", Ty::Text, "–", "The tool."),
+        key("edit", Ty::Map(&Ty::Any), "–", "With `approve`: changed arguments."),
+        key(
+            "resolve",
+            Ty::Map(&Ty::Word(&[("done", true), ("not_performed", true), ("fail", true)])),
+            "–",
+            "A doubt: `TOOL: done`.",
+        ),
+        key("role", Ty::Text, "–", "Who does it."),
+        key("refused", Ty::Boolean, "false", "This step must be refused."),
+        key("interrupt", Ty::Text, "–", "A message that cancels the open exchange."),
+        key("cancel", Ty::Text, "–", "A call's tool, an agent, a branch, or `session`."),
+        key("fork", Ty::Text, "–", "The branch to fork."),
+        key("as", Ty::Text, "–", "Name of the new branch."),
+        key("from", Ty::Text, "head", "A line, or the first after a tool."),
+        key("rewind", Ty::Text, "–", "The branch to rewind."),
+        key("adopt", Ty::Text, "–", "A branch."),
+        key("join", Ty::List(&Ty::Text), "–", "A person's join of these branches."),
+        key("then", THEN, "–", "With `join`: the tool that follows."),
+        key("script", SCRIPT, "–", "From here on."),
+        key("advance", Ty::Duration, "–", "The clock."),
+        key("kill", Ty::Text, "–", "`random`, or a line."),
+        key("resume", Ty::Boolean, "–", "After a kill."),
+        key("expect", Ty::List(&Ty::Table(&EXPECT)), "–", "Here."),
+    ],
+    one_of: &[],
+};
+
+pub(crate) static EXPECT: Table = Table {
+    name: "Expect",
+    words: "an expectation",
+    keys: &[
+        key("stack", Ty::Text, "–", "An agent."),
+        key("speakers", Ty::Text, "–", "A routed agent."),
+        key("modes", Ty::Text, "–", "An agent."),
+        key("model_calls", Ty::Text, "–", "An agent, or `all`."),
+        key("is", Ty::Any, "–", "What the stack, list or number is."),
+        key("answer", Ty::Text, "–", "The answer."),
+        key("that", Ty::Expr, "–", "Over `state`, `calls`, `outcome`."),
+        key("branches", Ty::Integer(0), "–", "How many there are."),
+        key("open", Ty::List(&Ty::Text), "–", "What waits."),
+        key("same_as", Ty::Word(&[("undisturbed", true)]), "–", "As without `kill` and `resume`."),
+    ],
+    one_of: &[],
+};
+

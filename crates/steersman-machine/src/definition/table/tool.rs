@@ -1,0 +1,173 @@
+//! Keys of tools.
+
+use super::{APPROVE as APPROVE_TY, CLASS, DATA, NAMES, REQUIRES as REQUIRES_TY, TEXTS, THEN as THEN_TY, TYPES, Table, Ty, key, later};
+
+pub(crate) static TOOL: Table = Table {
+    name: "Tool",
+    words: "a tool",
+    keys: &[
+        key("description", Ty::Text, "required if a model is offered it", "Told to the model."),
+        key("parameters", Ty::Or(&[TYPES, Ty::Path]), "{}", "Arguments, checked before it runs; a path names a JSON Schema."),
+        key("effect", CLASS, "`unsafe`; without a source, or with `wait` or `ask`: `pure`", "Effect class."),
+        key("requires", REQUIRES_TY, "–", "All must hold, else a refusal."),
+        key("approve", APPROVE_TY, "–", "A person decides on exactly these arguments."),
+        key("http", Ty::Table(&HTTP), "–", "A request."),
+        key("command", Ty::List(&Ty::Template), "–", "A program and its arguments, no shell."),
+        key("env", TEXTS, "–", "For `command`; secrets resolve here."),
+        key("native", Ty::Or(&[Ty::Integer(0), Ty::Text]), "–", "In Rust, registered under this name; its version."),
+        key("wait", Ty::Table(&WAIT), "–", "Parks the call."),
+        key("ask", Ty::Name, "–", "Puts the argument `question` to this person."),
+        key("send", Ty::Name, "–", "Puts the argument `message` into this agent's inbox."),
+        key("set", DATA, "–", "State writes on success."),
+        key("result", Ty::Template, "the result as JSON", "What the model sees on success."),
+        key("on_error", Ty::Map(&Ty::Table(&ON_ERROR)), "–", "By code, the most specific first."),
+        key(
+            "on_doubt",
+            Ty::Or(&[Ty::Word(&[("ask", true), ("fail", true)]), Ty::Table(&DOUBT)]),
+            "`ask` if a person can be reached, else `fail`",
+            "Way out of doubt.",
+        ),
+        key("simulate", Ty::Data, "–", "Result in dry mode."),
+        key("repeat", Ty::Word(&[("ask", true), ("allow", true)]), "ask", "Equal arguments as an effect done on an abandoned branch."),
+        key("then", THEN_TY, "–", "Another tool follows, with no model turn between."),
+        later("reflect", "Judges the result."),
+        key("render", Ty::Table(&RENDER), "–", "How call and result look in the context."),
+        key("timeout", Ty::Duration, "60s", "Of one attempt."),
+        key("retry", Ty::Integer(0), "4", "Further attempts at most."),
+        key("parallel", Ty::Integer(1), "8", "At once, per process."),
+        key("override", Ty::Boolean, "false", "Replaces one of an imported file."),
+    ],
+    one_of: &[(false, &["http", "command", "native", "wait", "ask", "send"])],
+};
+
+pub(crate) static HTTP: Table = Table {
+    name: "Http",
+    words: "a request",
+    keys: &[
+        key("url", Ty::Template, "required", "Values put into path or query are percent-encoded; `| raw` says otherwise.").required(),
+        key(
+            "method",
+            Ty::Word(&[("GET", true), ("POST", true), ("PUT", true), ("PATCH", true), ("DELETE", true), ("HEAD", true)]),
+            "`GET`, with a body `POST`",
+            "Method.",
+        ),
+        key("query", Ty::Or(&[DATA, Ty::Template]), "–", "`none` is left out."),
+        key("headers", TEXTS, "–", "Headers."),
+        key("json", Ty::Data, "–", "JSON body."),
+        key("form", DATA, "–", "Form body."),
+        later("file", "Body: an artifact."),
+        key("key_header", Ty::Text, "Idempotency-Key", "Carries the effect id of `idempotent` tools."),
+        later("save", "Stores the body as an artifact."),
+        key(
+            "outcomes",
+            Ty::Map(&Ty::Word(&[("done", true), ("not_performed", true), ("unknown", true)])),
+            "2xx done; 4xx but 408 not_performed; else unknown",
+            "What a status means.",
+        ),
+        later("rate", "One limiter per host."),
+    ],
+    one_of: &[(false, &["json", "form", "file"])],
+};
+
+pub(crate) static REQUIRES: Table = Table {
+    name: "Requires",
+    words: "a precondition",
+    keys: &[
+        key("that", Ty::Expr, "required", "Must hold.").required(),
+        key("else", Ty::Template, "the expression", "What the model is told."),
+    ],
+    one_of: &[],
+};
+
+pub(crate) static APPROVE: Table = Table {
+    name: "Approve",
+    words: "an approval",
+    keys: &[
+        key("when", Ty::Expr, "true", "Whether it is wanted."),
+        key("by", Ty::Name, "user", "A person, or `user`."),
+        key("ask", Ty::Template, "tool and arguments", "The question."),
+        later("show", "Artifacts shown with it."),
+        key("edit", NAMES, "none", "Arguments that the approver may change."),
+        key("timeout", Ty::Duration, "none: waits", "How long it waits."),
+        key(
+            "on_timeout",
+            Ty::Or(&[Ty::Word(&[("reject", true), ("approve", true)]), Ty::Later]),
+            "reject",
+            "What happens then; the next in line is reserved.",
+        ),
+    ],
+    one_of: &[],
+};
+
+pub(crate) static DOUBT: Table = Table {
+    name: "Doubt",
+    words: "a way out of doubt",
+    keys: &[
+        key("probe", Ty::Name, "required", "A `pure` or `read` tool.").required(),
+        key("args", DATA, "–", "Its arguments."),
+        key("done", Ty::Expr, "required", "Over `result`: it happened.").required(),
+        key(
+            "else",
+            Ty::Word(&[("not_performed", true), ("ask", true), ("fail", true)]),
+            "ask",
+            "When `done` is false.",
+        ),
+    ],
+    one_of: &[],
+};
+
+pub(crate) static ON_ERROR: Table = Table {
+    name: "OnError",
+    words: "an entry of `on_error`",
+    keys: &[
+        key("set", DATA, "–", "State writes."),
+        key("result", Ty::Template, "code and message", "What the model sees."),
+        key("then", THEN_TY, "–", "A tool that follows."),
+    ],
+    one_of: &[],
+};
+
+pub(crate) static THEN: Table = Table {
+    name: "Then",
+    words: "a tool that follows",
+    keys: &[
+        key("tool", Ty::Name, "required", "Which.").required(),
+        key("args", DATA, "result", "Its arguments."),
+    ],
+    one_of: &[],
+};
+
+pub(crate) static WAIT: Table = Table {
+    name: "Wait",
+    words: "a wait",
+    keys: &[
+        key("event", Ty::Name, "–", "For an event."),
+        key("match", TEXTS, "required with `event`, unless that has `session`", "Fields that must be equal."),
+        key("when", Ty::Expr, "–", "With `event`: in addition. Alone: over state."),
+        key("time", Ty::Or(&[Ty::Duration, Ty::Template]), "–", "A span of time."),
+        key("until", Ty::Template, "–", "A date and time."),
+        key("branches", Ty::Or(&[Ty::Integer(1), Ty::Word(&[("all", true), ("any", true)])]), "–", "Those forked here."),
+        key("ticks", Ty::Integer(1), "–", "Commits of this branch."),
+        key("any", Ty::List(&Ty::Table(&WAIT)), "–", "One of several."),
+        key("all", Ty::List(&Ty::Table(&WAIT)), "–", "All of several."),
+        key("timeout", Ty::Duration, "none", "How long at most."),
+        key("on_timeout", Ty::Template, "error `timeout`", "The result instead."),
+    ],
+    one_of: &[(false, &["event", "time", "until", "branches", "ticks", "any", "all"])],
+};
+
+pub(crate) static RENDER: Table = Table {
+    name: "Render",
+    words: "`render`",
+    keys: &[
+        key("call", Ty::Template, "as called", "Instead of the call."),
+        key("result", Ty::Template, "the tool's `result`", "Instead of the result."),
+        later("horizon", "For how long."),
+        later("beyond", "What replaces it then."),
+        later("stub", "The text instead."),
+        later("elide", "Arguments that are left out then."),
+        later("model", "Writes the summary."),
+        later("spill", "Larger results become artifacts."),
+    ],
+    one_of: &[],
+};
