@@ -1,3 +1,83 @@
-//! Definitions: YAML or the Rust builder in, a checked [`crate::network::Network`] or diagnostics out.
+//! Definitions: YAML or the Rust builder in, a checked [`Network`] or diagnostics out.
+//!
+//! ```
+//! use steersman_machine::definition::{compile, Files};
+//! let files = Files::new("greeter.yaml", "agents: { greeter: { system: You greet. } }");
+//! let (network, diagnostics) = compile(&files);
+//! assert!(diagnostics.is_empty());
+//! assert_eq!(&*network.unwrap().entry[0], "greeter");
+//! ```
+//!
+//! A text goes through five passes: [`source`] makes a tree with places of it, `load` merges imports, `shape` judges
+//! the tree by the table of keys, `lower` makes a network of it, `check` judges names, types and effects. Each says
+//! all that it finds; a network is given only where nothing found is an error.
 
+mod canonical;
+mod diagnostic;
+mod load;
+mod lower;
+mod shape;
+mod site;
+pub mod source;
+mod table;
 pub mod test;
+
+pub use diagnostic::{Diagnostic, Patch, Place, Severity};
+pub use source::{Files, Node};
+
+use crate::ids::Digest;
+use crate::network::Network;
+use source::Sources;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Compiles a definition: a network if nothing is wrong with it, and all that is to be said about it.
+pub fn compile(files: &Files) -> (Option<Network>, Vec<Diagnostic>) {
+    run(files, None)
+}
+
+/// Compiles a definition that was built as a tree instead of written: what the Rust builder does. `files` holds what
+/// it names; its main text is not read.
+pub fn compile_node(root: Node, files: &Files) -> (Option<Network>, Vec<Diagnostic>) {
+    run(files, Some(root))
+}
+
+/// Compiles the stored form of a network again ([`Network::source`]): the same network, without its tests.
+pub fn compile_stored(text: &str) -> Result<Network, Vec<Diagnostic>> {
+    let stored: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+    let mut files = Files::new("", "");
+    for (path, text) in stored["files"].as_object().into_iter().flatten() {
+        files.add(path.as_str(), text.as_str().unwrap_or_default());
+    }
+    let (network, found) = compile_node(Node::json(&stored["definition"]), &files);
+    network.ok_or(found)
+}
+
+/// Paths of the files that a definition names and `files` lacks. Whoever reads files adds those that exist and asks
+/// again until nothing new is wanted; what does not exist is a diagnostic of [`compile`].
+pub fn wanted(files: &Files) -> BTreeSet<String> {
+    load::wanted(files)
+}
+
+fn run(files: &Files, root: Option<Node>) -> (Option<Network>, Vec<Diagnostic>) {
+    let mut sources = Sources::default();
+    let mut found = Vec::new();
+    let Some(merged) = load::load(files, root, &mut sources, &mut found) else {
+        return (None, found);
+    };
+    let lowered = lower::lower(files, &mut sources, &merged, &mut found);
+    found.sort_by_key(|diagnostic| {
+        let at = diagnostic.at.as_ref();
+        let place = at.map(|at| (at.path.clone(), at.span.start));
+        (std::cmp::Reverse(diagnostic.severity), place)
+    });
+    found.dedup();
+    let mut network = lowered.network;
+    if found.iter().any(Diagnostic::is_error) {
+        return (None, found);
+    }
+    let source = canonical::source(&network.name, &merged, &sources, &lowered.files);
+    network.digest = Digest::of(canonical::digested(&source).as_bytes());
+    network.source = Arc::from(source.to_string());
+    (Some(network), found)
+}

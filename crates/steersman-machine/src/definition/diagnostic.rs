@@ -205,10 +205,7 @@ impl Diagnostic {
         renderer.render(&report)
     }
 
-    fn snippet<'a>(
-        &'a self,
-        path: &Arc<str>,
-    ) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
+    fn snippet<'a>(&'a self, path: &Arc<str>) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
         let main = self.at.iter().filter(|at| at.path == *path);
         let labels = self.labels.iter().filter(|(at, _)| at.path == *path);
         let places: Vec<_> = main

@@ -213,8 +213,7 @@ impl Shape<'_> {
         ) || matches!(&*scalar.text, "True" | "TRUE" | "False" | "FALSE");
         if word && scalar.style == Style::Plain {
             let at = self.place(node.span);
-            self.found
-                .push(Diagnostic::not_a_boolean(at, &scalar.text));
+            self.found.push(Diagnostic::not_a_boolean(at, &scalar.text));
         }
     }
 
@@ -230,7 +229,12 @@ impl Shape<'_> {
     }
 
     fn word(&mut self, node: &Node, words: &'static [(&'static str, bool)]) {
-        let names = || words.iter().filter(|(_, built)| *built).map(|(word, _)| *word);
+        let names = || {
+            words
+                .iter()
+                .filter(|(_, built)| *built)
+                .map(|(word, _)| *word)
+        };
         let Some(text) = node.as_text() else {
             return self.wrong(node, &format!("one of {}", list_of(names())));
         };
@@ -261,8 +265,11 @@ impl Shape<'_> {
                 _ => {
                     let at = self.place(node.span);
                     let text = format!("a list of {} types", items.len());
-                    self.found
-                        .push(Diagnostic::malformed(at, &text, "a type: `[TYPE]` has one item"));
+                    self.found.push(Diagnostic::malformed(
+                        at,
+                        &text,
+                        "a type: `[TYPE]` has one item",
+                    ));
                 }
             },
             Value::Scalar(scalar) => {
@@ -289,7 +296,9 @@ impl Shape<'_> {
 
     /// Keys of the long form that mean nothing for the kind that it is.
     fn type_keys(&mut self, node: &Node) {
-        let kind = if node.get("items").is_some() || node.get("type").is_some_and(|ty| ty.scalar().is_none()) {
+        let kind = if node.get("items").is_some()
+            || node.get("type").is_some_and(|ty| ty.scalar().is_none())
+        {
             "a list"
         } else if node.get("fields").is_some() {
             "an object"
@@ -354,7 +363,7 @@ fn head(node: &Node) -> Span {
 }
 
 /// Which alternative a value is meant to be.
-fn fits(node: &Node, ty: &Ty) -> bool {
+pub(crate) fn fits(node: &Node, ty: &Ty) -> bool {
     let scalar = node.scalar();
     match ty {
         Ty::Integer(_) => scalar.is_some_and(|s| matches!(s.kind, Kind::Integer(_))),

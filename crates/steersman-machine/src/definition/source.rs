@@ -639,17 +639,17 @@ impl Builder<'_> {
             Content::List(items) => items.push(node),
             Content::Map { entries, key } => match key.take() {
                 None => *key = Some(key_of(self.sources, self.diagnostics, &node)),
-                Some(name) => {
-                    match entries.iter().find(|(known, _)| known.name == name.name) {
-                        Some((first, _)) => {
-                            let (at, first) =
-                                (self.sources.place(name.span), self.sources.place(first.span));
-                            let diagnostic = Diagnostic::duplicate_key(at, first, &name.name);
-                            self.diagnostics.push(diagnostic);
-                        }
-                        None => entries.push((name, node)),
+                Some(name) => match entries.iter().find(|(known, _)| known.name == name.name) {
+                    Some((first, _)) => {
+                        let (at, first) = (
+                            self.sources.place(name.span),
+                            self.sources.place(first.span),
+                        );
+                        let diagnostic = Diagnostic::duplicate_key(at, first, &name.name);
+                        self.diagnostics.push(diagnostic);
                     }
-                }
+                    None => entries.push((name, node)),
+                },
             },
         }
         Some(())

@@ -7,9 +7,9 @@ mod route;
 mod test;
 mod tool;
 
-pub(crate) use file::FILE;
 #[cfg(test)]
 pub(crate) use self::all::TABLES;
+pub(crate) use file::FILE;
 
 /// A kind of map with fixed keys.
 #[derive(Debug)]
@@ -136,24 +136,55 @@ pub(crate) static TYPE: Table = Table {
     words: "a type",
     keys: &[
         key("type", Ty::Type, "from the other keys", "A short name."),
-        key("fields", Ty::Map(&Ty::Type), "–", "An object with exactly these fields."),
+        key(
+            "fields",
+            Ty::Map(&Ty::Type),
+            "–",
+            "An object with exactly these fields.",
+        ),
         key("items", Ty::Type, "–", "A list."),
         key("enum", Ty::List(&Ty::Text), "–", "One of these texts."),
-        key("optional", Ty::Boolean, "false", "May be absent; then `none`."),
+        key(
+            "optional",
+            Ty::Boolean,
+            "false",
+            "May be absent; then `none`.",
+        ),
         key("default", Ty::Any, "–", "Must fit."),
         key("description", Ty::Text, "–", "Told to the model."),
         key("minimum", Ty::Number, "–", "At least."),
         key("maximum", Ty::Number, "–", "At most."),
-        key("pattern", Ty::Text, "–", "Regular expression for the whole text."),
+        key(
+            "pattern",
+            Ty::Text,
+            "–",
+            "Regular expression for the whole text.",
+        ),
         key("schema", Ty::Path, "–", "A JSON Schema file."),
-        key("expires", Ty::Duration, "–", "State only: becomes `none` this long after its last write."),
+        key(
+            "expires",
+            Ty::Duration,
+            "–",
+            "State only: becomes `none` this long after its last write.",
+        ),
         key(
             "reduce",
-            Ty::Word(&[("last", true), ("append", true), ("sum", true), ("max", true), ("merge", true)]),
+            Ty::Word(&[
+                ("last", true),
+                ("append", true),
+                ("sum", true),
+                ("max", true),
+                ("merge", true),
+            ]),
             "last",
             "State only: how several writes of one exchange come together.",
         ),
-        key("ask", Ty::Template, "–", "Secret parameters: the question to the person."),
+        key(
+            "ask",
+            Ty::Template,
+            "–",
+            "Secret parameters: the question to the person.",
+        ),
     ],
     one_of: &[(false, &["type", "fields", "items", "enum", "schema"])],
 };

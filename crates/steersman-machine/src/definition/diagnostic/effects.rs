@@ -6,24 +6,44 @@ type At = Option<Place>;
 
 impl Diagnostic {
     pub(crate) fn no_user(at: At, event: &str, declared: At) -> Self {
-        Self::new("E0401", at, "`user` is nobody where a session begins by an event")
-            .also(declared, format!("`{event}` may begin one"))
-            .help("name a person: `by: NAME`, with `agents: { NAME: { person: { role: .. } } }`")
+        Self::new(
+            "E0401",
+            at,
+            "`user` is nobody where a session begins by an event",
+        )
+        .also(declared, format!("`{event}` may begin one"))
+        .help("name a person: `by: NAME`, with `agents: { NAME: { person: { role: .. } } }`")
     }
     pub(crate) fn probe_class(at: At, tool: &str, class: &str) -> Self {
-        Self::new("E0402", at, format!("a probe only looks, but `{tool}` is {class}"))
-            .help("a probe is a tool with `effect: pure` or `effect: read`")
+        Self::new(
+            "E0402",
+            at,
+            format!("a probe only looks, but `{tool}` is {class}"),
+        )
+        .help("a probe is a tool with `effect: pure` or `effect: read`")
     }
     pub(crate) fn no_description(at: At, what: &str, name: &str, by: At) -> Self {
-        Self::new("E0403", at, format!("the {what} `{name}` needs a description: a model chooses it"))
-            .also(by, "offered here")
+        Self::new(
+            "W0405",
+            at,
+            format!("the {what} `{name}` needs a description: a model chooses it"),
+        )
+        .also(by, "offered here")
     }
     pub(crate) fn secret_needs_ask(at: At, name: &str) -> Self {
-        Self::new("E0404", at, format!("nobody can give the secret `{name}`: a model never sees one"))
-            .help("`ask:` is the question to the person")
+        Self::new(
+            "E0404",
+            at,
+            format!("nobody can give the secret `{name}`: a model never sees one"),
+        )
+        .help("`ask:` is the question to the person")
     }
     pub(crate) fn no_effect_class(at: At, tool: &str, get: bool) -> Self {
-        let diagnostic = Self::new("W0401", at, format!("`{tool}` has no effect class, so it counts as unsafe"));
+        let diagnostic = Self::new(
+            "W0401",
+            at,
+            format!("`{tool}` has no effect class, so it counts as unsafe"),
+        );
         if get {
             diagnostic.label("a GET is usually `effect: read`")
         } else {
@@ -31,9 +51,13 @@ impl Diagnostic {
         }
     }
     pub(crate) fn two_writers(at: At, state: &str, first: &str, second: &str, other: At) -> Self {
-        Self::new("W0402", at, format!("`{first}` and `{second}` both write `state.{state}` and can be open together"))
-            .also(other, "the other one")
-            .note("the one that stands later in the answer wins; `reduce:` at the state says otherwise")
+        Self::new(
+            "W0402",
+            at,
+            format!("`{first}` and `{second}` both write `state.{state}` and can be open together"),
+        )
+        .also(other, "the other one")
+        .note("the one that stands later in the answer wins; `reduce:` at the state says otherwise")
     }
     pub(crate) fn no_last_rule(at: At) -> Self {
         Self::new("W0403", at, "the last rule has a condition")
@@ -43,16 +67,32 @@ impl Diagnostic {
     pub(crate) fn never_reached(at: At, by: At) -> Self {
         Self::new("W0404", at, "this rule is never reached").also(by, "this one always holds")
     }
+    pub(crate) fn never_finishes(at: At) -> Self {
+        Self::new(
+            "E0405",
+            at,
+            "an agent that must always call a tool never comes to an end",
+        )
+        .help("offer it `finish` among its tools")
+    }
     pub(crate) fn moving_tools(at: At) -> Self {
         Self::new("N0401", at, "the list of tools changes with this")
             .note("each change breaks the prefix that the provider has cached")
     }
     pub(crate) fn dynamic_prefix(at: At, path: &str) -> Self {
-        Self::new("N0402", at, format!("`{path}` changes, and it stands in front of the history"))
-            .note("each change breaks the prefix that the provider has cached")
-            .help("put volatile facts into `context: { now: .. }`")
+        Self::new(
+            "N0402",
+            at,
+            format!("`{path}` changes, and it stands in front of the history"),
+        )
+        .note("each change breaks the prefix that the provider has cached")
+        .help("put volatile facts into `context: { now: .. }`")
     }
     pub(crate) fn left_out(at: At, path: &str) -> Self {
-        Self::new("N0403", at, format!("this is left out while `{path}` is none"))
+        Self::new(
+            "N0403",
+            at,
+            format!("this is left out while `{path}` is none"),
+        )
     }
 }

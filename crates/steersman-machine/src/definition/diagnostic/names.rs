@@ -29,7 +29,13 @@ impl Diagnostic {
         Self::new("E0206", at, format!("`{name}` has more than 64 characters"))
             .note("providers of models refuse longer names of tools")
     }
-    pub(crate) fn unknown_field(at: At, of: &str, name: &str, near: Option<&str>, known: &str) -> Self {
+    pub(crate) fn unknown_field(
+        at: At,
+        of: &str,
+        name: &str,
+        near: Option<&str>,
+        known: &str,
+    ) -> Self {
         let diagnostic = Self::new("E0207", at, format!("`{of}` has no `{name}`"));
         match near {
             Some(near) => diagnostic.near(Some(near)),
@@ -38,8 +44,12 @@ impl Diagnostic {
         }
     }
     pub(crate) fn wrong_sort(at: At, name: &str, is: &str, wanted: &str, declared: At) -> Self {
-        Self::new("E0208", at, format!("`{name}` is {is}; {wanted} is wanted here"))
-            .also(declared, "declared here")
+        Self::new(
+            "E0208",
+            at,
+            format!("`{name}` is {is}; {wanted} is wanted here"),
+        )
+        .also(declared, "declared here")
     }
     pub(crate) fn unknown_root(at: At, name: &str, near: Option<&str>, known: &str) -> Self {
         let diagnostic = Self::new("E0209", at, format!("`{name}` has no meaning here"));
@@ -49,15 +59,25 @@ impl Diagnostic {
         }
     }
     pub(crate) fn seen_twice(at: At, name: &str) -> Self {
-        Self::new("E0210", at, format!("the model would see two tools named `{name}`"))
-            .help("give one of them another name with `as:`")
+        Self::new(
+            "E0210",
+            at,
+            format!("the model would see two tools named `{name}`"),
+        )
+        .help("give one of them another name with `as:`")
     }
     pub(crate) fn unreachable(at: At, what: &str, name: &str) -> Self {
         Self::new("W0201", at, format!("nothing leads to the {what} `{name}`"))
     }
     pub(crate) fn circle(at: At, names: &str, depth: u32) -> Self {
-        Self::new("W0202", at, format!("these agents can call each other in a circle: {names}"))
-            .note(format!("calls nest at most {depth} deep (`limits.depth`); a deeper one is refused"))
+        Self::new(
+            "W0202",
+            at,
+            format!("these agents can call each other in a circle: {names}"),
+        )
+        .note(format!(
+            "calls nest at most {depth} deep (`limits.depth`); a deeper one is refused"
+        ))
     }
     pub(crate) fn unknown_filter(at: At, sort: &str, name: &str, near: Option<&str>) -> Self {
         Self::new("E0303", at, format!("there is no {sort} `{name}`")).near(near)

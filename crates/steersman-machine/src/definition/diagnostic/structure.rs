@@ -23,7 +23,13 @@ impl Diagnostic {
             .note("what a definition says should stand where it is read")
             .help("write the entries out, or use an anchor for one whole value")
     }
-    pub(crate) fn unknown_key(at: At, key: &str, table: &str, near: Option<&str>, known: &str) -> Self {
+    pub(crate) fn unknown_key(
+        at: At,
+        key: &str,
+        table: &str,
+        near: Option<&str>,
+        known: &str,
+    ) -> Self {
         let diagnostic = Self::new("E0105", at, format!("{table} has no key `{key}`"));
         match near {
             Some(near) => diagnostic.near(Some(near)),
@@ -31,7 +37,11 @@ impl Diagnostic {
         }
     }
     pub(crate) fn wrong_kind(at: At, wanted: &str, found: &str) -> Self {
-        Self::new("E0106", at, format!("{wanted} is expected here, not {found}"))
+        Self::new(
+            "E0106",
+            at,
+            format!("{wanted} is expected here, not {found}"),
+        )
     }
     pub(crate) fn key_is_no_text(at: At, found: &str) -> Self {
         Self::new("E0106", at, format!("a key is text, not {found}"))
@@ -52,13 +62,21 @@ impl Diagnostic {
         Self::new("E0109", at, format!("{table} needs one of {keys}"))
     }
     pub(crate) fn reserved(at: At, what: &str) -> Self {
-        Self::new("E0110", at, format!("{what} is reserved, not built in this version"))
-            .note("its name and meaning are fixed; a later version understands it")
+        Self::new(
+            "E0110",
+            at,
+            format!("{what} is reserved, not built in this version"),
+        )
+        .note("its name and meaning are fixed; a later version understands it")
     }
     pub(crate) fn cut(at: At, rest: At) -> Self {
-        Self::new("E0111", at, "YAML ends this text at ` #`: the rest is a comment")
-            .also(rest, "cut off")
-            .help("put the text in quotes; if it is a comment, put a space behind the `#`")
+        Self::new(
+            "E0111",
+            at,
+            "YAML ends this text at ` #`: the rest is a comment",
+        )
+        .also(rest, "cut off")
+        .help("put the text in quotes; if it is a comment, put a space behind the `#`")
     }
     pub(crate) fn unquoted_braces(at: At) -> Self {
         let quoted = at.as_ref().map(|at| format!("\"{}\"", at.excerpt().trim()));
@@ -72,9 +90,13 @@ impl Diagnostic {
     }
     pub(crate) fn not_a_boolean(at: At, word: &str) -> Self {
         let place = at.clone();
-        Self::new("E0113", at, format!("`{word}` is text here, but a boolean to other readers of YAML"))
-            .note("only `true` and `false` are booleans")
-            .patch("if it is text, quote it", place, format!("\"{word}\""))
+        Self::new(
+            "E0113",
+            at,
+            format!("`{word}` is text here, but a boolean to other readers of YAML"),
+        )
+        .note("only `true` and `false` are booleans")
+        .patch("if it is text, quote it", place, format!("\"{word}\""))
     }
     pub(crate) fn no_file(at: At, path: &str, near: Option<&str>) -> Self {
         Self::new("E0114", at, format!("there is no file `{path}`"))
@@ -82,44 +104,68 @@ impl Diagnostic {
             .note("paths are relative to the file that names them")
     }
     pub(crate) fn outside_folder(at: At, path: &str) -> Self {
-        Self::new("E0114", at, format!("`{path}` leaves the folder of the definition"))
+        Self::new(
+            "E0114",
+            at,
+            format!("`{path}` leaves the folder of the definition"),
+        )
     }
     pub(crate) fn malformed(at: At, text: &str, wanted: &str) -> Self {
         Self::new("E0115", at, format!("`{text}` is not {wanted}"))
     }
     pub(crate) fn import_circle(at: At, path: &str) -> Self {
-        Self::new("E0116", at, format!("`{path}` imports itself, here or through others"))
+        Self::new(
+            "E0116",
+            at,
+            format!("`{path}` imports itself, here or through others"),
+        )
     }
     pub(crate) fn defined_twice(at: At, what: &str, name: &str, first: At) -> Self {
         let diagnostic = Self::new("E0117", at, format!("{what} `{name}` is defined twice"))
             .also(first, "first here");
         match what {
-            "tool" | "agent" => diagnostic.help("`override: true` in the later one replaces the first"),
+            "tool" | "agent" => {
+                diagnostic.help("`override: true` in the later one replaces the first")
+            }
             _ => diagnostic,
         }
     }
     pub(crate) fn version(at: At, found: &str) -> Self {
-        Self::new("E0118", at, format!("version {found} of the format is unknown here"))
-            .help("this program reads `steersman: 1`")
+        Self::new(
+            "E0118",
+            at,
+            format!("version {found} of the format is unknown here"),
+        )
+        .help("this program reads `steersman: 1`")
     }
     pub(crate) fn yaml_tag(at: At, tag: &str) -> Self {
         Self::new("E0119", at, format!("tags such as `{tag}` are not allowed"))
     }
     pub(crate) fn second_document(at: At) -> Self {
-        Self::new("E0119", at, "a definition is one document; a second begins here")
+        Self::new(
+            "E0119",
+            at,
+            "a definition is one document; a second begins here",
+        )
     }
     pub(crate) fn no_schema(at: At, path: &str, why: &str) -> Self {
         Self::new("E0120", at, format!("`{path}` is no JSON Schema: {why}"))
     }
     pub(crate) fn odd_number(at: At, text: &str) -> Self {
         let place = at.clone();
-        Self::new("E0121", at, format!("`{text}` is a number that readers of YAML disagree about"))
-            .patch("if it is text, quote it", place, format!("\"{text}\""))
+        Self::new(
+            "E0121",
+            at,
+            format!("`{text}` is a number that readers of YAML disagree about"),
+        )
+        .patch("if it is text, quote it", place, format!("\"{text}\""))
     }
     pub(crate) fn no_entry(at: At, candidates: &str) -> Self {
         let diagnostic = Self::new("E0122", at, "who gets the first message is open");
         if candidates.is_empty() {
-            diagnostic.note("each agent is named by another").help("write `entry: NAME`")
+            diagnostic
+                .note("each agent is named by another")
+                .help("write `entry: NAME`")
         } else {
             diagnostic
                 .note(format!("{candidates} are named by no other agent"))
@@ -127,6 +173,10 @@ impl Diagnostic {
         }
     }
     pub(crate) fn no_agents(at: At) -> Self {
-        Self::new("E0107", at, "a definition needs the key `agents`, with an agent at least")
+        Self::new(
+            "E0107",
+            at,
+            "a definition needs the key `agents`, with an agent at least",
+        )
     }
 }

@@ -12,8 +12,17 @@ impl Diagnostic {
         Self::new("E0301", at, format!("this is no template: {message}"))
     }
     /// Two operands of unlike kinds: what each is, and where that is declared.
-    pub(crate) fn unlike(at: At, message: String, right: &str, left: (At, &str), declared: Vec<(At, String)>, ordered: bool) -> Self {
-        let mut diagnostic = Self::new("E0302", at, message).label(right).also(left.0, left.1);
+    pub(crate) fn unlike(
+        at: At,
+        message: String,
+        right: &str,
+        left: (At, &str),
+        declared: Vec<(At, String)>,
+        ordered: bool,
+    ) -> Self {
+        let mut diagnostic = Self::new("E0302", at, message)
+            .label(right)
+            .also(left.0, left.1);
         for (at, text) in declared {
             diagnostic = diagnostic.also(at, text);
         }
@@ -24,7 +33,12 @@ impl Diagnostic {
         })
     }
     pub(crate) fn operand(at: At, operator: &str, wanted: &str, found: &str) -> Self {
-        Self::new("E0302", at, format!("`{operator}` needs {wanted}, not {found}")).label(found)
+        Self::new(
+            "E0302",
+            at,
+            format!("`{operator}` needs {wanted}, not {found}"),
+        )
+        .label(found)
     }
     pub(crate) fn on_secret(at: At, path: &str) -> Self {
         Self::new("E0304", at, format!("`{path}` is a secret: only `is none` and `is not none` may be asked of it"))
@@ -32,7 +46,8 @@ impl Diagnostic {
     }
     /// An optional that is used without having been asked for.
     pub(crate) fn not_narrowed(at: At, path: &str, declared: At, insert: Option<Place>) -> Self {
-        let diagnostic = Self::new("E0305", at, format!("`{path}` may be none here")).also(declared, "optional");
+        let diagnostic =
+            Self::new("E0305", at, format!("`{path}` may be none here")).also(declared, "optional");
         match insert {
             Some(place) => {
                 let with = format!("{path} is not none and ");
@@ -42,14 +57,24 @@ impl Diagnostic {
         }
     }
     pub(crate) fn is_defined(at: At, path: &str) -> Self {
-        Self::new("E0306", at, format!("`{path}` is declared, so it is always defined"))
-            .help(format!("ask `{path} is not none`"))
+        Self::new(
+            "E0306",
+            at,
+            format!("`{path}` is declared, so it is always defined"),
+        )
+        .help(format!("ask `{path} is not none`"))
     }
     pub(crate) fn misfit(at: At, what: &str, wanted: &str, found: &str, declared: At) -> Self {
-        Self::new("E0307", at, format!("{what} is {wanted}, not {found}")).also(declared, "declared here")
+        Self::new("E0307", at, format!("{what} is {wanted}, not {found}"))
+            .also(declared, "declared here")
     }
     pub(crate) fn no_condition(at: At, found: &str) -> Self {
-        Self::new("E0308", at, format!("a condition is true or false, not {found}")).label(found)
+        Self::new(
+            "E0308",
+            at,
+            format!("a condition is true or false, not {found}"),
+        )
+        .label(found)
     }
     pub(crate) fn no_fields(at: At, path: &str, is: &str) -> Self {
         Self::new("E0309", at, format!("`{path}` is {is} and has no fields"))
@@ -58,7 +83,8 @@ impl Diagnostic {
         Self::new("E0310", at, format!("`{path}` is not to be seen here")).note(why)
     }
     pub(crate) fn missing_argument(at: At, of: &str, name: &str, declared: At) -> Self {
-        Self::new("E0311", at, format!("`{of}` needs the argument `{name}`")).also(declared, "required")
+        Self::new("E0311", at, format!("`{of}` needs the argument `{name}`"))
+            .also(declared, "required")
     }
     pub(crate) fn unknown_argument(at: At, of: &str, name: &str, near: Option<&str>) -> Self {
         Self::new("E0311", at, format!("`{of}` has no argument `{name}`")).near(near)
@@ -68,5 +94,13 @@ impl Diagnostic {
     }
     pub(crate) fn pattern(at: At, why: &str) -> Self {
         Self::new("E0313", at, format!("this is no regular expression: {why}"))
+    }
+    pub(crate) fn no_value_at_start(at: At, name: &str) -> Self {
+        Self::new(
+            "E0314",
+            at,
+            format!("`state.{name}` has no value when a session starts"),
+        )
+        .help("give it a `default:`, or say `optional: true`")
     }
 }

@@ -1,41 +1,122 @@
 //! Keys of tools.
 
-use super::{APPROVE as APPROVE_TY, CLASS, DATA, NAMES, REQUIRES as REQUIRES_TY, TEXTS, THEN as THEN_TY, TYPES, Table, Ty, key, later};
+use super::{
+    APPROVE as APPROVE_TY, CLASS, DATA, NAMES, REQUIRES as REQUIRES_TY, TEXTS, THEN as THEN_TY,
+    TYPES, Table, Ty, key, later,
+};
 
 pub(crate) static TOOL: Table = Table {
     name: "Tool",
     words: "a tool",
     keys: &[
-        key("description", Ty::Text, "required if a model is offered it", "Told to the model."),
-        key("parameters", Ty::Or(&[TYPES, Ty::Path]), "{}", "Arguments, checked before it runs; a path names a JSON Schema."),
-        key("effect", CLASS, "`unsafe`; without a source, or with `wait` or `ask`: `pure`", "Effect class."),
-        key("requires", REQUIRES_TY, "–", "All must hold, else a refusal."),
-        key("approve", APPROVE_TY, "–", "A person decides on exactly these arguments."),
+        key(
+            "description",
+            Ty::Text,
+            "required if a model is offered it",
+            "Told to the model.",
+        ),
+        key(
+            "parameters",
+            Ty::Or(&[TYPES, Ty::Path]),
+            "{}",
+            "Arguments, checked before it runs; a path names a JSON Schema.",
+        ),
+        key(
+            "effect",
+            CLASS,
+            "`unsafe`; without a source, or with `wait` or `ask`: `pure`",
+            "Effect class.",
+        ),
+        key(
+            "requires",
+            REQUIRES_TY,
+            "–",
+            "All must hold, else a refusal.",
+        ),
+        key(
+            "approve",
+            APPROVE_TY,
+            "–",
+            "A person decides on exactly these arguments.",
+        ),
         key("http", Ty::Table(&HTTP), "–", "A request."),
-        key("command", Ty::List(&Ty::Template), "–", "A program and its arguments, no shell."),
+        key(
+            "command",
+            Ty::List(&Ty::Template),
+            "–",
+            "A program and its arguments, no shell.",
+        ),
         key("env", TEXTS, "–", "For `command`; secrets resolve here."),
-        key("native", Ty::Or(&[Ty::Integer(0), Ty::Text]), "–", "In Rust, registered under this name; its version."),
+        key(
+            "native",
+            Ty::Or(&[Ty::Integer(0), Ty::Text]),
+            "–",
+            "In Rust, registered under this name; its version.",
+        ),
         key("wait", Ty::Table(&WAIT), "–", "Parks the call."),
-        key("ask", Ty::Name, "–", "Puts the argument `question` to this person."),
-        key("send", Ty::Name, "–", "Puts the argument `message` into this agent's inbox."),
+        key(
+            "ask",
+            Ty::Name,
+            "–",
+            "Puts the argument `question` to this person.",
+        ),
+        key(
+            "send",
+            Ty::Name,
+            "–",
+            "Puts the argument `message` into this agent's inbox.",
+        ),
         key("set", DATA, "–", "State writes on success."),
-        key("result", Ty::Template, "the result as JSON", "What the model sees on success."),
-        key("on_error", Ty::Map(&Ty::Table(&ON_ERROR)), "–", "By code, the most specific first."),
+        key(
+            "result",
+            Ty::Template,
+            "the result as JSON",
+            "What the model sees on success.",
+        ),
+        key(
+            "on_error",
+            Ty::Map(&Ty::Table(&ON_ERROR)),
+            "–",
+            "By code, the most specific first.",
+        ),
         key(
             "on_doubt",
-            Ty::Or(&[Ty::Word(&[("ask", true), ("fail", true)]), Ty::Table(&DOUBT)]),
+            Ty::Or(&[
+                Ty::Word(&[("ask", true), ("fail", true)]),
+                Ty::Table(&DOUBT),
+            ]),
             "`ask` if a person can be reached, else `fail`",
             "Way out of doubt.",
         ),
         key("simulate", Ty::Data, "–", "Result in dry mode."),
-        key("repeat", Ty::Word(&[("ask", true), ("allow", true)]), "ask", "Equal arguments as an effect done on an abandoned branch."),
-        key("then", THEN_TY, "–", "Another tool follows, with no model turn between."),
+        key(
+            "repeat",
+            Ty::Word(&[("ask", true), ("allow", true)]),
+            "ask",
+            "Equal arguments as an effect done on an abandoned branch.",
+        ),
+        key(
+            "then",
+            THEN_TY,
+            "–",
+            "Another tool follows, with no model turn between.",
+        ),
         later("reflect", "Judges the result."),
-        key("render", Ty::Table(&RENDER), "–", "How call and result look in the context."),
+        key(
+            "render",
+            Ty::Table(&RENDER),
+            "–",
+            "How call and result look in the context.",
+        ),
         key("timeout", Ty::Duration, "60s", "Of one attempt."),
         key("retry", Ty::Integer(0), "4", "Further attempts at most."),
         key("parallel", Ty::Integer(1), "8", "At once, per process."),
-        key("override", Ty::Boolean, "false", "Replaces one of an imported file."),
+        key(
+            "override",
+            Ty::Boolean,
+            "false",
+            "Replaces one of an imported file.",
+        ),
     ],
     one_of: &[(false, &["http", "command", "native", "wait", "ask", "send"])],
 };
@@ -44,23 +125,50 @@ pub(crate) static HTTP: Table = Table {
     name: "Http",
     words: "a request",
     keys: &[
-        key("url", Ty::Template, "required", "Values put into path or query are percent-encoded; `| raw` says otherwise.").required(),
+        key(
+            "url",
+            Ty::Template,
+            "required",
+            "Values put into path or query are percent-encoded; `| raw` says otherwise.",
+        )
+        .required(),
         key(
             "method",
-            Ty::Word(&[("GET", true), ("POST", true), ("PUT", true), ("PATCH", true), ("DELETE", true), ("HEAD", true)]),
+            Ty::Word(&[
+                ("GET", true),
+                ("POST", true),
+                ("PUT", true),
+                ("PATCH", true),
+                ("DELETE", true),
+                ("HEAD", true),
+            ]),
             "`GET`, with a body `POST`",
             "Method.",
         ),
-        key("query", Ty::Or(&[DATA, Ty::Template]), "–", "`none` is left out."),
+        key(
+            "query",
+            Ty::Or(&[DATA, Ty::Template]),
+            "–",
+            "`none` is left out.",
+        ),
         key("headers", TEXTS, "–", "Headers."),
         key("json", Ty::Data, "–", "JSON body."),
         key("form", DATA, "–", "Form body."),
         later("file", "Body: an artifact."),
-        key("key_header", Ty::Text, "Idempotency-Key", "Carries the effect id of `idempotent` tools."),
+        key(
+            "key_header",
+            Ty::Text,
+            "Idempotency-Key",
+            "Carries the effect id of `idempotent` tools.",
+        ),
         later("save", "Stores the body as an artifact."),
         key(
             "outcomes",
-            Ty::Map(&Ty::Word(&[("done", true), ("not_performed", true), ("unknown", true)])),
+            Ty::Map(&Ty::Word(&[
+                ("done", true),
+                ("not_performed", true),
+                ("unknown", true),
+            ])),
             "2xx done; 4xx but 408 not_performed; else unknown",
             "What a status means.",
         ),
@@ -74,7 +182,12 @@ pub(crate) static REQUIRES: Table = Table {
     words: "a precondition",
     keys: &[
         key("that", Ty::Expr, "required", "Must hold.").required(),
-        key("else", Ty::Template, "the expression", "What the model is told."),
+        key(
+            "else",
+            Ty::Template,
+            "the expression",
+            "What the model is told.",
+        ),
     ],
     one_of: &[],
 };
@@ -87,7 +200,12 @@ pub(crate) static APPROVE: Table = Table {
         key("by", Ty::Name, "user", "A person, or `user`."),
         key("ask", Ty::Template, "tool and arguments", "The question."),
         later("show", "Artifacts shown with it."),
-        key("edit", NAMES, "none", "Arguments that the approver may change."),
+        key(
+            "edit",
+            NAMES,
+            "none",
+            "Arguments that the approver may change.",
+        ),
         key("timeout", Ty::Duration, "none: waits", "How long it waits."),
         key(
             "on_timeout",
@@ -121,7 +239,12 @@ pub(crate) static ON_ERROR: Table = Table {
     words: "an entry of `on_error`",
     keys: &[
         key("set", DATA, "–", "State writes."),
-        key("result", Ty::Template, "code and message", "What the model sees."),
+        key(
+            "result",
+            Ty::Template,
+            "code and message",
+            "What the model sees.",
+        ),
         key("then", THEN_TY, "–", "A tool that follows."),
     ],
     one_of: &[],
@@ -142,18 +265,46 @@ pub(crate) static WAIT: Table = Table {
     words: "a wait",
     keys: &[
         key("event", Ty::Name, "–", "For an event."),
-        key("match", TEXTS, "required with `event`, unless that has `session`", "Fields that must be equal."),
-        key("when", Ty::Expr, "–", "With `event`: in addition. Alone: over state."),
-        key("time", Ty::Or(&[Ty::Duration, Ty::Template]), "–", "A span of time."),
+        key(
+            "match",
+            TEXTS,
+            "required with `event`, unless that has `session`",
+            "Fields that must be equal.",
+        ),
+        key(
+            "when",
+            Ty::Expr,
+            "–",
+            "With `event`: in addition. Alone: over state.",
+        ),
+        key(
+            "time",
+            Ty::Or(&[Ty::Duration, Ty::Template]),
+            "–",
+            "A span of time.",
+        ),
         key("until", Ty::Template, "–", "A date and time."),
-        key("branches", Ty::Or(&[Ty::Integer(1), Ty::Word(&[("all", true), ("any", true)])]), "–", "Those forked here."),
+        key(
+            "branches",
+            Ty::Or(&[Ty::Integer(1), Ty::Word(&[("all", true), ("any", true)])]),
+            "–",
+            "Those forked here.",
+        ),
         key("ticks", Ty::Integer(1), "–", "Commits of this branch."),
         key("any", Ty::List(&Ty::Table(&WAIT)), "–", "One of several."),
         key("all", Ty::List(&Ty::Table(&WAIT)), "–", "All of several."),
         key("timeout", Ty::Duration, "none", "How long at most."),
-        key("on_timeout", Ty::Template, "error `timeout`", "The result instead."),
+        key(
+            "on_timeout",
+            Ty::Template,
+            "error `timeout`",
+            "The result instead.",
+        ),
     ],
-    one_of: &[(false, &["event", "time", "until", "branches", "ticks", "any", "all"])],
+    one_of: &[(
+        false,
+        &["event", "time", "until", "branches", "ticks", "any", "all"],
+    )],
 };
 
 pub(crate) static RENDER: Table = Table {
@@ -161,7 +312,12 @@ pub(crate) static RENDER: Table = Table {
     words: "`render`",
     keys: &[
         key("call", Ty::Template, "as called", "Instead of the call."),
-        key("result", Ty::Template, "the tool's `result`", "Instead of the result."),
+        key(
+            "result",
+            Ty::Template,
+            "the tool's `result`",
+            "Instead of the result.",
+        ),
         later("horizon", "For how long."),
         later("beyond", "What replaces it then."),
         later("stub", "The text instead."),

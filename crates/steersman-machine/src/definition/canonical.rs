@@ -1,0 +1,189 @@
+//! The canonical form of a definition: what is stored, digested and compiled again later. Comments, styles and the
+//! order of maps are gone; files are in it by their text; tests are not.
+//!
+//! Fields and parameters keep their order: a model sees them in it.
+
+use super::load::{Merged, resolve};
+use super::source::{Key, Kind, Node, Sources, Value};
+use super::table::{FILE, TYPE, Table, Ty};
+use serde_json::{Map, Value as Json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The stored form: `{ "definition": .., "files": { path: text } }`.
+pub(crate) fn source(
+    name: &str,
+    merged: &Merged,
+    sources: &Sources,
+    files: &BTreeMap<String, Arc<str>>,
+) -> Json {
+    let canon = Canon { sources };
+    let mut definition = Map::new();
+    definition.insert("steersman".into(), Json::from(1));
+    definition.insert("name".into(), Json::from(name));
+    for key in FILE.keys {
+        let value = match merged.sections.get(key.name) {
+            Some(entries) if !entries.is_empty() => canon.map(entries, &key.ty),
+            Some(_) => continue,
+            None => match key.name {
+                "entry" => merged
+                    .main
+                    .get("entry")
+                    .map(|node| canon.value(node, &key.ty)),
+                _ => merged
+                    .settings
+                    .get(key.name)
+                    .map(|node| canon.value(node, &key.ty)),
+            }
+            .unwrap_or(Json::Null),
+        };
+        if !value.is_null() {
+            definition.insert(key.name.into(), value);
+        }
+    }
+    let files: Map<String, Json> = files
+        .iter()
+        .map(|(path, text)| (path.clone(), Json::from(&**text)))
+        .collect();
+    let mut root = Map::new();
+    root.insert("definition".into(), Json::Object(definition));
+    root.insert("files".into(), Json::Object(files));
+    Json::Object(root)
+}
+
+/// What the digest is of: the stored form without the values of what is `live`, which may change under a session.
+pub(crate) fn digested(source: &Json) -> String {
+    let mut source = source.clone();
+    let config = source
+        .pointer_mut("/definition/config")
+        .and_then(Json::as_object_mut);
+    for value in config.into_iter().flat_map(|config| config.values_mut()) {
+        let live = value.get("live") == Some(&Json::Bool(true));
+        if let Some(map) = value.as_object_mut().filter(|_| live) {
+            map.remove("default");
+            map.remove("env");
+        }
+    }
+    source.to_string()
+}
+
+struct Canon<'a> {
+    sources: &'a Sources,
+}
+
+impl Canon<'_> {
+    fn map(&self, entries: &[(Key, Node)], ty: &Ty) -> Json {
+        let (of, ordered) = match ty {
+            Ty::Names(of) | Ty::Map(of) => (*of, matches!(of, Ty::Type)),
+            _ => (&Ty::Any, false),
+        };
+        let mut map: Vec<(String, Json)> = entries
+            .iter()
+            .map(|(key, node)| (key.name.to_string(), self.value(node, of)))
+            .collect();
+        if !ordered {
+            map.sort_by(|a, b| a.0.cmp(&b.0));
+        }
+        Json::Object(map.into_iter().collect())
+    }
+
+    fn table(&self, node: &Node, table: &Table) -> Json {
+        let mut map: Vec<(String, Json)> = node
+            .entries()
+            .iter()
+            .filter(|(key, _)| &*key.name != "override")
+            .filter_map(|(key, node)| {
+                let ty = &table.key(&key.name)?.ty;
+                Some((key.name.to_string(), self.value(node, ty)))
+            })
+            .collect();
+        map.sort_by(|a, b| a.0.cmp(&b.0));
+        Json::Object(map.into_iter().collect())
+    }
+
+    fn value(&self, node: &Node, ty: &Ty) -> Json {
+        let text = || {
+            node.as_text()
+                .map_or(Json::Null, |text| Json::from(&**text))
+        };
+        match ty {
+            Ty::Integer(_) | Ty::Number | Ty::Boolean | Ty::Any | Ty::Data | Ty::Later => {
+                node.to_json()
+            }
+            Ty::Text | Ty::Name | Ty::Duration | Ty::Expr | Ty::Template | Ty::Word(_) => text(),
+            Ty::Path => self.path(node),
+            Ty::Prompt if prompt_path(node).is_some() => self.path(node),
+            Ty::Prompt => text(),
+            Ty::Type => match &node.value {
+                Value::Map(_) => self.table(node, &TYPE),
+                Value::List(items) => items.iter().map(|node| self.value(node, ty)).collect(),
+                Value::Scalar(_) => text(),
+            },
+            Ty::List(of) => node
+                .items()
+                .iter()
+                .map(|node| self.value(node, of))
+                .collect(),
+            Ty::Map(_) | Ty::Names(_) => self.map(node.entries(), ty),
+            Ty::Table(table) => self.table(node, table),
+            Ty::Or(kinds) => match kinds.iter().find(|ty| super::shape::fits(node, ty)) {
+                Some(ty) => self.value(node, ty),
+                None => node.to_json(),
+            },
+        }
+    }
+
+    /// A path as seen from the main folder: in the stored form all is one file.
+    fn path(&self, node: &Node) -> Json {
+        let text = node.as_text().map_or("", |text| &**text);
+        let from = self.sources.path(node.span).map_or("", |path| &**path);
+        Json::from(resolve(from, text).unwrap_or_else(|| text.to_owned()))
+    }
+}
+
+/// The path, if a prompt is one: exactly one line that ends as files of prompts do.
+pub(crate) fn prompt_path(node: &Node) -> Option<&Arc<str>> {
+    let scalar = node.scalar().filter(|scalar| scalar.kind == Kind::Text)?;
+    let text = &scalar.text;
+    let ending = [".md", ".txt", ".j2"];
+    let is_path = !text.contains('\n')
+        && !text.contains("{{")
+        && ending.iter().any(|ending| text.ends_with(ending));
+    is_path.then_some(text)
+}
+
+/// All paths that a value names, as written.
+pub(crate) fn paths(node: &Node, table: &'static Table, into: &mut Vec<Arc<str>>) {
+    for (key, node) in node.entries() {
+        if let Some(key) = table.key(&key.name).filter(|key| key.name != "import") {
+            paths_in(node, &key.ty, into);
+        }
+    }
+}
+
+fn paths_in(node: &Node, ty: &'static Ty, into: &mut Vec<Arc<str>>) {
+    match ty {
+        Ty::Path => into.extend(node.as_text().cloned()),
+        Ty::Prompt => into.extend(prompt_path(node).cloned()),
+        Ty::Type if !node.entries().is_empty() => paths(node, &TYPE, into),
+        Ty::Type => node
+            .items()
+            .iter()
+            .for_each(|node| paths_in(node, ty, into)),
+        Ty::List(of) => node
+            .items()
+            .iter()
+            .for_each(|node| paths_in(node, of, into)),
+        Ty::Map(of) | Ty::Names(of) => node
+            .entries()
+            .iter()
+            .for_each(|(_, node)| paths_in(node, of, into)),
+        Ty::Table(table) => paths(node, table, into),
+        Ty::Or(kinds) => {
+            if let Some(ty) = kinds.iter().find(|ty| super::shape::fits(node, ty)) {
+                paths_in(node, ty, into);
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,290 @@
+//! The files of a definition, read and merged: imports first, then what names them.
+
+use super::diagnostic::{Diagnostic, near};
+use super::source::{Files, Key, Node, Sources, Span, Value, parse};
+use super::table::FILE;
+use super::{shape, source};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Sections whose entries are merged over files.
+const MERGED: [&str; 9] = [
+    "config", "secrets", "models", "state", "events", "labels", "outcome", "tools", "agents",
+];
+
+/// A definition whose files are merged.
+pub(crate) struct Merged {
+    /// The main file.
+    pub main: Node,
+    /// Sections with named entries, in the order of the files.
+    pub sections: BTreeMap<&'static str, Vec<(Key, Node)>>,
+    /// Settings that stand once (`timezone`, `limits`, `context`, `record`): the importing file's before the imported's.
+    pub settings: BTreeMap<&'static str, Node>,
+    /// Tests of the main file and of `tests/*.yaml` beside it.
+    pub tests: Vec<(Key, Node)>,
+    /// Whether something is wrong with a section or an entry, so that what depends on it is not judged.
+    pub broken: Vec<Span>,
+}
+
+impl Merged {
+    pub(crate) fn section(&self, name: &str) -> &[(Key, Node)] {
+        self.sections.get(name).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Reads and merges. What is wrong with the texts is reported; none if the main file is no definition at all.
+pub(crate) fn load(
+    files: &Files,
+    main: Option<Node>,
+    sources: &mut Sources,
+    found: &mut Vec<Diagnostic>,
+) -> Option<Merged> {
+    let path = files.main();
+    let main = match main {
+        Some(node) => node,
+        None => {
+            let Some(text) = files.text(path) else {
+                found.push(Diagnostic::no_file(None, path, None));
+                return None;
+            };
+            parse(sources, path, text, found)?
+        }
+    };
+    if !matches!(main.value, Value::Map(_)) {
+        let at = sources.place(main.span);
+        found.push(Diagnostic::wrong_kind(at, "a definition", main.kind_word()));
+        return None;
+    }
+    let mut loader = Loader {
+        files,
+        sources,
+        found,
+        open: vec![path.to_owned()],
+        done: BTreeSet::new(),
+        merged: Merged {
+            main: main.clone(),
+            sections: BTreeMap::new(),
+            settings: BTreeMap::new(),
+            tests: Vec::new(),
+            broken: Vec::new(),
+        },
+    };
+    loader.file(&main, path);
+    loader.version(&main);
+    loader.tests(path);
+    Some(loader.merged)
+}
+
+struct Loader<'a> {
+    files: &'a Files,
+    sources: &'a mut Sources,
+    found: &'a mut Vec<Diagnostic>,
+    open: Vec<String>,
+    done: BTreeSet<String>,
+    merged: Merged,
+}
+
+impl Loader<'_> {
+    /// Judges a file and merges it, its imports first.
+    fn file(&mut self, node: &Node, path: &str) {
+        self.judge(node);
+        for import in node.get("import").map(Node::items).unwrap_or_default() {
+            self.import(import, path);
+        }
+        let main = self.open.len() == 1;
+        for name in MERGED {
+            let Some(section) = node.get(name) else {
+                continue;
+            };
+            for (key, entry) in section.entries() {
+                self.merge(name, key, entry);
+            }
+        }
+        for name in ["timezone", "record", "description", "limits", "context"] {
+            if let Some(value) = node.get(name) {
+                let over = self.merged.settings.remove(name);
+                self.merged.settings.insert(name, laid_over(over, value));
+            }
+        }
+        if main {
+            let tests = node.get("tests").map(Node::entries).unwrap_or_default();
+            self.merged.tests.extend(tests.iter().cloned());
+        }
+    }
+
+    fn judge(&mut self, node: &Node) {
+        let found = shape::check(self.sources, node, &FILE);
+        for diagnostic in &found {
+            if let Some(at) = &diagnostic.at {
+                let file = self.sources.add(&at.path, &at.text);
+                self.merged.broken.push(Span {
+                    file,
+                    start: at.span.start as u32,
+                    end: at.span.end as u32,
+                });
+            }
+        }
+        self.found.extend(found);
+    }
+
+    fn import(&mut self, node: &Node, from: &str) {
+        let Some(name) = node.as_text() else {
+            return;
+        };
+        let at = self.sources.place(node.span);
+        let Some(path) = resolve(from, name) else {
+            return self.found.push(Diagnostic::outside_folder(at, name));
+        };
+        if self.open.contains(&path) {
+            return self.found.push(Diagnostic::import_circle(at, name));
+        }
+        if !self.done.insert(path.clone()) {
+            return;
+        }
+        let Some(text) = self.files.text(&path).cloned() else {
+            let near = near(&path, self.files.paths());
+            return self.found.push(Diagnostic::no_file(at, name, near));
+        };
+        if self.open.len() >= source::MAX_DEPTH {
+            return self.found.push(Diagnostic::import_circle(at, name));
+        }
+        let Some(imported) = parse(self.sources, &path, &text, self.found) else {
+            return;
+        };
+        self.open.push(path.clone());
+        self.file(&imported, &path);
+        self.open.pop();
+    }
+
+    fn merge(&mut self, section: &'static str, key: &Key, node: &Node) {
+        let entries = self.merged.sections.entry(section).or_default();
+        match entries.iter().position(|(known, _)| known.name == key.name) {
+            None => entries.push((key.clone(), node.clone())),
+            Some(at) => {
+                let overrides = node
+                    .get("override")
+                    .and_then(Node::scalar)
+                    .is_some_and(|scalar| &*scalar.text == "true");
+                if overrides {
+                    entries[at] = (key.clone(), node.clone());
+                    return;
+                }
+                let what = section.strip_suffix('s').unwrap_or(section);
+                let first = self.sources.place(entries[at].0.span);
+                let here = self.sources.place(key.span);
+                self.found
+                    .push(Diagnostic::defined_twice(here, what, &key.name, first));
+            }
+        }
+    }
+
+    fn version(&mut self, main: &Node) {
+        let version = main.get("steersman");
+        match version.and_then(Node::scalar).map(|scalar| &*scalar.text) {
+            Some("1") => {}
+            Some(other) => {
+                let at = version.and_then(|node| self.sources.place(node.span));
+                self.found.push(Diagnostic::version(at, other));
+            }
+            // files of tests may leave it out, as they always did
+            None => {}
+        }
+    }
+
+    fn tests(&mut self, main: &str) {
+        let folder = resolve(main, "tests").unwrap_or_default();
+        let files = self.files;
+        for path in files.paths() {
+            let beside = path
+                .strip_prefix(&*folder)
+                .and_then(|rest| rest.strip_prefix('/'))
+                .is_some_and(|rest| !rest.contains('/') && rest.ends_with(".yaml"));
+            if !beside || self.done.contains(path) || path == main {
+                continue;
+            }
+            let text = files.text(path).expect("one of its paths").clone();
+            let Some(node) = parse(self.sources, path, &text, self.found) else {
+                continue;
+            };
+            if node.get("tests").is_none() {
+                continue; // a script or data of another test
+            }
+            self.judge(&node);
+            for (key, test) in node.get("tests").map(Node::entries).unwrap_or_default() {
+                let tests = &self.merged.tests;
+                match tests.iter().find(|(known, _)| known.name == key.name) {
+                    None => self.merged.tests.push((key.clone(), test.clone())),
+                    Some((first, _)) => {
+                        let first = self.sources.place(first.span);
+                        let here = self.sources.place(key.span);
+                        self.found
+                            .push(Diagnostic::defined_twice(here, "test", &key.name, first));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A setting of the importing file over the imported one: map entries one by one, anything else whole.
+fn laid_over(under: Option<Node>, over: &Node) -> Node {
+    match (under.map(|node| node.value), &over.value) {
+        (Some(Value::Map(mut entries)), Value::Map(new)) => {
+            entries.retain(|(key, _)| new.iter().all(|(name, _)| name.name != key.name));
+            entries.extend(new.iter().cloned());
+            Node {
+                span: over.span,
+                value: Value::Map(entries),
+            }
+        }
+        _ => over.clone(),
+    }
+}
+
+/// A path that stands in the file `from`, relative to the definition's folder. None if it leaves the folder.
+pub(crate) fn resolve(from: &str, path: &str) -> Option<String> {
+    if path.starts_with('/') || path.contains('\\') {
+        return None;
+    }
+    let mut parts: Vec<&str> = from.split('/').collect();
+    parts.pop();
+    let mut parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop()?;
+            }
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+/// Files that a definition names and `files` lacks: whoever reads files asks again until nothing new comes.
+pub(crate) fn wanted(files: &Files) -> BTreeSet<String> {
+    let mut wanted = BTreeSet::new();
+    let mut seen = BTreeSet::new();
+    let mut open = vec![files.main().to_owned()];
+    while let Some(path) = open.pop() {
+        if !seen.insert(path.clone()) {
+            continue;
+        }
+        let Some(text) = files.text(&path).cloned() else {
+            wanted.insert(path);
+            continue;
+        };
+        let mut sources = Sources::default();
+        let Some(node) = parse(&mut sources, &path, &text, &mut Vec::new()) else {
+            continue;
+        };
+        for import in node.get("import").map(Node::items).unwrap_or_default() {
+            open.extend(import.as_text().and_then(|name| resolve(&path, name)));
+        }
+        let mut named: Vec<Arc<str>> = Vec::new();
+        super::canonical::paths(&node, &FILE, &mut named);
+        let resolved = named.iter().filter_map(|name| resolve(&path, name));
+        wanted.extend(resolved.filter(|path| files.text(path).is_none()));
+    }
+    wanted
+}

@@ -1,0 +1,635 @@
+//! Agents: model-driven, routed, plain; what they are offered, their contexts, limits and routes.
+
+use super::super::diagnostic::{Diagnostic, near};
+use super::super::shape;
+use super::super::site::{Args, Scope, Wants};
+use super::super::source::{Key, Node, Span};
+use super::builtin::{self, Set};
+use super::file::params;
+use super::values::{At, plain_text};
+use super::{Lower, Sort, count, flag, text, word};
+use crate::ids::Name;
+use crate::network::{
+    AgentDef, Chooser, Context, Does, Limit, Limits, ModelAgent, Offer, OnFailed, OnLimit, Output,
+    Parameters, Part, Per, Route, RouteBy, Rule, RuleTo, ToolChoice, ToolUse, Turns,
+};
+
+/// Ways in which model calls make steps; others are registered in Rust.
+const NETS: [(&str, bool); 4] = [
+    ("chat", true),
+    ("react", true),
+    ("refact", false),
+    ("plan_execute", false),
+];
+
+impl Lower<'_> {
+    pub(super) fn agent(&mut self, key: &Key, node: &Node, entry: &[Name]) -> AgentDef {
+        let name = &key.name;
+        let scope = Scope {
+            item: Some(node.span),
+            agent: Some(name.clone()),
+            args: Args::Agent(name.clone()),
+            ..Scope::default()
+        };
+        let is_entry = entry.contains(name);
+        let merged = self.merged;
+        let mut own: Vec<(Key, Node)> = node
+            .get("state")
+            .map(Node::entries)
+            .unwrap_or_default()
+            .to_vec();
+        if is_entry {
+            for (key, node) in merged.section("state") {
+                match own.iter().find(|(known, _)| known.name == key.name) {
+                    None => own.push((key.clone(), node.clone())),
+                    Some((first, _)) => {
+                        let (at, first) = (self.place(first.span), self.place(key.span));
+                        self.say(Diagnostic::defined_twice(at, "state", &key.name, first));
+                    }
+                }
+            }
+        }
+        let mut state = self.state(name, &own, &scope);
+        let uses_todo = node
+            .get("tools")
+            .map(Node::items)
+            .unwrap_or_default()
+            .iter()
+            .any(|tool| {
+                let name = tool.get("tool").unwrap_or(tool);
+                name.as_text().is_some_and(|name| &**name == "todo")
+            });
+        if uses_todo && !self.out.entries.contains("todo") {
+            state.push(("todo".into(), builtin::todo_list()));
+        }
+        let does = self.does(key, node, &scope);
+        let parameters = match (node.get("parameters"), &does) {
+            (Some(node), _) => self.parameters(name, node, &scope),
+            (None, Does::Run { tool, args: None }) => self.parameters_of(tool, &scope),
+            (None, _) => Parameters::Fields(vec![("message".into(), plain_text())]),
+        };
+        AgentDef {
+            name: name.clone(),
+            description: text(node, "description").unwrap_or_default(),
+            output: self.output(node, &scope),
+            set: self.set(name, node.get("set"), &scope.with_result()),
+            state,
+            enter_fresh: word(node, "enter") == Some("fresh"),
+            turns: match word(node, "turns") {
+                Some("dialogue") => Turns::Dialogue,
+                Some("task") => Turns::Task,
+                Some("once") => Turns::Once,
+                _ if is_entry => Turns::Dialogue,
+                _ => Turns::Task,
+            },
+            limits: self.limits(node.get("limits"), Limits::standard(false)),
+            parameters,
+            does,
+        }
+    }
+
+    /// The parameters of a tool, for an agent that passes its own arguments on to it.
+    fn parameters_of(&mut self, tool: &Name, scope: &Scope) -> Parameters {
+        let merged = self.merged;
+        let tools = merged.section("tools").iter();
+        let node = tools
+            .filter(|(key, _)| key.name == *tool)
+            .find_map(|(_, node)| node.get("parameters"));
+        let before = (self.found.len(), self.out.sites.len());
+        let parameters = match node {
+            Some(node) => self.parameters(tool, node, scope),
+            None => Parameters::Fields(Vec::new()),
+        };
+        self.found.truncate(before.0);
+        self.out.sites.truncate(before.1);
+        parameters
+    }
+
+    fn does(&mut self, key: &Key, node: &Node, scope: &Scope) -> Does {
+        if let Some(route) = node.get("route") {
+            let scope = Scope {
+                route: true,
+                ..scope.clone()
+            };
+            return Does::Route(self.route(&key.name, route, &scope));
+        }
+        if let Some(run) = node.get("run") {
+            let tool = self.named(run, Sort::Tool);
+            if let Some(tool) = &tool {
+                let offer = (key.name.clone(), tool.clone(), run.span);
+                self.out.offers.push(offer);
+                if let Some(args) = node.get("args") {
+                    self.arguments_fit(Some(args), Some(run), tool, Sort::Tool, &[]);
+                }
+            }
+            return Does::Run {
+                tool: tool.unwrap_or_else(|| "".into()),
+                args: node
+                    .get("args")
+                    .map(|args| self.named_data(Some(args), scope)),
+            };
+        }
+        Does::Model(Box::new(self.model_agent(key, node, scope)))
+    }
+
+    fn model_agent(&mut self, key: &Key, node: &Node, scope: &Scope) -> ModelAgent {
+        let scope = Scope {
+            message: true,
+            ..scope.clone()
+        };
+        let tools = self.tool_uses(&key.name, node.get("tools"), &scope);
+        ModelAgent {
+            system: node
+                .get("system")
+                .and_then(|node| self.prompt(node, &scope)),
+            model: self.model_name(node.get("model")),
+            params: params(node.get("params")),
+            tool_choice: self.tool_choice(node.get("tool_choice"), &tools),
+            tools,
+            prefill: self.text_of(node, "prefill", &scope),
+            net: self.net(node.get("net")),
+            context: self.context(node.get("context"), &scope),
+        }
+    }
+
+    fn model_name(&mut self, node: Option<&Node>) -> Name {
+        let Some(name) = node.and_then(Node::as_text).cloned() else {
+            return "default".into();
+        };
+        let merged = self.merged;
+        let known = || merged.section("models").iter().map(|(key, _)| &*key.name);
+        if &*name != "default" && !known().any(|model| model == &*name) {
+            let near = near(&name, known().chain(["default"]));
+            let at = node.and_then(|node| self.place(node.span));
+            self.say(Diagnostic::unknown_name(at, "model", &name, near));
+        }
+        name
+    }
+
+    fn net(&mut self, node: Option<&Node>) -> Name {
+        let Some(name) = node.and_then(Node::as_text).cloned() else {
+            return "chat".into();
+        };
+        if NETS.contains(&(&name, false)) {
+            let at = node.and_then(|node| self.place(node.span));
+            self.say(Diagnostic::reserved(at, &format!("the net `{name}`")));
+        }
+        name
+    }
+
+    fn tool_choice(&mut self, node: Option<&Node>, tools: &[ToolUse]) -> ToolChoice {
+        let Some((node, word)) = node.and_then(|node| Some((node, node.as_text()?))) else {
+            return ToolChoice::Auto;
+        };
+        match &**word {
+            "auto" => ToolChoice::Auto,
+            "none" => ToolChoice::None,
+            "any" => {
+                let finishes = tools
+                    .iter()
+                    .any(|tool| matches!(&tool.of, Offer::Tool(name) if &**name == "finish"));
+                if !finishes {
+                    let at = self.place(node.span);
+                    self.say(Diagnostic::never_finishes(at));
+                }
+                ToolChoice::Any
+            }
+            name => {
+                let offered = || tools.iter().map(|tool| &*tool.seen);
+                if !offered().any(|seen| seen == name) {
+                    let near =
+                        near(name, offered().chain(["auto", "any", "none"])).map(str::to_owned);
+                    let at = self.place(node.span);
+                    self.say(Diagnostic::unknown_name(
+                        at,
+                        "offered tool",
+                        name,
+                        near.as_deref(),
+                    ));
+                }
+                ToolChoice::Tool(word.clone())
+            }
+        }
+    }
+
+    fn context(&mut self, node: Option<&Node>, scope: &Scope) -> Context {
+        let merged = self.merged;
+        let file = merged.settings.get("context");
+        let key = |name: &str| {
+            node.and_then(|node| node.get(name))
+                .or_else(|| file.and_then(|node| node.get(name)))
+        };
+        let standard = vec![Part::System, Part::Tools, Part::History, Part::Now];
+        let parts = match key("parts") {
+            Some(parts) => parts
+                .items()
+                .iter()
+                .filter_map(|node| match &**node.as_text()? {
+                    "system" => Some(Part::System),
+                    "tools" => Some(Part::Tools),
+                    "history" => Some(Part::History),
+                    "now" => Some(Part::Now),
+                    _ => None,
+                })
+                .collect(),
+            None => standard,
+        };
+        Context {
+            parts,
+            now: key("now").and_then(|node| self.template(node, Wants::Text, scope)),
+            keep_exchanges: key("keep_exchanges")
+                .and_then(super::whole)
+                .map_or(50, |value| u32::try_from(value).unwrap_or(u32::MAX)),
+        }
+    }
+
+    /// A structured answer. `state.NAME` takes that entry's type and writes it there; a bare word is a type.
+    fn output(&mut self, node: &Node, scope: &Scope) -> Option<Output> {
+        let node = node.get("output")?;
+        let Some(entry) = node.as_text().and_then(|text| text.strip_prefix("state.")) else {
+            if let Some(scalar) = node.scalar() {
+                let short = shape::short_type(scalar).0;
+                if short == "text" {
+                    return None;
+                }
+                let known = super::super::table::SHORT
+                    .iter()
+                    .any(|(word, _)| *word == short);
+                if !known {
+                    let at = self.place(node.span);
+                    let words = "`text`, a type, `state.NAME`";
+                    self.say(Diagnostic::unknown_word(at, short, words, None));
+                    return None;
+                }
+            }
+            return Some(Output {
+                ty: self.ty(node, At::Other, scope),
+                into: None,
+            });
+        };
+        let merged = self.merged;
+        let own = merged
+            .section("agents")
+            .iter()
+            .filter_map(|(_, node)| node.get("state"))
+            .flat_map(Node::entries);
+        let Some((_, declared)) = merged
+            .section("state")
+            .iter()
+            .chain(own)
+            .find(|(key, _)| &*key.name == entry)
+        else {
+            let known: Vec<Name> = self.out.entries.iter().cloned().collect();
+            let near = near(entry, known.iter().map(|name| &**name));
+            let at = self.place(node.span);
+            self.say(Diagnostic::unknown_state(at, entry, near));
+            return None;
+        };
+        let before = self.found.len();
+        let mut ty = self.ty(declared, At::State, scope);
+        self.found.truncate(before);
+        // the answer itself is never absent
+        (ty.optional, ty.default, ty.expires) = (false, None, None);
+        Some(Output {
+            ty,
+            into: Some(entry.into()),
+        })
+    }
+
+    fn tool_uses(&mut self, agent: &Name, node: Option<&Node>, scope: &Scope) -> Vec<ToolUse> {
+        let mut uses: Vec<ToolUse> = Vec::new();
+        for node in node.map(Node::items).unwrap_or_default() {
+            for (offered, span) in self.offered(agent, node, scope) {
+                let at = || self.place(span);
+                let long = offered.seen.len() > 64;
+                if long {
+                    let diagnostic = Diagnostic::long_name(at(), &offered.seen);
+                    self.say(diagnostic);
+                } else if uses.iter().any(|known| known.seen == offered.seen) {
+                    let diagnostic = Diagnostic::seen_twice(at(), &offered.seen);
+                    self.say(diagnostic);
+                    continue;
+                }
+                uses.push(offered);
+            }
+        }
+        uses
+    }
+
+    /// What one entry of `tools` offers: a built-in set may be several.
+    fn offered(&mut self, agent: &Name, node: &Node, scope: &Scope) -> Vec<(ToolUse, Span)> {
+        let what = node
+            .get("tool")
+            .or_else(|| node.get("agent"))
+            .unwrap_or(node);
+        let Some(name) = what.as_text().cloned() else {
+            return Vec::new();
+        };
+        if name.contains('.') {
+            let at = self.place(what.span);
+            self.say(Diagnostic::reserved(
+                at,
+                &format!("`{name}`, a tool of an MCP server,"),
+            ));
+            return Vec::new();
+        }
+        let built_in = if node.get("agent").is_none() {
+            builtin::set(&name)
+        } else {
+            None
+        };
+        match built_in {
+            Some(Set::Reserved) => {
+                let at = self.place(what.span);
+                self.say(Diagnostic::reserved(at, &format!("the set `{name}`")));
+                Vec::new()
+            }
+            Some(Set::Tools(tools)) => {
+                self.out.builtins.extend(tools.iter().copied());
+                let (settings, _) = self.tool_use(node, Offer::Tool(name), what.span, scope);
+                let one = tools.len() == 1;
+                tools
+                    .iter()
+                    .map(|tool| {
+                        let of = Offer::Tool((*tool).into());
+                        let seen = if one && node.get("as").is_some() {
+                            settings.seen.clone()
+                        } else {
+                            (*tool).into()
+                        };
+                        let offered = ToolUse {
+                            of,
+                            seen,
+                            ..settings.clone()
+                        };
+                        (offered, what.span)
+                    })
+                    .collect()
+            }
+            None => {
+                let Some(of) = self.offer(node, what, &name) else {
+                    return Vec::new();
+                };
+                let place = (agent.clone(), name, what.span);
+                self.out.offers.push(place);
+                vec![self.tool_use(node, of, what.span, scope)]
+            }
+        }
+    }
+
+    /// What a name in `tools` is: with `tool:` a tool, with `agent:` an agent or person, bare any of them.
+    fn offer(&mut self, node: &Node, what: &Node, name: &Name) -> Option<Offer> {
+        let sort = self.out.declared.get(name).map(|declared| declared.sort);
+        if node.get("tool").is_some() {
+            return self.named(what, Sort::Tool).map(Offer::Tool);
+        }
+        if node.get("agent").is_some() {
+            return self.member(what).map(Offer::Agent);
+        }
+        match sort {
+            Some(Sort::Tool) => Some(Offer::Tool(name.clone())),
+            Some(Sort::Agent | Sort::Person) => Some(Offer::Agent(name.clone())),
+            None => {
+                let declared = self.out.declared.keys().map(|name| &**name);
+                let near = near(name, declared.chain(builtin::SETS)).map(str::to_owned);
+                let at = self.place(what.span);
+                self.say(Diagnostic::unknown_name(
+                    at,
+                    "tool or agent",
+                    name,
+                    near.as_deref(),
+                ));
+                None
+            }
+        }
+    }
+
+    fn tool_use(&mut self, node: &Node, of: Offer, span: Span, scope: &Scope) -> (ToolUse, Span) {
+        let (name, sort) = match &of {
+            Offer::Tool(name) => (name.clone(), Sort::Tool),
+            Offer::Agent(name) => (name.clone(), Sort::Agent),
+        };
+        let inner = Scope {
+            args: match &of {
+                Offer::Tool(name) => Args::Tool(name.clone()),
+                Offer::Agent(name) => Args::Agent(name.clone()),
+            },
+            ..scope.clone()
+        };
+        if let Some(args) = node.get("args") {
+            self.fixed_arguments(args, &name, sort);
+        }
+        let when = node.get("when");
+        if let Some(when) = when {
+            let at = self.place(when.span);
+            self.say(Diagnostic::moving_tools(at));
+        }
+        for (key, fits) in [("choose", "fork"), ("effects", "fork")] {
+            let written = node.entries().iter().find(|(name, _)| &*name.name == key);
+            if let Some((key, _)) = written.filter(|_| &*name != fits) {
+                let at = self.place(key.span);
+                self.say(Diagnostic::type_key(at, &key.name, "anything but `fork`"));
+            }
+        }
+        let agents_only = node
+            .entries()
+            .iter()
+            .find(|(key, _)| matches!(&*key.name, "named" | "view"));
+        if let Some((key, _)) = agents_only.filter(|_| sort == Sort::Tool) {
+            let at = self.place(key.span);
+            self.say(Diagnostic::type_key(at, &key.name, "a tool"));
+        }
+        let offered = ToolUse {
+            seen: node
+                .get("as")
+                .and_then(Node::as_text)
+                .cloned()
+                .unwrap_or_else(|| name.clone()),
+            args: self.named_data(node.get("args"), scope),
+            requires: self.requires(node.get("requires"), &inner),
+            approve: self.approve(node.get("approve"), &inner),
+            named: flag(node, "named"),
+            view_shared: word(node, "view") == Some("shared"),
+            max: node
+                .get("max")
+                .and_then(super::whole)
+                .and_then(|value| u32::try_from(value).ok()),
+            when: when.and_then(|when| self.expr(when, Wants::Condition, scope)),
+            choose: node.get("choose").and_then(|node| self.chooser(node)),
+            live: word(node, "effects") == Some("live"),
+            parallel: count(node, "parallel", 8),
+            of,
+        };
+        (offered, span)
+    }
+
+    /// Fixed arguments: each must be one of the tool's; the model gives the others.
+    fn fixed_arguments(&mut self, args: &Node, of: &Name, sort: Sort) {
+        let merged = self.merged;
+        let section = if sort == Sort::Tool {
+            "tools"
+        } else {
+            "agents"
+        };
+        let item = merged
+            .section(section)
+            .iter()
+            .find(|(key, _)| key.name == *of);
+        let parameters = item.and_then(|(_, node)| node.get("parameters"));
+        let open: Vec<&str> = parameters
+            .map(Node::entries)
+            .unwrap_or_default()
+            .iter()
+            .map(|(key, _)| &*key.name)
+            .chain(["message", "question"])
+            .collect();
+        self.arguments_fit(Some(args), Some(args), of, sort, &open);
+    }
+
+    fn chooser(&mut self, node: &Node) -> Option<Chooser> {
+        let name = node.as_text()?.clone();
+        if &*name == "user" {
+            return Some(Chooser::Person(name));
+        }
+        match self.out.declared.get(&name).map(|declared| declared.sort) {
+            Some(Sort::Tool) => Some(Chooser::Tool(name)),
+            Some(Sort::Agent) => Some(Chooser::Agent(name)),
+            Some(Sort::Person) => Some(Chooser::Person(name)),
+            None => {
+                self.unknown(node, "tool, agent or person", |_| true);
+                None
+            }
+        }
+    }
+
+    fn route(&mut self, agent: &Name, node: &Node, scope: &Scope) -> Route {
+        let later = ["states", "tasks", "handoff", "pick", "native"];
+        if later.iter().any(|key| node.get(key).is_some()) {
+            self.out.beyond = true;
+        }
+        let by = match node.get("sequence") {
+            Some(sequence) => RouteBy::Sequence(self.members(agent, sequence)),
+            None => RouteBy::Rules(self.rules(agent, node.get("rules"), scope)),
+        };
+        let on_failed = match word(node, "on_failed") {
+            Some("continue") => OnFailed::Continue,
+            None | Some("fail") => OnFailed::Fail,
+            Some(_) => match node.get("on_failed").and_then(|node| self.member(node)) {
+                Some(name) => {
+                    let span = node.get("on_failed").map_or(node.span, |node| node.span);
+                    self.out.offers.push((agent.clone(), name.clone(), span));
+                    OnFailed::To(name)
+                }
+                None => OnFailed::Fail,
+            },
+        };
+        Route { by, on_failed }
+    }
+
+    fn members(&mut self, agent: &Name, node: &Node) -> Vec<Name> {
+        let nodes = if node.items().is_empty() {
+            std::slice::from_ref(node)
+        } else {
+            node.items()
+        };
+        let mut members = Vec::new();
+        for node in nodes {
+            if let Some(name) = self.member(node) {
+                self.out
+                    .offers
+                    .push((agent.clone(), name.clone(), node.span));
+                members.push(name);
+            }
+        }
+        members
+    }
+
+    fn rules(&mut self, agent: &Name, node: Option<&Node>, scope: &Scope) -> Vec<Rule> {
+        let nodes = node.map(Node::items).unwrap_or_default();
+        let mut rules = Vec::new();
+        let mut always: Option<Span> = None;
+        for rule in nodes {
+            if let Some(by) = always {
+                let (at, by) = (self.place(rule.span), self.place(by));
+                self.say(Diagnostic::never_reached(at, by));
+            }
+            let when = rule.get("when");
+            if when.is_none_or(|when| when.as_text().is_some_and(|text| &**text == "true")) {
+                always = always.or(Some(rule.span));
+            }
+            let when = self.condition(when, scope);
+            let to = match rule.get("to") {
+                Some(to) if to.as_text().is_some_and(|name| &**name == "finish") => RuleTo::Finish,
+                Some(to) => RuleTo::Agents(self.members(agent, to)),
+                None => RuleTo::Finish,
+            };
+            if let Some(when) = when {
+                rules.push(Rule { when, to });
+            }
+        }
+        if let (None, Some(last)) = (always, nodes.last()) {
+            let at = self.place(last.get("when").map_or(last.span, |when| when.span));
+            self.say(Diagnostic::no_last_rule(at));
+        }
+        rules
+    }
+
+    pub(super) fn limits(&mut self, node: Option<&Node>, standard: Limits) -> Limits {
+        let Some(node) = node else {
+            return standard;
+        };
+        let of = |key: &str, standard: Limit| {
+            node.get(key).map_or(standard, |node| limit(node, standard))
+        };
+        let most = |key: &str, standard: u32| {
+            let node = node.get(key);
+            let max = node.and_then(|node| super::whole(node.get("max").unwrap_or(node)));
+            max.map_or(standard, |max| u32::try_from(max).unwrap_or(u32::MAX))
+        };
+        let none = |then| Limit {
+            max: u64::MAX,
+            per: Per::Session,
+            then,
+            written: false,
+        };
+        Limits {
+            model_calls: of("model_calls", standard.model_calls),
+            agent_calls: of("agent_calls", standard.agent_calls),
+            parallel: most("parallel", standard.parallel),
+            depth: most("depth", standard.depth),
+            ticks: of("ticks", standard.ticks),
+            same_call: of("same_call", standard.same_call),
+            corrections: of("corrections", standard.corrections),
+            wall_time: node
+                .get("wall_time")
+                .map(|node| limit(node, none(OnLimit::Fail)))
+                .or(standard.wall_time),
+            tokens: node
+                .get("tokens")
+                .map(|node| limit(node, none(OnLimit::Ask)))
+                .or(standard.tokens),
+        }
+    }
+}
+
+fn limit(node: &Node, standard: Limit) -> Limit {
+    let max = node.get("max").unwrap_or(node);
+    let max = super::whole(max).or_else(|| shape::duration(max.as_text()?));
+    Limit {
+        max: max.unwrap_or(standard.max),
+        per: match word(node, "per") {
+            Some("answer") => Per::Answer,
+            Some("task") => Per::Task,
+            Some("session") => Per::Session,
+            _ => standard.per,
+        },
+        then: match word(node, "on_limit") {
+            Some("answer") => OnLimit::Answer,
+            Some("fail") => OnLimit::Fail,
+            Some("finish") => OnLimit::Finish,
+            Some("ask") => OnLimit::Ask,
+            _ => standard.then,
+        },
+        written: true,
+    }
+}

@@ -1,0 +1,142 @@
+//! Tools that come with the engine.
+
+use super::Lower;
+use super::values::{of_kind, plain_text};
+use crate::ids::Name;
+use crate::interaction::Class;
+use crate::network::{BuiltIn, Parameters, Render, Source, ToolDef, Type, TypeKind};
+use serde_json::json;
+use std::collections::BTreeMap;
+
+/// Names that stand for built-in tools under `tools:`.
+pub(super) const SETS: [&str; 6] = ["finish", "ask", "todo", "fork", "artifacts", "notes"];
+
+/// A built-in name under `tools:`.
+pub(super) enum Set {
+    /// These tools.
+    Tools(&'static [&'static str]),
+    /// Not built in this version.
+    Reserved,
+}
+
+pub(super) fn set(name: &str) -> Option<Set> {
+    Some(match name {
+        "finish" => Set::Tools(&["finish"]),
+        "ask" => Set::Tools(&["ask"]),
+        "fork" => Set::Tools(&["fork"]),
+        "todo" => Set::Tools(&["todo_add", "todo_complete", "todo_cancel", "todo_update"]),
+        "artifacts" | "notes" => Set::Reserved,
+        _ => return None,
+    })
+}
+
+fn optional(mut ty: Type) -> Type {
+    ty.optional = true;
+    ty
+}
+
+fn whole() -> Type {
+    let (minimum, maximum) = (Some(1.0), None);
+    of_kind(TypeKind::Integer { minimum, maximum })
+}
+
+fn list(of: Type) -> Type {
+    of_kind(TypeKind::List(Box::new(of)))
+}
+
+/// The type of `state.todo`.
+pub(super) fn todo_list() -> Type {
+    let words = ["todo", "done", "cancelled"].map(str::to_owned);
+    let item = of_kind(TypeKind::Fields(vec![
+        ("id".into(), whole()),
+        ("text".into(), plain_text()),
+        ("status".into(), of_kind(TypeKind::Enum(words.to_vec()))),
+        ("result".into(), optional(plain_text())),
+        ("reason".into(), optional(plain_text())),
+    ]));
+    Type {
+        default: Some(json!([])),
+        ..list(item)
+    }
+}
+
+/// A built-in tool by name.
+fn tool(name: &'static str) -> Option<ToolDef> {
+    let (built_in, description, parameters): (BuiltIn, &str, Vec<(&str, Type)>) = match name {
+        "finish" => (
+            BuiltIn::Finish,
+            "End the task with this result.",
+            vec![("result", plain_text())],
+        ),
+        "ask" => (
+            BuiltIn::AskUser,
+            "Ask the user a question and wait for the answer.",
+            vec![
+                ("question", plain_text()),
+                ("options", optional(list(plain_text()))),
+            ],
+        ),
+        "todo_add" => (
+            BuiltIn::TodoAdd,
+            "Add an item to the to-do list.",
+            vec![("text", plain_text())],
+        ),
+        "todo_complete" => (
+            BuiltIn::TodoComplete,
+            "Mark an item of the to-do list as done, with its result.",
+            vec![("id", whole()), ("result", plain_text())],
+        ),
+        "todo_cancel" => (
+            BuiltIn::TodoCancel,
+            "Cancel an item of the to-do list, with the reason.",
+            vec![("id", whole()), ("reason", plain_text())],
+        ),
+        "todo_update" => (
+            BuiltIn::TodoUpdate,
+            "Change the text of an item of the to-do list.",
+            vec![("id", whole()), ("text", plain_text())],
+        ),
+        "fork" => (
+            BuiltIn::Fork,
+            "Try several ways at once: one branch of yourself for each instruction. Gives their results.",
+            vec![("instructions", list(plain_text()))],
+        ),
+        _ => return None,
+    };
+    let parameters = parameters
+        .into_iter()
+        .map(|(name, ty)| (name.into(), ty))
+        .collect();
+    Some(ToolDef {
+        name: name.into(),
+        description: description.to_owned(),
+        parameters: Parameters::Fields(parameters),
+        effect: Class::Pure,
+        requires: Vec::new(),
+        approve: Vec::new(),
+        source: Source::BuiltIn(built_in),
+        set: Vec::new(),
+        result: None,
+        on_error: BTreeMap::new(),
+        on_doubt: None,
+        simulate: None,
+        repeat_allowed: false,
+        then: None,
+        render: Render::default(),
+        timeout: 60_000,
+        retry: 4,
+        parallel: 8,
+    })
+}
+
+impl Lower<'_> {
+    /// The declared tools and those of the engine that are offered to somebody.
+    pub(super) fn with_built_in(
+        &self,
+        mut tools: BTreeMap<Name, ToolDef>,
+    ) -> BTreeMap<Name, ToolDef> {
+        let used = self.out.builtins.iter();
+        tools.extend(used.filter_map(|name| Some(((*name).into(), tool(name)?))));
+        tools
+    }
+}

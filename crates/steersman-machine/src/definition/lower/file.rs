@@ -1,0 +1,406 @@
+//! The file: values, models, events, what a session is found by and came to, entries.
+
+use super::super::diagnostic::Diagnostic;
+use super::super::site::{Args, Scope, Wants};
+use super::super::source::{Key, Node, Span};
+use super::values::{At, misfit, of_kind};
+use super::{Lower, Sort, duration, flag, real, sorted, text, word};
+use crate::expression::Expr;
+use crate::ids::{Digest, Name};
+use crate::network::{
+    AgentDef, CallStyle, Config, EventDef, Limits, ModelDef, Network, PersonDef, Provider, Record,
+    Secret, SecretSource, StartDef, TypeKind,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+const DAY: u64 = 86_400_000;
+
+impl Lower<'_> {
+    /// All of it.
+    pub(super) fn network(&mut self) -> Network {
+        let merged = self.merged;
+        let main = &merged.main;
+        let name = self.name();
+        if merged.section("agents").is_empty() {
+            let first = main.entries().first().map(|(key, _)| key.span);
+            let at = self.place(first.unwrap_or(main.span));
+            self.say(Diagnostic::no_agents(at));
+        }
+        let timezone = self.timezone();
+        let config = self.config();
+        let secrets = self.secrets();
+        let models = self.models();
+        let events = self.events();
+        let tools = self.tools();
+        let entry = self.entry();
+        let (agents, people) = self.agents(&entry);
+        let tools = self.with_built_in(tools);
+        let (labels, outcome) = self.labels_and_outcome();
+        let limits = self.limits(merged.settings.get("limits"), Limits::standard(true));
+        let record = merged
+            .settings
+            .get("record")
+            .map(Node::items)
+            .unwrap_or_default();
+        let has = |word: &str| {
+            record
+                .iter()
+                .any(|node| node.as_text().is_some_and(|t| &**t == word))
+        };
+        let record = Record {
+            raw: has("raw"),
+            requests: has("requests"),
+        };
+        let tests = self.tests();
+        Network {
+            name,
+            description: merged
+                .settings
+                .get("description")
+                .and_then(Node::as_text)
+                .map(ToString::to_string),
+            digest: Digest([0; 16]),
+            source: "".into(),
+            timezone,
+            config,
+            secrets,
+            models,
+            events,
+            labels,
+            outcome,
+            tools,
+            agents,
+            people,
+            entry,
+            limits,
+            record,
+            tests,
+        }
+    }
+
+    fn name(&mut self) -> Name {
+        let node = self.merged.main.get("name");
+        let Some(name) = node.and_then(Node::as_text) else {
+            return self.files.default_name().into();
+        };
+        let mut bytes = name.bytes();
+        let fits = name.len() <= 64
+            && bytes.next().is_some_and(|c| c.is_ascii_lowercase())
+            && bytes
+                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, b'_' | b'-'));
+        if !fits {
+            let at = node.and_then(|node| self.place(node.span));
+            self.say(Diagnostic::malformed_name(at, name));
+        }
+        name.clone()
+    }
+
+    fn timezone(&mut self) -> String {
+        let node = self.merged.settings.get("timezone");
+        let Some(zone) = node.and_then(Node::as_text) else {
+            return "UTC".to_owned();
+        };
+        if jiff::tz::TimeZone::get(zone).is_err() {
+            let at = node.and_then(|node| self.place(node.span));
+            let wanted = "a zone of the IANA database (`Europe/Oslo`)";
+            self.say(Diagnostic::malformed(at, zone, wanted));
+        }
+        zone.to_string()
+    }
+
+    fn config(&mut self) -> BTreeMap<Name, Config> {
+        let mut all = BTreeMap::new();
+        for (key, node) in self.merged.section("config") {
+            let config = self.config_value(node);
+            self.out.config.insert(key.name.clone(), key.span);
+            all.insert(key.name.clone(), config);
+        }
+        all
+    }
+
+    fn config_value(&mut self, node: &Node) -> Config {
+        let long = !node.entries().is_empty();
+        let default = if long {
+            node.get("default")
+        } else {
+            Some(node)
+        };
+        let json = default.filter(|node| !node.is_null()).map(Node::to_json);
+        let bounds = (None, None);
+        let by_word = match node.get("type").and_then(Node::as_text).map(|word| &**word) {
+            Some("integer") => Some(TypeKind::Integer {
+                minimum: bounds.0,
+                maximum: bounds.1,
+            }),
+            Some("number") => Some(TypeKind::Number {
+                minimum: bounds.0,
+                maximum: bounds.1,
+            }),
+            Some("boolean") => Some(TypeKind::Boolean),
+            Some(_) => Some(TypeKind::String { pattern: None }),
+            None => None,
+        };
+        let by_value = || match &json {
+            Some(serde_json::Value::Bool(_)) => TypeKind::Boolean,
+            Some(serde_json::Value::Number(number)) if number.is_i64() => TypeKind::Integer {
+                minimum: bounds.0,
+                maximum: bounds.1,
+            },
+            Some(serde_json::Value::Number(_)) => TypeKind::Number {
+                minimum: bounds.0,
+                maximum: bounds.1,
+            },
+            _ => TypeKind::String { pattern: None },
+        };
+        let ty = of_kind(by_word.unwrap_or_else(by_value));
+        if let (Some(json), Some(node)) = (&json, default) {
+            if let Some((wanted, found)) = misfit(&ty, json) {
+                let at = self.place(node.span);
+                self.say(Diagnostic::misfit(at, "the default", &wanted, &found, None));
+            }
+        }
+        let env = text(node, "env");
+        if long && env.is_none() && json.is_none() {
+            let at = self.place(node.span);
+            self.say(Diagnostic::none_of(
+                at,
+                "a config value",
+                "`env`, `default`",
+            ));
+        }
+        Config {
+            ty,
+            env,
+            default: json,
+            live: flag(node, "live"),
+        }
+    }
+
+    fn secrets(&mut self) -> BTreeMap<Name, Secret> {
+        let secrets = self.merged.section("secrets").iter();
+        secrets
+            .map(|(key, node)| {
+                let source = match (text(node, "env"), text(node, "file")) {
+                    (_, Some(file)) => SecretSource::File(file),
+                    (env, None) => SecretSource::Env(env.unwrap_or_default()),
+                };
+                let secret = Secret {
+                    source,
+                    optional: flag(node, "optional"),
+                };
+                (key.name.clone(), secret)
+            })
+            .collect()
+    }
+
+    fn models(&mut self) -> BTreeMap<Name, ModelDef> {
+        let mut models = BTreeMap::new();
+        for (key, node) in self.merged.section("models") {
+            let model = self.model(node);
+            models.insert(key.name.clone(), model);
+        }
+        models.entry("default".into()).or_insert(ModelDef {
+            provider: Provider::Auto,
+            model: None,
+            url: None,
+            key: None,
+            temperature: None,
+            max_tokens: None,
+            params: BTreeMap::new(),
+            calls: CallStyle::Auto,
+        });
+        models
+    }
+
+    fn model(&mut self, node: &Node) -> ModelDef {
+        let scope = Scope {
+            item: Some(node.span),
+            transport: true,
+            ..Scope::default()
+        };
+        let provider = match word(node, "provider").or(node.as_text().map(|text| &**text)) {
+            Some("openai") => Provider::OpenAi,
+            Some("compatible") => Provider::Compatible,
+            Some("scripted") => Provider::Scripted,
+            _ => Provider::Auto,
+        };
+        ModelDef {
+            provider,
+            model: text(node, "model"),
+            url: self.text_of(node, "url", &scope),
+            key: self.text_of(node, "key", &scope),
+            temperature: real(node, "temperature"),
+            max_tokens: node.get("max_tokens").and_then(super::whole),
+            params: params(node.get("params")),
+            calls: match word(node, "calls") {
+                Some("native") => CallStyle::Native,
+                Some("structured") => CallStyle::Structured,
+                Some("text") => CallStyle::Text,
+                _ => CallStyle::Auto,
+            },
+        }
+    }
+
+    fn events(&mut self) -> BTreeMap<Name, EventDef> {
+        let mut events = BTreeMap::new();
+        for (key, node) in self.merged.section("events") {
+            let scope = Scope {
+                item: Some(node.span),
+                event: Some(key.name.clone()),
+                ..Scope::default()
+            };
+            let fields = self.types(node.get("fields"), At::Other, &scope);
+            let id = node
+                .get("id")
+                .and_then(|node| self.template(node, Wants::Text, &scope));
+            let session = self.text_of(node, "session", &scope);
+            let start = node.get("start").map(|start| {
+                self.out.starts.push((key.name.clone(), key.span));
+                StartDef {
+                    agent: start
+                        .get("agent")
+                        .and_then(|node| self.named(node, Sort::Agent)),
+                    args: self.named_data(start.get("args"), &scope),
+                    message: self.text_of(start, "message", &scope),
+                }
+            });
+            let event = EventDef {
+                fields,
+                id: id.unwrap_or_else(|| crate::expression::Template::plain("")),
+                session,
+                keep: duration(node, "keep").unwrap_or(30 * DAY),
+                start,
+            };
+            events.insert(key.name.clone(), event);
+        }
+        events
+    }
+
+    #[expect(clippy::type_complexity, reason = "two maps of the network")]
+    fn labels_and_outcome(
+        &mut self,
+    ) -> (
+        BTreeMap<Name, crate::expression::Template>,
+        BTreeMap<Name, Expr>,
+    ) {
+        let merged = self.merged;
+        let scope = Scope {
+            answer: true,
+            ..Scope::default()
+        };
+        let mut labels = BTreeMap::new();
+        for (key, node) in merged.section("labels") {
+            if let Some(label) = self.template(node, Wants::Text, &scope) {
+                labels.insert(key.name.clone(), label);
+            }
+        }
+        let mut outcome = BTreeMap::new();
+        for (key, node) in merged.section("outcome") {
+            if let Some(expr) = self.expr(node, Wants::Value, &scope) {
+                outcome.insert(key.name.clone(), expr);
+            }
+        }
+        (labels, outcome)
+    }
+
+    /// Who may be talked to first: as written, else the only agent that no other names.
+    fn entry(&mut self) -> Vec<Name> {
+        let merged = self.merged;
+        if let Some(node) = merged.main.get("entry") {
+            let nodes = if node.items().is_empty() {
+                std::slice::from_ref(node)
+            } else {
+                node.items()
+            };
+            return nodes
+                .iter()
+                .filter_map(|node| self.named(node, Sort::Agent))
+                .collect();
+        }
+        let mut named: BTreeSet<&str> = BTreeSet::new();
+        for (key, node) in merged.section("agents") {
+            names_within(key, node, &mut named);
+        }
+        let agents = merged.section("agents").iter();
+        let free: Vec<&(Key, Node)> = agents
+            .filter(|(key, node)| !named.contains(&*key.name) && node.get("person").is_none())
+            .collect();
+        match free.as_slice() {
+            [(key, _)] => vec![key.name.clone()],
+            [] if merged.section("agents").is_empty() => Vec::new(),
+            _ => {
+                let names = super::super::shape::list_of(free.iter().map(|(key, _)| &*key.name));
+                let agents = merged
+                    .main
+                    .entries()
+                    .iter()
+                    .find(|(key, _)| &*key.name == "agents");
+                let span = agents.map_or(Span::NONE, |(key, _)| key.span);
+                let at = self.place(span);
+                self.say(Diagnostic::no_entry(at, &names));
+                Vec::new()
+            }
+        }
+    }
+
+    fn agents(&mut self, entry: &[Name]) -> (BTreeMap<Name, AgentDef>, BTreeMap<Name, PersonDef>) {
+        let merged = self.merged;
+        let (mut agents, mut people) = (BTreeMap::new(), BTreeMap::new());
+        for (key, node) in merged.section("agents") {
+            if let Some(person) = node.get("person") {
+                let person = self.person_def(key, node, person);
+                people.insert(key.name.clone(), person);
+            } else {
+                let agent = self.agent(key, node, entry);
+                agents.insert(key.name.clone(), agent);
+            }
+        }
+        (agents, people)
+    }
+
+    fn person_def(&mut self, key: &Key, node: &Node, person: &Node) -> PersonDef {
+        let scope = Scope {
+            item: Some(node.span),
+            args: Args::Agent(key.name.clone()),
+            ..Scope::default()
+        };
+        let on_timeout = person.get("on_timeout");
+        PersonDef {
+            name: key.name.clone(),
+            description: text(node, "description").unwrap_or_default(),
+            role: text(person, "role").map_or_else(|| key.name.clone(), Into::into),
+            timeout: duration(person, "timeout"),
+            on_timeout: on_timeout.and_then(|node| self.text_of(node, "text", &scope)),
+        }
+    }
+}
+
+/// Parameters of a model, sent as they are.
+pub(super) fn params(node: Option<&Node>) -> BTreeMap<String, serde_json::Value> {
+    sorted(node)
+        .into_iter()
+        .map(|(key, node)| (key.name.to_string(), node.to_json()))
+        .collect()
+}
+
+/// Texts within an agent that may name another: what it offers and where it leads. Forms that this version does not
+/// understand are looked through as well.
+fn names_within<'a>(key: &Key, node: &'a Node, into: &mut BTreeSet<&'a str>) {
+    fn walk<'a>(own: &str, node: &'a Node, into: &mut BTreeSet<&'a str>) {
+        if let Some(text) = node.as_text() {
+            if &**text != own {
+                into.insert(text);
+            }
+        }
+        node.items().iter().for_each(|node| walk(own, node, into));
+        for (key, node) in node.entries() {
+            into.insert(&key.name);
+            walk(own, node, into);
+        }
+    }
+    for part in ["tools", "route", "modes", "reflect", "search"] {
+        if let Some(node) = node.get(part) {
+            walk(&key.name, node, into);
+        }
+    }
+}

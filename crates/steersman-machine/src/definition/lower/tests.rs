@@ -1,0 +1,418 @@
+//! Tests of the definition.
+
+use super::super::diagnostic::{Diagnostic, near};
+use super::super::site::{Scope, Wants};
+use super::super::source::{Node, Value};
+use super::super::test::{
+    Act, Answer, Expect, Gives, Kill, Resolve, Script, Step, Test, ToolOutcome,
+};
+use super::super::{shape, source};
+use super::{Lower, Sort, duration, flag, sorted, text, whole, word};
+use crate::ids::Name;
+use std::collections::BTreeMap;
+
+/// Keys of a step that say what happens; of these one may stand.
+const ACTS: [&str; 14] = [
+    "event",
+    "answer",
+    "approve",
+    "reject",
+    "resolve",
+    "interrupt",
+    "cancel",
+    "fork",
+    "rewind",
+    "adopt",
+    "join",
+    "advance",
+    "kill",
+    "resume",
+];
+
+impl Lower<'_> {
+    pub(super) fn tests(&mut self) -> BTreeMap<String, Test> {
+        let merged = self.merged;
+        let mut tests = BTreeMap::new();
+        for (key, node) in &merged.tests {
+            let test = self.test(node);
+            tests.insert(key.name.to_string(), test);
+        }
+        tests
+    }
+
+    fn test(&mut self, node: &Node) -> Test {
+        let scope = Scope {
+            item: Some(node.span),
+            answer: true,
+            outcome: true,
+            ..Scope::default()
+        };
+        Test {
+            entry: node
+                .get("entry")
+                .and_then(|node| self.named(node, Sort::Agent)),
+            seed: node.get("seed").and_then(whole).unwrap_or(1),
+            script: self.script(node.get("script"), &scope),
+            tools: self.tool_outcomes(node.get("tools")),
+            steps: node
+                .get("steps")
+                .map(Node::items)
+                .unwrap_or_default()
+                .iter()
+                .map(|node| self.step(node, &scope))
+                .collect(),
+            expect: self.expects(node.get("expect"), &scope),
+        }
+    }
+
+    fn script(&mut self, node: Option<&Node>, scope: &Scope) -> Script {
+        let Some(node) = node else {
+            return Script::default();
+        };
+        if node.scalar().is_none() {
+            return self.answers(node, scope);
+        }
+        let Some((path, text)) = self.script_file(node) else {
+            return Script::default();
+        };
+        let Some(node) = source::parse(self.sources, &path, &text, self.found) else {
+            return Script::default();
+        };
+        match &node.value {
+            Value::Map(_) => self.answers(&node, scope),
+            Value::List(_) | Value::Scalar(_) => {
+                let at = self.place(node.span);
+                self.say(Diagnostic::wrong_kind(
+                    at,
+                    "a map from agents to answers",
+                    node.kind_word(),
+                ));
+                Script::default()
+            }
+        }
+    }
+
+    /// The file of a script: no part of the stored form, as tests are none.
+    fn script_file(&mut self, node: &Node) -> Option<(String, std::sync::Arc<str>)> {
+        let found = self.file(node)?;
+        self.out.files.remove(&found.0);
+        Some(found)
+    }
+
+    fn answers(&mut self, node: &Node, scope: &Scope) -> Script {
+        let mut script = BTreeMap::new();
+        for (key, answers) in node.entries() {
+            self.script_key(key.span, &key.name);
+            let answers = answers.items().iter();
+            let answers = answers.map(|node| self.answer(node, scope)).collect();
+            script.insert(key.name.to_string(), answers);
+        }
+        Script(script)
+    }
+
+    /// The agent that a key of a script, or an expectation, names.
+    fn script_key(&mut self, span: source::Span, key: &str) {
+        let agent = key.split(['@', '#', '/']).next().unwrap_or_default();
+        let known = self.out.declared.contains_key(agent);
+        if !known {
+            let names = self.out.declared.keys().map(|name| &**name);
+            let near = near(agent, names).map(str::to_owned);
+            let at = self.place(span);
+            self.say(Diagnostic::unknown_name(
+                at,
+                "agent",
+                agent,
+                near.as_deref(),
+            ));
+        }
+    }
+
+    fn answer(&mut self, node: &Node, scope: &Scope) -> Answer {
+        let scope = Scope {
+            item: scope.item,
+            request: true,
+            ..Scope::default()
+        };
+        let mut answer = Answer::default();
+        if node.scalar().is_some() {
+            answer.text = self.template(node, Wants::Text, &scope);
+            return answer;
+        }
+        for (key, value) in node.entries() {
+            match &*key.name {
+                "text" => answer.text = self.template(value, Wants::Text, &scope),
+                "output" => answer.output = Some(value.to_json()),
+                "accept" => answer.accept = flag(node, "accept"),
+                "revise" => answer.revise = text(node, "revise"),
+                "error" => answer.error = text(node, "error"),
+                "call" => {
+                    let one = std::slice::from_ref(value);
+                    let calls = if value.items().is_empty() {
+                        one
+                    } else {
+                        value.items()
+                    };
+                    for (tool, args) in calls.iter().flat_map(Node::entries) {
+                        answer.calls.push((tool.name.to_string(), args.to_json()));
+                    }
+                }
+                other => {
+                    let known = ["text", "call", "output", "accept", "revise", "error"];
+                    let near = near(other, known);
+                    let at = self.place(key.span);
+                    let words = shape::list_of(known);
+                    self.say(Diagnostic::unknown_key(
+                        at,
+                        other,
+                        "a scripted answer",
+                        near,
+                        &words,
+                    ));
+                }
+            }
+        }
+        answer
+    }
+
+    fn tool_outcomes(&mut self, node: Option<&Node>) -> BTreeMap<Name, Vec<ToolOutcome>> {
+        let mut all = BTreeMap::new();
+        for (key, outcomes) in sorted(node) {
+            let is_tool = self
+                .out
+                .declared
+                .get(&key.name)
+                .is_some_and(|declared| declared.sort == Sort::Tool);
+            if !is_tool {
+                let names = self.out.declared.iter();
+                let tools = names
+                    .filter(|(_, d)| d.sort == Sort::Tool)
+                    .map(|(name, _)| &**name);
+                let near = near(&key.name, tools).map(str::to_owned);
+                let at = self.place(key.span);
+                self.say(Diagnostic::unknown_name(
+                    at,
+                    "tool",
+                    &key.name,
+                    near.as_deref(),
+                ));
+            }
+            let outcomes = outcomes.items().iter().map(tool_outcome).collect();
+            all.insert(key.name.clone(), outcomes);
+        }
+        all
+    }
+
+    fn step(&mut self, node: &Node, scope: &Scope) -> Step {
+        let mut acts = node
+            .entries()
+            .iter()
+            .filter(|(key, _)| ACTS.contains(&&*key.name))
+            .map(|(key, _)| key);
+        if let (Some(first), Some(second)) = (acts.next(), acts.next()) {
+            let (at, other) = (self.place(second.span), self.place(first.span));
+            let keys = shape::list_of(ACTS);
+            self.say(Diagnostic::not_together(at, "a step", &keys, other));
+        }
+        Step {
+            act: self.act(node, scope),
+            at: text(node, "at"),
+            role: text(node, "role").map(Into::into),
+            refused: flag(node, "refused"),
+            script: node
+                .get("script")
+                .map(|node| self.script(Some(node), scope)),
+            expect: self.expects(node.get("expect"), scope),
+        }
+    }
+
+    fn act(&mut self, node: &Node, scope: &Scope) -> Option<Act> {
+        let say = text(node, "say");
+        if let Some(branch) = text(node, "fork") {
+            return Some(Act::Fork {
+                branch,
+                name: text(node, "as"),
+                from: text(node, "from"),
+                say,
+            });
+        }
+        if let Some(branch) = text(node, "rewind") {
+            return Some(Act::Rewind {
+                branch,
+                name: text(node, "as"),
+                from: text(node, "from"),
+                say,
+            });
+        }
+        if let Some(tool) = text(node, "reject") {
+            return Some(Act::Reject {
+                tool: tool.into(),
+                reason: say,
+            });
+        }
+        if let Some(tool) = text(node, "approve") {
+            return Some(Act::Approve {
+                tool: tool.into(),
+                edit: node.get("edit").map(Node::to_json),
+            });
+        }
+        if let Some((key, fields)) = node.get("event").and_then(|node| node.entries().first()) {
+            let merged = self.merged;
+            let events = || merged.section("events").iter().map(|(key, _)| &*key.name);
+            if !events().any(|name| name == &*key.name) {
+                let near = near(&key.name, events());
+                let at = self.place(key.span);
+                self.say(Diagnostic::unknown_name(at, "event", &key.name, near));
+            }
+            return Some(Act::Event {
+                name: key.name.clone(),
+                fields: fields.to_json(),
+            });
+        }
+        if let Some((key, how)) = node.get("resolve").and_then(|node| node.entries().first()) {
+            return Some(Act::Resolve {
+                tool: key.name.clone(),
+                to: match how.as_text().map(|text| &**text) {
+                    Some("done") => Resolve::Done,
+                    Some("not_performed") => Resolve::NotPerformed,
+                    _ => Resolve::Fail,
+                },
+            });
+        }
+        if let Some(branches) = node.get("join") {
+            let branches = branches.items().iter();
+            return Some(Act::Join {
+                branches: branches
+                    .filter_map(|node| node.as_text().map(ToString::to_string))
+                    .collect(),
+                then: self.then(node.get("then"), &scope.with_result()),
+            });
+        }
+        if let Some(kill) = node.get("kill") {
+            let line = kill.as_text().and_then(|text| text.parse().ok());
+            if line.is_none() && kill.as_text().is_none_or(|text| &**text != "random") {
+                let at = self.place(kill.span);
+                let found = kill.as_text().map_or("nothing", |text| &**text);
+                self.say(Diagnostic::malformed(
+                    at,
+                    found,
+                    "`random` or the number of a line",
+                ));
+            }
+            return Some(Act::Kill(line.map_or(Kill::Random, Kill::Line)));
+        }
+        if flag(node, "resume") {
+            return Some(Act::Resume);
+        }
+        text(node, "answer")
+            .map(Act::Answer)
+            .or_else(|| text(node, "interrupt").map(Act::Interrupt))
+            .or_else(|| text(node, "cancel").map(Act::Cancel))
+            .or_else(|| text(node, "adopt").map(Act::Adopt))
+            .or_else(|| duration(node, "advance").map(Act::Advance))
+            .or_else(|| say.map(Act::Say))
+    }
+
+    fn expects(&mut self, node: Option<&Node>, scope: &Scope) -> Vec<Expect> {
+        let nodes = node.map(Node::items).unwrap_or_default();
+        nodes
+            .iter()
+            .flat_map(|node| self.expect(node, scope))
+            .collect()
+    }
+
+    fn expect(&mut self, node: &Node, scope: &Scope) -> Vec<Expect> {
+        let mut all = Vec::new();
+        let is = node.get("is");
+        let names = || -> Vec<String> {
+            let nodes = is.map(Node::items).unwrap_or_default().iter();
+            nodes
+                .filter_map(|node| node.as_text().map(ToString::to_string))
+                .collect()
+        };
+        for (key, value) in node.entries() {
+            let agent = || text(node, &key.name).unwrap_or_default();
+            let subject = matches!(&*key.name, "stack" | "speakers" | "modes" | "model_calls");
+            if subject {
+                if agent() != "all" || &*key.name != "model_calls" {
+                    self.script_key(value.span, &agent());
+                }
+                if is.is_none() {
+                    let at = self.place(key.span);
+                    self.say(Diagnostic::missing_key(at, "this expectation", "is"));
+                }
+            }
+            match &*key.name {
+                "stack" => {
+                    let letters = is
+                        .and_then(Node::as_text)
+                        .map(|text| text.split_whitespace());
+                    let letters: Vec<&str> = letters.into_iter().flatten().collect();
+                    let (agent, is) = (agent(), letters.join(" "));
+                    all.push(Expect::Stack { agent, is });
+                }
+                "speakers" => all.push(Expect::Speakers {
+                    agent: agent(),
+                    is: names(),
+                }),
+                "modes" => all.push(Expect::Modes {
+                    agent: agent(),
+                    is: names(),
+                }),
+                "model_calls" => {
+                    let number = is.and_then(whole);
+                    if let (None, Some(is)) = (number, is) {
+                        let at = self.place(is.span);
+                        self.say(Diagnostic::wrong_kind(at, "a whole number", is.kind_word()));
+                    }
+                    let is = number.unwrap_or_default();
+                    all.push(Expect::ModelCalls { agent: agent(), is });
+                }
+                "answer" => all.extend(text(node, "answer").map(Expect::Answer)),
+                "that" => all.extend(self.expr(value, Wants::Value, scope).map(Expect::That)),
+                "branches" => all.extend(whole(value).map(Expect::Branches)),
+                "open" => {
+                    let open = value.items().iter();
+                    let open = open.filter_map(|node| node.as_text().map(ToString::to_string));
+                    all.push(Expect::Open(open.collect()));
+                }
+                "same_as" => all.push(Expect::Undisturbed),
+                _ => {}
+            }
+        }
+        all
+    }
+}
+
+/// `{ error, message }`, `{ unknown: true }`, `{ after, result }`; anything else is the result itself.
+fn tool_outcome(node: &Node) -> ToolOutcome {
+    let known = ["error", "message", "unknown", "after", "result"];
+    let special = !node.entries().is_empty()
+        && node
+            .entries()
+            .iter()
+            .all(|(key, _)| known.contains(&&*key.name))
+        && ["error", "unknown", "after"]
+            .iter()
+            .any(|key| node.get(key).is_some());
+    if !special {
+        return ToolOutcome {
+            after: None,
+            gives: Gives::Result(node.to_json()),
+        };
+    }
+    let gives = match word(node, "error") {
+        Some(code) => Gives::Error {
+            code: code.to_owned(),
+            message: text(node, "message").unwrap_or_default(),
+        },
+        None if flag(node, "unknown") => Gives::Unknown,
+        None => Gives::Result(
+            node.get("result")
+                .map_or(serde_json::Value::Null, Node::to_json),
+        ),
+    };
+    ToolOutcome {
+        after: duration(node, "after"),
+        gives,
+    }
+}

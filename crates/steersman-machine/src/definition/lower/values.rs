@@ -1,0 +1,487 @@
+//! Types, values with templates in them, state writes, arguments.
+
+use super::super::site::{Scope, Wants};
+use super::super::source::{Key, Kind, Node, Span, Value};
+use super::super::{diagnostic::Diagnostic, diagnostic::near, shape};
+use super::{Lower, duration, flag, sorted, text, word};
+use crate::expression::Data;
+use crate::ids::Name;
+use crate::interaction::Reduce;
+use crate::network::{Parameters, Type, TypeKind};
+use serde_json::Value as Json;
+
+/// What a type stands at: some keys have a meaning at one place only.
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub(super) enum At {
+    Parameter,
+    State,
+    Other,
+}
+
+pub(super) fn of_kind(kind: TypeKind) -> Type {
+    Type {
+        kind,
+        optional: false,
+        default: None,
+        description: None,
+        expires: None,
+        reduce: Reduce::Last,
+        ask: None,
+    }
+}
+
+pub(super) fn plain_text() -> Type {
+    of_kind(TypeKind::String { pattern: None })
+}
+
+impl Lower<'_> {
+    /// A type; `any` where it is none.
+    pub(super) fn ty(&mut self, node: &Node, at: At, scope: &Scope) -> Type {
+        match &node.value {
+            Value::Scalar(scalar) => {
+                let (word, optional) = shape::short_type(scalar);
+                let mut ty = of_kind(kind_of(word).unwrap_or(TypeKind::Any));
+                ty.optional = optional;
+                ty
+            }
+            Value::List(items) => {
+                let item = match items.first() {
+                    Some(item) => self.ty(item, At::Other, scope),
+                    None => of_kind(TypeKind::Any),
+                };
+                of_kind(TypeKind::List(Box::new(item)))
+            }
+            Value::Map(_) => self.long_type(node, at, scope),
+        }
+    }
+
+    fn long_type(&mut self, node: &Node, at: At, scope: &Scope) -> Type {
+        let (kind, optional) = self.kind(node, scope);
+        let mut ty = of_kind(kind);
+        ty.optional = optional || flag(node, "optional");
+        ty.description = text(node, "description");
+        ty.expires = duration(node, "expires");
+        ty.reduce = match word(node, "reduce") {
+            Some("append") => Reduce::Append,
+            Some("sum") => Reduce::Sum,
+            Some("max") => Reduce::Max,
+            Some("merge") => Reduce::Merge,
+            _ => Reduce::Last,
+        };
+        ty.ask = self.text_of(node, "ask", scope);
+        for key in ["expires", "reduce", "ask"] {
+            let fits = if key == "ask" {
+                at == At::Parameter
+            } else {
+                at == At::State
+            };
+            let written = node.entries().iter().find(|(name, _)| &*name.name == key);
+            if let Some((key, _)) = written.filter(|_| !fits) {
+                let at = self.place(key.span);
+                let of = if &*key.name == "ask" {
+                    "anything but a parameter"
+                } else {
+                    "anything but state"
+                };
+                self.say(Diagnostic::type_key(at, &key.name, of));
+            }
+        }
+        if let Some(default) = node.get("default").filter(|node| !node.is_null()) {
+            let value = default.to_json();
+            if let Some((wanted, found)) = misfit(&ty, &value) {
+                let at = self.place(default.span);
+                self.say(Diagnostic::misfit(at, "the default", &wanted, &found, None));
+            }
+            ty.default = Some(value);
+        }
+        ty
+    }
+
+    fn kind(&mut self, node: &Node, scope: &Scope) -> (TypeKind, bool) {
+        if let Some(fields) = node.get("fields") {
+            let fields = fields.entries().iter();
+            let fields =
+                fields.map(|(key, node)| (key.name.clone(), self.ty(node, At::Other, scope)));
+            return (TypeKind::Fields(fields.collect()), false);
+        }
+        if let Some(items) = node.get("items") {
+            let item = self.ty(items, At::Other, scope);
+            return (TypeKind::List(Box::new(item)), false);
+        }
+        if let Some(words) = node.get("enum") {
+            let words = words.items().iter().filter_map(Node::as_text);
+            return (
+                TypeKind::Enum(words.map(ToString::to_string).collect()),
+                false,
+            );
+        }
+        if let Some(schema) = node.get("schema") {
+            return (self.schema(schema).unwrap_or(TypeKind::Any), false);
+        }
+        let (minimum, maximum) = (super::real(node, "minimum"), super::real(node, "maximum"));
+        match node.get("type") {
+            Some(ty) if ty.scalar().is_none() => {
+                let ty = self.ty(ty, At::Other, scope);
+                (ty.kind, ty.optional)
+            }
+            Some(ty) => {
+                let short = ty.scalar().map(shape::short_type);
+                let (word, optional) = short.unwrap_or(("any", false));
+                let kind = match kind_of(word).unwrap_or(TypeKind::Any) {
+                    TypeKind::Integer { .. } => TypeKind::Integer { minimum, maximum },
+                    TypeKind::Number { .. } => TypeKind::Number { minimum, maximum },
+                    TypeKind::String { .. } => TypeKind::String {
+                        pattern: self.pattern(node),
+                    },
+                    kind => kind,
+                };
+                (kind, optional)
+            }
+            None => match node.get("default").and_then(Node::scalar).map(|s| s.kind) {
+                Some(Kind::Bool(_)) => (TypeKind::Boolean, false),
+                Some(Kind::Integer(_)) => (TypeKind::Integer { minimum, maximum }, false),
+                Some(Kind::Number(_)) => (TypeKind::Number { minimum, maximum }, false),
+                _ => (
+                    TypeKind::String {
+                        pattern: self.pattern(node),
+                    },
+                    false,
+                ),
+            },
+        }
+    }
+
+    fn pattern(&mut self, node: &Node) -> Option<String> {
+        let pattern = text(node, "pattern")?;
+        if let Some(why) = unbalanced(&pattern) {
+            let at = node.get("pattern").and_then(|node| self.place(node.span));
+            self.say(Diagnostic::pattern(at, why));
+        }
+        Some(pattern)
+    }
+
+    fn schema(&mut self, node: &Node) -> Option<TypeKind> {
+        let (path, text) = self.file(node)?;
+        let why = match serde_json::from_str::<Json>(&text) {
+            Ok(Json::Object(_) | Json::Bool(_)) => return Some(TypeKind::Schema(text)),
+            Ok(_) => "a schema is an object".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        let at = self.place(node.span);
+        self.say(Diagnostic::no_schema(at, &path, &why));
+        None
+    }
+
+    /// Named types, in the order written, which is the order in which a model sees them.
+    pub(super) fn types(
+        &mut self,
+        node: Option<&Node>,
+        at: At,
+        scope: &Scope,
+    ) -> Vec<(Name, Type)> {
+        let entries = node.map(Node::entries).unwrap_or_default();
+        entries
+            .iter()
+            .map(|(key, node)| (key.name.clone(), self.ty(node, at, scope)))
+            .collect()
+    }
+
+    /// Parameters of a tool or agent; their places are kept.
+    pub(super) fn parameters(&mut self, of: &Name, node: &Node, scope: &Scope) -> Parameters {
+        if node.scalar().is_some() {
+            return match self.schema(node) {
+                Some(TypeKind::Schema(text)) => Parameters::Schema(text),
+                _ => Parameters::Schema("true".into()),
+            };
+        }
+        let fields = self.types(Some(node), At::Parameter, scope);
+        for (key, ty) in node.entries() {
+            let place = (of.clone(), key.name.clone());
+            self.out.parameters.insert(place, key.span);
+            let secret = fields.iter().any(|(name, ty)| {
+                *name == key.name && ty.kind == TypeKind::Secret && ty.ask.is_none()
+            });
+            if secret {
+                let at = self.place(ty.span);
+                self.say(Diagnostic::secret_needs_ask(at, &key.name));
+            }
+        }
+        Parameters::Fields(fields)
+    }
+
+    /// State entries of an agent; their places are kept. Each must have a value at the start.
+    pub(super) fn state(
+        &mut self,
+        owner: &Name,
+        entries: &[(Key, Node)],
+        scope: &Scope,
+    ) -> Vec<(Name, Type)> {
+        let mut state = Vec::new();
+        for (key, node) in entries {
+            let ty = self.ty(node, At::State, scope);
+            let place = (owner.clone(), key.name.clone());
+            let has_value = ty.optional || ty.default.is_some();
+            if self.out.states.insert(place, key.span).is_none() && !has_value {
+                let at = self.place(key.span);
+                self.say(Diagnostic::no_value_at_start(at, &key.name));
+            }
+            state.push((key.name.clone(), ty));
+        }
+        state
+    }
+
+    /// JSON with templates in its texts; keys of maps sorted.
+    pub(super) fn data(&mut self, node: &Node, wants: &Wants, scope: &Scope) -> Data {
+        match &node.value {
+            Value::Scalar(scalar) if scalar.kind == Kind::Text => {
+                match self.template(node, wants.clone(), scope) {
+                    Some(template) => match template.text() {
+                        Some(text) => Data::Plain(Json::from(text)),
+                        None => Data::Template(template),
+                    },
+                    None => Data::Plain(Json::Null),
+                }
+            }
+            Value::Scalar(_) => Data::Plain(node.to_json()),
+            Value::List(items) => {
+                let items: Vec<Data> = items
+                    .iter()
+                    .map(|node| self.data(node, &Wants::Value, scope))
+                    .collect();
+                if items.iter().all(|item| matches!(item, Data::Plain(_))) {
+                    return Data::Plain(node.to_json());
+                }
+                Data::List(items)
+            }
+            Value::Map(_) => {
+                let entries: Vec<(String, Data)> = sorted(Some(node))
+                    .into_iter()
+                    .map(|(key, node)| {
+                        (key.name.to_string(), self.data(node, &Wants::Value, scope))
+                    })
+                    .collect();
+                if entries
+                    .iter()
+                    .all(|(_, item)| matches!(item, Data::Plain(_)))
+                {
+                    return Data::Plain(node.to_json());
+                }
+                Data::Map(entries)
+            }
+        }
+    }
+
+    /// Named values: arguments that stand in a map.
+    pub(super) fn named_data(&mut self, node: Option<&Node>, scope: &Scope) -> Vec<(Name, Data)> {
+        sorted(node)
+            .into_iter()
+            .map(|(key, node)| (key.name.clone(), self.data(node, &Wants::Value, scope)))
+            .collect()
+    }
+
+    /// State writes: each entry must be declared, and its value fit.
+    pub(super) fn set(
+        &mut self,
+        writer: &Name,
+        node: Option<&Node>,
+        scope: &Scope,
+    ) -> Vec<(Name, Data)> {
+        let mut writes = Vec::new();
+        for (key, node) in sorted(node) {
+            if !self.out.entries.contains(&key.name) {
+                let known: Vec<Name> = self.out.entries.iter().cloned().collect();
+                let near = near(&key.name, known.iter().map(|name| &**name));
+                let at = self.place(key.span);
+                self.say(Diagnostic::unknown_state(at, &key.name, near));
+                continue;
+            }
+            let place = (writer.clone(), key.name.clone(), key.span);
+            self.out.writes.push(place);
+            let wants = match self.state_type(&key.name, scope) {
+                Some((ty, declared)) => {
+                    if let Some((wanted, found)) = constant_misfit(&ty, node) {
+                        let (at, declared) = (self.place(node.span), self.place(declared));
+                        let what = format!("`state.{}`", key.name);
+                        self.say(Diagnostic::misfit(at, &what, &wanted, &found, declared));
+                    }
+                    match ty.reduce {
+                        Reduce::Append => Wants::Value,
+                        _ => Wants::Fits(Box::new(ty), format!("`state.{}`", key.name), declared),
+                    }
+                }
+                None => Wants::Value,
+            };
+            writes.push((key.name.clone(), self.data(node, &wants, scope)));
+        }
+        writes
+    }
+
+    /// The declared type of a state entry, if all who declare one of this name agree.
+    fn state_type(&mut self, name: &str, scope: &Scope) -> Option<(Type, Span)> {
+        let merged = self.merged;
+        let own = merged
+            .section("agents")
+            .iter()
+            .filter_map(|(_, node)| node.get("state"))
+            .flat_map(Node::entries);
+        let mut all = merged.section("state").iter().chain(own);
+        let (key, node) = all.find(|(key, _)| &*key.name == name)?;
+        if all.any(|(key, _)| &*key.name == name) {
+            return None;
+        }
+        // lowered once more, quietly: what is wrong with it is said where it is declared
+        let before = (self.found.len(), self.out.sites.len());
+        let ty = self.ty(node, At::State, scope);
+        self.found.truncate(before.0);
+        self.out.sites.truncate(before.1);
+        Some((ty, key.span))
+    }
+}
+
+fn kind_of(word: &str) -> Option<TypeKind> {
+    let (minimum, maximum) = (None, None);
+    Some(match word {
+        "string" => TypeKind::String { pattern: None },
+        "integer" => TypeKind::Integer { minimum, maximum },
+        "number" => TypeKind::Number { minimum, maximum },
+        "boolean" => TypeKind::Boolean,
+        "object" => TypeKind::Object,
+        "any" => TypeKind::Any,
+        "secret" => TypeKind::Secret,
+        "artifact" => TypeKind::Artifact,
+        _ => return None,
+    })
+}
+
+/// What a constant without templates is and what it should be, if it does not fit.
+fn constant_misfit(ty: &Type, node: &Node) -> Option<(String, String)> {
+    fn has_template(node: &Node) -> bool {
+        match &node.value {
+            Value::Scalar(scalar) => scalar.text.contains('{'),
+            Value::List(items) => items.iter().any(has_template),
+            Value::Map(entries) => entries.iter().any(|(_, node)| has_template(node)),
+        }
+    }
+    if has_template(node) || ty.kind == TypeKind::Secret {
+        return None;
+    }
+    // what stands for the whole entry may be an element of it
+    if ty.reduce == Reduce::Append {
+        return None;
+    }
+    misfit(ty, &node.to_json())
+}
+
+/// Whether a value fits a type; if not, what is wanted and what it is.
+pub(crate) fn misfit(ty: &Type, value: &Json) -> Option<(String, String)> {
+    let found = |wanted: &str| Some((wanted.to_owned(), describe(value)));
+    if value.is_null() {
+        return if ty.optional {
+            None
+        } else {
+            found("never none")
+        };
+    }
+    match &ty.kind {
+        TypeKind::String { .. } if !value.is_string() => found("text"),
+        TypeKind::Integer { minimum, maximum } => match value.as_i64() {
+            Some(number) => out_of(number as f64, *minimum, *maximum, value),
+            None => found("an integer"),
+        },
+        TypeKind::Number { minimum, maximum } => match value.as_f64() {
+            Some(number) => out_of(number, *minimum, *maximum, value),
+            None => found("a number"),
+        },
+        TypeKind::Boolean if !value.is_boolean() => found("`true` or `false`"),
+        TypeKind::Enum(words) => match value.as_str() {
+            Some(word) if words.iter().any(|known| known == word) => None,
+            _ => found(&format!(
+                "one of {}",
+                shape::list_of(words.iter().map(String::as_str))
+            )),
+        },
+        TypeKind::List(item) => match value.as_array() {
+            Some(items) => items.iter().find_map(|value| misfit(item, value)),
+            None => found("a list"),
+        },
+        TypeKind::Fields(fields) => match value.as_object() {
+            Some(map) => {
+                let missing = fields.iter().find(|(name, ty)| {
+                    !map.contains_key(&**name) && !ty.optional && ty.default.is_none()
+                });
+                if let Some((name, _)) = missing {
+                    return found(&format!("an object with `{name}`"));
+                }
+                map.iter().find_map(|(key, value)| {
+                    match fields.iter().find(|(name, _)| **name == *key) {
+                        Some((_, ty)) => misfit(ty, value),
+                        None => Some((format!("an object without `{key}`"), describe(value))),
+                    }
+                })
+            }
+            None => found("an object"),
+        },
+        TypeKind::Object if !value.is_object() => found("an object"),
+        TypeKind::Secret => found("a secret, which no definition holds"),
+        TypeKind::String { .. }
+        | TypeKind::Boolean
+        | TypeKind::Object
+        | TypeKind::Any
+        | TypeKind::Artifact
+        | TypeKind::Schema(_) => None,
+    }
+}
+
+fn out_of(
+    number: f64,
+    minimum: Option<f64>,
+    maximum: Option<f64>,
+    value: &Json,
+) -> Option<(String, String)> {
+    if minimum.is_some_and(|least| number < least) {
+        return Some((format!("at least {}", minimum?), value.to_string()));
+    }
+    if maximum.is_some_and(|most| number > most) {
+        return Some((format!("at most {}", maximum?), value.to_string()));
+    }
+    None
+}
+
+fn describe(value: &Json) -> String {
+    match value {
+        Json::Null => "none".to_owned(),
+        Json::Bool(value) => format!("`{value}`"),
+        Json::Number(number) => number.to_string(),
+        Json::String(text) if text.len() <= 40 => format!("the text \"{text}\""),
+        Json::String(_) => "text".to_owned(),
+        Json::Array(_) => "a list".to_owned(),
+        Json::Object(_) => "an object".to_owned(),
+    }
+}
+
+/// What is plainly wrong with a regular expression. It is compiled by an adapter; the machine holds no engine for it.
+fn unbalanced(pattern: &str) -> Option<&'static str> {
+    let (mut depth, mut class, mut chars) = (0_i32, false, pattern.chars());
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => {
+                if chars.next().is_none() {
+                    return Some("it ends in `\\`");
+                }
+            }
+            '[' if !class => class = true,
+            ']' if class => class = false,
+            '(' if !class => depth += 1,
+            ')' if !class => depth -= 1,
+            _ => {}
+        }
+        if depth < 0 {
+            return Some("a `)` closes nothing");
+        }
+    }
+    match (class, depth) {
+        (true, _) => Some("a `[` is not closed"),
+        (false, 0) => None,
+        (false, _) => Some("a `(` is not closed"),
+    }
+}

@@ -1,0 +1,3 @@
+//! Tests of the machine from outside.
+
+mod definition;
