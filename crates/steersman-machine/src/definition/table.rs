@@ -7,8 +7,6 @@ mod route;
 mod test;
 mod tool;
 
-#[cfg(test)]
-pub(crate) use self::all::TABLES;
 pub(crate) use file::FILE;
 
 /// A kind of map with fixed keys.

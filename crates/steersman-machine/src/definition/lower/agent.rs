@@ -503,13 +503,20 @@ impl Lower<'_> {
     }
 
     fn route(&mut self, agent: &Name, node: &Node, scope: &Scope) -> Route {
-        let later = ["states", "tasks", "handoff", "pick", "native"];
+        let later = ["states", "tasks", "handoff", "pick"];
         if later.iter().any(|key| node.get(key).is_some()) {
             self.out.beyond = true;
         }
-        let by = match node.get("sequence") {
-            Some(sequence) => RouteBy::Sequence(self.members(agent, sequence)),
-            None => RouteBy::Rules(self.rules(agent, node.get("rules"), scope)),
+        let by = if let Some(sequence) = node.get("sequence") {
+            RouteBy::Sequence(self.members(agent, sequence))
+        } else if let Some(version) = node.get("native") {
+            let version = version.as_text().map(ToString::to_string);
+            RouteBy::Native {
+                version: version.unwrap_or_default(),
+                members: self.all_others(agent, version_span(node)),
+            }
+        } else {
+            RouteBy::Rules(self.rules(agent, node.get("rules"), scope))
         };
         let on_failed = match word(node, "on_failed") {
             Some("continue") => OnFailed::Continue,
@@ -524,6 +531,19 @@ impl Lower<'_> {
             },
         };
         Route { by, on_failed }
+    }
+
+    /// Whom a router in Rust may choose: everybody but itself.
+    fn all_others(&mut self, agent: &Name, span: Span) -> Vec<Name> {
+        let declared = self.out.declared.iter();
+        let others: Vec<Name> = declared
+            .filter(|(name, declared)| declared.sort != Sort::Tool && *name != agent)
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in &others {
+            self.out.offers.push((agent.clone(), name.clone(), span));
+        }
+        others
     }
 
     fn members(&mut self, agent: &Name, node: &Node) -> Vec<Name> {
@@ -610,6 +630,10 @@ impl Lower<'_> {
                 .or(standard.tokens),
         }
     }
+}
+
+fn version_span(route: &Node) -> Span {
+    route.get("native").map_or(route.span, |node| node.span)
 }
 
 fn limit(node: &Node, standard: Limit) -> Limit {

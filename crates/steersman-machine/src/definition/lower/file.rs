@@ -75,6 +75,7 @@ impl Lower<'_> {
             limits,
             record,
             tests,
+            natives: crate::nets::Natives::default(),
         }
     }
 
@@ -320,6 +321,16 @@ impl Lower<'_> {
         let mut named: BTreeSet<&str> = BTreeSet::new();
         for (key, node) in merged.section("agents") {
             names_within(key, node, &mut named);
+            if node
+                .get("route")
+                .is_some_and(|route| route.get("native").is_some())
+            {
+                let agents = merged
+                    .section("agents")
+                    .iter()
+                    .map(|(other, _)| &*other.name);
+                named.extend(agents.filter(|other| *other != &*key.name));
+            }
         }
         let agents = merged.section("agents").iter();
         let free: Vec<&(Key, Node)> = agents

@@ -22,7 +22,12 @@ pub(crate) static ROUTE: Table = Table {
         later("tasks", "A concierge over tasks."),
         later("handoff", "Who may hand over to whom."),
         later("pick", "A model picks."),
-        later("native", "A router in Rust."),
+        key(
+            "native",
+            Ty::Or(&[Ty::Integer(0), Ty::Text]),
+            "–",
+            "A router in Rust, registered under the agent's name; its version.",
+        ),
         later("start", "First state or speaker."),
         later("default", "Who speaks when no task is chosen."),
         later("model", "Of the judge, of `pick`."),
