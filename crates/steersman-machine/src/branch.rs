@@ -7,12 +7,15 @@
 
 use crate::commit::{Adoption, Branched, Branching, Kind, Made, Watermark, Wished};
 use crate::effect::{BranchEnd, Fact, Known, Mapped, Outcome, Request, ToolWork, Work};
+use crate::expression::Data;
 use crate::ids::{Id, Line, Name, Path};
 use crate::interaction::{Cause, End, How, Interaction, Origin, Target};
+use crate::mapping::{Fault, Raw, map};
 use crate::network::{Chooser, Does, Offer, Parameters, ToolUse, TypeKind};
 use crate::snapshot::{Agent, Cell, OpenCall, Phase, Snapshot};
 use crate::tick::{Cx, Tick};
 use crate::trace::{cause_word, end_word};
+use crate::view::View;
 use serde_json::{Value as Json, json};
 use std::fmt::Write as _;
 
@@ -308,7 +311,8 @@ impl Tick<'_> {
                 "Was begun outside this branch, and nobody knows whether it happened.".to_owned()
             }
         };
-        let mapped = Mapped::plain(How::NotInThisBranch, Some("not_in_this_branch"), text);
+        let raw = Raw::NotPerformed(Fault::new("not_in_this_branch", text));
+        let mapped = map(&self.cx(), &self.snapshot, open.owner, open.call.id, &raw);
         self.close_call(open.owner, open.call.id, mapped);
     }
 
@@ -410,7 +414,20 @@ impl Tick<'_> {
             if let Some(then) = args.get("then").and_then(Json::as_str)
                 && let Some(tool) = self.network.tools.get(then)
             {
-                mapped.then = Some((then.to_owned(), chooser_args(&tool.parameters, results)));
+                let given = args.get("args").and_then(|a| Data::parse(a.clone()).ok());
+                let given = given.map(|data| {
+                    let cx = self.cx();
+                    let view = View::new(&cx, &self.snapshot, Some(open.owner));
+                    data.eval(&view.with("result", results.clone()))
+                });
+                match given {
+                    None => {
+                        let args = chooser_args(&tool.parameters, results);
+                        mapped.then = Some((then.to_owned(), args));
+                    }
+                    Some(Ok(args)) => mapped.then = Some((then.to_owned(), args)),
+                    Some(Err(e)) => mapped.shown = Some(format!("{then} was not called: {e}")),
+                }
             }
         }
         self.close_branches(open, mapped);

@@ -67,7 +67,7 @@ pub enum Offered {
         /// The branches.
         branches: Vec<Id>,
         /// A tool that follows, with its arguments over `result`.
-        then: Option<Name>,
+        then: Option<crate::network::Then>,
     },
     /// State is edited by a person.
     Edit {

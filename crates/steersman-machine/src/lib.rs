@@ -23,6 +23,7 @@ pub mod snapshot;
 mod state;
 pub mod table;
 mod take;
+pub mod testing;
 pub mod tick;
 pub mod trace;
 pub mod types;

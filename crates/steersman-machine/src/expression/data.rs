@@ -58,6 +58,20 @@ impl Data {
         }
     }
 
+    /// As it was written: [`Data::parse`] of it gives the same again.
+    pub fn source(&self) -> Json {
+        match self {
+            Self::Plain(json) => json.clone(),
+            Self::Template(template) => Json::from(&*template.source),
+            Self::List(list) => list.iter().map(Self::source).collect(),
+            Self::Map(map) => Json::Object(
+                map.iter()
+                    .map(|(name, data)| (name.clone(), data.source()))
+                    .collect(),
+            ),
+        }
+    }
+
     /// Its value. A field of an object that is exactly one `{{ expr }}` of an unset optional is left out; standing
     /// alone or in a list it is `null`.
     pub fn eval(&self, scope: &dyn Scope) -> Result<Json, EvalError> {

@@ -3,12 +3,13 @@
 use crate::branch::JOIN;
 use crate::commit::{Admitted, Branched};
 use crate::effect::{BranchEnd, Mapped, Until};
-use crate::ids::{Id, Name};
+use crate::ids::Id;
 use crate::interaction::{Call, How, Interaction, Target};
+use crate::network::Then;
 use crate::table::{Event, Rule, rule};
 use crate::take::Taken;
 use crate::tick::Tick;
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 impl Tick<'_> {
     /// All branches that count have ended: the call's one result holds theirs, or its chooser begins.
@@ -40,7 +41,7 @@ impl Tick<'_> {
     }
 
     /// A person joins branches: the root opens a call to them. It rests meanwhile for nobody.
-    pub(crate) fn take_join(&mut self, branches: &[Id], then: Option<&Name>) -> Taken {
+    pub(crate) fn take_join(&mut self, branches: &[Id], then: Option<&Then>) -> Taken {
         let root = self
             .snapshot
             .root
@@ -48,7 +49,7 @@ impl Tick<'_> {
         if branches.is_empty() {
             return Err(Until::Refused("no branch is named"));
         }
-        if then.is_some_and(|then| !self.network.tools.contains_key(then)) {
+        if then.is_some_and(|then| !self.network.tools.contains_key(&then.tool)) {
             return Err(Until::Refused("there is no tool of that name"));
         }
         if !self.snapshot.in_scope(root) || rule(self.agent(root).phase, Event::Join) != Rule::Take
@@ -58,7 +59,13 @@ impl Tick<'_> {
         let named: Vec<String> = branches.iter().map(Id::to_string).collect();
         let mut args = json!({ "branches": named });
         if let Some(then) = then {
-            args["then"] = json!(&**then);
+            args["then"] = json!(&*then.tool);
+            if let Some(given) = &then.args {
+                let given = given
+                    .iter()
+                    .map(|(name, data)| (name.to_string(), data.source()));
+                args["args"] = Json::Object(given.collect());
+            }
         }
         self.admit_as(Admitted::Join, None, args.to_string().as_bytes());
         let id = self.id();

@@ -1,0 +1,10 @@
+//! Tests of machines: a stand-in for driver and store in memory, case files, random sessions and replay.
+//!
+//! Nothing here does I/O; whoever runs it reads the files.
+
+pub mod case;
+pub mod expect;
+pub mod net;
+pub mod random;
+pub mod replay;
+pub mod world;

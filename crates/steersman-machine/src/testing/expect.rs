@@ -1,0 +1,186 @@
+//! What a test expects, judged against whatever ran it: the machine alone, or a whole session.
+
+use super::world::path;
+use crate::definition::test::Expect;
+use crate::effect::Bodies;
+use crate::ids::Id;
+use crate::interaction::{Interaction, Target};
+use crate::network::Network;
+use crate::snapshot::Snapshot;
+use crate::tick::Cx;
+use crate::trace::letters;
+use crate::view::View;
+use serde_json::{Map, Value as Json};
+
+/// What expectations are judged against.
+pub trait Subject {
+    /// The definition.
+    fn network(&self) -> &Network;
+    /// Texts that the stacks name.
+    fn bodies(&self) -> &dyn Bodies;
+    /// The current branch.
+    fn current(&self) -> Id;
+    /// A branch by its label, `main` or its id.
+    fn branch_named(&self, name: &str) -> Option<Id>;
+    /// How many branches there are, `main` included.
+    fn branch_count(&self) -> u64;
+    /// Where a branch stands.
+    fn snapshot(&self, branch: Id) -> &Snapshot;
+    /// An agent's stack on a branch, oldest first.
+    fn stack(&self, branch: Id, agent: Id) -> Vec<Interaction>;
+    /// Model calls answered in the whole session, on all branches.
+    fn model_calls(&self) -> u64;
+    /// Modes of an agent on a branch, in the order in which they began.
+    fn modes(&self, branch: Id, agent: Id) -> Vec<String>;
+    /// What waits for somebody outside on a branch: `approval TOOL`, `question ROLE`, `doubt TOOL`, `input TOOL`,
+    /// `event NAME`. In any order.
+    fn open(&self, branch: Id) -> Vec<String>;
+    /// Why it does not end as an undisturbed run does; none if it does.
+    fn disturbed(&self) -> Option<String>;
+}
+
+/// What of these expectations does not hold, each in words.
+pub fn judge(subject: &dyn Subject, expect: &[Expect]) -> Vec<String> {
+    expect
+        .iter()
+        .filter_map(|e| one(subject, e).err())
+        .collect()
+}
+
+/// An agent as scripts name it, on the branch behind `@`: by its path of names, its name, or its definition's name.
+pub fn find(subject: &dyn Subject, key: &str) -> Result<(Id, Id), String> {
+    let (name, branch) = match key.split_once('@') {
+        Some((name, branch)) => {
+            let found = subject.branch_named(branch);
+            (
+                name,
+                found.ok_or_else(|| format!("there is no branch {branch}"))?,
+            )
+        }
+        None => (key, subject.current()),
+    };
+    let snapshot = subject.snapshot(branch);
+    let by = |test: &dyn Fn(Id) -> bool| snapshot.agents.keys().copied().find(|id| test(*id));
+    let agent = |id: Id| snapshot.agent(id);
+    let found = by(&|id| path(snapshot, id) == name)
+        .or_else(|| by(&|id| agent(id).named.as_deref() == Some(name)))
+        .or_else(|| by(&|id| *agent(id).def == *name));
+    found
+        .map(|id| (branch, id))
+        .ok_or_else(|| format!("there is no agent {name} on branch {branch}"))
+}
+
+fn one(subject: &dyn Subject, expect: &Expect) -> Result<(), String> {
+    match expect {
+        Expect::Stack { agent, is } => {
+            let (branch, id) = find(subject, agent)?;
+            let has = letters(&subject.stack(branch, id));
+            same(&format!("stack {agent}"), &has, is)
+        }
+        Expect::Speakers { agent, is } => {
+            let (branch, id) = find(subject, agent)?;
+            let spoken: Vec<String> = subject
+                .stack(branch, id)
+                .iter()
+                .filter_map(|i| match i {
+                    Interaction::Call(call) if !matches!(call.target, Target::Branches(_)) => {
+                        Some(call.seen.as_ref().unwrap_or(&call.name).to_string())
+                    }
+                    _ => None,
+                })
+                .collect();
+            same(
+                &format!("speakers {agent}"),
+                &spoken.join(" "),
+                &is.join(" "),
+            )
+        }
+        Expect::Modes { agent, is } => {
+            let (branch, id) = find(subject, agent)?;
+            let modes = subject.modes(branch, id);
+            same(&format!("modes {agent}"), &modes.join(" "), &is.join(" "))
+        }
+        Expect::ModelCalls { agent, is } => {
+            let calls = if agent == "all" {
+                subject.model_calls()
+            } else {
+                let (branch, id) = find(subject, agent)?;
+                u64::from(subject.snapshot(branch).agent(id).counters.model_calls_all)
+            };
+            same(
+                &format!("model_calls {agent}"),
+                &calls.to_string(),
+                &is.to_string(),
+            )
+        }
+        Expect::Answer(is) => same("answer", &answer(subject).unwrap_or_default(), is),
+        Expect::That(expr) => {
+            let snapshot = subject.snapshot(subject.current());
+            let cx = Cx {
+                network: subject.network(),
+                bodies: subject.bodies(),
+            };
+            let view = || {
+                View::new(&cx, snapshot, snapshot.root)
+                    .with("answer", answer(subject).map_or(Json::Null, Json::from))
+            };
+            let mut outcome = Map::new();
+            for (name, expr) in &cx.network.outcome {
+                let value = expr
+                    .eval_lenient(&view())
+                    .map_err(|e| format!("outcome {name}: {e}"))?;
+                let value = serde_json::to_value(&value).map_err(|e| e.to_string())?;
+                outcome.insert(name.to_string(), value);
+            }
+            let view = view().with("outcome", Json::Object(outcome));
+            match view.holds(expr) {
+                Ok(true) => Ok(()),
+                Ok(false) => Err(format!("that {} does not hold", expr.source)),
+                Err(e) => Err(format!("that {}: {e}", expr.source)),
+            }
+        }
+        Expect::Branches(is) => same(
+            "branches",
+            &subject.branch_count().to_string(),
+            &is.to_string(),
+        ),
+        Expect::Open(is) => {
+            let mut has = subject.open(subject.current());
+            let mut is = is.clone();
+            has.sort();
+            is.sort();
+            same("open", &has.join(", "), &is.join(", "))
+        }
+        Expect::Undisturbed => match subject.disturbed() {
+            None => Ok(()),
+            Some(how) => Err(format!("same_as undisturbed: {how}")),
+        },
+    }
+}
+
+/// The last answer of the root on the current branch: its own, or of the dialogue that has the floor below it.
+pub fn answer(subject: &dyn Subject) -> Option<String> {
+    let snapshot = subject.snapshot(subject.current());
+    let mut at = snapshot.root?;
+    // The floor lies with a child that rests at the end of a turn.
+    while let Some(child) = snapshot
+        .exchange(at)
+        .filter(|c| c.closed.is_none())
+        .find_map(|c| match c.call.target {
+            Target::Agent(child) => Some(child),
+            _ => None,
+        })
+    {
+        at = child;
+    }
+    let body = snapshot.agent(at).answer?;
+    Some(subject.bodies().text(body).to_string())
+}
+
+fn same(what: &str, has: &str, is: &str) -> Result<(), String> {
+    if has == is {
+        Ok(())
+    } else {
+        Err(format!("{what}: expected {is:?}, found {has:?}"))
+    }
+}

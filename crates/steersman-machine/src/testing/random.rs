@@ -1,0 +1,433 @@
+//! Random sessions: whatever happens in whatever order, what must hold holds. Every session follows from its seed.
+
+use super::net::{Draft, forks, offer, offers, text, ty};
+use super::world::{Fault, Held, World, fault, whole};
+use crate::commit::Usage;
+use crate::effect::{Answer, Ask, Cancelled, Failure, NewWrite, Offered, Outcome, Retry, Work};
+use crate::ids::{Id, Line};
+use crate::interaction::Class;
+use crate::mapping::{self, Raw};
+use crate::network::{BuiltIn, Chooser, Network, Offer, ToolUse, Turns, TypeKind};
+use crate::snapshot::Phase;
+use serde_json::{Value as Json, json};
+
+/// Numbers from a seed (SplitMix64): the same everywhere, and good enough to pick events.
+#[derive(Clone, Debug)]
+pub struct Dice(u64);
+
+impl Dice {
+    /// From a seed.
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// Any number.
+    pub fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Below `n`, which is not zero.
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.roll() % n
+    }
+
+    /// True `n` times in a hundred.
+    pub fn percent(&mut self, n: u64) -> bool {
+        self.below(100) < n
+    }
+
+    /// One of them; none if there is none.
+    pub fn pick<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
+        match of.len() {
+            0 => None,
+            n => Some(&of[self.below(n as u64) as usize]),
+        }
+    }
+}
+
+/// What a session came to, for those who count what was covered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Covered {
+    /// Lines written.
+    pub lines: u64,
+    /// Branches, `main` included.
+    pub branches: u64,
+    /// Adopting commits.
+    pub adoptions: u64,
+    /// Agents at the end, over all branches.
+    pub agents: u64,
+}
+
+/// A network with something of everything; who chooses among branches, and whether they are live, follows from the seed.
+pub fn network(seed: u64) -> Network {
+    let choose = match seed % 4 {
+        0 => None,
+        1 => Some(Chooser::Tool("judge".into())),
+        2 => Some(Chooser::Agent("critic".into())),
+        _ => Some(Chooser::Person("user".into())),
+    };
+    let live = seed % 3 == 0;
+    let fork = || ToolUse {
+        max: Some(3),
+        ..forks(choose.clone(), live)
+    };
+    let named = |name: &str| ToolUse {
+        named: true,
+        ..offer(Offer::Agent(name.into()))
+    };
+    let with = |mut uses: Vec<ToolUse>, more: Vec<ToolUse>| {
+        uses.extend(more);
+        uses
+    };
+    Draft::new("random")
+        .agent(
+            "lead",
+            with(
+                offers(
+                    &[
+                        "look", "mail", "pay", "guarded", "note", "ask", "nap", "finish",
+                    ],
+                    &["desk", "talker", "quick"],
+                ),
+                vec![fork(), named("helper")],
+            ),
+        )
+        .agent(
+            "helper",
+            with(
+                offers(&["look", "mail", "note", "ask", "finish"], &["deep"]),
+                vec![fork()],
+            ),
+        )
+        .agent("deep", offers(&["look", "pay", "mail"], &[]))
+        .agent_turns(
+            "talker",
+            Turns::Dialogue,
+            offers(&["look", "finish"], &["deep"]),
+        )
+        .agent_turns("quick", Turns::Once, offers(&["look", "note"], &[]))
+        .agent("critic", Vec::new())
+        .rules(
+            "desk",
+            &[
+                ("route.count == 0", &["clerk", "quick"][..]),
+                ("route.count == 1", &["clerk"][..]),
+                ("true", &[][..]),
+            ],
+        )
+        .agent("clerk", offers(&["look", "mail"], &[]))
+        .state("seen", TypeKind::Any)
+        .state("other", TypeKind::Any)
+        .native("look", Class::Read)
+        .native("mail", Class::Unsafe)
+        .native("pay", Class::Idempotent)
+        .native("guarded", Class::Unsafe)
+        .approve("guarded", "true")
+        .requires("guarded", "state.seen is not none", "Look first.")
+        .setter("note", "seen")
+        .timer("nap", "1h")
+        .built_in("ask", BuiltIn::AskUser, &[("question", text())])
+        .built_in("finish", BuiltIn::Finish, &[("result", text())])
+        .native("judge", Class::Read)
+        .change_tool("judge", |tool| {
+            let list = ty(TypeKind::List(Box::new(text())));
+            tool.parameters = crate::network::Parameters::Fields(vec![("answers".into(), list)]);
+        })
+        .change_tool("mail", |tool| {
+            tool.simulate = Some(crate::expression::Data::Plain(json!("as if sent")));
+        })
+        .fork()
+        .build()
+}
+
+/// Plays a session of so many events and checks after each line what must hold; then lets everybody come to rest.
+pub fn session(seed: u64, events: u32) -> Result<Covered, Fault> {
+    let mut dice = Dice::new(seed);
+    let mut world = World::new(network(dice.roll()).into());
+    play(&mut world, &mut dice, events)
+        .map_err(|Fault(text)| Fault(format!("seed {seed}: {text}\n{}", world.printed)))?;
+    let adoptions = world.lines().iter().filter_map(|l| l.commit.as_ref());
+    Ok(Covered {
+        lines: world.lines().len() as u64,
+        branches: world.branches().len() as u64,
+        adoptions: adoptions.filter(|c| c.adoption.is_some()).count() as u64,
+        agents: world
+            .branches()
+            .values()
+            .map(|b| b.snapshot.agents.len() as u64)
+            .sum(),
+    })
+}
+
+fn play(world: &mut World, dice: &mut Dice, events: u32) -> Result<(), Fault> {
+    world.start(None, Some("Begin."))?;
+    for _ in 0..events {
+        let before = world.lines().len();
+        event(world, dice)?;
+        let touched: Vec<Id> = world.lines()[before..].iter().map(|l| l.branch).collect();
+        for branch in touched {
+            if !world.branch(branch).superseded {
+                whole(world, branch)?;
+            }
+        }
+    }
+    settle(world, dice)
+}
+
+/// One thing happens.
+fn event(world: &mut World, dice: &mut Dice) -> Result<(), Fault> {
+    let live: Vec<Id> = live(world);
+    let Some(branch) = dice.pick(&live).copied() else {
+        return Ok(());
+    };
+    match dice.below(100) {
+        0..70 => answer_something(world, dice),
+        70..75 => world.say(branch, "And?").map(drop),
+        75..77 => {
+            let agents: Vec<Id> = world.at(branch).agents.keys().copied().collect();
+            match dice.pick(&agents) {
+                Some(to) => world.say_to(branch, *to, "You there.").map(drop),
+                None => Ok(()),
+            }
+        }
+        77..79 => world.interrupt(branch, "Stop, and do this.").map(drop),
+        79..81 => cancel(world, dice, branch),
+        81..84 => world.advance(dice.below(7_200_000)),
+        84..88 => {
+            let at = line_of(world, dice, branch);
+            let say = dice.percent(60).then_some("Why?");
+            world.fork(at, None, say, dice.percent(60)).map(drop)
+        }
+        88..90 => {
+            let at = line_of(world, dice, world.current());
+            let say = dice.percent(40).then_some("Otherwise.");
+            world.rewind(at, None, say).map(drop)
+        }
+        90..93 => {
+            let others: Vec<Id> = live.into_iter().filter(|b| *b != world.current()).collect();
+            match dice.pick(&others) {
+                Some(one) => world.join(vec![*one], None).map(drop),
+                None => Ok(()),
+            }
+        }
+        93..96 => adopt(world, dice),
+        96..98 => {
+            let writes = vec![NewWrite {
+                name: "other".to_owned(),
+                value: dice.percent(70).then(|| json!(dice.below(9))),
+                seal: false,
+            }];
+            let by = "user".into();
+            world
+                .offer(branch, vec![Offered::Edit { writes, by }])
+                .map(drop)
+        }
+        _ => world.restart(),
+    }
+}
+
+fn live(world: &World) -> Vec<Id> {
+    let live = world.branches().iter().filter(|(_, b)| !b.superseded);
+    live.map(|(id, _)| *id).collect()
+}
+
+/// A commit on the path of a branch.
+fn line_of(world: &World, dice: &mut Dice, branch: Id) -> Line {
+    let mut at = world.branch(branch).head;
+    let mut path = Vec::new();
+    while at.is_some() {
+        if world.line(at).commit.is_some() {
+            path.push(at);
+        }
+        at = world.line(at).prev;
+    }
+    *dice.pick(&path).expect("a branch that lives has a commit")
+}
+
+fn cancel(world: &mut World, dice: &mut Dice, branch: Id) -> Result<(), Fault> {
+    let snapshot = world.at(branch);
+    let open = snapshot.calls.values().filter(|c| c.closed.is_none());
+    let mut what: Vec<Cancelled> = open.map(|c| Cancelled::Call(c.owner, c.call.id)).collect();
+    what.extend(snapshot.agents.keys().map(|a| Cancelled::Agent(*a)));
+    what.push(Cancelled::All);
+    let what = dice.pick(&what).expect("all is always there").clone();
+    world.cancel(branch, what).map(drop)
+}
+
+/// A person adopts a branch that was forked from the path of the current one, or is refused.
+fn adopt(world: &mut World, dice: &mut Dice) -> Result<(), Fault> {
+    let mut path = Vec::new();
+    let mut at = world.branch(world.current()).head;
+    while at.is_some() {
+        path.push(at);
+        at = world.line(at).prev;
+    }
+    let fit: Vec<Id> = world
+        .branches()
+        .iter()
+        .filter(|(id, b)| **id != world.current() && path.contains(&b.snapshot.forked_at))
+        .filter(|(_, b)| b.snapshot.scope.is_none() && !b.superseded)
+        .map(|(id, _)| *id)
+        .collect();
+    match dice.pick(&fit) {
+        Some(branch) => world.adopt(*branch).map(drop),
+        None => Ok(()),
+    }
+}
+
+/// Something that is out ends.
+fn answer_something(world: &mut World, dice: &mut Dice) -> Result<(), Fault> {
+    let out: Vec<Id> = world.out().keys().copied().collect();
+    match dice.pick(&out) {
+        Some(effect) => answer(world, dice, *effect, false),
+        None => world.say(world.current(), "Go on.").map(drop),
+    }
+}
+
+/// An effect ends somehow; `tame` ends it in the shortest way.
+fn answer(world: &mut World, dice: &mut Dice, effect: Id, tame: bool) -> Result<(), Fault> {
+    let out = world.out()[&effect].clone();
+    match (&out.wish.work, &out.held) {
+        (Work::Model | Work::Route, _) => {
+            let outcome = if tame {
+                said(effect, "Done.", Vec::new())
+            } else {
+                thought(dice, effect)
+            };
+            world.outcome(effect, outcome)
+        }
+        (_, Held::Approval) => match dice.below(3) {
+            0 => world.reject(effect, "no", "user"),
+            1 => world.edit(effect, &json!({}), "user").map(drop),
+            _ => world.approve(effect, "user"),
+        },
+        (_, Held::Input(_)) => world.answer(effect, "secret", "user"),
+        (_, Held::Doubt) => match dice.below(3) {
+            0 => world.resolve(effect, Some(&json!("it arrived")), "user"),
+            1 => world.resolve(effect, None, "user"),
+            _ => world.give_up(effect, "user"),
+        },
+        (Work::Ask { .. }, _) if world.at(out.branch).dry => {
+            world.outcome(effect, Outcome::Leaf("nobody is asked".to_owned()))
+        }
+        (Work::Ask { .. }, _) => world.answer(effect, "1", "user"),
+        (Work::Timer, _) => world.advance(3_600_000),
+        (Work::Event { .. } | Work::Custom { .. } | Work::Send { .. }, _) => {
+            fault(format!("nobody wishes {:?} here", out.wish.work))
+        }
+        (Work::Simulate(_), _) => world.play(effect, &out),
+        (Work::Tool(_), _) => {
+            let raw = match dice.below(if tame { 1 } else { 10 }) {
+                0..6 => Raw::Done(json!(dice.below(4).to_string())),
+                6..8 => Raw::NotPerformed(mapping::Fault::new("failed", "it broke")),
+                _ => Raw::Unknown(mapping::Fault::new("timeout", "no answer")),
+            };
+            world.gives(effect, &raw)
+        }
+    }
+}
+
+fn said(effect: Id, text: &str, asks: Vec<Ask>) -> Outcome {
+    Outcome::Answer(Answer {
+        text: (!text.is_empty()).then(|| text.to_owned()),
+        asks,
+        usage: Usage {
+            effect: Some(effect),
+            input: 10,
+            output: 5,
+            ..Usage::default()
+        },
+        ..Answer::default()
+    })
+}
+
+fn ask(name: &str, args: &Json) -> Ask {
+    Ask {
+        name: name.to_owned(),
+        label: None,
+        args: args.to_string(),
+        misfit: None,
+    }
+}
+
+/// What a model may come up with.
+fn thought(dice: &mut Dice, effect: Id) -> Outcome {
+    match dice.below(100) {
+        0..35 => said(effect, "So it is.", Vec::new()),
+        35..37 => Outcome::Failed(Failure {
+            code: "provider_overloaded".to_owned(),
+            message: "busy".to_owned(),
+            retry: Retry::Never,
+        }),
+        37..39 => said(effect, "", Vec::new()),
+        _ => {
+            let asks = (0..=dice.below(3)).map(|_| call(dice)).collect();
+            let text = if dice.percent(30) { "Let me see." } else { "" };
+            said(effect, text, asks)
+        }
+    }
+}
+
+fn call(dice: &mut Dice) -> Ask {
+    match dice.below(20) {
+        0..3 => ask("look", &json!({})),
+        3..5 => ask("mail", &json!({})),
+        5 => ask("pay", &json!({})),
+        6 => ask("guarded", &json!({})),
+        7..9 => ask("note", &json!({ "value": dice.below(5) })),
+        9 => ask("ask", &json!({ "question": "Which?" })),
+        10 => ask("nap", &json!({})),
+        11 => ask("finish", &json!({ "result": "All done." })),
+        12 => ask("desk", &json!({ "message": "Route this." })),
+        13 => ask("talker", &json!({ "message": "Talk." })),
+        14 => ask("quick", &json!({ "message": "Quick." })),
+        15 => {
+            let name = if dice.percent(50) { "ann" } else { "bob" };
+            ask("helper", &json!({ "message": "Help.", "name": name }))
+        }
+        16 => ask("deep", &json!({ "message": "Dig." })),
+        17 => ask("fork", &json!({ "instructions": ["One way.", "Another."] })),
+        18 => ask("frobnicate", &json!({})),
+        _ => Ask {
+            args: "{ not json".to_owned(),
+            ..ask("look", &json!({}))
+        },
+    }
+}
+
+/// Everybody comes to rest: what is out ends in the shortest way. Nobody may be left who waits for nothing.
+fn settle(world: &mut World, dice: &mut Dice) -> Result<(), Fault> {
+    for _ in 0..5_000 {
+        let Some(effect) = world.out().keys().next().copied() else {
+            break;
+        };
+        answer(world, dice, effect, true)?;
+    }
+    if let Some((effect, out)) = world.out().iter().next() {
+        return fault(format!(
+            "{effect} is still out at the end: {:?}",
+            out.wish.work
+        ));
+    }
+    for branch in live(world) {
+        let snapshot = world.at(branch);
+        whole(world, branch)?;
+        let Some(top) = snapshot.top() else { continue };
+        // A dialogue below may have ended a turn: then the floor is with a person.
+        let waits = snapshot
+            .agents
+            .values()
+            .any(|a| a.phase == Phase::Resting && a.serving.is_some() && snapshot.in_scope(a.id));
+        let rests = snapshot.agent(top).phase == Phase::Resting;
+        if !rests && !waits {
+            return fault(format!(
+                "branch {branch}: nothing is out, nobody has the floor, and {top} does not rest"
+            ));
+        }
+    }
+    Ok(())
+}
