@@ -269,7 +269,7 @@ impl<'a> View<'a> {
                     ("args", self.parsed(count.args)),
                     ("result", self.said(count.result)),
                 ];
-                (fields.into_iter().collect(), 1)
+                (Value::from_pairs(fields), 1)
             }
         }
     }
@@ -418,10 +418,7 @@ impl<'a> View<'a> {
     }
 
     fn all(&self, names: Vec<Name>, value: impl Fn(&str) -> Value) -> Value {
-        names
-            .iter()
-            .map(|name| (Value::from(&**name), value(name)))
-            .collect()
+        Value::from_pairs(names.iter().map(|name| (name.to_string(), value(name))))
     }
 
     fn state_names(&self) -> Vec<Name> {
@@ -448,9 +445,9 @@ impl<'a> View<'a> {
                 "media": last.map(|a| &*a.media),
                 "bytes": last.map(|a| a.len),
             });
-            (Value::from(&**name), from_json(about))
+            (name.to_string(), from_json(about))
         });
-        about.collect()
+        Value::from_pairs(about)
     }
 }
 

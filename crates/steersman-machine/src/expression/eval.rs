@@ -379,7 +379,7 @@ impl<'a> Eval<'a> {
                     }
                     pairs.push((name, self.defined(value)?));
                 }
-                Ok(pairs.into_iter().collect())
+                Ok(Value::from_pairs(pairs))
             }
         }
     }
@@ -659,10 +659,8 @@ impl<'a> Eval<'a> {
     fn call(&mut self, name: &str, args: &Args, node: &Node) -> Evaluated {
         let (args, named) = self.args(args)?;
         if name == "dict" {
-            return Ok(named
-                .into_iter()
-                .map(|(k, v)| (Value::from(&*k), v))
-                .collect());
+            let pairs = named.into_iter().map(|(k, v)| (k.to_string(), v));
+            return Ok(Value::from_pairs(pairs));
         }
         let numbers: Option<Vec<i64>> = args.iter().map(Value::as_i64).collect();
         let (start, stop, step) = match numbers.as_deref() {
@@ -693,7 +691,8 @@ impl<'a> Eval<'a> {
             Kind::None => Err(self.unset(node)),
             Kind::Sealed => Err(self.sealed(node)),
             Kind::Text => Ok(value.as_str().unwrap_or("").to_owned()),
-            Kind::Boolean | Kind::Number => Ok(value.to_string()),
+            Kind::Boolean => Ok(value.is_true().to_string()),
+            Kind::Number => Ok(value.to_string()),
             Kind::List | Kind::Map | Kind::Other => {
                 let json = self.json(value, node)?;
                 Ok(value::shown_json(&json).to_string())
@@ -793,7 +792,7 @@ fn loop_value(items: &[Value], n: usize, depth: usize) -> Value {
     let len = items.len();
     let near = |k: Option<usize>| k.and_then(|k| items.get(k)).cloned();
     let none = || Value::from(());
-    [
+    Value::from_pairs([
         ("index", Value::from(n + 1)),
         ("index0", Value::from(n)),
         ("first", Value::from(n == 0)),
@@ -805,9 +804,7 @@ fn loop_value(items: &[Value], n: usize, depth: usize) -> Value {
         ("depth0", Value::from(depth - 1)),
         ("previtem", near(n.checked_sub(1)).unwrap_or_else(none)),
         ("nextitem", near(Some(n + 1)).unwrap_or_else(none)),
-    ]
-    .into_iter()
-    .collect()
+    ])
 }
 
 /// Elements from `start` to `stop` in steps; none for a step of 0.

@@ -283,7 +283,8 @@ fn cents(input: &Value) -> Applied {
 fn plain(input: &Value) -> Result<String, String> {
     Ok(match Kind::of(input) {
         Kind::Text => input.as_str().unwrap_or("").to_owned(),
-        Kind::Boolean | Kind::Number => input.to_string(),
+        Kind::Boolean => input.is_true().to_string(),
+        Kind::Number => input.to_string(),
         Kind::None => String::new(),
         _ => value::shown_json(&to_json(input)?).to_string(),
     })

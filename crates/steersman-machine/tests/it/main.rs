@@ -1,3 +1,4 @@
 //! Tests of the machine from outside.
 
 mod definition;
+mod expression;
