@@ -226,8 +226,8 @@ impl Chat {
         };
         let status = response.status();
         if !status.is_success() {
-            let body = timeout_at(deadline, transport::body(&mut response, ERROR_BODY_MAX)).await;
-            let body = body.ok().and_then(Result::ok).unwrap_or_default();
+            let body = timeout_at(deadline, transport::head(&mut response, ERROR_BODY_MAX)).await;
+            let body = body.unwrap_or_default();
             let body = String::from_utf8_lossy(&body);
             return Err(fault::of_status(status.as_u16(), response.headers(), &body));
         }

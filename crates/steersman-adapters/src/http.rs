@@ -17,6 +17,8 @@ use tokio_util::sync::CancellationToken;
 
 /// Bytes of an answer at most.
 pub const ANSWER_MAX: usize = 10 << 20;
+/// Bytes of an error's body that are read.
+const ERROR_MAX: usize = 64 << 10;
 /// Bytes of an error's body that are told.
 const TOLD_MAX: usize = 2000;
 /// How long a connection may take to come about.
@@ -56,7 +58,11 @@ impl HttpTools {
                 Err(error) => return no_answer(error),
             };
             let status = response.status();
-            let body = transport::body(&mut response, ANSWER_MAX).await;
+            let body = if meaning(http, status) == HttpOutcome::Done {
+                transport::body(&mut response, ANSWER_MAX).await
+            } else {
+                Ok(transport::head(&mut response, ERROR_MAX).await)
+            };
             outcome(http, status, response.headers(), body)
         };
         let done = tokio::time::timeout(limit, exchange).await;
@@ -138,25 +144,29 @@ fn no_answer(error: reqwest::Error) -> Raw {
     unknown(code, message, Some(0))
 }
 
-/// What a status means, with its body.
-fn outcome(
-    http: &Http,
-    status: StatusCode,
-    headers: &HeaderMap,
-    body: Result<Vec<u8>, BodyError>,
-) -> Raw {
+fn declared(http: &Http, status: StatusCode) -> Option<HttpOutcome> {
     let number = status.as_u16();
-    let declared = http.outcomes.get(&number.to_string());
-    let declared = declared.or_else(|| http.outcomes.get(&format!("{}xx", number / 100)));
-    let meaning = declared.copied().unwrap_or_else(|| {
+    let exact = http.outcomes.get(&number.to_string());
+    exact.or_else(|| http.outcomes.get(&format!("{}xx", number / 100))).copied()
+}
+
+/// What a status means.
+fn meaning(http: &Http, status: StatusCode) -> HttpOutcome {
+    declared(http, status).unwrap_or_else(|| {
         if status.is_success() {
             HttpOutcome::Done
-        } else if status.is_client_error() && number != 408 {
+        } else if status.is_client_error() && status != StatusCode::REQUEST_TIMEOUT {
             HttpOutcome::NotPerformed
         } else {
             HttpOutcome::Unknown
         }
-    });
+    })
+}
+
+/// What became of an attempt that got a status, with its body.
+fn outcome(http: &Http, status: StatusCode, headers: &HeaderMap, body: Result<Vec<u8>, BodyError>) -> Raw {
+    let number = status.as_u16();
+    let (declared, meaning) = (declared(http, status), meaning(http, status));
     let body = match (meaning, body) {
         (HttpOutcome::Done, Err(BodyError::Broken(why))) => {
             // It was done, but its result is lost: whoever may ask again asks again.

@@ -144,6 +144,18 @@ pub(crate) async fn body(
     }
 }
 
+/// The begin of a body, at most `max` bytes of it: for telling what went wrong.
+pub(crate) async fn head(response: &mut reqwest::Response, max: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while bytes.len() < max
+        && let Ok(Some(chunk)) = response.chunk().await
+    {
+        bytes.extend_from_slice(&chunk);
+    }
+    bytes.truncate(max);
+    bytes
+}
+
 /// The first `max` bytes of a text, cut at a character, with `...` where it was cut.
 pub(crate) fn clip(text: &str, max: usize) -> String {
     if text.len() <= max {

@@ -67,13 +67,13 @@ pub fn encode(request: &Request, model: &str, dialect: &Dialect) -> Json {
         };
         // A parameter that is set to `none` takes out what we would send by ourselves.
         if value.is_null() {
-            body.remove(key);
+            body.shift_remove(key);
         } else {
             body.insert(key.to_owned(), value.clone());
         }
     }
     if body.get("stream") != Some(&json!(true)) {
-        body.remove("stream_options");
+        body.shift_remove("stream_options");
     }
     Json::Object(body)
 }

@@ -42,7 +42,8 @@ pub(super) fn of_status(status: u16, headers: &HeaderMap, body: &str) -> Failure
             message: body.trim().to_owned(),
             ..Said::default()
         });
-    classify(status, &said, after(headers, system_time()))
+    let after = after(headers, jiff::Timestamp::now());
+    classify(status, &format!("status {status}"), &said, after)
 }
 
 /// The failure that an event of a stream carries, if it does. Its class is the one that the server names.
@@ -55,7 +56,7 @@ pub(super) fn of_event(event: &Json) -> Option<Failure> {
     }
     let said = read(event)?;
     let status = said.status.unwrap_or_else(|| by_name(&said));
-    Some(classify(status, &said, None))
+    Some(classify(status, "in the stream", &said, None))
 }
 
 /// A status for a class that came without one.
@@ -122,7 +123,7 @@ fn read(body: &Json) -> Option<Said> {
     })
 }
 
-fn classify(status: u16, said: &Said, after: Option<u64>) -> Failure {
+fn classify(status: u16, place: &str, said: &Said, after: Option<u64>) -> Failure {
     let message = said.message.to_lowercase();
     let is = |words: &[&str]| {
         words
@@ -178,7 +179,7 @@ fn classify(status: u16, said: &Said, after: Option<u64>) -> Failure {
             _ => ("bad_response", Retry::Never),
         }
     };
-    let mut text = format!("status {status}");
+    let mut text = place.to_owned();
     for part in [&said.kind, &said.code] {
         if !part.is_empty() && *part != status.to_string() && !text.contains(part.as_str()) {
             text.push_str(", ");
@@ -190,10 +191,6 @@ fn classify(status: u16, said: &Said, after: Option<u64>) -> Failure {
         text.push_str(&said.message);
     }
     failure(code, text, retry)
-}
-
-fn system_time() -> jiff::Timestamp {
-    jiff::Timestamp::now()
 }
 
 /// Milliseconds that the server asks for: `retry-after-ms`, else `Retry-After` in seconds or as a date. A date is

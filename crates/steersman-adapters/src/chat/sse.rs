@@ -58,6 +58,9 @@ impl Events {
         let (field, value) = text.split_once(':').unwrap_or((&text, ""));
         if field == "data" || field == "error" {
             let value = value.strip_prefix(' ').unwrap_or(value);
+            // The object alone stands behind the name; as data it would stand under it.
+            let wrapped = format!("{{\"error\":{value}}}");
+            let value = if field == "error" { &wrapped } else { value };
             match &mut self.data {
                 Some(data) => {
                     data.push('\n');
@@ -85,9 +88,9 @@ mod tests {
 
     #[test]
     fn events_do_not_depend_on_how_the_bytes_are_cut() {
-        let wire = "\u{feff}: hello\r\nid: 4\r\ndata: {\"a\":\"ä\"}\r\n\r\ndata: x\ndata:y\n\nerror: no\r\rdata: last";
+        let wire = "\u{feff}: hello\r\nid: 4\r\ndata: {\"a\":\"ä\"}\r\n\r\ndata: x\ndata:y\n\nerror: \"no\"\r\rdata: last";
         let whole = all(wire.as_bytes(), usize::MAX);
-        assert_eq!(whole, ["{\"a\":\"ä\"}", "x\ny", "no", "last"]);
+        assert_eq!(whole, ["{\"a\":\"ä\"}", "x\ny", "{\"error\":\"no\"}", "last"]);
         for step in 1..9 {
             assert_eq!(all(wire.as_bytes(), step), whole, "cut every {step} bytes");
         }

@@ -1,0 +1,15 @@
+//! Tests of the adapters against servers and programs: one binary, a module for each topic.
+
+mod aimock;
+mod catalog;
+mod chat;
+mod command;
+mod http;
+mod listener;
+mod real;
+mod request;
+mod schema;
+mod secrets;
+mod structured;
+mod tools;
+mod wire;

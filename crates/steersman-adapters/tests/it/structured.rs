@@ -1,0 +1,149 @@
+//! Tools told in the prompt, and calls read out of text.
+
+use crate::request::{assistant, request, result, system, tool, two_tools, user};
+use serde_json::json;
+use steersman_adapters::chat::encode::{Dialect, encode};
+use steersman_adapters::structured::{Style, read, tell};
+use steersman_machine::context::{Content, Request};
+use steersman_machine::effect::Answer;
+use steersman_machine::network::ToolChoice;
+
+fn conversation() -> Request {
+    request(vec![
+        system("You help."),
+        two_tools(),
+        user("What is 1 + 2?"),
+        assistant(
+            None,
+            &[("c1", "add", "{\"a\":1,\"b\":2}")],
+            Some("{\"reasoning_content\":\"x\"}"),
+        ),
+        result("c1", "add", "3", false),
+        assistant(Some("It is 3."), &[], None),
+        user("And the weather in Bern?"),
+    ])
+}
+
+fn told(request: &Request, style: Style) -> String {
+    serde_json::to_string_pretty(&encode(&tell(request, style), "m", &Dialect::COMPATIBLE)).unwrap()
+}
+
+#[test]
+fn a_conversation_is_told_for_structured_output() {
+    insta::assert_snapshot!(told(&conversation(), Style::Structured));
+}
+
+#[test]
+fn a_conversation_is_told_for_text() {
+    insta::assert_snapshot!(told(&conversation(), Style::Text));
+}
+
+#[test]
+fn the_schema_follows_the_choice_and_the_output() {
+    let schema = |request: &Request| {
+        tell(request, Style::Structured)
+            .output
+            .map(|schema| schema.to_string())
+    };
+    let with = |choice: ToolChoice, output: Option<&str>| Request {
+        choice,
+        output: output.map(Into::into),
+        ..conversation()
+    };
+    let node = json!({ "$schema": "s", "type": "object", "properties": { "next": { "$ref": "#/$defs/node" } },
+                       "$defs": { "node": { "type": "object", "properties": { "of": { "$ref": "#" } } } } });
+    let recursive = request(vec![
+        Content::Tools(vec![tool("plan", "", node)]),
+        user("x"),
+    ]);
+    let text = [
+        with(ToolChoice::Any, None),
+        with(ToolChoice::Tool("add".into()), None),
+        with(ToolChoice::None, None),
+        with(ToolChoice::None, Some(r#"{"type":"object"}"#)),
+        with(
+            ToolChoice::Auto,
+            Some(r##"{"$ref":"#/$defs/x","$defs":{"x":{"type":"integer"}}}"##),
+        ),
+        recursive,
+    ]
+    .iter()
+    .map(|request| format!("{}\n", schema(request).unwrap_or("no schema".to_owned())))
+    .collect::<String>();
+    insta::assert_snapshot!(text);
+}
+
+fn answer(text: &str) -> Answer {
+    Answer {
+        text: Some(text.to_owned()),
+        ..Answer::default()
+    }
+}
+
+fn shown(answer: Answer) -> String {
+    crate::request::shown(&Ok(answer))
+        .replace("usage 0 in (0 cached), 0 out", "")
+        .trim()
+        .to_owned()
+}
+
+#[test]
+fn structured_answers_are_read() {
+    let read = |text: &str| shown(read(answer(text), &conversation(), Style::Structured));
+    assert_eq!(
+        read(r#"{"tool": "add", "arguments": {"a": 1}}"#),
+        r#"call  add {"a":1} as None"#
+    );
+    assert_eq!(read(r#"{"tool": "add"}"#), "call  add {} as None");
+    assert_eq!(read(r#"{"answer": "It is 3."}"#), r#"text  "It is 3.""#);
+    assert_eq!(read(r#"{"answer": {"n": 3}}"#), r#"text  "{\"n\":3}""#);
+    // A server that ignores the schema: what can be read is read, the rest is said.
+    assert_eq!(read("```json\n{\"answer\": \"3\"}\n```"), r#"text  "3""#);
+    assert!(read("It is 3.").contains("misfit  \"the answer is not a JSON object"));
+    assert!(read(r#"{"other": 1}"#).contains("misfit"));
+    // Cut off in the middle.
+    let cut = |text: &str| {
+        let cut = Answer {
+            cut: true,
+            ..answer(text)
+        };
+        shown(super::structured::read_cut(cut))
+    };
+    assert_eq!(
+        cut(r#"{"answer": "It is \"thr"#),
+        "text  \"It is \\\"thr\"\n, cut"
+    );
+}
+
+fn read_cut(answer: Answer) -> Answer {
+    read(answer, &conversation(), Style::Structured)
+}
+
+#[test]
+fn calls_are_found_in_text() {
+    let read = |text: &str| shown(read(answer(text), &conversation(), Style::Text));
+    assert_eq!(read("It is 3."), r#"text  "It is 3.""#);
+    assert_eq!(
+        read(
+            "I will add.\n```json\n{\"tool\": \"add\", \"arguments\": {\"a\": 1, \"b\": 2,}}\n```\nDone."
+        ),
+        "text  \"I will add.\"\ncall  add {\"a\":1,\"b\":2} as None"
+    );
+    assert_eq!(
+        read(r#"Set {x} is {"a": 1}. {"tool": "add", "arguments": {"a": [1"#),
+        "text  \"Set {x} is {\\\"a\\\": 1}.\"\ncall  add {\"a\":[1]} as None"
+    );
+    assert_eq!(
+        read(r#"{"tool": "add", "arguments": "not an object"}"#),
+        "call  add not an object as None"
+    );
+    let braces = "{".repeat(100_000);
+    assert_eq!(
+        shown(super::structured::read_text(&braces)),
+        format!("text  {braces:?}")
+    );
+}
+
+fn read_text(text: &str) -> Answer {
+    read(answer(text), &conversation(), Style::Text)
+}

@@ -1,0 +1,47 @@
+//! Recorded and written streams: what becomes of each, however its bytes are cut. Their first line says what they are.
+
+use crate::request::{Seen, shown};
+use std::fmt::Write;
+use steersman_adapters::chat::{sse::Events, stream::Decoder};
+use steersman_machine::effect::{Answer, Failure};
+use steersman_runtime::model::Delta;
+
+fn decode(bytes: &[u8], step: usize, seen: &Seen) -> Result<Answer, Failure> {
+    let (mut events, mut decoder) = (Events::default(), Decoder::default());
+    for piece in bytes.chunks(step) {
+        for event in events.push(piece).expect("small") {
+            decoder.event(&event, seen)?;
+        }
+    }
+    // Half an event says nothing but that the stream was cut.
+    let rest = events.finish();
+    drop(rest.map(|rest| decoder.event(&rest, seen)));
+    decoder.finish()
+}
+
+#[test]
+fn streams() {
+    insta::glob!("wire/*.sse", |path| {
+        let bytes = std::fs::read(path).unwrap();
+        let seen = Seen::default();
+        let answer = decode(&bytes, bytes.len(), &seen);
+        for step in [1, 7, 100] {
+            assert_eq!(
+                decode(&bytes, step, &Seen::default()),
+                answer,
+                "cut every {step} bytes"
+            );
+        }
+        let mut text = String::new();
+        for delta in seen.0.into_inner().unwrap() {
+            let _ = match delta {
+                Delta::Text(piece) => writeln!(text, "+ text {piece:?}"),
+                Delta::Reasoning(piece) => writeln!(text, "+ reasoning {piece:?}"),
+                Delta::Call(index, name, args) => {
+                    writeln!(text, "+ call {index} {} {args:?}", name.unwrap_or_default())
+                }
+            };
+        }
+        insta::assert_snapshot!(format!("{text}{}", shown(&answer)));
+    });
+}
