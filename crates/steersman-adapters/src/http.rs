@@ -147,7 +147,9 @@ fn no_answer(error: reqwest::Error) -> Raw {
 fn declared(http: &Http, status: StatusCode) -> Option<HttpOutcome> {
     let number = status.as_u16();
     let exact = http.outcomes.get(&number.to_string());
-    exact.or_else(|| http.outcomes.get(&format!("{}xx", number / 100))).copied()
+    exact
+        .or_else(|| http.outcomes.get(&format!("{}xx", number / 100)))
+        .copied()
 }
 
 /// What a status means.
@@ -164,7 +166,12 @@ fn meaning(http: &Http, status: StatusCode) -> HttpOutcome {
 }
 
 /// What became of an attempt that got a status, with its body.
-fn outcome(http: &Http, status: StatusCode, headers: &HeaderMap, body: Result<Vec<u8>, BodyError>) -> Raw {
+fn outcome(
+    http: &Http,
+    status: StatusCode,
+    headers: &HeaderMap,
+    body: Result<Vec<u8>, BodyError>,
+) -> Raw {
     let number = status.as_u16();
     let (declared, meaning) = (declared(http, status), meaning(http, status));
     let body = match (meaning, body) {

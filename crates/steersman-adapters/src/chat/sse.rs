@@ -90,7 +90,10 @@ mod tests {
     fn events_do_not_depend_on_how_the_bytes_are_cut() {
         let wire = "\u{feff}: hello\r\nid: 4\r\ndata: {\"a\":\"ä\"}\r\n\r\ndata: x\ndata:y\n\nerror: \"no\"\r\rdata: last";
         let whole = all(wire.as_bytes(), usize::MAX);
-        assert_eq!(whole, ["{\"a\":\"ä\"}", "x\ny", "{\"error\":\"no\"}", "last"]);
+        assert_eq!(
+            whole,
+            ["{\"a\":\"ä\"}", "x\ny", "{\"error\":\"no\"}", "last"]
+        );
         for step in 1..9 {
             assert_eq!(all(wire.as_bytes(), step), whole, "cut every {step} bytes");
         }
