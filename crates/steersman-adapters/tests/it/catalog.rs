@@ -1,1 +1,229 @@
-//! x
+//! What models of a definition mean here.
+
+use crate::listener::{Listener, Reply};
+use crate::request::{call_of, request, user};
+use crate::tools::{env, network};
+use std::sync::Arc;
+use steersman_adapters::catalog::Catalog;
+use steersman_adapters::chat::Quiet;
+use steersman_runtime::model::{BoundModel, Model, Models};
+use tokio_util::sync::CancellationToken;
+
+const LIST: &str = r#"{"object":"list","data":[{"id":"nomic-embed-text"},{"id":"smollm2"}]}"#;
+
+async fn resolve(catalog: &Catalog, models: &str, vars: &[(&str, &str)]) -> String {
+    let network = network(&format!(
+        "{models}\nsecrets: {{ key: {{ env: KEY, optional: true }} }}\n\
+         config: {{ url: {{ type: string, env: URL, live: true, default: none }} }}\nagents: {{ a: {{ system: Hi. }} }}"
+    ));
+    match catalog.resolve(&network, &env(vars)).await {
+        Ok(bound) => bound
+            .iter()
+            .map(|b| {
+                let key = b.key_env.as_deref().unwrap_or("-");
+                let url = b.url.as_deref().unwrap_or("-");
+                format!(
+                    "{} = {} {} at {url} with {key}",
+                    b.name,
+                    b.provider,
+                    b.model.as_deref().unwrap_or("-")
+                )
+            })
+            .collect::<Vec<_>>()
+            .join("; "),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// A port that nobody listens on.
+async fn nobody() -> String {
+    let server = Listener::new(Vec::new()).await;
+    format!("{}/v1", server.url)
+}
+
+#[tokio::test]
+async fn auto_takes_a_key_first() {
+    let catalog = Catalog::default().with_local([nobody().await]);
+    let got = resolve(&catalog, "", &[("OPENAI_API_KEY", "sk")]).await;
+    assert_eq!(
+        got,
+        "default = openai gpt-5-mini at https://api.openai.com/v1 with OPENAI_API_KEY"
+    );
+    assert_eq!(
+        catalog.take_said(),
+        ["model `default`: gpt-5-mini at https://api.openai.com/v1 (OPENAI_API_KEY is set)"]
+    );
+
+    let server = Listener::new(vec![Reply::json(200, LIST)]).await;
+    let vars = [("OPENAI_API_KEY", "sk-1"), ("OPENAI_BASE_URL", &server.url)];
+    let got = resolve(&catalog, "", &vars).await;
+    assert_eq!(
+        got,
+        format!(
+            "default = compatible smollm2 at {} with OPENAI_API_KEY",
+            server.url
+        )
+    );
+    assert_eq!(server.request().line, "GET /v1/models HTTP/1.1");
+    assert_eq!(
+        server.request().header("authorization"),
+        Some("Bearer sk-1")
+    );
+}
+
+#[tokio::test]
+async fn auto_looks_for_servers_here_in_order() {
+    let silent = r#"{"chat_template":"x","chat_template_caps":{"supports_tools":false}}"#;
+    let other = Listener::new(vec![Reply::with(404, &[], "")]).await;
+    let server = Listener::new(vec![Reply::json(200, LIST), Reply::json(200, silent)]).await;
+    let local = [
+        nobody().await,
+        format!("{}/v1", other.url),
+        format!("{}/v1", server.url),
+    ];
+    let places = local.each_ref().map(|url| {
+        url.trim_start_matches("http://")
+            .trim_end_matches("/v1")
+            .to_owned()
+    });
+    let catalog = Catalog::default().with_local(local.clone());
+    let got = resolve(&catalog, "", &[("ANTHROPIC_API_KEY", "sk-ant")]).await;
+    assert_eq!(
+        got,
+        format!("default = compatible smollm2 at {} with -", local[2])
+    );
+    assert_eq!(
+        catalog.take_said(),
+        [
+            format!(
+                "model `default`: smollm2 at {} (OPENAI_API_KEY is not set; ANTHROPIC_API_KEY is set, but this version has \
+                 no Anthropic provider yet; {}: nothing answers; {}: status 404 for its list of models; {} answers)",
+                local[2], places[0], places[1], places[2]
+            ),
+            format!(
+                "model `default`: llama.cpp at {} says that smollm2 has no tools of its own; they are told in the prompt and \
+                 called by structured output",
+                places[2]
+            ),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn nothing_usable_says_what_was_looked_for() {
+    let server = Listener::new(vec![Reply::json(200, LIST)]).await;
+    let local = [nobody().await, format!("{}/v1", server.url)];
+    let catalog = Catalog::default().with_local(local.clone());
+    let got = resolve(&catalog, "models: { default: { model: qwen } }", &[]).await;
+    let ports = local.each_ref().map(|url| {
+        url.trim_end_matches("/v1")
+            .rsplit(':')
+            .next()
+            .unwrap()
+            .to_owned()
+    });
+    let got = got.replace(&ports[0], "PORT1").replace(&ports[1], "PORT2");
+    insta::assert_snapshot!(got);
+}
+
+#[tokio::test]
+async fn an_address_in_the_definition_goes_before_everything() {
+    let server = Listener::new(vec![
+        Reply::json(200, LIST),
+        Reply::with(404, &[], ""),
+        Reply::with(404, &[], ""),
+    ])
+    .await;
+    let catalog = Catalog::default().with_local([nobody().await]);
+    let models = "models: { default: { url: \"{{ config.url }}\", key: \"{{ secrets.key }}\" } }";
+    let vars = [
+        ("URL", server.url.as_str()),
+        ("KEY", "k-1"),
+        ("OPENAI_API_KEY", "sk"),
+    ];
+    let got = resolve(&catalog, models, &vars).await;
+    // The address is a template of the definition, so it is rendered at each call and not bound.
+    assert_eq!(got, "default = compatible smollm2 at - with -");
+    assert_eq!(
+        server.requests()[0].header("authorization"),
+        Some("Bearer k-1")
+    );
+
+    let named = "models: { default: { provider: compatible, url: \"http://127.0.0.1:9\", model: m, calls: structured } }";
+    assert_eq!(
+        resolve(&catalog, named, &[]).await,
+        "default = compatible m at - with -"
+    );
+    let without = "models: { default: { provider: openai, model: gpt-5 } }";
+    let got = resolve(&catalog, without, &[]).await;
+    assert_eq!(
+        got,
+        "model `default`: provider `openai` needs a key: set OPENAI_API_KEY"
+    );
+}
+
+#[tokio::test]
+async fn a_bound_model_can_be_called() {
+    let stream = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+    let server = Listener::new(vec![Reply::stream(&[stream])]).await;
+    let bound = BoundModel {
+        name: "default".into(),
+        provider: "compatible".into(),
+        model: Some("smollm2".to_owned()),
+        url: Some(server.url.clone()),
+        ..BoundModel::default()
+    };
+    let catalog = Catalog::default();
+    let model = catalog.model(&bound).unwrap();
+    assert_eq!(&*model.label(), "compatible/smollm2");
+    let call = call_of(request(vec![user("Hi")]), None);
+    let answer = model.call(&call, &Quiet, &CancellationToken::new()).await;
+    assert_eq!(answer.unwrap().text.as_deref(), Some("Hi"));
+    let refused = |provider: &str| {
+        let bound = BoundModel {
+            provider: provider.into(),
+            ..bound.clone()
+        };
+        catalog.model(&bound).err().unwrap().to_string()
+    };
+    assert_eq!(
+        refused("anthropic"),
+        "model `default`: this version has no provider `anthropic`"
+    );
+    assert!(refused("scripted").contains("none was given"));
+}
+
+#[tokio::test]
+async fn a_script_is_taken_where_one_is_given() {
+    struct Fixed;
+    impl Model for Fixed {
+        fn call<'a>(
+            &'a self,
+            _: &'a steersman_runtime::model::ModelCall,
+            _: &'a dyn steersman_runtime::model::Sink,
+            _: &'a CancellationToken,
+        ) -> steersman_runtime::Boxed<
+            'a,
+            Result<steersman_machine::effect::Answer, steersman_machine::effect::Failure>,
+        > {
+            Box::pin(async { Ok(steersman_machine::effect::Answer::default()) })
+        }
+        fn label(&self) -> steersman_machine::ids::Name {
+            "fixed".into()
+        }
+    }
+    let models = "models: { default: scripted }";
+    let none = resolve(&Catalog::default(), models, &[]).await;
+    assert!(none.contains("no script was given"), "{none}");
+    let catalog = Catalog::default().with_scripted(Arc::new(Fixed));
+    assert_eq!(
+        resolve(&catalog, models, &[]).await,
+        "default = scripted - at - with -"
+    );
+    let bound = BoundModel {
+        name: "default".into(),
+        provider: "scripted".into(),
+        ..BoundModel::default()
+    };
+    assert_eq!(&*catalog.model(&bound).unwrap().label(), "fixed");
+}

@@ -1,1 +1,115 @@
-//! x
+//! Secrets and the key that seals them.
+
+use crate::tools::{env, network};
+use serde_json::json;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use steersman_adapters::secrets::{KeyError, Opened, SecretError, sealing_key};
+use steersman_machine::expression::{Names, Template};
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path =
+            std::env::temp_dir().join(format!("steersman-secrets-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn secrets_and_live_values_are_read_at_each_use() {
+    let folder = Folder::new("read");
+    std::fs::create_dir_all(&folder.0).unwrap();
+    std::fs::write(folder.0.join("password"), "pass word\n").unwrap();
+    let network = network(
+        "secrets: { a: { env: A }, b: { file: password }, c: { env: C, optional: true } }\n\
+         config: { url: { type: string, env: URL, live: true, default: home }, n: { type: integer, default: 3 } }\n\
+         agents: { x: { system: Hi. } }",
+    );
+    let text = |names: &[(&str, &str)]| {
+        let inner = Names::from_json(json!({ "config": { "n": 3 } }));
+        let scope = Opened::new(inner, &network, &env(names), &folder.0)?;
+        let template =
+            "{{ secrets.a }}|{{ secrets.b }}|{{ secrets.c }}|{{ config.url }}|{{ config.n }}";
+        Ok::<_, SecretError>(Template::parse(template).unwrap().render(&scope).unwrap())
+    };
+    assert_eq!(
+        text(&[("A", "1"), ("URL", "there")]).unwrap(),
+        "1|pass word||there|3"
+    );
+    std::fs::write(folder.0.join("password"), "changed").unwrap();
+    assert_eq!(
+        text(&[("A", "2"), ("C", "c")]).unwrap(),
+        "2|changed|c|home|3"
+    );
+    let error = text(&[]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "secret `a` is not set: set the environment variable A"
+    );
+    std::fs::remove_file(folder.0.join("password")).unwrap();
+    let error = text(&[("A", "1")]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "secret `b` is not set: set the file password"
+    );
+}
+
+#[test]
+fn the_sealing_key_is_made_once_and_is_for_its_owner_alone() {
+    let folder = Folder::new("key");
+    let none = env(&[]);
+    let keys = std::thread::scope(|scope| {
+        let makers = (0..8)
+            .map(|_| scope.spawn(|| sealing_key(&folder.0, &none).unwrap()))
+            .collect::<Vec<_>>();
+        makers
+            .into_iter()
+            .map(|maker| maker.join().unwrap())
+            .collect::<Vec<_>>()
+    });
+    assert!(
+        keys.iter().all(|key| *key == keys[0]),
+        "of several makers one wins"
+    );
+    assert_ne!(keys[0], [0; 32]);
+    let file = folder.0.join("key");
+    assert_eq!(
+        std::fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    assert_eq!(
+        std::fs::read_dir(&folder.0).unwrap().count(),
+        1,
+        "nothing is left beside it"
+    );
+    assert_eq!(sealing_key(&folder.0, &none).unwrap(), keys[0]);
+
+    let other = "ab".repeat(32);
+    assert_eq!(
+        sealing_key(&folder.0, &env(&[("STEERSMAN_KEY", &other)])).unwrap(),
+        [0xab; 32]
+    );
+    let wrong = sealing_key(&folder.0, &env(&[("STEERSMAN_KEY", "short")]));
+    assert!(matches!(wrong, Err(KeyError::Variable)));
+
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    assert!(matches!(
+        sealing_key(&folder.0, &none),
+        Err(KeyError::Open { mode: 0o644, .. })
+    ));
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    std::fs::write(&file, "not a key").unwrap();
+    assert!(
+        matches!(sealing_key(&folder.0, &none), Err(KeyError::Damaged(_))),
+        "never replaced in silence"
+    );
+}

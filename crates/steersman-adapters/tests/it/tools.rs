@@ -1,1 +1,82 @@
-//! x
+//! Runs one tool of a definition once, as the driver would.
+
+use serde_json::{Value as Json, json};
+use std::path::Path;
+use std::sync::Arc;
+use steersman_adapters::secrets::Opened;
+use steersman_machine::definition::{Files, compile};
+use steersman_machine::effect::ToolWork;
+use steersman_machine::expression::Names;
+use steersman_machine::ids::{Id, Line};
+use steersman_machine::mapping::{Fault, Raw};
+use steersman_machine::network::Network;
+use steersman_runtime::Env;
+use steersman_runtime::toolset::{ToolRun, Toolset};
+use tokio_util::sync::CancellationToken;
+
+/// A network with the tools in this YAML, all used by one agent.
+pub(crate) fn network(yaml: &str) -> Arc<Network> {
+    let (network, diagnostics) = compile(&Files::new("test.yaml", yaml));
+    let errors = diagnostics
+        .iter()
+        .map(|d| format!("{d}\n"))
+        .collect::<String>();
+    Arc::new(network.unwrap_or_else(|| panic!("{errors}")))
+}
+
+pub(crate) fn env(list: &[(&str, &str)]) -> Env {
+    let list = list
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let list = list.collect::<std::collections::BTreeMap<_, _>>();
+    Arc::new(move |name| list.get(name).cloned())
+}
+
+/// An attempt of the tool `t` with these names (`args`, `state`, `config`) and this environment.
+pub(crate) fn run_of(network: &Arc<Network>, names: Json, env: &Env) -> ToolRun {
+    let args = names.get("args").cloned().unwrap_or_else(|| json!({}));
+    let mut all = json!({ "args": {}, "state": {}, "config": {} });
+    all.as_object_mut()
+        .unwrap()
+        .extend(names.as_object().unwrap().clone());
+    let scope = Opened::new(Names::from_json(all), network, env, Path::new("."));
+    ToolRun {
+        network: network.clone(),
+        session: "k7wq".into(),
+        mark: 0xab,
+        effect: Id::new(Line(21), 1),
+        attempt: 1,
+        work: ToolWork {
+            tool: "t".into(),
+            class: network.tool("t").effect,
+            args: args.to_string().into(),
+            approve: None,
+            inputs: Vec::new(),
+        },
+        scope: Arc::new(scope.expect("the secrets are there")),
+    }
+}
+
+pub(crate) async fn run(tools: &dyn Toolset, run: &ToolRun) -> Raw {
+    assert!(tools.has(&run.network, &run.work.tool));
+    tools.run(run, &CancellationToken::new()).await
+}
+
+pub(crate) fn shown(raw: &Raw) -> String {
+    let fault = |word: &str, fault: &Fault| {
+        let status = fault
+            .status
+            .map(|status| format!(" {status}"))
+            .unwrap_or_default();
+        let again = fault
+            .again
+            .map(|ms| format!(" again after {ms}"))
+            .unwrap_or_default();
+        format!("{word}: {}{status}{again}: {}", fault.code, fault.message)
+    };
+    match raw {
+        Raw::Done(result) => format!("done: {result}"),
+        Raw::NotPerformed(why) => fault("not performed", why),
+        Raw::Unknown(why) => fault("unknown", why),
+    }
+}
