@@ -1,4 +1,8 @@
 //! Tests of the machine from outside.
 
+mod context;
 mod definition;
 mod expression;
+mod log;
+mod mapping;
+mod view;

@@ -1,0 +1,294 @@
+//! A log written by hand, for tests of what only reads one.
+
+use std::sync::Arc;
+use steersman_machine::commit::{Binding, Commit, Kind, LogLine, Made, Push, Text, Watermark};
+use steersman_machine::context::History;
+use steersman_machine::definition::{Files, compile};
+use steersman_machine::effect::Bodies;
+use steersman_machine::fold::fold;
+use steersman_machine::ids::{Body, Digest, Id, Line, Name, Time};
+use steersman_machine::interaction::{
+    Call, CallResult, Cause, Class, End, How, Interaction, Origin, Target, Write,
+};
+use steersman_machine::network::{Does, Network};
+use steersman_machine::snapshot::Snapshot;
+use steersman_machine::tick::Cx;
+
+pub(crate) fn network(yaml: &str) -> Network {
+    let (network, found) = compile(&Files::new("test.yaml", yaml));
+    network.unwrap_or_else(|| {
+        panic!(
+            "{}",
+            found.iter().map(|d| format!("{d}\n")).collect::<String>()
+        )
+    })
+}
+
+pub(crate) struct Log {
+    pub(crate) network: Network,
+    pub(crate) lines: Vec<LogLine>,
+    pub(crate) snapshot: Snapshot,
+    pub(crate) now: Time,
+    /// How often a text or a push was asked for.
+    pub(crate) reads: std::cell::Cell<u32>,
+}
+
+/// One line in the making.
+pub(crate) struct Draft {
+    n: Line,
+    commit: Commit,
+    bodies: Vec<Text>,
+    things: u32,
+    heads: Vec<(Id, Line)>,
+}
+
+impl Log {
+    pub(crate) fn new(yaml: &str) -> Self {
+        Self {
+            network: network(yaml),
+            lines: Vec::new(),
+            snapshot: Snapshot::empty(),
+            now: Time(1_700_000_000_000),
+            reads: std::cell::Cell::new(0),
+        }
+    }
+
+    pub(crate) fn cx(&self) -> Cx<'_> {
+        Cx {
+            network: &self.network,
+            bodies: self,
+        }
+    }
+
+    pub(crate) fn line<T>(&mut self, write: impl FnOnce(&mut Draft) -> T) -> T {
+        let n = Line(self.lines.len() as u64 + 1);
+        let mut draft = Draft {
+            n,
+            commit: Commit {
+                parent: self.snapshot.line,
+                now: self.now,
+                ..Commit::default()
+            },
+            bodies: Vec::new(),
+            things: 0,
+            heads: self
+                .snapshot
+                .agents
+                .iter()
+                .map(|(id, a)| (*id, a.last))
+                .collect(),
+        };
+        let given = write(&mut draft);
+        let line = LogLine {
+            n,
+            prev: self.snapshot.line,
+            branch: Id::MAIN,
+            commit: Some(draft.commit),
+            ledger: Vec::new(),
+            bodies: draft.bodies,
+        };
+        self.snapshot = fold(self.snapshot.clone(), &line);
+        self.lines.push(line);
+        given
+    }
+
+    /// The root of this kind, with its first message.
+    pub(crate) fn start(&mut self, def: &str, message: &str) -> Id {
+        let kind = match self.network.agent(def).does {
+            Does::Route(_) => Kind::Routed,
+            Does::Model(_) | Does::Run { .. } => Kind::Model,
+        };
+        let state = self.network.agent(def).state.clone();
+        let def: Name = def.into();
+        self.line(|line| {
+            let values = line.text(r#"{"config":{"limit":250}}"#);
+            line.commit.binding = Some(Binding {
+                digest: Digest::of(b"binding"),
+                source: [0; 32],
+                network: "test".into(),
+                entry: def.clone(),
+                values,
+                machine: 1,
+            });
+            let agent = line.id();
+            line.made(agent, &def, kind, None);
+            for (name, ty) in &state {
+                if let Some(default) = &ty.default {
+                    line.write(agent, name, &default.to_string());
+                }
+            }
+            // Edits come before agents are made; a maker's defaults are part of the making.
+            let defaults = std::mem::take(&mut line.commit.edits);
+            line.commit.made[0].state = defaults;
+            line.say(agent, message);
+            agent
+        })
+    }
+
+    pub(crate) fn erase(&mut self, body: Body) {
+        self.lines[body.line().0 as usize - 1].bodies[body.k() as usize] =
+            Text::Erased { hash: [0; 32] };
+    }
+}
+
+impl Draft {
+    pub(crate) fn id(&mut self) -> Id {
+        self.things += 1;
+        Id::new(self.n, self.things - 1)
+    }
+    pub(crate) fn text(&mut self, text: &str) -> Body {
+        self.bodies.push(Text::Here(text.into()));
+        Body::new(self.n, self.bodies.len() as u32 - 1)
+    }
+    pub(crate) fn push(&mut self, agent: Id, what: Interaction) {
+        let head = self.heads.iter_mut().find(|(id, _)| *id == agent).unwrap();
+        let prev = head.1;
+        head.1 = self.n;
+        self.commit.pushes.push(Push { agent, prev, what });
+    }
+    pub(crate) fn made(&mut self, agent: Id, def: &Name, kind: Kind, parent: Option<Id>) {
+        self.heads.push((agent, Line::NONE));
+        self.commit.made.push(Made {
+            agent,
+            def: def.clone(),
+            kind,
+            parent,
+            named: None,
+            mode: None,
+            state: Vec::new(),
+        });
+    }
+    pub(crate) fn say(&mut self, agent: Id, text: &str) -> Body {
+        let body = self.text(text);
+        self.said(agent, Origin::Outside(None), body);
+        body
+    }
+    pub(crate) fn said(&mut self, agent: Id, from: Origin, body: Body) {
+        self.push(agent, Interaction::UserMessage { from, body });
+    }
+    pub(crate) fn answer(&mut self, agent: Id, text: Option<&str>) {
+        let text = text.map(|t| self.text(t));
+        let effect = self.id();
+        self.push(
+            agent,
+            Interaction::AssistantMessage {
+                effect,
+                text,
+                opaque: None,
+                partial: false,
+            },
+        );
+    }
+    pub(crate) fn call(&mut self, agent: Id, name: &str, args: &str) -> Id {
+        self.chained(agent, name, args, None)
+    }
+    pub(crate) fn chained(&mut self, agent: Id, name: &str, args: &str, chain: Option<Id>) -> Id {
+        self.call_to(agent, name, args, Target::Tool(Class::Read), chain)
+            .0
+    }
+    pub(crate) fn agent_call(
+        &mut self,
+        agent: Id,
+        name: &str,
+        child: Id,
+        args: &str,
+    ) -> (Id, Body) {
+        self.call_to(agent, name, args, Target::Agent(child), None)
+    }
+    pub(crate) fn call_to(
+        &mut self,
+        agent: Id,
+        name: &str,
+        args: &str,
+        target: Target,
+        chain: Option<Id>,
+    ) -> (Id, Body) {
+        let (id, args) = (self.id(), self.text(args));
+        self.push(
+            agent,
+            Interaction::Call(Call {
+                id,
+                name: name.into(),
+                seen: None,
+                target,
+                label: None,
+                args,
+                chain,
+            }),
+        );
+        (id, args)
+    }
+    pub(crate) fn result(&mut self, agent: Id, call: Id, text: &str) {
+        let body = self.text(text);
+        self.push(
+            agent,
+            Interaction::Result(result(call, How::Done, Some(body), None)),
+        );
+    }
+    pub(crate) fn failed(&mut self, agent: Id, call: Id, code: &str, text: &str) {
+        let body = self.text(text);
+        let failed = result(call, How::Failed, Some(body), Some(code.into()));
+        self.push(agent, Interaction::Result(failed));
+    }
+    pub(crate) fn finished(&mut self, agent: Id, end: End) {
+        self.push(
+            agent,
+            Interaction::Finished {
+                end,
+                cause: Cause::Answer,
+                body: None,
+                code: None,
+                writes: Vec::new(),
+            },
+        );
+    }
+    pub(crate) fn write(&mut self, scope: Id, name: &str, json: &str) {
+        let value = self.text(json);
+        self.commit.edits.push(Write {
+            scope,
+            name: name.into(),
+            value: Some(value),
+            reduce: steersman_machine::interaction::Reduce::Last,
+            expires: None,
+        });
+    }
+    pub(crate) fn watermark(&mut self, mark: Watermark) {
+        self.commit.watermarks.push(mark);
+    }
+}
+
+pub(crate) fn result(call: Id, how: How, body: Option<Body>, code: Option<Name>) -> CallResult {
+    CallResult {
+        call,
+        how,
+        body,
+        code,
+        writes: Vec::new(),
+        artifacts: Vec::new(),
+        by: None,
+    }
+}
+
+impl Bodies for Log {
+    fn text(&self, body: Body) -> Arc<str> {
+        self.reads.set(self.reads.get() + 1);
+        match &self.lines[body.line().0 as usize - 1].bodies[body.k() as usize] {
+            Text::Here(text) => text.clone(),
+            Text::Blob { .. } | Text::Erased { .. } => "[erased]".into(),
+        }
+    }
+}
+
+impl History for Log {
+    fn pushes(&self, agent: Id, line: Line) -> (Arc<[Interaction]>, Line) {
+        self.reads.set(self.reads.get() + 1);
+        let commit = self.lines[line.0 as usize - 1].commit.as_ref().unwrap();
+        let own: Vec<&Push> = commit.pushes.iter().filter(|p| p.agent == agent).collect();
+        let below = own
+            .iter()
+            .map(|p| p.prev)
+            .find(|l| *l != line)
+            .unwrap_or(Line::NONE);
+        (own.iter().map(|p| p.what.clone()).collect(), below)
+    }
+}
