@@ -1,32 +1,398 @@
-//! Calls, in three strict passes: all are pushed, all are judged, then they begin, the last one when the others are
-//! closed. And their ends.
+//! Calls, in three strict passes: all calls of an answer are pushed, then all are judged, then they begin, the last
+//! one when the others are closed. And their ends.
 
-use crate::effect::{Mapped, Wish, Work};
+mod begin;
+mod judge;
+mod todo;
+mod wish;
+
+pub(crate) use begin::is_last;
+pub(crate) use judge::refusal;
+pub(crate) use wish::{effective, wish};
+
+use crate::commit::{Kind, Made};
+use crate::effect::{Ask, Mapped, Request};
+use crate::fold::MISFIT;
 use crate::ids::{Body, Id, Name};
-use crate::interaction::{Call, CallResult, Class, How, Interaction, Target};
-use crate::snapshot::{Effect, Snapshot};
-use crate::tick::{Cx, Tick};
+use crate::interaction::{Artifact, Call, CallResult, Class, How, Interaction, Target, Write};
+use crate::network::{
+    BuiltIn, Does, ModelAgent, Network, Offer, Parameters, Source, ToolDef, ToolUse, Type, TypeKind,
+};
+use crate::tick::Tick;
+use crate::types::arguments_misfit;
+use serde_json::{Map, Value as Json};
 
-/// What an effect that is out asks for, rebuilt from the snapshot.
-pub(crate) fn wish(_cx: &Cx<'_>, snapshot: &Snapshot, id: Id, effect: &Effect) -> Wish {
-    let work = match effect.call.and_then(|c| snapshot.call(effect.agent, c)) {
-        None => Work::Model,
-        Some(_) => Work::Timer,
-    };
-    Wish {
-        id,
-        agent: effect.agent,
-        call: effect.call,
-        work,
-        due: effect.due,
+/// Code of a call to something that is not offered.
+pub(crate) const UNKNOWN_TOOL: &str = "unknown_tool";
+
+/// What a name in an answer means, before anything is pushed.
+struct Resolved {
+    name: Name,
+    seen: Option<Name>,
+    to: To,
+    refused: Option<Mapped>,
+}
+
+enum To {
+    Target(Target),
+    /// An agent, and the name of the instance.
+    Agent(Name, Option<String>),
+}
+
+/// Everything that a result carries.
+#[derive(Default)]
+pub(crate) struct Ending<'a> {
+    pub(crate) code: Option<&'a str>,
+    pub(crate) body: Option<Body>,
+    pub(crate) writes: Vec<Write>,
+    pub(crate) artifacts: Vec<Artifact>,
+    pub(crate) by: Option<Name>,
+}
+
+pub(crate) fn refuse(code: &str, text: impl Into<String>) -> Mapped {
+    Mapped::plain(How::Refused, Some(code), text)
+}
+
+/// Where a call of this tool goes.
+pub(crate) fn target(tool: &ToolDef) -> Target {
+    match &tool.source {
+        Source::Wait(_) => Target::Wait,
+        Source::Ask(person) => Target::Person(person.clone()),
+        Source::BuiltIn(BuiltIn::AskUser) => Target::Person(Name::from("user")),
+        Source::BuiltIn(BuiltIn::Fork) => Target::Branches(Vec::new()),
+        Source::BuiltIn(
+            BuiltIn::Finish
+            | BuiltIn::TodoAdd
+            | BuiltIn::TodoComplete
+            | BuiltIn::TodoCancel
+            | BuiltIn::TodoUpdate,
+        )
+        | Source::State
+        | Source::Http(_)
+        | Source::Command { .. }
+        | Source::Native { .. }
+        | Source::Send(_) => Target::Tool(tool.effect),
     }
 }
 
 impl Tick<'_> {
-    /// Closes a call with what became of it: its result, its writes, what follows it. Wakes its owner.
+    // ---- opening ---------------------------------------------------------------------------------------------
+
+    /// Opens the calls of an answer: pushes all, then judges all. They begin when the agent moves.
+    pub(crate) fn open_calls(&mut self, owner: Id, model: &ModelAgent, asks: &[Ask]) {
+        let mut opened = Vec::with_capacity(asks.len());
+        let mut uses: Vec<(&Name, u32)> = Vec::new();
+        let mut last = false;
+        for ask in asks {
+            let mut found = self.resolve(owner, model, ask);
+            if found.refused.is_none()
+                && let Some(used) = model.tools.iter().find(|u| *u.seen == *ask.name)
+            {
+                found.refused = too_many(used, &mut uses, self.network);
+                if found.refused.is_none()
+                    && self.network.tools.get(&found.name).is_some_and(is_last)
+                {
+                    if std::mem::replace(&mut last, true) {
+                        let text = format!(
+                            "`{}` must be the only one of its kind in an answer",
+                            ask.name
+                        );
+                        found.refused = Some(refuse("refused", text));
+                    }
+                }
+            }
+            let id = self.id();
+            let text = if ask.args.trim().is_empty() {
+                "{}"
+            } else {
+                &ask.args
+            };
+            let args = self.body(text);
+            let target = match (found.to, &found.refused) {
+                (To::Target(target), _) => target,
+                // Nobody is made for a call that is refused.
+                (To::Agent(..), Some(_)) => Target::Unknown,
+                (To::Agent(def, named), None) => {
+                    Target::Agent(self.instance(owner, &def, named.as_deref()))
+                }
+            };
+            self.push(
+                owner,
+                Interaction::Call(Call {
+                    id,
+                    name: found.name,
+                    seen: found.seen,
+                    target,
+                    label: ask.label.as_deref().map(Name::from),
+                    args,
+                    chain: None,
+                }),
+            );
+            opened.push((id, found.refused));
+        }
+        for (id, refused) in opened {
+            if let Some(mapped) = refused.or_else(|| self.judge(owner, id)) {
+                self.close_call(owner, id, mapped);
+            }
+        }
+        self.wake(owner);
+    }
+
+    /// Opens a call that the engine makes: a `then:`, a join, a router's plain tool, a question at a limit.
+    pub(crate) fn open_call(
+        &mut self,
+        owner: Id,
+        tool: &Name,
+        seen: Option<Name>,
+        args: &Json,
+        chain: Option<Id>,
+    ) -> Id {
+        let def = self.network.tools.get(tool);
+        let misfit = match (def, args.as_object()) {
+            (None, _) => Some(refuse(UNKNOWN_TOOL, format!("there is no tool `{tool}`"))),
+            (Some(def), Some(args)) => arguments_misfit(
+                &shown(&def.parameters, |_, ty| ty.kind != TypeKind::Secret),
+                args,
+            )
+            .map(|m| refuse(MISFIT, format!("misfit: {}", m.under("args")))),
+            (Some(_), None) => Some(refuse(MISFIT, "misfit: `args` must be an object")),
+        };
+        let target = def.map_or(Target::Unknown, target);
+        let id = self.engine_call(owner, tool, seen, target, args, chain);
+        if let Some(mapped) = misfit.or_else(|| self.judge(owner, id)) {
+            self.close_call(owner, id, mapped);
+        }
+        id
+    }
+
+    /// Pushes a call that the engine makes.
+    pub(crate) fn engine_call(
+        &mut self,
+        owner: Id,
+        name: &Name,
+        seen: Option<Name>,
+        target: Target,
+        args: &Json,
+        chain: Option<Id>,
+    ) -> Id {
+        let id = self.id();
+        let args = self.body(args.to_string());
+        self.push(
+            owner,
+            Interaction::Call(Call {
+                id,
+                name: name.clone(),
+                seen: seen.filter(|s| s != name),
+                target,
+                label: None,
+                args,
+                chain,
+            }),
+        );
+        self.wake(owner);
+        id
+    }
+
+    /// The instance that a call to an agent goes to: the one that is continued, else a new one.
+    pub(crate) fn instance(&mut self, owner: Id, def: &Name, named: Option<&str>) -> Id {
+        let parent = self.agent(owner);
+        let known = match (named, parent.kind) {
+            (Some(named), _) => parent.children.get(&*format!("{def}/{named}")),
+            (None, Kind::Routed) => parent.children.get(def),
+            (None, Kind::Model) => None,
+        };
+        if let Some(known) = known {
+            return *known;
+        }
+        self.make_agent(def, Some(owner), named.map(Name::from))
+    }
+
+    /// Makes an agent, with the defaults of the state that it declares.
+    pub(crate) fn make_agent(&mut self, def: &Name, parent: Option<Id>, named: Option<Name>) -> Id {
+        let agent = self.id();
+        let def = self.network.agent(def);
+        let kind = match &def.does {
+            Does::Model(_) | Does::Run { .. } => Kind::Model,
+            Does::Route(_) => Kind::Routed,
+        };
+        let state = self.defaults(agent, def);
+        self.make(Made {
+            agent,
+            def: def.name.clone(),
+            kind,
+            parent,
+            named,
+            mode: None,
+            state,
+        });
+        agent
+    }
+
+    /// What a name in an answer means, and whether its arguments fit.
+    fn resolve(&self, owner: Id, model: &ModelAgent, ask: &Ask) -> Resolved {
+        let nothing = |refused: Mapped| Resolved {
+            name: Name::from(&*ask.name),
+            seen: None,
+            to: To::Target(Target::Unknown),
+            refused: Some(refused),
+        };
+        let Some(used) = self.offered(owner, model, &ask.name) else {
+            return nothing(refuse(UNKNOWN_TOOL, unknown_text(model, &ask.name)));
+        };
+        let refused = if self.agent(owner).counters.last_call {
+            Some(refuse(
+                "limit",
+                "limit: tools are off now, an answer is wanted",
+            ))
+        } else if let Some(why) = &ask.misfit {
+            Some(refuse(MISFIT, format!("misfit: {why}")))
+        } else {
+            None
+        };
+        let args = match parse(&ask.args) {
+            Ok(args) => args,
+            Err(why) => {
+                let mut found = self.resolved(used, &Map::new(), None);
+                found.refused = Some(refuse(MISFIT, format!("misfit: {why}")));
+                return found;
+            }
+        };
+        let refused = refused.or_else(|| self.misfit(owner, used, &args));
+        self.resolved(used, &args, refused)
+    }
+
+    fn resolved(
+        &self,
+        used: &ToolUse,
+        args: &Map<String, Json>,
+        refused: Option<Mapped>,
+    ) -> Resolved {
+        let alias = |name: &Name| Some(used.seen.clone()).filter(|seen| seen != name);
+        match &used.of {
+            Offer::Tool(name) => Resolved {
+                seen: alias(name),
+                to: To::Target(target(self.network.tool(name))),
+                name: name.clone(),
+                refused,
+            },
+            Offer::Agent(name) => {
+                let to = match self.network.agents.get(name).map(|d| &d.does) {
+                    Some(Does::Run { tool, .. }) => {
+                        return Resolved {
+                            name: tool.clone(),
+                            seen: Some(used.seen.clone()),
+                            to: To::Target(target(self.network.tool(tool))),
+                            refused,
+                        };
+                    }
+                    Some(Does::Model(_) | Does::Route(_)) => {
+                        let named = used.named.then(|| args.get("name").and_then(Json::as_str));
+                        To::Agent(name.clone(), named.flatten().map(str::to_owned))
+                    }
+                    // Offered agents that have no definition of their own are people.
+                    None => To::Target(Target::Person(name.clone())),
+                };
+                Resolved {
+                    seen: alias(name),
+                    name: name.clone(),
+                    to,
+                    refused,
+                }
+            }
+        }
+    }
+
+    /// The use of a tool or agent that this name means here and now.
+    fn offered<'m>(&self, owner: Id, model: &'m ModelAgent, seen: &str) -> Option<&'m ToolUse> {
+        let used = model.tools.iter().find(|u| *u.seen == *seen)?;
+        let offered = match &used.when {
+            None => true,
+            // An expression that fails offers nothing: it is never true.
+            Some(when) => self.view(owner).holds(when).unwrap_or(false),
+        };
+        offered.then_some(used)
+    }
+
+    /// Why arguments of a model do not fit; also what keeps an agent from being called at all.
+    fn misfit(&self, owner: Id, used: &ToolUse, args: &Map<String, Json>) -> Option<Mapped> {
+        let bad = |text: String| Some(refuse(MISFIT, format!("misfit: {text}")));
+        let message;
+        let parameters = match &used.of {
+            Offer::Tool(name) => &self.network.tool(name).parameters,
+            Offer::Agent(name) => match self.network.agents.get(name) {
+                Some(def) => &def.parameters,
+                None => {
+                    message = message_parameter();
+                    &message
+                }
+            },
+        };
+        let named = used.named && !declares(parameters, "name");
+        let misfit = if named {
+            if args
+                .get("name")
+                .and_then(Json::as_str)
+                .is_none_or(str::is_empty)
+            {
+                return bad("`args.name` is missing: it chooses who is called".to_owned());
+            }
+            let mut args = args.clone();
+            args.shift_remove("name");
+            arguments_misfit(&shown(parameters, |name, ty| gives(used, name, ty)), &args)
+        } else {
+            arguments_misfit(&shown(parameters, |name, ty| gives(used, name, ty)), args)
+        };
+        if let Some(misfit) = misfit {
+            return bad(misfit.under("args").to_string());
+        }
+        match &used.of {
+            Offer::Agent(name) if self.network.agents.contains_key(name) => self.may_start(owner),
+            Offer::Agent(_) | Offer::Tool(_) => None,
+        }
+    }
+
+    // ---- closing ---------------------------------------------------------------------------------------------
+
+    /// Closes a call with what became of it: its result, its writes, what follows it. Wakes its owner. Writes that do
+    /// not fit make it fail, and none of them is written.
     pub(crate) fn close_call(&mut self, owner: Id, call: Id, mapped: Mapped) {
-        let body = mapped.shown.map(|text| self.body(text));
-        self.push_result(owner, call, mapped.how, mapped.code.as_deref(), body);
+        let Some(open) = self
+            .snapshot
+            .call(owner, call)
+            .filter(|c| c.closed.is_none())
+        else {
+            return;
+        };
+        let chain = open.call.chain.unwrap_or(call);
+        let (writes, failed) = match self.writes(owner, &mapped.writes) {
+            Ok(writes) => (writes, None),
+            Err(misfit) => (Vec::new(), Some(format!("misfit: {misfit}"))),
+        };
+        let how = if failed.is_some() {
+            How::Failed
+        } else {
+            mapped.how
+        };
+        let code = if failed.is_some() {
+            Some(MISFIT)
+        } else {
+            mapped.code.as_deref()
+        };
+        let body = failed.clone().or(mapped.shown).map(|text| self.body(text));
+        let ending = Ending {
+            code,
+            body,
+            writes,
+            artifacts: mapped.artifacts,
+            by: mapped.by.as_deref().map(Name::from),
+        };
+        self.end_call(owner, call, how, ending);
+        if let Some((tool, args)) = mapped.then
+            && failed.is_none()
+            && self.cancelling == 0
+        {
+            self.open_call(owner, &tool.into(), None, &args, Some(chain));
+        }
     }
 
     /// Pushes a result without writes.
@@ -38,47 +404,186 @@ impl Tick<'_> {
         code: Option<&str>,
         body: Option<Body>,
     ) {
-        if let Some(effect) = self.snapshot.call(owner, call).and_then(|c| c.effect) {
+        let ending = Ending {
+            code,
+            body,
+            ..Ending::default()
+        };
+        self.end_call(owner, call, how, ending);
+    }
+
+    /// Pushes a result, the only one that its call gets.
+    pub(crate) fn end_call(&mut self, owner: Id, call: Id, how: How, ending: Ending<'_>) {
+        let Some(open) = self
+            .snapshot
+            .call(owner, call)
+            .filter(|c| c.closed.is_none())
+        else {
+            return;
+        };
+        let (effect, target) = (open.effect, open.call.target.clone());
+        if let Some(effect) = effect {
             self.stop(effect);
         }
+        if let Target::Branches(branches) = target
+            && !branches.is_empty()
+        {
+            self.requests.push(Request::Supersede { branches });
+        }
+        self.changed |= !ending.writes.is_empty();
+        let failed = matches!(how, How::Failed | How::Limit | How::Refused | How::Unknown)
+            && !self.is_handled(owner, call, ending.code);
+        self.closed.insert(owner, (ending.body, failed));
         self.push(
             owner,
             Interaction::Result(CallResult {
                 call,
                 how,
-                body,
-                code: code.map(Name::from),
-                writes: Vec::new(),
-                artifacts: Vec::new(),
-                by: None,
+                body: ending.body,
+                code: ending.code.map(Name::from),
+                writes: ending.writes,
+                artifacts: ending.artifacts,
+                by: ending.by,
             }),
         );
         self.wake(owner);
     }
 
-    /// Opens a call that the engine makes: a `then:`, a join, a router's plain tool.
-    pub(crate) fn open_call(
-        &mut self,
-        owner: Id,
-        tool: &Name,
-        args: &serde_json::Value,
-        chain: Option<Id>,
-    ) -> Id {
-        let id = self.id();
-        let args = self.body(args.to_string());
-        self.push(
-            owner,
-            Interaction::Call(Call {
-                id,
-                name: tool.clone(),
-                seen: None,
-                target: Target::Tool(Class::Pure),
-                label: None,
-                args,
-                chain,
-            }),
-        );
-        self.wake(owner);
-        id
+    /// Whether the definition says what follows this failure of a tool: then a router goes on by its rules.
+    fn is_handled(&self, owner: Id, call: Id, code: Option<&str>) -> bool {
+        let open = self.snapshot.call(owner, call);
+        let tool = open.and_then(|c| self.network.tools.get(&c.call.name));
+        let (Some(tool), Some(code)) = (tool, code) else {
+            return false;
+        };
+        crate::mapping::handles(tool, code)
+    }
+}
+
+/// Whether a model gives this parameter: it is neither fixed nor a secret that a person is asked for.
+fn gives(used: &ToolUse, name: &str, ty: &Type) -> bool {
+    ty.kind != TypeKind::Secret && !used.args.iter().any(|(fixed, _)| **fixed == *name)
+}
+
+/// The parameters that somebody gives; shared where all are.
+fn shown(
+    parameters: &Parameters,
+    gives: impl Fn(&str, &Type) -> bool,
+) -> std::borrow::Cow<'_, Parameters> {
+    use std::borrow::Cow;
+    match parameters {
+        Parameters::Fields(fields) if !fields.iter().all(|(n, ty)| gives(n, ty)) => {
+            let fields = fields.iter().filter(|(n, ty)| gives(n, ty));
+            Cow::Owned(Parameters::Fields(fields.cloned().collect()))
+        }
+        Parameters::Fields(_) | Parameters::Schema(_) => Cow::Borrowed(parameters),
+    }
+}
+
+/// The parameters of a tool that may be left out by whoever gives the others: secrets are asked for later.
+pub(crate) fn given(tool: &ToolDef) -> std::borrow::Cow<'_, Parameters> {
+    let secret = |ty: &Type| ty.kind == TypeKind::Secret;
+    match &tool.parameters {
+        Parameters::Fields(fields) if fields.iter().any(|(_, ty)| secret(ty)) => {
+            let optional = |(name, ty): &(Name, Type)| {
+                let optional = ty.optional || secret(ty);
+                (
+                    name.clone(),
+                    Type {
+                        optional,
+                        ..ty.clone()
+                    },
+                )
+            };
+            std::borrow::Cow::Owned(Parameters::Fields(fields.iter().map(optional).collect()))
+        }
+        Parameters::Fields(_) | Parameters::Schema(_) => {
+            std::borrow::Cow::Borrowed(&tool.parameters)
+        }
+    }
+}
+
+fn declares(parameters: &Parameters, name: &str) -> bool {
+    match parameters {
+        Parameters::Fields(fields) => fields.iter().any(|(n, _)| **n == *name),
+        Parameters::Schema(_) => false,
+    }
+}
+
+/// How an agent or person is called that declares nothing else.
+pub(crate) fn message_parameter() -> Parameters {
+    let text = Type {
+        kind: TypeKind::String { pattern: None },
+        optional: false,
+        default: None,
+        description: None,
+        expires: None,
+        reduce: crate::interaction::Reduce::Last,
+        ask: None,
+    };
+    Parameters::Fields(vec![("message".into(), text)])
+}
+
+/// Arguments as a model gave them.
+pub(crate) fn parse(args: &str) -> Result<Map<String, Json>, String> {
+    if args.trim().is_empty() {
+        return Ok(Map::new());
+    }
+    match serde_json::from_str(args) {
+        Ok(Json::Object(args)) => Ok(args),
+        Ok(_) => Err("the arguments are not a JSON object".to_owned()),
+        Err(e) => Err(format!("the arguments are not JSON: {e}")),
+    }
+}
+
+fn unknown_text(model: &ModelAgent, name: &str) -> String {
+    let offered: Vec<&str> = model.tools.iter().map(|u| &*u.seen).collect();
+    if offered.is_empty() {
+        format!("there is no tool `{name}`; none are offered")
+    } else {
+        format!(
+            "there is no tool `{name}`; offered are {}",
+            offered.join(", ")
+        )
+    }
+}
+
+/// Counts a use, and refuses what is above its `max`. Of `fork` that is the number of branches.
+fn too_many<'m>(
+    used: &'m ToolUse,
+    uses: &mut Vec<(&'m Name, u32)>,
+    network: &Network,
+) -> Option<Mapped> {
+    let max = used.max?;
+    if let Offer::Tool(name) = &used.of
+        && matches!(network.tool(name).source, Source::BuiltIn(BuiltIn::Fork))
+    {
+        return None;
+    }
+    let at = match uses.iter().position(|(seen, _)| **seen == used.seen) {
+        Some(at) => at,
+        None => {
+            uses.push((&used.seen, 0));
+            uses.len() - 1
+        }
+    };
+    uses[at].1 += 1;
+    (uses[at].1 > max).then(|| {
+        refuse(
+            "limit",
+            format!("limit: at most {max} calls of `{}` in an answer", used.seen),
+        )
+    })
+}
+
+/// The effect class of a call; free where it is no tool.
+pub(crate) fn class(target: &Target) -> Class {
+    match target {
+        Target::Tool(class) => *class,
+        Target::Agent(_)
+        | Target::Person(_)
+        | Target::Wait
+        | Target::Branches(_)
+        | Target::Unknown => Class::Pure,
     }
 }

@@ -1,8 +1,19 @@
-//! Turns and tasks end: answers, the caller's result, the next call that is served.
+//! How agents move and end: what a woken agent owes, answers, turns and tasks, the caller's result, the next call that
+//! is served.
 
+use crate::commit::Kind;
+use crate::effect::Answer;
 use crate::ids::{Body, Id, Name};
-use crate::interaction::{Cause, End, Interaction};
+use crate::interaction::{Cause, End, How, Interaction, Origin, Target, Write};
+use crate::limits::{self, Reached};
+use crate::mapping;
+use crate::nets::{self, Event, Step};
+use crate::network::{Does, ModelAgent, OnLimit, Turns};
+use crate::snapshot::Phase;
+use crate::take::cancel::Cut;
 use crate::tick::Tick;
+use crate::types::misfit;
+use serde_json::{Value as Json, json};
 
 /// How an agent ends.
 pub(crate) struct Finish<'a> {
@@ -10,11 +21,408 @@ pub(crate) struct Finish<'a> {
     pub(crate) cause: Cause,
     pub(crate) body: Option<Body>,
     pub(crate) code: Option<&'a str>,
+    /// What its end writes: carried by the caller's result, else by the `Finished`.
+    pub(crate) writes: Vec<Write>,
+}
+
+impl<'a> Finish<'a> {
+    /// The task is over without an answer.
+    pub(crate) fn task(cause: Cause, code: Option<&'a str>, body: Option<Body>) -> Self {
+        Self {
+            end: End::Task,
+            cause,
+            body,
+            code,
+            writes: Vec::new(),
+        }
+    }
+}
+
+/// An answer that is to end a turn or a task.
+pub(crate) struct Conclude<'a> {
+    pub(crate) text: &'a str,
+    /// Where the text lies already.
+    pub(crate) body: Option<Body>,
+    pub(crate) cause: Cause,
+    /// The call of `finish` that gives it.
+    pub(crate) call: Option<Id>,
+    /// Why it does not fit, where an adapter had to judge.
+    pub(crate) misfit: Option<&'a str>,
 }
 
 impl Tick<'_> {
-    /// Ends an agent's turn or task; a task's end is its caller's result.
-    pub(crate) fn finish(&mut self, agent: Id, how: &Finish<'_>) {
+    // ---- moves -----------------------------------------------------------------------------------------------
+
+    /// One move of a woken agent.
+    pub(crate) fn step(&mut self, agent: Id) {
+        if !self.snapshot.in_scope(agent) {
+            return;
+        }
+        match self.agent(agent).phase {
+            Phase::Resting => self.serve_next(agent),
+            Phase::Thinking => self.think(agent),
+            Phase::Routing => self.route(agent),
+            Phase::Calling => self.begin_calls(agent),
+        }
+    }
+
+    /// Too many moves: this agent ends, children first.
+    pub(crate) fn end_of_moves(&mut self, agent: Id) {
+        if self.agent(agent).phase == Phase::Resting {
+            return;
+        }
+        let text = format!("More than {} moves in one tick.", crate::tick::MOVES);
+        self.end_with(agent, Cause::Limit, "moves", &text);
+    }
+
+    /// Ends an agent and all it started, children first.
+    pub(crate) fn end_with(&mut self, agent: Id, cause: Cause, code: &str, text: &str) {
+        self.cut_calls(agent, &Cut::default());
+        let body = self.body(text);
+        self.finish(agent, Finish::task(cause, Some(code), Some(body)));
+    }
+
+    /// A model-driven agent owes a step: a model call, unless a limit is reached or its net says otherwise.
+    fn think(&mut self, agent: Id) {
+        if self.agent(agent).owed.is_some() || self.thinkers.contains(&self.place(agent)) {
+            return;
+        }
+        let def = self.def(agent);
+        let closed = self.closed.get(&agent).copied();
+        if def.turns == Turns::Once
+            && closed.is_some()
+            && self.agent(agent).counters.model_calls > 0
+        {
+            let body = self.agent(agent).said.or(closed.and_then(|(body, _)| body));
+            let text = body.map_or_else(|| "".into(), |b| self.text(b));
+            self.conclude(
+                agent,
+                Conclude {
+                    text: &text,
+                    body,
+                    cause: Cause::Answer,
+                    call: None,
+                    misfit: None,
+                },
+            );
+            return;
+        }
+        if let Some(reached) = limits::reached(&self.cx(), &self.snapshot, agent, self.now) {
+            if !self.limit(agent, &reached) {
+                return;
+            }
+        }
+        match nets::owes(&self.cx(), &self.snapshot, agent) {
+            Step::Answer(text) => self.conclude(
+                agent,
+                Conclude {
+                    text: &text,
+                    body: None,
+                    cause: Cause::Answer,
+                    call: None,
+                    misfit: None,
+                },
+            ),
+            Step::Fail(text) => self.fail(agent, "net", &text),
+            Step::Think | Step::Take | Step::Thought | Step::Conclude | Step::Custom(..) => {
+                let place = self.place(agent);
+                self.thinkers.insert(place);
+            }
+        }
+    }
+
+    /// A limit is reached where a step is owed. Whether the step is taken all the same: as the last one.
+    pub(crate) fn limit(&mut self, agent: Id, reached: &Reached) -> bool {
+        let (limited, kind) = (self.agent(agent).counters.limited, self.agent(agent).kind);
+        let text = reached.to_string();
+        match reached.then {
+            // The last call was made and did not end it.
+            OnLimit::Answer if limited || kind == Kind::Routed => {
+                self.reach(agent, reached, End::Task, None);
+                false
+            }
+            OnLimit::Answer => {
+                let body = self.body(format!(
+                    "{text} Answer now, with what you have: tools are off."
+                ));
+                self.push(
+                    agent,
+                    Interaction::UserMessage {
+                        from: Origin::Limit,
+                        body,
+                    },
+                );
+                true
+            }
+            OnLimit::Fail => {
+                self.reach(agent, reached, End::Task, None);
+                false
+            }
+            OnLimit::Finish => {
+                let has = match kind {
+                    Kind::Model => self.agent(agent).said,
+                    Kind::Routed => self.agent(agent).routing.last.as_ref().and_then(|l| l.2),
+                };
+                let end = self.end_of(agent);
+                self.reach(agent, reached, end, has);
+                false
+            }
+            OnLimit::Ask => {
+                let question = format!("{text} Allow as much again?");
+                let args = json!({ "question": question, "options": ["yes", "no"] });
+                let user = Target::Person("user".into());
+                // Refused: the agent comes back here, with the same limit and an answer.
+                let refused = self.closed.contains_key(&agent) && self.declined.remove(&agent);
+                if refused {
+                    self.reach(agent, reached, End::Task, None);
+                } else {
+                    self.engine_call(agent, &crate::fold::MORE.into(), None, user, &args, None);
+                }
+                false
+            }
+        }
+    }
+
+    fn reach(&mut self, agent: Id, reached: &Reached, end: End, has: Option<Body>) {
+        let body = match has {
+            Some(body) => body,
+            None => self.body(reached.to_string()),
+        };
+        self.finish(
+            agent,
+            Finish {
+                end,
+                cause: Cause::Limit,
+                body: Some(body),
+                code: Some(reached.name),
+                writes: Vec::new(),
+            },
+        );
+    }
+
+    // ---- answers ---------------------------------------------------------------------------------------------
+
+    /// A model answered: its message, then its calls, or its end.
+    pub(crate) fn answered(&mut self, agent: Id, effect: Id, answer: &Answer) {
+        let step = nets::answered(&self.cx(), &self.snapshot, agent, &Event::Answered(answer));
+        self.said(agent, effect, answer, step);
+    }
+
+    /// What was said goes onto the stack, and the net's step follows.
+    pub(crate) fn said(&mut self, agent: Id, effect: Id, answer: &Answer, step: Step) {
+        let Does::Model(model) = &self.def(agent).does else {
+            return;
+        };
+        let text = answer.text.as_deref().filter(|t| !t.trim().is_empty());
+        let said = text.map(|text| self.body(text));
+        let opaque = answer.opaque.as_deref().map(|text| self.body(text));
+        self.push(
+            agent,
+            Interaction::AssistantMessage {
+                effect,
+                text: said,
+                opaque,
+                partial: false,
+            },
+        );
+        self.follow(agent, model, step, answer, said);
+    }
+
+    fn follow(
+        &mut self,
+        agent: Id,
+        model: &ModelAgent,
+        step: Step,
+        answer: &Answer,
+        said: Option<Body>,
+    ) {
+        let text = answer.text.as_deref().unwrap_or_default();
+        match step {
+            Step::Take | Step::Think | Step::Custom(..) => {
+                // With tools off only the text counts, if there is one.
+                let off = self.agent(agent).counters.last_call && said.is_some();
+                if !answer.asks.is_empty() && !off {
+                    self.open_calls(agent, model, &answer.asks);
+                } else if said.is_none() {
+                    self.correct(
+                        agent,
+                        "The answer is empty: it has neither text nor a call.",
+                    );
+                } else {
+                    let misfit = answer.misfit.as_deref();
+                    self.plain(agent, text, said, misfit);
+                }
+            }
+            Step::Thought => self.wake(agent),
+            Step::Conclude => {
+                let body = self.body("Answer now.");
+                self.push(
+                    agent,
+                    Interaction::UserMessage {
+                        from: Origin::Conclude,
+                        body,
+                    },
+                );
+                self.wake(agent);
+            }
+            Step::Answer(text) => self.plain(agent, &text, None, None),
+            Step::Fail(text) => self.fail(agent, "net", &text),
+        }
+    }
+
+    fn plain(&mut self, agent: Id, text: &str, body: Option<Body>, misfit: Option<&str>) {
+        let cause = if self.agent(agent).counters.limited {
+            Cause::Limit
+        } else {
+            Cause::Answer
+        };
+        self.conclude(
+            agent,
+            Conclude {
+                text,
+                body,
+                cause,
+                call: None,
+                misfit,
+            },
+        );
+    }
+
+    /// Ends a turn or a task by an answer, if it fits what is wanted; else the model is told what does not.
+    pub(crate) fn conclude(&mut self, agent: Id, how: Conclude<'_>) {
+        let writes = match self.ends_well(agent, &how) {
+            Ok(writes) => writes,
+            Err(why) => return self.unfit(agent, how.call, &why),
+        };
+        let body = self.body_or(how.body, how.text);
+        if let Some(call) = how.call {
+            let done = self.body("ok");
+            self.push_result(agent, call, How::Done, None, Some(done));
+        }
+        let end = match how.cause {
+            Cause::Tool => End::Task,
+            _ => self.end_of(agent),
+        };
+        let code = match how.cause {
+            Cause::Limit => {
+                limits::reached(&self.cx(), &self.snapshot, agent, self.now).map(|r| r.name)
+            }
+            _ => None,
+        };
+        self.finish(
+            agent,
+            Finish {
+                end,
+                cause: how.cause,
+                body: Some(body),
+                code,
+                writes,
+            },
+        );
+    }
+
+    /// What an answer writes; or why it cannot be the end.
+    fn ends_well(&mut self, agent: Id, how: &Conclude<'_>) -> Result<Vec<Write>, String> {
+        if let Some(misfit) = how.misfit {
+            return Err(misfit.to_owned());
+        }
+        let def = self.def(agent);
+        if let Some(output) = &def.output {
+            let json: Json =
+                serde_json::from_str(how.text).map_err(|e| format!("it is not JSON: {e}"))?;
+            if let Some(misfit) = misfit(&output.ty, &json) {
+                return Err(misfit.to_string());
+            }
+        }
+        let turn = how.cause != Cause::Tool && self.end_of(agent) == End::Turn;
+        let nothing = def.set.is_empty() && def.output.as_ref().is_none_or(|o| o.into.is_none());
+        // The turn of a dialogue that somebody called is not its end.
+        if nothing || (turn && self.agent(agent).serving.is_some()) {
+            return Ok(Vec::new());
+        }
+        let writes =
+            mapping::ended(&self.cx(), &self.snapshot, agent, how.text).map_err(|f| f.message)?;
+        if let Some(write) = writes.iter().find(|w| w.seal) {
+            return Err(format!(
+                "`state.{}` is a secret, and an answer is none",
+                write.name
+            ));
+        }
+        self.writes(agent, &writes).map_err(|m| m.to_string())
+    }
+
+    fn unfit(&mut self, agent: Id, call: Option<Id>, why: &str) {
+        match (call, self.agent(agent).kind) {
+            (Some(call), _) => {
+                let refused = super::call::refuse(crate::fold::MISFIT, format!("misfit: {why}"));
+                self.close_call(agent, call, refused);
+            }
+            (None, Kind::Model) => {
+                self.correct(agent, &format!("This answer cannot be used: {why}."))
+            }
+            (None, Kind::Routed) => self.fail(agent, crate::fold::MISFIT, why),
+        }
+    }
+
+    /// Tells the model what was wrong with its answer, a limited number of times.
+    fn correct(&mut self, agent: Id, text: &str) {
+        let counters = &self.agent(agent).counters;
+        let limit = &self.def(agent).limits.corrections;
+        let spent = u64::from(counters.corrections) >= limit.max;
+        if spent || counters.limited {
+            let reached = Reached::corrections(limit.max);
+            let body = self.body(text);
+            self.reach(agent, &reached, End::Task, Some(body));
+            return;
+        }
+        let body = self.body(text);
+        self.push(
+            agent,
+            Interaction::UserMessage {
+                from: Origin::Correction,
+                body,
+            },
+        );
+        self.wake(agent);
+    }
+
+    /// An agent fails: its caller is told.
+    pub(crate) fn fail(&mut self, agent: Id, code: &str, text: &str) {
+        let body = self.body(text);
+        self.finish(agent, Finish::task(Cause::Failed, Some(code), Some(body)));
+    }
+
+    // ---- ends ------------------------------------------------------------------------------------------------
+
+    /// What an answer ends: a turn in a dialogue, else the task.
+    pub(crate) fn end_of(&self, agent: Id) -> End {
+        match self.def(agent).turns {
+            Turns::Dialogue => End::Turn,
+            Turns::Task | Turns::Once => End::Task,
+        }
+    }
+
+    /// Ends an agent's turn or task; a task's end is its caller's result, if the caller acts here.
+    pub(crate) fn finish(&mut self, agent: Id, how: Finish<'_>) {
+        let state = self.agent(agent);
+        let (parent, serving, owed) = (state.parent, state.serving, state.owed);
+        let queued = state.queue.iter().any(|call| Some(*call) != serving);
+        let task = how.end == End::Task;
+        let caller = match (parent, serving) {
+            (Some(parent), Some(call)) if task => Some((parent, call)),
+            _ => None,
+        };
+        let (mut own, carried) = match caller {
+            Some(_) => (Vec::new(), how.writes),
+            None => (how.writes, Vec::new()),
+        };
+        if task && queued && self.def(agent).enter_fresh {
+            own.extend(self.fresh(agent, self.def(agent)));
+        }
+        if let Some(owed) = owed {
+            self.stop(owed);
+        }
+        self.changed |= !own.is_empty();
         self.push(
             agent,
             Interaction::Finished {
@@ -22,15 +430,56 @@ impl Tick<'_> {
                 cause: how.cause,
                 body: how.body,
                 code: how.code.map(Name::from),
-                writes: Vec::new(),
+                writes: own,
             },
         );
-        self.wake(agent);
+        if task {
+            self.wake(agent);
+        }
+        if let Some((parent, call)) = caller {
+            self.ended(parent, call, how.cause, how.body, carried);
+        }
     }
 
-    /// One move of a woken agent.
-    pub(crate) fn step(&mut self, _agent: Id) {}
-
-    /// Too many moves: this agent ends, children first.
-    pub(crate) fn end_of_moves(&mut self, _agent: Id) {}
+    /// A called agent ended its task: that is its caller's result.
+    fn ended(
+        &mut self,
+        parent: Id,
+        call: Id,
+        cause: Cause,
+        body: Option<Body>,
+        writes: Vec<Write>,
+    ) {
+        if !self.snapshot.in_scope(parent) {
+            return;
+        }
+        let Some(open) = self
+            .snapshot
+            .call(parent, call)
+            .filter(|c| c.closed.is_none())
+        else {
+            return;
+        };
+        if let Target::Branches(_) = open.call.target {
+            let text = body.map_or_else(|| "".into(), |b| self.text(b));
+            if self.cancelling == 0 {
+                self.chosen(parent, call, &text);
+            }
+            return;
+        }
+        let (how, code) = match cause {
+            Cause::Answer | Cause::Tool | Cause::Routed | Cause::NoRule => (How::Finished, None),
+            Cause::Released => (How::Released, None),
+            Cause::Limit => (How::Limit, Some("ended_limit")),
+            Cause::Cancelled => (How::Cancelled, Some("ended_cancelled")),
+            Cause::Leaf | Cause::Failed | Cause::Deadlock => (How::Failed, Some("ended_failed")),
+        };
+        let ending = crate::call::Ending {
+            code,
+            body,
+            writes,
+            ..crate::call::Ending::default()
+        };
+        self.end_call(parent, call, how, ending);
+    }
 }

@@ -280,8 +280,9 @@ impl Snapshot {
                     self.chooses(parent, *call, push.agent);
                 }
             }
-            Interaction::AssistantMessage { .. } => {
+            Interaction::AssistantMessage { text, .. } => {
                 self.owe(push.agent);
+                self.agent_mut(push.agent).said = *text;
                 self.count_model_call(push.agent);
             }
             Interaction::Call(call) => self.push_call(line, now, push.agent, call, bodies),
@@ -396,6 +397,7 @@ impl Snapshot {
             opened: now,
             due: None,
             begun: false,
+            approved: false,
             opened_at: self.ticks,
             chooser: None,
             chosen: None,
@@ -563,11 +565,14 @@ impl Snapshot {
     pub(crate) fn wish(&mut self, wished: &Wished) {
         let before = match wished.call {
             Some(call) => {
+                let again = self.open_call(wished.agent, call).begun;
                 self.begin(wished.agent, call);
                 let open = self.open_call(wished.agent, call);
                 open.due = wished.due;
                 if wished.args.is_some() {
                     open.edited = wished.args;
+                    // Arguments of a call that was out already are a person's.
+                    open.approved = again;
                 }
                 open.effect.replace(wished.id)
             }
@@ -686,6 +691,7 @@ fn newborn(made: &Made, path: crate::ids::Path) -> Agent {
         args: None,
         message: None,
         unanswered: Vec::new(),
+        said: None,
         answer: None,
         ended: None,
         last: Line::NONE,
@@ -712,6 +718,7 @@ fn hear(agent: &mut Agent, now: Time, from: &Origin, body: Body) {
             began: now,
             ..Counters::default()
         };
+        agent.said = None;
         agent.routing.count = 0;
         agent.routing.pending.clear();
         agent.routing.refused = 0;
@@ -730,7 +737,11 @@ fn hear(agent: &mut Agent, now: Time, from: &Origin, body: Body) {
                 c.tokens_below_task,
             ) = (0, 0, 0, 0);
         }
-        Origin::Limit => agent.counters.last_call = true,
+        Origin::Limit => {
+            agent.counters.last_call = true;
+            agent.counters.limited = true;
+        }
+        Origin::Conclude => agent.counters.last_call = true,
         Origin::Correction => agent.counters.corrections += 1,
         Origin::Review => agent.counters.rounds += 1,
         Origin::Outside(_) if agent.height == 1 => agent.args = Some(body),
@@ -740,7 +751,13 @@ fn hear(agent: &mut Agent, now: Time, from: &Origin, body: Body) {
         | Origin::Route
         | Origin::Continuation => {}
     }
-    if !matches!(from, Origin::Correction | Origin::Limit | Origin::Review) {
+    if !matches!(
+        from,
+        Origin::Correction | Origin::Limit | Origin::Review | Origin::Conclude
+    ) {
+        // Whoever speaks gets an answer, whatever was reached before.
+        agent.counters.last_call = false;
+        agent.counters.limited = false;
         agent.message = Some(body);
         agent.unanswered.push(body);
     }

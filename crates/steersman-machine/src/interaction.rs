@@ -70,6 +70,8 @@ pub enum Origin {
     Limit,
     /// The engine or a reviewer: the draft is to be judged or revised.
     Review,
+    /// The net: enough was thought, an answer is wanted now, with tools off.
+    Conclude,
 }
 
 /// A wish to do something, under an id that its result will name.

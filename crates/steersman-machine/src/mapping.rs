@@ -407,6 +407,11 @@ impl<'a> At<'a> {
     }
 }
 
+/// Whether the definition says what follows this code.
+pub(crate) fn handles(tool: &ToolDef, code: &str) -> bool {
+    entry(tool, code).is_some()
+}
+
 /// The entry of `on_error` that fits best: `http_404`, `http_4xx`, `failed`, `*`. What was done elsewhere, and an
 /// empty result, are no failures: only their own names meet them.
 fn entry<'a>(tool: &'a ToolDef, code: &str) -> Option<&'a OnError> {
@@ -509,7 +514,7 @@ fn write(
 }
 
 /// What is joined to a list may be one element of it.
-fn reduced_misfit(ty: &Type, value: &Json) -> Option<Misfit> {
+pub(crate) fn reduced_misfit(ty: &Type, value: &Json) -> Option<Misfit> {
     match (ty.reduce, &ty.kind) {
         (Reduce::Append, TypeKind::List(items)) if !value.is_array() => misfit(items, value),
         (Reduce::Merge, TypeKind::Fields(fields)) => {

@@ -1,9 +1,11 @@
 //! States in Rust: how a model-driven agent's answers become steps. `chat` and `react` are built in; others are
 //! registered under a name. And the registry of routers in Rust.
 
-use crate::effect::Answer;
-use crate::ids::Name;
+use crate::effect::{Answer, Bodies};
+use crate::ids::{Id, Name};
+use crate::network::Does;
 use crate::snapshot::{Agent, Snapshot};
+use crate::tick::Cx;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -29,6 +31,8 @@ pub enum Step {
     Take,
     /// Of an answer: its text is a thought, kept on the stack; another step is owed.
     Thought,
+    /// Of an answer: its text is a thought; one model call with tools off follows, whose text is the answer.
+    Conclude,
     /// Work by a registered handler: its name and JSON for it.
     Custom(Name, Json),
     /// The answer, without a model.
@@ -43,8 +47,20 @@ pub struct NetView<'a> {
     pub snapshot: &'a Snapshot,
     /// The agent.
     pub agent: &'a Agent,
-    /// Its newest message.
-    pub message: &'a str,
+    /// Texts that the snapshot names.
+    pub bodies: &'a dyn Bodies,
+}
+
+impl NetView<'_> {
+    /// The agent's newest message.
+    pub fn message(&self) -> Arc<str> {
+        let body = self.agent.message;
+        body.map_or_else(|| "".into(), |body| self.bodies.text(body))
+    }
+    /// How many steps it took for this answer: what it said or did so far.
+    pub fn steps(&self) -> u32 {
+        self.agent.counters.model_calls
+    }
 }
 
 /// A state machine over an agent's steps. Pure: the same view and event give the same step.
@@ -88,5 +104,69 @@ impl fmt::Debug for Natives {
             .field("nets", &self.nets.keys())
             .field("routers", &self.routers.keys())
             .finish()
+    }
+}
+
+/// The built-in net of agents that call natively: calls act, a text is the answer.
+struct Chat;
+
+impl Net for Chat {
+    fn version(&self) -> String {
+        "1".to_owned()
+    }
+    fn next(&self, _view: &NetView<'_>, event: &Event<'_>) -> Step {
+        match event {
+            Event::Owes => Step::Think,
+            Event::Answered(_) | Event::Gave(_) => Step::Take,
+        }
+    }
+}
+
+/// The built-in net that thinks aloud: an answer with a call acts; one without is a thought, and one model call with
+/// tools off follows, whose text is the answer.
+struct React;
+
+impl Net for React {
+    fn version(&self) -> String {
+        "1".to_owned()
+    }
+    fn next(&self, view: &NetView<'_>, event: &Event<'_>) -> Step {
+        match event {
+            Event::Owes => Step::Think,
+            Event::Answered(answer) if answer.asks.is_empty() && !view.agent.counters.last_call => {
+                Step::Conclude
+            }
+            Event::Answered(_) | Event::Gave(_) => Step::Take,
+        }
+    }
+}
+
+/// What the agent's net wants where a step is owed.
+pub(crate) fn owes(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Step {
+    next(cx, snapshot, agent, &Event::Owes)
+}
+
+/// What the agent's net makes of what it got.
+pub(crate) fn answered(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, event: &Event<'_>) -> Step {
+    next(cx, snapshot, agent, event)
+}
+
+fn next(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, event: &Event<'_>) -> Step {
+    let agent = snapshot.agent(agent);
+    let Does::Model(model) = &cx.network.agent(&agent.def).does else {
+        return Step::Think;
+    };
+    let view = NetView {
+        snapshot,
+        agent,
+        bodies: cx.bodies,
+    };
+    match &*model.net {
+        "chat" => Chat.next(&view, event),
+        "react" => React.next(&view, event),
+        name => match cx.network.natives.nets.get(name) {
+            Some(net) => net.next(&view, event),
+            None => Step::Fail(format!("no net `{name}` is registered")),
+        },
     }
 }

@@ -109,6 +109,8 @@ pub struct Agent {
     pub message: Option<Body>,
     /// Messages since its last final `Finished`.
     pub unanswered: Vec<Body>,
+    /// The text of its newest assistant message of this answer, if that had one.
+    pub said: Option<Body>,
     /// Its last draft or answer.
     pub answer: Option<Body>,
     /// Its last `Finished`.
@@ -179,6 +181,8 @@ pub struct Counters {
     pub mode_calls: u32,
     /// A limit was reached and one last model call with tools off was asked for.
     pub last_call: bool,
+    /// It was asked for because of a limit, and not by the net.
+    pub limited: bool,
     /// How often a person allowed as much again where a limit was reached.
     pub more: u32,
     /// When this answer began.
@@ -215,6 +219,8 @@ pub struct OpenCall {
     pub due: Option<Time>,
     /// It has begun: an effect was wished, or the called agent serves it. Always true of a closed one.
     pub begun: bool,
+    /// A person approved it with the arguments in `edited`.
+    pub approved: bool,
     /// Commits on the branch's path when it was opened: what a wait for ticks counts from.
     pub opened_at: u64,
     /// The agent that chooses among its branches.
@@ -349,6 +355,14 @@ impl Snapshot {
         self.calls
             .range((agent, low)..=(agent, high))
             .map(|(_, call)| call)
+    }
+
+    /// The first call of an agent's exchange, behind `after`, that is open and has not begun.
+    pub fn next_unbegun(&self, agent: Id, after: Option<Id>) -> Option<Id> {
+        use std::ops::Bound::{self, Excluded, Included};
+        let low = after.map_or(Included((agent, Id::MAIN)), |id| Excluded((agent, id)));
+        let (owner, call) = self.unbegun.range((low, Bound::Unbounded)).next()?;
+        (*owner == agent).then_some(*call)
     }
 
     /// An open call by caller and id.

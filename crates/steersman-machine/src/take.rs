@@ -1,7 +1,7 @@
 //! What each kind of offer does to the snapshot, one file each. [`crate::table`] answers first.
 
 mod adopt;
-mod cancel;
+pub(crate) mod cancel;
 mod edit;
 mod ended;
 mod message;

@@ -7,11 +7,14 @@
 
 use crate::commit::{Admission, Admitted, Commit, Made, Push, Text, Wished};
 use crate::effect::{Bodies, BranchEnd, Offered, Request, Step, Until, Wish};
-use crate::ids::{Body, Digest, Id, Line, Name, Path, Time};
-use crate::interaction::{Cause, End, Interaction, Write};
-use crate::network::{AgentDef, Network};
+use crate::fold::MISFIT;
+use crate::ids::{Body, Digest, Id, Line, Path, Time};
+use crate::interaction::{Cause, End, Interaction, Target, Write};
+use crate::network::{AgentDef, Network, Parameters};
 use crate::snapshot::{Agent, Phase, Snapshot};
-use std::collections::BTreeSet;
+use crate::view::{View, complete};
+use serde_json::Value as Json;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What every decision may read beside the snapshot.
@@ -49,11 +52,64 @@ pub fn wishes(cx: &Cx<'_>, snapshot: &Snapshot) -> Vec<Wish> {
         .collect()
 }
 
+/// Why a call may not run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Code of `on_error`.
+    pub code: &'static str,
+    /// For the model.
+    pub text: String,
+}
+
+/// Whether a call may run with these arguments: asked again after a hold, which may have lasted for days.
+pub fn allowed(
+    cx: &Cx<'_>,
+    snapshot: &Snapshot,
+    owner: Id,
+    call: Id,
+    args: &Json,
+) -> Result<(), Refusal> {
+    let refused = |code, text| Err(Refusal { code, text });
+    let Some(open) = snapshot.call(owner, call).filter(|c| c.closed.is_none()) else {
+        return refused("failed", "the call is not open any more".to_owned());
+    };
+    let Some(tool) = cx.network.tools.get(&open.call.name) else {
+        return Ok(());
+    };
+    let Some(args) = args.as_object() else {
+        return refused(MISFIT, "the arguments are not a JSON object".to_owned());
+    };
+    if let Some(misfit) = crate::types::arguments_misfit(&crate::call::given(tool), args) {
+        return refused(MISFIT, misfit.under("args").to_string());
+    }
+    let args = match &tool.parameters {
+        Parameters::Fields(fields) => complete(args.clone(), fields),
+        Parameters::Schema(_) => args.clone(),
+    };
+    match crate::call::refusal(cx, snapshot, open, tool, args) {
+        Some(text) => refused("refused", text),
+        None => Ok(()),
+    }
+}
+
 /// Texts of this tick above those of the log.
 pub(crate) struct Texts<'a> {
     below: &'a dyn Bodies,
     line: Line,
     new: Vec<Text>,
+}
+
+impl Texts<'_> {
+    /// The texts that came in with this tick so far.
+    pub(crate) fn new(&self) -> &[Text] {
+        &self.new
+    }
+
+    /// Takes the newest text back: it was needed for a comparison alone.
+    pub(crate) fn forget(&mut self, newest: Body) {
+        debug_assert_eq!(newest.k() as usize + 1, self.new.len());
+        self.new.pop();
+    }
 }
 
 impl Bodies for Texts<'_> {
@@ -88,16 +144,26 @@ pub(crate) struct Tick<'a> {
     pub(crate) cancelling: u32,
     /// State, counts or artifacts changed in this tick: waits over state are looked at again.
     pub(crate) changed: bool,
+    /// What the newest result of this tick gave each of these callers, and whether it is a failure that the definition
+    /// says nothing about.
+    pub(crate) closed: BTreeMap<Id, (Option<Body>, bool)>,
+    /// Agents to whom a person refused more where a limit asked.
+    pub(crate) declined: BTreeSet<Id>,
+    /// Agents that owe a model call at the end of this tick.
+    pub(crate) thinkers: BTreeSet<(Path, Id)>,
     woken: BTreeSet<(Path, Id)>,
     moves: u32,
     next: u32,
     top_rested: bool,
+    /// The time of the commit before.
+    was: Time,
     /// A branch begins here that nobody has numbered.
     pub(crate) names_branch: bool,
 }
 
 impl<'a> Tick<'a> {
     pub(crate) fn new(cx: &Cx<'a>, snapshot: Snapshot, line: Line, now: Time) -> Self {
+        let snapshot_now = snapshot.now;
         let top_rested = snapshot
             .top()
             .is_none_or(|top| snapshot.agent(top).phase == Phase::Resting);
@@ -121,8 +187,12 @@ impl<'a> Tick<'a> {
             left: Vec::new(),
             cancelling: 0,
             changed: false,
+            closed: BTreeMap::new(),
+            declined: BTreeSet::new(),
+            thinkers: BTreeSet::new(),
             woken: BTreeSet::new(),
             moves: 0,
+            was: snapshot_now,
             next: 0,
             top_rested,
             names_branch: false,
@@ -216,16 +286,20 @@ impl<'a> Tick<'a> {
         self.commit.wished.push(wished);
     }
 
-    /// Changes a mode.
-    pub(crate) fn set_mode(&mut self, agent: Id, mode: Name) {
-        self.snapshot.set_mode(agent, &mode);
-        self.commit.modes.push((agent, mode));
-    }
-
     /// This agent has something new to deal with; it moves before the tick ends.
     pub(crate) fn wake(&mut self, agent: Id) {
-        let path = self.snapshot.agent(agent).path.clone();
-        self.woken.insert((path, agent));
+        let place = self.place(agent);
+        self.woken.insert(place);
+    }
+
+    /// Where an agent stands in the order of moves.
+    pub(crate) fn place(&self, agent: Id) -> (Path, Id) {
+        (self.snapshot.agent(agent).path.clone(), agent)
+    }
+
+    /// What an agent sees now.
+    pub(crate) fn view(&self, agent: Id) -> View<'_> {
+        View::new(&self.cx(), &self.snapshot, Some(agent)).at(self.now)
     }
 
     /// An effect that was out is wanted no longer. What closes its call or pushes onto its agent withdraws it.
@@ -244,21 +318,36 @@ impl<'a> Tick<'a> {
                 Offered::Start(_) | Offered::Opened(_) | Offered::Adopt { .. }
             )
         });
+        let mut expired = false;
         for (index, offer) in offered.iter().enumerate() {
             let early = match offer {
                 Offered::Edit { .. } | Offered::Clock if opens => Err(Until::Again),
                 Offered::Edit { writes, by } => self.take_edit(writes, by),
                 Offered::Clock => {
-                    self.expire();
+                    expired |= self.expire();
                     continue;
                 }
-                _ => continue,
+                Offered::Start(_)
+                | Offered::Opened(_)
+                | Offered::Adopt { .. }
+                | Offered::Outcome { .. }
+                | Offered::Edited { .. }
+                | Offered::Ended { .. }
+                | Offered::Join { .. }
+                | Offered::Interrupt { .. }
+                | Offered::Cancel { .. }
+                | Offered::Message(_) => continue,
             };
             if let Err(until) = early {
                 self.left.push((index, until));
             }
         }
         for (index, offer) in offered.iter().enumerate() {
+            // Where a branch begins, what was out had its time from the commit before; from then on it is now.
+            let begins = matches!(offer, Offered::Opened(_) | Offered::Adopt { .. });
+            if !begins {
+                self.snapshot.now = self.now;
+            }
             let taken = match offer {
                 Offered::Edit { .. } => continue,
                 Offered::Clock if opens => continue,
@@ -277,7 +366,7 @@ impl<'a> Tick<'a> {
                     outcome,
                 } => self.take_outcome(*effect, outcome),
                 Offered::Edited { effect, args, by } => self.take_edited(*effect, args, by),
-                Offered::Clock => self.take_clock(),
+                Offered::Clock => self.take_clock(expired),
                 Offered::Ended { call, ends } => self.take_ended(*call, ends),
                 Offered::Join { branches, then } => self.take_join(branches, then.as_ref()),
                 Offered::Interrupt {
@@ -297,6 +386,7 @@ impl<'a> Tick<'a> {
                 self.left.push((index, until));
             }
         }
+        self.snapshot.now = self.now;
     }
 
     /// Everyone who was woken moves, first by path, until nobody is left who can move.
@@ -316,23 +406,101 @@ impl<'a> Tick<'a> {
         }
     }
 
-    /// Waits over state are looked at again if state changed. Whether somebody woke.
+    /// Waits over state are looked at again if state changed; and where nothing is owed or awaited any more, what
+    /// waits has waited in vain. Whether somebody woke.
     fn look_again(&mut self) -> bool {
-        false
+        if self.look_at_waits() {
+            return true;
+        }
+        if !self.is_deadlock() {
+            return false;
+        }
+        if !self.end_tick_waits()
+            && let Some(top) = self.snapshot.top()
+        {
+            let text = "Nothing is owed or awaited from outside any more, and nobody can go on.";
+            self.end_with(top, Cause::Deadlock, "deadlock", text);
+        }
+        true
+    }
+
+    /// Whether the top agent is at work, and yet nothing that is open can ever end.
+    fn is_deadlock(&self) -> bool {
+        let Some(top) = self.snapshot.top() else {
+            return false;
+        };
+        self.snapshot.effects.is_empty()
+            && self.agent(top).phase != Phase::Resting
+            && !self.thinkers.iter().any(|(_, id)| self.owes_thought(*id))
+            // A person's next message goes to who has the floor.
+            && self.agent(self.floor(top)).phase != Phase::Resting
+            && (self.snapshot.waits.is_empty() || self.snapshot.expiring.is_empty())
+            && !self.awaits_branches()
+    }
+
+    fn awaits_branches(&self) -> bool {
+        let branches = |open: &crate::snapshot::OpenCall| {
+            open.closed.is_none()
+                && matches!(&open.call.target, Target::Branches(list) if !list.is_empty())
+        };
+        self.snapshot.calls.values().any(|open| branches(open))
+            || self
+                .commit
+                .branching
+                .iter()
+                .any(|b| self.snapshot.call(b.agent, b.call).is_some())
+    }
+
+    fn owes_thought(&self, agent: Id) -> bool {
+        let agent = self.agent(agent);
+        agent.phase == Phase::Thinking && agent.owed.is_none()
     }
 
     /// Who owes a model call has one wished, in path order.
-    fn wish_models(&mut self) {}
+    fn wish_models(&mut self) {
+        for (_, agent) in std::mem::take(&mut self.thinkers) {
+            if self.owes_thought(agent) {
+                let id = self.id();
+                self.wish(Wished {
+                    id,
+                    agent,
+                    call: None,
+                    args: None,
+                    due: None,
+                });
+            }
+        }
+    }
 
-    /// Labels are rendered again if something changed.
-    fn render_labels(&mut self) {}
+    /// Labels are rendered again in every commit of a network that has some; those that changed are recorded.
+    fn render_labels(&mut self) {
+        for (name, template) in &self.network.labels {
+            let Some(root) = self.snapshot.root else {
+                return;
+            };
+            // A label that cannot be rendered keeps its last text.
+            let Ok(text) = template.render(&self.view(root)) else {
+                continue;
+            };
+            let known = self.snapshot.labels.get(name);
+            if known.is_some_and(|body| *self.text(*body) == *text) {
+                continue;
+            }
+            let body = self.body(text);
+            self.snapshot.labels.insert(name.clone(), body);
+            self.commit.labels.push((name.clone(), Some(body)));
+        }
+    }
 
     /// What stays as it came.
     fn nothing(self) -> Step {
         Step {
             commit: None,
             bodies: Vec::new(),
-            snapshot: self.snapshot,
+            snapshot: Snapshot {
+                now: self.was,
+                ..self.snapshot
+            },
             wishes: Vec::new(),
             stop: Vec::new(),
             requests: Vec::new(),

@@ -625,6 +625,7 @@ fn origin(from: &Origin) -> String {
         Origin::Continuation => "continuation ".to_owned(),
         Origin::Correction => "correction ".to_owned(),
         Origin::Limit => "limit ".to_owned(),
+        Origin::Conclude => "conclude ".to_owned(),
         Origin::Review => "review ".to_owned(),
     }
 }

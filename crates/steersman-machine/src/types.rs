@@ -43,8 +43,8 @@ impl fmt::Display for Misfit {
     }
 }
 
-/// What of this value does not fit the type; none if all does. `null` fits an optional type alone. Patterns and JSON
-/// Schema are an adapter's to judge.
+/// What of this value does not fit the type; none if all does. `null` fits an optional type alone. A JSON Schema is an
+/// adapter's to judge.
 pub fn misfit(ty: &Type, value: &Json) -> Option<Misfit> {
     if value.is_null() {
         let may = ty.optional || matches!(ty.kind, TypeKind::Any | TypeKind::Schema(_));
@@ -52,8 +52,13 @@ pub fn misfit(ty: &Type, value: &Json) -> Option<Misfit> {
     }
     let wrong = |wanted: &str| Some(Misfit::new(format!("is {}, must be {wanted}", word(value))));
     match &ty.kind {
-        TypeKind::String { .. } if value.is_string() => None,
-        TypeKind::String { .. } => wrong("text"),
+        TypeKind::String { pattern } => match (value.as_str(), pattern) {
+            (None, _) => wrong("text"),
+            (Some(text), Some(pattern)) if !matches_whole(pattern, text) => {
+                Some(Misfit::new(format!("does not match `{pattern}`")))
+            }
+            (Some(_), _) => None,
+        },
         TypeKind::Integer { minimum, maximum } if value.is_i64() || value.is_u64() => {
             bounds(value, *minimum, *maximum)
         }
@@ -127,6 +132,11 @@ fn bounds(value: &Json, minimum: Option<f64>, maximum: Option<f64>) -> Option<Mi
         }
         _ => None,
     }
+}
+
+/// A pattern that is no regular expression matches nothing; `check` says so before.
+fn matches_whole(pattern: &str, text: &str) -> bool {
+    regex::Regex::new(&format!("^(?:{pattern})$")).is_ok_and(|r| r.is_match(text))
 }
 
 fn word(value: &Json) -> &'static str {

@@ -297,7 +297,8 @@ impl At<'_> {
             | Origin::Continuation
             | Origin::Correction
             | Origin::Limit
-            | Origin::Review => text.to_string(),
+            | Origin::Review
+            | Origin::Conclude => text.to_string(),
         }
     }
 

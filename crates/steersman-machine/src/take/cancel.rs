@@ -1,19 +1,166 @@
-//! Something is cancelled, children first.
+//! Something is cancelled, children first. Cancelling begins nothing.
 
-use crate::effect::{Cancelled, Known, Until};
-use crate::ids::{Id, Name};
+use crate::branch::MAY_HAVE_HAPPENED;
+use crate::commit::{Admission, Admitted};
+use crate::effect::{Cancelled, Fact, Known, Mapped, Outcome, Until};
+use crate::finish::Finish;
+use crate::ids::{Digest, Id, Name};
+use crate::interaction::{Cause, How, Target};
+use crate::snapshot::{OpenCall, Phase};
+use crate::table::{self, Event, Rule};
 use crate::take::Taken;
 use crate::tick::Tick;
 use std::sync::Arc;
 
+/// What is known of what is being cut off.
+#[derive(Default)]
+pub(crate) struct Cut<'k> {
+    /// What the ledger knows of effects that are out.
+    pub(crate) known: &'k [(Id, Fact)],
+    /// What was shown of model calls that are out.
+    pub(crate) shown: &'k [(Id, Arc<str>)],
+}
+
 impl Tick<'_> {
     pub(crate) fn take_cancel(
         &mut self,
-        _what: &Cancelled,
-        _by: &Name,
-        _known: &Known,
-        _shown: &[(Id, Arc<str>)],
+        what: &Cancelled,
+        by: &Name,
+        known: &Known,
+        shown: &[(Id, Arc<str>)],
     ) -> Taken {
-        Err(Until::Stale)
+        let cut = Cut { known, shown };
+        match what {
+            Cancelled::Call(owner, call) => {
+                let open = self.snapshot.call(*owner, *call).cloned();
+                let open = open.filter(|c| c.closed.is_none() && self.snapshot.in_scope(*owner));
+                let Some(open) = open else {
+                    return Err(Until::Refused("there is no such open call"));
+                };
+                self.admit_cancel(Some(*call), by);
+                self.cancelling += 1;
+                self.cut_call(&open, &cut);
+                self.cancelling -= 1;
+            }
+            Cancelled::Agent(agent) => {
+                if !self.snapshot.agents.contains_key(agent) || !self.snapshot.in_scope(*agent) {
+                    return Err(Until::Refused("there is no such agent on this branch"));
+                }
+                match table::rule(self.agent(*agent).phase, Event::Cancel) {
+                    Rule::Take => {}
+                    Rule::Nothing => return Err(Until::Refused("nothing of it is open")),
+                    Rule::TakeUnlessEnded
+                    | Rule::TakeIfNothingWished
+                    | Rule::TakeIfAddressed
+                    | Rule::Queue
+                    | Rule::Leave
+                    | Rule::Stale => return Err(Until::Stale),
+                }
+                self.admit_cancel(Some(*agent), by);
+                self.cut(*agent, &cut);
+            }
+            Cancelled::All => {
+                let Some(top) = self.snapshot.top() else {
+                    return Err(Until::Refused("the session has not begun"));
+                };
+                let busy = |t: &Self, id: Id| {
+                    t.agent(id).phase != Phase::Resting && t.snapshot.in_scope(id)
+                };
+                let ids: Vec<Id> = self.snapshot.agents.keys().copied().collect();
+                if !ids.iter().any(|id| busy(self, *id)) {
+                    return Err(Until::Refused("nothing is open"));
+                }
+                self.admit_cancel(None, by);
+                for id in std::iter::once(top).chain(ids) {
+                    if busy(self, id) {
+                        self.cut(id, &cut);
+                    }
+                }
+            }
+        }
+        Ok(())
     }
+
+    fn admit_cancel(&mut self, id: Option<Id>, by: &Name) {
+        self.admit(Admission {
+            kind: Admitted::Cancel,
+            id,
+            message: Some(by.clone()),
+            digest: Digest::of(by.as_bytes()),
+            body: None,
+        });
+    }
+
+    /// Cuts an agent off: what it called, what it was thinking, itself.
+    pub(crate) fn cut(&mut self, agent: Id, cut: &Cut<'_>) {
+        self.cut_calls(agent, cut);
+        self.cut_thought(agent, cut);
+        self.finish(agent, Finish::task(Cause::Cancelled, None, None));
+    }
+
+    /// Closes all that an agent has open, children first.
+    pub(crate) fn cut_calls(&mut self, agent: Id, cut: &Cut<'_>) {
+        if self.agent(agent).phase != Phase::Calling {
+            return;
+        }
+        self.cancelling += 1;
+        let open: Vec<_> = self
+            .snapshot
+            .exchange(agent)
+            .filter(|c| c.closed.is_none())
+            .cloned()
+            .collect();
+        for open in open {
+            self.cut_call(&open, cut);
+        }
+        self.cancelling -= 1;
+    }
+
+    /// What had been shown of a model call stays, as a partial message.
+    pub(crate) fn cut_thought(&mut self, agent: Id, cut: &Cut<'_>) {
+        let Some(effect) = self.agent(agent).owed else {
+            return;
+        };
+        self.stop(effect);
+        let shown = cut.shown.iter().find(|(id, _)| *id == effect);
+        if let Some((_, text)) = shown.filter(|(_, text)| !text.is_empty()) {
+            self.partial(agent, effect, text);
+        }
+    }
+
+    fn cut_call(&mut self, open: &OpenCall, cut: &Cut<'_>) {
+        let (owner, call) = (open.owner, open.call.id);
+        if let Target::Agent(child) = open.call.target
+            && self.agent(child).serving == Some(call)
+        {
+            // Its end is this call's result.
+            self.cut(child, cut);
+        } else if let Some(chooser) = open
+            .chooser
+            .filter(|c| self.agent(*c).serving == Some(call))
+        {
+            self.cut(chooser, cut);
+        }
+        let fact = open
+            .effect
+            .and_then(|e| cut.known.iter().find(|(id, _)| *id == e));
+        let mapped = match fact.map(|(_, fact)| fact) {
+            Some(Fact::Done(outcome)) => match &**outcome {
+                Outcome::Mapped(mapped) => Mapped {
+                    then: None,
+                    ..mapped.clone()
+                },
+                Outcome::Answer(_) | Outcome::Failed(_) | Outcome::Leaf(_) => cancelled(),
+            },
+            Some(Fact::Unknown) if !crate::call::class(&open.call.target).is_free() => {
+                Mapped::plain(How::Unknown, Some("in_doubt"), MAY_HAVE_HAPPENED)
+            }
+            Some(Fact::Unknown | Fact::NeverStarted) | None => cancelled(),
+        };
+        self.close_call(owner, call, mapped);
+    }
+}
+
+fn cancelled() -> Mapped {
+    Mapped::plain(How::Cancelled, Some("cancelled"), "cancelled")
 }

@@ -1,22 +1,155 @@
 //! Something was said.
 
+use crate::branch;
+use crate::commit::{Admission, Admitted};
 use crate::effect::{Known, Said, Until};
-use crate::ids::Id;
+use crate::ids::{Digest, Id};
+use crate::interaction::Target;
+use crate::network::{Does, Offer, Source, Turns};
+use crate::snapshot::{OpenCall, Phase};
+use crate::table::{self, Event, Rule};
 use crate::take::Taken;
+use crate::take::cancel::Cut;
 use crate::tick::Tick;
 use std::sync::Arc;
 
 impl Tick<'_> {
-    pub(crate) fn take_message(&mut self, _said: &Said) -> Taken {
-        Err(Until::Stale)
+    /// A message goes to whom it names, else to whoever has the floor.
+    pub(crate) fn take_message(&mut self, said: &Said) -> Taken {
+        if let Some(open) = said.to.and_then(|to| self.question(to)) {
+            return self.answer(&open, said);
+        }
+        let agent = self.addressee(said)?;
+        self.may_hear(agent)?;
+        self.hear(agent, said, Admitted::Message);
+        Ok(())
     }
 
+    /// A message that cancels what is open first.
     pub(crate) fn take_interrupt(
         &mut self,
-        _message: &Said,
-        _known: &Known,
-        _shown: &[(Id, Arc<str>)],
+        said: &Said,
+        known: &Known,
+        shown: &[(Id, Arc<str>)],
     ) -> Taken {
-        Err(Until::Stale)
+        let agent = self.addressee(said)?;
+        match table::rule(self.agent(agent).phase, Event::Interrupt) {
+            Rule::Take => {}
+            Rule::TakeUnlessEnded => self.may_hear(agent)?,
+            Rule::TakeIfNothingWished
+            | Rule::TakeIfAddressed
+            | Rule::Queue
+            | Rule::Leave
+            | Rule::Stale
+            | Rule::Nothing => return Err(Until::Stale),
+        }
+        let cut = Cut { known, shown };
+        self.cut_calls(agent, &cut);
+        self.cut_thought(agent, &cut);
+        self.hear(agent, said, Admitted::Interrupt);
+        Ok(())
+    }
+
+    fn addressee(&self, said: &Said) -> Result<Id, Until> {
+        let from = match said.to {
+            Some(to) if self.snapshot.agents.contains_key(&to) => to,
+            Some(_) => return Err(Until::Refused("there is no such agent or open question")),
+            None => self
+                .snapshot
+                .top()
+                .ok_or(Until::Refused("the session has not begun"))?,
+        };
+        if !self.snapshot.in_scope(from) {
+            return Err(Until::Refused("this agent does not act on this branch"));
+        }
+        Ok(self.floor(from))
+    }
+
+    /// Whether the table lets an agent hear a message now; else what the message waits for.
+    fn may_hear(&self, agent: Id) -> Taken {
+        let state = self.agent(agent);
+        match table::rule(state.phase, Event::Message) {
+            Rule::Take => Ok(()),
+            Rule::TakeUnlessEnded if state.last == self.line => Err(Until::Again),
+            Rule::TakeUnlessEnded if branch::stands(&self.snapshot, agent) => Err(Until::Again),
+            Rule::TakeUnlessEnded => Ok(()),
+            Rule::TakeIfNothingWished if state.owed.is_none() => Ok(()),
+            Rule::TakeIfNothingWished | Rule::Leave => Err(Until::Answered(agent)),
+            // Questions were looked for before, and the floor lies below where a dialogue has it.
+            Rule::TakeIfAddressed => Err(Until::Exchange(agent)),
+            Rule::Queue | Rule::Stale | Rule::Nothing => Err(Until::Stale),
+        }
+    }
+
+    /// Who has the floor, from an agent down through calls of dialogues; of several the oldest.
+    pub(crate) fn floor(&self, from: Id) -> Id {
+        let mut at = from;
+        while self.agent(at).phase == Phase::Calling && self.has_dialogues(at) {
+            let below = self
+                .snapshot
+                .exchange(at)
+                .find_map(|open| match open.call.target {
+                    Target::Agent(child)
+                        if open.closed.is_none()
+                            && self.agent(child).serving == Some(open.call.id)
+                            && self.def(child).turns == Turns::Dialogue =>
+                    {
+                        Some(child)
+                    }
+                    _ => None,
+                });
+            match below {
+                Some(child) => at = child,
+                None => break,
+            }
+        }
+        at
+    }
+
+    /// Whether an agent may call dialogues at all: those that cannot are not searched.
+    fn has_dialogues(&self, agent: Id) -> bool {
+        let dialogue = |name| {
+            let def = self.network.agents.get(name);
+            def.is_some_and(|d| d.turns == Turns::Dialogue)
+        };
+        match &self.def(agent).does {
+            Does::Model(model) => model.tools.iter().any(|used| match &used.of {
+                Offer::Agent(name) => dialogue(name),
+                Offer::Tool(_) => false,
+            }),
+            Does::Route(_) => true,
+            Does::Run { .. } => false,
+        }
+    }
+
+    /// The open question that an id names: its effect or its call.
+    fn question(&self, id: Id) -> Option<Arc<OpenCall>> {
+        let open = self.snapshot.call_of(id)?;
+        let asks = match &open.call.target {
+            Target::Person(_) => true,
+            Target::Branches(_) => open.effect.is_some(),
+            Target::Tool(_) => {
+                let tool = self.network.tools.get(&open.call.name);
+                tool.is_some_and(|t| matches!(t.source, Source::Ask(_)))
+            }
+            Target::Agent(_) | Target::Wait | Target::Unknown => false,
+        };
+        asks.then(|| open.clone())
+    }
+
+    fn answer(&mut self, open: &OpenCall, said: &Said) -> Taken {
+        if !self.snapshot.in_scope(open.owner) {
+            return Err(Until::Refused("this question is not open on this branch"));
+        }
+        self.admit(Admission {
+            kind: Admitted::Message,
+            id: said.to,
+            message: Some(said.id.clone()),
+            digest: Digest::of(said.text.as_bytes()),
+            body: None,
+        });
+        let by = said.by.as_deref().unwrap_or("user");
+        self.answer_call(open.owner, open.call.id, &said.text, by);
+        Ok(())
     }
 }

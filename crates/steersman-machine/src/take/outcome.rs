@@ -1,12 +1,159 @@
 //! An effect ended.
 
-use crate::effect::{Outcome, Until};
+use crate::commit::Admitted;
+use crate::effect::{Answer, Mapped, Outcome, Until};
 use crate::ids::Id;
+use crate::interaction::{How, Interaction, Target};
+use crate::nets::{self, Event};
+use crate::snapshot::Effect;
+use crate::table::{self, Rule};
 use crate::take::Taken;
 use crate::tick::Tick;
 
 impl Tick<'_> {
-    pub(crate) fn take_outcome(&mut self, _effect: Id, _outcome: &Outcome) -> Taken {
-        Err(Until::Stale)
+    pub(crate) fn take_outcome(&mut self, effect: Id, outcome: &Outcome) -> Taken {
+        let Some(out) = self.snapshot.effects.get(&effect).cloned() else {
+            return Err(Until::Stale);
+        };
+        let event = match out.call {
+            Some(_) => table::Event::CallOutcome,
+            None => table::Event::Decision,
+        };
+        let rule = table::rule(self.agent(out.agent).phase, event);
+        if rule != Rule::Take || !self.snapshot.in_scope(out.agent) {
+            return Err(Until::Stale);
+        }
+        self.admit_as(Admitted::Outcome, Some(effect), &digested(outcome));
+        match out.call {
+            Some(call) => self.call_ended(&out, call, outcome),
+            None => self.decided(&out, effect, outcome),
+        }
+        Ok(())
     }
+
+    /// The model or router of an agent answered, or its net's own work is done.
+    fn decided(&mut self, out: &Effect, effect: Id, outcome: &Outcome) {
+        match outcome {
+            Outcome::Answer(answer) => {
+                self.spend(effect, answer);
+                self.answered(out.agent, effect, answer);
+            }
+            Outcome::Mapped(mapped) => self.gave(out.agent, effect, mapped),
+            Outcome::Failed(failure) => self.fail(out.agent, &failure.code, &failure.message),
+            Outcome::Leaf(text) => self.leaf(text),
+        }
+    }
+
+    fn spend(&mut self, effect: Id, answer: &Answer) {
+        let mut usage = answer.usage.clone();
+        usage.effect = Some(effect);
+        self.snapshot.spend(&usage);
+        self.commit.usage.push(usage);
+    }
+
+    /// What a net had wished gave this text.
+    fn gave(&mut self, agent: Id, effect: Id, mapped: &Mapped) {
+        let text = mapped.shown.clone().unwrap_or_default();
+        if !mapped.how.is_ok() {
+            let code = mapped.code.as_deref().unwrap_or("failed");
+            return self.fail(agent, code, &text);
+        }
+        let step = nets::answered(&self.cx(), &self.snapshot, agent, &Event::Gave(&text));
+        let answer = Answer {
+            text: Some(text),
+            ..Answer::default()
+        };
+        self.said(agent, effect, &answer, step);
+    }
+
+    fn call_ended(&mut self, out: &Effect, call: Id, outcome: &Outcome) {
+        let (owner, open) = (out.agent, self.snapshot.call(out.agent, call).cloned());
+        let Some(open) = open else { return };
+        match outcome {
+            Outcome::Mapped(mapped) => {
+                if let Target::Branches(_) = open.call.target {
+                    let text = mapped.shown.as_deref().unwrap_or_default();
+                    return self.chosen(owner, call, text);
+                }
+                let declined = *open.call.name == *crate::fold::MORE
+                    && mapped.shown.as_deref().is_none_or(crate::limits::declines);
+                if declined {
+                    self.declined.insert(owner);
+                    let mut mapped = mapped.clone();
+                    (mapped.how, mapped.code) = (How::Refused, Some("rejected".to_owned()));
+                    return self.close_call(owner, call, mapped);
+                }
+                self.close_call(owner, call, mapped.clone());
+            }
+            Outcome::Failed(failure) => {
+                let text = format!("{}: {}", failure.code, failure.message);
+                self.close_call(
+                    owner,
+                    call,
+                    Mapped::plain(How::Failed, Some(&failure.code), text),
+                );
+            }
+            Outcome::Answer(answer) => {
+                let text = answer.text.clone().unwrap_or_default();
+                self.close_call(owner, call, Mapped::plain(How::Done, None, text));
+            }
+            Outcome::Leaf(text) => self.leaf(text),
+        }
+    }
+
+    /// Dry mode can go no further: the block ends here, with all that is open.
+    fn leaf(&mut self, text: &str) {
+        if let Some(top) = self.snapshot.top() {
+            self.end_with(top, crate::interaction::Cause::Leaf, "leaf", text);
+        }
+    }
+
+    /// A partial message: what was shown of a model call that is cut off.
+    pub(super) fn partial(&mut self, agent: Id, effect: Id, text: &str) {
+        let text = self.body(text);
+        self.push(
+            agent,
+            Interaction::AssistantMessage {
+                effect,
+                text: Some(text),
+                opaque: None,
+                partial: true,
+            },
+        );
+    }
+}
+
+/// What the digest of an admission covers.
+fn digested(outcome: &Outcome) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut add = |text: &str| {
+        bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(text.as_bytes());
+    };
+    match outcome {
+        Outcome::Answer(answer) => {
+            add(answer.text.as_deref().unwrap_or_default());
+            for ask in &answer.asks {
+                add(&ask.name);
+                add(&ask.args);
+            }
+        }
+        Outcome::Mapped(mapped) => {
+            add(mapped.code.as_deref().unwrap_or_default());
+            add(mapped.shown.as_deref().unwrap_or_default());
+            for write in &mapped.writes {
+                add(&write.name);
+                add(&write
+                    .value
+                    .as_ref()
+                    .map_or_else(String::new, ToString::to_string));
+            }
+        }
+        Outcome::Failed(failure) => {
+            add(&failure.code);
+            add(&failure.message);
+        }
+        Outcome::Leaf(text) => add(text),
+    }
+    bytes
 }

@@ -1,0 +1,304 @@
+//! The third pass: calls begin, as many at once as the limit allows, the one that comes last when the others are closed.
+
+use super::{effective, todo};
+use crate::commit::Wished;
+use crate::effect::Mapped;
+use crate::finish::Conclude;
+use crate::ids::{Body, Id, Time};
+use crate::interaction::{Cause, How, Interaction, Origin, Target};
+use crate::mapping::{self, Raw};
+use crate::network::{BuiltIn, Source, ToolDef, TypeKind};
+use crate::snapshot::{OpenCall, Phase};
+use crate::tick::Tick;
+use serde_json::Value as Json;
+use std::sync::Arc;
+
+/// Whether a tool comes last in its exchange, over the state as the writes of the others leave it.
+pub(crate) fn is_last(tool: &ToolDef) -> bool {
+    matches!(
+        tool.source,
+        Source::BuiltIn(BuiltIn::Finish | BuiltIn::Fork)
+    )
+}
+
+impl Tick<'_> {
+    /// Begins what may begin of an agent's exchange.
+    pub(crate) fn begin_calls(&mut self, owner: Id) {
+        let mut after = None;
+        while self.agent(owner).phase == Phase::Calling {
+            let most = self.def(owner).limits.parallel;
+            let Some(call) = self.snapshot.next_unbegun(owner, after) else {
+                return;
+            };
+            after = Some(call);
+            let open = self
+                .snapshot
+                .call(owner, call)
+                .expect("unbegun calls are open")
+                .clone();
+            let tool = self.network.tools.get(&open.call.name);
+            if tool.is_some_and(is_last) {
+                // It is the last that is open: what the others wrote lies in their results.
+                if self.agent(owner).open == 1 {
+                    self.begin_last(owner, &open);
+                }
+                continue;
+            }
+            if self.agent(owner).running >= most {
+                return;
+            }
+            if self.is_parked(&open) || !self.has_room(owner, &open) {
+                continue;
+            }
+            self.begin_call(owner, &open, tool);
+        }
+    }
+
+    /// Whether fewer calls run under this call's use than it allows.
+    fn has_room(&self, owner: Id, open: &OpenCall) -> bool {
+        let cx = self.cx();
+        let Some(used) = super::judge::use_of(&cx, &self.snapshot, open) else {
+            return true;
+        };
+        if used.parallel > self.agent(owner).running {
+            return true;
+        }
+        let seen = |c: &OpenCall| c.call.seen.as_ref().unwrap_or(&c.call.name) == &used.seen;
+        let running = self.snapshot.exchange(owner);
+        let running = running
+            .filter(|c| c.closed.is_none() && c.begun && seen(c))
+            .count();
+        running < used.parallel as usize
+    }
+
+    fn begin_call(&mut self, owner: Id, open: &Arc<OpenCall>, tool: Option<&ToolDef>) {
+        let call = open.call.id;
+        match (&open.call.target, tool) {
+            (Target::Agent(child), _) => {
+                let child = *child;
+                if self.is_free(child) {
+                    self.serve(child, call);
+                }
+            }
+            (Target::Tool(_), Some(tool)) => match &tool.source {
+                Source::BuiltIn(
+                    kind @ (BuiltIn::TodoAdd
+                    | BuiltIn::TodoComplete
+                    | BuiltIn::TodoCancel
+                    | BuiltIn::TodoUpdate),
+                ) => {
+                    let mapped = todo::change(&self.cx(), &self.snapshot, open, *kind);
+                    self.close_call(owner, call, mapped);
+                }
+                Source::State if self.stays_inside(open, tool) => {
+                    let mapped = mapping::map(
+                        &self.cx(),
+                        &self.snapshot,
+                        owner,
+                        call,
+                        &Raw::Done(Json::Null),
+                    );
+                    if mapped.writes.iter().any(|w| w.seal) {
+                        self.wish_call(open, None);
+                    } else {
+                        self.close_call(owner, call, mapped);
+                    }
+                }
+                Source::State
+                | Source::Http(_)
+                | Source::Command { .. }
+                | Source::Native { .. }
+                | Source::Wait(_)
+                | Source::Ask(_)
+                | Source::Send(_)
+                | Source::BuiltIn(BuiltIn::Finish | BuiltIn::AskUser | BuiltIn::Fork) => {
+                    self.wish_call(open, None);
+                }
+            },
+            (Target::Wait, Some(tool)) => self.begin_wait(open, tool),
+            (Target::Person(person), _) => {
+                let timeout = self.network.people.get(person).and_then(|p| p.timeout);
+                self.wish_call(open, timeout.map(|ms| self.now.plus(ms)));
+            }
+            // Branches of a person's join are open already; what is unknown was refused.
+            (Target::Branches(_) | Target::Unknown | Target::Tool(_) | Target::Wait, _) => {}
+        }
+    }
+
+    /// Whether a tool that only writes state needs nobody outside: no person decides or is asked.
+    fn stays_inside(&self, open: &OpenCall, tool: &ToolDef) -> bool {
+        let asks = match &tool.parameters {
+            crate::network::Parameters::Fields(fields) => {
+                fields.iter().any(|(_, ty)| ty.kind == TypeKind::Secret)
+            }
+            crate::network::Parameters::Schema(_) => false,
+        };
+        !asks && super::wish::approval(&self.cx(), &self.snapshot, open, tool).is_none()
+    }
+
+    fn begin_last(&mut self, owner: Id, open: &OpenCall) {
+        let call = open.call.id;
+        // The others are closed, so what holds may have changed since the answer.
+        if let Some(mapped) = self.judge(owner, call) {
+            return self.close_call(owner, call, mapped);
+        }
+        let tool = self.network.tool(&open.call.name);
+        match &tool.source {
+            Source::BuiltIn(BuiltIn::Finish) => {
+                let args = mapping::arguments(&self.cx(), &self.snapshot, open);
+                let result = args.get("result").cloned().unwrap_or_default();
+                let text = match result {
+                    Json::String(text) => text,
+                    Json::Null => String::new(),
+                    json => json.to_string(),
+                };
+                self.conclude(
+                    owner,
+                    Conclude {
+                        text: &text,
+                        body: None,
+                        cause: Cause::Tool,
+                        call: Some(call),
+                        misfit: None,
+                    },
+                );
+            }
+            Source::BuiltIn(_)
+            | Source::State
+            | Source::Http(_)
+            | Source::Command { .. }
+            | Source::Native { .. }
+            | Source::Wait(_)
+            | Source::Ask(_)
+            | Source::Send(_) => self.begin_fork(owner, call),
+        }
+    }
+
+    /// Wishes the effect of a call, under its own number where this line made it. Arguments that differ from those
+    /// given (fixed ones, defaults) are recorded with it: whoever rebuilds the wish must find the same.
+    pub(crate) fn wish_call(&mut self, open: &OpenCall, due: Option<Time>) {
+        let call = open.call.id;
+        let args = match open.edited {
+            Some(_) => None,
+            None => effective(&self.cx(), &self.snapshot, open)
+                .map(|args| self.body(Json::Object(args).to_string())),
+        };
+        let id = if call.line() == self.line {
+            call
+        } else {
+            self.id()
+        };
+        self.wish(Wished {
+            id,
+            agent: open.owner,
+            call: Some(call),
+            args,
+            due,
+        });
+    }
+
+    // ---- agents ----------------------------------------------------------------------------------------------
+
+    /// Whether an agent can take a call now.
+    pub(crate) fn is_free(&self, agent: Id) -> bool {
+        let agent = self.agent(agent);
+        agent.phase == Phase::Resting && agent.serving.is_none()
+    }
+
+    /// An agent takes a call of its parent: what it is asked is its message.
+    pub(crate) fn serve(&mut self, child: Id, call: Id) {
+        let parent = self.agent(child).parent.expect("only a parent calls");
+        let open = self
+            .snapshot
+            .call(parent, call)
+            .expect("queued calls are open")
+            .clone();
+        let def = self.def(child);
+        let body = match self.served(&open, def) {
+            Some(text) => self.body(text),
+            None => open.edited.unwrap_or(open.call.args),
+        };
+        if def.enter_fresh && self.agent(child).height > 0 && self.agent(child).last != self.line {
+            for write in self.fresh(child, def) {
+                self.edit(write);
+            }
+        }
+        self.push(
+            child,
+            Interaction::UserMessage {
+                from: Origin::Call(call),
+                body,
+            },
+        );
+        self.wake(child);
+    }
+
+    /// The arguments as the called agent meets them, where they differ from those given: fixed ones, defaults, and
+    /// without the name that chose the instance.
+    fn served(&self, open: &OpenCall, def: &crate::network::AgentDef) -> Option<String> {
+        let cx = self.cx();
+        let changed = effective(&cx, &self.snapshot, open);
+        let named = self.agent(match open.call.target {
+            Target::Agent(child) => child,
+            _ => return None,
+        });
+        let strip = named.named.is_some() && !super::declares(&def.parameters, "name");
+        if !strip {
+            return changed.map(|args| Json::Object(args).to_string());
+        }
+        let mut args = match changed {
+            Some(args) => args,
+            None => {
+                super::parse(&self.text(open.edited.unwrap_or(open.call.args))).unwrap_or_default()
+            }
+        };
+        args.shift_remove("name");
+        Some(Json::Object(args).to_string())
+    }
+
+    /// The next call of its parent, if this agent is free.
+    pub(crate) fn serve_next(&mut self, agent: Id) {
+        if self.cancelling > 0 || !self.is_free(agent) {
+            return;
+        }
+        let Some(parent) = self.agent(agent).parent else {
+            return;
+        };
+        let next = self.agent(agent).queue.iter().copied().find(|call| {
+            let open = self.snapshot.call(parent, *call);
+            open.is_some_and(|c| c.closed.is_none() && matches!(c.call.target, Target::Agent(_)))
+        });
+        let room = self.agent(parent).running < self.def(parent).limits.parallel;
+        if let (Some(call), true) = (next, room) {
+            self.serve(agent, call);
+        }
+    }
+
+    /// Closes a call that a person answered.
+    pub(crate) fn answer_call(&mut self, owner: Id, call: Id, text: &str, by: &str) {
+        let open = self
+            .snapshot
+            .call(owner, call)
+            .expect("it was found a moment ago");
+        if let Target::Branches(_) = open.call.target {
+            return self.chosen(owner, call, text);
+        }
+        let mut mapped = mapping::answer(&self.cx(), &self.snapshot, owner, call, text, by);
+        if *open.call.name == *crate::fold::MORE && crate::limits::declines(text) {
+            self.declined.insert(owner);
+            mapped = Mapped {
+                by: mapped.by,
+                ..Mapped::plain(How::Refused, Some("rejected"), text)
+            };
+        }
+        self.close_call(owner, call, mapped);
+    }
+
+    /// A body for a text that may lie in this line already.
+    pub(crate) fn body_or(&mut self, body: Option<Body>, text: &str) -> Body {
+        match body {
+            Some(body) => body,
+            None => self.body(text),
+        }
+    }
+}

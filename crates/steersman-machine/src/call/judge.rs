@@ -1,0 +1,102 @@
+//! The second pass: what must hold before a call runs. Each refusal is a result that the model sees.
+
+use crate::effect::Mapped;
+use crate::ids::Id;
+use crate::mapping::{self, Fault, Raw};
+use crate::network::{Approve, Requires, ToolDef, ToolUse};
+use crate::snapshot::{OpenCall, Snapshot};
+use crate::tick::{Cx, Tick};
+use crate::view::View;
+use serde_json::{Map, Value as Json};
+
+use super::refuse;
+
+impl Tick<'_> {
+    /// Why an open call may not run, as its result; none if it may.
+    pub(crate) fn judge(&self, owner: Id, call: Id) -> Option<Mapped> {
+        let open = self.snapshot.call(owner, call)?;
+        let tool = self.network.tools.get(&open.call.name)?;
+        let used = use_of(&self.cx(), &self.snapshot, open);
+        let nothing = tool.requires.is_empty()
+            && tool.approve.is_empty()
+            && used.is_none_or(|u| u.requires.is_empty() && u.approve.is_empty());
+        if nothing {
+            return None;
+        }
+        let cx = self.cx();
+        let args = mapping::arguments(&cx, &self.snapshot, open);
+        let why = refusal(&cx, &self.snapshot, open, tool, args)?;
+        let fault = Raw::NotPerformed(Fault::new("refused", why));
+        Some(mapping::map(&cx, &self.snapshot, owner, call, &fault))
+    }
+
+    /// Whether an agent may call one more agent: depth and number are limited.
+    pub(super) fn may_start(&self, owner: Id) -> Option<Mapped> {
+        let limits = &self.def(owner).limits;
+        let deepest = limits.depth.min(self.network.limits.depth);
+        if self.snapshot.depth(owner) >= deepest {
+            return Some(refuse(
+                "limit",
+                format!("limit: agents may stand {deepest} deep at most"),
+            ));
+        }
+        let limit = &limits.agent_calls;
+        if crate::limits::agent_calls(self.agent(owner), limit) >= limit.max {
+            return Some(refuse(
+                "limit",
+                format!("limit: at most {} calls of agents", limit.max),
+            ));
+        }
+        None
+    }
+}
+
+/// Why a call may not run with these arguments: a `requires` that does not hold, an expression that fails.
+pub(crate) fn refusal(
+    cx: &Cx<'_>,
+    snapshot: &Snapshot,
+    open: &OpenCall,
+    tool: &ToolDef,
+    args: Map<String, Json>,
+) -> Option<String> {
+    let view = View::new(cx, snapshot, Some(open.owner)).with("args", Json::Object(args));
+    let used = use_of(cx, snapshot, open);
+    let own: &[Requires] = used.map_or(&[], |u| &u.requires);
+    for requires in tool.requires.iter().chain(own) {
+        match view.holds(&requires.that) {
+            Ok(true) => {}
+            Ok(false) => return Some(told(requires, &view)),
+            Err(e) => return Some(format!("`{}` cannot be judged: {e}", requires.that.source)),
+        }
+    }
+    // Whether a person decides must be known, too: what cannot be judged does not run.
+    let own: &[Approve] = used.map_or(&[], |u| &u.approve);
+    tool.approve.iter().chain(own).find_map(|approve| {
+        let failed = view.holds(&approve.when).err()?;
+        Some(format!(
+            "`{}` cannot be judged: {failed}",
+            approve.when.source
+        ))
+    })
+}
+
+fn told(requires: &Requires, view: &View<'_>) -> String {
+    let source = || format!("`{}` does not hold", requires.that.source);
+    match &requires.otherwise {
+        None => source(),
+        Some(template) => template.render(view).unwrap_or_else(|_| source()),
+    }
+}
+
+/// The use under which a model was offered what it called; none where the engine called.
+pub(crate) fn use_of<'n>(cx: &Cx<'n>, snapshot: &Snapshot, open: &OpenCall) -> Option<&'n ToolUse> {
+    if open.call.chain.is_some() {
+        return None;
+    }
+    let def = cx.network.agents.get(&snapshot.agent(open.owner).def)?;
+    let crate::network::Does::Model(model) = &def.does else {
+        return None;
+    };
+    let seen = open.call.seen.as_ref().unwrap_or(&open.call.name);
+    model.tools.iter().find(|u| u.seen == *seen)
+}

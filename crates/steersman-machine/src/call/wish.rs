@@ -1,0 +1,254 @@
+//! What an effect that is out asks for, rebuilt from the snapshot alone: the same after a takeover.
+
+use super::judge::use_of;
+use super::{class, parse};
+use crate::effect::{Approval, ToolWork, Wish, Work};
+use crate::ids::{Id, Name};
+use crate::interaction::Target;
+use crate::mapping;
+use crate::nets::{self, Step};
+use crate::network::{Approve, BuiltIn, Parameters, Source, ToolDef, Type, TypeKind};
+use crate::snapshot::{Effect, OpenCall, Phase, Snapshot};
+use crate::tick::Cx;
+use crate::view::View;
+use serde_json::{Map, Value as Json};
+use std::sync::Arc;
+
+/// The wish of an effect that is out.
+pub(crate) fn wish(cx: &Cx<'_>, snapshot: &Snapshot, id: Id, effect: &Effect) -> Wish {
+    let work = match effect.call.and_then(|c| snapshot.call(effect.agent, c)) {
+        Some(open) => of_call(cx, snapshot, open),
+        None => of_agent(cx, snapshot, effect.agent),
+    };
+    Wish {
+        id,
+        agent: effect.agent,
+        call: effect.call,
+        work,
+        due: effect.due,
+    }
+}
+
+fn of_agent(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Work {
+    if snapshot.agent(agent).phase == Phase::Routing {
+        return Work::Route;
+    }
+    match nets::owes(cx, snapshot, agent) {
+        Step::Custom(name, input) => Work::Custom {
+            name,
+            input: input.to_string().into(),
+        },
+        // What needs no effect was done in the tick that met it.
+        Step::Think
+        | Step::Take
+        | Step::Thought
+        | Step::Conclude
+        | Step::Answer(_)
+        | Step::Fail(_) => Work::Model,
+    }
+}
+
+fn of_call(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Work {
+    let args = || cx.bodies.text(open.edited.unwrap_or(open.call.args));
+    match &open.call.target {
+        Target::Branches(_) => crate::branch::work(cx, snapshot, open),
+        Target::Person(person) => ask(person, &args()),
+        Target::Wait => crate::wait::work(cx, snapshot, open),
+        Target::Agent(_) | Target::Unknown => Work::Timer,
+        Target::Tool(_) => {
+            let tool = cx.network.tool(&open.call.name);
+            match &tool.source {
+                Source::Send(to) => send(snapshot, open, to, &args()),
+                Source::Ask(person) => ask(person, &args()),
+                Source::State
+                | Source::Http(_)
+                | Source::Command { .. }
+                | Source::Native { .. }
+                | Source::Wait(_)
+                | Source::BuiltIn(
+                    BuiltIn::Finish
+                    | BuiltIn::AskUser
+                    | BuiltIn::TodoAdd
+                    | BuiltIn::TodoComplete
+                    | BuiltIn::TodoCancel
+                    | BuiltIn::TodoUpdate
+                    | BuiltIn::Fork,
+                ) => of_tool(cx, snapshot, open, tool, args()),
+            }
+        }
+    }
+}
+
+fn of_tool(
+    cx: &Cx<'_>,
+    snapshot: &Snapshot,
+    open: &OpenCall,
+    tool: &ToolDef,
+    args: Arc<str>,
+) -> Work {
+    let class = class(&open.call.target);
+    let args = if args.trim().is_empty() {
+        "{}".into()
+    } else {
+        args
+    };
+    let work = ToolWork {
+        tool: tool.name.clone(),
+        class,
+        approve: approval(cx, snapshot, open, tool),
+        inputs: inputs(cx, snapshot, open, tool),
+        args,
+    };
+    if snapshot.dry && !class.is_free() {
+        Work::Simulate(work)
+    } else {
+        Work::Tool(work)
+    }
+}
+
+fn ask(person: &Name, args: &str) -> Work {
+    let args = parse(args).unwrap_or_default();
+    let text = |name: &str| args.get(name).and_then(Json::as_str);
+    let question = text("question").or_else(|| text("message"));
+    let question = match question {
+        Some(question) => question.to_owned(),
+        None => Json::Object(args.clone()).to_string(),
+    };
+    let options = args.get("options").and_then(Json::as_array);
+    Work::Ask {
+        to: person.clone(),
+        question: question.into(),
+        options: options
+            .into_iter()
+            .flatten()
+            .map(|o| o.as_str().map_or_else(|| o.to_string(), str::to_owned))
+            .collect(),
+    }
+}
+
+fn send(snapshot: &Snapshot, open: &OpenCall, to: &Name, args: &str) -> Work {
+    let args = parse(args).unwrap_or_default();
+    let message = args.get("message").and_then(Json::as_str);
+    Work::Send {
+        to: nearest(snapshot, open.owner, to),
+        name: to.clone(),
+        message: message.unwrap_or_default().into(),
+    }
+}
+
+/// The instance of this name that is nearest: the agent itself, a member of a route above it, the root.
+fn nearest(snapshot: &Snapshot, agent: Id, name: &Name) -> Option<Id> {
+    let mut at = Some(agent);
+    while let Some(id) = at {
+        let agent = snapshot.agent(id);
+        if agent.def == *name {
+            return Some(id);
+        }
+        if let Some(child) = agent.children.get(name) {
+            return Some(*child);
+        }
+        at = agent.parent;
+    }
+    None
+}
+
+/// The arguments as they run, where they differ from those given: fixed ones and defaults.
+pub(crate) fn effective(
+    cx: &Cx<'_>,
+    snapshot: &Snapshot,
+    open: &OpenCall,
+) -> Option<Map<String, Json>> {
+    let network = cx.network;
+    let parameters = match network.tools.get(&open.call.name) {
+        Some(tool) => &tool.parameters,
+        None => &network.agents.get(&open.call.name)?.parameters,
+    };
+    let fields: &[(Name, Type)] = match parameters {
+        Parameters::Fields(fields) => fields,
+        Parameters::Schema(_) => &[],
+    };
+    let fixed = use_of(cx, snapshot, open).is_some_and(|u| !u.args.is_empty());
+    let defaults = fields.iter().any(|(_, ty)| ty.default.is_some());
+    if !fixed && !defaults {
+        return None;
+    }
+    let given = parse(&cx.bodies.text(open.edited.unwrap_or(open.call.args))).unwrap_or_default();
+    let mut args = given.clone();
+    if fixed && open.edited.is_none() {
+        let seen = open.call.seen.as_ref().unwrap_or(&open.call.name);
+        for (name, value) in mapping::fixed(cx, snapshot, open.owner, seen, &given) {
+            args.insert(name, value);
+        }
+    }
+    for (name, ty) in fields {
+        if let Some(default) = &ty.default
+            && !args.contains_key(&**name)
+        {
+            args.insert(name.to_string(), default.clone());
+        }
+    }
+    (args != given).then_some(args)
+}
+
+/// The approval that a call wants; none if nobody needs to decide, or a person approved just these arguments.
+pub(crate) fn approval(
+    cx: &Cx<'_>,
+    snapshot: &Snapshot,
+    open: &OpenCall,
+    tool: &ToolDef,
+) -> Option<Approval> {
+    let own: &[Approve] = use_of(cx, snapshot, open).map_or(&[], |u| &u.approve);
+    if tool.approve.is_empty() && own.is_empty() {
+        return None;
+    }
+    let args = mapping::arguments(cx, snapshot, open);
+    let view = View::new(cx, snapshot, Some(open.owner)).with("args", Json::Object(args));
+    // What cannot be judged was refused when the call was judged; should it fail only now, a person decides.
+    let wanted = tool.approve.iter().chain(own);
+    let mut wanted = wanted.filter(|a| view.holds(&a.when).unwrap_or(true));
+    // Who edited the arguments approved them; a further approver decides for himself.
+    let approve = wanted.nth(usize::from(open.approved))?;
+    let plain = || {
+        format!(
+            "{}({})",
+            tool.name,
+            cx.bodies.text(open.edited.unwrap_or(open.call.args))
+        )
+    };
+    let ask = approve.ask.as_ref();
+    Some(Approval {
+        by: approve.by.clone(),
+        ask: ask.and_then(|t| t.render(&view).ok()).unwrap_or_else(plain),
+        edit: approve.edit.clone(),
+        timeout: approve.timeout,
+        on_timeout: approve.on_timeout,
+        because: (&*approve.when.source != "true").then(|| approve.when.source.to_string()),
+    })
+}
+
+/// Secret parameters that a person is asked for, with the question.
+fn inputs(
+    cx: &Cx<'_>,
+    snapshot: &Snapshot,
+    open: &OpenCall,
+    tool: &ToolDef,
+) -> Vec<(Name, String)> {
+    let Parameters::Fields(fields) = &tool.parameters else {
+        return Vec::new();
+    };
+    let secret = |(_, ty): &&(Name, Type)| ty.kind == TypeKind::Secret;
+    if !fields.iter().any(|f| secret(&f)) {
+        return Vec::new();
+    }
+    let given = mapping::arguments(cx, snapshot, open);
+    let view = View::new(cx, snapshot, Some(open.owner)).with("args", Json::Object(given.clone()));
+    fields
+        .iter()
+        .filter(secret)
+        .filter(|(name, _)| given.get(&**name).is_none_or(Json::is_null))
+        .map(|(name, ty)| {
+            let ask = ty.ask.as_ref().and_then(|t| t.render(&view).ok());
+            (name.clone(), ask.unwrap_or_else(|| format!("{name}?")))
+        })
+        .collect()
+}

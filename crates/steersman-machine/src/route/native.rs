@@ -1,0 +1,35 @@
+//! A router in Rust: called once for each decision; what it chose and read is recorded.
+
+use super::{Decision, Reads};
+use crate::ids::{Id, Name};
+use crate::interaction::Choice;
+use crate::nets::RouteView;
+use crate::network::Network;
+use crate::snapshot::Snapshot;
+use crate::view::View;
+
+pub(super) fn decide(
+    network: &Network,
+    snapshot: &Snapshot,
+    agent: Id,
+    view: &View<'_>,
+    members: &[Name],
+) -> Decision {
+    let agent = snapshot.agent(agent);
+    let Some(router) = network.natives.routers.get(&agent.def) else {
+        return Decision::Failed(format!("no router `{}` is registered", agent.def));
+    };
+    let reads = Reads::new(view);
+    let chosen = router.route(&RouteView {
+        snapshot,
+        agent,
+        scope: &reads,
+    });
+    match chosen {
+        Err(why) => Decision::Failed(why),
+        Ok(Choice::Agents(names)) if names.iter().any(|n| !members.contains(n)) => {
+            Decision::Failed(format!("`{}` is not among its members", names.join(", ")))
+        }
+        Ok(choice) => Decision::Chosen(choice, reads.into_values()),
+    }
+}

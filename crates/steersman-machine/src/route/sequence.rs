@@ -1,0 +1,17 @@
+//! `sequence`: one after the other; each gets the result of the one before.
+
+use super::Decision;
+use crate::ids::Name;
+use crate::interaction::Choice;
+use crate::snapshot::Agent;
+use serde_json::Map;
+
+/// All of them, once; then the end.
+pub(super) fn decide(agent: &Agent, members: &[Name]) -> Decision {
+    let choice = if agent.routing.count == 0 {
+        Choice::Agents(members.to_vec())
+    } else {
+        Choice::Finish
+    };
+    Decision::Chosen(choice, Map::new())
+}
