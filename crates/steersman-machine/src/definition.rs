@@ -13,6 +13,7 @@
 //! all that it finds; a network is given only where nothing found is an error.
 
 mod canonical;
+mod check;
 mod diagnostic;
 mod load;
 mod lower;
@@ -66,12 +67,21 @@ fn run(files: &Files, root: Option<Node>) -> (Option<Network>, Vec<Diagnostic>) 
         return (None, found);
     };
     let lowered = lower::lower(files, &mut sources, &merged, &mut found);
+    let whole = !found.iter().any(Diagnostic::is_error);
+    found.extend(check::check(&sources, &merged, &lowered, whole));
     found.sort_by_key(|diagnostic| {
         let at = diagnostic.at.as_ref();
         let place = at.map(|at| (at.path.clone(), at.span.start));
         (std::cmp::Reverse(diagnostic.severity), place)
     });
-    found.dedup();
+    let mut said: Vec<Diagnostic> = Vec::new();
+    found.retain(|diagnostic| {
+        let new = !said.contains(diagnostic);
+        if new {
+            said.push(diagnostic.clone());
+        }
+        new
+    });
     let mut network = lowered.network;
     if found.iter().any(Diagnostic::is_error) {
         return (None, found);

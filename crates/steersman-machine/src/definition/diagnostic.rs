@@ -61,7 +61,7 @@ pub struct Place {
 pub struct Patch {
     /// What it does.
     pub title: String,
-    /// Place and what stands there instead.
+    /// Place and what stands there instead; all in one file.
     pub changes: Vec<(Place, String)>,
 }
 
@@ -192,12 +192,17 @@ impl Diagnostic {
         let mut report = vec![main];
         if let Some(patch) = &self.patch {
             let mut group = Group::with_title(Level::HELP.secondary_title(&*patch.title));
-            for (place, with) in &patch.changes {
-                let window = Window::around(place, [&place.span]);
+            if let Some((first, _)) = patch.changes.first() {
+                let spans = patch.changes.iter().map(|(place, _)| &place.span);
+                let window = Window::around(first, spans);
+                let changes = patch
+                    .changes
+                    .iter()
+                    .map(|(place, with)| Change::new(window.range(&place.span), &**with));
                 let snippet = Snippet::source(window.text)
                     .line_start(window.line)
-                    .path(&*place.path)
-                    .patch(Change::new(window.range(&place.span), &**with));
+                    .path(&*first.path)
+                    .patches(changes);
                 group = group.element(snippet);
             }
             report.push(group);

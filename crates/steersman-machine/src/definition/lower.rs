@@ -42,6 +42,8 @@ pub(crate) struct Lowered {
     pub by_user: Vec<Span>,
     /// Where an event may begin a session.
     pub starts: Vec<(Name, Span)>,
+    /// Whether an agent leads to others by a form that this version does not understand.
+    pub beyond: bool,
 }
 
 /// A name of the namespace of tools and agents.
@@ -128,6 +130,7 @@ pub(crate) fn lower(
         files,
         by_user,
         starts,
+        beyond,
         ..
     } = lower.out;
     Lowered {
@@ -142,6 +145,7 @@ pub(crate) fn lower(
         files,
         by_user,
         starts,
+        beyond,
     }
 }
 
@@ -172,6 +176,12 @@ impl Lower<'_> {
     }
     fn say(&mut self, diagnostic: Diagnostic) {
         self.found.push(diagnostic);
+    }
+
+    /// Whether the keys within are wrong.
+    fn is_broken(&self, span: Span) -> bool {
+        let broken = self.merged.broken.iter();
+        broken.clone().any(|broken| span.contains(*broken))
     }
 
     /// Collects the names of tools and agents before any is looked up.

@@ -82,6 +82,8 @@ pub(crate) enum Args {
     Tool(Name),
     /// An agent's.
     Agent(Name),
+    /// Those of the routed agent that leads to this plain agent, which has no instance of its own.
+    Router(Name),
 }
 
 impl Scope {

@@ -698,10 +698,16 @@ impl Builder<'_> {
         }
         let line = &text[start..line_end];
         if let Some(open) = unquoted_braces(line) {
-            let end = line[open..].find("}}").map_or(open + 2, |k| open + k + 2);
-            let span = Span::new(self.file, start + open..start + end);
+            let value = value_around(line, open);
+            let span = Span::new(self.file, start + value.start..start + value.end);
             let place = self.sources.place(span);
             self.diagnostics.push(Diagnostic::unquoted_braces(place));
+            return;
+        }
+        if let Some((value, rest)) = cut_before(text, line_end) {
+            let at = self.sources.place(Span::new(self.file, value));
+            let rest = self.sources.place(Span::new(self.file, rest));
+            self.diagnostics.push(Diagnostic::cut(at, rest));
             return;
         }
         let brackets = line[..at - start].contains('{') && text[at..].starts_with(['[', '{']);
@@ -719,6 +725,46 @@ fn unquoted_braces(line: &str) -> Option<usize> {
     let open = line.find("{{")?;
     let quotes = |c: char| line[..open].matches(c).count() % 2 == 1;
     (!quotes('"') && !quotes('\'')).then_some(open)
+}
+
+/// The value that a place in a line belongs to: from behind the key to the end of the entry.
+fn value_around(line: &str, open: usize) -> Range<usize> {
+    let before = &line[..open];
+    let start = [": ", ", ", "[ ", "- "]
+        .iter()
+        .filter_map(|sign| before.rfind(sign).map(|at| at + sign.len()))
+        .max()
+        .unwrap_or(open);
+    let close = line[open..]
+        .rfind("}}")
+        .map_or(line.len(), |at| open + at + 2);
+    let rest = &line[close..];
+    let end = [", ", " }", " ]"]
+        .iter()
+        .filter_map(|sign| rest.find(sign))
+        .min()
+        .unwrap_or(rest.len());
+    start..(close + rest[..end].trim_end().len())
+}
+
+/// A text that a `#` has cut, taking the end of a flow collection with it: on the last lines up to `end`.
+fn cut_before(text: &str, end: usize) -> Option<(Range<usize>, Range<usize>)> {
+    let mut start = end;
+    for _ in 0..3 {
+        let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
+        let line = &text[line_start..start];
+        let cut = line.match_indices(" #").find(|(at, _)| {
+            let behind = line[at + 2..].chars().next();
+            !line[..*at].trim().is_empty() && behind.is_some_and(|c| !c.is_whitespace() && c != '#')
+        });
+        if let Some((at, _)) = cut {
+            let value = value_around(line, at).start;
+            let rest = line_start + at + 1..line_start + line.trim_end().len();
+            return Some((line_start + value..line_start + at, rest));
+        }
+        start = line_start.checked_sub(1)?;
+    }
+    None
 }
 
 fn key_of(sources: &Sources, diagnostics: &mut Vec<Diagnostic>, node: &Node) -> Key {

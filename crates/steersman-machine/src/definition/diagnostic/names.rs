@@ -13,6 +13,15 @@ impl Diagnostic {
             .near(near)
             .help("declare it under `state:`")
     }
+    pub(crate) fn state_not_above(at: At, name: &str, owner: &str, declared: At) -> Self {
+        Self::new(
+            "E0202",
+            at,
+            format!("`state.{name}` is not to be seen here"),
+        )
+        .also(declared, format!("the state of `{owner}`"))
+        .note("an agent sees its own state and that of the agents which lead to it")
+    }
     pub(crate) fn one_namespace(at: At, name: &str, first: At) -> Self {
         Self::new("E0203", at, format!("`{name}` names a tool and an agent"))
             .also(first, "first here")

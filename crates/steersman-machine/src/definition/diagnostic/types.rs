@@ -64,9 +64,19 @@ impl Diagnostic {
         )
         .help(format!("ask `{path} is not none`"))
     }
-    pub(crate) fn misfit(at: At, what: &str, wanted: &str, found: &str, declared: At) -> Self {
-        Self::new("E0307", at, format!("{what} is {wanted}, not {found}"))
-            .also(declared, "declared here")
+    pub(crate) fn misfit(at: At, message: &str, declared: At) -> Self {
+        Self::new("E0307", at, message).also(declared, "declared here")
+    }
+    pub(crate) fn never_equal(
+        at: At,
+        path: &str,
+        word: &str,
+        near: Option<&str>,
+        words: &str,
+    ) -> Self {
+        Self::new("E0307", at, format!("`{path}` is never `{word}`"))
+            .near(near)
+            .note(format!("it is one of {words}"))
     }
     pub(crate) fn no_condition(at: At, found: &str) -> Self {
         Self::new(
@@ -76,8 +86,13 @@ impl Diagnostic {
         )
         .label(found)
     }
-    pub(crate) fn no_fields(at: At, path: &str, is: &str) -> Self {
-        Self::new("E0309", at, format!("`{path}` is {is} and has no fields"))
+    pub(crate) fn no_fields(at: At, path: &str, is: &str, length: bool) -> Self {
+        let diagnostic = Self::new("E0309", at, format!("`{path}` is {is} and has no fields"));
+        if length {
+            diagnostic.help(format!("write `{path} | length`"))
+        } else {
+            diagnostic
+        }
     }
     pub(crate) fn transport_only(at: At, path: &str, why: &str) -> Self {
         Self::new("E0310", at, format!("`{path}` is not to be seen here")).note(why)

@@ -122,11 +122,16 @@ impl Lower<'_> {
                     self.arguments_fit(Some(args), Some(run), tool, Sort::Tool, &[]);
                 }
             }
+            let scope = Scope {
+                agent: None,
+                args: Args::Router(key.name.clone()),
+                ..scope.clone()
+            };
             return Does::Run {
                 tool: tool.unwrap_or_else(|| "".into()),
                 args: node
                     .get("args")
-                    .map(|args| self.named_data(Some(args), scope)),
+                    .map(|args| self.named_data(Some(args), &scope)),
             };
         }
         Does::Model(Box::new(self.model_agent(key, node, scope)))

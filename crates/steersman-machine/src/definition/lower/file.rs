@@ -3,7 +3,7 @@
 use super::super::diagnostic::Diagnostic;
 use super::super::site::{Args, Scope, Wants};
 use super::super::source::{Key, Node, Span};
-use super::values::{At, misfit, of_kind};
+use super::values::{At, of_kind};
 use super::{Lower, Sort, duration, flag, real, sorted, text, word};
 use crate::expression::Expr;
 use crate::ids::{Digest, Name};
@@ -112,8 +112,13 @@ impl Lower<'_> {
     fn config(&mut self) -> BTreeMap<Name, Config> {
         let mut all = BTreeMap::new();
         for (key, node) in self.merged.section("config") {
-            let config = self.config_value(node);
-            self.out.config.insert(key.name.clone(), key.span);
+            let mut config = self.config_value(node);
+            if self.is_broken(node.span) {
+                config.ty.kind = TypeKind::Any;
+            }
+            let shows = node.get("type").or_else(|| node.get("default"));
+            let span = shows.map_or(key.span, |node| node.span);
+            self.out.config.insert(key.name.clone(), span);
             all.insert(key.name.clone(), config);
         }
         all
@@ -155,10 +160,7 @@ impl Lower<'_> {
         };
         let ty = of_kind(by_word.unwrap_or_else(by_value));
         if let (Some(json), Some(node)) = (&json, default) {
-            if let Some((wanted, found)) = misfit(&ty, json) {
-                let at = self.place(node.span);
-                self.say(Diagnostic::misfit(at, "the default", &wanted, &found, None));
-            }
+            self.default_fits(&ty, json, node);
         }
         let env = text(node, "env");
         if long && env.is_none() && json.is_none() {
@@ -313,10 +315,7 @@ impl Lower<'_> {
             } else {
                 node.items()
             };
-            return nodes
-                .iter()
-                .filter_map(|node| self.named(node, Sort::Agent))
-                .collect();
+            return nodes.iter().filter_map(|node| self.first(node)).collect();
         }
         let mut named: BTreeSet<&str> = BTreeSet::new();
         for (key, node) in merged.section("agents") {
@@ -334,7 +333,10 @@ impl Lower<'_> {
         }
         let agents = merged.section("agents").iter();
         let free: Vec<&(Key, Node)> = agents
-            .filter(|(key, node)| !named.contains(&*key.name) && node.get("person").is_none())
+            .filter(|(key, node)| {
+                let talks = node.get("person").is_none() && node.get("run").is_none();
+                !named.contains(&*key.name) && talks
+            })
             .collect();
         match free.as_slice() {
             [(key, _)] => vec![key.name.clone()],
@@ -352,6 +354,21 @@ impl Lower<'_> {
                 Vec::new()
             }
         }
+    }
+
+    /// An agent that can be talked to.
+    fn first(&mut self, node: &Node) -> Option<Name> {
+        let name = self.named(node, Sort::Agent)?;
+        let agents = self.merged.section("agents").iter();
+        let mut runs = agents.filter(|(key, node)| key.name == name && node.get("run").is_some());
+        if let Some((key, _)) = runs.next() {
+            let (at, declared) = (self.place(node.span), self.place(key.span));
+            let is = "an agent that only runs a tool";
+            let wanted = "one that answers";
+            self.say(Diagnostic::wrong_sort(at, &name, is, wanted, declared));
+            return None;
+        }
+        Some(name)
     }
 
     fn agents(&mut self, entry: &[Name]) -> (BTreeMap<Name, AgentDef>, BTreeMap<Name, PersonDef>) {

@@ -8,6 +8,7 @@ use crate::expression::Data;
 use crate::ids::Name;
 use crate::interaction::Reduce;
 use crate::network::{Parameters, Type, TypeKind};
+use crate::types::{Misfit, misfit};
 use serde_json::Value as Json;
 
 /// What a type stands at: some keys have a meaning at one place only.
@@ -88,13 +89,24 @@ impl Lower<'_> {
         }
         if let Some(default) = node.get("default").filter(|node| !node.is_null()) {
             let value = default.to_json();
-            if let Some((wanted, found)) = misfit(&ty, &value) {
-                let at = self.place(default.span);
-                self.say(Diagnostic::misfit(at, "the default", &wanted, &found, None));
-            }
+            self.default_fits(&ty, &value, default);
             ty.default = Some(value);
         }
         ty
+    }
+
+    pub(super) fn default_fits(&mut self, ty: &Type, value: &Json, node: &Node) {
+        let at = self.place(node.span);
+        if ty.kind == TypeKind::Secret {
+            let why = "the default of a secret would stand in the definition for all to see";
+            self.say(Diagnostic::misfit(at, why, None));
+        } else if let Some(misfit) = misfit(ty, value) {
+            let misfit = match &*misfit.path {
+                "" => format!("the default {}", misfit.why),
+                _ => format!("the default's {misfit}"),
+            };
+            self.say(Diagnostic::misfit(at, &misfit, None));
+        }
     }
 
     fn kind(&mut self, node: &Node, scope: &Scope) -> (TypeKind, bool) {
@@ -218,7 +230,10 @@ impl Lower<'_> {
     ) -> Vec<(Name, Type)> {
         let mut state = Vec::new();
         for (key, node) in entries {
-            let ty = self.ty(node, At::State, scope);
+            let mut ty = self.ty(node, At::State, scope);
+            if self.is_broken(node.span) {
+                ty.kind = TypeKind::Any;
+            }
             let place = (owner.clone(), key.name.clone());
             let has_value = ty.optional || ty.default.is_some();
             if self.out.states.insert(place, key.span).is_none() && !has_value {
@@ -299,14 +314,14 @@ impl Lower<'_> {
             self.out.writes.push(place);
             let wants = match self.state_type(&key.name, scope) {
                 Some((ty, declared)) => {
-                    if let Some((wanted, found)) = constant_misfit(&ty, node) {
+                    if let Some(misfit) = constant_misfit(&ty, node) {
                         let (at, declared) = (self.place(node.span), self.place(declared));
-                        let what = format!("`state.{}`", key.name);
-                        self.say(Diagnostic::misfit(at, &what, &wanted, &found, declared));
+                        let misfit = misfit.under(&format!("state.{}", key.name));
+                        self.say(Diagnostic::misfit(at, &misfit.to_string(), declared));
                     }
                     match ty.reduce {
                         Reduce::Append => Wants::Value,
-                        _ => Wants::Fits(Box::new(ty), format!("`state.{}`", key.name), declared),
+                        _ => Wants::Fits(Box::new(ty), format!("state.{}", key.name), declared),
                     }
                 }
                 None => Wants::Value,
@@ -353,8 +368,8 @@ fn kind_of(word: &str) -> Option<TypeKind> {
     })
 }
 
-/// What a constant without templates is and what it should be, if it does not fit.
-fn constant_misfit(ty: &Type, node: &Node) -> Option<(String, String)> {
+/// What of a constant without templates does not fit.
+fn constant_misfit(ty: &Type, node: &Node) -> Option<Misfit> {
     fn has_template(node: &Node) -> bool {
         match &node.value {
             Value::Scalar(scalar) => scalar.text.contains('{'),
@@ -370,93 +385,6 @@ fn constant_misfit(ty: &Type, node: &Node) -> Option<(String, String)> {
         return None;
     }
     misfit(ty, &node.to_json())
-}
-
-/// Whether a value fits a type; if not, what is wanted and what it is.
-pub(crate) fn misfit(ty: &Type, value: &Json) -> Option<(String, String)> {
-    let found = |wanted: &str| Some((wanted.to_owned(), describe(value)));
-    if value.is_null() {
-        return if ty.optional {
-            None
-        } else {
-            found("never none")
-        };
-    }
-    match &ty.kind {
-        TypeKind::String { .. } if !value.is_string() => found("text"),
-        TypeKind::Integer { minimum, maximum } => match value.as_i64() {
-            Some(number) => out_of(number as f64, *minimum, *maximum, value),
-            None => found("an integer"),
-        },
-        TypeKind::Number { minimum, maximum } => match value.as_f64() {
-            Some(number) => out_of(number, *minimum, *maximum, value),
-            None => found("a number"),
-        },
-        TypeKind::Boolean if !value.is_boolean() => found("`true` or `false`"),
-        TypeKind::Enum(words) => match value.as_str() {
-            Some(word) if words.iter().any(|known| known == word) => None,
-            _ => found(&format!(
-                "one of {}",
-                shape::list_of(words.iter().map(String::as_str))
-            )),
-        },
-        TypeKind::List(item) => match value.as_array() {
-            Some(items) => items.iter().find_map(|value| misfit(item, value)),
-            None => found("a list"),
-        },
-        TypeKind::Fields(fields) => match value.as_object() {
-            Some(map) => {
-                let missing = fields.iter().find(|(name, ty)| {
-                    !map.contains_key(&**name) && !ty.optional && ty.default.is_none()
-                });
-                if let Some((name, _)) = missing {
-                    return found(&format!("an object with `{name}`"));
-                }
-                map.iter().find_map(|(key, value)| {
-                    match fields.iter().find(|(name, _)| **name == *key) {
-                        Some((_, ty)) => misfit(ty, value),
-                        None => Some((format!("an object without `{key}`"), describe(value))),
-                    }
-                })
-            }
-            None => found("an object"),
-        },
-        TypeKind::Object if !value.is_object() => found("an object"),
-        TypeKind::Secret => found("a secret, which no definition holds"),
-        TypeKind::String { .. }
-        | TypeKind::Boolean
-        | TypeKind::Object
-        | TypeKind::Any
-        | TypeKind::Artifact
-        | TypeKind::Schema(_) => None,
-    }
-}
-
-fn out_of(
-    number: f64,
-    minimum: Option<f64>,
-    maximum: Option<f64>,
-    value: &Json,
-) -> Option<(String, String)> {
-    if minimum.is_some_and(|least| number < least) {
-        return Some((format!("at least {}", minimum?), value.to_string()));
-    }
-    if maximum.is_some_and(|most| number > most) {
-        return Some((format!("at most {}", maximum?), value.to_string()));
-    }
-    None
-}
-
-fn describe(value: &Json) -> String {
-    match value {
-        Json::Null => "none".to_owned(),
-        Json::Bool(value) => format!("`{value}`"),
-        Json::Number(number) => number.to_string(),
-        Json::String(text) if text.len() <= 40 => format!("the text \"{text}\""),
-        Json::String(_) => "text".to_owned(),
-        Json::Array(_) => "a list".to_owned(),
-        Json::Object(_) => "an object".to_owned(),
-    }
 }
 
 /// What is plainly wrong with a regular expression. It is compiled by an adapter; the machine holds no engine for it.

@@ -1,0 +1,61 @@
+//! Judges a lowered definition: types of expressions, who leads to whom, what effects and people are asked for.
+
+mod effects;
+mod kind;
+mod names;
+mod reach;
+mod types;
+
+use super::diagnostic::{Diagnostic, Place};
+use super::load::Merged;
+use super::lower::Lowered;
+use super::source::{Sources, Span};
+use crate::ids::Name;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// All that is to be said about a lowered definition.
+///
+/// `whole`: nothing was wrong so far, so what seems to lead nowhere does.
+pub(crate) fn check(
+    sources: &Sources,
+    merged: &Merged,
+    lowered: &Lowered,
+    whole: bool,
+) -> Vec<Diagnostic> {
+    let mut check = Check {
+        sources,
+        merged,
+        lowered,
+        above: reach::above(lowered),
+        found: Vec::new(),
+    };
+    check.expressions();
+    check.reach(whole);
+    check.effects(whole);
+    check.found
+}
+
+pub(super) struct Check<'a> {
+    sources: &'a Sources,
+    merged: &'a Merged,
+    lowered: &'a Lowered,
+    /// For each agent and tool the agents that may be above a use of it, itself included.
+    above: BTreeMap<Name, BTreeSet<Name>>,
+    found: Vec<Diagnostic>,
+}
+
+impl Check<'_> {
+    fn place(&self, span: Span) -> Option<Place> {
+        self.sources.place(span)
+    }
+    fn say(&mut self, diagnostic: Diagnostic) {
+        self.found.push(diagnostic);
+    }
+    /// Whether the keys within are wrong, so that what follows from them is not to be trusted.
+    fn is_broken(&self, span: Span) -> bool {
+        self.merged
+            .broken
+            .iter()
+            .any(|broken| span.contains(*broken))
+    }
+}

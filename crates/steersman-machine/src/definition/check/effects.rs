@@ -1,0 +1,138 @@
+//! Effects and people: who can be asked, what may be written twice, what a model chooses by.
+
+use super::super::diagnostic::Diagnostic;
+use super::super::lower::Sort;
+use super::super::source::Span;
+use super::Check;
+use crate::ids::Name;
+use crate::interaction::{Class, Reduce};
+use crate::network::{Does, Offer, OnDoubt};
+use std::collections::{BTreeMap, BTreeSet};
+
+impl Check<'_> {
+    pub(super) fn effects(&mut self, whole: bool) {
+        self.nobody_to_ask();
+        self.probes();
+        self.writers();
+        if whole {
+            self.descriptions();
+        }
+    }
+
+    /// `user` is nobody where a session may begin by an event.
+    fn nobody_to_ask(&mut self) {
+        let lowered = self.lowered;
+        let Some((event, declared)) = lowered.starts.first() else {
+            return;
+        };
+        for span in &lowered.by_user {
+            let (at, declared) = (self.place(*span), self.place(*declared));
+            self.say(Diagnostic::no_user(at, event, declared));
+        }
+    }
+
+    /// A probe only looks.
+    fn probes(&mut self) {
+        let lowered = self.lowered;
+        for (name, tool) in &lowered.network.tools {
+            let Some(OnDoubt::Probe { probe, .. }) = &tool.on_doubt else {
+                continue;
+            };
+            let class = lowered.network.tools.get(probe).map(|tool| tool.effect);
+            if let Some(class @ (Class::Idempotent | Class::Unsafe)) = class {
+                let declared = lowered.declared.get(name).map(|declared| declared.item);
+                let at = self
+                    .key_within(name, "probe")
+                    .or(declared)
+                    .and_then(|span| self.place(span));
+                self.say(Diagnostic::probe_class(at, probe, class.word()));
+            }
+        }
+    }
+
+    /// Where a key of `on_doubt` of a tool stands.
+    fn key_within(&self, tool: &Name, key: &str) -> Option<Span> {
+        let tools = self.merged.section("tools").iter();
+        let (_, node) = tools.rev().find(|(known, _)| known.name == *tool)?;
+        Some(node.get("on_doubt")?.get(key)?.span)
+    }
+
+    /// Tools that one answer may call together and that write the same entry.
+    fn writers(&mut self) {
+        let lowered = self.lowered;
+        let network = &lowered.network;
+        let mut said: BTreeSet<(Name, Name, Name)> = BTreeSet::new();
+        for agent in network.agents.values() {
+            let Does::Model(model) = &agent.does else {
+                continue;
+            };
+            let offered: BTreeSet<&Name> = model
+                .tools
+                .iter()
+                .map(|offered| match &offered.of {
+                    Offer::Tool(name) | Offer::Agent(name) => name,
+                })
+                .collect();
+            let mut writers: BTreeMap<&Name, Vec<(&Name, Span)>> = BTreeMap::new();
+            for (writer, entry, span) in &lowered.writes {
+                if !offered.contains(writer) || self.reduces(entry) {
+                    continue;
+                }
+                let known = writers.entry(entry).or_default();
+                if !known.iter().any(|(name, _)| *name == writer) {
+                    known.push((writer, *span));
+                }
+            }
+            for (entry, writers) in writers {
+                for (k, (first, other)) in writers.iter().enumerate() {
+                    for (second, span) in &writers[k + 1..] {
+                        let pair = (entry.clone(), (*first).clone(), (*second).clone());
+                        if said.insert(pair) {
+                            let (at, other) = (self.place(*span), self.place(*other));
+                            self.say(Diagnostic::two_writers(at, entry, first, second, other));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether an entry says how several writes come together.
+    fn reduces(&self, entry: &Name) -> bool {
+        let agents = self.lowered.network.agents.values();
+        agents
+            .flat_map(|agent| &agent.state)
+            .any(|(name, ty)| name == entry && ty.reduce != Reduce::Last)
+    }
+
+    /// What a model is offered needs a description.
+    fn descriptions(&mut self) {
+        let lowered = self.lowered;
+        let network = &lowered.network;
+        let mut said = BTreeSet::new();
+        for (from, to, span) in &lowered.offers {
+            let by_model = network
+                .agents
+                .get(from)
+                .is_some_and(|agent| matches!(agent.does, Does::Model(_)));
+            let Some(declared) = lowered.declared.get(to).filter(|_| by_model) else {
+                continue;
+            };
+            let (what, text) = match declared.sort {
+                Sort::Tool => ("tool", network.tools.get(to).map(|tool| &tool.description)),
+                Sort::Agent => (
+                    "agent",
+                    network.agents.get(to).map(|agent| &agent.description),
+                ),
+                Sort::Person => (
+                    "person",
+                    network.people.get(to).map(|person| &person.description),
+                ),
+            };
+            if text.is_some_and(String::is_empty) && said.insert(to.clone()) {
+                let (at, by) = (self.place(declared.span), self.place(*span));
+                self.say(Diagnostic::no_description(at, what, to, by));
+            }
+        }
+    }
+}
