@@ -1,1 +1,120 @@
-//! x
+//! The same wire against a stand-in that other people wrote: `scripts/mock-server.sh`, then
+//! `STEERSMAN_MOCK_SERVER=http://127.0.0.1:18096/v1`. Skipped, and said, without it.
+
+use crate::request::{
+    Seen, ask, ask_seen, assistant, chat, request, result, shown, two_tools, user,
+};
+use steersman_adapters::chat::Chat;
+use steersman_machine::context::Request;
+use steersman_machine::network::CallStyle;
+
+fn server() -> Option<Chat> {
+    let url = std::env::var("STEERSMAN_MOCK_SERVER").ok();
+    if url.is_none() {
+        println!("skipped: STEERSMAN_MOCK_SERVER is not set (scripts/mock-server.sh)");
+    }
+    url.map(|url| chat(&url))
+}
+
+async fn say(chat: &Chat, text: &str) -> String {
+    let got = ask(chat, request(vec![two_tools(), user(text)])).await;
+    let text = shown(&got);
+    // How much it counts as tokens is the stand-in's own affair.
+    let kept = text.lines().filter(|line| !line.starts_with("usage"));
+    kept.map(str::trim).collect::<Vec<_>>().join("; ")
+}
+
+#[tokio::test]
+async fn answers_calls_and_results() {
+    let Some(chat) = server() else { return };
+    let seen = Seen::default();
+    let answer = ask_seen(&chat, request(vec![user("say hello")]), &seen)
+        .await
+        .unwrap();
+    assert_eq!(
+        answer.text.as_deref(),
+        Some("Hello! How can I help you today, in a few more words than one chunk?")
+    );
+    assert_eq!(seen.text(), answer.text.unwrap());
+    assert!(seen.0.lock().unwrap().len() > 1, "it streams");
+    assert!(answer.usage.input > 0 && answer.usage.output > 0);
+
+    assert_eq!(
+        say(&chat, "weather and sum").await,
+        "text  \"Let me look.\"; call  get_weather {\"city\":\"Bern\"} as Some(\"call_w\"); \
+         call  add {\"a\":1,\"b\":2} as Some(\"call_s\")"
+    );
+    let turn = request(vec![
+        two_tools(),
+        user("weather and sum"),
+        assistant(
+            None,
+            &[("call_w", "get_weather", "{}"), ("call_s", "add", "{}")],
+            None,
+        ),
+        result("call_w", "get_weather", "rain", false),
+        result("call_s", "add", "3", false),
+    ]);
+    assert_eq!(
+        ask(&chat, turn).await.unwrap().text.as_deref(),
+        Some("Rain, and 3.")
+    );
+    let thought = ask(&chat, request(vec![user("think first")]))
+        .await
+        .unwrap();
+    assert_eq!(thought.text.as_deref(), Some("42"));
+    assert!(
+        thought
+            .opaque
+            .is_some_and(|opaque| opaque.contains("Six times seven"))
+    );
+    assert_eq!(say(&chat, "slow").await, "text  \"Slowly, but surely.\"");
+}
+
+#[tokio::test]
+async fn structured_output_stands_in_for_tools() {
+    let Some(chat) = server() else { return };
+    let request = Request {
+        calls: CallStyle::Structured,
+        ..request(vec![two_tools(), user("structured")])
+    };
+    let answer = ask(&chat, request).await.unwrap();
+    assert_eq!(
+        (answer.asks[0].name.as_str(), answer.asks[0].args.as_str()),
+        ("add", r#"{"a":1,"b":2}"#)
+    );
+}
+
+#[tokio::test]
+async fn every_kind_of_failure_keeps_its_class() {
+    let Some(chat) = server() else { return };
+    let mut got = Vec::new();
+    for text in [
+        "rate limited",
+        "overloaded",
+        "no key",
+        "nobody wrote a fixture for this",
+        "cut short",
+        "chaos drop",
+        "chaos malformed",
+        "chaos disconnect",
+        "chaos limit",
+    ] {
+        let said = say(&chat, text).await;
+        // A socket that is destroyed may take what was written to it along.
+        let said = said.replace("disconnected", "truncated");
+        got.push(format!("{text}: {}", said.split(';').next().unwrap()));
+    }
+    let expected = [
+        "rate limited: failure rate_limited After(1000)",
+        "overloaded: failure provider_overloaded Policy",
+        "no key: failure unauthorized Never",
+        "nobody wrote a fixture for this: failure model_not_found Never",
+        "cut short: failure truncated Policy",
+        "chaos drop: failure provider_error Policy",
+        "chaos malformed: failure bad_response Policy",
+        "chaos disconnect: failure truncated Policy",
+        "chaos limit: failure rate_limited After(1000)",
+    ];
+    assert_eq!(got, expected);
+}

@@ -107,7 +107,7 @@ fn structured_answers_are_read() {
             cut: true,
             ..answer(text)
         };
-        shown(super::structured::read_cut(cut))
+        shown(read_cut(cut))
     };
     assert_eq!(
         cut(r#"{"answer": "It is \"thr"#),
@@ -139,7 +139,7 @@ fn calls_are_found_in_text() {
     );
     let braces = "{".repeat(100_000);
     assert_eq!(
-        shown(super::structured::read_text(&braces)),
+        shown(read_text(&braces)),
         format!("text  {braces:?}")
     );
 }
