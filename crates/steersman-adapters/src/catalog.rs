@@ -4,13 +4,16 @@
 use crate::capabilities;
 use crate::chat::encode::Dialect;
 use crate::chat::{Chat, Server, Timeouts, base_url, endpoint};
+use crate::schema::Schemas;
 use crate::secrets::Opened;
 use crate::transport::{Clients, Redirects, body};
 use reqwest::Url;
 use serde_json::Value as Json;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use steersman_machine::effect::Answer;
 use steersman_machine::expression::{Names, Template};
 use steersman_machine::ids::Name;
 use steersman_machine::network::{CallStyle, ModelDef, Network, Provider};
@@ -39,6 +42,9 @@ pub struct Catalog {
     local: Vec<String>,
     folder: PathBuf,
     scripted: Option<Arc<dyn Model>>,
+    schemas: Schemas,
+    /// Models by provider, address and name: one keeps its connections and what it learned of its server.
+    open: Mutex<BTreeMap<[String; 3], Arc<Chat>>>,
     said: Mutex<Vec<String>>,
 }
 
@@ -50,6 +56,8 @@ impl Default for Catalog {
             local: LOCAL.map(str::to_owned).to_vec(),
             folder: PathBuf::from("."),
             scripted: None,
+            schemas: Schemas::default(),
+            open: Mutex::default(),
             said: Mutex::default(),
         }
     }
@@ -160,13 +168,23 @@ impl Models for Catalog {
             other => return Err(error(format!("this version has no provider `{other}`"))),
         };
         let model = bound.model.clone().unwrap_or_default();
-        Ok(Arc::new(Chat::new(Server {
-            label: format!("{}/{model}", bound.provider).into(),
-            url: bound.url.clone().unwrap_or_default(),
-            model,
-            dialect,
-            timeouts: self.timeouts,
-        })))
+        let url = bound.url.clone().unwrap_or_default();
+        let key = [bound.provider.to_string(), url.clone(), model.clone()];
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let chat = open.entry(key).or_insert_with(|| {
+            Arc::new(Chat::new(Server {
+                label: format!("{}/{model}", bound.provider).into(),
+                url,
+                model,
+                dialect,
+                timeouts: self.timeouts,
+            }))
+        });
+        Ok(chat.clone())
+    }
+
+    fn judge(&self, network: &Network, agent: &str, answer: &mut Answer) {
+        self.schemas.judge(network, agent, answer);
     }
 }
 

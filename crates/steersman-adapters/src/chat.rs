@@ -168,6 +168,10 @@ impl Chat {
     ) -> Result<Answer, Failure> {
         let told = style.map(|style| structured::tell(&call.request, style));
         let request = told.as_ref().unwrap_or(&call.request);
+        if request.prefill.is_some() && self.server.dialect.openai {
+            let message = "this provider cannot begin an answer for the model: leave out `prefill`";
+            return Err(failure("not_supported", message, Retry::Never));
+        }
         let body = encode::encode(request, model, &self.server.dialect);
         // What streams inside a constrained answer is JSON; people want to see the text in it.
         let constrained = style == Some(Style::Structured)
@@ -179,6 +183,7 @@ impl Chat {
         } else {
             self.exchange(call, base, &body, sink).await?
         };
+        let answer = begun(answer, request.prefill.as_deref());
         let mut answer = match style {
             Some(style) => structured::read(answer, &call.request, style),
             None => answer,
@@ -304,6 +309,16 @@ impl Model for Chat {
     fn label(&self) -> Name {
         self.server.label.clone()
     }
+}
+
+/// The answer with the text that began it: some servers give it back, some give what follows, llama.cpp does both.
+fn begun(mut answer: Answer, prefill: Option<&str>) -> Answer {
+    if let (Some(prefill), Some(text)) = (prefill, &mut answer.text)
+        && !text.starts_with(prefill)
+    {
+        text.insert_str(0, prefill);
+    }
+    answer
 }
 
 /// Why an answer is not what was asked for: servers answer 200 to a `tool_choice` that they do not know.

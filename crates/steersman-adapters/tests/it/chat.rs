@@ -177,6 +177,32 @@ async fn an_answer_streams() {
 }
 
 #[tokio::test]
+async fn an_answer_that_was_begun_has_its_begin_once() {
+    let server = Listener::new(vec![Reply::stream(&[HELLO, STOP, DONE]); 2]).await;
+    let chat = chat(&server.url);
+    let begun = |prefill: &str| Request {
+        prefill: Some(prefill.into()),
+        ..hello()
+    };
+    let text = async |prefill| ask(&chat, begun(prefill)).await.unwrap().text.unwrap();
+    assert_eq!(text("Well: ").await, "Well: Hello");
+    assert_eq!(text("Hel").await, "Hello");
+    let last = server.requests()[0].json()["messages"]
+        .as_array()
+        .unwrap()
+        .last()
+        .unwrap()
+        .clone();
+    assert_eq!(last, json!({ "role": "assistant", "content": "Well: " }));
+    let openai = chat_with(&server.url, Dialect::OPENAI, Timeouts::default());
+    let failure = ask(&openai, begun("x")).await.unwrap_err();
+    assert_eq!(
+        (failure.code.as_str(), failure.retry),
+        ("not_supported", Retry::Never)
+    );
+}
+
+#[tokio::test]
 async fn the_call_may_name_another_address_and_model() {
     let server = Listener::new(vec![Reply::stream(&[HELLO, STOP, DONE])]).await;
     let mut call = call_of(hello(), None);

@@ -138,10 +138,7 @@ fn calls_are_found_in_text() {
         "call  add not an object as None"
     );
     let braces = "{".repeat(100_000);
-    assert_eq!(
-        shown(read_text(&braces)),
-        format!("text  {braces:?}")
-    );
+    assert_eq!(shown(read_text(&braces)), format!("text  {braces:?}"));
 }
 
 fn read_text(text: &str) -> Answer {
