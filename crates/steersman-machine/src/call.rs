@@ -21,6 +21,7 @@ use crate::network::{
 use crate::tick::Tick;
 use crate::types::arguments_misfit;
 use serde_json::{Map, Value as Json};
+use std::borrow::Cow;
 
 /// Code of a call to something that is not offered.
 pub(crate) const UNKNOWN_TOOL: &str = "unknown_tool";
@@ -316,17 +317,14 @@ impl Tick<'_> {
     /// Why arguments of a model do not fit; also what keeps an agent from being called at all.
     fn misfit(&self, owner: Id, used: &ToolUse, args: &Map<String, Json>) -> Option<Mapped> {
         let bad = |text: String| Some(refuse(MISFIT, format!("misfit: {text}")));
-        let message;
         let parameters = match &used.of {
-            Offer::Tool(name) => &self.network.tool(name).parameters,
+            Offer::Tool(name) => self.def(owner).parameters_of(self.network.tool(name)),
             Offer::Agent(name) => match self.network.agents.get(name) {
-                Some(def) => &def.parameters,
-                None => {
-                    message = message_parameter();
-                    &message
-                }
+                Some(def) => Cow::Borrowed(&def.parameters),
+                None => Cow::Owned(message_parameter()),
             },
         };
+        let parameters = &*parameters;
         let named = used.named && !declares(parameters, "name");
         let misfit = if named {
             if args
@@ -466,11 +464,7 @@ fn gives(used: &ToolUse, name: &str, ty: &Type) -> bool {
 }
 
 /// The parameters that somebody gives; shared where all are.
-fn shown(
-    parameters: &Parameters,
-    gives: impl Fn(&str, &Type) -> bool,
-) -> std::borrow::Cow<'_, Parameters> {
-    use std::borrow::Cow;
+fn shown(parameters: &Parameters, gives: impl Fn(&str, &Type) -> bool) -> Cow<'_, Parameters> {
     match parameters {
         Parameters::Fields(fields) if !fields.iter().all(|(n, ty)| gives(n, ty)) => {
             let fields = fields.iter().filter(|(n, ty)| gives(n, ty));
@@ -481,7 +475,7 @@ fn shown(
 }
 
 /// The parameters of a tool that may be left out by whoever gives the others: secrets are asked for later.
-pub(crate) fn given(tool: &ToolDef) -> std::borrow::Cow<'_, Parameters> {
+pub(crate) fn given(tool: &ToolDef) -> Cow<'_, Parameters> {
     let secret = |ty: &Type| ty.kind == TypeKind::Secret;
     match &tool.parameters {
         Parameters::Fields(fields) if fields.iter().any(|(_, ty)| secret(ty)) => {
@@ -495,11 +489,9 @@ pub(crate) fn given(tool: &ToolDef) -> std::borrow::Cow<'_, Parameters> {
                     },
                 )
             };
-            std::borrow::Cow::Owned(Parameters::Fields(fields.iter().map(optional).collect()))
+            Cow::Owned(Parameters::Fields(fields.iter().map(optional).collect()))
         }
-        Parameters::Fields(_) | Parameters::Schema(_) => {
-            std::borrow::Cow::Borrowed(&tool.parameters)
-        }
+        Parameters::Fields(_) | Parameters::Schema(_) => Cow::Borrowed(&tool.parameters),
     }
 }
 

@@ -198,7 +198,12 @@ pub fn request(
                     .as_ref()
                     .is_none_or(|(mask, _)| *mask != offered)
                 {
-                    let specs = tools::specs(cx.network, model, &offered);
+                    let specs = tools::specs(
+                        cx.network,
+                        cx.network.agent(&snapshot.agent(agent).def),
+                        model,
+                        &offered,
+                    );
                     let segment = (!specs.is_empty())
                         .then(|| Segment::new(Part::Tools, Content::Tools(specs)));
                     cache.tools = Some((offered, segment));

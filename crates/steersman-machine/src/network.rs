@@ -7,6 +7,7 @@ use crate::ids::{Digest, Name};
 use crate::interaction::{Class, Reduce};
 pub use crate::limits::{Limit, Limits, OnLimit, Per};
 use serde_json::Value as Json;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -517,6 +518,18 @@ pub struct AgentDef {
     pub limits: Limits,
     /// What it is.
     pub does: Does,
+}
+
+impl AgentDef {
+    /// How this agent calls a tool: `finish` takes what the agent's answer is to be.
+    pub fn parameters_of<'a>(&'a self, tool: &'a ToolDef) -> Cow<'a, Parameters> {
+        match (&self.output, &tool.source) {
+            (Some(output), Source::BuiltIn(BuiltIn::Finish)) => Cow::Owned(Parameters::Fields(
+                vec![("result".into(), output.ty.clone())],
+            )),
+            _ => Cow::Borrowed(&tool.parameters),
+        }
+    }
 }
 
 /// What an agent is.

@@ -290,8 +290,7 @@ impl Tick<'_> {
                 ..
             })
         );
-        let chained =
-            state.routing.pending.len() + 1 < sequence_len(def) || state.routing.count > 1;
+        let chained = state.routing.pending.len() < sequence_len(def);
         let before = state.routing.last.as_ref().and_then(|(_, _, body)| *body);
         let message = match (before, text) {
             (Some(before), _) if sequence && chained => self.text(before).to_string(),

@@ -9,6 +9,7 @@ use crate::interaction::{Cause, How, Interaction, Origin, Target};
 use crate::mapping::{self, Raw};
 use crate::network::{BuiltIn, Source, ToolDef, TypeKind};
 use crate::snapshot::{OpenCall, Phase};
+use crate::table;
 use crate::tick::Tick;
 use serde_json::Value as Json;
 use std::sync::Arc;
@@ -202,7 +203,8 @@ impl Tick<'_> {
     /// Whether an agent can take a call now.
     pub(crate) fn is_free(&self, agent: Id) -> bool {
         let agent = self.agent(agent);
-        agent.phase == Phase::Resting && agent.serving.is_none()
+        agent.serving.is_none()
+            && table::rule(agent.phase, table::Event::ParentCall) == table::Rule::Take
     }
 
     /// An agent takes a call of its parent: what it is asked is its message.

@@ -3,7 +3,7 @@
 use super::ToolSpec;
 use crate::expression::EvalError;
 use crate::ids::Name;
-use crate::network::{ModelAgent, Network, Offer, Parameters, ToolUse, Type, TypeKind};
+use crate::network::{AgentDef, ModelAgent, Network, Offer, Parameters, ToolUse, Type, TypeKind};
 use crate::view::View;
 use serde_json::{Map, Value as Json, json};
 
@@ -14,17 +14,23 @@ pub(super) fn offered(model: &ModelAgent, view: &View<'_>) -> Result<Vec<bool>, 
 }
 
 /// The specs of those that are offered.
-pub(super) fn specs(network: &Network, model: &ModelAgent, offered: &[bool]) -> Vec<ToolSpec> {
+pub(super) fn specs(
+    network: &Network,
+    agent: &AgentDef,
+    model: &ModelAgent,
+    offered: &[bool],
+) -> Vec<ToolSpec> {
     let uses = model.tools.iter().zip(offered).filter(|(_, on)| **on);
-    uses.map(|(used, _)| spec(network, used)).collect()
+    uses.map(|(used, _)| spec(network, agent, used)).collect()
 }
 
-fn spec(network: &Network, used: &ToolUse) -> ToolSpec {
+fn spec(network: &Network, agent: &AgentDef, used: &ToolUse) -> ToolSpec {
     let hidden: Vec<&str> = used.args.iter().map(|(name, _)| &**name).collect();
     let (description, parameters) = match &used.of {
         Offer::Tool(name) => {
             let tool = network.tool(name);
-            (&tool.description, schema_without(&tool.parameters, &hidden))
+            let parameters = agent.parameters_of(tool);
+            (&tool.description, schema_without(&parameters, &hidden))
         }
         Offer::Agent(name) => match (network.agents.get(name), network.people.get(name)) {
             (None, Some(person)) => (&person.description, message_schema()),

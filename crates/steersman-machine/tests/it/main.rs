@@ -5,4 +5,6 @@ mod definition;
 mod expression;
 mod log;
 mod mapping;
+mod nets;
+mod table;
 mod view;
