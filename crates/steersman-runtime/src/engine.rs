@@ -5,6 +5,7 @@ use crate::bind::{self, BindError, Values};
 use crate::clock::Clock;
 use crate::feed::{Feed, Notice};
 use crate::inbox::{Begin, DecodeError, Message, random_id};
+use crate::ledger::Ledger;
 use crate::model::Models;
 use crate::pending::Pending;
 use crate::seal::Sealer;
@@ -17,7 +18,8 @@ use serde_json::Value as Json;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 use steersman_machine::context::History;
-use steersman_machine::ids::{Id, Line, Name};
+use steersman_machine::definition;
+use steersman_machine::ids::{Digest, Id, Line, Name};
 use steersman_machine::interaction::Interaction;
 use steersman_machine::network::{Network, Source};
 use steersman_machine::snapshot::Snapshot;
@@ -51,8 +53,14 @@ pub struct Options {
     pub user_reachable: bool,
     /// How long a model may take, in milliseconds.
     pub model_timeouts: Timeouts,
-    /// Effects that run at once in one session at most.
-    pub effects_at_once: usize,
+    /// Judges JSON by JSON Schema files; an adapter's. None: such files are taken at their word.
+    pub judge: Option<Arc<dyn Judge>>,
+}
+
+/// Judges JSON by a JSON Schema, for parameters and outputs that a file describes.
+pub trait Judge: Send + Sync + 'static {
+    /// What does not fit, in words that help a model to mend it; none if it fits. `schema` is the file's text.
+    fn misfit(&self, schema: &str, json: &Json) -> Option<String>;
 }
 
 /// How long an attempt may take, in milliseconds.
@@ -87,7 +95,7 @@ impl Default for Options {
                 idle: 60_000,
                 total: 600_000,
             },
-            effects_at_once: 64,
+            judge: None,
         }
     }
 }
@@ -166,6 +174,8 @@ pub(crate) struct Inner {
     driven: Mutex<HashMap<SessionId, Session>>,
     /// Networks by the hash of their source, as handed in or compiled: those with tools in Rust come from `start`.
     networks: Mutex<HashMap<[u8; 32], Arc<Network>>>,
+    /// Slots of tools, by network and tool: how many run at once in this process.
+    pub(crate) slots: Mutex<HashMap<(Digest, Name), Arc<tokio::sync::Semaphore>>>,
     /// Ends all that runs when the last handle of the engine is gone.
     pub(crate) alive: CancellationToken,
 }
@@ -182,6 +192,7 @@ impl Engine {
             options: parts.options,
             driven: Mutex::default(),
             networks: Mutex::default(),
+            slots: Mutex::default(),
             alive: CancellationToken::new(),
         }))
     }
@@ -394,7 +405,32 @@ impl Engine {
             .insert(source, network);
     }
 
-    pub(crate) fn network(&self, source: &[u8; 32]) -> Option<Arc<Network>> {
+    /// The network that a session is bound to: handed in by its definition's owner, else compiled from what is stored.
+    pub(crate) async fn bound_network(
+        &self,
+        session: &SessionId,
+        source: &[u8; 32],
+    ) -> Result<Arc<Network>, EngineError> {
+        if let Some(network) = self.network(source) {
+            return Ok(network);
+        }
+        let unfit = |why: String| EngineError::Definition {
+            session: session.clone(),
+            why,
+        };
+        let bytes = self.0.store.blob(source).await?;
+        let bytes = bytes.ok_or_else(|| unfit("its definition is not in the store".to_owned()))?;
+        let text = std::str::from_utf8(&bytes).map_err(|e| unfit(e.to_string()))?;
+        let network = definition::compile_stored(text).map_err(|found| {
+            let found: Vec<String> = found.iter().map(|d| d.message.clone()).collect();
+            unfit(found.join("; "))
+        })?;
+        let network = Arc::new(network);
+        self.remember(*source, network.clone());
+        Ok(network)
+    }
+
+    fn network(&self, source: &[u8; 32]) -> Option<Arc<Network>> {
         self.0
             .networks
             .lock()
@@ -429,6 +465,8 @@ pub struct Inspection {
     pub current: Id,
     /// What it waits for, on all branches, oldest first.
     pub pending: Vec<Pending>,
+    /// What the log says of the world.
+    pub ledger: Ledger,
     /// What lies in its inbox, oldest first.
     pub inbox: Vec<InboxMessage>,
     /// How things stand, as far as the log tells.

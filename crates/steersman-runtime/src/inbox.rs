@@ -27,7 +27,18 @@ pub enum Message {
         /// The branch; none: the current one.
         branch: Option<Id>,
     },
-    /// The same, but what is open is cancelled first.
+    /// An agent says something to another agent (`send`).
+    Sent {
+        /// The text.
+        text: String,
+        /// To this agent.
+        to: Id,
+        /// From this agent.
+        from: Id,
+        /// On this branch.
+        branch: Id,
+    },
+    /// The same as `Say`, but what is open is cancelled first.
     Interrupt {
         /// The text.
         text: String,
@@ -133,11 +144,6 @@ pub enum Message {
         /// The writes.
         writes: Vec<(Name, Option<String>)>,
         /// Who edits.
-        by: Name,
-    },
-    /// What failed because of a provider or a service is tried again.
-    Retry {
-        /// Who wants it.
         by: Name,
     },
 }

@@ -20,12 +20,16 @@ pub struct Ledger {
     pub epoch: u64,
     /// Its random mark.
     pub mark: u64,
+    /// The marks of all owners, each with its first line: an effect keeps the mark under which it was wished.
+    marks: Vec<(Line, u64)>,
     /// What was paid, and what counts as paid because nobody knows.
     pub spent: Amount,
     /// Model calls that were paid.
     pub calls: u64,
     /// Drawn ahead of use and not yet settled.
     pub slice: Amount,
+    /// How often somebody granted as much budget again.
+    pub granted: u64,
     /// A person paused the session.
     pub paused: bool,
     /// What names no branch goes here.
@@ -170,9 +174,11 @@ impl Default for Ledger {
             line: Line::NONE,
             epoch: 0,
             mark: 0,
+            marks: Vec::new(),
             spent: Amount::default(),
             calls: 0,
             slice: Amount::default(),
+            granted: 0,
             paused: false,
             current: Id::MAIN,
             branches: BTreeMap::from([(Id::MAIN, Branch::default())]),
@@ -242,7 +248,10 @@ impl Ledger {
 
     fn entry(&mut self, line: &LogLine, entry: &LedgerEntry) {
         match entry {
-            LedgerEntry::Claimed { epoch, mark } => (self.epoch, self.mark) = (*epoch, *mark),
+            LedgerEntry::Claimed { epoch, mark } => {
+                (self.epoch, self.mark) = (*epoch, *mark);
+                self.marks.push((line.n, *mark));
+            }
             LedgerEntry::Accepted(id) => {
                 self.accepted.insert(id.clone());
             }
@@ -327,6 +336,9 @@ impl Ledger {
     }
 
     fn released(&mut self, at: Line, effect: Id, why: Why, how: Release) {
+        if (why, how) == (Why::Budget, Release::Go) {
+            self.granted += 1;
+        }
         let Some(record) = self.effects.get_mut(&effect) else {
             return;
         };
@@ -360,6 +372,12 @@ impl Ledger {
             ended: Vec::new(),
             again: None,
         })
+    }
+
+    /// The mark of the owner that wrote a line: with session and effect id it makes a key that is unique in the world.
+    pub fn mark_at(&self, line: Line) -> Option<u64> {
+        let upto = self.marks.partition_point(|(first, _)| *first <= line);
+        upto.checked_sub(1).map(|i| self.marks[i].1)
     }
 
     /// Whether a message of this id was accepted, ever.

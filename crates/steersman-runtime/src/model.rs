@@ -44,6 +44,8 @@ pub struct ModelCall {
     pub branch: Arc<str>,
     /// Model calls of this agent committed on its branch before this one: the position in a script.
     pub position: u32,
+    /// The same, since its branch began: the position in a script of that branch.
+    pub position_on_branch: u32,
     /// Secrets that resolved for this call: key and address.
     pub transport: Transport,
 }

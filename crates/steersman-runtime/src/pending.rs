@@ -1,8 +1,13 @@
 //! What a session waits for: questions, holds, events, times. A query over ledger and snapshots, never a stream of
 //! notices: whoever looks late sees the same.
 
+use crate::ledger::Ledger;
 use std::sync::Arc;
+use steersman_machine::commit::Why;
+use steersman_machine::effect::{Wish, Work};
 use steersman_machine::ids::{Id, Name, Time};
+use steersman_machine::snapshot::Snapshot;
+use steersman_machine::tick::Cx;
 
 /// Something that a session waits for from outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,5 +90,93 @@ impl PendingKind {
             | Self::Question => true,
             Self::Event | Self::Timer | Self::Again => false,
         }
+    }
+}
+
+/// What an effect that is out waits for; none if it runs or may run.
+pub(crate) fn of(
+    cx: &Cx<'_>,
+    ledger: &Ledger,
+    snapshot: &Snapshot,
+    wish: &Wish,
+    since: Time,
+) -> Option<Pending> {
+    let record = ledger.effect(wish.id);
+    let hold = record.and_then(|r| r.holds.first());
+    let agent = snapshot.agents.get(&wish.agent)?;
+    let mut pending = Pending {
+        effect: wish.id,
+        branch: snapshot.branch,
+        agent: (agent.id, agent.def.clone()),
+        kind: PendingKind::Timer,
+        by: None,
+        tool: wish
+            .call
+            .and_then(|call| snapshot.call(wish.agent, call))
+            .map(|open| open.call.name.clone()),
+        args: None,
+        text: "".into(),
+        options: Vec::new(),
+        edit: Vec::new(),
+        because: None,
+        due: wish.due,
+        since,
+    };
+    if let Work::Tool(tool) = &wish.work {
+        pending.args = Some(tool.args.clone());
+        if let Some(approval) = &tool.approve {
+            pending.edit.clone_from(&approval.edit);
+            pending.because.clone_from(&approval.because);
+        }
+    }
+    if let Some(hold) = hold {
+        pending.kind = match hold.why {
+            Why::Approval => PendingKind::Approval,
+            Why::Input => PendingKind::Input,
+            Why::Doubt => PendingKind::Doubt,
+            Why::Budget => PendingKind::Budget,
+            Why::Repeat => PendingKind::Repeat,
+        };
+        pending.by = Some(hold.by.clone());
+        pending.due = hold.due;
+        if let Some(ask) = hold.ask {
+            pending.text = cx.bodies.text(ask);
+        }
+        return Some(pending);
+    }
+    if let Some(at) = record.and_then(|r| r.again) {
+        pending.kind = PendingKind::Again;
+        pending.due = Some(at);
+        return Some(pending);
+    }
+    match &wish.work {
+        Work::Ask {
+            to,
+            question,
+            options,
+        } => {
+            pending.kind = PendingKind::Question;
+            pending.by = Some(to.clone());
+            pending.text = question.clone();
+            pending.options.clone_from(options);
+            Some(pending)
+        }
+        Work::Event { event, key } => {
+            pending.kind = PendingKind::Event;
+            pending.text = event.as_ref().into();
+            pending.args = Some(key.clone());
+            Some(pending)
+        }
+        Work::Timer => Some(pending),
+        Work::Model | Work::Route | Work::Tool(_) if wish.due.is_some_and(|due| due > since) => {
+            pending.kind = PendingKind::Again;
+            Some(pending)
+        }
+        Work::Model
+        | Work::Route
+        | Work::Tool(_)
+        | Work::Simulate(_)
+        | Work::Send { .. }
+        | Work::Custom { .. } => None,
     }
 }

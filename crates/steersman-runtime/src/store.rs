@@ -287,6 +287,8 @@ pub struct SessionInfo {
     pub key: Option<Name>,
     /// When it began.
     pub created: Time,
+    /// Salt of its body hashes, for whoever reads and verifies it without owning it.
+    pub salt: [u8; 16],
     /// The last line on disk.
     pub head: Line,
     /// Its state.

@@ -1,31 +1,489 @@
 //! The loop: offers in, a tick, a line, effects.
+//!
+//! One task per session owns its snapshots and its ledger; everything else tells it things. Per turn of the loop:
+//!
+//! 1. what came in is sorted into offers of branches ([`act`], [`outcome`]);
+//! 2. a branch with something new is ticked ([`turn`]): the machine takes or leaves each offer;
+//! 3. each wish is taken to the ledger ([`wish`]): holds, and `Started` for what may begin;
+//! 4. the line is appended, one row ([`writer`]);
+//! 5. what depends on the line begins when the disk has it, the rest at once ([`attempt`]).
 
-use crate::engine::{Engine, EngineError, Inspection};
-use crate::session::Session;
-use crate::store::{Row, SessionId, StoreError};
-use steersman_machine::commit::LogLine;
+mod act;
+mod attempt;
+mod branches;
+mod budget;
+mod draft;
+mod inspect;
+mod outcome;
+mod recover;
+mod standing;
+mod start;
+mod transport;
+mod turn;
+mod wish;
+mod writer;
+
+pub(crate) use inspect::{inspect, run_all};
+
+use crate::bind::Values;
+use crate::engine::{Durability, Engine, EngineError};
+use crate::feed::{FeedItem, Notice};
+use crate::ledger::Ledger;
+use crate::load::{Load, Since};
+use crate::past::Past;
+use crate::session::{Fate, Receipt, Session, Settled, Standing, ToDriver};
+use crate::store::{Claim, InboxMessage, Row, SessionId, SessionState, StoreError};
+use attempt::FromTask;
+use draft::Offer;
+use futures::FutureExt;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use steersman_machine::codec::{self, Hash};
+use steersman_machine::commit::{LogLine, Why};
+use steersman_machine::context::RenderCache;
+use steersman_machine::effect::{Offered, Said, Wish};
+use steersman_machine::ids::{Digest, Id, Line, Name, Time};
+use steersman_machine::mapping::Raw;
+use steersman_machine::network::Network;
+use steersman_machine::snapshot::Snapshot;
+use steersman_machine::tick::Cx;
+use tokio::sync::{OwnedSemaphorePermit, broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
+use writer::Writer;
+
+/// How often an owner looks whether something came into an inbox from elsewhere, in milliseconds.
+const LOOK: u64 = 50;
+
+/// A session and all that its owner knows of it.
+pub(crate) struct Driver {
+    engine: Engine,
+    session: SessionId,
+    claim: Claim,
+    /// Random; makes ids unique after a restored backup. Written with the first line of this owner.
+    mark: u64,
+    claimed: bool,
+    /// None until the session has begun.
+    network: Option<Arc<Network>>,
+    values: Values,
+    ledger: Ledger,
+    past: Arc<Past>,
+    load: Load,
+    branches: BTreeMap<Id, Branch>,
+    /// Effects that are out on branches that have ticks.
+    outs: BTreeMap<Id, Out>,
+    /// Effects that may begin now.
+    to_start: BTreeSet<Id>,
+    writer: Writer<OnDisk>,
+    next: Line,
+    inbox: Inbox,
+    tasks: mpsc::UnboundedSender<FromTask>,
+    from_tasks: mpsc::UnboundedReceiver<FromTask>,
+    from_handles: mpsc::UnboundedReceiver<ToDriver>,
+    standing: watch::Sender<Standing>,
+    live: broadcast::Sender<Notice>,
+    /// What lists show, as last written.
+    shown: SessionState,
+    /// Who waits for the end, once it is wanted.
+    stopping: Option<Vec<oneshot::Sender<()>>>,
+    /// What was written since the ledger's last checkpoint.
+    since: Since,
+    /// The line of the newest escrow: what it is drawn for begins when that is on disk.
+    escrow_line: Line,
+    /// The most that a model call of this session was taken to need, in tokens.
+    dearest: u64,
+    /// Branches that agents asked for and that begin next.
+    to_open: Vec<branches::ToOpen>,
+    /// Adoptions that are to be offered: target, fork call, branch, message.
+    to_adopt: Vec<(Id, Option<(Id, Id)>, Id, Option<InboxMessage>)>,
+    /// Branches that the line in hand supersedes.
+    left_behind: Vec<Id>,
+    /// Of model calls that run: digest of the request, its common prefix with the one before, and what broke it.
+    requests: HashMap<Id, (Digest, u64, Option<Name>)>,
+}
+
+/// A branch that has ticks.
+pub(crate) struct Branch {
+    snapshot: Snapshot,
+    /// The line before the next one, and its hash.
+    prev: Line,
+    hash: Hash,
+    /// What came in and was not taken yet.
+    offers: Vec<Offer>,
+    /// Something came in, or what a left offer waits for may have happened.
+    fresh: bool,
+    caches: HashMap<Id, RenderCache>,
+    label: Option<Name>,
+    /// Where it stood when it began, for positions in scripts; none for `main`.
+    base: Option<Snapshot>,
+    /// What was written since its last checkpoint.
+    since: Since,
+    /// When the machine wants to be offered the clock.
+    deadline: Option<Time>,
+}
+
+/// What a branch is to be offered, before it is in the machine's terms.
+#[derive(Clone, Debug)]
+pub(crate) enum What {
+    /// As it is.
+    Offer(Box<Offered>),
+    /// Of a call; mapped when it is offered.
+    Raw {
+        effect: Id,
+        attempt: u32,
+        raw: Raw,
+        by: Option<Name>,
+        simulated: bool,
+    },
+    /// With what the ledger knows and what was shown by then.
+    Interrupt(Said),
+    /// The same.
+    Cancel(steersman_machine::effect::Cancelled, Name),
+}
+
+/// An effect that is out.
+pub(crate) struct Out {
+    branch: Id,
+    wish: Wish,
+    /// Of tool and arguments.
+    digest: Option<Digest>,
+    /// The attempt that runs or ran last.
+    attempt: u32,
+    state: OutState,
+    /// Slot of its tool, for as long as it runs.
+    permit: Option<OwnedSemaphorePermit>,
+    /// Streamed of the attempt that runs.
+    shown: String,
+    /// Tokens that are reserved for it.
+    reserved: u64,
+    /// Secrets that were asked for: parameter and sealed value.
+    inputs: Vec<(Name, String)>,
+    /// Holds that it has passed.
+    passed: Vec<Why>,
+    since: Time,
+}
+
+/// Where an effect stands.
+#[derive(Debug)]
+pub(crate) enum OutState {
+    /// It may begin.
+    Ready,
+    /// A hold keeps it.
+    Held,
+    /// No slot is free.
+    Queued,
+    /// `Started` is on its way to the disk.
+    Starting,
+    /// An attempt runs.
+    Running(CancellationToken),
+    /// Another attempt follows soon; waited for in memory.
+    Soon,
+    /// Another attempt follows at that time.
+    Later(Time),
+    /// It ends from outside or by time: a question, an event, a timer.
+    Waits,
+    /// Its outcome is offered.
+    Over,
+}
+
+/// What is to happen when a line is on disk.
+pub(crate) enum OnDisk {
+    /// The attempt begins.
+    Start(Id),
+    /// Somebody is told.
+    Receipt(oneshot::Sender<Receipt>, Receipt),
+}
+
+/// The session's inbox as the owner knows it.
+#[derive(Default)]
+struct Inbox {
+    /// Read already, by id; gone when it is taken.
+    known: BTreeMap<Name, InboxMessage>,
+    /// Events that meet no wait so far.
+    events: Vec<InboxMessage>,
+    /// Who waits to hear of a message.
+    replies: HashMap<Name, oneshot::Sender<Receipt>>,
+    version: u64,
+    look: bool,
+}
 
 /// Owns a session and drives it in a task of its own.
-pub(crate) async fn spawn(_engine: &Engine, _id: &str) -> Result<Session, EngineError> {
-    Err(EngineError::Stopped)
-}
-
-/// Looks at a session without owning it.
-pub(crate) async fn inspect(_engine: &Engine, _id: &str) -> Result<Inspection, EngineError> {
-    Err(EngineError::Stopped)
-}
-
-/// Owns and drives all sessions that have something to do.
-pub(crate) async fn run_all(_engine: &Engine, stop: CancellationToken) -> Result<(), EngineError> {
-    stop.cancelled().await;
-    Ok(())
+pub(crate) async fn spawn(engine: &Engine, id: &str) -> Result<Session, EngineError> {
+    let claim = engine.store().claim(id).await?;
+    let session = claim.session.clone();
+    let (to, from_handles) = mpsc::unbounded_channel();
+    let (standing, settled) = watch::channel(Standing::Busy);
+    let (live, _) = broadcast::channel(1_024);
+    let handle = Session {
+        id: session,
+        engine: engine.clone(),
+        to,
+        settled,
+        live: live.clone(),
+    };
+    let driver = Driver::load(engine.clone(), claim, from_handles, standing, live).await?;
+    tokio::spawn(driver.run());
+    Ok(handle)
 }
 
 /// Decodes a row.
 pub(crate) fn decode(session: &SessionId, row: &Row) -> Result<LogLine, StoreError> {
-    Err(StoreError::Corrupt {
+    decode_with_hash(session, row).map(|(line, _)| line)
+}
+
+/// Decodes a row; also its hash.
+pub(crate) fn decode_with_hash(
+    session: &SessionId,
+    row: &Row,
+) -> Result<(LogLine, Hash), StoreError> {
+    codec::decode(&row.bytes).map_err(|error| StoreError::Corrupt {
         place: format!("session {session}, line {}", row.n),
-        what: "rows cannot be decoded yet".to_owned(),
+        what: error.to_string(),
     })
+}
+
+impl Driver {
+    async fn run(mut self) {
+        let ended = AssertUnwindSafe(self.drive()).catch_unwind().await;
+        let why = match ended {
+            Ok(Ok(())) => EngineError::Stopped,
+            Ok(Err(error)) => error,
+            Err(_) => EngineError::Broken {
+                session: self.session.clone(),
+                what: "the driver panicked; what is on disk is whole".to_owned(),
+            },
+        };
+        // Whatever was in memory only is gone: who claims next goes on from the disk.
+        for out in self.outs.values() {
+            if let OutState::Running(cancel) = &out.state {
+                cancel.cancel();
+            }
+        }
+        self.outs.clear();
+        self.standing.send_replace(Standing::Gone(Arc::new(why)));
+        let told = self.stopping.take().unwrap_or_default();
+        drop(self);
+        for ended in told {
+            let _ = ended.send(());
+        }
+    }
+
+    async fn drive(&mut self) -> Result<(), EngineError> {
+        self.recover().await?;
+        self.inbox.look = true;
+        loop {
+            self.work().await?;
+            self.publish();
+            if self.is_done() {
+                self.live.send(Notice::Item(FeedItem::Closed)).ok();
+                return Ok(());
+            }
+            self.wait().await?;
+        }
+    }
+
+    /// Does all that can be done without waiting for the outside.
+    async fn work(&mut self) -> Result<(), EngineError> {
+        loop {
+            for ready in self.writer.take_ready() {
+                self.on_disk(ready);
+            }
+            if self.writer.is_full(self.is_step()) {
+                return Ok(());
+            }
+            if std::mem::take(&mut self.inbox.look) {
+                self.read_inbox().await?;
+            } else if let Some(branch) = self.next_branch() {
+                self.turn(branch).await?;
+            } else if let Some(effect) = self.next_start() {
+                self.start(effect).await?;
+            } else if self.writer.take_ready_is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits until something came in: from tasks, handles, the disk, the clock or another process.
+    async fn wait(&mut self) -> Result<(), EngineError> {
+        let clock = self.engine.clock().clone();
+        let due = self.next_due();
+        let timer = async {
+            match due {
+                Some(due) => clock.sleep_until(due).await,
+                None => std::future::pending().await,
+            }
+        };
+        let alive = self.engine.0.alive.clone();
+        tokio::select! {
+            biased;
+            written = self.writer.written() => {
+                written?;
+                self.past.written(self.writer.durable);
+                self.live.send(Notice::Durable).ok();
+            }
+            Some(told) = self.from_handles.recv() => self.told(told),
+            Some(ended) = self.from_tasks.recv() => self.from_task(ended).await?,
+            () = timer => self.tick_clock().await?,
+            () = clock.sleep(LOOK) => self.look_elsewhere().await?,
+            () = alive.cancelled() => return Err(EngineError::Stopped),
+        }
+        while let Ok(told) = self.from_handles.try_recv() {
+            self.told(told);
+        }
+        while let Ok(ended) = self.from_tasks.try_recv() {
+            self.from_task(ended).await?;
+        }
+        Ok(())
+    }
+
+    fn told(&mut self, told: ToDriver) {
+        self.busy();
+        match told {
+            ToDriver::Inbox(reply) => {
+                if let Some((id, reply)) = reply {
+                    if self.ledger.accepted(&id) {
+                        let fate = Fate::Known;
+                        reply.send(Receipt { id, fate }).ok();
+                    } else {
+                        self.inbox.replies.insert(id, reply);
+                    }
+                }
+                self.inbox.look = true;
+            }
+            ToDriver::Stop(ended) => {
+                self.stopping.get_or_insert_default().push(ended);
+                self.cut_free();
+            }
+        }
+    }
+
+    async fn look_elsewhere(&mut self) -> Result<(), EngineError> {
+        let version = self.engine.store().inbox_version().await?;
+        if version != self.inbox.version {
+            self.inbox.version = version;
+            self.inbox.look = true;
+        }
+        Ok(())
+    }
+
+    fn on_disk(&mut self, what: OnDisk) {
+        match what {
+            OnDisk::Start(effect) => {
+                self.to_start.insert(effect);
+            }
+            OnDisk::Receipt(reply, receipt) => {
+                reply.send(receipt).ok();
+            }
+        }
+    }
+
+    /// The next branch that has something new, by id: `main` first.
+    fn next_branch(&self) -> Option<Id> {
+        let mut fresh = self.branches.iter().filter(|(_, b)| b.fresh);
+        fresh.next().map(|(id, _)| *id)
+    }
+
+    /// The next effect that may begin; nothing begins while the session is paused or being stopped.
+    fn next_start(&mut self) -> Option<Id> {
+        if self.ledger.paused || self.stopping.is_some() {
+            return None;
+        }
+        self.to_start.pop_first()
+    }
+
+    /// Something is to be offered to a branch. Of a branch without ticks it is the ledger's.
+    fn offer(&mut self, branch: Id, offer: Offer) {
+        if let Some(branch) = self.branches.get_mut(&branch) {
+            branch.offers.push(offer);
+            branch.fresh = true;
+        }
+        self.busy();
+    }
+
+    fn busy(&self) {
+        self.standing.send_if_modified(|standing| match standing {
+            Standing::Settled(_) => {
+                *standing = Standing::Busy;
+                true
+            }
+            Standing::Busy | Standing::Gone(_) => false,
+        });
+    }
+
+    fn publish(&mut self) {
+        if !self.is_quiet() {
+            return;
+        }
+        let settled: Arc<Settled> = Arc::new(self.settled());
+        let changed = self.standing.send_if_modified(|standing| match standing {
+            Standing::Busy => {
+                *standing = Standing::Settled(settled.clone());
+                true
+            }
+            Standing::Settled(_) | Standing::Gone(_) => false,
+        });
+        if changed {
+            self.live
+                .send(Notice::Item(FeedItem::Settled(settled)))
+                .ok();
+        }
+    }
+
+    /// Nothing goes on by itself, and all is on disk.
+    fn is_quiet(&self) -> bool {
+        self.writer.is_idle()
+            && !self.inbox.look
+            && self.next_branch().is_none()
+            && (self.to_start.is_empty() || self.ledger.paused || self.stopping.is_some())
+            && self.outs.values().all(|out| match out.state {
+                OutState::Held | OutState::Waits | OutState::Later(_) => true,
+                OutState::Ready | OutState::Queued => self.ledger.paused || self.stopping.is_some(),
+                OutState::Starting | OutState::Running(_) | OutState::Soon | OutState::Over => {
+                    false
+                }
+            })
+    }
+
+    fn is_done(&self) -> bool {
+        self.stopping.is_some()
+            && self.writer.is_idle()
+            && self.next_branch().is_none()
+            && !self
+                .outs
+                .values()
+                .any(|out| matches!(out.state, OutState::Running(_) | OutState::Starting))
+    }
+
+    fn is_step(&self) -> bool {
+        self.engine.0.options.durability == Durability::Step
+    }
+
+    /// Asks a question that reads the past. What could not be read makes the answer void.
+    fn ask<T>(&self, question: impl FnOnce(&Cx<'_>) -> T) -> Result<T, StoreError> {
+        let cx = Cx {
+            network: self.network(),
+            bodies: &*self.past,
+        };
+        let answer = question(&cx);
+        match self.past.fault() {
+            None => Ok(answer),
+            Some(fault) => Err(fault),
+        }
+    }
+
+    /// The network. Only where the session has begun.
+    fn network(&self) -> &Arc<Network> {
+        self.network
+            .as_ref()
+            .expect("a session that has begun is bound")
+    }
+
+    /// The time of the next line of a branch: never before that of the line before, however clocks are set.
+    fn now(&self, branch: Id) -> Time {
+        let last = self
+            .branches
+            .get(&branch)
+            .map_or(Time(0), |b| b.snapshot.now);
+        self.engine.clock().now().max(last)
+    }
 }

@@ -1,1 +1,410 @@
-//! The scripted model: answers from one file, listed by agent.
+//! The scripted model: answers from one file, listed by agent. It keeps no position of its own: a call carries how many
+//! model calls of its agent are committed on its branch, so a call that is repeated after a crash gets the same answer.
+
+use super::{BoundModel, Delta, Model, ModelCall, Models, ModelsError, Sink};
+use crate::{Boxed, Env};
+use serde_json::{Value as Json, json};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
+use steersman_machine::commit::Usage;
+use steersman_machine::context::{Content, Request};
+use steersman_machine::definition::test;
+use steersman_machine::effect::{Answer, Ask, Failure, Retry};
+use steersman_machine::expression::{Scope, Template, from_json};
+use steersman_machine::ids::Name;
+use steersman_machine::network::Network;
+use tokio_util::sync::CancellationToken;
+
+/// Answers by agent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Script {
+    answers: BTreeMap<String, Vec<Scripted>>,
+}
+
+/// One answer of a script.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Scripted {
+    text: Option<String>,
+    calls: Vec<(String, Json)>,
+    error: Option<String>,
+}
+
+/// Why a script cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("script, {place}: {message}")]
+pub struct ScriptError {
+    /// Agent and number of the answer.
+    pub place: String,
+    /// What does not fit.
+    pub message: String,
+}
+
+impl Script {
+    /// Reads a script: a map from agents (`parent/adder`, `main@b1`) to lists of answers.
+    pub fn parse(json: &Json) -> Result<Self, ScriptError> {
+        let error = |place: &str, message: &str| ScriptError {
+            place: place.to_owned(),
+            message: message.to_owned(),
+        };
+        let agents = json
+            .as_object()
+            .ok_or_else(|| error("top", "a map from agents to lists of answers is wanted"))?;
+        let mut answers = BTreeMap::new();
+        for (agent, list) in agents {
+            let list = list
+                .as_array()
+                .ok_or_else(|| error(agent, "a list of answers is wanted"))?;
+            let parsed = list
+                .iter()
+                .enumerate()
+                .map(|(n, answer)| {
+                    Scripted::parse(answer).map_err(|m| error(&format!("{agent}, answer {n}"), &m))
+                })
+                .collect::<Result<_, _>>()?;
+            answers.insert(agent.clone(), parsed);
+        }
+        Ok(Self { answers })
+    }
+}
+
+impl From<&test::Script> for Script {
+    fn from(script: &test::Script) -> Self {
+        let answers = script.0.iter();
+        let answers =
+            answers.map(|(key, list)| (key.clone(), list.iter().map(Scripted::from).collect()));
+        Self {
+            answers: answers.collect(),
+        }
+    }
+}
+
+impl From<&test::Answer> for Scripted {
+    fn from(answer: &test::Answer) -> Self {
+        let verdict = if answer.accept {
+            Some(json!({ "accept": true }))
+        } else {
+            answer.revise.as_ref().map(|text| json!({ "revise": text }))
+        };
+        let structured = answer.output.clone().or(verdict);
+        Self {
+            text: match &answer.text {
+                Some(template) => Some(template.source.to_string()),
+                None => structured.map(|json| json.to_string()),
+            },
+            calls: answer.calls.clone(),
+            error: answer.error.clone(),
+        }
+    }
+}
+
+impl Scripted {
+    fn parse(json: &Json) -> Result<Self, String> {
+        match json {
+            Json::String(text) => Ok(Self {
+                text: Some(text.clone()),
+                ..Self::default()
+            }),
+            Json::Object(map) => {
+                let mut answer = Self::default();
+                for (key, value) in map {
+                    match (key.as_str(), value) {
+                        ("text", Json::String(text)) => answer.text = Some(text.clone()),
+                        ("call", Json::Object(_)) => answer.calls = calls(value)?,
+                        ("call", Json::Array(list)) => {
+                            for call in list {
+                                answer.calls.extend(calls(call)?);
+                            }
+                        }
+                        ("output", value) => answer.text = Some(value.to_string()),
+                        ("accept", Json::Bool(true)) => {
+                            answer.text = Some(json!({ "accept": true }).to_string());
+                        }
+                        ("revise", Json::String(text)) => {
+                            answer.text = Some(json!({ "revise": text }).to_string());
+                        }
+                        ("error", Json::String(code)) => answer.error = Some(code.clone()),
+                        _ => {
+                            return Err(format!(
+                                "`{key}: {value}` is none of text, call, output, accept, revise, error"
+                            ));
+                        }
+                    }
+                }
+                Ok(answer)
+            }
+            // A number or a truth value stands for its text: YAML made it one.
+            Json::Number(_) | Json::Bool(_) => Ok(Self {
+                text: Some(json.to_string()),
+                ..Self::default()
+            }),
+            Json::Null | Json::Array(_) => Err("a text or a map is wanted".to_owned()),
+        }
+    }
+}
+
+fn calls(json: &Json) -> Result<Vec<(String, Json)>, String> {
+    let Json::Object(map) = json else {
+        return Err("a call is a map from a tool to its arguments".to_owned());
+    };
+    Ok(map.iter().map(|(k, v)| (k.clone(), v.clone())).collect())
+}
+
+/// A model that answers from a script, and a catalog in which every model is that one. Cloning shares it.
+#[derive(Clone)]
+pub struct ScriptedModel(Arc<Mutex<State>>);
+
+struct State {
+    script: Script,
+    /// Positions at which the script in force began, by key.
+    began: Option<HashMap<String, u32>>,
+    /// How far each list was read.
+    read: BTreeMap<String, u32>,
+}
+
+impl ScriptedModel {
+    /// Answers from this script.
+    pub fn new(script: Script) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            script,
+            began: None,
+            read: BTreeMap::new(),
+        })))
+    }
+
+    /// From here on it answers from another script, which begins at the next call of each agent.
+    pub fn replace(&self, script: Script) {
+        *self.lock() = State {
+            script,
+            began: Some(HashMap::new()),
+            read: BTreeMap::new(),
+        };
+    }
+
+    /// Answers that were never asked for: key and how many. Those of calls beside an agent's own (`NAME#..`) do not
+    /// count.
+    pub fn left_over(&self) -> Vec<(String, usize)> {
+        let state = self.lock();
+        state
+            .script
+            .answers
+            .iter()
+            .filter(|(key, _)| !key.contains('#'))
+            .filter_map(|(key, list)| {
+                let read = state.read.get(key).copied().unwrap_or(0) as usize;
+                (read < list.len()).then(|| (key.clone(), list.len() - read))
+            })
+            .collect()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.0.lock().expect("nobody panics while holding it")
+    }
+
+    fn answer(&self, call: &ModelCall) -> Result<Answer, Failure> {
+        let scripted = self.lock().take(call)?;
+        if let Some(code) = scripted.error {
+            return Err(Failure {
+                message: format!("the script answers with the error {code}"),
+                code,
+                retry: Retry::Never,
+            });
+        }
+        let scope = RequestScope(minijinja_request(&call.request));
+        let text = scripted.text.map(|t| render(&t, &scope)).transpose()?;
+        let asks = scripted
+            .calls
+            .into_iter()
+            .enumerate()
+            .map(|(i, (name, args))| {
+                Ok(Ask {
+                    name,
+                    label: Some(format!("call_{}_{i}", call.position)),
+                    args: match args {
+                        Json::String(text) => text,
+                        args => render_all(&args, &scope)?.to_string(),
+                    },
+                    misfit: None,
+                })
+            })
+            .collect::<Result<Vec<_>, Failure>>()?;
+        let said = text.as_ref().map_or(0, String::len)
+            + asks
+                .iter()
+                .map(|a| a.name.len() + a.args.len())
+                .sum::<usize>();
+        let seen: u64 = call.request.segments.iter().map(|s| s.len).sum();
+        Ok(Answer {
+            text,
+            asks,
+            usage: Usage {
+                input: seen.div_ceil(4),
+                output: (said as u64).div_ceil(4),
+                micros: Some(0),
+                ..Usage::default()
+            },
+            ..Answer::default()
+        })
+    }
+}
+
+impl State {
+    fn take(&mut self, call: &ModelCall) -> Result<Scripted, Failure> {
+        let keys = [
+            (
+                format!("{}@{}", call.agent, call.branch),
+                call.position_on_branch,
+            ),
+            (
+                format!("{}@{}", call.def, call.branch),
+                call.position_on_branch,
+            ),
+            (call.agent.to_string(), call.position),
+            (call.def.to_string(), call.position),
+        ];
+        let Some((key, position)) = keys
+            .iter()
+            .find(|(key, _)| self.script.answers.contains_key(key))
+        else {
+            return Err(missing(format!(
+                "the script has no answers for `{}`",
+                call.agent
+            )));
+        };
+        let from = match &mut self.began {
+            Some(began) => *began
+                .entry(format!("{key} of {}@{}", call.agent, call.branch))
+                .or_insert(*position),
+            None => 0,
+        };
+        let n = position.saturating_sub(from);
+        let list = &self.script.answers[key];
+        let answer = list.get(n as usize).cloned().ok_or_else(|| {
+            missing(format!(
+                "the script has {} answers for `{key}`, number {} is wanted",
+                list.len(),
+                n + 1
+            ))
+        })?;
+        let read = self.read.entry(key.clone()).or_default();
+        *read = (*read).max(n + 1);
+        Ok(answer)
+    }
+}
+
+fn missing(message: String) -> Failure {
+    Failure {
+        code: "script_missing".to_owned(),
+        message,
+        retry: Retry::Never,
+    }
+}
+
+impl Model for ScriptedModel {
+    fn call<'a>(
+        &'a self,
+        call: &'a ModelCall,
+        sink: &'a dyn Sink,
+        _cancel: &'a CancellationToken,
+    ) -> Boxed<'a, Result<Answer, Failure>> {
+        Box::pin(async move {
+            let answer = self.answer(call)?;
+            if let Some(text) = &answer.text {
+                for piece in text.split_inclusive(' ') {
+                    sink.delta(Delta::Text(piece.to_owned()));
+                }
+            }
+            Ok(answer)
+        })
+    }
+
+    fn label(&self) -> Name {
+        "scripted".into()
+    }
+}
+
+impl Models for ScriptedModel {
+    fn resolve<'a>(
+        &'a self,
+        network: &'a Network,
+        _env: &'a Env,
+    ) -> Boxed<'a, Result<Vec<BoundModel>, ModelsError>> {
+        Box::pin(async move {
+            Ok(network
+                .models
+                .keys()
+                .map(|name| BoundModel {
+                    name: name.clone(),
+                    provider: "scripted".into(),
+                    ..BoundModel::default()
+                })
+                .collect())
+        })
+    }
+
+    fn model(&self, _bound: &BoundModel) -> Result<Arc<dyn Model>, ModelsError> {
+        Ok(Arc::new(self.clone()))
+    }
+}
+
+/// `request` in the templates of a script: `system`, `tools` (names), `messages` (`role`, `text`) and `last`, the text
+/// of the last of them.
+struct RequestScope(minijinja::Value);
+
+impl Scope for RequestScope {
+    fn root(&self, name: &str) -> Option<minijinja::Value> {
+        (name == "request").then(|| self.0.clone())
+    }
+}
+
+fn minijinja_request(request: &Request) -> minijinja::Value {
+    let (mut system, mut tools, mut messages) = (String::new(), Vec::new(), Vec::new());
+    for segment in &request.segments {
+        match &segment.content {
+            Content::System(text) => system.push_str(text),
+            Content::Tools(specs) => tools.extend(specs.iter().map(|t| t.name.clone())),
+            Content::User(text) => messages.push(json!({ "role": "user", "text": text })),
+            Content::Assistant { text, .. } => {
+                messages.push(json!({ "role": "assistant", "text": text }));
+            }
+            Content::Result { name, text, .. } => {
+                messages.push(json!({ "role": "tool", "name": name, "text": text }));
+            }
+        }
+    }
+    let last = messages.last().map_or(Json::Null, |m| m["text"].clone());
+    from_json(json!({
+        "system": system, "tools": tools, "messages": messages, "last": last,
+    }))
+}
+
+fn render(text: &str, scope: &dyn Scope) -> Result<String, Failure> {
+    if !text.contains("{{") && !text.contains("{%") {
+        return Ok(text.to_owned());
+    }
+    let broken = |message: String| Failure {
+        code: "script_broken".to_owned(),
+        message,
+        retry: Retry::Never,
+    };
+    let template = Template::parse(text).map_err(|e| broken(format!("{text}: {}", e.message)))?;
+    template
+        .render(scope)
+        .map_err(|e| broken(format!("{text}: {e}")))
+}
+
+fn render_all(json: &Json, scope: &dyn Scope) -> Result<Json, Failure> {
+    Ok(match json {
+        Json::String(text) => Json::String(render(text, scope)?),
+        Json::Array(list) => Json::Array(
+            list.iter()
+                .map(|v| render_all(v, scope))
+                .collect::<Result<_, _>>()?,
+        ),
+        Json::Object(map) => Json::Object(
+            map.iter()
+                .map(|(k, v)| Ok((k.clone(), render_all(v, scope)?)))
+                .collect::<Result<_, Failure>>()?,
+        ),
+        Json::Null | Json::Bool(_) | Json::Number(_) => json.clone(),
+    })
+}

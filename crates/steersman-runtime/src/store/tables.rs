@@ -371,6 +371,7 @@ fn info(session: &Session) -> SessionInfo {
         network: session.new.network.clone(),
         key: session.new.key.clone(),
         created: session.new.created,
+        salt: session.new.salt,
         head: session.head(),
         state: session.state.clone(),
         labels: session

@@ -1,0 +1,750 @@
+//! What people and programs want: read from the inbox, judged by what is open, turned into offers or ledger lines.
+
+use super::draft::{Draft, Note, Offer};
+use super::{Driver, Out, OutState, What};
+use crate::engine::EngineError;
+use crate::inbox::{Begin, CancelWhat, Message, Resolution};
+use crate::session::Fate;
+use crate::store::InboxMessage;
+use serde_json::{Map, Value as Json};
+use std::sync::Arc;
+use steersman_machine::commit::{LedgerEntry, Release, Why};
+use steersman_machine::effect::{Cancelled, NewWrite, Offered, Said, Start, Work};
+use steersman_machine::ids::{Id, Name};
+use steersman_machine::mapping::{Fault, Raw};
+use steersman_machine::network::{Source, Then, WaitOn};
+use steersman_machine::tick::allowed;
+use steersman_machine::view::View;
+
+/// What becomes of an act where it is not offered to a branch: its line is written, or why it is refused.
+type Acted = Result<(), String>;
+
+impl Driver {
+    /// Reads what came into the inbox since it was last read, oldest first.
+    pub(super) async fn read_inbox(&mut self) -> Result<(), EngineError> {
+        let messages = self.engine.store().inbox(&self.session).await?;
+        for message in messages {
+            if self.inbox.known.contains_key(&message.id) || self.ledger.accepted(&message.id) {
+                continue;
+            }
+            self.busy();
+            let wanted = Message::decode(&message)?;
+            self.inbox.known.insert(message.id.clone(), message.clone());
+            self.act(message, wanted).await?;
+        }
+        self.match_events().await
+    }
+
+    async fn act(&mut self, message: InboxMessage, wanted: Message) -> Result<(), EngineError> {
+        if let Message::Start(begin) = wanted {
+            return self.begin_session(message, *begin).await;
+        }
+        if self.network.is_none() {
+            return self.refuse(message, "the session has not begun").await;
+        }
+        let acted = match wanted {
+            Message::Start(_) => Ok(()),
+            Message::Say {
+                text,
+                to,
+                by,
+                branch,
+            } => self.say(&message, text, to, by, None, branch),
+            Message::Sent {
+                text,
+                to,
+                from,
+                branch,
+            } => self.say(&message, text, Some(to), None, Some(from), Some(branch)),
+            Message::Interrupt { text, by, branch } => self.interrupt(&message, text, by, branch),
+            Message::Answer { effect, sealed, by } => {
+                self.answer(&message, effect, &sealed, by).await?
+            }
+            Message::Approve { effect, by, args } => {
+                self.approve(&message, effect, by, args).await?
+            }
+            Message::Reject { effect, by, reason } => self.reject(&message, effect, &by, reason)?,
+            Message::Resolve { effect, by, how } => {
+                self.resolve(&message, effect, &by, how).await?
+            }
+            Message::Cancel { what, by, branch } => self.cancel(&message, &what, &by, branch),
+            Message::Event { .. } => {
+                self.inbox.events.push(message.clone());
+                Ok(())
+            }
+            Message::Pause(paused) => {
+                let entry = LedgerEntry::Paused(paused);
+                self.accept_with(&message, vec![entry]).await?;
+                if !paused {
+                    self.wake_ready();
+                }
+                Ok(())
+            }
+            Message::Fork {
+                branch,
+                at,
+                label,
+                say,
+                live,
+            } => self.fork(&message, branch, at, label, say, live).await?,
+            Message::Rewind { branch, at, say } => self.rewind(&message, branch, at, say).await?,
+            Message::Join { branches, then } => {
+                let then = then.map(|tool| Then { tool, args: None });
+                let offered = Offered::Join { branches, then };
+                self.offer_message(&message, None, What::Offer(Box::new(offered)))
+            }
+            Message::Adopt { branch, at } => self.adopt(&message, branch, at).await?,
+            Message::Current(branch) => self.make_current(&message, branch).await?,
+            Message::Edit { writes, by } => self.edit(&message, writes, by),
+        };
+        match acted {
+            Ok(()) => Ok(()),
+            Err(why) => self.refuse(message, &why).await,
+        }
+    }
+
+    /// A session begins: it is bound to what was decided when it was started.
+    async fn begin_session(
+        &mut self,
+        message: InboxMessage,
+        begin: Begin,
+    ) -> Result<(), EngineError> {
+        if self.network.is_some() {
+            return self.refuse(message, "the session has begun already").await;
+        }
+        self.bind(&begin.binding, &begin.values).await?;
+        let said = begin.say.map(|text| Said {
+            id: message.id.clone(),
+            text: text.into(),
+            to: None,
+            by: begin.by,
+            sender: None,
+        });
+        let start = Start {
+            agent: begin.agent,
+            args: begin.args.and_then(|a| serde_json::from_str(&a).ok()),
+            message: said,
+            binding: begin.binding,
+            values: begin.values.into(),
+        };
+        let what = What::Offer(Box::new(Offered::Start(start)));
+        self.offer_message(&message, Some(Id::MAIN), what).ok();
+        Ok(())
+    }
+
+    /// It is gone from the inbox, and whoever sent it hears why.
+    async fn refuse(&mut self, message: InboxMessage, why: &str) -> Result<(), EngineError> {
+        let mut draft = Draft::new(self.next, self.ledger.current);
+        draft.accept(&message.id);
+        self.receipt(&mut draft, &message.id, Fate::Refused(why.to_owned()));
+        self.write(draft).await
+    }
+
+    pub(super) async fn accept_with(
+        &mut self,
+        message: &InboxMessage,
+        entries: Vec<LedgerEntry>,
+    ) -> Result<(), EngineError> {
+        let mut draft = Draft::new(self.next, self.ledger.current);
+        draft.ledger.extend(entries);
+        self.accepted(&mut draft, message);
+        self.write(draft).await
+    }
+
+    /// A message is taken by this line.
+    pub(super) fn accepted(&mut self, draft: &mut Draft, message: &InboxMessage) {
+        draft.accept(&message.id);
+        draft.urgent = true;
+        self.receipt(draft, &message.id, Fate::Taken(draft.n));
+    }
+
+    pub(super) fn offer_message(
+        &mut self,
+        message: &InboxMessage,
+        branch: Option<Id>,
+        what: What,
+    ) -> Acted {
+        let branch = branch.unwrap_or(self.ledger.current);
+        if !self.branches.contains_key(&branch) {
+            return Err(format!("branch {branch} has no ticks any more"));
+        }
+        let mut offer = Offer::new(what);
+        offer.message = Some(message.clone());
+        self.offer(branch, offer);
+        Ok(())
+    }
+
+    fn say(
+        &mut self,
+        message: &InboxMessage,
+        text: String,
+        to: Option<Id>,
+        by: Option<Name>,
+        sender: Option<Id>,
+        branch: Option<Id>,
+    ) -> Acted {
+        let said = Said {
+            id: message.id.clone(),
+            text: text.into(),
+            to,
+            by,
+            sender,
+        };
+        let what = What::Offer(Box::new(Offered::Message(said)));
+        self.offer_message(message, branch, what)
+    }
+
+    fn interrupt(
+        &mut self,
+        message: &InboxMessage,
+        text: String,
+        by: Option<Name>,
+        branch: Option<Id>,
+    ) -> Acted {
+        let said = Said {
+            id: message.id.clone(),
+            text: text.into(),
+            to: None,
+            by,
+            sender: None,
+        };
+        self.offer_message(message, branch, What::Interrupt(said))
+    }
+
+    fn edit(
+        &mut self,
+        message: &InboxMessage,
+        writes: Vec<(Name, Option<String>)>,
+        by: Name,
+    ) -> Acted {
+        let mut edits = Vec::with_capacity(writes.len());
+        for (name, value) in writes {
+            let value = value.map(|v| serde_json::from_str(&v)).transpose();
+            edits.push(NewWrite {
+                value: value.map_err(|e| format!("state.{name}: {e}"))?,
+                name: name.to_string(),
+                seal: false,
+            });
+        }
+        let offered = Offered::Edit { writes: edits, by };
+        self.offer_message(message, None, What::Offer(Box::new(offered)))
+    }
+
+    fn cancel(
+        &mut self,
+        message: &InboxMessage,
+        what: &CancelWhat,
+        by: &Name,
+        branch: Option<Id>,
+    ) -> Acted {
+        let cancelled = match what {
+            CancelWhat::Effect(effect) => {
+                let out = self.outs.get(effect).ok_or_else(|| not_open(*effect))?;
+                let agent = out.wish.agent;
+                let what = match out.wish.call {
+                    Some(call) => Cancelled::Call(agent, call),
+                    None => Cancelled::Agent(agent),
+                };
+                return self.offer_message(
+                    message,
+                    Some(out.branch),
+                    What::Cancel(what, by.clone()),
+                );
+            }
+            CancelWhat::Agent(agent) => Cancelled::Agent(*agent),
+            CancelWhat::Branch => Cancelled::All,
+            CancelWhat::Session => {
+                let others: Vec<Id> = self.branches.keys().copied().collect();
+                for other in others {
+                    if other != self.ledger.current {
+                        let what = What::Cancel(Cancelled::All, by.clone());
+                        self.offer(other, Offer::new(what));
+                    }
+                }
+                Cancelled::All
+            }
+        };
+        self.offer_message(message, branch, What::Cancel(cancelled, by.clone()))
+    }
+
+    // ---- holds and questions
+
+    /// The open hold of an effect that this person may answer, of the kinds that are wanted.
+    fn hold_for(&self, effect: Id, by: &str, whys: &[Why]) -> Result<Why, String> {
+        let record = self.ledger.effect(effect).ok_or_else(|| not_open(effect))?;
+        let hold = record
+            .holds
+            .iter()
+            .find(|h| whys.contains(&h.why))
+            .ok_or_else(|| match record.holds.first() {
+                Some(other) => format!("{effect} waits for something else: {}", word(other.why)),
+                None => not_open(effect),
+            })?;
+        self.may(&hold.by, by)?;
+        // An answer that is offered already decides.
+        match self.outs.get(&effect) {
+            Some(out) if matches!(out.state, OutState::Over) => Err(not_open(effect)),
+            _ => Ok(hold.why),
+        }
+    }
+
+    fn may(&self, wanted: &str, by: &str) -> Result<(), String> {
+        let role = self.network().people.get(wanted).map(|p| p.role.clone());
+        let may = wanted == "any" || wanted == by || role.as_deref() == Some(by);
+        if may {
+            return Ok(());
+        }
+        let who = role.as_deref().unwrap_or(wanted);
+        Err(format!("only `{who}` may answer this, not `{by}`"))
+    }
+
+    async fn answer(
+        &mut self,
+        message: &InboxMessage,
+        effect: Id,
+        sealed: &str,
+        by: Name,
+    ) -> Result<Acted, EngineError> {
+        let Some(out) = self.outs.get(&effect) else {
+            return Ok(Err(not_open(effect)));
+        };
+        if let Work::Ask { to, options, .. } = &out.wish.work {
+            if matches!(out.state, OutState::Over) {
+                return Ok(Err(not_open(effect)));
+            }
+            if let Err(why) = self.may(to, &by) {
+                return Ok(Err(why));
+            }
+            let text = match self.engine.sealer().open_text(sealed) {
+                Ok(text) => text.to_string(),
+                Err(e) => return Ok(Err(e.to_string())),
+            };
+            if !options.is_empty() && !options.contains(&text) {
+                return Ok(Err(format!("the answer is one of: {}", options.join(", "))));
+            }
+            self.offer_raw(
+                effect,
+                Raw::Done(text.into()),
+                Vec::new(),
+                Some(message),
+                Some(by),
+            );
+            return Ok(Ok(()));
+        }
+        if let Err(why) = self.hold_for(effect, &by, &[Why::Input]) {
+            return Ok(Err(why));
+        }
+        let branch = out.branch;
+        let about = self
+            .ledger
+            .hold(effect, Why::Input)
+            .and_then(|h| h.about.clone());
+        if let (Some(out), Some(parameter)) = (self.outs.get_mut(&effect), about) {
+            out.inputs.push((parameter, sealed.to_owned()));
+        }
+        let mut draft = Draft::new(self.next, branch);
+        self.accepted(&mut draft, message);
+        self.go(&mut draft, effect, Why::Input, by, Some(sealed.to_owned()))?;
+        self.write(draft).await?;
+        Ok(Ok(()))
+    }
+
+    async fn approve(
+        &mut self,
+        message: &InboxMessage,
+        effect: Id,
+        by: Name,
+        args: Option<String>,
+    ) -> Result<Acted, EngineError> {
+        let kinds = [Why::Repeat, Why::Approval, Why::Budget];
+        let why = match self.hold_for(effect, &by, &kinds) {
+            Ok(why) => why,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        let Some(out) = self.outs.get(&effect) else {
+            return Ok(Err(not_open(effect)));
+        };
+        if let Some(args) = args {
+            if why != Why::Approval {
+                return Ok(Err("only an approval may change arguments".to_owned()));
+            }
+            return Ok(self.approve_edited(message, effect, by, &args));
+        }
+        let mut draft = Draft::new(self.next, out.branch);
+        self.accepted(&mut draft, message);
+        match why {
+            Why::Budget => self.granted(&mut draft, effect, &by),
+            Why::Approval | Why::Repeat | Why::Input | Why::Doubt => {
+                self.go(&mut draft, effect, why, by, None)?;
+            }
+        }
+        self.write(draft).await?;
+        Ok(Ok(()))
+    }
+
+    /// Exactly the edited arguments are approved: the machine judges them and wishes them under a new effect.
+    fn approve_edited(
+        &mut self,
+        message: &InboxMessage,
+        effect: Id,
+        by: Name,
+        args: &str,
+    ) -> Acted {
+        let out = self.outs.get(&effect).ok_or_else(|| not_open(effect))?;
+        let tool = out.tool().ok_or_else(|| not_open(effect))?;
+        let may = tool
+            .approve
+            .as_ref()
+            .map(|a| a.edit.clone())
+            .unwrap_or_default();
+        let given: Map<String, Json> = serde_json::from_str(args)
+            .map_err(|e| format!("the arguments are no JSON object: {e}"))?;
+        let mut merged: Map<String, Json> = serde_json::from_str(&tool.args).unwrap_or_default();
+        for (name, value) in given {
+            let changed = merged.get(&name) != Some(&value);
+            if changed && !may.iter().any(|m| **m == *name) {
+                return Err(format!("the argument `{name}` may not be changed here"));
+            }
+            merged.insert(name, value);
+        }
+        let text = Json::Object(merged).to_string();
+        let what = What::Offer(Box::new(Offered::Edited {
+            effect,
+            args: text.as_str().into(),
+            by: by.clone(),
+        }));
+        let mut offer = Offer::new(what);
+        offer.message = Some(message.clone());
+        offer.notes.push(Note::Released {
+            effect,
+            why: Why::Approval,
+            how: Release::Edited,
+            by,
+            text: Some(text),
+        });
+        let branch = out.branch;
+        self.state(effect, OutState::Over);
+        self.offer(branch, offer);
+        Ok(())
+    }
+
+    /// Somebody lets an effect run: what it requires is judged again, then it passes to its next gate.
+    pub(super) fn go(
+        &mut self,
+        draft: &mut Draft,
+        effect: Id,
+        why: Why,
+        by: Name,
+        text: Option<String>,
+    ) -> Result<(), EngineError> {
+        let Some(out) = self.outs.get(&effect) else {
+            return Ok(());
+        };
+        let snapshot = &self.branches[&out.branch].snapshot;
+        let (owner, call) = (out.wish.agent, out.wish.call);
+        let args: Json = out
+            .tool()
+            .and_then(|t| serde_json::from_str(&t.args).ok())
+            .unwrap_or_default();
+        let judged = match call {
+            Some(call) => self.ask(|cx| allowed(cx, snapshot, owner, call, &args))?,
+            None => Ok(()),
+        };
+        match judged {
+            Ok(()) => self.pass(draft, effect, why, by, text),
+            Err(refusal) => {
+                draft.note(self.released(effect, why, Release::Refused, "rule"));
+                self.answer_fault(effect, "refused", &refusal.text);
+                Ok(())
+            }
+        }
+    }
+
+    fn reject(
+        &mut self,
+        message: &InboxMessage,
+        effect: Id,
+        by: &Name,
+        reason: Option<String>,
+    ) -> Result<Acted, EngineError> {
+        let kinds = [Why::Repeat, Why::Approval, Why::Budget, Why::Input];
+        let why = match self.hold_for(effect, by, &kinds) {
+            Ok(why) => why,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        if !self.outs.contains_key(&effect) {
+            return Ok(Err(not_open(effect)));
+        }
+        let released = Note::Released {
+            effect,
+            why,
+            how: Release::Refused,
+            by: by.clone(),
+            text: reason.clone(),
+        };
+        let said = reason.unwrap_or_else(|| format!("rejected by {by}"));
+        let raw = match why {
+            Why::Repeat => {
+                let about = self.ledger.hold(effect, why).and_then(|h| h.about.clone());
+                let before = about.and_then(|a| a.parse::<Id>().ok());
+                let recorded = match before {
+                    Some(before) => self.recorded(before)?,
+                    None => None,
+                };
+                let fault = match recorded {
+                    Some(recorded) => Fault::new("done_elsewhere", recorded.shown()),
+                    None => Fault::new("in_doubt", "the same call may have happened before"),
+                };
+                Raw::NotPerformed(fault)
+            }
+            Why::Budget => {
+                self.fail(effect, "limit", &said);
+                if let Some(offer) = self.last_offer(effect) {
+                    offer.notes.push(released);
+                    offer.message = Some(message.clone());
+                }
+                return Ok(Ok(()));
+            }
+            Why::Approval | Why::Input | Why::Doubt => {
+                Raw::NotPerformed(Fault::new("rejected", said))
+            }
+        };
+        self.offer_raw(effect, raw, vec![released], Some(message), Some(by.clone()));
+        Ok(Ok(()))
+    }
+
+    fn last_offer(&mut self, effect: Id) -> Option<&mut Offer> {
+        let branch = self.outs.get(&effect)?.branch;
+        self.branches.get_mut(&branch)?.offers.last_mut()
+    }
+
+    async fn resolve(
+        &mut self,
+        message: &InboxMessage,
+        effect: Id,
+        by: &Name,
+        how: Resolution,
+    ) -> Result<Acted, EngineError> {
+        if let Err(refused) = self.hold_for(effect, by, &[Why::Doubt]) {
+            return Ok(Err(refused));
+        }
+        let ended = match how {
+            Resolution::Done { .. } => Release::Outcome,
+            Resolution::NotPerformed => Release::Go,
+            Resolution::Fail => Release::GivenUp,
+        };
+        let Some(out) = self.outs.get(&effect) else {
+            // Its branch waits for it no more; the ledger still wants to know.
+            let entry = LedgerEntry::Released {
+                effect,
+                why: Why::Doubt,
+                how: ended,
+                by: by.clone(),
+                body: None,
+            };
+            self.accept_with(message, vec![entry]).await?;
+            return Ok(Ok(()));
+        };
+        let released = Note::Released {
+            effect,
+            why: Why::Doubt,
+            how: ended,
+            by: by.clone(),
+            text: None,
+        };
+        match how {
+            Resolution::Done { result } => {
+                let result = match serde_json::from_str(&result) {
+                    Ok(result) => result,
+                    Err(e) => return Ok(Err(format!("the result is no JSON: {e}"))),
+                };
+                let raw = Raw::Done(result);
+                self.offer_raw(effect, raw, vec![released], Some(message), Some(by.clone()));
+            }
+            Resolution::NotPerformed => {
+                let mut draft = Draft::new(self.next, out.branch);
+                self.accepted(&mut draft, message);
+                draft.note(released);
+                self.begin(&mut draft, effect);
+                self.write(draft).await?;
+            }
+            Resolution::Fail => {
+                let raw = Raw::Unknown(Fault::new("in_doubt", "nobody knows"));
+                self.offer_raw(effect, raw, vec![released], Some(message), Some(by.clone()));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// What a person, an event or the world gave is offered to the branch of the effect.
+    pub(super) fn offer_raw(
+        &mut self,
+        effect: Id,
+        raw: Raw,
+        notes: Vec<Note>,
+        message: Option<&InboxMessage>,
+        by: Option<Name>,
+    ) {
+        let Some(out) = self.outs.get_mut(&effect) else {
+            return;
+        };
+        out.state = OutState::Over;
+        let branch = out.branch;
+        let mut offer = Offer::new(What::Raw {
+            effect,
+            attempt: out.attempt,
+            raw,
+            by,
+            simulated: false,
+        });
+        offer.notes = notes;
+        offer.message = message.cloned();
+        self.offer(branch, offer);
+    }
+
+    fn wake_ready(&mut self) {
+        let ready = self
+            .outs
+            .iter()
+            .filter(|(_, out)| matches!(out.state, OutState::Ready))
+            .map(|(id, _)| *id);
+        self.to_start.extend(ready.collect::<Vec<_>>());
+    }
+
+    // ---- events
+
+    /// Events that lie in the inbox or in the store's box meet waits that are open on the current branch.
+    async fn match_events(&mut self) -> Result<(), EngineError> {
+        let events = std::mem::take(&mut self.inbox.events);
+        for message in events {
+            let Ok(Message::Event { event, fields }) = Message::decode(&message) else {
+                continue;
+            };
+            let Ok(fields) = serde_json::from_str::<Json>(&fields) else {
+                self.refuse(message, "the fields are no JSON").await?;
+                continue;
+            };
+            match self.wait_for(&event, &fields)? {
+                Some(effect) => {
+                    self.offer_raw(effect, Raw::Done(fields), Vec::new(), Some(&message), None);
+                }
+                None => {
+                    self.waits_for_a_wait(&message, &event);
+                    self.inbox.events.push(message);
+                }
+            }
+        }
+        self.match_box().await
+    }
+
+    fn waits_for_a_wait(&mut self, message: &InboxMessage, event: &str) {
+        if let Some(reply) = self.inbox.replies.remove(&message.id) {
+            let fate = Fate::Waits(format!("nobody waits for such a `{event}` yet"));
+            let id = message.id.clone();
+            reply.send(crate::session::Receipt { id, fate }).ok();
+        }
+    }
+
+    async fn match_box(&mut self) -> Result<(), EngineError> {
+        let Some(network) = self.network.clone() else {
+            return Ok(());
+        };
+        let open: Vec<(Id, Name, Arc<str>)> = self
+            .outs
+            .iter()
+            .filter(|(_, out)| {
+                out.branch == self.ledger.current && matches!(out.state, OutState::Waits)
+            })
+            .filter_map(|(id, out)| match &out.wish.work {
+                Work::Event { event, key } => Some((*id, event.clone(), key.clone())),
+                _ => None,
+            })
+            .collect();
+        for (effect, event, key) in open {
+            let boxed = self
+                .engine
+                .store()
+                .boxed_events(&network.name, &event, &key)
+                .await?;
+            for found in boxed {
+                let Ok(fields) = serde_json::from_str::<Json>(&found.fields) else {
+                    continue;
+                };
+                if self.wait_for(&event, &fields)? == Some(effect) {
+                    self.offer_raw(effect, Raw::Done(fields), Vec::new(), None, None);
+                    if let Some(offer) = self.last_offer(effect) {
+                        offer.event = Some(found.id);
+                    }
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The oldest open wait that an event ends.
+    fn wait_for(&self, event: &str, fields: &Json) -> Result<Option<Id>, EngineError> {
+        for (id, out) in &self.outs {
+            let Work::Event { event: name, key } = &out.wish.work else {
+                continue;
+            };
+            let here = out.branch == self.ledger.current && matches!(out.state, OutState::Waits);
+            if !here || **name != *event || !matches_key(key, fields) {
+                continue;
+            }
+            if self.wait_holds(out, fields)? {
+                return Ok(Some(*id));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether `when` of the wait holds over the event; an error holds for nothing.
+    fn wait_holds(&self, out: &Out, fields: &Json) -> Result<bool, EngineError> {
+        let snapshot = &self.branches[&out.branch].snapshot;
+        let Some(open) = out.wish.call.and_then(|c| snapshot.call(out.wish.agent, c)) else {
+            return Ok(true);
+        };
+        let tool = self.tool_def(&open.call.name);
+        let Some(Source::Wait(wait)) = tool.map(|t| &t.source) else {
+            return Ok(true);
+        };
+        let WaitOn::Event {
+            when: Some(when), ..
+        } = &wait.on
+        else {
+            return Ok(true);
+        };
+        let holds = self.ask(|cx| {
+            let args = steersman_machine::mapping::arguments(cx, snapshot, open);
+            View::new(cx, snapshot, Some(out.wish.agent))
+                .with("args", Json::Object(args))
+                .with("event", fields.clone())
+                .holds(when)
+        })?;
+        Ok(holds.unwrap_or(false))
+    }
+}
+
+/// Whether each field of a wait's key is equal in the event.
+fn matches_key(key: &str, fields: &Json) -> bool {
+    let Ok(key) = serde_json::from_str::<Map<String, Json>>(key) else {
+        return false;
+    };
+    key.iter()
+        .all(|(name, value)| fields.get(name) == Some(value))
+}
+
+fn not_open(effect: Id) -> String {
+    format!("nothing is open under {effect}")
+}
+
+fn word(why: Why) -> &'static str {
+    match why {
+        Why::Approval => "an approval",
+        Why::Input => "a secret",
+        Why::Doubt => "somebody to say whether it happened",
+        Why::Budget => "more budget",
+        Why::Repeat => "a word on doing it again",
+    }
+}

@@ -1,0 +1,188 @@
+//! One attempt of a model or tool, in a task of its own: cut by cancel and time, its panics caught. Never repeats
+//! anything: that is the driver's ([`crate::retry`]).
+
+use crate::clock::Clock;
+use crate::engine::Timeouts;
+use crate::model::{Delta, Model, ModelCall, Sink};
+use crate::toolset::{ToolRun, Toolset};
+use futures::FutureExt;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use steersman_machine::effect::{Answer, Failure, Retry};
+use steersman_machine::ids::Id;
+use steersman_machine::interaction::Class;
+use steersman_machine::mapping::{Fault, Raw};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio_util::sync::CancellationToken;
+
+/// How long a tool that was told to end may take to say what it did, in milliseconds.
+const GRACE: u64 = 2_000;
+
+/// What tasks tell the driver.
+pub(crate) enum FromTask {
+    /// A model answered or failed.
+    Model(Id, u32, Result<Answer, Failure>),
+    /// A tool ended.
+    Tool(Id, u32, Raw),
+    /// A probe for this effect in doubt ended.
+    Probe(Id, Raw),
+    /// A piece of a model's answer appeared.
+    Delta(Id, u32, Delta),
+    /// The delay before the next attempt is over.
+    Again(Id),
+    /// A slot is free that this effect waited for.
+    Slot(Id),
+}
+
+/// Calls a model once.
+pub(crate) fn call_model(
+    model: Arc<dyn Model>,
+    call: ModelCall,
+    timeouts: Timeouts,
+    clock: Arc<dyn Clock>,
+    cancel: CancellationToken,
+    to: UnboundedSender<FromTask>,
+) {
+    let (effect, attempt) = (call.effect, call.attempt);
+    tokio::spawn(async move {
+        let relay = Relay {
+            effect,
+            attempt,
+            pieces: AtomicU64::new(0),
+            to: to.clone(),
+        };
+        let answer = AssertUnwindSafe(model.call(&call, &relay, &cancel)).catch_unwind();
+        let result = tokio::select! {
+            biased;
+            answer = answer => answer.unwrap_or_else(|panic| Err(Failure {
+                code: "failed".to_owned(),
+                message: format!("the model's adapter panicked: {}", panic_text(&*panic)),
+                retry: Retry::Never,
+            })),
+            failure = silence(&relay, timeouts, &*clock) => {
+                cancel.cancel();
+                Err(failure)
+            }
+            () = cancel.cancelled() => return,
+        };
+        let _ = to.send(FromTask::Model(effect, attempt, result));
+    });
+}
+
+/// Runs a tool once, at most `timeout` milliseconds.
+pub(crate) fn run_tool(
+    toolset: Option<Arc<dyn Toolset>>,
+    run: ToolRun,
+    timeout: u64,
+    clock: Arc<dyn Clock>,
+    cancel: CancellationToken,
+    done: impl FnOnce(Raw) + Send + 'static,
+) {
+    tokio::spawn(async move {
+        let Some(toolset) = toolset else {
+            done(Raw::NotPerformed(fault(
+                "failed",
+                format!("nothing here runs the tool `{}`", run.work.tool),
+            )));
+            return;
+        };
+        let class = run.work.class;
+        let running = AssertUnwindSafe(toolset.run(&run, &cancel)).catch_unwind();
+        tokio::pin!(running);
+        let late = tokio::select! {
+            biased;
+            raw = &mut running => return done(settled(raw, class)),
+            () = clock.sleep(timeout) => "timeout",
+            () = cancel.cancelled() => "cancelled",
+        };
+        // Told to end, it may still say what it did: an outcome that is known is worth a moment.
+        cancel.cancel();
+        let raw = tokio::select! {
+            biased;
+            raw = &mut running => settled(raw, class),
+            () = clock.sleep(GRACE) => {
+                let message = match late {
+                    "timeout" => format!("no answer within {timeout} ms"),
+                    _ => "it was cut".to_owned(),
+                };
+                unknown(class, fault(late, message))
+            }
+        };
+        done(raw);
+    });
+}
+
+fn settled(raw: Result<Raw, Box<dyn std::any::Any + Send>>, class: Class) -> Raw {
+    raw.unwrap_or_else(|panic| {
+        let message = format!("the tool panicked: {}", panic_text(&*panic));
+        unknown(class, fault("failed", message))
+    })
+}
+
+/// A panic or a cut proves nothing about the world, so it is unknown; whoever changes nothing outside just failed.
+fn unknown(class: Class, fault: Fault) -> Raw {
+    match class {
+        Class::Pure => Raw::NotPerformed(fault),
+        Class::Read | Class::Idempotent | Class::Unsafe => Raw::Unknown(fault),
+    }
+}
+
+pub(crate) fn fault(code: &str, message: impl Into<String>) -> Fault {
+    Fault {
+        code: code.to_owned(),
+        message: message.into(),
+        status: None,
+        again: None,
+    }
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message")
+}
+
+/// Passes on what streams in, and counts it.
+struct Relay {
+    effect: Id,
+    attempt: u32,
+    pieces: AtomicU64,
+    to: UnboundedSender<FromTask>,
+}
+
+impl Sink for Relay {
+    fn delta(&self, delta: Delta) {
+        self.pieces.fetch_add(1, Ordering::Relaxed);
+        let _ = self
+            .to
+            .send(FromTask::Delta(self.effect, self.attempt, delta));
+    }
+}
+
+/// Ends when a model has been silent for too long, or takes too long all in all.
+async fn silence(relay: &Relay, timeouts: Timeouts, clock: &dyn Clock) -> Failure {
+    let idle = async {
+        loop {
+            let seen = relay.pieces.load(Ordering::Relaxed);
+            let (limit, what) = if seen == 0 {
+                (timeouts.first, "the first token")
+            } else {
+                (timeouts.idle, "the next token")
+            };
+            clock.sleep(limit).await;
+            if relay.pieces.load(Ordering::Relaxed) == seen {
+                return format!("{what} did not come within {limit} ms");
+            }
+        }
+    };
+    let message = tokio::select! {
+        message = idle => message,
+        () = clock.sleep(timeouts.total) => format!("no answer within {} ms", timeouts.total),
+    };
+    Failure {
+        code: "timeout".to_owned(),
+        message,
+        retry: Retry::Policy,
+    }
+}

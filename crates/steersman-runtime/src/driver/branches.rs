@@ -1,0 +1,561 @@
+//! Branches begin, are adopted, end, are superseded and made current.
+
+use super::draft::{Draft, Note, Offer};
+use super::{Driver, OutState, What};
+use crate::engine::EngineError;
+use crate::ledger::Progress;
+use crate::load::Since;
+use crate::store::InboxMessage;
+use steersman_machine::branch::{adopted_up_to, awaited};
+use steersman_machine::commit::{LedgerEntry, Release, Why};
+use steersman_machine::effect::{
+    Bodies, BranchEnd, Known, Offered, Opened, Request, Said, Step, Until,
+};
+use steersman_machine::ids::{Id, Line, Name};
+use steersman_machine::interaction::{Cause, End, Target};
+use steersman_machine::snapshot::{Phase, Snapshot};
+use steersman_machine::tick::tick;
+
+type Acted = Result<(), String>;
+
+/// A branch that an agent's fork asked for.
+pub(super) struct ToOpen {
+    branch: Id,
+    from: Id,
+    at: Line,
+    opened: Opened,
+}
+
+impl Driver {
+    /// The machine asks for something to be done to branches.
+    pub(super) fn take_request(&mut self, draft: &mut Draft, id: Id, request: Request) {
+        match request {
+            Request::Open {
+                branch,
+                scope,
+                call,
+                index,
+                of,
+                say: _,
+                dry,
+            } => {
+                let known = self.ledger.branch(branch);
+                let from = known.and_then(|b| b.from);
+                if known.is_some_and(|b| Some(b.commit) != from.map(|(_, at)| at)) {
+                    return;
+                }
+                let at = from.map_or(draft.n, |(_, at)| at);
+                if from.is_none() {
+                    draft.ledger.push(LedgerEntry::Opened {
+                        branch,
+                        from: id,
+                        at,
+                    });
+                }
+                let opened = Opened {
+                    scope: Some(scope),
+                    dry,
+                    fork: Some((scope, call, index, of)),
+                    ..Opened::default()
+                };
+                self.to_open.push(ToOpen {
+                    branch,
+                    from: id,
+                    at,
+                    opened,
+                });
+            }
+            Request::Adopt { call, branch } => {
+                let done = self
+                    .ledger
+                    .branch(branch)
+                    .is_some_and(|b| b.adopted.is_some());
+                if !done {
+                    self.to_adopt.push((id, Some(call), branch, None));
+                }
+            }
+            Request::Supersede { branches } => {
+                for branch in branches {
+                    if !self.is_awaited(branch, id) {
+                        self.supersede(draft, branch, None);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether a call of another branch waits for this one.
+    fn is_awaited(&self, branch: Id, but: Id) -> bool {
+        self.branches
+            .iter()
+            .filter(|(id, _)| **id != but)
+            .flat_map(|(_, b)| awaited(&b.snapshot))
+            .any(|waits| waits.branches.contains(&branch))
+    }
+
+    /// No more ticks for a branch. What touches the world and runs is let run: the ledger notes its outcome.
+    pub(super) fn supersede(&mut self, draft: &mut Draft, id: Id, after: Option<Line>) {
+        let Some(branch) = self.branches.get(&id) else {
+            return;
+        };
+        let after = after.unwrap_or(branch.snapshot.line);
+        draft
+            .ledger
+            .push(LedgerEntry::Superseded { branch: id, after });
+        self.left_behind.push(id);
+    }
+
+    /// Branches that were superseded by the line that was written are in memory no longer.
+    pub(super) async fn leave_behind(&mut self) -> Result<(), EngineError> {
+        for id in std::mem::take(&mut self.left_behind) {
+            let mut draft = Draft::new(self.next, id);
+            let outs: Vec<Id> = self
+                .outs
+                .iter()
+                .filter(|(_, out)| out.branch == id)
+                .map(|(effect, _)| *effect)
+                .collect();
+            for effect in outs {
+                let whys: Vec<Why> = match self.ledger.effect(effect) {
+                    Some(record) => record.holds.iter().map(|h| h.why).collect(),
+                    None => Vec::new(),
+                };
+                for why in whys.into_iter().filter(|why| *why != Why::Doubt) {
+                    let note = self.released(effect, why, Release::Cancelled, "rule");
+                    draft.note(note);
+                }
+                let Some(mut out) = self.outs.remove(&effect) else {
+                    continue;
+                };
+                self.to_start.remove(&effect);
+                self.quit_waiting(&mut draft, &out);
+                match (&out.state, out.touches_world()) {
+                    (OutState::Running(cancel), false) => {
+                        cancel.cancel();
+                        if out.is_model() {
+                            self.abandon_spend(&mut draft, &mut out);
+                            self.withdraw(effect, out.attempt);
+                        }
+                    }
+                    (OutState::Starting, true) => {
+                        draft.note(Note::NotPerformed(effect, out.attempt));
+                    }
+                    _ => {}
+                }
+            }
+            self.write(draft).await?;
+            self.branches.remove(&id);
+        }
+        self.retry_queued();
+        Ok(())
+    }
+
+    /// Branches that agents asked for begin, each with a line of its own; adoptions are offered.
+    pub(super) async fn settle_requests(&mut self) -> Result<(), EngineError> {
+        for open in std::mem::take(&mut self.to_open) {
+            let snapshot = self.snapshot_at(open.from, open.at).await?;
+            let hash = self.hash_at(open.at).await?;
+            self.add_branch(
+                open.branch,
+                snapshot.clone(),
+                None,
+                Some(snapshot),
+                Since::default(),
+            );
+            if let Some(branch) = self.branches.get_mut(&open.branch) {
+                (branch.prev, branch.hash) = (open.at, hash);
+                branch.base.as_mut().expect("given").branch = open.branch;
+            }
+            let what = What::Offer(Box::new(Offered::Opened(open.opened)));
+            self.offer(open.branch, Offer::new(what));
+        }
+        for (target, call, branch, message) in std::mem::take(&mut self.to_adopt) {
+            if let Err(why) = self
+                .offer_adoption(target, call, branch, None, message.as_ref())
+                .await?
+                && let Some(message) = message
+            {
+                let mut draft = Draft::new(self.next, self.ledger.current);
+                draft.accept(&message.id);
+                self.receipt(&mut draft, &message.id, crate::session::Fate::Refused(why));
+                self.write(draft).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The snapshot of a branch behind a line: of one that has ticks and stands there from memory, else from the disk.
+    pub(super) async fn snapshot_at(&mut self, id: Id, at: Line) -> Result<Snapshot, EngineError> {
+        if let Some(branch) = self.branches.get(&id)
+            && branch.snapshot.line == at
+        {
+            return Ok(branch.snapshot.clone());
+        }
+        self.catch_up(at).await?;
+        Ok(self.load.snapshot(at).await?.snapshot)
+    }
+
+    async fn hash_at(&mut self, at: Line) -> Result<steersman_machine::codec::Hash, EngineError> {
+        let known = self.ledger.branches().find(|(_, b)| b.head == at);
+        if let Some(hash) = known.and_then(|(_, branch)| branch.hash) {
+            return Ok(hash);
+        }
+        self.catch_up(at).await?;
+        let row = self.engine.store().row(&self.session, at).await?;
+        let row = row.ok_or_else(|| EngineError::Broken {
+            session: self.session.clone(),
+            what: format!("line {at} is named and does not exist"),
+        })?;
+        Ok(super::decode_with_hash(&self.session, &row)?.1)
+    }
+
+    /// Waits until a line is on disk, where it can be read.
+    async fn catch_up(&mut self, at: Line) -> Result<(), EngineError> {
+        while self.writer.durable < at && !self.writer.is_idle() {
+            self.writer.written().await?;
+        }
+        self.past.written(self.writer.durable);
+        Ok(())
+    }
+
+    /// The last commit at or before a line on a branch's path; none if the line is not on it.
+    async fn commit_at(&mut self, id: Id, at: Line) -> Result<Option<Line>, EngineError> {
+        let mut at = at;
+        loop {
+            let line = match self.past.read(at).await {
+                Ok(line) => line,
+                Err(crate::store::StoreError::Corrupt { .. }) if at > self.writer.appended => {
+                    return Ok(None);
+                }
+                Err(e) => return Err(e.into()),
+            };
+            if !self.ledger.on_path(id, line.branch, at) {
+                return Ok(None);
+            }
+            if line.commit.is_some() {
+                return Ok(Some(at));
+            }
+            if !line.prev.is_some() {
+                return Ok(None);
+            }
+            at = line.prev;
+        }
+    }
+
+    // ---- what people do
+
+    pub(super) async fn fork(
+        &mut self,
+        message: &InboxMessage,
+        branch: Option<Id>,
+        at: Option<Line>,
+        label: Option<Name>,
+        say: Option<String>,
+        live: bool,
+    ) -> Result<Acted, EngineError> {
+        let from = branch.unwrap_or(self.ledger.current);
+        if let Some(label) = &label
+            && self.ledger.find_branch(label).is_some()
+        {
+            return Ok(Err(format!("a branch `{label}` exists already")));
+        }
+        let opened = Opened {
+            dry: !live,
+            label,
+            say: say.map(|text| said(message, text)),
+            ..Opened::default()
+        };
+        self.open_by_person(message, from, at, opened).await
+    }
+
+    pub(super) async fn rewind(
+        &mut self,
+        message: &InboxMessage,
+        branch: Option<Id>,
+        at: Line,
+        say: Option<String>,
+    ) -> Result<Acted, EngineError> {
+        let from = branch.unwrap_or(self.ledger.current);
+        let opened = Opened {
+            rewound: true,
+            say: say.map(|text| said(message, text)),
+            ..Opened::default()
+        };
+        self.open_by_person(message, from, Some(at), opened).await
+    }
+
+    async fn open_by_person(
+        &mut self,
+        message: &InboxMessage,
+        from: Id,
+        at: Option<Line>,
+        mut opened: Opened,
+    ) -> Result<Acted, EngineError> {
+        let Some(known) = self.ledger.branch(from) else {
+            return Ok(Err(format!("there is no branch {from}")));
+        };
+        let at = at.unwrap_or(known.commit);
+        let Some(at) = self.commit_at(from, at).await? else {
+            return Ok(Err(format!(
+                "line {at} is not on the path of branch {from}"
+            )));
+        };
+        let snapshot = self.snapshot_at(from, at).await?;
+        let hash = self.hash_at(at).await?;
+        opened.known = self.known_of(&snapshot)?;
+        let rewound = opened.rewound;
+        let (line, now) = (self.next, self.now(from));
+        let offered = [Offered::Opened(opened)];
+        let mut step = self.ask(|cx| tick(cx, snapshot.clone(), line, now, &offered))?;
+        if step.commit.is_none() {
+            let why = step.left.first().map(|(_, until)| match until {
+                Until::Refused(why) => (*why).to_owned(),
+                _ => "it cannot begin there now".to_owned(),
+            });
+            return Ok(Err(why.unwrap_or_default()));
+        }
+        let id = step.snapshot.branch;
+        let label = step
+            .commit
+            .as_ref()
+            .and_then(|c| c.opening.as_ref()?.label.clone());
+        self.add_branch(
+            id,
+            step.snapshot.clone(),
+            label,
+            Some(snapshot),
+            Since::default(),
+        );
+        if let Some(branch) = self.branches.get_mut(&id) {
+            (branch.prev, branch.hash) = (at, hash);
+        }
+        let mut draft = Draft::of(line, id, &mut step);
+        draft.urgent = true;
+        if rewound {
+            self.supersede(&mut draft, from, Some(at));
+        }
+        draft.ledger.push(LedgerEntry::Opened {
+            branch: id,
+            from,
+            at,
+        });
+        if rewound {
+            draft.ledger.push(LedgerEntry::Current(id));
+            for effect in self.abandoned(from, at) {
+                draft.ledger.push(LedgerEntry::Listed(effect));
+            }
+        }
+        self.accepted(&mut draft, message);
+        self.finish_step(id, step, draft).await?;
+        Ok(Ok(()))
+    }
+
+    /// Effects of the future behind a line that touched the world, or may have.
+    fn abandoned(&self, from: Id, at: Line) -> Vec<Id> {
+        let on_it = |record: &crate::ledger::Record| record.branch == from;
+        self.ledger
+            .effects()
+            .filter(|(_, record)| on_it(record) && record.attempt > 0)
+            .filter(|(_, record)| match record.progress {
+                Progress::Done { at: done, .. } | Progress::GivenUp { at: done } => done > at,
+                Progress::Started | Progress::Unknown => true,
+                Progress::Wished | Progress::NotPerformed => false,
+            })
+            .map(|(id, _)| id)
+            .collect()
+    }
+
+    /// What the ledger knows of effects that were out in a snapshot and may have touched the world.
+    fn known_of(&self, snapshot: &Snapshot) -> Result<Known, EngineError> {
+        let mut known = Known::new();
+        for id in snapshot.effects.keys() {
+            let Some(open) = snapshot.call_of(*id) else {
+                continue;
+            };
+            if let Target::Tool(class) = open.call.target
+                && !class.is_free()
+            {
+                known.push((*id, self.fact(*id)?));
+            }
+        }
+        Ok(known)
+    }
+
+    pub(super) async fn adopt(
+        &mut self,
+        message: &InboxMessage,
+        branch: Id,
+        at: Option<Line>,
+    ) -> Result<Acted, EngineError> {
+        let Some(known) = self.ledger.branch(branch) else {
+            return Ok(Err(format!("there is no branch {branch}")));
+        };
+        if known.opening.as_ref().is_some_and(|o| o.scope.is_none()) {
+            return self.make_current(message, branch).await;
+        }
+        let target = self.ledger.current;
+        self.offer_adoption(target, None, branch, at, Some(message))
+            .await
+    }
+
+    async fn offer_adoption(
+        &mut self,
+        target: Id,
+        call: Option<(Id, Id)>,
+        branch: Id,
+        at: Option<Line>,
+        message: Option<&InboxMessage>,
+    ) -> Result<Acted, EngineError> {
+        let Some(known) = self.ledger.branch(branch).cloned() else {
+            return Ok(Err(format!("there is no branch {branch}")));
+        };
+        let end = self.snapshot_at(branch, known.commit).await?;
+        let mut before = None;
+        let upto = adopted_up_to(&end, |line| {
+            before = Some(line);
+            line
+        });
+        let upto = match before {
+            None => upto,
+            // The commit before the one that took a simulated outcome.
+            Some(line) => {
+                let line = self.past.read(line).await?;
+                line.commit.as_ref().map_or(upto, |c| c.parent)
+            }
+        };
+        let at = at.map_or(upto, |at| at.min(upto));
+        let Some(at) = self.commit_at(branch, at).await? else {
+            return Ok(Err(format!(
+                "line {at} is not on the path of branch {branch}"
+            )));
+        };
+        let from = self.snapshot_at(branch, at).await?;
+        let offered = Offered::Adopt {
+            call,
+            branch,
+            at,
+            known: self.known_of(&from)?,
+            from: Box::new(from),
+        };
+        let mut offer = Offer::new(What::Offer(Box::new(offered)));
+        offer.message = message.cloned();
+        offer.notes.push(Note::Adopted(branch, at));
+        self.offer(target, offer);
+        Ok(Ok(()))
+    }
+
+    pub(super) async fn make_current(
+        &mut self,
+        message: &InboxMessage,
+        branch: Id,
+    ) -> Result<Acted, EngineError> {
+        let Some(known) = self.ledger.branch(branch) else {
+            return Ok(Err(format!("there is no branch {branch}")));
+        };
+        let superseded = known.superseded.is_some();
+        self.accept_with(message, vec![LedgerEntry::Current(branch)])
+            .await?;
+        if superseded {
+            self.catch_up(self.writer.appended).await?;
+            self.load_branch(branch).await?;
+            self.take_up_branch(branch).await?;
+        }
+        Ok(Ok(()))
+    }
+
+    // ---- ends
+
+    /// The top agent of a branch rests: whoever waits for the branch may hear of it.
+    pub(super) fn ended(&mut self, draft: &mut Draft, id: Id) {
+        if id != Id::MAIN {
+            draft.ledger.push(LedgerEntry::Ended(id));
+        }
+        draft.urgent = true;
+        self.settle_escrow(draft);
+    }
+
+    /// Calls whose branches have ended, as many as they need, are offered these ends together.
+    pub(super) fn offer_ends(&mut self) -> Result<(), EngineError> {
+        let mut offers = Vec::new();
+        for (id, branch) in &self.branches {
+            let offered = |call: (Id, Id)| {
+                branch.offers.iter().any(|offer| match &offer.what {
+                    What::Offer(o) => {
+                        matches!(&**o, Offered::Ended { call: c, .. } if *c == call)
+                    }
+                    _ => false,
+                })
+            };
+            for waits in awaited(&branch.snapshot) {
+                let ends: Vec<BranchEnd> = waits
+                    .branches
+                    .iter()
+                    .filter_map(|b| self.end_of(*b))
+                    .collect();
+                if ends.len() >= waits.need && !offered(waits.call) {
+                    let call = waits.call;
+                    offers.push((*id, Offered::Ended { call, ends }));
+                }
+            }
+        }
+        for (id, offered) in offers {
+            self.offer(id, Offer::new(What::Offer(Box::new(offered))));
+        }
+        Ok(())
+    }
+
+    fn end_of(&self, id: Id) -> Option<BranchEnd> {
+        let known = self.ledger.branch(id)?;
+        known.ended?;
+        let snapshot = &self.branches.get(&id)?.snapshot;
+        let top = snapshot.agent(snapshot.top()?);
+        if top.phase != Phase::Resting {
+            return None;
+        }
+        let (end, cause) = top.ended.unwrap_or((End::Turn, Cause::Answer));
+        Some(BranchEnd {
+            branch: id,
+            label: known.opening.as_ref().and_then(|o| o.label.clone()),
+            at: snapshot.line,
+            answer: top.answer.map(|body| self.past.text(body)),
+            end,
+            cause,
+        })
+    }
+
+    /// The end of a step whose draft was begun elsewhere.
+    pub(super) async fn finish_step(
+        &mut self,
+        id: Id,
+        step: Step,
+        mut draft: Draft,
+    ) -> Result<(), EngineError> {
+        for effect in step.stop {
+            self.stop_effect(&mut draft, effect);
+        }
+        for wish in step.wishes {
+            self.take_wish(&mut draft, id, wish)?;
+        }
+        for request in step.requests {
+            self.take_request(&mut draft, id, request);
+        }
+        if step.ended.is_some() {
+            self.ended(&mut draft, id);
+        }
+        self.write(draft).await?;
+        self.deadline(id)?;
+        self.leave_behind().await?;
+        self.settle_requests().await?;
+        self.offer_ends()
+    }
+}
+
+fn said(message: &InboxMessage, text: String) -> Said {
+    Said {
+        id: message.id.clone(),
+        text: text.into(),
+        to: None,
+        by: None,
+        sender: None,
+    }
+}

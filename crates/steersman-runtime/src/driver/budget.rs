@@ -1,0 +1,177 @@
+//! Tokens of a session: drawn as escrow ahead of use, so that no crash loop spends unseen.
+//!
+//! A model call reserves what it may cost at most as far as that is known: what it sends, and the longest answer. What
+//! is reserved is covered by escrow that is on disk; what is spent is settled with the outcome. At a takeover the open
+//! slice counts as spent.
+
+use super::draft::{Draft, NewHold};
+use super::{Driver, Out, OutState};
+use crate::engine::EngineError;
+use crate::ledger::Amount;
+use steersman_machine::commit::{LedgerEntry, Release, Why};
+use steersman_machine::context::Request;
+use steersman_machine::ids::{Digest, Id};
+use steersman_machine::network::{Limit, OnLimit};
+
+/// Tokens of an answer whose length nobody bounded.
+const ANSWER: u64 = 8_192;
+/// A slice is as large as so many calls of the size that is asked for, so that few lines need to draw one.
+const CALLS: u64 = 4;
+/// What the first call of a session is taken to need.
+const FIRST: u64 = 10_000;
+
+impl Driver {
+    fn token_limit(&self) -> Option<Limit> {
+        self.network.as_ref()?.limits.tokens
+    }
+
+    /// What the session may spend: the limit, and once more for each time somebody granted more.
+    fn allowance(&self) -> Option<u64> {
+        let limit = self.token_limit()?;
+        Some(limit.max.saturating_mul(1 + self.ledger.granted))
+    }
+
+    /// Reserved by the calls that run.
+    fn reserved(&self) -> u64 {
+        self.outs.values().map(|out| out.reserved).sum()
+    }
+
+    /// Draws a slice in a line that is written anyway, if the next call may need one.
+    pub(super) fn draw_escrow(&mut self, draft: &mut Draft, _branch: Id) {
+        let Some(allowance) = self.allowance() else {
+            return;
+        };
+        let wanted = self.dearest.max(FIRST);
+        let free = self.ledger.slice.tokens.saturating_sub(self.reserved());
+        if free < wanted {
+            self.draw(draft, wanted, allowance);
+        }
+    }
+
+    fn draw(&mut self, draft: &mut Draft, wanted: u64, allowance: u64) {
+        let taken = self.ledger.spent.tokens + self.ledger.slice.tokens;
+        let left = allowance.saturating_sub(taken);
+        let tokens = left.min(wanted.saturating_mul(CALLS));
+        if tokens > 0 {
+            draft.ledger.push(LedgerEntry::Escrow { tokens, micros: 0 });
+            self.escrow_line = draft.n;
+        }
+    }
+
+    /// Reserves what a call may cost. False: it was held or failed instead.
+    pub(super) async fn reserve(&mut self, id: Id, request: &Request) -> Result<bool, EngineError> {
+        let Some(allowance) = self.allowance() else {
+            return Ok(true);
+        };
+        if self.outs[&id].reserved > 0 {
+            return Ok(true);
+        }
+        let sent: u64 = request.segments.iter().map(|s| s.len).sum();
+        let longest = request
+            .params
+            .iter()
+            .find(|(name, _)| name == "max_tokens")
+            .and_then(|(_, value)| value.as_u64())
+            .unwrap_or(ANSWER);
+        // Three bytes a token is less than any tokenizer of running text takes.
+        let bound = sent.div_ceil(3) + longest;
+        self.dearest = self.dearest.max(bound);
+        let branch = self.outs[&id].branch;
+        let held = self.reserved();
+        let open = self.ledger.slice.tokens.saturating_sub(held);
+        let left = allowance.saturating_sub(self.ledger.spent.tokens + held);
+        if left < bound {
+            return self.exhausted(id, left).await;
+        }
+        if open < bound {
+            let mut draft = Draft::new(self.next, branch);
+            self.draw(&mut draft, bound, allowance);
+            self.write(draft).await?;
+        }
+        self.outs.get_mut(&id).expect("it is out").reserved = bound;
+        Ok(true)
+    }
+
+    async fn exhausted(&mut self, id: Id, left: u64) -> Result<bool, EngineError> {
+        let limit = self.token_limit().expect("there is an allowance");
+        let branch = self.outs[&id].branch;
+        match limit.then {
+            OnLimit::Ask => {
+                let ask = format!(
+                    "The budget of {} tokens is used up but for {left}. Go on with as much again?",
+                    limit.max
+                );
+                let mut draft = Draft::new(self.next, branch);
+                draft.hold(NewHold {
+                    effect: id,
+                    why: Why::Budget,
+                    digest: Digest::of(b"tokens"),
+                    by: "any".into(),
+                    ask: Some(&ask),
+                    due: None,
+                    about: None,
+                });
+                self.state(id, OutState::Held);
+                self.write(draft).await?;
+            }
+            OnLimit::Answer | OnLimit::Fail | OnLimit::Finish => {
+                self.fail(id, "limit", "the session's budget of tokens is used up");
+            }
+        }
+        Ok(false)
+    }
+
+    /// A call was paid: what it had reserved is free.
+    pub(super) fn unreserve(&mut self, id: Id, spent: u64) {
+        self.dearest = self.dearest.max(spent);
+        if let Some(out) = self.outs.get_mut(&id) {
+            out.reserved = 0;
+        }
+    }
+
+    /// A call was cut or broke off: what it sent and what had come counts as spent.
+    pub(super) fn abandon_spend(&mut self, draft: &mut Draft, out: &mut Out) {
+        let sent = out.reserved.saturating_sub(ANSWER);
+        let tokens = sent + out.shown.len() as u64 / 3;
+        out.reserved = 0;
+        draft.ledger.push(LedgerEntry::Spend {
+            effect: out.wish.id,
+            tokens,
+            micros: 0,
+        });
+    }
+
+    /// The session rests: what was drawn and not used is given back.
+    pub(super) fn settle_escrow(&mut self, draft: &mut Draft) {
+        let asks_models = self.outs.values().any(Out::is_model);
+        let drawn = draft
+            .ledger
+            .iter()
+            .any(|e| matches!(e, LedgerEntry::Escrow { .. }));
+        if asks_models || (self.ledger.slice == Amount::default() && !drawn) {
+            return;
+        }
+        draft.ledger.push(LedgerEntry::Settle {
+            tokens: 0,
+            micros: 0,
+        });
+    }
+
+    /// The slice of an owner that died counts as spent, once.
+    pub(super) fn settle_earlier(&mut self, draft: &mut Draft) {
+        let slice = self.ledger.slice;
+        if !slice.is_zero() {
+            draft.ledger.push(LedgerEntry::Settle {
+                tokens: slice.tokens,
+                micros: slice.micros,
+            });
+        }
+    }
+
+    /// Somebody granted as much again.
+    pub(super) fn granted(&mut self, draft: &mut Draft, id: Id, by: &str) {
+        draft.note(self.released(id, Why::Budget, Release::Go, by));
+        self.state(id, OutState::Ready);
+        draft.ready.push(id);
+    }
+}

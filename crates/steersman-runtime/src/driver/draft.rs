@@ -1,0 +1,197 @@
+//! A line while it is put together: what a tick did, and the ledger entries that go with it.
+
+use crate::store::{InboxMessage, WaitChange};
+use steersman_machine::commit::{Commit, Hold, LedgerEntry, Release, Text, Why};
+use steersman_machine::effect::Step;
+use steersman_machine::ids::{Body, Digest, Id, Line, Name, Time};
+
+/// A line that is not written yet.
+#[derive(Default)]
+pub(crate) struct Draft {
+    pub(crate) n: Line,
+    pub(crate) branch: Option<Id>,
+    pub(crate) commit: Option<Commit>,
+    pub(crate) bodies: Vec<Text>,
+    pub(crate) ledger: Vec<LedgerEntry>,
+    pub(crate) consumed: Vec<Name>,
+    pub(crate) events_taken: Vec<Name>,
+    pub(crate) waits: Vec<WaitChange>,
+    pub(crate) timers: Vec<(Id, Option<Time>)>,
+    pub(crate) urgent: bool,
+    pub(crate) then: Vec<super::OnDisk>,
+    /// Effects that may begin once the line is appended, ahead of the disk.
+    pub(crate) ready: Vec<Id>,
+}
+
+impl Draft {
+    pub(crate) fn new(n: Line, branch: Id) -> Self {
+        Self {
+            n,
+            branch: Some(branch),
+            ..Self::default()
+        }
+    }
+
+    /// The line of a step: its commit and texts come first.
+    pub(crate) fn of(n: Line, branch: Id, step: &mut Step) -> Self {
+        Self {
+            commit: step.commit.take(),
+            bodies: std::mem::take(&mut step.bodies),
+            ..Self::new(n, branch)
+        }
+    }
+
+    /// Whether there is nothing to write.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.commit.is_none()
+            && self.ledger.is_empty()
+            && self.consumed.is_empty()
+            && self.events_taken.is_empty()
+    }
+
+    /// A text that comes in with this line.
+    pub(crate) fn body(&mut self, text: &str) -> Body {
+        let body = Body::new(self.n, self.bodies.len() as u32);
+        self.bodies.push(Text::Here(text.into()));
+        body
+    }
+
+    /// An inbox message is accepted with this line.
+    pub(crate) fn accept(&mut self, id: &Name) {
+        self.ledger.push(LedgerEntry::Accepted(id.clone()));
+        self.consumed.push(id.clone());
+    }
+
+    /// A hold opens. Somebody sees it, so the line is urgent.
+    pub(crate) fn hold(&mut self, hold: NewHold<'_>) {
+        let ask = hold.ask.map(|ask| self.body(ask));
+        self.urgent = true;
+        if hold.due.is_some() {
+            self.timers.push((hold.effect, hold.due));
+        }
+        self.ledger.push(LedgerEntry::Hold(Hold {
+            effect: hold.effect,
+            why: hold.why,
+            digest: hold.digest,
+            by: hold.by,
+            ask,
+            due: hold.due,
+            about: hold.about,
+        }));
+    }
+
+    /// A note goes into the ledger.
+    pub(crate) fn note(&mut self, note: Note) {
+        let entry = match note {
+            Note::Done(effect, attempt) => {
+                self.urgent = true;
+                LedgerEntry::Done {
+                    effect,
+                    attempt,
+                    kept: None,
+                }
+            }
+            Note::Kept(effect, attempt, outcome) => {
+                self.urgent = true;
+                let kept = Some(self.body(&outcome));
+                LedgerEntry::Done {
+                    effect,
+                    attempt,
+                    kept,
+                }
+            }
+            Note::NotPerformed(effect, attempt) => LedgerEntry::NotPerformed { effect, attempt },
+            Note::Unknown(effect, attempt) => {
+                self.urgent = true;
+                LedgerEntry::Unknown { effect, attempt }
+            }
+            Note::Late(effect, attempt, said) => {
+                let body = Some(self.body(&said));
+                LedgerEntry::Late {
+                    effect,
+                    attempt,
+                    body,
+                }
+            }
+            Note::Released {
+                effect,
+                why,
+                how,
+                by,
+                text,
+            } => {
+                self.urgent = true;
+                let body = text.map(|text| self.body(&text));
+                self.timers.push((effect, None));
+                LedgerEntry::Released {
+                    effect,
+                    why,
+                    how,
+                    by,
+                    body,
+                }
+            }
+            Note::Adopted(branch, at) => LedgerEntry::Adopted { branch, at },
+            Note::Spend(effect, tokens, micros) => LedgerEntry::Spend {
+                effect,
+                tokens,
+                micros,
+            },
+        };
+        self.ledger.push(entry);
+    }
+}
+
+/// A hold that is to open.
+pub(crate) struct NewHold<'a> {
+    pub(crate) effect: Id,
+    pub(crate) why: Why,
+    pub(crate) digest: Digest,
+    pub(crate) by: Name,
+    pub(crate) ask: Option<&'a str>,
+    pub(crate) due: Option<Time>,
+    pub(crate) about: Option<Name>,
+}
+
+/// A ledger entry that goes with an offer if it is taken.
+#[derive(Clone, Debug)]
+pub(crate) enum Note {
+    Done(Id, u32),
+    Kept(Id, u32, String),
+    NotPerformed(Id, u32),
+    Unknown(Id, u32),
+    Late(Id, u32, String),
+    Released {
+        effect: Id,
+        why: Why,
+        how: Release,
+        by: Name,
+        text: Option<String>,
+    },
+    Spend(Id, u64, u64),
+    Adopted(Id, Line),
+}
+
+/// Something that a tick is to be offered.
+pub(crate) struct Offer {
+    pub(crate) what: super::What,
+    pub(crate) notes: Vec<Note>,
+    /// The inbox message that it came with.
+    pub(crate) message: Option<InboxMessage>,
+    /// It was left, until this has happened.
+    pub(crate) waits: Option<steersman_machine::effect::Until>,
+    /// An event of the box that it takes.
+    pub(crate) event: Option<Name>,
+}
+
+impl Offer {
+    pub(crate) fn new(what: super::What) -> Self {
+        Self {
+            what,
+            notes: Vec::new(),
+            message: None,
+            waits: None,
+            event: None,
+        }
+    }
+}

@@ -1,0 +1,739 @@
+//! How attempts end: offered, tried again, or in doubt. And what ends by time.
+
+use super::attempt::{self, FromTask};
+use super::draft::{Draft, NewHold, Note, Offer};
+use super::{Driver, Out, OutState, What};
+use crate::engine::EngineError;
+use crate::feed::{FeedItem, Notice};
+use crate::ledger::Progress;
+use crate::model::Delta;
+use crate::retry::{self, Next};
+use crate::toolset::ToolRun;
+use serde_json::Value as Json;
+use std::sync::Arc;
+use steersman_machine::commit::{LedgerEntry, Release, Why};
+use steersman_machine::context::RENDER_VERSION;
+use steersman_machine::effect::{
+    Answer, Bodies, Fact, Failure, Known, Mapped, Offered, Outcome, Retry, ToolWork, Work,
+};
+use steersman_machine::expression::{Data, EvalError, Scope};
+use steersman_machine::ids::{Id, Time};
+use steersman_machine::interaction::{CallResult, Class, How, Interaction};
+use steersman_machine::mapping::{self, Fault, Raw};
+use steersman_machine::network::{AgentDef, Does, Offer as Offers, OnDoubt, ProbeElse};
+use steersman_machine::view::View;
+use tokio_util::sync::CancellationToken;
+
+/// An outcome that is on record, for the repeat guard, dry mode and rewinds.
+pub(super) struct Recorded {
+    pub(super) mapped: Mapped,
+}
+
+impl Recorded {
+    /// What the model saw of it.
+    pub(super) fn shown(&self) -> String {
+        self.mapped.shown.clone().unwrap_or_default()
+    }
+}
+
+impl Driver {
+    /// A task tells of an attempt.
+    pub(super) async fn from_task(&mut self, told: FromTask) -> Result<(), EngineError> {
+        match told {
+            FromTask::Delta(effect, attempt, delta) => {
+                self.delta(effect, attempt, delta);
+                Ok(())
+            }
+            FromTask::Model(effect, attempt, result) => {
+                self.model_ended(effect, attempt, result).await
+            }
+            FromTask::Tool(effect, attempt, raw) => self.tool_ended(effect, attempt, raw).await,
+            FromTask::Probe(effect, raw) => self.probed(effect, raw).await,
+            FromTask::Again(effect) | FromTask::Slot(effect) => {
+                if self.outs.contains_key(&effect) {
+                    self.to_start.insert(effect);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn delta(&mut self, effect: Id, attempt: u32, delta: Delta) {
+        let Some(out) = self.outs.get_mut(&effect) else {
+            return;
+        };
+        if out.attempt != attempt {
+            return;
+        }
+        if let Delta::Text(text) = &delta {
+            out.shown.push_str(text);
+        }
+        let item = FeedItem::Delta {
+            effect,
+            attempt,
+            agent: out.wish.agent,
+            branch: out.branch,
+            delta,
+        };
+        self.live.send(Notice::Item(item)).ok();
+    }
+
+    async fn model_ended(
+        &mut self,
+        effect: Id,
+        attempt: u32,
+        result: Result<Answer, Failure>,
+    ) -> Result<(), EngineError> {
+        let Some(out) = self.outs.get(&effect) else {
+            return Ok(());
+        };
+        if out.attempt != attempt {
+            return Ok(());
+        }
+        let branch = out.branch;
+        match result {
+            Ok(mut answer) => {
+                let label = self.model_label(branch, effect);
+                let usage = &mut answer.usage;
+                usage.effect = Some(effect);
+                usage.model.get_or_insert(label);
+                usage.render = RENDER_VERSION;
+                if let Some((digest, prefix, broke)) = self.requests.remove(&effect) {
+                    (usage.request, usage.prefix, usage.broke) = (Some(digest), prefix, broke);
+                }
+                let (tokens, micros) =
+                    (usage.input + usage.output, usage.micros.unwrap_or_default());
+                let notes = vec![Note::Spend(effect, tokens, micros)];
+                self.unreserve(effect, tokens);
+                self.judge(branch, effect, &mut answer);
+                self.answer_outcome(effect, Outcome::Answer(answer), notes);
+                Ok(())
+            }
+            Err(failure) => self.model_failed(effect, attempt, failure).await,
+        }
+    }
+
+    async fn model_failed(
+        &mut self,
+        effect: Id,
+        attempt: u32,
+        failure: Failure,
+    ) -> Result<(), EngineError> {
+        let branch = self.outs[&effect].branch;
+        let now = self.engine.clock().now();
+        // What came before it broke off was paid for: as much as is known counts.
+        let mut draft = Draft::new(self.next, branch);
+        let mut out = self.outs.remove(&effect).expect("looked at a moment ago");
+        if !out.shown.is_empty() {
+            self.abandon_spend(&mut draft, &mut out);
+        }
+        self.outs.insert(effect, out);
+        self.withdraw(effect, attempt);
+        let attempts = retry::MODEL_ATTEMPTS;
+        let next = retry::next(
+            failure.retry,
+            attempt,
+            attempts,
+            self.values.seed,
+            effect,
+            now,
+        );
+        match next {
+            Next::GiveUp => {
+                self.unreserve(effect, 0);
+                self.answer_outcome(effect, Outcome::Failed(failure), Vec::new());
+            }
+            Next::After(millis) => self.again_soon(effect, millis),
+            Next::At(at) => self.again_later(&mut draft, effect, at),
+        }
+        self.write(draft).await
+    }
+
+    fn again_soon(&mut self, effect: Id, millis: u64) {
+        let Some(out) = self.outs.get_mut(&effect) else {
+            return;
+        };
+        out.state = OutState::Soon;
+        out.permit = None;
+        let (clock, tasks) = (self.engine.clock().clone(), self.tasks.clone());
+        tokio::spawn(async move {
+            clock.sleep(millis).await;
+            let _ = tasks.send(FromTask::Again(effect));
+        });
+    }
+
+    /// A long delay is in the log: it survives this process.
+    fn again_later(&mut self, draft: &mut Draft, effect: Id, at: Time) {
+        draft.ledger.push(LedgerEntry::Again { effect, at });
+        draft.timers.push((effect, Some(at)));
+        if let Some(out) = self.outs.get_mut(&effect) {
+            out.state = OutState::Later(at);
+            out.permit = None;
+        }
+        self.retry_queued();
+    }
+
+    async fn tool_ended(&mut self, effect: Id, attempt: u32, raw: Raw) -> Result<(), EngineError> {
+        let Some(out) = self.outs.get_mut(&effect) else {
+            return self.late(effect, attempt, raw).await;
+        };
+        if out.attempt != attempt {
+            return Ok(());
+        }
+        let Some(tool) = out.tool().cloned() else {
+            return Ok(());
+        };
+        out.permit = None;
+        let world = out.touches_world();
+        let branch = out.branch;
+        self.retry_queued();
+        let (wanted, note) = match &raw {
+            Raw::Done(_) => (None, Note::Done(effect, attempt)),
+            Raw::NotPerformed(fault) => (
+                fault.again.map(Retry::After),
+                Note::NotPerformed(effect, attempt),
+            ),
+            Raw::Unknown(fault) => (
+                match tool.class {
+                    Class::Pure | Class::Read | Class::Idempotent => {
+                        Some(fault.again.map_or(Retry::Policy, Retry::After))
+                    }
+                    Class::Unsafe => None,
+                },
+                Note::Unknown(effect, attempt),
+            ),
+        };
+        let notes: Vec<Note> = world.then_some(note).into_iter().collect();
+        if let Some(wanted) = wanted
+            && self.stopping.is_none()
+        {
+            let attempts = 1 + self.tool_def(&tool.tool).map_or(0, |t| t.retry);
+            let now = self.engine.clock().now();
+            let next = retry::next(wanted, attempt, attempts, self.values.seed, effect, now);
+            if next != Next::GiveUp {
+                let mut draft = Draft::new(self.next, branch);
+                // How this attempt ended is known before another begins.
+                notes.into_iter().for_each(|note| draft.note(note));
+                match next {
+                    Next::After(millis) => self.again_soon(effect, millis),
+                    Next::At(at) => self.again_later(&mut draft, effect, at),
+                    Next::GiveUp => {}
+                }
+                return self.write(draft).await;
+            }
+        }
+        match (&raw, tool.class) {
+            (Raw::Unknown(_), Class::Unsafe) => self.doubt(effect, attempt, raw).await,
+            _ => {
+                self.answer_raw(effect, raw, notes);
+                Ok(())
+            }
+        }
+    }
+
+    /// An `unsafe` effect of which nobody knows whether it happened: its declared way out.
+    async fn doubt(&mut self, effect: Id, attempt: u32, raw: Raw) -> Result<(), EngineError> {
+        let mut draft = Draft::new(self.next, self.outs[&effect].branch);
+        draft.note(Note::Unknown(effect, attempt));
+        let reason = match &raw {
+            Raw::Unknown(fault) | Raw::NotPerformed(fault) => fault.message.clone(),
+            Raw::Done(_) => String::new(),
+        };
+        self.way_out(&mut draft, effect, &reason);
+        self.write(draft).await
+    }
+
+    /// Opens the doubt and takes its declared way out.
+    pub(super) fn way_out(&mut self, draft: &mut Draft, effect: Id, reason: &str) {
+        let Some(out) = self.outs.get(&effect) else {
+            return;
+        };
+        let Some(tool) = out.tool().cloned() else {
+            return;
+        };
+        let digest = out.digest.expect("a tool has a digest");
+        let declared = self.tool_def(&tool.tool).and_then(|t| t.on_doubt.clone());
+        let declared = declared.unwrap_or(if self.engine.0.options.user_reachable {
+            OnDoubt::Ask
+        } else {
+            OnDoubt::Fail
+        });
+        let ask = format!("`{}` may have happened ({reason}). Did it?", tool.tool);
+        draft.hold(NewHold {
+            effect,
+            why: Why::Doubt,
+            digest,
+            by: ANYBODY.into(),
+            ask: Some(&ask),
+            due: None,
+            about: None,
+        });
+        match declared {
+            OnDoubt::Ask => self.state(effect, OutState::Held),
+            OnDoubt::Fail => self.give_up(effect, "rule", reason),
+            OnDoubt::Probe { probe, args, .. } => {
+                self.state(effect, OutState::Held);
+                self.start_probe(effect, &tool, &probe, &args);
+            }
+        }
+    }
+
+    pub(super) fn state(&mut self, effect: Id, state: OutState) {
+        if let Some(out) = self.outs.get_mut(&effect) {
+            out.state = state;
+        }
+    }
+
+    /// The model is told that it may have happened; the doubt ends.
+    pub(super) fn give_up(&mut self, effect: Id, by: &str, reason: &str) {
+        let released = Note::Released {
+            effect,
+            why: Why::Doubt,
+            how: Release::GivenUp,
+            by: by.into(),
+            text: None,
+        };
+        let raw = Raw::Unknown(Fault::new("in_doubt", reason));
+        self.answer_raw(effect, raw, vec![released]);
+    }
+
+    /// Another tool finds out. It runs beside the log: it changes nothing outside, and only its verdict counts.
+    fn start_probe(
+        &mut self,
+        effect: Id,
+        tool: &ToolWork,
+        probe: &steersman_machine::ids::Name,
+        args: &[(steersman_machine::ids::Name, Data)],
+    ) {
+        let tasks = self.tasks.clone();
+        let said = move |raw| {
+            let _ = tasks.send(FromTask::Probe(effect, raw));
+        };
+        let Some(def) = self.tool_def(probe) else {
+            return said(Raw::NotPerformed(Fault::new(
+                "failed",
+                "there is no such probe",
+            )));
+        };
+        let (timeout, class) = (def.timeout, def.effect);
+        let scope = self.scope(effect, serde_json::from_str(&tool.args).ok());
+        let rendered = rendered(args, &*scope);
+        let args = match rendered {
+            Ok(args) => Json::Object(args),
+            Err(e) => return said(Raw::NotPerformed(Fault::new("failed", e.to_string()))),
+        };
+        let run = ToolRun {
+            network: self.network().clone(),
+            session: self.session.clone(),
+            mark: self.mark_of(effect),
+            effect,
+            attempt: 0,
+            work: ToolWork {
+                tool: probe.clone(),
+                class,
+                args: args.to_string().into(),
+                approve: None,
+                inputs: Vec::new(),
+            },
+            scope: self.scope(effect, Some(args)),
+        };
+        attempt::run_tool(
+            self.engine.toolset(self.network(), probe).cloned(),
+            run,
+            timeout,
+            self.engine.clock().clone(),
+            CancellationToken::new(),
+            said,
+        );
+    }
+
+    async fn probed(&mut self, effect: Id, raw: Raw) -> Result<(), EngineError> {
+        let in_doubt = self.is_in_doubt(effect);
+        let Some(out) = self.outs.get(&effect).filter(|_| in_doubt) else {
+            return Ok(());
+        };
+        let Some(tool) = out.tool().cloned() else {
+            return Ok(());
+        };
+        let declared = self.tool_def(&tool.tool).and_then(|t| t.on_doubt.clone());
+        let Some(OnDoubt::Probe {
+            done, otherwise, ..
+        }) = declared
+        else {
+            return Ok(());
+        };
+        // A probe that fails has decided nothing.
+        let Raw::Done(result) = &raw else {
+            return Ok(());
+        };
+        let snapshot = &self.branches[&out.branch].snapshot;
+        let agent = out.wish.agent;
+        let args: Json = serde_json::from_str(&tool.args).unwrap_or_default();
+        let happened = self.ask(|cx| {
+            View::new(cx, snapshot, Some(agent))
+                .with("args", args)
+                .with("result", result.clone())
+                .holds(&done)
+        })?;
+        let branch = out.branch;
+        match (happened, otherwise) {
+            (Ok(true), _) => {
+                let released = self.released(effect, Why::Doubt, Release::Outcome, "probe");
+                self.answer_raw(effect, raw, vec![released]);
+                Ok(())
+            }
+            (Ok(false), ProbeElse::NotPerformed) => {
+                let mut draft = Draft::new(self.next, branch);
+                draft.note(self.released(effect, Why::Doubt, Release::Go, "probe"));
+                self.begin(&mut draft, effect);
+                self.write(draft).await
+            }
+            (Ok(false), ProbeElse::Fail) => {
+                self.give_up(effect, "probe", "the probe found no trace of it");
+                Ok(())
+            }
+            (Ok(false), ProbeElse::Ask) | (Err(_), _) => Ok(()),
+        }
+    }
+
+    pub(super) fn released(&self, effect: Id, why: Why, how: Release, by: &str) -> Note {
+        Note::Released {
+            effect,
+            why,
+            how,
+            by: by.into(),
+            text: None,
+        }
+    }
+
+    /// An outcome of an effect that no branch waits for: the ledger keeps what it says of the world.
+    async fn late(&mut self, effect: Id, attempt: u32, raw: Raw) -> Result<(), EngineError> {
+        let Some(record) = self.ledger.effect(effect) else {
+            return Ok(());
+        };
+        let said = serde_json::to_string(&match &raw {
+            Raw::Done(json) => mapping::shown(json),
+            Raw::NotPerformed(fault) | Raw::Unknown(fault) => {
+                format!("{}: {}", fault.code, fault.message)
+            }
+        })
+        .expect("a text is JSON");
+        let note = match (&raw, record.progress) {
+            (_, Progress::Done { .. } | Progress::GivenUp { .. }) => {
+                Note::Late(effect, attempt, said)
+            }
+            (Raw::Done(json), _) => {
+                let mapped = Mapped::plain(How::Done, None, mapping::shown(json));
+                let kept = serde_json::to_string(&Outcome::Mapped(mapped));
+                Note::Kept(effect, attempt, kept.expect("outcomes are plain data"))
+            }
+            (Raw::NotPerformed(_), _) => Note::NotPerformed(effect, attempt),
+            (Raw::Unknown(_), Progress::Unknown) => return Ok(()),
+            (Raw::Unknown(_), _) => Note::Unknown(effect, attempt),
+        };
+        let mut draft = Draft::new(self.next, self.ledger.current);
+        draft.note(note);
+        self.write(draft).await
+    }
+
+    /// What an adapter has to judge: arguments and answers by a JSON Schema file.
+    fn judge(&self, branch: Id, effect: Id, answer: &mut Answer) {
+        use steersman_machine::network::{Parameters, TypeKind};
+        let Some(judge) = &self.engine.0.options.judge else {
+            return;
+        };
+        let network = self.network();
+        let Some(agent) = self.outs.get(&effect).map(|o| o.wish.agent) else {
+            return;
+        };
+        let def = network.agent(&self.branches[&branch].snapshot.agent(agent).def);
+        for ask in &mut answer.asks {
+            let tool = offered_as(def, &ask.name);
+            let parameters = match tool {
+                Some(name) => network
+                    .tools
+                    .get(name)
+                    .map(|t| &t.parameters)
+                    .or_else(|| network.agents.get(name).map(|a| &a.parameters)),
+                None => None,
+            };
+            if let Some(Parameters::Schema(schema)) = parameters {
+                ask.misfit = match serde_json::from_str(&ask.args) {
+                    Ok(args) => judge.misfit(schema, &args),
+                    Err(e) => Some(e.to_string()),
+                };
+            }
+        }
+        if let Some(output) = &def.output
+            && let TypeKind::Schema(schema) = &output.ty.kind
+            && answer.asks.is_empty()
+            && let Some(text) = &answer.text
+        {
+            answer.misfit = match serde_json::from_str(text) {
+                Ok(json) => judge.misfit(schema, &json),
+                Err(e) => Some(e.to_string()),
+            };
+        }
+    }
+
+    fn model_label(&self, branch: Id, effect: Id) -> steersman_machine::ids::Name {
+        let network = self.network();
+        let agent = self.outs.get(&effect).map(|o| o.wish.agent);
+        let name = agent.and_then(|agent| {
+            let def = network.agent(&self.branches[&branch].snapshot.agent(agent).def);
+            match &def.does {
+                Does::Model(model) => Some(&model.model),
+                Does::Route(_) | Does::Run { .. } => None,
+            }
+        });
+        let bound = name.and_then(|n| self.values.models.iter().find(|m| m.name == *n));
+        match bound {
+            Some(bound) => match &bound.model {
+                Some(model) => format!("{}/{model}", bound.provider).into(),
+                None => bound.provider.clone(),
+            },
+            None => "unknown".into(),
+        }
+    }
+
+    /// What the ledger knows of the effects that are out on a branch and may have touched the world.
+    pub(super) fn known(&self, branch: Id) -> Result<Known, EngineError> {
+        let snapshot = &self.branches[&branch].snapshot;
+        let mut known = Known::new();
+        for effect in snapshot.effects.keys() {
+            let out = self.outs.get(effect);
+            if out.is_some_and(Out::touches_world) {
+                known.push((*effect, self.fact(*effect)?));
+            }
+        }
+        Ok(known)
+    }
+
+    /// What the ledger knows of one effect.
+    pub(super) fn fact(&self, effect: Id) -> Result<Fact, EngineError> {
+        let Some(record) = self.ledger.effect(effect) else {
+            return Ok(Fact::NeverStarted);
+        };
+        let starting = self
+            .outs
+            .get(&effect)
+            .is_some_and(|out| matches!(out.state, OutState::Starting));
+        Ok(match record.progress {
+            Progress::Wished | Progress::NotPerformed => Fact::NeverStarted,
+            // Its line is on its way to the disk and nothing has begun; whoever asks ends it.
+            Progress::Started if starting => Fact::NeverStarted,
+            Progress::Started | Progress::Unknown | Progress::GivenUp { .. } => Fact::Unknown,
+            Progress::Done { .. } => match self.recorded(effect)? {
+                Some(recorded) => Fact::Done(Box::new(Outcome::Mapped(recorded.mapped))),
+                None => Fact::Unknown,
+            },
+        })
+    }
+
+    /// What was shown of model calls that are out on a branch.
+    pub(super) fn shown(&self, branch: Id) -> Vec<(Id, Arc<str>)> {
+        self.outs
+            .iter()
+            .filter(|(_, out)| out.branch == branch && !out.shown.is_empty())
+            .map(|(id, out)| (*id, out.shown.as_str().into()))
+            .collect()
+    }
+
+    /// The outcome of an effect that was done, as the branch that took it recorded it.
+    pub(super) fn recorded(&self, effect: Id) -> Result<Option<Recorded>, EngineError> {
+        let Some(record) = self.ledger.effect(effect) else {
+            return Ok(None);
+        };
+        let Progress::Done { at, kept } = record.progress else {
+            return Ok(None);
+        };
+        if let Some(kept) = kept {
+            let text = self.past.text(kept);
+            return Ok(match serde_json::from_str(&text) {
+                Ok(Outcome::Mapped(mapped)) => Some(Recorded { mapped }),
+                _ => None,
+            });
+        }
+        let wish = self.past.line(effect.line())?;
+        let wished = wish.commit.iter().flat_map(|c| &c.wished);
+        let call = wished.clone().find(|w| w.id == effect).and_then(|w| w.call);
+        let line = self.past.line(at)?;
+        let pushes = line.commit.iter().flat_map(|c| &c.pushes);
+        let result = pushes.filter_map(|p| match &p.what {
+            Interaction::Result(result) => Some(result),
+            _ => None,
+        });
+        let result = result.into_iter().find(|r| Some(r.call) == call);
+        Ok(result.map(|result| Recorded {
+            mapped: self.mapped_of(result),
+        }))
+    }
+
+    fn mapped_of(&self, result: &CallResult) -> Mapped {
+        Mapped {
+            how: result.how,
+            code: result.code.as_ref().map(|c| c.to_string()),
+            shown: result.body.map(|b| self.past.text(b).to_string()),
+            writes: Vec::new(),
+            artifacts: result.artifacts.clone(),
+            then: None,
+            by: result.by.as_ref().map(|by| by.to_string()),
+        }
+    }
+
+    /// When the clock has something for this session next.
+    pub(super) fn next_due(&self) -> Option<Time> {
+        let outs = self.outs.values().filter_map(|out| match out.state {
+            OutState::Later(at) => Some(at),
+            OutState::Waits => out.wish.due,
+            _ => None,
+        });
+        let holds = self.ledger.holds().filter_map(|hold| {
+            let out = self.outs.get(&hold.effect)?;
+            matches!(out.state, OutState::Held).then_some(hold.due?)
+        });
+        let machine = self.branches.values().filter_map(|branch| branch.deadline);
+        outs.chain(holds).chain(machine).min()
+    }
+
+    /// Time passed: what is due ends, is tried again, or is offered the clock.
+    pub(super) async fn tick_clock(&mut self) -> Result<(), EngineError> {
+        let now = self.engine.clock().now();
+        let due: Vec<Id> = self
+            .outs
+            .iter()
+            .filter(|(_, out)| match out.state {
+                OutState::Later(at) => at <= now,
+                OutState::Waits => out.wish.due.is_some_and(|due| due <= now),
+                _ => false,
+            })
+            .map(|(id, _)| *id)
+            .collect();
+        for effect in due {
+            self.is_due(effect);
+        }
+        self.holds_due(now).await?;
+        let branches: Vec<Id> = self
+            .branches
+            .iter()
+            .filter(|(_, b)| b.deadline.is_some_and(|due| due <= now))
+            .map(|(id, _)| *id)
+            .collect();
+        for id in branches {
+            if let Some(branch) = self.branches.get_mut(&id) {
+                // Asked for once; the line that comes of it says when the next is.
+                branch.deadline = None;
+            }
+            self.offer(id, Offer::new(What::Offer(Box::new(Offered::Clock))));
+        }
+        Ok(())
+    }
+
+    fn is_due(&mut self, effect: Id) {
+        let Some(out) = self.outs.get(&effect) else {
+            return;
+        };
+        self.busy();
+        if matches!(out.state, OutState::Later(_)) {
+            self.to_start.insert(effect);
+            return;
+        }
+        match &out.wish.work {
+            Work::Timer => self.answer_raw(effect, Raw::Done(Json::Null), Vec::new()),
+            Work::Ask { to, .. } => {
+                let instead = self
+                    .network()
+                    .people
+                    .get(to)
+                    .and_then(|p| p.on_timeout.clone());
+                let scope = self.scope(effect, None);
+                match instead.map(|template| template.render(&*scope)) {
+                    Some(Ok(text)) => {
+                        self.answer_raw(effect, Raw::Done(text.into()), Vec::new());
+                    }
+                    Some(Err(e)) => self.answer_fault(effect, "timeout", &e.to_string()),
+                    None => self.answer_fault(effect, "timeout", "no answer came in time"),
+                }
+            }
+            Work::Event { .. } => self.answer_fault(effect, "timeout", "it did not come in time"),
+            Work::Model
+            | Work::Route
+            | Work::Tool(_)
+            | Work::Simulate(_)
+            | Work::Send { .. }
+            | Work::Custom { .. } => {}
+        }
+    }
+
+    async fn holds_due(&mut self, now: Time) -> Result<(), EngineError> {
+        let due: Vec<(Id, Why)> = self
+            .ledger
+            .holds()
+            .filter(|hold| hold.due.is_some_and(|due| due <= now))
+            .map(|hold| (hold.effect, hold.why))
+            .collect();
+        for (effect, why) in due {
+            let Some(out) = self.outs.get(&effect) else {
+                continue;
+            };
+            if !matches!(out.state, OutState::Held) {
+                continue;
+            }
+            let approves = out
+                .tool()
+                .and_then(|t| t.approve.as_ref())
+                .is_some_and(|a| a.on_timeout);
+            if why == Why::Approval && approves {
+                let mut draft = Draft::new(self.next, out.branch);
+                self.go(&mut draft, effect, why, "timeout".into(), None)?;
+                self.write(draft).await?;
+            } else {
+                let released = self.released(effect, why, Release::Expired, "timeout");
+                let fault = Fault::new("expired", "nobody decided in time");
+                self.answer_raw(effect, Raw::NotPerformed(fault), vec![released]);
+            }
+        }
+        Ok(())
+    }
+
+    /// Effects that may be asked again are cut; what touches the world is waited for.
+    pub(super) fn cut_free(&mut self) {
+        for out in self.outs.values_mut() {
+            if out.touches_world() {
+                continue;
+            }
+            if let OutState::Running(cancel) = &out.state {
+                cancel.cancel();
+                out.state = OutState::Ready;
+            }
+        }
+    }
+}
+
+/// Arguments of a probe; one that is exactly a template through an unset optional is left out.
+fn rendered(
+    args: &[(steersman_machine::ids::Name, Data)],
+    scope: &dyn Scope,
+) -> Result<serde_json::Map<String, Json>, EvalError> {
+    let mut rendered = serde_json::Map::new();
+    for (name, data) in args {
+        if let Some(value) = data.eval_field(scope)? {
+            rendered.insert(name.to_string(), value);
+        }
+    }
+    Ok(rendered)
+}
+
+/// The tool or agent that a model knows under this name.
+fn offered_as<'a>(def: &'a AgentDef, seen: &str) -> Option<&'a steersman_machine::ids::Name> {
+    let Does::Model(model) = &def.does else {
+        return None;
+    };
+    let used = model.tools.iter().find(|used| *used.seen == *seen)?;
+    match &used.of {
+        Offers::Tool(name) | Offers::Agent(name) => Some(name),
+    }
+}
+
+/// Who may answer where the definition names nobody.
+const ANYBODY: &str = "any";

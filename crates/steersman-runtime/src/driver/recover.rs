@@ -1,0 +1,374 @@
+//! A session is taken over: loaded, settled, and driven on. What a dead owner had begun is judged by its class.
+
+use super::draft::{Draft, Note};
+use super::{Branch, Driver, Inbox, OutState};
+use crate::bind::Values;
+use crate::engine::{Engine, EngineError};
+use crate::feed::Notice;
+use crate::ledger::{Progress, Record};
+use crate::load::{Load, Since};
+use crate::past::{self, Past};
+use crate::session::{Standing, ToDriver};
+use crate::store::{Claim, SessionState};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use steersman_machine::commit::{Binding, LedgerEntry, Release, Why};
+use steersman_machine::effect::{Bodies, Wish, Work};
+use steersman_machine::ids::{Id, Line, Name};
+use steersman_machine::interaction::Class;
+use steersman_machine::snapshot::Snapshot;
+use steersman_machine::{branch, tick, wait};
+use tokio::sync::{broadcast, mpsc, watch};
+
+impl Driver {
+    /// Reads a claimed session: its ledger, and the snapshot of every branch that has ticks.
+    pub(super) async fn load(
+        engine: Engine,
+        claim: Claim,
+        from_handles: mpsc::UnboundedReceiver<ToDriver>,
+        standing: watch::Sender<Standing>,
+        live: broadcast::Sender<Notice>,
+    ) -> Result<Self, EngineError> {
+        let store = engine.store().clone();
+        let load = Load::new(store.clone(), claim.session.clone(), claim.salt);
+        let (ledger, since) = load.ledger(claim.head).await?;
+        let past = Past::new(
+            store.clone(),
+            claim.session.clone(),
+            claim.head,
+            past::DEFAULT_BOUND,
+        );
+        let (tasks, from_tasks) = mpsc::unbounded_channel();
+        let mut mark = [0_u8; 8];
+        getrandom::fill(&mut mark).expect("the operating system gives random bytes");
+        let mut driver = Self {
+            session: claim.session.clone(),
+            writer: super::Writer::new(store, claim.clone()),
+            next: claim.first,
+            claim,
+            mark: u64::from_le_bytes(mark),
+            claimed: false,
+            network: None,
+            values: Values::default(),
+            ledger,
+            past: Arc::new(past),
+            load,
+            branches: BTreeMap::new(),
+            outs: BTreeMap::new(),
+            to_start: BTreeSet::new(),
+            inbox: Inbox::default(),
+            tasks,
+            from_tasks,
+            from_handles,
+            standing,
+            live,
+            shown: SessionState::default(),
+            stopping: None,
+            since,
+            escrow_line: Line::NONE,
+            requests: HashMap::new(),
+            dearest: 0,
+            to_open: Vec::new(),
+            to_adopt: Vec::new(),
+            left_behind: Vec::new(),
+            engine,
+        };
+        let live: Vec<Id> = driver
+            .ledger
+            .branches()
+            .filter(|(_, branch)| branch.superseded.is_none())
+            .map(|(id, _)| id)
+            .collect();
+        for id in live {
+            driver.load_branch(id).await?;
+        }
+        let binding = driver
+            .branches
+            .values()
+            .find_map(|b| b.snapshot.binding.clone());
+        if let Some(binding) = binding {
+            let values = driver.past.text(binding.values);
+            driver.bind(&binding, &values).await?;
+        }
+        Ok(driver)
+    }
+
+    /// A branch that has ticks is in memory from here on.
+    pub(super) async fn load_branch(&mut self, id: Id) -> Result<(), EngineError> {
+        let known = self.ledger.branch(id).cloned().unwrap_or_default();
+        if id != Id::MAIN && known.commit == known.from.map_or(Line::NONE, |(_, at)| at) {
+            // Opened, and its first line did not come: it is opened again.
+            return Ok(());
+        }
+        let loaded = self.load.snapshot(known.head).await?;
+        for line in &loaded.lines {
+            self.past.add(line.clone());
+        }
+        self.past.warm(&loaded.snapshot, WARM).await?;
+        let base = match known.from {
+            Some((_, at)) => Some(self.load.snapshot(at).await?.snapshot),
+            None => None,
+        };
+        let label = known.opening.as_ref().and_then(|o| o.label.clone());
+        self.add_branch(id, loaded.snapshot, label, base, loaded.since);
+        if let Some(branch) = self.branches.get_mut(&id) {
+            (branch.prev, branch.hash) = (loaded.at, loaded.hash);
+        }
+        Ok(())
+    }
+
+    pub(super) fn add_branch(
+        &mut self,
+        id: Id,
+        snapshot: Snapshot,
+        label: Option<Name>,
+        base: Option<Snapshot>,
+        since: Since,
+    ) {
+        let branch = Branch {
+            prev: Line::NONE,
+            hash: [0; 32],
+            snapshot,
+            offers: Vec::new(),
+            fresh: false,
+            caches: HashMap::new(),
+            label,
+            base,
+            since,
+            deadline: None,
+        };
+        self.branches.insert(id, branch);
+    }
+
+    /// The session runs under this binding.
+    pub(super) async fn bind(
+        &mut self,
+        binding: &Binding,
+        values: &str,
+    ) -> Result<(), EngineError> {
+        let broken = |what: String| EngineError::Broken {
+            session: self.session.clone(),
+            what,
+        };
+        let network = self
+            .engine
+            .bound_network(&self.session, &binding.source)
+            .await?;
+        let values: Values = serde_json::from_str(values)
+            .map_err(|e| broken(format!("the values of its binding cannot be read: {e}")))?;
+        let digest = crate::bind::binding(&network, binding.entry.clone(), &values).digest;
+        if digest != binding.digest {
+            return Err(broken(format!(
+                "its definition now compiles to {}, it is bound to {}",
+                digest.short(),
+                binding.digest.short()
+            )));
+        }
+        self.network = Some(network);
+        self.values = values;
+        Ok(())
+    }
+
+    /// Takes up what is out: questions stand, free effects run again, begun ones are judged by their class.
+    pub(super) async fn recover(&mut self) -> Result<(), EngineError> {
+        if self.network.is_none() {
+            return Ok(());
+        }
+        let mut draft = Draft::new(self.next, self.ledger.current);
+        self.settle_earlier(&mut draft);
+        let ids: Vec<Id> = self.branches.keys().copied().collect();
+        for id in &ids {
+            self.take_up_wishes(&mut draft, *id).await?;
+        }
+        self.write_ready(draft).await?;
+        for id in ids {
+            self.ask_again(id).await?;
+        }
+        Ok(())
+    }
+
+    /// A branch that was left has ticks again.
+    pub(super) async fn take_up_branch(&mut self, id: Id) -> Result<(), EngineError> {
+        let mut draft = Draft::new(self.next, id);
+        self.take_up_wishes(&mut draft, id).await?;
+        self.write_ready(draft).await?;
+        self.ask_again(id).await
+    }
+
+    /// Writes a line if there is anything in it; what may begin begins either way.
+    async fn write_ready(&mut self, draft: Draft) -> Result<(), EngineError> {
+        self.to_start.extend(draft.ready.iter().copied());
+        self.write(draft).await
+    }
+
+    async fn take_up_wishes(&mut self, draft: &mut Draft, id: Id) -> Result<(), EngineError> {
+        let snapshot = self.branches[&id].snapshot.clone();
+        let wishes = self.ask(|cx| tick::wishes(cx, &snapshot))?;
+        for wish in wishes {
+            self.take_up(draft, id, wish).await?;
+        }
+        Ok(())
+    }
+
+    /// What a branch asked for and did not get before its owner died.
+    async fn ask_again(&mut self, id: Id) -> Result<(), EngineError> {
+        self.deadline(id)?;
+        let snapshot = self.branches[&id].snapshot.clone();
+        let requests = self.ask(|cx| branch::requests(cx, &snapshot))?;
+        let mut draft = Draft::new(self.next, id);
+        for request in requests {
+            self.take_request(&mut draft, id, request);
+        }
+        self.write(draft).await?;
+        self.leave_behind().await?;
+        self.settle_requests().await?;
+        self.offer_ends()
+    }
+
+    async fn take_up(
+        &mut self,
+        draft: &mut Draft,
+        branch: Id,
+        wish: Wish,
+    ) -> Result<(), EngineError> {
+        let effect = wish.id;
+        let Some(record) = self.ledger.effect(effect).cloned() else {
+            self.take_wish(draft, branch, wish)?;
+            return Ok(());
+        };
+        let work = wish.work.clone();
+        let due = wish.due;
+        self.adopt_out(branch, wish, &record).await?;
+        if let Some(at) = record.again {
+            self.state(effect, OutState::Later(at));
+            return Ok(());
+        }
+        let Work::Tool(tool) = &work else {
+            match work {
+                Work::Ask { .. } | Work::Event { .. } | Work::Timer => {
+                    self.state(effect, OutState::Waits);
+                }
+                _ if record.holds.is_empty() => draft.ready.push(effect),
+                _ => self.state(effect, OutState::Held),
+            }
+            return Ok(());
+        };
+        if let Some(due) = due.filter(|due| *due > self.now(branch)) {
+            self.state(effect, OutState::Later(due));
+            return Ok(());
+        }
+        match (record.progress, tool.class) {
+            (Progress::Started, Class::Unsafe) => {
+                draft.note(Note::Unknown(effect, record.attempt));
+                let reason = "its owner died before the outcome was known";
+                self.way_out(draft, effect, reason);
+            }
+            (Progress::Started, _) => self.begin(draft, effect),
+            (Progress::Unknown, Class::Unsafe) => self.doubt_again(draft, effect, &record),
+            (Progress::Unknown | Progress::NotPerformed, _) => self.begin(draft, effect),
+            (Progress::Wished, _) if record.holds.is_empty() => self.gate(draft, effect)?,
+            (Progress::Wished, _) => self.state(effect, OutState::Held),
+            (Progress::Done { .. } | Progress::GivenUp { .. }, _) => {
+                // The ledger knows the outcome, and this branch has not taken it: it was left, and is current again.
+                if let Some(recorded) = self.recorded(effect)? {
+                    let outcome = steersman_machine::effect::Outcome::Mapped(recorded.mapped);
+                    self.answer_outcome(effect, outcome, Vec::new());
+                } else {
+                    let fault = steersman_machine::mapping::Fault::new("in_doubt", "nobody knows");
+                    let raw = steersman_machine::mapping::Raw::Unknown(fault);
+                    self.answer_raw(effect, raw, Vec::new());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn doubt_again(&mut self, draft: &mut Draft, effect: Id, record: &Record) {
+        if record.holds.iter().any(|h| h.why == Why::Doubt) {
+            self.state(effect, OutState::Held);
+        } else {
+            self.way_out(draft, effect, "its outcome is not known");
+        }
+    }
+
+    /// An effect of which the ledger knows something is out again; what it passed and was given comes back with it.
+    async fn adopt_out(
+        &mut self,
+        branch: Id,
+        wish: Wish,
+        record: &Record,
+    ) -> Result<(), EngineError> {
+        let effect = wish.id;
+        self.put_out(branch, wish);
+        let given = if record.ended.iter().any(|(why, _)| *why == Why::Input) {
+            self.inputs_given(effect, record.since).await?
+        } else {
+            Vec::new()
+        };
+        if let Some(out) = self.outs.get_mut(&effect) {
+            out.inputs = given;
+            let passed = record.ended.iter();
+            let passed = passed.filter(|(_, how)| *how == Release::Go);
+            out.passed = passed.map(|(why, _)| *why).collect();
+        }
+        Ok(())
+    }
+
+    /// Sealed secrets that were given for an effect, by parameter: read from the log, where alone they are.
+    async fn inputs_given(
+        &mut self,
+        effect: Id,
+        since: Line,
+    ) -> Result<Vec<(Name, String)>, EngineError> {
+        let (mut given, mut asked) = (Vec::new(), Vec::new());
+        let mut from = since;
+        loop {
+            let rows = self
+                .engine
+                .store()
+                .rows(&self.session, from, Line::MAX, 256)
+                .await?;
+            let Some(last) = rows.last() else { break };
+            from = last.n.next();
+            for row in &rows {
+                let line = super::decode(&self.session, row)?;
+                for entry in &line.ledger {
+                    match entry {
+                        LedgerEntry::Hold(hold)
+                            if hold.effect == effect && hold.why == Why::Input =>
+                        {
+                            asked.extend(hold.about.clone());
+                        }
+                        LedgerEntry::Released {
+                            effect: of,
+                            why: Why::Input,
+                            body: Some(body),
+                            ..
+                        } if *of == effect => {
+                            let text = self.past.text(*body).to_string();
+                            given.extend(asked.pop().map(|name| (name, text)));
+                        }
+                        _ => {}
+                    }
+                }
+            }
+        }
+        Ok(given)
+    }
+
+    /// When the machine wants to be offered the clock on this branch.
+    pub(super) fn deadline(&mut self, id: Id) -> Result<(), EngineError> {
+        if self.network.is_none() {
+            return Ok(());
+        }
+        let snapshot = &self.branches[&id].snapshot;
+        let deadline = self.ask(|cx| wait::deadline(cx, snapshot))?;
+        if let Some(branch) = self.branches.get_mut(&id) {
+            branch.deadline = deadline;
+        }
+        Ok(())
+    }
+}
+
+/// Interactions read ahead for each agent that acts.
+const WARM: usize = 64;

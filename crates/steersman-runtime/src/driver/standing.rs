@@ -1,0 +1,243 @@
+//! How a session stands: what lists show of it, what it waits for, what it came to.
+
+use super::{Driver, OutState};
+use crate::ledger::Ledger;
+use crate::pending::{self, Pending, PendingKind};
+use crate::session::Settled;
+use crate::store::SessionState;
+use serde_json::{Map, Value as Json, json};
+use std::sync::Arc;
+use steersman_machine::context::History;
+use steersman_machine::expression::to_json;
+use steersman_machine::ids::{Id, Time};
+use steersman_machine::interaction::{Cause, End, Interaction};
+use steersman_machine::snapshot::{Phase, Snapshot};
+use steersman_machine::tick::Cx;
+use steersman_machine::view::View;
+
+impl Driver {
+    /// How things stand, as far as nothing goes on by itself.
+    pub(super) fn settled(&self) -> Settled {
+        let Some(branch) = self.branches.get(&self.ledger.current) else {
+            return Settled::Empty;
+        };
+        if self.network.is_none() {
+            return Settled::Empty;
+        }
+        settled(
+            &self.ledger,
+            &branch.snapshot,
+            self.pending(self.ledger.current),
+            &*self.past,
+        )
+    }
+
+    /// What the current branch waits for, oldest first.
+    fn pending(&self, id: Id) -> Vec<Pending> {
+        let snapshot = &self.branches[&id].snapshot;
+        let mut pending: Vec<Pending> = self
+            .outs
+            .values()
+            .filter(|out| out.branch == id && !matches!(out.state, OutState::Over))
+            .filter_map(|out| {
+                let cx = Cx {
+                    network: self.network(),
+                    bodies: &*self.past,
+                };
+                pending::of(&cx, &self.ledger, snapshot, &out.wish, out.since)
+            })
+            .collect();
+        pending.sort_by_key(|p| (p.since, p.effect));
+        pending
+    }
+
+    /// What lists show, if it changed with the line that is written now.
+    pub(super) fn changed_info(&mut self, now: Time) -> Option<SessionState> {
+        let busy = self.outs.values().any(|out| match out.state {
+            OutState::Held | OutState::Waits | OutState::Later(_) => false,
+            OutState::Ready
+            | OutState::Queued
+            | OutState::Starting
+            | OutState::Running(_)
+            | OutState::Soon
+            | OutState::Over => true,
+        });
+        let offered = self.branches.values().any(|b| b.fresh);
+        let mut state = SessionState {
+            status: "running".into(),
+            updated: now,
+            micros: self.ledger.spent.micros,
+            tokens: self.ledger.spent.tokens,
+            model_calls: self.ledger.calls,
+            definition: self.shown.definition.clone(),
+            waits: "[]".into(),
+            outcome: self.shown.outcome.clone(),
+        };
+        if let Some(branch) = self.branches.get(&self.ledger.current)
+            && let Some(binding) = &branch.snapshot.binding
+        {
+            state.definition = binding.digest.short().into();
+        }
+        if !busy && !offered && self.network.is_some() {
+            let settled = self.settled();
+            state.status = settled.word().into();
+            state.waits = waits_json(&settled);
+            state.outcome = self.outcome();
+        }
+        let same = (&state.status, &state.waits, &state.outcome)
+            == (&self.shown.status, &self.shown.waits, &self.shown.outcome);
+        if same {
+            return None;
+        }
+        self.shown = state.clone();
+        Some(state)
+    }
+
+    /// `outcome:` as JSON; an expression that fails is left out.
+    fn outcome(&self) -> Arc<str> {
+        let snapshot = &self.branches[&self.ledger.current].snapshot;
+        let cx = Cx {
+            network: self.network(),
+            bodies: &*self.past,
+        };
+        outcome(&cx, snapshot).to_string().into()
+    }
+}
+
+/// What a session came to, as its definition names it. Values that are no JSON, or fail, are left out.
+pub(super) fn outcome(cx: &Cx<'_>, snapshot: &Snapshot) -> Json {
+    let view = View::new(cx, snapshot, snapshot.root);
+    let mut values = Map::new();
+    for (name, expr) in &cx.network.outcome {
+        let value = expr.eval_lenient(&view).ok();
+        if let Some(value) = value.and_then(|v| to_json(&v).ok()) {
+            values.insert(name.to_string(), value);
+        }
+    }
+    Json::Object(values)
+}
+
+fn waits_json(settled: &Settled) -> Arc<str> {
+    let pending = match settled {
+        Settled::Asks(pending) | Settled::Waits(pending) | Settled::Doubt(pending) => {
+            pending.as_slice()
+        }
+        Settled::Answered { .. }
+        | Settled::Limit { .. }
+        | Settled::Failed { .. }
+        | Settled::Cancelled
+        | Settled::Paused
+        | Settled::Empty => &[],
+    };
+    let list: Vec<Json> = pending
+        .iter()
+        .map(|p| {
+            json!({
+                "effect": p.effect.to_string(),
+                "kind": p.kind.word(),
+                "by": p.by.as_deref(),
+                "tool": p.tool.as_deref(),
+                "text": &*p.text,
+                "due": p.due.map(|due| due.0),
+                "since": p.since.0,
+            })
+        })
+        .collect();
+    Json::Array(list).to_string().into()
+}
+
+/// How a branch stands of which nothing goes on by itself.
+pub(super) fn settled(
+    ledger: &Ledger,
+    snapshot: &Snapshot,
+    pending: Vec<Pending>,
+    history: &dyn History,
+) -> Settled {
+    if ledger.paused {
+        return Settled::Paused;
+    }
+    let Some(root) = snapshot.root_agent() else {
+        return Settled::Empty;
+    };
+    if root.phase == Phase::Resting && root.height > 0 {
+        return rested(root.id, root.last, history);
+    }
+    if pending.iter().any(|p| p.kind == PendingKind::Doubt) {
+        return Settled::Doubt(pending);
+    }
+    if pending.iter().any(|p| p.kind.is_asked()) {
+        return Settled::Asks(pending);
+    }
+    // A dialogue below ended its turn: its words are the session's answer, and the floor is whoever talks with it.
+    if pending.is_empty()
+        && let Some(floor) = floor(snapshot)
+    {
+        let agent = snapshot.agent(floor);
+        return rested(floor, agent.last, history);
+    }
+    Settled::Waits(pending)
+}
+
+/// The agent that has the floor: down through open calls of dialogues, the oldest first, to one that rests.
+fn floor(snapshot: &Snapshot) -> Option<Id> {
+    let mut at = snapshot.root?;
+    loop {
+        let agent = snapshot.agent(at);
+        match agent.phase {
+            Phase::Resting => return (agent.height > 0).then_some(at),
+            Phase::Thinking | Phase::Routing => return None,
+            Phase::Calling => {}
+        }
+        at = snapshot
+            .exchange(at)
+            .find_map(|open| match open.call.target {
+                steersman_machine::interaction::Target::Agent(child) if open.closed.is_none() => {
+                    Some(child)
+                }
+                _ => None,
+            })?;
+    }
+}
+
+fn rested(agent: Id, last: steersman_machine::ids::Line, history: &dyn History) -> Settled {
+    let (pushes, _) = history.pushes(agent, last);
+    let finished = pushes.iter().rev().find_map(|push| match push {
+        Interaction::Finished {
+            end,
+            cause,
+            body,
+            code,
+            ..
+        } => Some((*end, *cause, body.map(|b| history.text(b)), code.clone())),
+        _ => None,
+    });
+    let Some((end, cause, text, code)) = finished else {
+        return Settled::Empty;
+    };
+    let code = |default: &str| code.clone().unwrap_or_else(|| default.into());
+    let words = || text.clone().unwrap_or_default();
+    match cause {
+        Cause::Answer
+        | Cause::Tool
+        | Cause::Released
+        | Cause::Routed
+        | Cause::Leaf
+        | Cause::NoRule => Settled::Answered {
+            text: words(),
+            task: end == End::Task,
+        },
+        Cause::Limit => Settled::Limit {
+            code: code("limit"),
+            text,
+        },
+        Cause::Failed => Settled::Failed {
+            code: code("failed"),
+            message: words(),
+        },
+        Cause::Deadlock => Settled::Failed {
+            code: code("deadlock"),
+            message: words(),
+        },
+        Cause::Cancelled => Settled::Cancelled,
+    }
+}

@@ -1,0 +1,429 @@
+//! An effect begins: its request is rendered or its scope is built, and a task of its own runs the attempt.
+
+use super::attempt::{self, FromTask};
+use super::draft::{Draft, Note};
+use super::{Driver, OnDisk, OutState};
+use crate::engine::EngineError;
+use crate::feed::{FeedItem, Notice};
+use crate::inbox::Message;
+use crate::model::{BoundModel, Model, ModelCall, Transport};
+use crate::toolset::ToolRun;
+use std::sync::Arc;
+use steersman_machine::commit::LedgerEntry;
+use steersman_machine::context::{self, Request};
+use steersman_machine::effect::{Failure, Mapped, Offered, Outcome, Retry, ToolWork, Work};
+use steersman_machine::expression::Scope;
+use steersman_machine::ids::{Id, Name};
+use steersman_machine::interaction::How;
+use steersman_machine::mapping::{self, Fault, Raw};
+use tokio_util::sync::CancellationToken;
+
+impl Driver {
+    /// Begins an attempt of an effect that may begin.
+    pub(super) async fn start(&mut self, id: Id) -> Result<(), EngineError> {
+        let Some(out) = self.outs.get(&id) else {
+            return Ok(());
+        };
+        let again = match out.state {
+            OutState::Ready | OutState::Starting => false,
+            OutState::Queued | OutState::Soon | OutState::Later(_) => true,
+            OutState::Held | OutState::Running(_) | OutState::Waits | OutState::Over => {
+                return Ok(());
+            }
+        };
+        if again && out.tool().is_some() {
+            // A slot, and `Started` for what touches the world, come first.
+            let mut draft = Draft::new(self.next, out.branch);
+            if matches!(out.state, OutState::Later(_)) {
+                draft.timers.push((id, None));
+            }
+            self.begin(&mut draft, id);
+            let ready = std::mem::take(&mut draft.ready);
+            self.write(draft).await?;
+            self.to_start.extend(ready);
+            return Ok(());
+        }
+        match out.wish.work.clone() {
+            Work::Model => self.start_model(id).await,
+            Work::Route => {
+                self.fail(
+                    id,
+                    "unsupported",
+                    "routing by a model is not built in this version",
+                );
+                Ok(())
+            }
+            Work::Tool(tool) => self.start_tool(id, &tool).await,
+            Work::Simulate(tool) => self.simulate(id, &tool).await,
+            Work::Send { to, name, message } => self.send(id, to, &name, &message).await,
+            Work::Custom { name, .. } => {
+                let message = format!("no handler `{name}` is registered in this program");
+                self.fail(id, "failed", &message);
+                Ok(())
+            }
+            Work::Ask { .. } | Work::Event { .. } | Work::Timer => Ok(()),
+        }
+    }
+
+    /// A model or router failed for good.
+    pub(super) fn fail(&mut self, id: Id, code: &str, message: &str) {
+        let failure = Failure {
+            code: code.to_owned(),
+            message: message.to_owned(),
+            retry: Retry::Never,
+        };
+        self.answer_outcome(id, Outcome::Failed(failure), Vec::new());
+    }
+
+    /// An outcome that needs no mapping is offered.
+    pub(super) fn answer_outcome(&mut self, id: Id, outcome: Outcome, notes: Vec<Note>) {
+        let Some(out) = self.outs.get_mut(&id) else {
+            return;
+        };
+        out.state = OutState::Over;
+        out.permit = None;
+        let branch = out.branch;
+        let offered = Offered::Outcome {
+            effect: id,
+            attempt: out.attempt.max(1),
+            outcome,
+        };
+        let mut offer = super::Offer::new(super::What::Offer(Box::new(offered)));
+        offer.notes = notes;
+        self.offer(branch, offer);
+    }
+
+    async fn start_model(&mut self, id: Id) -> Result<(), EngineError> {
+        let (branch, agent) = {
+            let out = &self.outs[&id];
+            (out.branch, out.wish.agent)
+        };
+        let request = match self.render(branch, agent)? {
+            Ok(request) => request,
+            Err(error) => {
+                self.fail(id, "expression", &error.to_string());
+                return Ok(());
+            }
+        };
+        let (bound, model) = match self.model(&request.model) {
+            Ok(found) => found,
+            Err(message) => {
+                self.fail(id, "no_model", &message);
+                return Ok(());
+            }
+        };
+        if !self.reserve(id, &request).await? {
+            return Ok(());
+        }
+        // What was drawn for it, and what a provider keeps of it, is on disk first.
+        let mut before = self.escrow_line;
+        if bound.stateful {
+            before = before.max(id.line());
+        }
+        if before > self.writer.durable {
+            self.outs.get_mut(&id).expect("it is out").state = OutState::Starting;
+            self.writer.when_durable(before, OnDisk::Start(id));
+            return Ok(());
+        }
+        let transport = match self.model_transport(branch, agent, &request.model, &bound) {
+            Ok(transport) => transport,
+            Err(message) => {
+                self.fail(id, "no_model", &message);
+                return Ok(());
+            }
+        };
+        let cancel = CancellationToken::new();
+        let (attempt, seen) = {
+            let out = self.outs.get_mut(&id).expect("it is out");
+            out.attempt += 1;
+            out.shown.clear();
+            out.state = OutState::Running(cancel.clone());
+            (out.attempt, self.position(branch, agent))
+        };
+        let call = ModelCall {
+            effect: id,
+            session: self.session.clone(),
+            attempt,
+            agent: self.path_of(branch, agent),
+            def: self.branches[&branch].snapshot.agent(agent).def.clone(),
+            branch: self.label_of(branch),
+            position: seen.0,
+            position_on_branch: seen.1,
+            request,
+            transport,
+        };
+        self.requests.insert(
+            id,
+            (
+                call.request.digest,
+                call.request.prefix,
+                call.request.broke.clone(),
+            ),
+        );
+        attempt::call_model(
+            model,
+            call,
+            self.engine.0.options.model_timeouts,
+            self.engine.clock().clone(),
+            cancel,
+            self.tasks.clone(),
+        );
+        Ok(())
+    }
+
+    fn render(
+        &mut self,
+        branch: Id,
+        agent: Id,
+    ) -> Result<Result<Request, steersman_machine::expression::EvalError>, EngineError> {
+        let caches = self.branches.get_mut(&branch).map(|b| &mut b.caches);
+        let mut cache = caches.and_then(|c| c.remove(&agent)).unwrap_or_default();
+        let snapshot = &self.branches[&branch].snapshot;
+        let past = &*self.past;
+        let request = self.ask(|cx| context::request(cx, past, snapshot, agent, &mut cache))?;
+        if let Some(branch) = self.branches.get_mut(&branch) {
+            branch.caches.insert(agent, cache);
+        }
+        Ok(request)
+    }
+
+    fn model(&self, name: &str) -> Result<(BoundModel, Arc<dyn Model>), String> {
+        let bound = self.values.models.iter().find(|m| &*m.name == name);
+        let bound = bound.ok_or_else(|| format!("model `{name}` is not bound"))?;
+        let model = self.engine.0.models.model(bound);
+        Ok((bound.clone(), model.map_err(|e| e.to_string())?))
+    }
+
+    /// Model calls of an agent committed on its branch before the next, and those since its branch began.
+    fn position(&self, branch: Id, agent: Id) -> (u32, u32) {
+        let branch = &self.branches[&branch];
+        let all = branch.snapshot.agent(agent).counters.model_calls_all;
+        let base = branch.base.as_ref().and_then(|b| b.agents.get(&agent));
+        let before = base.map_or(0, |a| a.counters.model_calls_all);
+        (all, all.saturating_sub(before))
+    }
+
+    /// Names from the entry down, instance names where given.
+    fn path_of(&self, branch: Id, agent: Id) -> Arc<str> {
+        let snapshot = &self.branches[&branch].snapshot;
+        let (mut names, mut at) = (Vec::new(), Some(agent));
+        while let Some(id) = at {
+            let agent = snapshot.agent(id);
+            names.push(agent.named.clone().unwrap_or_else(|| agent.def.clone()));
+            at = agent.parent;
+        }
+        names.reverse();
+        names.join("/").into()
+    }
+
+    fn label_of(&self, branch: Id) -> Arc<str> {
+        match &self.branches[&branch].label {
+            Some(label) => label.clone(),
+            None => branch.to_string().into(),
+        }
+    }
+
+    async fn start_tool(&mut self, id: Id, tool: &ToolWork) -> Result<(), EngineError> {
+        let Some(def) = self.tool_def(&tool.tool) else {
+            let message = format!("the tool `{}` is not declared", tool.tool);
+            self.answer_fault(id, "failed", &message);
+            return Ok(());
+        };
+        if super::wish::only_writes(def) {
+            self.answer_raw(id, Raw::Done(serde_json::Value::Null), Vec::new());
+            return Ok(());
+        }
+        let timeout = def.timeout;
+        let scope = self.scope(id, None);
+        let cancel = CancellationToken::new();
+        let attempt = {
+            let out = self.outs.get_mut(&id).expect("it is out");
+            if tool.class.is_free() {
+                out.attempt += 1;
+            }
+            out.state = OutState::Running(cancel.clone());
+            out.attempt
+        };
+        let toolset = self.engine.toolset(self.network(), &tool.tool).cloned();
+        let run = ToolRun {
+            network: self.network().clone(),
+            session: self.session.clone(),
+            mark: self.mark_of(id),
+            effect: id,
+            attempt,
+            work: tool.clone(),
+            scope,
+        };
+        let tasks = self.tasks.clone();
+        attempt::run_tool(
+            toolset,
+            run,
+            timeout,
+            self.engine.clock().clone(),
+            cancel,
+            move |raw| {
+                let _ = tasks.send(FromTask::Tool(id, attempt, raw));
+            },
+        );
+        Ok(())
+    }
+
+    /// The mark of the owner that wished an effect: the key that a service saw stays the same for every attempt.
+    pub(super) fn mark_of(&self, id: Id) -> u64 {
+        self.ledger.mark_at(id.line()).unwrap_or(self.mark)
+    }
+
+    /// Names that transport fields of a tool read, secrets opened.
+    pub(super) fn scope(
+        &self,
+        id: Id,
+        args: Option<serde_json::Value>,
+    ) -> Arc<dyn Scope + Send + Sync> {
+        let out = &self.outs[&id];
+        let snapshot = self.branches[&out.branch].snapshot.clone();
+        let mut given = args;
+        if given.is_none()
+            && let Some(tool) = out.tool()
+        {
+            given = serde_json::from_str(&tool.args).ok();
+        }
+        if let Some(serde_json::Value::Object(args)) = &mut given {
+            for (name, sealed) in &out.inputs {
+                let value = self.engine.sealer().open_text(sealed);
+                if let Ok(value) = value {
+                    args.insert(name.to_string(), (**value).into());
+                }
+            }
+        }
+        Arc::new(super::transport::TransportScope::new(
+            self.network().clone(),
+            self.past.clone(),
+            snapshot,
+            out.wish.agent,
+            given,
+            &self.engine,
+        ))
+    }
+
+    /// Dry mode answers in the world's place: from the recording, else by `simulate:`, else the block ends here.
+    async fn simulate(&mut self, id: Id, tool: &ToolWork) -> Result<(), EngineError> {
+        let digest = super::wish::digest(tool);
+        if tool.approve.is_some() {
+            let mut draft = Draft::new(self.next, self.outs[&id].branch);
+            draft.ledger.push(LedgerEntry::WouldAsk(id));
+            self.write(draft).await?;
+        }
+        let same = self.ledger.effects().find(|(other, record)| {
+            *other != id
+                && record.digest == Some(digest)
+                && matches!(record.progress, crate::ledger::Progress::Done { .. })
+        });
+        let same = same.map(|(id, _)| id);
+        if let Some(before) = same
+            && let Some(recorded) = self.recorded(before)?
+        {
+            let mapped = Mapped {
+                how: How::Simulated,
+                ..recorded.mapped
+            };
+            self.answer_outcome(id, Outcome::Mapped(mapped), Vec::new());
+            return Ok(());
+        }
+        let out = &self.outs[&id];
+        let snapshot = &self.branches[&out.branch].snapshot;
+        let (owner, call) = (out.wish.agent, out.wish.call);
+        let simulated = self.ask(|cx| mapping::simulate(cx, snapshot, owner, call?))?;
+        let outcome = simulated.map_or_else(
+            || Outcome::Leaf(format!("`{}` has no `simulate:`", tool.tool)),
+            Outcome::Mapped,
+        );
+        self.answer_outcome(id, outcome, Vec::new());
+        Ok(())
+    }
+
+    /// An agent's message goes through the inbox: it waits there until its agent can hear it. Accepted once.
+    async fn send(
+        &mut self,
+        id: Id,
+        to: Option<Id>,
+        name: &Name,
+        message: &str,
+    ) -> Result<(), EngineError> {
+        let Some(to) = to else {
+            let fault = Fault::new("failed", format!("no `{name}` was started yet"));
+            self.answer_raw(id, Raw::NotPerformed(fault), Vec::new());
+            return Ok(());
+        };
+        let (branch, from) = {
+            let out = &self.outs[&id];
+            (out.branch, out.wish.agent)
+        };
+        let sent = Message::Sent {
+            text: message.to_owned(),
+            to,
+            from,
+            branch,
+        };
+        let key = format!("sent:{id}").into();
+        self.engine.put(&self.session, key, &sent).await?;
+        self.inbox.look = true;
+        self.answer_raw(id, Raw::Done("sent".into()), Vec::new());
+        Ok(())
+    }
+
+    fn model_transport(
+        &self,
+        branch: Id,
+        agent: Id,
+        name: &str,
+        bound: &BoundModel,
+    ) -> Result<Transport, String> {
+        let mut transport = Transport {
+            url: bound.url.clone(),
+            key: bound
+                .key_env
+                .as_ref()
+                .and_then(|v| (self.engine.0.options.env)(v)),
+            model: bound.model.clone(),
+        };
+        let network = self.network().clone();
+        let Some(def) = network.models.get(name) else {
+            return Ok(transport);
+        };
+        if def.url.is_none() && def.key.is_none() {
+            return Ok(transport);
+        }
+        let scope = super::transport::TransportScope::new(
+            network.clone(),
+            self.past.clone(),
+            self.branches[&branch].snapshot.clone(),
+            agent,
+            None,
+            &self.engine,
+        );
+        let render = |template: &steersman_machine::expression::Template| {
+            template
+                .render(&scope)
+                .map_err(|e| format!("model `{name}`: {e}"))
+        };
+        if let Some(url) = &def.url {
+            match render(url) {
+                Ok(url) => transport.url = Some(url),
+                Err(message) => return Err(message),
+            }
+        }
+        if let Some(key) = &def.key {
+            match render(key) {
+                Ok(key) => transport.key = Some(key).filter(|k| !k.is_empty()),
+                Err(message) => return Err(message),
+            }
+        }
+        Ok(transport)
+    }
+
+    /// What streamed of an attempt counts no longer.
+    pub(super) fn withdraw(&self, effect: Id, attempt: u32) {
+        let item = FeedItem::Withdrawn { effect, attempt };
+        self.live.send(Notice::Item(item)).ok();
+    }
+}

@@ -1,0 +1,430 @@
+//! A turn of a branch: its offers in the machine's order, one tick, one line.
+
+use super::draft::{Draft, Note, Offer};
+use super::{Driver, OnDisk, OutState, What};
+use crate::engine::EngineError;
+use crate::load::Since;
+use crate::session::{Fate, Receipt};
+use crate::store::{Batch, Checkpoint, CheckpointOf, Row};
+use std::sync::Arc;
+use steersman_machine::codec;
+use steersman_machine::commit::{LedgerEntry, LogLine, Release, Why};
+use steersman_machine::effect::{Bodies, Mapped, Offered, Outcome, Step, Until};
+use steersman_machine::ids::{Id, Line, Name};
+use steersman_machine::interaction::How;
+use steersman_machine::mapping;
+use steersman_machine::tick::tick;
+
+impl Driver {
+    /// Offers a branch all that came in, and writes the line that comes of it, if one does.
+    pub(super) async fn turn(&mut self, id: Id) -> Result<(), EngineError> {
+        let now = self.now(id);
+        let Some(branch) = self.branches.get_mut(&id) else {
+            return Ok(());
+        };
+        branch.fresh = false;
+        let mut offers = std::mem::take(&mut branch.offers);
+        // A branch takes no outcome twice, whatever came in meanwhile.
+        offers.sort_by_key(|offer| offer.what.rank());
+        let offered = self.in_machine_terms(id, &offers)?;
+        let line = self.next;
+        let before = self.branches[&id].snapshot.clone();
+        let step = self.ask(|cx| tick(cx, before, line, now, &offered))?;
+        self.take_step(id, step, offers, offered).await
+    }
+
+    async fn take_step(
+        &mut self,
+        id: Id,
+        mut step: Step,
+        offers: Vec<Offer>,
+        offered: Vec<Offered>,
+    ) -> Result<(), EngineError> {
+        let moved = step.commit.is_some();
+        let mut draft = Draft::of(self.next, id, &mut step);
+        if let Some(branch) = self.branches.get_mut(&id) {
+            branch.snapshot = step.snapshot.clone();
+        }
+        let mut left = std::mem::take(&mut step.left);
+        let mut again = false;
+        for (index, (offer, offered)) in offers.into_iter().zip(offered).enumerate() {
+            let until = left
+                .iter()
+                .position(|(i, _)| *i == index)
+                .map(|at| left.swap_remove(at).1);
+            match until {
+                None => self.taken(&mut draft, offer),
+                Some(Until::Stale) => self.stale(&mut draft, offer, &offered),
+                Some(Until::Refused(why)) => self.refused(&mut draft, offer, why.to_owned()),
+                Some(until) => {
+                    again |= until == Until::Again;
+                    self.keep(id, offer, until);
+                }
+            }
+        }
+        self.finish_step(id, step, draft).await?;
+        if let Some(branch) = self.branches.get_mut(&id) {
+            // What was left may find its time come after something moved.
+            branch.fresh |= again || (moved && !branch.offers.is_empty());
+        }
+        Ok(())
+    }
+
+    fn taken(&mut self, draft: &mut Draft, offer: Offer) {
+        for note in offer.notes {
+            draft.note(note);
+        }
+        if let Some(effect) = offer.what.effect() {
+            self.forget(draft, effect);
+        }
+        if let Some(event) = offer.event {
+            draft.events_taken.push(event);
+        }
+        if let Some(message) = offer.message {
+            draft.accept(&message.id);
+            self.receipt(draft, &message.id, Fate::Taken(draft.n));
+        }
+    }
+
+    /// Nobody waits for it any more: what it says of the world is kept in the ledger.
+    fn stale(&mut self, draft: &mut Draft, offer: Offer, offered: &Offered) {
+        for note in offer.notes {
+            let note = match (note, offered) {
+                (Note::Done(effect, attempt), Offered::Outcome { outcome, .. }) => {
+                    let kept = serde_json::to_string(outcome).expect("outcomes are plain data");
+                    match self.ledger.effect(effect).map(|r| r.progress) {
+                        Some(crate::ledger::Progress::GivenUp { .. }) => {
+                            Note::Late(effect, attempt, kept)
+                        }
+                        _ => Note::Kept(effect, attempt, kept),
+                    }
+                }
+                (note, _) => note,
+            };
+            draft.note(note);
+        }
+        if let Some(effect) = offer.what.effect() {
+            self.forget(draft, effect);
+        }
+        if let Some(message) = offer.message {
+            draft.accept(&message.id);
+            let why = "nobody waits for this any more".to_owned();
+            self.receipt(draft, &message.id, Fate::Refused(why));
+        }
+    }
+
+    fn refused(&mut self, draft: &mut Draft, offer: Offer, why: String) {
+        if let Some(message) = offer.message {
+            draft.accept(&message.id);
+            self.receipt(draft, &message.id, Fate::Refused(why));
+        }
+    }
+
+    /// It was left: it is offered again with whatever comes next to its branch.
+    fn keep(&mut self, branch: Id, mut offer: Offer, until: Until) {
+        if let Some(message) = &offer.message
+            && let Some(reply) = self.inbox.replies.remove(&message.id)
+        {
+            let receipt = Receipt {
+                id: message.id.clone(),
+                fate: Fate::Waits(self.waits_for(branch, until)),
+            };
+            // It lies in the inbox, so this is on disk already.
+            reply.send(receipt).ok();
+        }
+        offer.waits = Some(until);
+        if let Some(branch) = self.branches.get_mut(&branch) {
+            branch.offers.push(offer);
+        }
+    }
+
+    fn waits_for(&self, branch: Id, until: Until) -> String {
+        let name = |agent: Id| {
+            let snapshot = &self.branches[&branch].snapshot;
+            snapshot
+                .agents
+                .get(&agent)
+                .map_or("?", |a| &*a.def)
+                .to_owned()
+        };
+        match until {
+            Until::Exchange(agent) => format!("`{}` has calls open", name(agent)),
+            Until::Answered(agent) => format!("`{}` is being asked", name(agent)),
+            Until::Rests(agent) => format!("`{}` is at work", name(agent)),
+            Until::Again => "the next tick".to_owned(),
+            Until::Stale => "nothing".to_owned(),
+            Until::Refused(why) => why.to_owned(),
+        }
+    }
+
+    /// Tells whoever waits to hear of a message, once the line is on disk.
+    pub(super) fn receipt(&mut self, draft: &mut Draft, id: &Name, fate: Fate) {
+        self.inbox.known.remove(id);
+        if let Some(reply) = self.inbox.replies.remove(id) {
+            draft.urgent = true;
+            let id = id.clone();
+            draft
+                .then
+                .push(OnDisk::Receipt(reply, Receipt { id, fate }));
+        }
+    }
+
+    /// An effect is over for its branch: its slot, its timer and its wait are free.
+    pub(super) fn forget(&mut self, draft: &mut Draft, effect: Id) {
+        let Some(out) = self.outs.remove(&effect) else {
+            return;
+        };
+        self.to_start.remove(&effect);
+        self.quit_waiting(draft, &out);
+        drop(out.permit);
+        self.retry_queued();
+    }
+
+    /// The branch wants it no longer.
+    pub(super) fn stop_effect(&mut self, draft: &mut Draft, effect: Id) {
+        if let Some(record) = self.ledger.effect(effect) {
+            let whys: Vec<Why> = record.holds.iter().map(|h| h.why).collect();
+            for why in whys {
+                // A doubt outlives its call: the ledger goes on asking nobody, and notes a late outcome.
+                let how = match why {
+                    Why::Doubt => Release::GivenUp,
+                    Why::Approval | Why::Input | Why::Budget | Why::Repeat => Release::Cancelled,
+                };
+                draft.note(Note::Released {
+                    effect,
+                    why,
+                    how,
+                    by: "rule".into(),
+                    text: None,
+                });
+            }
+        }
+        let Some(mut out) = self.outs.remove(&effect) else {
+            return;
+        };
+        self.to_start.remove(&effect);
+        self.quit_waiting(draft, &out);
+        if let OutState::Running(cancel) = &out.state {
+            cancel.cancel();
+            if out.touches_world() {
+                draft.note(Note::Unknown(effect, out.attempt));
+            } else if out.is_model() {
+                self.abandon_spend(draft, &mut out);
+                self.withdraw(effect, out.attempt);
+            }
+        } else if matches!(out.state, OutState::Starting) && out.touches_world() {
+            // On its way to the disk and not begun: it never will.
+            draft.note(Note::NotPerformed(effect, out.attempt));
+        }
+        drop(out.permit);
+        self.retry_queued();
+    }
+
+    /// Writes a line, unless there is nothing in it.
+    pub(super) async fn write(&mut self, mut draft: Draft) -> Result<(), EngineError> {
+        if draft.is_empty() {
+            return Ok(());
+        }
+        if !self.claimed {
+            self.claimed = true;
+            draft.ledger.insert(
+                0,
+                LedgerEntry::Claimed {
+                    epoch: self.claim.epoch,
+                    mark: self.mark,
+                },
+            );
+        }
+        let id = draft.branch.expect("a draft names its branch");
+        let now = self.now(id);
+        let branch = self
+            .branches
+            .get_mut(&id)
+            .expect("a line is of a branch that has ticks");
+        let mut line = LogLine {
+            n: draft.n,
+            prev: branch.prev,
+            branch: id,
+            commit: draft.commit,
+            ledger: draft.ledger,
+            bodies: draft.bodies,
+        };
+        for (hash, text) in codec::spill(&mut line) {
+            self.past.add_blob(hash, text.clone());
+            let bytes: Arc<[u8]> = text.as_bytes().into();
+            self.engine.store().put_blob(hash, bytes).await?;
+        }
+        let (bytes, hash) = codec::encode(&line, &branch.hash, &self.claim.salt);
+        (branch.prev, branch.hash) = (line.n, hash);
+        self.ledger.fold(&line, &hash);
+        let line = Arc::new(line);
+        self.past.add(line.clone());
+        self.next = line.n.next();
+        let mut batch = Batch {
+            rows: vec![Row {
+                n: line.n,
+                bytes: bytes.into(),
+            }],
+            consumed: draft.consumed,
+            events_taken: draft.events_taken,
+            waits: draft.waits,
+            timers: draft.timers,
+            labels: self.labels(&line),
+            info: None,
+            checkpoints: Vec::new(),
+            urgent: draft.urgent || self.is_step(),
+        };
+        for id in &draft.ready {
+            self.to_start.insert(*id);
+        }
+        batch.info = self.changed_info(now);
+        self.add_checkpoints(&mut batch, id, line.n);
+        self.writer.append(line.n, batch);
+        for then in draft.then {
+            self.writer.when_durable(line.n, then);
+        }
+        Ok(())
+    }
+
+    /// Checkpoints that are due: of the ledger, and of the branch that was written to.
+    fn add_checkpoints(&mut self, batch: &mut Batch, id: Id, at: Line) {
+        let bytes: usize = batch.rows.iter().map(|r| r.bytes.len()).sum();
+        let salt = self.claim.salt;
+        let mut add = |of, since: &mut Since, make: &dyn Fn() -> Vec<u8>| {
+            since.wrote(bytes);
+            if !since.is_due() {
+                return;
+            }
+            let bytes = make();
+            if since.made(bytes.len()) {
+                let bytes = bytes.into();
+                batch.checkpoints.push((of, Checkpoint { at, bytes }));
+            }
+        };
+        let ledger = &self.ledger;
+        add(CheckpointOf::Ledger, &mut self.since, &|| {
+            ledger.encode(&salt)
+        });
+        let branch = self.branches.get_mut(&id).expect("it was written to");
+        let (snapshot, hash) = (&branch.snapshot, &branch.hash);
+        add(CheckpointOf::Branch(id), &mut branch.since, &|| {
+            codec::encode_snapshot(snapshot, at, hash, &salt)
+        });
+    }
+
+    /// Labels that this line changed, as the store keeps them; those of the current branch only.
+    fn labels(&self, line: &LogLine) -> Vec<(Name, Option<Arc<str>>)> {
+        if line.branch != self.ledger.current {
+            return Vec::new();
+        }
+        let changed = line.commit.iter().flat_map(|c| &c.labels);
+        changed
+            .map(|(name, body)| (name.clone(), body.map(|b| self.past.text(b))))
+            .collect()
+    }
+
+    /// Offers as the machine knows them: what tools gave is mapped and sealed, what the ledger knows is added.
+    fn in_machine_terms(&self, id: Id, offers: &[Offer]) -> Result<Vec<Offered>, EngineError> {
+        let mut offered = Vec::with_capacity(offers.len());
+        for offer in offers {
+            offered.push(match &offer.what {
+                What::Offer(offered) => (**offered).clone(),
+                What::Interrupt(said) => Offered::Interrupt {
+                    message: said.clone(),
+                    known: self.known(id)?,
+                    shown: self.shown(id),
+                },
+                What::Cancel(what, by) => Offered::Cancel {
+                    what: what.clone(),
+                    by: by.clone(),
+                    known: self.known(id)?,
+                    shown: self.shown(id),
+                },
+                What::Raw {
+                    effect,
+                    attempt,
+                    raw,
+                    by,
+                    simulated,
+                } => {
+                    let mut mapped = self.mapped(id, *effect, raw)?;
+                    mapped.by = by.as_ref().map(|by| by.to_string());
+                    if *simulated && mapped.how == How::Done {
+                        mapped.how = How::Simulated;
+                    }
+                    Offered::Outcome {
+                        effect: *effect,
+                        attempt: *attempt,
+                        outcome: Outcome::Mapped(mapped),
+                    }
+                }
+            });
+        }
+        Ok(offered)
+    }
+
+    /// What becomes of what a tool gave: mapped by the machine's pure function, then sealed.
+    fn mapped(&self, branch: Id, effect: Id, raw: &mapping::Raw) -> Result<Mapped, EngineError> {
+        let snapshot = &self.branches[&branch].snapshot;
+        let Some((owner, Some(call))) = snapshot.effects.get(&effect).map(|e| (e.agent, e.call))
+        else {
+            // Nobody waits for it: what it says is for the ledger only.
+            return Ok(Mapped::plain(How::Done, None, plain(raw)));
+        };
+        let mut mapped = self.ask(|cx| mapping::map(cx, snapshot, owner, call, raw))?;
+        let sealer = self.engine.sealer();
+        for write in &mut mapped.writes {
+            if write.seal {
+                write.value = write.value.as_ref().map(|v| sealer.seal(v));
+                write.seal = false;
+            }
+        }
+        Ok(mapped)
+    }
+}
+
+fn plain(raw: &mapping::Raw) -> String {
+    match raw {
+        mapping::Raw::Done(json) => json.to_string(),
+        mapping::Raw::NotPerformed(fault) | mapping::Raw::Unknown(fault) => {
+            format!("{}: {}", fault.code, fault.message)
+        }
+    }
+}
+
+impl What {
+    /// The effect that it is the outcome of.
+    pub(super) fn effect(&self) -> Option<Id> {
+        match self {
+            Self::Raw { effect, .. } => Some(*effect),
+            Self::Offer(offered) => match &**offered {
+                Offered::Outcome { effect, .. } | Offered::Edited { effect, .. } => Some(*effect),
+                _ => None,
+            },
+            Self::Interrupt(_) | Self::Cancel(..) => None,
+        }
+    }
+
+    /// The order in which a tick takes offers.
+    fn rank(&self) -> u8 {
+        match self {
+            Self::Raw { .. } => 3,
+            Self::Interrupt(_) => 9,
+            Self::Cancel(..) => 10,
+            Self::Offer(offered) => match &**offered {
+                Offered::Start(_) => 0,
+                Offered::Opened(_) => 1,
+                Offered::Adopt { .. } => 2,
+                Offered::Outcome { .. } => 3,
+                Offered::Edited { .. } => 4,
+                Offered::Clock => 5,
+                Offered::Ended { .. } => 6,
+                Offered::Join { .. } => 7,
+                Offered::Edit { .. } => 8,
+                Offered::Interrupt { .. } => 9,
+                Offered::Cancel { .. } => 10,
+                Offered::Message(_) => 11,
+            },
+        }
+    }
+}

@@ -1,0 +1,466 @@
+//! A wish on its way to the ledger: what keeps it from running, and `Started` for what may begin.
+//!
+//! A tool passes its gates in this order: the repeat guard, approval, secrets that a person is asked for, a free slot.
+//! Each gate that does not open is a hold in the line; a gate that was passed is passed for all attempts.
+
+use super::draft::{Draft, NewHold, Note, Offer};
+use super::{Driver, Out, OutState, What};
+use crate::engine::EngineError;
+use crate::ledger::{Progress, Repeat};
+use crate::seal::Sealer;
+use crate::store::WaitChange;
+use serde_json::Value as Json;
+use std::sync::Arc;
+use steersman_machine::commit::{LedgerEntry, Release, Why};
+use steersman_machine::effect::{ToolWork, Wish, Work};
+use steersman_machine::ids::{Digest, Id, Name};
+use steersman_machine::mapping::{Fault, Raw};
+use steersman_machine::network::{Source, ToolDef};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+impl Driver {
+    /// Takes a wish to the ledger. What begins or is held is in the same line as the wish.
+    pub(super) fn take_wish(
+        &mut self,
+        draft: &mut Draft,
+        branch: Id,
+        wish: Wish,
+    ) -> Result<(), EngineError> {
+        let id = wish.id;
+        let now = self.now(branch);
+        let (work, due) = (wish.work.clone(), wish.due);
+        self.put_out(branch, wish);
+        match work {
+            Work::Model | Work::Route => {
+                self.draw_escrow(draft, branch);
+                self.begin_or_wait(draft, id, due.filter(|due| *due > now));
+            }
+            Work::Tool(_) => match due.filter(|due| *due > now) {
+                Some(due) => self.begin_or_wait(draft, id, Some(due)),
+                None => self.gate(draft, id)?,
+            },
+            Work::Simulate(_) | Work::Send { .. } | Work::Custom { .. } => draft.ready.push(id),
+            Work::Ask { .. } => {
+                // Somebody sees the question.
+                draft.urgent = true;
+                self.wait_outside(draft, id);
+            }
+            Work::Event { event, key } => {
+                draft.waits.push(WaitChange {
+                    effect: id,
+                    open: Some((event, key)),
+                });
+                self.wait_outside(draft, id);
+                self.inbox.look = true;
+            }
+            Work::Timer => self.wait_outside(draft, id),
+        }
+        Ok(())
+    }
+
+    /// An effect is out from here on.
+    pub(super) fn put_out(&mut self, branch: Id, wish: Wish) {
+        let id = wish.id;
+        let mut out = Out {
+            branch,
+            digest: None,
+            attempt: self.ledger.effect(id).map_or(0, |r| r.attempt),
+            state: OutState::Ready,
+            permit: None,
+            shown: String::new(),
+            reserved: 0,
+            inputs: Vec::new(),
+            passed: Vec::new(),
+            since: self.now(branch),
+            wish,
+        };
+        if let Some(tool) = out.tool() {
+            out.digest = Some(digest(tool));
+        }
+        self.outs.insert(id, out);
+    }
+
+    fn wait_outside(&mut self, draft: &mut Draft, id: Id) {
+        let out = self.outs.get_mut(&id).expect("it was put there");
+        out.state = OutState::Waits;
+        if let Some(due) = out.wish.due {
+            draft.timers.push((id, Some(due)));
+        }
+    }
+
+    fn begin_or_wait(
+        &mut self,
+        draft: &mut Draft,
+        id: Id,
+        later: Option<steersman_machine::ids::Time>,
+    ) {
+        match later {
+            None => draft.ready.push(id),
+            Some(at) => {
+                draft.timers.push((id, Some(at)));
+                self.outs.get_mut(&id).expect("it was put there").state = OutState::Later(at);
+            }
+        }
+    }
+
+    /// What waited from outside waits no more: its timer and its wait are taken back.
+    pub(super) fn quit_waiting(&self, draft: &mut Draft, out: &Out) {
+        let id = out.wish.id;
+        if let Work::Event { .. } = out.wish.work {
+            draft.waits.push(WaitChange {
+                effect: id,
+                open: None,
+            });
+        }
+        if out.wish.due.is_some() || matches!(out.state, OutState::Later(_)) {
+            draft.timers.push((id, None));
+        }
+    }
+
+    /// Looks at the next gate of a tool: it opens a hold, begins, waits for a slot, or is answered at once.
+    pub(super) fn gate(&mut self, draft: &mut Draft, id: Id) -> Result<(), EngineError> {
+        let out = &self.outs[&id];
+        let (branch, passed) = (out.branch, out.passed.clone());
+        let Some(tool) = out.tool().cloned() else {
+            draft.ready.push(id);
+            return Ok(());
+        };
+        let digest = out.digest.expect("a tool has a digest");
+        let given: Vec<Name> = out.inputs.iter().map(|(name, _)| name.clone()).collect();
+        let now = self.now(branch);
+        if !tool.class.is_free()
+            && !passed.contains(&Why::Repeat)
+            && self.guard_repeat(draft, id, &tool, digest)?
+        {
+            return Ok(());
+        }
+        if let Some(approval) = &tool.approve
+            && !passed.contains(&Why::Approval)
+        {
+            draft.hold(NewHold {
+                effect: id,
+                why: Why::Approval,
+                digest,
+                by: approval.by.clone(),
+                ask: Some(&approval.ask),
+                due: approval.timeout.map(|ms| now.plus(ms)),
+                about: None,
+            });
+            self.held(id);
+            return Ok(());
+        }
+        let asked = tool
+            .inputs
+            .iter()
+            .find(|(name, _)| !given.iter().any(|g| **g == **name));
+        if let Some((parameter, question)) = asked {
+            draft.hold(NewHold {
+                effect: id,
+                why: Why::Input,
+                digest,
+                by: "user".into(),
+                ask: Some(question),
+                due: None,
+                about: Some(parameter.clone()),
+            });
+            self.held(id);
+            return Ok(());
+        }
+        self.begin(draft, id);
+        Ok(())
+    }
+
+    fn held(&mut self, id: Id) {
+        if let Some(out) = self.outs.get_mut(&id) {
+            out.state = OutState::Held;
+        }
+    }
+
+    /// An attempt begins with this line if a slot is free, else when one becomes free.
+    pub(super) fn begin(&mut self, draft: &mut Draft, id: Id) {
+        let permit = match self.slot(id) {
+            Ok(permit) => permit,
+            Err(full) => {
+                if let Some(out) = self.outs.get_mut(&id) {
+                    out.state = OutState::Queued;
+                }
+                if full == Full::Slots {
+                    self.await_slot(id);
+                }
+                return;
+            }
+        };
+        let epoch = self.claim.epoch;
+        let Some(out) = self.outs.get_mut(&id) else {
+            return;
+        };
+        out.permit = permit;
+        let free = out.tool().is_none_or(|tool| tool.class.is_free());
+        if free {
+            out.state = OutState::Ready;
+            draft.ready.push(id);
+            return;
+        }
+        out.attempt += 1;
+        out.state = OutState::Starting;
+        draft.urgent = true;
+        draft.ledger.push(LedgerEntry::Started {
+            effect: id,
+            attempt: out.attempt,
+            epoch,
+            digest: out.digest.expect("a tool has a digest"),
+        });
+        draft.then.push(super::OnDisk::Start(id));
+    }
+
+    /// A slot of the tool in this process, and room in the exchange.
+    fn slot(&self, id: Id) -> Result<Option<OwnedSemaphorePermit>, Full> {
+        let out = &self.outs[&id];
+        let Some(tool) = out.tool() else {
+            return Ok(None);
+        };
+        let network = self.network();
+        let snapshot = &self.branches[&out.branch].snapshot;
+        let agent = snapshot.agent(out.wish.agent);
+        let room = network.agent(&agent.def).limits.parallel as usize;
+        let beside = self
+            .outs
+            .values()
+            .filter(|o| o.wish.agent == out.wish.agent && o.wish.id != id && o.takes_room())
+            .count();
+        if beside >= room.max(1) {
+            return Err(Full::Room);
+        }
+        let slots = self.slots(tool);
+        slots.try_acquire_owned().map(Some).map_err(|_| Full::Slots)
+    }
+
+    fn slots(&self, tool: &ToolWork) -> Arc<Semaphore> {
+        let network = self.network();
+        let at_once = network
+            .tools
+            .get(&tool.tool)
+            .map_or(1, |t| t.parallel.max(1)) as usize;
+        let key = (network.digest, tool.tool.clone());
+        let mut slots = self
+            .engine
+            .0
+            .slots
+            .lock()
+            .expect("nobody panics while holding it");
+        slots
+            .entry(key)
+            .or_insert_with(|| Arc::new(Semaphore::new(at_once)))
+            .clone()
+    }
+
+    /// Something ended: what waited for a slot here is looked at again. For one of another session a task waits.
+    pub(super) fn retry_queued(&mut self) {
+        let queued: Vec<Id> = self
+            .outs
+            .iter()
+            .filter(|(_, out)| matches!(out.state, OutState::Queued))
+            .map(|(id, _)| *id)
+            .collect();
+        for id in queued {
+            if self.slot(id).is_ok() {
+                self.to_start.insert(id);
+            }
+        }
+    }
+
+    /// Waits for a slot of the tool in a task of its own.
+    pub(super) fn await_slot(&self, id: Id) {
+        let Some(tool) = self.outs.get(&id).and_then(Out::tool) else {
+            return;
+        };
+        let (slots, tasks) = (self.slots(tool), self.tasks.clone());
+        tokio::spawn(async move {
+            if let Ok(permit) = slots.acquire_owned().await {
+                // Given back at once: whoever asks next gets it in turn.
+                drop(permit);
+                let _ = tasks.send(super::FromTask::Slot(id));
+            }
+        });
+    }
+
+    /// The same was done or doubted before: answered or held. Whether it was.
+    fn guard_repeat(
+        &mut self,
+        draft: &mut Draft,
+        id: Id,
+        tool: &ToolWork,
+        digest: Digest,
+    ) -> Result<bool, EngineError> {
+        // What has begun under its own id is judged by its own attempts.
+        if self.ledger.effect(id).is_some_and(|r| r.attempt > 0) {
+            return Ok(false);
+        }
+        let branch = self.outs[&id].branch;
+        let Some(repeat) = self.ledger.repeat(digest, branch, id) else {
+            return Ok(false);
+        };
+        let allowed = self.tool_def(&tool.tool).is_some_and(|t| t.repeat_allowed);
+        let (before, at) = match repeat {
+            Repeat::InDoubt(_) => {
+                let message = "the same call may have happened; that is not settled yet";
+                self.answer_fault(id, "in_doubt", message);
+                return Ok(true);
+            }
+            Repeat::GivenUp(before) => (before, None),
+            Repeat::Done { .. } if allowed => return Ok(false),
+            Repeat::Done { effect, at, kept } => (effect, Some((at, kept))),
+        };
+        if self.engine.0.options.user_reachable {
+            let ask = match at {
+                None => format!("The same call ({before}) may have happened before. Do it now?"),
+                Some(_) => format!(
+                    "The same call ({before}) was carried out in a future that was left. Do it again?"
+                ),
+            };
+            draft.hold(NewHold {
+                effect: id,
+                why: Why::Repeat,
+                digest,
+                by: "user".into(),
+                ask: Some(&ask),
+                due: None,
+                about: Some(before.to_string().into()),
+            });
+            self.held(id);
+            return Ok(true);
+        }
+        self.answer_repeat(id, before)?;
+        Ok(true)
+    }
+
+    /// The guard's answer where nobody lets it run again.
+    pub(super) fn answer_repeat(&mut self, id: Id, before: Id) -> Result<(), EngineError> {
+        match self.recorded(before)? {
+            Some(recorded) => self.answer_fault(id, "done_elsewhere", &recorded.shown()),
+            None => {
+                let message = "the same call may have happened before; nobody knows";
+                self.answer_fault(id, "in_doubt", message);
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers a call in the world's place: it was not run.
+    pub(super) fn answer_fault(&mut self, id: Id, code: &str, message: &str) {
+        self.answer_raw(id, Raw::NotPerformed(Fault::new(code, message)), Vec::new());
+    }
+
+    /// An outcome is offered to the branch of its effect.
+    pub(super) fn answer_raw(&mut self, id: Id, raw: Raw, notes: Vec<Note>) {
+        let Some(out) = self.outs.get_mut(&id) else {
+            return;
+        };
+        out.state = OutState::Over;
+        out.permit = None;
+        let what = What::Raw {
+            effect: id,
+            attempt: out.attempt,
+            raw,
+            by: None,
+            simulated: false,
+        };
+        let branch = out.branch;
+        let mut offer = Offer::new(what);
+        offer.notes = notes;
+        self.offer(branch, offer);
+    }
+
+    pub(super) fn tool_def(&self, name: &str) -> Option<&ToolDef> {
+        self.network().tools.get(name)
+    }
+
+    /// Takes a hold off an effect that may go on, and looks at its next gate.
+    pub(super) fn pass(
+        &mut self,
+        draft: &mut Draft,
+        id: Id,
+        why: Why,
+        by: Name,
+        text: Option<String>,
+    ) -> Result<(), EngineError> {
+        draft.note(Note::Released {
+            effect: id,
+            why,
+            how: Release::Go,
+            by,
+            text,
+        });
+        if let Some(out) = self.outs.get_mut(&id) {
+            out.passed.push(why);
+        }
+        self.gate(draft, id)
+    }
+
+    /// Whether an effect has begun and nobody knows how it ended.
+    pub(super) fn is_in_doubt(&self, id: Id) -> bool {
+        self.ledger
+            .effect(id)
+            .is_some_and(|r| r.progress == Progress::Unknown)
+    }
+}
+
+/// What there is none of.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Full {
+    /// Room in the exchange: something of this session ends first.
+    Room,
+    /// Slots of the tool in this process.
+    Slots,
+}
+
+impl Out {
+    /// The tool, if it is one that is run.
+    pub(super) fn tool(&self) -> Option<&ToolWork> {
+        match &self.wish.work {
+            Work::Tool(tool) | Work::Simulate(tool) => Some(tool),
+            Work::Model
+            | Work::Route
+            | Work::Ask { .. }
+            | Work::Event { .. }
+            | Work::Timer
+            | Work::Send { .. }
+            | Work::Custom { .. } => None,
+        }
+    }
+
+    /// Whether it is run for real and may change the world.
+    pub(super) fn touches_world(&self) -> bool {
+        matches!(&self.wish.work, Work::Tool(tool) if !tool.class.is_free())
+    }
+
+    /// Whether it asks a model.
+    pub(super) fn is_model(&self) -> bool {
+        matches!(self.wish.work, Work::Model | Work::Route)
+    }
+
+    /// Whether it counts against what an exchange may run at once.
+    fn takes_room(&self) -> bool {
+        let at_work = match self.state {
+            OutState::Ready | OutState::Starting | OutState::Running(_) | OutState::Soon => true,
+            OutState::Held
+            | OutState::Queued
+            | OutState::Later(_)
+            | OutState::Waits
+            | OutState::Over => false,
+        };
+        at_work && matches!(self.wish.work, Work::Tool(_))
+    }
+}
+
+/// What approvals and the repeat guard compare: tool and arguments, sealed parts by their keyed digest.
+pub(super) fn digest(tool: &ToolWork) -> Digest {
+    let args: Json = serde_json::from_str(&tool.args).unwrap_or_else(|_| (*tool.args).into());
+    let text = format!("{}\n{}", tool.tool, Sealer::comparable(&args));
+    Digest::of(text.as_bytes())
+}
+
+/// Whether a tool runs nowhere: it only writes state.
+pub(super) fn only_writes(tool: &ToolDef) -> bool {
+    matches!(tool.source, Source::State)
+}

@@ -1,0 +1,102 @@
+//! Lines on their way to the disk: how far ahead the session is, and what waits for which line.
+
+use crate::store::{Batch, Claim, Store, StoreError};
+use futures::stream::{FuturesOrdered, StreamExt};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use steersman_machine::ids::Line;
+
+/// A session is at most so many lines ahead of the disk, then it stops.
+pub(crate) const AHEAD_LINES: usize = 64;
+/// The same in bytes.
+pub(crate) const AHEAD_BYTES: usize = 1 << 20;
+
+type Flying = crate::Boxed<'static, Result<(Line, usize), StoreError>>;
+
+/// Appends batches in order and knows what is on disk.
+pub(crate) struct Writer<T> {
+    store: Arc<dyn Store>,
+    claim: Claim,
+    flying: FuturesOrdered<Flying>,
+    /// The last line that is on disk.
+    pub(crate) durable: Line,
+    /// The last line that was appended.
+    pub(crate) appended: Line,
+    bytes: usize,
+    /// What is to happen once a line is on disk, in the order of lines.
+    waiting: VecDeque<(Line, T)>,
+}
+
+impl<T> Writer<T> {
+    pub(crate) fn new(store: Arc<dyn Store>, claim: Claim) -> Self {
+        Self {
+            durable: claim.head,
+            appended: claim.head,
+            store,
+            claim,
+            flying: FuturesOrdered::new(),
+            bytes: 0,
+            waiting: VecDeque::new(),
+        }
+    }
+
+    /// Queues a batch whose last row is `last`.
+    pub(crate) fn append(&mut self, last: Line, batch: Batch) {
+        let bytes: usize = batch.rows.iter().map(|r| r.bytes.len()).sum();
+        self.bytes += bytes;
+        self.appended = last;
+        let written = self.store.append(&self.claim, batch);
+        self.flying.push_back(Box::pin(
+            async move { written.await.map(|()| (last, bytes)) },
+        ));
+    }
+
+    /// Happens when this line is on disk.
+    pub(crate) fn when_durable(&mut self, line: Line, what: T) {
+        let at = self.waiting.partition_point(|(before, _)| *before <= line);
+        self.waiting.insert(at, (line, what));
+    }
+
+    /// Whether nothing may happen now that did not before.
+    pub(crate) fn take_ready_is_empty(&self) -> bool {
+        self.waiting
+            .front()
+            .is_none_or(|(line, _)| *line > self.durable)
+    }
+
+    /// What may happen now.
+    pub(crate) fn take_ready(&mut self) -> Vec<T> {
+        let ready = self
+            .waiting
+            .iter()
+            .take_while(|(line, _)| *line <= self.durable)
+            .count();
+        self.waiting.drain(..ready).map(|(_, what)| what).collect()
+    }
+
+    /// Whether no further line may be appended before one reaches the disk.
+    pub(crate) fn is_full(&self, step: bool) -> bool {
+        if step {
+            return !self.flying.is_empty();
+        }
+        self.flying.len() >= AHEAD_LINES || self.bytes >= AHEAD_BYTES
+    }
+
+    /// Whether all is on disk.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.flying.is_empty()
+    }
+
+    /// Waits until the next batch is on disk; for ever if none is on its way.
+    pub(crate) async fn written(&mut self) -> Result<(), StoreError> {
+        match self.flying.next().await {
+            None => futures::future::pending().await,
+            Some(Ok((line, bytes))) => {
+                self.durable = line;
+                self.bytes -= bytes;
+                Ok(())
+            }
+            Some(Err(error)) => Err(error),
+        }
+    }
+}
