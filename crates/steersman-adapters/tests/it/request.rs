@@ -157,6 +157,7 @@ pub(crate) fn call_of(request: Request, key: Option<&str>) -> ModelCall {
         def: "agent".into(),
         branch: "main".into(),
         position: 0,
+        position_on_branch: 0,
         transport: Transport {
             key: key.map(str::to_owned),
             ..Transport::default()
