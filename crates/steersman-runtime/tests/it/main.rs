@@ -1,3 +1,5 @@
 //! Tests of the runtime, one module per topic.
 
 mod ledger;
+mod plain;
+mod world;

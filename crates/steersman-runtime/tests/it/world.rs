@@ -1,0 +1,225 @@
+//! An engine over stores, models and tools that a test controls. No sleep, no real time.
+
+use serde_json::{Value as Json, json};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex};
+use steersman_machine::commit::LogLine;
+use steersman_machine::definition::{self, Files};
+use steersman_machine::ids::{Id, Line, Time};
+use steersman_machine::mapping::{Fault, Raw};
+use steersman_machine::network::Network;
+use steersman_machine::trace::{self, Trace};
+use steersman_runtime::Boxed;
+use steersman_runtime::clock::Virtual;
+use steersman_runtime::engine::{Engine, Options, Parts, StartOptions};
+use steersman_runtime::model::scripted::{Script, ScriptedModel};
+use steersman_runtime::seal::Sealer;
+use steersman_runtime::session::{Session, Settled};
+use steersman_runtime::store::memory::MemoryStore;
+use steersman_runtime::toolset::{ToolRun, Toolset};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+/// Monday noon.
+pub(crate) const NOON: Time = Time(1_767_614_400_000);
+
+/// What a tool does next.
+#[derive(Clone, Debug)]
+pub(crate) enum Does {
+    Done(Json),
+    NotPerformed(Fault),
+    Unknown,
+    Hangs,
+    Panics,
+    /// Waits until the test opens the gate, then is done.
+    Gate(Arc<Semaphore>, Json),
+}
+
+/// Tools that do what they are told, and remember what was asked of them.
+#[derive(Default)]
+pub(crate) struct Tools {
+    next: Mutex<BTreeMap<String, VecDeque<Does>>>,
+    runs: Mutex<Vec<(String, String, u32, Json)>>,
+}
+
+impl Tools {
+    pub(crate) fn will(&self, tool: &str, does: Does) {
+        let mut next = self.next.lock().unwrap();
+        next.entry(tool.to_owned()).or_default().push_back(does);
+    }
+
+    /// Tool, key and attempt of all runs so far.
+    pub(crate) fn runs(&self) -> Vec<(String, String, u32)> {
+        let runs = self.runs.lock().unwrap();
+        runs.iter()
+            .map(|(tool, key, attempt, _)| (tool.clone(), key.clone(), *attempt))
+            .collect()
+    }
+
+    /// How often a tool ran.
+    pub(crate) fn count(&self, tool: &str) -> usize {
+        self.runs().iter().filter(|(t, ..)| t == tool).count()
+    }
+
+    pub(crate) fn args(&self, tool: &str) -> Vec<Json> {
+        let runs = self.runs.lock().unwrap();
+        let of_tool = runs.iter().filter(|(t, ..)| t == tool);
+        of_tool.map(|(_, _, _, args)| args.clone()).collect()
+    }
+}
+
+impl Toolset for Tools {
+    fn has(&self, _network: &Network, _tool: &str) -> bool {
+        true
+    }
+
+    fn run<'a>(&'a self, run: &'a ToolRun, _cancel: &'a CancellationToken) -> Boxed<'a, Raw> {
+        Box::pin(async move {
+            let tool = run.work.tool.to_string();
+            let key = format!("{}/{:x}/{}", run.session, run.mark, run.effect);
+            let args = serde_json::from_str(&run.work.args).unwrap();
+            self.runs
+                .lock()
+                .unwrap()
+                .push((tool.clone(), key, run.attempt, args));
+            let does = {
+                let mut next = self.next.lock().unwrap();
+                next.get_mut(&tool).and_then(VecDeque::pop_front)
+            };
+            match does {
+                None => Raw::Done(json!(format!("{tool} is done"))),
+                Some(Does::Done(json)) => Raw::Done(json),
+                Some(Does::NotPerformed(fault)) => Raw::NotPerformed(fault),
+                Some(Does::Unknown) => Raw::Unknown(Fault::new("failed", "the line broke")),
+                Some(Does::Hangs) => std::future::pending().await,
+                Some(Does::Panics) => panic!("the tool is broken"),
+                Some(Does::Gate(gate, json)) => {
+                    gate.acquire().await.unwrap().forget();
+                    Raw::Done(json)
+                }
+            }
+        })
+    }
+}
+
+/// An engine and all that it is made of.
+pub(crate) struct World {
+    pub(crate) engine: Engine,
+    pub(crate) store: Arc<MemoryStore>,
+    pub(crate) clock: Virtual,
+    pub(crate) model: ScriptedModel,
+    pub(crate) tools: Arc<Tools>,
+    pub(crate) key: [u8; 32],
+}
+
+impl World {
+    pub(crate) fn new(script: Json) -> Self {
+        let store = Arc::new(MemoryStore::new());
+        let clock = Virtual::at(NOON);
+        let model = ScriptedModel::new(Script::parse(&script).unwrap());
+        Self::of(store, clock, model, Arc::default())
+    }
+
+    /// Another engine over the same store: a process that was started again.
+    pub(crate) fn again(&self) -> Self {
+        Self::of(
+            self.store.clone(),
+            self.clock.clone(),
+            self.model.clone(),
+            self.tools.clone(),
+        )
+    }
+
+    fn of(
+        store: Arc<MemoryStore>,
+        clock: Virtual,
+        model: ScriptedModel,
+        tools: Arc<Tools>,
+    ) -> Self {
+        let key = [7; 32];
+        let engine = Engine::new(Parts {
+            store: store.clone(),
+            clock: Arc::new(clock.clone()),
+            models: Arc::new(model.clone()),
+            toolsets: vec![tools.clone()],
+            sealer: Sealer::new(&key),
+            options: Options {
+                env: Arc::new(|_| None),
+                ..Options::default()
+            },
+        });
+        Self {
+            engine,
+            store,
+            clock,
+            model,
+            tools,
+            key,
+        }
+    }
+
+    pub(crate) async fn start(&self, definition: &str, say: &str) -> Session {
+        let options = StartOptions {
+            id: Some("session".into()),
+            say: Some(say.to_owned()),
+            message_id: Some("m1".into()),
+            seed: Some(1),
+            ..StartOptions::default()
+        };
+        let network = network(definition);
+        self.engine.start(network, options).await.unwrap()
+    }
+
+    /// All lines on disk.
+    pub(crate) async fn lines(&self) -> Vec<Arc<LogLine>> {
+        let mut feed = self.engine.feed("session", Line::NONE);
+        feed.lines().await.unwrap()
+    }
+
+    /// All lines on disk as traces print them.
+    pub(crate) async fn printed(&self) -> String {
+        let lines = self.lines().await;
+        let seen = self.engine.inspect("session").await.unwrap();
+        let mut trace = Trace::default();
+        lines
+            .iter()
+            .map(|line| trace.line(line, &*seen.history, None))
+            .collect()
+    }
+
+    /// The letters of an agent's stack on the current branch.
+    pub(crate) async fn stack(&self, agent: &str) -> String {
+        let seen = self.engine.inspect("session").await.unwrap();
+        let branch = seen.current_branch().unwrap();
+        let found = branch.snapshot.agents.values().find(|a| *a.def == *agent);
+        let stack = seen.stack(branch, found.unwrap().id);
+        let pushes: Vec<_> = stack.into_iter().map(|(_, what)| what).collect();
+        trace::letters(&pushes)
+    }
+}
+
+/// A checked definition; panics with its diagnostics.
+pub(crate) fn network(text: &str) -> Arc<Network> {
+    let text = format!("steersman: 1\nname: test\nmodels: {{ default: scripted }}\n{text}");
+    let (network, found) = definition::compile(&Files::new("test.yaml", text));
+    Arc::new(network.unwrap_or_else(|| {
+        let found: Vec<String> = found.iter().map(|d| format!("{d:?}")).collect();
+        panic!("{}", found.join("\n"))
+    }))
+}
+
+/// The text of an answer.
+pub(crate) fn answered(settled: &Settled) -> String {
+    match settled {
+        Settled::Answered { text, .. } => text.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The one effect that is asked about.
+pub(crate) fn asked(settled: &Settled) -> Id {
+    match settled {
+        Settled::Asks(pending) | Settled::Doubt(pending) => pending[0].effect,
+        other => panic!("{other:?}"),
+    }
+}
