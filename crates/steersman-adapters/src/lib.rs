@@ -20,5 +20,6 @@ pub mod command;
 pub mod http;
 pub mod schema;
 pub mod secrets;
+pub mod sqlite;
 pub mod structured;
 mod transport;

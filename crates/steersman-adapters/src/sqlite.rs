@@ -1,0 +1,566 @@
+//! The store in a SQLite file: the default, which needs nothing.
+//!
+//! WAL and `synchronous=FULL`. One thread writes, and groups what many sessions want written into one transaction; a
+//! few read-only connections read. A line is one row under one integer key (the session's number << 40 | line), one
+//! insert that the owner's epoch guards. Beside the file lies `NAME.owners/`, with a locked file for each session that
+//! is owned now; it may be deleted when nobody runs.
+
+mod append;
+mod error;
+mod lists;
+mod owner;
+mod read;
+mod schema;
+mod writer;
+
+use append::{effect_of, fenced, find, guarded, head, key, of_no};
+use error::sql;
+use read::Readers;
+use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use steersman_machine::ids::{Id, Line, Time};
+use steersman_runtime::Boxed;
+use steersman_runtime::store::{
+    Batch, BoxedEvent, Checkpoint, CheckpointOf, Claim, InboxMessage, NewSession, Row, SessionId,
+    SessionInfo, SessionQuery, Store, StoreError, first_line, within,
+};
+use tokio::sync::oneshot;
+use writer::{Said, State, Writer};
+
+/// Session numbers stay below this, so that number and line fit a signed 64 bit key.
+const MAX_SESSIONS: i64 = 1 << 23;
+
+/// Connections that read, besides the one for readers that block.
+const READERS: usize = 2;
+
+/// A store in a file. Clones are handles to the same one; it closes with the last.
+#[derive(Clone)]
+pub struct SqliteStore {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    path: PathBuf,
+    writer: Option<Writer>,
+    readers: Readers,
+}
+
+/// How a store is opened.
+#[derive(Clone, Debug, Default)]
+pub struct SqliteOptions {
+    /// Never writes; the file must be there. Everything that would write is refused (`Io`).
+    pub read_only: bool,
+    /// The file may have this many pages of 4 KiB at most; what does not fit is refused (`Io`). None: the disk's bound.
+    pub max_pages: Option<u32>,
+}
+
+impl SqliteStore {
+    /// Opens a store, making it if there is none. Refuses what is no store of ours (`Corrupt`) or was written by a
+    /// newer version (`Newer`) without touching it.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
+        Self::open_with(path, &SqliteOptions::default())
+    }
+
+    /// Opens a store so.
+    pub fn open_with(path: impl AsRef<Path>, options: &SqliteOptions) -> Result<Self, StoreError> {
+        let path = path.as_ref();
+        schema::look(path)?;
+        let failed = |e| sql(path, e);
+        let writer = if options.read_only {
+            None
+        } else {
+            let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+                | OpenFlags::SQLITE_OPEN_CREATE
+                | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+            let mut conn = Connection::open_with_flags(path, flags).map_err(failed)?;
+            schema::settings(&conn).map_err(failed)?;
+            schema::migrate(&mut conn, path)?;
+            if let Some(pages) = options.max_pages {
+                conn.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
+                    .map_err(failed)?;
+            }
+            Some(Writer::start(conn, path.to_owned()).map_err(|e| error::io(path, e))?)
+        };
+        let reader = || -> Result<Connection, StoreError> {
+            let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+            let conn = Connection::open_with_flags(path, flags).map_err(failed)?;
+            schema::settings(&conn).map_err(failed)?;
+            Ok(conn)
+        };
+        let pool = (0..READERS).map(|_| reader()).collect::<Result<_, _>>()?;
+        let readers = Readers::start(pool, reader()?).map_err(|e| error::io(path, e))?;
+        let inner = Inner {
+            path: path.to_owned(),
+            writer,
+            readers,
+        };
+        Ok(Self {
+            inner: Arc::new(inner),
+        })
+    }
+
+    /// Where the store lies.
+    pub fn path(&self) -> &Path {
+        &self.inner.path
+    }
+
+    /// What SQLite itself finds wrong with the file's structure; empty if nothing.
+    pub async fn check_structure(&self) -> Result<Vec<String>, StoreError> {
+        self.read(|conn| {
+            conn.prepare("PRAGMA quick_check")?
+                .query_map([], |r| r.get::<_, String>(0))?
+                .filter(|line| !matches!(line, Ok(ok) if ok == "ok"))
+                .collect()
+        })
+        .await
+    }
+
+    fn gone(path: &Path) -> StoreError {
+        let why = std::io::Error::other("the store is closed, or its thread died");
+        error::io(path, why)
+    }
+
+    /// Reads in a thread of the pool.
+    fn read<T: Send + 'static>(
+        &self,
+        run: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Boxed<'static, Result<T, StoreError>> {
+        let result = self.inner.readers.read(run);
+        let path = self.inner.path.clone();
+        Box::pin(async move {
+            match result.await {
+                Ok(result) => result.map_err(|e| sql(&path, e)),
+                Err(_) => Err(Self::gone(&path)),
+            }
+        })
+    }
+
+    /// Reads something of one session in a thread of the pool.
+    fn read_of<T: Send + 'static>(
+        &self,
+        session: &str,
+        run: impl FnOnce(&Connection, i64) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Boxed<'static, Result<T, StoreError>> {
+        let id: SessionId = session.into();
+        let wanted = id.clone();
+        let read = self.read(move |conn| match find(conn, &wanted)? {
+            Some((no, _)) => run(conn, no).map(Some),
+            None => Ok(None),
+        });
+        Box::pin(async move { read.await?.ok_or(StoreError::NoSession(id)) })
+    }
+
+    /// Writes in the writer's thread, at once.
+    fn write<T: Send + 'static>(
+        &self,
+        run: impl FnOnce(&Connection, &mut State) -> Said<T> + Send + 'static,
+    ) -> Boxed<'static, Result<T, StoreError>> {
+        self.queued(true, None, run)
+    }
+
+    fn queued<T: Send + 'static>(
+        &self,
+        urgent: bool,
+        claim: Option<(i64, u64)>,
+        run: impl FnOnce(&Connection, &mut State) -> Said<T> + Send + 'static,
+    ) -> Boxed<'static, Result<T, StoreError>> {
+        let result = match &self.inner.writer {
+            Some(writer) => Ok(writer.queue(urgent, claim, run)),
+            None => Err(error::io(
+                &self.inner.path,
+                std::io::Error::new(
+                    std::io::ErrorKind::ReadOnlyFilesystem,
+                    "the store is open for reading only",
+                ),
+            )),
+        };
+        let inner = self.inner.clone();
+        Box::pin(async move { heard(result?, &inner).await })
+    }
+
+    fn place(&self) -> String {
+        self.inner.path.display().to_string()
+    }
+}
+
+async fn heard<T>(
+    result: oneshot::Receiver<Result<T, StoreError>>,
+    inner: &Arc<Inner>,
+) -> Result<T, StoreError> {
+    result
+        .await
+        .unwrap_or_else(|_| Err(SqliteStore::gone(&inner.path)))
+}
+
+/// The number of an effect or branch.
+fn effect_no(id: Id) -> i64 {
+    (id.line().0 << 20 | u64::from(id.k())) as i64
+}
+
+/// The names of a JSON object's fields, sorted, as JSON.
+fn field_names(key: &serde_json::Value) -> String {
+    let mut names: Vec<&str> = key
+        .as_object()
+        .map(|o| o.keys().map(String::as_str).collect())
+        .unwrap_or_default();
+    names.sort_unstable();
+    serde_json::Value::from(names).to_string()
+}
+
+/// JSON with the fields of every object sorted.
+fn canonical(value: &serde_json::Value) -> String {
+    fn sorted(value: &serde_json::Value) -> serde_json::Value {
+        match value {
+            serde_json::Value::Object(fields) => {
+                let mut fields: Vec<_> =
+                    fields.iter().map(|(k, v)| (k.clone(), sorted(v))).collect();
+                fields.sort_by(|a, b| a.0.cmp(&b.0));
+                serde_json::Value::Object(fields.into_iter().collect())
+            }
+            serde_json::Value::Array(items) => items.iter().map(sorted).collect(),
+            plain => plain.clone(),
+        }
+    }
+    sorted(value).to_string()
+}
+
+fn row_of(no: i64, row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
+    let key: i64 = row.get(0)?;
+    Ok(Row {
+        n: Line((key - (no << 40)) as u64),
+        bytes: row.get_ref(1)?.as_blob()?.into(),
+    })
+}
+
+fn one_row(conn: &Connection, no: i64, n: Line) -> rusqlite::Result<Option<Row>> {
+    conn.prepare_cached("SELECT key, bytes FROM line WHERE key = ?1")?
+        .query_row([key(no, n)], |r| row_of(no, r))
+        .optional()
+}
+
+impl Store for SqliteStore {
+    fn create(&self, session: NewSession) -> Boxed<'_, Result<(), StoreError>> {
+        self.write(move |conn, _| {
+            let made = conn
+                .prepare_cached(
+                    "INSERT INTO session (id, network, key, salt, created, status, updated, definition, micros, tokens,
+                     model_calls, waits, outcome) VALUES (?1, ?2, ?3, ?4, ?5, '', ?5, '', 0, 0, 0, '', '')
+                     ON CONFLICT (id) DO NOTHING",
+                )?
+                .execute(params![
+                    &*session.id,
+                    &*session.network,
+                    session.key.as_deref(),
+                    session.salt,
+                    session.created.0
+                ])?;
+            if made == 0 {
+                return Ok(Err(StoreError::Conflict(session.id)));
+            }
+            Ok(Ok(()))
+        })
+    }
+
+    fn claim<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<Claim, StoreError>> {
+        let id: SessionId = session.into();
+        Box::pin(async move {
+            self.read_of(session, |_, _| Ok(())).await?;
+            let (path, name) = (self.inner.path.clone(), id.clone());
+            let locked = self.inner.readers.read(move |_| owner::lock(&path, &name));
+            let lock = locked
+                .await
+                .unwrap_or_else(|_| Err(Self::gone(&self.inner.path)))?;
+            self.write(move |conn, state| claim(conn, state, id, lock))
+                .await
+        })
+    }
+
+    fn append(&self, claim: &Claim, batch: Batch) -> Boxed<'static, Result<(), StoreError>> {
+        let claim = claim.clone();
+        let place = Some((claim.number as i64, claim.epoch));
+        self.queued(batch.urgent, place, move |conn, state| {
+            append::append(conn, state, &claim, &batch)
+        })
+    }
+
+    fn rows<'a>(
+        &'a self,
+        session: &'a str,
+        from: Line,
+        to: Line,
+        limit: usize,
+    ) -> Boxed<'a, Result<Vec<Row>, StoreError>> {
+        self.read_of(session, move |conn, no| {
+            conn.prepare_cached(
+                "SELECT key, bytes FROM line WHERE key BETWEEN ?1 AND ?2 ORDER BY key LIMIT ?3",
+            )?
+            .query_map(
+                params![
+                    key(no, from.min(Line::MAX)),
+                    key(no, to.min(Line::MAX)),
+                    i64::try_from(limit).unwrap_or(i64::MAX)
+                ],
+                |r| row_of(no, r),
+            )?
+            .collect()
+        })
+    }
+
+    fn row<'a>(&'a self, session: &'a str, n: Line) -> Boxed<'a, Result<Option<Row>, StoreError>> {
+        self.read_of(session, move |conn, no| one_row(conn, no, n))
+    }
+
+    fn row_now(&self, session: &str, n: Line) -> Result<Option<Row>, StoreError> {
+        let found = self.inner.readers.now(|conn| match find(conn, session)? {
+            Some((no, _)) => one_row(conn, no, n).map(Some),
+            None => Ok(None),
+        });
+        found
+            .map_err(|e| sql(&self.inner.path, e))?
+            .ok_or_else(|| StoreError::NoSession(session.into()))
+    }
+
+    fn head<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<Line, StoreError>> {
+        self.read_of(session, head)
+    }
+
+    fn rewrite<'a>(&'a self, claim: &'a Claim, row: Row) -> Boxed<'a, Result<(), StoreError>> {
+        let claim = claim.clone();
+        let place = format!(
+            "{}: session `{}` line {}",
+            self.place(),
+            claim.session,
+            row.n
+        );
+        self.write(move |conn, state| {
+            if let Err(e) = within(|| place.clone(), row.bytes.len()) {
+                return Ok(Err(e));
+            }
+            let no = claim.number as i64;
+            if state.failed(no, claim.epoch) || !guarded(conn, &claim)? {
+                return Ok(Err(fenced(&claim)));
+            }
+            let rewritten = conn
+                .prepare_cached("UPDATE line SET bytes = ?2 WHERE key = ?1")?
+                .execute(params![key(no, row.n), &*row.bytes])?;
+            if rewritten == 0 {
+                return Ok(Err(StoreError::Corrupt {
+                    place,
+                    what: "there is no such line to rewrite".to_owned(),
+                }));
+            }
+            conn.execute("DELETE FROM checkpoint WHERE no = ?1", [no])?;
+            Ok(Ok(()))
+        })
+    }
+
+    fn drop_checkpoints<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<(), StoreError>> {
+        let id: SessionId = session.into();
+        self.write(move |conn, _| {
+            let Some((no, _)) = find(conn, &id)? else {
+                return Ok(Err(StoreError::NoSession(id)));
+            };
+            conn.execute("DELETE FROM checkpoint WHERE no = ?1", [no])?;
+            Ok(Ok(()))
+        })
+    }
+
+    fn checkpoint<'a>(
+        &'a self,
+        session: &'a str,
+        of: CheckpointOf,
+        at: Line,
+    ) -> Boxed<'a, Result<Option<Checkpoint>, StoreError>> {
+        self.read_of(session, move |conn, no| {
+            conn.prepare_cached(
+                "SELECT at, bytes FROM checkpoint WHERE no = ?1 AND of = ?2 AND at <= ?3 ORDER BY at DESC LIMIT 1",
+            )?
+            .query_row(params![no, of_no(of), at.min(Line::MAX).0 as i64], |r| {
+                Ok(Checkpoint {
+                    at: Line(r.get::<_, i64>(0)? as u64),
+                    bytes: r.get_ref(1)?.as_blob()?.into(),
+                })
+            })
+            .optional()
+        })
+    }
+
+    fn put_blob<'a>(
+        &'a self,
+        hash: [u8; 32],
+        bytes: Arc<[u8]>,
+    ) -> Boxed<'a, Result<(), StoreError>> {
+        self.write(move |conn, _| {
+            conn.prepare_cached(
+                "INSERT INTO blob (hash, bytes) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+            )?
+            .execute(params![hash, &*bytes])?;
+            Ok(Ok(()))
+        })
+    }
+
+    fn blob<'a>(&'a self, hash: &'a [u8; 32]) -> Boxed<'a, Result<Option<Arc<[u8]>>, StoreError>> {
+        Box::pin(async move {
+            let wanted = *hash;
+            let found = self.read(move |conn| lists::blob(conn, &wanted)).await?;
+            found
+                .map(|bytes| lists::checked(&self.place(), hash, bytes))
+                .transpose()
+        })
+    }
+
+    fn blob_now(&self, hash: &[u8; 32]) -> Result<Option<Arc<[u8]>>, StoreError> {
+        let found = self.inner.readers.now(|conn| lists::blob(conn, hash));
+        found
+            .map_err(|e| sql(&self.inner.path, e))?
+            .map(|bytes| lists::checked(&self.place(), hash, bytes))
+            .transpose()
+    }
+
+    fn deliver<'a>(
+        &'a self,
+        session: &'a str,
+        message: InboxMessage,
+    ) -> Boxed<'a, Result<bool, StoreError>> {
+        let id: SessionId = session.into();
+        self.write(move |conn, _| {
+            if let Err(e) = within(|| format!("message `{}`", message.id), message.bytes.len()) {
+                return Ok(Err(e));
+            }
+            let Some((no, _)) = find(conn, &id)? else {
+                return Ok(Err(StoreError::NoSession(id)));
+            };
+            lists::deliver(conn, no, &message).map(Ok)
+        })
+    }
+
+    fn inbox<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<Vec<InboxMessage>, StoreError>> {
+        Box::pin(async move {
+            let read = self.read_of(session, lists::inbox).await?;
+            read.map_err(|id| StoreError::Corrupt {
+                place: format!("{}: session `{session}` message `{id}`", self.place()),
+                what: "its checksum does not fit".to_owned(),
+            })
+        })
+    }
+
+    fn inbox_version(&self) -> Boxed<'_, Result<u64, StoreError>> {
+        self.read(|conn| {
+            let version: i64 = conn
+                .prepare_cached("SELECT value FROM counter WHERE name = 'inbox'")?
+                .query_row([], |r| r.get(0))?;
+            Ok(version as u64)
+        })
+    }
+
+    fn deliver_event(&self, event: BoxedEvent) -> Boxed<'_, Result<bool, StoreError>> {
+        self.write(move |conn, _| {
+            let what = || format!("event `{}`", event.id);
+            let sizes = within(what, event.fields.len()).and(within(what, event.message.len()));
+            if let Err(e) = sizes {
+                return Ok(Err(e));
+            }
+            lists::deliver_event(conn, &event).map(Ok)
+        })
+    }
+
+    fn boxed_events<'a>(
+        &'a self,
+        network: &'a str,
+        event: &'a str,
+        key: &'a str,
+    ) -> Boxed<'a, Result<Vec<BoxedEvent>, StoreError>> {
+        let [network, event, key] = [network, event, key].map(str::to_owned);
+        self.read(move |conn| lists::boxed_events(conn, &network, &event, &key))
+    }
+
+    fn event_box(&self, now: Time, limit: usize) -> Boxed<'_, Result<Vec<BoxedEvent>, StoreError>> {
+        self.write(move |conn, _| lists::event_box(conn, now, limit).map(Ok))
+    }
+
+    fn sessions<'a>(
+        &'a self,
+        query: &'a SessionQuery,
+    ) -> Boxed<'a, Result<Vec<SessionInfo>, StoreError>> {
+        Box::pin(async move {
+            let (wanted, path) = (query.clone(), self.inner.path.clone());
+            self.read(move |conn| {
+                let mut found = lists::sessions(conn, &wanted)?;
+                let owners = owner::owners(&path);
+                for info in &mut found {
+                    info.owner = owners.get(&*info.id).cloned();
+                }
+                Ok(found)
+            })
+            .await
+        })
+    }
+
+    fn timers(
+        &self,
+        until: Time,
+        limit: usize,
+    ) -> Boxed<'_, Result<Vec<(SessionId, Id, Time)>, StoreError>> {
+        Box::pin(async move {
+            let rows: Vec<(String, i64, i64)> = self
+                .read(move |conn| {
+                    conn.prepare_cached(
+                        "SELECT s.id, t.effect, t.at FROM timer t JOIN session s USING (no)
+                         WHERE t.at <= ?1 ORDER BY t.at, t.effect LIMIT ?2",
+                    )?
+                    .query_map(
+                        params![until.0, i64::try_from(limit).unwrap_or(i64::MAX)],
+                        |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?)),
+                    )?
+                    .collect()
+                })
+                .await?;
+            let timer = |(id, effect, at): (String, i64, i64)| match effect_of(effect) {
+                Some(effect) => Ok((id.into(), effect, Time(at))),
+                None => Err(StoreError::Corrupt {
+                    place: format!("{}: session `{id}` timers", self.place()),
+                    what: format!("{effect} is no effect"),
+                }),
+            };
+            rows.into_iter().map(timer).collect()
+        })
+    }
+}
+
+fn claim(
+    conn: &Connection,
+    state: &mut State,
+    session: SessionId,
+    lock: owner::OwnerLock,
+) -> Said<Claim> {
+    let Some((no, salt)) = find(conn, &session)? else {
+        return Ok(Err(StoreError::NoSession(session)));
+    };
+    if no >= MAX_SESSIONS {
+        return Ok(Err(StoreError::TooLarge {
+            what: "the store: its sessions".to_owned(),
+            size: no as u64,
+            max: MAX_SESSIONS as u64,
+        }));
+    }
+    let before: Option<(i64, i64)> = conn
+        .prepare_cached("SELECT epoch, first FROM owner WHERE no = ?1")?
+        .query_row([no], |r| Ok((r.get(0)?, r.get(1)?)))
+        .optional()?;
+    let head = head(conn, no)?;
+    let first = first_line(before.map(|(_, first)| Line(first as u64)), head);
+    let epoch = before.map_or(0, |(epoch, _)| epoch) + 1;
+    conn.prepare_cached("INSERT OR REPLACE INTO owner (no, epoch, first) VALUES (?1, ?2, ?3)")?
+        .execute(params![no, epoch, first.0 as i64])?;
+    state.claimed(no, head.0);
+    Ok(Ok(Claim {
+        session,
+        number: no as u64,
+        epoch: epoch as u64,
+        first,
+        head,
+        salt,
+        lock: Arc::new(lock),
+    }))
+}

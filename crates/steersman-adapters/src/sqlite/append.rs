@@ -1,0 +1,210 @@
+//! The statements of a batch: one guarded insert for each line, one statement for each thing beside.
+
+use super::writer::{Said, State};
+use super::{canonical, effect_no, field_names};
+use rusqlite::{Connection, OptionalExtension, params};
+use steersman_machine::ids::{Id, Line, Name};
+use steersman_runtime::store::{
+    Batch, CheckpointOf, Claim, SessionState, StoreError, WaitChange, check,
+};
+
+/// The integer key of a line.
+pub(super) fn key(no: i64, n: Line) -> i64 {
+    no << 40 | n.0 as i64
+}
+
+/// Whether the epoch is the newest.
+pub(super) fn guarded(conn: &Connection, claim: &Claim) -> rusqlite::Result<bool> {
+    conn.prepare_cached("SELECT 1 FROM owner WHERE no = ?1 AND epoch = ?2")?
+        .exists(params![claim.number as i64, claim.epoch as i64])
+}
+
+pub(super) fn fenced(claim: &Claim) -> StoreError {
+    StoreError::Fenced {
+        session: claim.session.clone(),
+        epoch: claim.epoch,
+    }
+}
+
+/// Writes a batch. Refuses before it wrote anything: the first insert is the guard of all that follows.
+pub(super) fn append(
+    conn: &Connection,
+    state: &mut State,
+    claim: &Claim,
+    batch: &Batch,
+) -> Said<()> {
+    let no = claim.number as i64;
+    if state.failed(no, claim.epoch) {
+        return Ok(Err(fenced(claim)));
+    }
+    if let Err(e) = check(&claim.session, Line(state.last(no)), batch) {
+        state.fail(no, claim.epoch);
+        return Ok(Err(e));
+    }
+    let mut rows = batch.rows.iter();
+    let first = match rows.next() {
+        Some(row) => {
+            conn.prepare_cached(
+                "INSERT INTO line (key, bytes) SELECT ?1, ?2 FROM owner WHERE no = ?3 AND epoch = ?4",
+            )?
+            .execute(params![key(no, row.n), &*row.bytes, no, claim.epoch as i64])?
+                == 1
+        }
+        None => guarded(conn, claim)?,
+    };
+    if !first {
+        state.fail(no, claim.epoch);
+        return Ok(Err(fenced(claim)));
+    }
+    for row in rows {
+        conn.prepare_cached("INSERT INTO line (key, bytes) VALUES (?1, ?2)")?
+            .execute(params![key(no, row.n), &*row.bytes])?;
+    }
+    if let Some(row) = batch.rows.last() {
+        state.wrote(no, row.n.0);
+    }
+    beside(conn, no, batch)?;
+    Ok(Ok(()))
+}
+
+fn beside(conn: &Connection, no: i64, batch: &Batch) -> rusqlite::Result<()> {
+    for id in &batch.consumed {
+        conn.prepare_cached(
+            "INSERT INTO inbox (no, id, at) VALUES (?1, ?2, 0)
+             ON CONFLICT (no, id) DO UPDATE SET bytes = NULL, sum = NULL",
+        )?
+        .execute(params![no, &**id])?;
+    }
+    for id in &batch.events_taken {
+        conn.prepare_cached("DELETE FROM event WHERE id = ?1")?
+            .execute(params![&**id])?;
+    }
+    for change in &batch.waits {
+        wait(conn, no, change)?;
+    }
+    for (effect, at) in &batch.timers {
+        let effect = effect_no(*effect);
+        match at {
+            Some(at) => conn
+                .prepare_cached(
+                    "INSERT OR REPLACE INTO timer (no, effect, at) VALUES (?1, ?2, ?3)",
+                )?
+                .execute(params![no, effect, at.0])?,
+            None => conn
+                .prepare_cached("DELETE FROM timer WHERE no = ?1 AND effect = ?2")?
+                .execute(params![no, effect])?,
+        };
+    }
+    for (name, value) in &batch.labels {
+        match value {
+            Some(value) => conn
+                .prepare_cached(
+                    "INSERT OR REPLACE INTO label (no, name, value) VALUES (?1, ?2, ?3)",
+                )?
+                .execute(params![no, &**name, &**value])?,
+            None => conn
+                .prepare_cached("DELETE FROM label WHERE no = ?1 AND name = ?2")?
+                .execute(params![no, &**name])?,
+        };
+    }
+    if let Some(state) = &batch.info {
+        info(conn, no, state)?;
+    }
+    for (of, checkpoint) in &batch.checkpoints {
+        conn.prepare_cached(
+            "INSERT OR REPLACE INTO checkpoint (no, of, at, bytes) VALUES (?1, ?2, ?3, ?4)",
+        )?
+        .execute(params![
+            no,
+            of_no(*of),
+            checkpoint.at.0 as i64,
+            &*checkpoint.bytes
+        ])?;
+    }
+    Ok(())
+}
+
+/// A checkpoint's kind as a number: the branch, or 0 for the ledger.
+pub(super) fn of_no(of: CheckpointOf) -> i64 {
+    match of {
+        CheckpointOf::Ledger => 0,
+        CheckpointOf::Branch(id) => effect_no(id),
+    }
+}
+
+fn wait(conn: &Connection, no: i64, change: &WaitChange) -> rusqlite::Result<()> {
+    let effect = effect_no(change.effect);
+    let Some((event, key)) = &change.open else {
+        conn.prepare_cached("DELETE FROM wait WHERE no = ?1 AND effect = ?2")?
+            .execute(params![no, effect])?;
+        return Ok(());
+    };
+    // A key that is no object meets no event.
+    let Ok(key) = serde_json::from_str(key) else {
+        return Ok(());
+    };
+    conn.prepare_cached(
+        "INSERT OR REPLACE INTO wait (no, effect, network, event, fields, key)
+         SELECT ?1, ?2, network, ?3, ?4, ?5 FROM session WHERE no = ?1",
+    )?
+    .execute(params![
+        no,
+        effect,
+        &**event,
+        field_names(&key),
+        canonical(&key)
+    ])?;
+    Ok(())
+}
+
+fn info(conn: &Connection, no: i64, state: &SessionState) -> rusqlite::Result<()> {
+    conn.prepare_cached(
+        "UPDATE session SET status = ?2, updated = ?3, definition = ?4, micros = ?5, tokens = ?6,
+         model_calls = ?7, waits = ?8, outcome = ?9 WHERE no = ?1",
+    )?
+    .execute(params![
+        no,
+        &*state.status,
+        state.updated.0,
+        &*state.definition,
+        state.micros as i64,
+        state.tokens as i64,
+        state.model_calls as i64,
+        &*state.waits,
+        &*state.outcome,
+    ])?;
+    Ok(())
+}
+
+/// The number of a session and the salt of its hashes.
+pub(super) fn find(conn: &Connection, session: &str) -> rusqlite::Result<Option<(i64, [u8; 16])>> {
+    conn.prepare_cached("SELECT no, salt FROM session WHERE id = ?1")?
+        .query_row([session], |r| Ok((r.get(0)?, r.get(1)?)))
+        .optional()
+}
+
+/// The last line of a session.
+pub(super) fn head(conn: &Connection, no: i64) -> rusqlite::Result<Line> {
+    let last: Option<i64> = conn
+        .prepare_cached(
+            "SELECT key FROM line WHERE key BETWEEN ?1 AND ?2 ORDER BY key DESC LIMIT 1",
+        )?
+        .query_row([key(no, Line::NONE), key(no, Line::MAX)], |r| r.get(0))
+        .optional()?;
+    Ok(last.map_or(Line::NONE, |k| Line(k as u64 & Line::MAX.0)))
+}
+
+/// The effect of a number, if it is one.
+pub(super) fn effect_of(no: i64) -> Option<Id> {
+    let no = u64::try_from(no).ok()?;
+    if no == 1 {
+        return Some(Id::MAIN);
+    }
+    let (line, k) = (Line(no >> 20), (no & 0xf_ffff) as u32);
+    (line.is_some() && line <= Line::MAX).then(|| Id::new(line, k))
+}
+
+/// A name from a column.
+pub(super) fn name(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<Name> {
+    Ok(row.get_ref(column)?.as_str()?.into())
+}

@@ -1,0 +1,42 @@
+//! What SQLite's errors mean for a caller of the store.
+
+use rusqlite::ErrorCode;
+use std::path::Path;
+use std::sync::Arc;
+use steersman_runtime::store::StoreError;
+
+/// An error of the file system.
+pub(super) fn io(path: &Path, e: std::io::Error) -> StoreError {
+    StoreError::Io {
+        place: path.display().to_string(),
+        source: Arc::new(e),
+    }
+}
+
+/// An error of SQLite: damage, or a file that could not be read or written.
+pub(super) fn sql(path: &Path, e: rusqlite::Error) -> StoreError {
+    let place = path.display().to_string();
+    let damaged = match &e {
+        rusqlite::Error::SqliteFailure(failure, _) => matches!(
+            failure.code,
+            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase
+        ),
+        // A value that is not what was written there.
+        rusqlite::Error::FromSqlConversionFailure(..)
+        | rusqlite::Error::IntegralValueOutOfRange(..)
+        | rusqlite::Error::InvalidColumnType(..)
+        | rusqlite::Error::Utf8Error(..) => true,
+        _ => false,
+    };
+    if damaged {
+        StoreError::Corrupt {
+            place,
+            what: e.to_string(),
+        }
+    } else {
+        StoreError::Io {
+            place,
+            source: Arc::new(e),
+        }
+    }
+}

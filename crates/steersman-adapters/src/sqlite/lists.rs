@@ -1,0 +1,275 @@
+//! Reading inboxes, events and lists of sessions.
+
+use super::append::name;
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
+use steersman_machine::ids::Time;
+use steersman_runtime::store::{
+    BoxedEvent, InboxMessage, SessionInfo, SessionQuery, SessionState, StoreError, meets,
+};
+
+/// Eight bytes over what a message says, so that a damaged one is not taken for another.
+pub(super) fn sum(message: &InboxMessage) -> [u8; 8] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&(message.id.len() as u64).to_le_bytes());
+    hasher.update(message.id.as_bytes());
+    hasher.update(&message.at.0.to_le_bytes());
+    hasher.update(&message.bytes);
+    let mut sum = [0; 8];
+    sum.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
+    sum
+}
+
+/// Puts a message into an inbox. False if its id is known.
+pub(super) fn deliver(
+    conn: &Connection,
+    no: i64,
+    message: &InboxMessage,
+) -> rusqlite::Result<bool> {
+    let new =
+        conn.prepare_cached(
+            "INSERT INTO inbox (no, id, at, bytes, sum) VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT (no, id) DO NOTHING",
+        )?
+        .execute(params![
+            no,
+            &*message.id,
+            message.at.0,
+            &*message.bytes,
+            sum(message)
+        ])? == 1;
+    if new {
+        conn.prepare_cached("UPDATE counter SET value = value + 1 WHERE name = 'inbox'")?
+            .execute([])?;
+    }
+    Ok(new)
+}
+
+/// What lies in an inbox; the id of a message that is damaged otherwise.
+pub(super) fn inbox(
+    conn: &Connection,
+    no: i64,
+) -> rusqlite::Result<Result<Vec<InboxMessage>, String>> {
+    let mut statement = conn.prepare_cached(
+        "SELECT id, at, bytes, sum FROM inbox WHERE no = ?1 AND bytes IS NOT NULL ORDER BY seq",
+    )?;
+    let mut rows = statement.query([no])?;
+    let mut messages = Vec::new();
+    while let Some(row) = rows.next()? {
+        let message = InboxMessage {
+            id: name(row, 0)?,
+            at: Time(row.get(1)?),
+            bytes: row.get_ref(2)?.as_blob()?.into(),
+        };
+        if row.get_ref(3)?.as_blob()? != sum(&message) {
+            return Ok(Err(message.id.to_string()));
+        }
+        messages.push(message);
+    }
+    Ok(Ok(messages))
+}
+
+fn event(row: &rusqlite::Row<'_>) -> rusqlite::Result<BoxedEvent> {
+    Ok(BoxedEvent {
+        id: name(row, 0)?,
+        network: name(row, 1)?,
+        event: name(row, 2)?,
+        fields: name(row, 3)?,
+        message: row.get_ref(4)?.as_blob()?.into(),
+        at: Time(row.get(5)?),
+        until: Time(row.get(6)?),
+    })
+}
+
+/// Gives an event to the waits that it meets, or puts it into the box. False if its id is remembered.
+pub(super) fn deliver_event(conn: &Connection, event: &BoxedEvent) -> rusqlite::Result<bool> {
+    conn.prepare_cached("DELETE FROM event_seen WHERE until < ?1")?
+        .execute([event.at.0])?;
+    let new = conn
+        .prepare_cached(
+            "INSERT INTO event_seen (id, until) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+        )?
+        .execute(params![&*event.id, event.until.0])?
+        == 1;
+    if !new {
+        return Ok(false);
+    }
+    let waiting = waiting(conn, event)?;
+    let message = InboxMessage {
+        id: event.id.clone(),
+        at: event.at,
+        bytes: event.message.clone(),
+    };
+    for no in &waiting {
+        deliver(conn, *no, &message)?;
+    }
+    if waiting.is_empty() {
+        conn.prepare_cached(
+            "INSERT OR REPLACE INTO event (id, network, event, fields, message, at, until)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        )?
+        .execute(params![
+            &*event.id,
+            &*event.network,
+            &*event.event,
+            &*event.fields,
+            &*event.message,
+            event.at.0,
+            event.until.0
+        ])?;
+    }
+    Ok(true)
+}
+
+/// Sessions with a wait that the event meets: for each list of field names that waits have, one look at the index.
+fn waiting(conn: &Connection, event: &BoxedEvent) -> rusqlite::Result<Vec<i64>> {
+    type Object = serde_json::Map<String, serde_json::Value>;
+    let Ok(fields) = serde_json::from_str::<Object>(&event.fields) else {
+        return Ok(Vec::new());
+    };
+    let lists: Vec<String> = conn
+        .prepare_cached("SELECT DISTINCT fields FROM wait WHERE network = ?1 AND event = ?2")?
+        .query_map([&*event.network, &*event.event], |r| r.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    let mut found = Vec::new();
+    for list in lists {
+        let names: Vec<String> = serde_json::from_str(&list).unwrap_or_default();
+        let part: Option<Object> = names
+            .iter()
+            .map(|n| Some((n.clone(), fields.get(n)?.clone())))
+            .collect();
+        let Some(part) = part else { continue };
+        let mut statement = conn.prepare_cached(
+            "SELECT DISTINCT no FROM wait WHERE network = ?1 AND event = ?2 AND fields = ?3 AND key = ?4",
+        )?;
+        let key = super::canonical(&part.into());
+        let sessions = statement.query_map(
+            [&*event.network, &*event.event, list.as_str(), key.as_str()],
+            |r| r.get::<_, i64>(0),
+        )?;
+        found.extend(sessions.collect::<rusqlite::Result<Vec<_>>>()?);
+    }
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
+}
+
+const EVENT: &str = "SELECT id, network, event, fields, message, at, until FROM event";
+
+pub(super) fn boxed_events(
+    conn: &Connection,
+    network: &str,
+    named: &str,
+    key: &str,
+) -> rusqlite::Result<Vec<BoxedEvent>> {
+    let all: Vec<BoxedEvent> = conn
+        .prepare_cached(&format!(
+            "{EVENT} WHERE network = ?1 AND event = ?2 ORDER BY seq"
+        ))?
+        .query_map([network, named], event)?
+        .collect::<rusqlite::Result<_>>()?;
+    Ok(all.into_iter().filter(|e| meets(key, &e.fields)).collect())
+}
+
+pub(super) fn event_box(
+    conn: &Connection,
+    now: Time,
+    limit: usize,
+) -> rusqlite::Result<Vec<BoxedEvent>> {
+    conn.prepare_cached("DELETE FROM event WHERE until < ?1")?
+        .execute([now.0])?;
+    conn.prepare_cached(&format!("{EVENT} ORDER BY seq LIMIT ?1"))?
+        .query_map([limit as i64], event)?
+        .collect()
+}
+
+pub(super) fn sessions(
+    conn: &Connection,
+    query: &SessionQuery,
+) -> rusqlite::Result<Vec<SessionInfo>> {
+    let mut filter = String::from("1");
+    let mut values: Vec<Value> = Vec::new();
+    let text = |t: &str| Value::Text(t.to_owned());
+    if let Some(prefix) = &query.prefix {
+        filter += " AND substr(id, 1, length(?)) = ?";
+        values.extend([text(prefix), text(prefix)]);
+    }
+    if let Some(network) = &query.network {
+        filter += " AND network = ?";
+        values.push(text(network));
+    }
+    if let Some(key) = &query.key {
+        filter += " AND key = ?";
+        values.push(text(key));
+    }
+    if let Some((name, value)) = &query.label {
+        filter += " AND no IN (SELECT no FROM label WHERE name = ? AND value = ?)";
+        values.extend([text(name), text(value)]);
+    }
+    if !query.status.is_empty() {
+        let marks = vec!["?"; query.status.len()].join(", ");
+        filter += &format!(" AND status IN ({marks})");
+        values.extend(query.status.iter().map(|s| text(s)));
+    }
+    if let Some(since) = query.since {
+        filter += " AND updated >= ?";
+        values.push(Value::Integer(since.0));
+    }
+    values.push(Value::Integer(
+        query.limit.map_or(-1, |l| i64::try_from(l).unwrap_or(-1)),
+    ));
+    let mut statement = conn.prepare_cached(&format!(
+        "SELECT no, id, network, key, created, status, updated, definition, micros, tokens, model_calls, waits, outcome
+         FROM session WHERE {filter} ORDER BY updated DESC, no DESC LIMIT ?"
+    ))?;
+    let mut rows = statement.query(params_from_iter(values))?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let no: i64 = row.get(0)?;
+        found.push(SessionInfo {
+            id: name(row, 1)?,
+            network: name(row, 2)?,
+            key: row.get::<_, Option<String>>(3)?.map(Into::into),
+            created: Time(row.get(4)?),
+            head: super::append::head(conn, no)?,
+            state: SessionState {
+                status: name(row, 5)?,
+                updated: Time(row.get(6)?),
+                definition: name(row, 7)?,
+                micros: row.get::<_, i64>(8)? as u64,
+                tokens: row.get::<_, i64>(9)? as u64,
+                model_calls: row.get::<_, i64>(10)? as u64,
+                waits: name(row, 11)?,
+                outcome: name(row, 12)?,
+            },
+            labels: conn
+                .prepare_cached("SELECT name, value FROM label WHERE no = ?1 ORDER BY name")?
+                .query_map([no], |r| Ok((name(r, 0)?, name(r, 1)?)))?
+                .collect::<rusqlite::Result<_>>()?,
+            owner: None,
+        });
+    }
+    Ok(found)
+}
+
+/// A blob, and whether it fits its hash.
+pub(super) fn blob(conn: &Connection, hash: &[u8; 32]) -> rusqlite::Result<Option<Vec<u8>>> {
+    conn.prepare_cached("SELECT bytes FROM blob WHERE hash = ?1")?
+        .query_row([hash], |r| r.get(0))
+        .optional()
+}
+
+/// Refuses a blob that does not fit its hash.
+pub(super) fn checked(
+    place: &str,
+    hash: &[u8; 32],
+    bytes: Vec<u8>,
+) -> Result<std::sync::Arc<[u8]>, StoreError> {
+    if blake3::hash(&bytes) == *hash {
+        return Ok(bytes.into());
+    }
+    Err(StoreError::Corrupt {
+        place: format!("{place}: blob {}", blake3::Hash::from(*hash).to_hex()),
+        what: "its content does not fit its hash".to_owned(),
+    })
+}

@@ -1,0 +1,114 @@
+//! Who owns a session: an operating-system lock on a file of its own, beside the store. It ends with its process,
+//! however that ends, so a claim is granted at once when the owner is gone.
+
+use super::error::io;
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use steersman_runtime::store::StoreError;
+
+/// Held for as long as the owner lives. The file goes with it; one that a killed process left is taken over.
+pub(super) struct OwnerLock {
+    file: File,
+    path: PathBuf,
+}
+
+impl Drop for OwnerLock {
+    fn drop(&mut self) {
+        // Unlinked while it is still locked: who opened it meanwhile finds that it is no longer in its place.
+        let _ = std::fs::remove_file(&self.path);
+        let _ = self.file.unlock();
+    }
+}
+
+/// The folder of lock files of a store.
+pub(super) fn folder(store: &Path) -> PathBuf {
+    let mut name = store.as_os_str().to_owned();
+    name.push(".owners");
+    name.into()
+}
+
+/// Takes the lock of a session, or says who holds it.
+pub(super) fn lock(store: &Path, session: &str) -> Result<OwnerLock, StoreError> {
+    let folder = folder(store);
+    std::fs::create_dir_all(&folder).map_err(|e| io(&folder, e))?;
+    let path = folder.join(session);
+    // Whoever lists sessions holds a lock for a moment, to see whether anybody else does.
+    let mut tries = 5;
+    loop {
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(|e| io(&path, e))?;
+        match file.try_lock() {
+            Ok(()) if in_place(&file, &path) => {
+                let written = file
+                    .set_len(0)
+                    .and_then(|()| file.rewind())
+                    .and_then(|()| writeln!(file, "{}", std::process::id()));
+                written.map_err(|e| io(&path, e))?;
+                return Ok(OwnerLock { file, path });
+            }
+            // It was unlinked between opening and locking.
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) if tries > 0 => {
+                tries -= 1;
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            Err(TryLockError::WouldBlock) => {
+                return Err(StoreError::Owned {
+                    session: session.into(),
+                    process: process(&mut file),
+                });
+            }
+            Err(TryLockError::Error(e)) => return Err(io(&path, e)),
+        }
+    }
+}
+
+fn process(file: &mut File) -> String {
+    let mut text = String::new();
+    match file.read_to_string(&mut text) {
+        Ok(_) if !text.trim().is_empty() => text.trim().to_owned(),
+        _ => "unknown".to_owned(),
+    }
+}
+
+#[cfg(unix)]
+fn in_place(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    match (file.metadata(), std::fs::metadata(path)) {
+        (Ok(ours), Ok(there)) => (ours.dev(), ours.ino()) == (there.dev(), there.ino()),
+        _ => false,
+    }
+}
+
+#[cfg(not(unix))]
+fn in_place(_: &File, path: &Path) -> bool {
+    path.exists()
+}
+
+/// The sessions that are owned now, and by which process.
+pub(super) fn owners(store: &Path) -> HashMap<String, String> {
+    let Ok(entries) = std::fs::read_dir(folder(store)) else {
+        return HashMap::new();
+    };
+    entries
+        .flatten()
+        .filter_map(|entry| {
+            let mut file = File::open(entry.path()).ok()?;
+            match file.try_lock_shared() {
+                Err(TryLockError::WouldBlock) => {
+                    let session = entry.file_name().into_string().ok()?;
+                    Some((session, process(&mut file)))
+                }
+                Ok(()) | Err(TryLockError::Error(_)) => None,
+            }
+        })
+        .collect()
+}

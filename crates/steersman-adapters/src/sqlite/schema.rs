@@ -1,0 +1,175 @@
+//! The tables, their versions, and what is refused before anything is touched.
+
+use super::error::io;
+use rusqlite::Connection;
+use rusqlite::config::DbConfig;
+use std::io::Read;
+use std::path::Path;
+use std::time::Duration;
+use steersman_runtime::store::StoreError;
+
+/// Marks a file as ours: `STRM`.
+const APPLICATION: u32 = 0x5354_524d;
+
+/// Each entry carries a store from the version of its index to the next one. **Stored**: entries never change.
+const MIGRATIONS: &[&str] = &["
+    CREATE TABLE session (
+        no INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        network TEXT NOT NULL,
+        key TEXT,
+        salt BLOB NOT NULL,
+        created INTEGER NOT NULL,
+        status TEXT NOT NULL,
+        updated INTEGER NOT NULL,
+        definition TEXT NOT NULL,
+        micros INTEGER NOT NULL,
+        tokens INTEGER NOT NULL,
+        model_calls INTEGER NOT NULL,
+        waits TEXT NOT NULL,
+        outcome TEXT NOT NULL
+    );
+    CREATE INDEX session_updated ON session (updated);
+    CREATE INDEX session_network ON session (network, key);
+    -- Epoch and first line of the newest owner.
+    CREATE TABLE owner (no INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, first INTEGER NOT NULL);
+    -- The log: key is the session's number << 40 | line.
+    CREATE TABLE line (key INTEGER PRIMARY KEY, bytes BLOB NOT NULL);
+    CREATE TABLE checkpoint (
+        no INTEGER NOT NULL, of INTEGER NOT NULL, at INTEGER NOT NULL, bytes BLOB NOT NULL, UNIQUE (no, of, at)
+    );
+    CREATE TABLE blob (hash BLOB NOT NULL UNIQUE, bytes BLOB NOT NULL);
+    -- A message without bytes was consumed; its id stays known.
+    CREATE TABLE inbox (
+        seq INTEGER PRIMARY KEY, no INTEGER NOT NULL, id TEXT NOT NULL, at INTEGER NOT NULL, bytes BLOB, sum BLOB,
+        UNIQUE (no, id)
+    );
+    CREATE INDEX inbox_waiting ON inbox (no, seq) WHERE bytes IS NOT NULL;
+    -- fields: the names in the match key; so an event finds its waits by one look for each such list.
+    CREATE TABLE wait (
+        no INTEGER NOT NULL, effect INTEGER NOT NULL, network TEXT NOT NULL, event TEXT NOT NULL,
+        fields TEXT NOT NULL, key TEXT NOT NULL, PRIMARY KEY (no, effect)
+    ) WITHOUT ROWID;
+    CREATE INDEX wait_key ON wait (network, event, fields, key);
+    CREATE TABLE event (
+        seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, network TEXT NOT NULL, event TEXT NOT NULL,
+        fields TEXT NOT NULL, message BLOB NOT NULL, at INTEGER NOT NULL, until INTEGER NOT NULL
+    );
+    CREATE INDEX event_name ON event (network, event);
+    CREATE TABLE event_seen (id TEXT PRIMARY KEY, until INTEGER NOT NULL) WITHOUT ROWID;
+    CREATE TABLE timer (
+        no INTEGER NOT NULL, effect INTEGER NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (no, effect)
+    ) WITHOUT ROWID;
+    CREATE INDEX timer_at ON timer (at);
+    CREATE TABLE label (no INTEGER NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (no, name)) WITHOUT ROWID;
+    CREATE INDEX label_value ON label (name, value);
+    CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+    INSERT INTO counter VALUES ('inbox', 0);
+"];
+
+/// The newest format that this program knows.
+pub(super) fn known() -> u32 {
+    MIGRATIONS.len() as u32
+}
+
+/// Refuses what is not ours or newer than we are, by looking at the file's first bytes alone.
+pub(super) fn look(path: &Path) -> Result<(), StoreError> {
+    let mut head = [0_u8; 100];
+    let read = std::fs::File::open(path).and_then(|mut f| {
+        let len = f.metadata()?.len();
+        if len == 0 {
+            return Ok(false);
+        }
+        f.read_exact(&mut head).map(|()| true)
+    });
+    let corrupt = |what: &str| StoreError::Corrupt {
+        place: path.display().to_string(),
+        what: what.to_owned(),
+    };
+    match read {
+        Ok(true) => {}
+        Ok(false) => return Ok(()),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => {
+            return Err(corrupt("it is too short for a store"));
+        }
+        Err(e) => return Err(io(path, e)),
+    }
+    if !head.starts_with(b"SQLite format 3\0") {
+        return Err(corrupt(
+            "it is no SQLite file, or its first bytes are damaged",
+        ));
+    }
+    let number =
+        |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    refuse(path, number(68), number(60))
+}
+
+fn refuse(path: &Path, application: u32, version: u32) -> Result<(), StoreError> {
+    if application != APPLICATION && (application, version) != (0, 0) {
+        return Err(StoreError::Corrupt {
+            place: path.display().to_string(),
+            what: "it is a SQLite file of another program".to_owned(),
+        });
+    }
+    if version > known() {
+        return Err(StoreError::Newer {
+            place: path.display().to_string(),
+            found: version,
+            known: known(),
+        });
+    }
+    Ok(())
+}
+
+/// What every connection is told.
+pub(super) fn settings(conn: &Connection) -> rusqlite::Result<()> {
+    conn.busy_timeout(Duration::from_secs(10))?;
+    conn.set_prepared_statement_cache_capacity(64);
+    conn.pragma_update(None, "synchronous", "FULL")?;
+    conn.pragma_update(None, "foreign_keys", "OFF")
+}
+
+/// Brings the store to our format. One that is newer (known only to its journal so far) is left as it is.
+pub(super) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), StoreError> {
+    let sql = |e| super::error::sql(path, e);
+    let version = |conn: &Connection| -> rusqlite::Result<(u32, u32)> {
+        Ok((
+            conn.pragma_query_value(None, "application_id", |r| r.get(0))?,
+            conn.pragma_query_value(None, "user_version", |r| r.get(0))?,
+        ))
+    };
+    let (application, found) = version(conn).map_err(sql)?;
+    if let Err(e) = refuse(path, application, found) {
+        // Closing must not move the journal into the file either.
+        conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+            .map_err(sql)?;
+        return Err(e);
+    }
+    if found == known() {
+        return Ok(());
+    }
+    if found == 0 {
+        let tables: u32 = conn
+            .query_row("SELECT count(*) FROM sqlite_schema", [], |r| r.get(0))
+            .map_err(sql)?;
+        if tables > 0 && application != APPLICATION {
+            return refuse(path, 1, 0);
+        }
+    }
+    conn.pragma_update(None, "journal_mode", "WAL")
+        .map_err(sql)?;
+    let tx = conn
+        .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
+        .map_err(sql)?;
+    // Another process may have been quicker.
+    let (_, found) = version(&tx).map_err(sql)?;
+    for migration in MIGRATIONS.iter().skip(found as usize) {
+        tx.execute_batch(migration).map_err(sql)?;
+    }
+    tx.pragma_update(None, "application_id", APPLICATION)
+        .map_err(sql)?;
+    tx.pragma_update(None, "user_version", known())
+        .map_err(sql)?;
+    tx.commit().map_err(sql)
+}

@@ -1,0 +1,173 @@
+//! The one thread that writes: it takes all that waits and puts it into one transaction, so that one sync carries the
+//! lines of many sessions.
+
+use super::error::sql;
+use rusqlite::Connection;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use steersman_runtime::store::queue::Queue;
+use steersman_runtime::store::{COMPANY, StoreError};
+use tokio::sync::oneshot;
+
+/// What a task says: an answer, or a refusal *before it wrote anything*. An error of SQLite fails the whole group.
+pub(super) type Said<T> = rusqlite::Result<Result<T, StoreError>>;
+
+/// Something to be written.
+trait Task: Send {
+    fn run(&mut self, conn: &Connection, state: &mut State) -> rusqlite::Result<()>;
+    /// The transaction was committed, or not.
+    fn finish(self: Box<Self>, state: &mut State, committed: Result<(), StoreError>);
+}
+
+struct OneTask<T, F> {
+    run: Option<F>,
+    said: Option<Result<T, StoreError>>,
+    done: oneshot::Sender<Result<T, StoreError>>,
+    /// Session and epoch under which it writes; a failure ends them.
+    claim: Option<(i64, u64)>,
+}
+
+impl<T: Send, F> Task for OneTask<T, F>
+where
+    F: FnOnce(&Connection, &mut State) -> Said<T> + Send,
+{
+    fn run(&mut self, conn: &Connection, state: &mut State) -> rusqlite::Result<()> {
+        if let Some(run) = self.run.take() {
+            self.said = Some(run(conn, state)?);
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, state: &mut State, committed: Result<(), StoreError>) {
+        let Self {
+            said, done, claim, ..
+        } = *self;
+        let result = committed.and_then(|()| said.expect("what was committed was run"));
+        if let (Err(_), Some((no, epoch))) = (&result, claim) {
+            state.fail(no, epoch);
+        }
+        // Who does not wait any more has dropped its end.
+        let _ = done.send(result);
+    }
+}
+
+/// What the writer remembers of sessions that are claimed through it.
+#[derive(Default)]
+pub(super) struct State {
+    sessions: std::collections::HashMap<i64, Claimed>,
+}
+
+#[derive(Default)]
+struct Claimed {
+    last: u64,
+    failed: Option<u64>,
+}
+
+impl State {
+    /// A session was claimed; its last line.
+    pub(super) fn claimed(&mut self, no: i64, head: u64) {
+        self.sessions.insert(
+            no,
+            Claimed {
+                last: head,
+                failed: None,
+            },
+        );
+    }
+    /// The last line that was written or is in the group.
+    pub(super) fn last(&self, no: i64) -> u64 {
+        self.sessions.get(&no).map_or(0, |s| s.last)
+    }
+    pub(super) fn wrote(&mut self, no: i64, line: u64) {
+        self.sessions.entry(no).or_default().last = line;
+    }
+    /// Whether something of this epoch failed: nothing behind it is written.
+    pub(super) fn failed(&self, no: i64, epoch: u64) -> bool {
+        self.sessions
+            .get(&no)
+            .is_some_and(|s| s.failed == Some(epoch))
+    }
+    /// Nothing of this epoch is written any more.
+    pub(super) fn fail(&mut self, no: i64, epoch: u64) {
+        self.sessions.entry(no).or_default().failed = Some(epoch);
+    }
+}
+
+/// A handle to the thread.
+pub(super) struct Writer {
+    queue: Arc<Queue<Box<dyn Task>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    pub(super) fn start(conn: Connection, path: PathBuf) -> std::io::Result<Self> {
+        let queue = Arc::<Queue<Box<dyn Task>>>::default();
+        let tasks = queue.clone();
+        let thread = std::thread::Builder::new()
+            .name("steersman-writer".to_owned())
+            .spawn(move || {
+                let mut state = State::default();
+                while let Some(mut group) = tasks.group(COMPANY) {
+                    let result = write(&conn, &mut state, &mut group).map_err(|e| sql(&path, e));
+                    for task in group {
+                        task.finish(&mut state, result.clone());
+                    }
+                }
+            })?;
+        Ok(Self {
+            queue,
+            thread: Some(thread),
+        })
+    }
+
+    /// Queues a task behind all others. The receiver hears of it when it is on disk.
+    pub(super) fn queue<T: Send + 'static>(
+        &self,
+        urgent: bool,
+        claim: Option<(i64, u64)>,
+        run: impl FnOnce(&Connection, &mut State) -> Said<T> + Send + 'static,
+    ) -> oneshot::Receiver<Result<T, StoreError>> {
+        let (done, result) = oneshot::channel();
+        let task = OneTask {
+            run: Some(run),
+            said: None,
+            done,
+            claim,
+        };
+        // A queue that is closed drops the task, and the receiver hears that.
+        let _ = self.queue.push(Box::new(task), urgent);
+        result
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.queue.close();
+        if let Some(thread) = self.thread.take() {
+            // A panic there has been heard by whoever waited.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn write(
+    conn: &Connection,
+    state: &mut State,
+    group: &mut [Box<dyn Task>],
+) -> rusqlite::Result<()> {
+    let run = || -> rusqlite::Result<()> {
+        conn.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        for task in group {
+            task.run(conn, state)?;
+        }
+        conn.prepare_cached("COMMIT")?.execute([])?;
+        Ok(())
+    };
+    let result = run();
+    if result.is_err() && !conn.is_autocommit() {
+        // What fails here fails because nothing is open any more.
+        let _ = conn.execute_batch("ROLLBACK");
+    }
+    result
+}
