@@ -4,6 +4,7 @@
 
 pub mod bind;
 pub mod clock;
+pub mod conformance;
 mod driver;
 pub mod engine;
 pub mod feed;

@@ -3,6 +3,7 @@
 //! Rows are opaque to a store: [`steersman_machine::codec`] encodes and checks them. A session has one owner with one
 //! epoch; an append under another epoch never succeeds.
 
+pub mod awkward;
 pub mod memory;
 pub mod queue;
 mod tables;

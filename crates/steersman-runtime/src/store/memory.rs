@@ -79,7 +79,12 @@ impl MemoryStore {
         syncs.map_or(0, |s| s.load(Ordering::Relaxed))
     }
 
-    pub(super) fn tables(&self) -> MutexGuard<'_, Tables> {
+    /// Flips a bit of a stored row, to see what comes of it. False if there is no such row or byte.
+    pub fn damage(&self, session: &str, n: Line, byte: usize) -> bool {
+        self.tables().damage(session, n, byte)
+    }
+
+    fn tables(&self) -> MutexGuard<'_, Tables> {
         lock(&self.tables)
     }
 }

@@ -255,15 +255,21 @@ impl Tables {
         })
     }
 
-    /// Flips a bit of a blob.
-    pub(super) fn damage_blob(&mut self, hash: &[u8; 32]) {
-        if let Some(bytes) = self.blobs.get_mut(hash) {
-            let mut damaged = bytes.to_vec();
-            if let Some(byte) = damaged.first_mut() {
-                *byte ^= 1;
-            }
-            *bytes = damaged.into();
-        }
+    /// The newest epoch of a session.
+    pub(super) fn epoch(&self, id: &str) -> Result<u64, StoreError> {
+        self.session(id).map(|s| s.epoch)
+    }
+
+    /// Flips a bit of a row, to see what comes of it. False if there is no such byte.
+    pub(super) fn damage(&mut self, id: &str, n: Line, byte: usize) -> bool {
+        let row = self.sessions.get_mut(id).and_then(|s| s.rows.get_mut(&n));
+        let Some(row) = row.filter(|row| byte < row.len()) else {
+            return false;
+        };
+        let mut damaged = row.to_vec();
+        damaged[byte] ^= 1;
+        *row = damaged.into();
+        true
     }
 
     pub(super) fn deliver(&mut self, id: &str, message: InboxMessage) -> Result<bool, StoreError> {

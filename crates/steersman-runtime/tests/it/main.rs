@@ -3,3 +3,4 @@
 mod ledger;
 mod plain;
 mod world;
+mod store;

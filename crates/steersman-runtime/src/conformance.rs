@@ -1,0 +1,752 @@
+//! What every store must do, as one suite: call [`suite`] from a test of your store.
+//!
+//! Checks panic with what is wrong, as tests do. Each gets a place of its own.
+
+mod log;
+mod story;
+
+pub use story::{SALT, story};
+
+use crate::Boxed;
+use crate::store::{
+    Batch, BoxedEvent, CheckpointOf, Claim, InboxMessage, MAX_VALUE, NewSession, Row, SessionQuery,
+    SessionState, Store, StoreError, WaitChange,
+};
+use std::sync::Arc;
+use steersman_machine::ids::{Id, Line, Time};
+
+/// Where a store lies, so that it can be closed, opened again and damaged.
+pub trait Place: Send + Sync + 'static {
+    /// Opens the store; several handles may be open at once.
+    fn open(&self) -> Result<Arc<dyn Store>, StoreError>;
+    /// Flips the lowest bit of a byte of a row behind the back of the store, which is closed. False if it cannot.
+    fn damage(&self, session: &str, n: Line, byte: usize) -> bool;
+    /// Makes it look as if a newer version had written it. False if it cannot.
+    fn make_newer(&self) -> bool {
+        false
+    }
+}
+
+/// Everything that every store must do.
+pub async fn suite<P: Place>(make: impl Fn() -> P) {
+    sessions_are_made_once(&make()).await;
+    rows_come_back_in_order(&make()).await;
+    a_batch_is_all_or_nothing(&make()).await;
+    one_owner_at_a_time(&make()).await;
+    an_old_epoch_writes_nothing(&make()).await;
+    two_writers_never_both_succeed(make()).await;
+    all_of_it_is_there_after_reopening(&make()).await;
+    messages_are_accepted_once(&make()).await;
+    events_find_their_waits(&make()).await;
+    timers_come_soonest_first(&make()).await;
+    lists_find_sessions(&make()).await;
+    large_values(&make()).await;
+    batches_nobody_waits_for_are_written(&make()).await;
+    newer_stores_are_refused(&make()).await;
+    log::checkpoints_are_a_cache(&make()).await;
+    log::branches_load_along_their_path(&make()).await;
+    log::erased_texts_verify(&make()).await;
+    log::damage_is_found_and_named(&make()).await;
+    log::rows_in_the_wrong_place_are_found(&make()).await;
+}
+
+fn open(place: &impl Place) -> Arc<dyn Store> {
+    place.open().expect("the store opens")
+}
+
+fn new(id: &str) -> NewSession {
+    NewSession {
+        id: id.into(),
+        network: "desk".into(),
+        key: None,
+        salt: SALT,
+        created: Time(1_000),
+    }
+}
+
+async fn claimed(store: &Arc<dyn Store>, id: &str) -> Claim {
+    let made = store.create(new(id)).await;
+    assert!(matches!(made, Ok(()) | Err(StoreError::Conflict(_))));
+    store.claim(id).await.expect("nobody owns it")
+}
+
+fn row(n: u64, bytes: &[u8]) -> Row {
+    Row {
+        n: Line(n),
+        bytes: bytes.into(),
+    }
+}
+
+fn rows(rows: Vec<Row>) -> Batch {
+    Batch {
+        rows,
+        urgent: true,
+        ..Batch::default()
+    }
+}
+
+async fn all(store: &Arc<dyn Store>, id: &str) -> Vec<Row> {
+    let rows = store.rows(id, Line(1), Line::MAX, usize::MAX).await;
+    rows.expect("rows are read")
+}
+
+async fn sessions_are_made_once(place: &impl Place) {
+    let store = open(place);
+    store.create(new("abcd")).await.expect("it is made");
+    let again = store.create(new("abcd")).await;
+    assert!(matches!(again, Err(StoreError::Conflict(id)) if &*id == "abcd"));
+    let none = |e: StoreError| assert!(matches!(e, StoreError::NoSession(id) if &*id == "none"));
+    none(store.claim("none").await.err().expect("there is none"));
+    none(store.head("none").await.expect_err("there is none"));
+    none(store.inbox("none").await.expect_err("there is none"));
+    none(store.row("none", Line(1)).await.expect_err("there is none"));
+    none(store.row_now("none", Line(1)).expect_err("there is none"));
+    let to_none = store.deliver("none", message("m1", 0)).await;
+    none(to_none.expect_err("there is none"));
+    assert_eq!(store.head("abcd").await.expect("empty"), Line::NONE);
+    assert_eq!(all(&store, "abcd").await, []);
+}
+
+async fn rows_come_back_in_order(place: &impl Place) {
+    let store = open(place);
+    let (a, b) = (claimed(&store, "a").await, claimed(&store, "b").await);
+    assert_eq!((a.first, a.head, a.epoch), (Line(1), Line::NONE, 1));
+    assert_eq!(a.salt, SALT);
+    // Queued in the moment of the call: what is awaited later was queued before.
+    let first = store.append(&a, rows(vec![row(1, b"one"), row(2, b"two")]));
+    let other = store.append(&b, rows(vec![row(1, b"other")]));
+    let second = store.append(&a, rows(vec![row(5, b"five")]));
+    second.await.expect("written");
+    other.await.expect("written");
+    first.await.expect("written");
+    let five = row(5, b"five");
+    assert_eq!(
+        all(&store, "a").await,
+        [row(1, b"one"), row(2, b"two"), five.clone()]
+    );
+    assert_eq!(all(&store, "b").await, [row(1, b"other")]);
+    assert_eq!(store.head("a").await.expect("read"), Line(5));
+    assert_eq!(
+        store.row("a", Line(5)).await.expect("read"),
+        Some(five.clone())
+    );
+    assert_eq!(
+        store.row_now("a", Line(5)).expect("read"),
+        Some(five.clone())
+    );
+    assert_eq!(store.row("a", Line(3)).await.expect("read"), None);
+    let some = store.rows("a", Line(2), Line(5), 1).await.expect("read");
+    assert_eq!(some, [row(2, b"two")]);
+    let some = store.rows("a", Line(3), Line(5), 9).await.expect("read");
+    assert_eq!(some, [five]);
+    assert_eq!(
+        store.rows("a", Line(3), Line(4), 9).await.expect("read"),
+        []
+    );
+}
+
+async fn a_batch_is_all_or_nothing(place: &impl Place) {
+    let store = open(place);
+    let claim = claimed(&store, "a").await;
+    store
+        .append(&claim, rows(vec![row(3, b"three")]))
+        .await
+        .expect("written");
+    let out_of_order = Batch {
+        timers: vec![(Id::new(Line(4), 0), Some(Time(5)))],
+        labels: vec![("who".into(), Some("me".into()))],
+        ..rows(vec![row(4, b"four"), row(4, b"again")])
+    };
+    let refused = store.append(&claim, out_of_order);
+    let behind = store.append(&claim, rows(vec![row(9, b"nine")]));
+    let refused = refused.await.expect_err("out of order");
+    assert!(matches!(
+        refused,
+        StoreError::Order {
+            line: Line(4),
+            last: Line(4),
+            ..
+        }
+    ));
+    let fenced = behind
+        .await
+        .expect_err("nothing behind a refused batch is written");
+    assert!(
+        matches!(fenced, StoreError::Fenced { epoch: 1, .. }),
+        "{fenced}"
+    );
+    assert_eq!(all(&store, "a").await, [row(3, b"three")]);
+    assert_eq!(store.timers(Time(9), 9).await.expect("read"), []);
+    let info = &store
+        .sessions(&SessionQuery::default())
+        .await
+        .expect("read")[0];
+    assert_eq!((info.labels.len(), info.head), (0, Line(3)));
+}
+
+async fn one_owner_at_a_time(place: &impl Place) {
+    let (store, other) = (open(place), open(place));
+    let claim = claimed(&store, "a").await;
+    for store in [&store, &other] {
+        let refused = store.claim("a").await.err().expect("it is owned");
+        let ours = std::process::id().to_string();
+        assert!(
+            matches!(&refused, StoreError::Owned { process, .. } if *process == ours),
+            "{refused}"
+        );
+    }
+    let listed = other
+        .sessions(&SessionQuery::default())
+        .await
+        .expect("read");
+    assert_eq!(listed[0].owner, Some(std::process::id().to_string()));
+    let kept = claim.clone();
+    drop(claim);
+    assert!(
+        store.claim("a").await.is_err(),
+        "a clone of the claim lives"
+    );
+    drop(kept);
+    let next = other.claim("a").await.expect("granted at once");
+    assert_eq!(
+        (next.epoch, next.head, next.first),
+        (2, Line::NONE, Line(100))
+    );
+    other
+        .append(&next, rows(vec![row(130, b"x")]))
+        .await
+        .expect("written");
+    drop(next);
+    // 130 and 64 lines that may have run ahead of the disk.
+    let next = store.claim("a").await.expect("granted at once");
+    assert_eq!(
+        (next.epoch, next.head, next.first),
+        (3, Line(130), Line(200))
+    );
+    drop(next);
+    let listed = store
+        .sessions(&SessionQuery::default())
+        .await
+        .expect("read");
+    assert_eq!(listed[0].owner, None);
+}
+
+/// The claim of an owner that lost its lock (it was stopped and thought dead, or its file deleted).
+fn stale(claim: Claim) -> Claim {
+    Claim {
+        lock: Arc::new(()),
+        ..claim
+    }
+}
+
+async fn an_old_epoch_writes_nothing(place: &impl Place) {
+    let store = open(place);
+    let old = claimed(&store, "a").await;
+    store
+        .append(&old, rows(vec![row(1, b"one")]))
+        .await
+        .expect("written");
+    let old = stale(old);
+    let new = store.claim("a").await.expect("the lock is free");
+    let late = Batch {
+        consumed: vec!["m1".into()],
+        ..rows(vec![row(2, b"two")])
+    };
+    let only_beside = Batch {
+        labels: vec![("who".into(), Some("me".into()))],
+        ..rows(vec![])
+    };
+    for batch in [late, only_beside, rows(vec![row(200, b"far")])] {
+        let fenced = store.append(&old, batch).await.expect_err("fenced");
+        assert!(
+            matches!(fenced, StoreError::Fenced { epoch: 1, .. }),
+            "{fenced}"
+        );
+    }
+    let fenced = store.rewrite(&old, row(1, b"x")).await.expect_err("fenced");
+    assert!(matches!(fenced, StoreError::Fenced { .. }), "{fenced}");
+    store
+        .append(&new, rows(vec![row(100, b"new")]))
+        .await
+        .expect("the new owner writes");
+    assert_eq!(all(&store, "a").await, [row(1, b"one"), row(100, b"new")]);
+    assert!(
+        store
+            .deliver("a", message("m1", 0))
+            .await
+            .expect("m1 was not consumed")
+    );
+}
+
+/// Threads that claim, write and let go: every line that was acknowledged is there, epochs never fall, and no line was
+/// written by two.
+async fn two_writers_never_both_succeed<P: Place>(place: P) {
+    let store = open(&place);
+    store.create(new("a")).await.expect("made");
+    let place = Arc::new(place);
+    let writers: Vec<_> = (0..4_u8)
+        .map(|who| {
+            let place = place.clone();
+            std::thread::spawn(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread().build();
+                runtime
+                    .expect("a runtime")
+                    .block_on(contend(&open(&*place), who))
+            })
+        })
+        .collect();
+    let mut acknowledged: Vec<Row> = writers
+        .into_iter()
+        .flat_map(|w| w.join().expect("no writer panics"))
+        .collect();
+    acknowledged.sort_by_key(|r| r.n);
+    let written = all(&store, "a").await;
+    assert_eq!(written, acknowledged);
+    let epochs: Vec<u8> = written.iter().map(|r| r.bytes[1]).collect();
+    assert!(epochs.is_sorted(), "{epochs:?}");
+    assert_eq!(written.len(), 4 * 6);
+}
+
+async fn contend(store: &Arc<dyn Store>, who: u8) -> Vec<Row> {
+    let mut written = Vec::new();
+    while written.len() < 6 {
+        let claim = match store.claim("a").await {
+            Ok(claim) => claim,
+            Err(StoreError::Owned { .. }) => {
+                std::thread::yield_now();
+                continue;
+            }
+            Err(e) => panic!("{e}"),
+        };
+        let row = row(claim.first.0, &[who, claim.epoch as u8]);
+        let append = store.append(&claim, rows(vec![row.clone()]));
+        append.await.expect("the owner writes");
+        written.push(row);
+    }
+    written
+}
+
+fn message(id: &str, at: i64) -> InboxMessage {
+    InboxMessage {
+        id: id.into(),
+        at: Time(at),
+        bytes: id.as_bytes().into(),
+    }
+}
+
+fn everything() -> Batch {
+    let effect = Id::new(Line(1), 3);
+    Batch {
+        consumed: vec!["m1".into()],
+        waits: vec![WaitChange {
+            effect,
+            open: Some(("paid".into(), r#"{"order":7}"#.into())),
+        }],
+        timers: vec![(effect, Some(Time(50)))],
+        labels: vec![("vendor".into(), Some("Acme".into()))],
+        info: Some(SessionState {
+            status: "waits".into(),
+            updated: Time(2_000),
+            definition: "abc123".into(),
+            micros: 7,
+            tokens: 8,
+            model_calls: 9,
+            waits: "[]".into(),
+            outcome: "{}".into(),
+        }),
+        ..rows(vec![row(1, b"one")])
+    }
+}
+
+async fn all_of_it_is_there_after_reopening(place: &impl Place) {
+    let hash = *blake3::hash(b"blob").as_bytes();
+    {
+        let store = open(place);
+        let claim = claimed(&store, "a").await;
+        assert!(store.deliver("a", message("m1", 1)).await.expect("new"));
+        assert!(store.deliver("a", message("m2", 2)).await.expect("new"));
+        store.put_blob(hash, (*b"blob").into()).await.expect("put");
+        store
+            .put_blob(hash, (*b"blob").into())
+            .await
+            .expect("put again");
+        store.append(&claim, everything()).await.expect("written");
+    }
+    let store = open(place);
+    assert_eq!(all(&store, "a").await, [row(1, b"one")]);
+    let inbox = store.inbox("a").await.expect("read");
+    assert!(inbox.contains(&message("m2", 2)));
+    assert!(
+        !store
+            .deliver("a", message("m1", 9))
+            .await
+            .expect("known for ever")
+    );
+    assert_eq!(
+        store.blob(&hash).await.expect("read").as_deref(),
+        Some(&b"blob"[..])
+    );
+    assert_eq!(
+        store.blob_now(&hash).expect("read").as_deref(),
+        Some(&b"blob"[..])
+    );
+    assert_eq!(store.blob(&[0; 32]).await.expect("read"), None);
+    let effect = Id::new(Line(1), 3);
+    let timers = store.timers(Time(50), 9).await.expect("read");
+    assert_eq!(timers, [("a".into(), effect, Time(50))]);
+    let info = &store
+        .sessions(&SessionQuery::default())
+        .await
+        .expect("read")[0];
+    assert_eq!(Some(&info.state), everything().info.as_ref());
+    assert_eq!(info.labels, [("vendor".into(), "Acme".into())]);
+    assert_eq!(
+        (info.created, info.head, &*info.network),
+        (Time(1_000), Line(1), "desk")
+    );
+    let met = store.deliver_event(event("e1", r#"{"order":7}"#)).await;
+    assert!(met.expect("new"));
+    let inbox = store.inbox("a").await.expect("read");
+    assert!(inbox.iter().any(|m| &*m.id == "e1"), "the wait is there");
+    let claim = store.claim("a").await.expect("free");
+    assert_eq!((claim.epoch, claim.first, claim.salt), (2, Line(100), SALT));
+}
+
+async fn messages_are_accepted_once(place: &impl Place) {
+    let (store, other) = (open(place), open(place));
+    let claim = claimed(&store, "a").await;
+    let before = store.inbox_version().await.expect("read");
+    for (id, at) in [("m1", 3), ("m2", 2), ("m3", 1)] {
+        assert!(other.deliver("a", message(id, at)).await.expect("new"));
+    }
+    assert!(store.inbox_version().await.expect("read") > before);
+    let seen = store.inbox_version().await.expect("read");
+    assert!(!store.deliver("a", message("m2", 9)).await.expect("known"));
+    assert_eq!(
+        store.inbox_version().await.expect("read"),
+        seen,
+        "nothing came in"
+    );
+    let ids = |inbox: Vec<InboxMessage>| -> Vec<String> {
+        inbox.iter().map(|m| m.id.to_string()).collect()
+    };
+    let inbox = store.inbox("a").await.expect("read");
+    assert_eq!(ids(inbox), ["m1", "m2", "m3"], "oldest first, by arrival");
+    let consumed = Batch {
+        consumed: vec!["m2".into(), "never-seen".into()],
+        ..rows(vec![row(1, b"x")])
+    };
+    store.append(&claim, consumed).await.expect("written");
+    // A late duplicate of m2 may be shown; the ledger knows better.
+    let left: Vec<String> = ids(other.inbox("a").await.expect("read"));
+    let left: Vec<&str> = left
+        .iter()
+        .map(String::as_str)
+        .filter(|id| *id != "m2")
+        .collect();
+    assert_eq!(left, ["m1", "m3"]);
+    for id in ["m1", "m2", "m3", "never-seen"] {
+        assert!(
+            !other.deliver("a", message(id, 9)).await.expect("known"),
+            "{id}"
+        );
+    }
+}
+
+fn event(id: &str, fields: &str) -> BoxedEvent {
+    BoxedEvent {
+        id: id.into(),
+        network: "desk".into(),
+        event: "paid".into(),
+        message: id.as_bytes().into(),
+        fields: fields.into(),
+        at: Time(10),
+        until: Time(100),
+    }
+}
+
+async fn events_find_their_waits(place: &impl Place) {
+    let store = open(place);
+    let effect = Id::new(Line(1), 0);
+    let mut claims = Vec::new();
+    for (id, key) in [
+        ("a", r#"{"order":7}"#),
+        ("b", r#"{"order":8}"#),
+        ("c", r#"{"from":"x","order":7}"#),
+        ("d", "{}"),
+    ] {
+        let claim = claimed(&store, id).await;
+        let open = Some(("paid".into(), key.into()));
+        let batch = Batch {
+            waits: vec![WaitChange { effect, open }],
+            ..rows(vec![row(1, b"x")])
+        };
+        store.append(&claim, batch).await.expect("written");
+        claims.push(claim);
+    }
+    let has = |id: &'static str, session: &'static str| -> Boxed<'_, bool> {
+        let store = &store;
+        Box::pin(async move {
+            let inbox = store.inbox(session).await.expect("read");
+            inbox.iter().any(|m| &*m.id == id)
+        })
+    };
+    let seven = event("e7", r#"{"order":7,"cents":500}"#);
+    assert!(store.deliver_event(seven.clone()).await.expect("new"));
+    assert!(!store.deliver_event(seven).await.expect("remembered"));
+    for (session, met) in [("a", true), ("b", false), ("c", false), ("d", true)] {
+        assert_eq!(has("e7", session).await, met, "{session}");
+    }
+    let full = event("e8", r#"{"order":7,"from":"x"}"#);
+    assert!(store.deliver_event(full).await.expect("new"));
+    for (session, met) in [("a", true), ("b", false), ("c", true), ("d", true)] {
+        assert_eq!(has("e8", session).await, met, "{session}");
+    }
+    // The waits of a and d close; another name, another network, another value meet nothing.
+    for claim in [&claims[0], &claims[2], &claims[3]] {
+        let closed = Batch {
+            waits: vec![WaitChange { effect, open: None }],
+            ..rows(vec![row(2, b"x")])
+        };
+        store.append(claim, closed).await.expect("written");
+    }
+    let boxed = event("e9", r#"{"order":7,"cents":1}"#);
+    let elsewhere = BoxedEvent {
+        network: "other".into(),
+        ..event("e10", r#"{"order":8}"#)
+    };
+    let soon_over = BoxedEvent {
+        until: Time(20),
+        ..event("e11", r#"{"order":"8"}"#)
+    };
+    for event in [&boxed, &elsewhere, &soon_over] {
+        assert!(store.deliver_event(event.clone()).await.expect("new"));
+    }
+    assert!(!has("e10", "b").await && !has("e11", "b").await);
+    let found = store.boxed_events("desk", "paid", r#"{"order":7}"#).await;
+    assert_eq!(found.expect("read"), [boxed.clone()]);
+    let found = store
+        .boxed_events("desk", "paid", "{}")
+        .await
+        .expect("read");
+    assert_eq!(found, [boxed.clone(), soon_over]);
+    let none = store
+        .boxed_events("desk", "sent", "{}")
+        .await
+        .expect("read");
+    assert_eq!(none, []);
+    let kept = store.event_box(Time(50), 9).await.expect("read");
+    assert_eq!(kept, [boxed, elsewhere.clone()], "what is over was dropped");
+    let taken = Batch {
+        events_taken: vec!["e9".into()],
+        ..rows(vec![row(3, b"x")])
+    };
+    store.append(&claims[0], taken).await.expect("written");
+    assert_eq!(
+        store.event_box(Time(50), 9).await.expect("read"),
+        [elsewhere]
+    );
+}
+
+async fn timers_come_soonest_first(place: &impl Place) {
+    let store = open(place);
+    let (a, b) = (claimed(&store, "a").await, claimed(&store, "b").await);
+    let effect = |k| Id::new(Line(1), k);
+    let set = |timers: Vec<(Id, Option<Time>)>, n| Batch {
+        timers,
+        ..rows(vec![row(n, b"x")])
+    };
+    let of_a = vec![(effect(1), Some(Time(30))), (effect(2), Some(Time(10)))];
+    store.append(&a, set(of_a, 1)).await.expect("written");
+    let of_b = vec![(effect(1), Some(Time(20))), (effect(3), Some(Time(99)))];
+    store.append(&b, set(of_b, 1)).await.expect("written");
+    let due = store.timers(Time(30), 9).await.expect("read");
+    let due: Vec<_> = due.iter().map(|(s, e, at)| (&**s, e.k(), at.0)).collect();
+    assert_eq!(due, [("a", 2, 10), ("b", 1, 20), ("a", 1, 30)]);
+    assert_eq!(store.timers(Time(30), 1).await.expect("read").len(), 1);
+    let moved = vec![(effect(1), Some(Time(5))), (effect(2), None)];
+    store.append(&a, set(moved, 2)).await.expect("written");
+    let due = store.timers(Time(30), 9).await.expect("read");
+    let due: Vec<_> = due.iter().map(|(s, e, at)| (&**s, e.k(), at.0)).collect();
+    assert_eq!(due, [("a", 1, 5), ("b", 1, 20)]);
+}
+
+async fn lists_find_sessions(place: &impl Place) {
+    let store = open(place);
+    for (i, id) in ["ab1", "ab2", "cd"].into_iter().enumerate() {
+        let session = NewSession {
+            network: if id == "cd" { "bank" } else { "desk" }.into(),
+            key: (id == "ab1").then(|| "order-7".into()),
+            ..new(id)
+        };
+        store.create(session).await.expect("made");
+        let claim = store.claim(id).await.expect("free");
+        let batch = Batch {
+            labels: vec![("nr".into(), Some(i.to_string().into()))],
+            info: Some(SessionState {
+                status: if i == 1 { "waits" } else { "answered" }.into(),
+                updated: Time(100 - i as i64),
+                ..SessionState::default()
+            }),
+            ..rows(vec![row(1, b"x")])
+        };
+        store.append(&claim, batch).await.expect("written");
+    }
+    let found = |query: SessionQuery| -> Boxed<'_, Vec<String>> {
+        let store = &store;
+        Box::pin(async move {
+            let found = store.sessions(&query).await.expect("read");
+            found.iter().map(|s| s.id.to_string()).collect()
+        })
+    };
+    let any = SessionQuery::default;
+    assert_eq!(found(any()).await, ["ab1", "ab2", "cd"], "newest first");
+    let query = SessionQuery {
+        prefix: Some("ab".into()),
+        ..any()
+    };
+    assert_eq!(found(query).await, ["ab1", "ab2"]);
+    let query = SessionQuery {
+        prefix: Some("a%".into()),
+        ..any()
+    };
+    assert!(found(query).await.is_empty(), "a prefix is no pattern");
+    let query = SessionQuery {
+        network: Some("bank".into()),
+        ..any()
+    };
+    assert_eq!(found(query).await, ["cd"]);
+    let query = SessionQuery {
+        key: Some("order-7".into()),
+        ..any()
+    };
+    assert_eq!(found(query).await, ["ab1"]);
+    let query = SessionQuery {
+        label: Some(("nr".into(), "1".into())),
+        ..any()
+    };
+    assert_eq!(found(query).await, ["ab2"]);
+    let query = SessionQuery {
+        status: vec!["waits".into(), "doubt".into()],
+        ..any()
+    };
+    assert_eq!(found(query).await, ["ab2"]);
+    let query = SessionQuery {
+        since: Some(Time(99)),
+        ..any()
+    };
+    assert_eq!(found(query).await, ["ab1", "ab2"]);
+    let query = SessionQuery {
+        limit: Some(1),
+        ..any()
+    };
+    assert_eq!(found(query).await, ["ab1"]);
+    let claim = store.claim("ab1").await.expect("free");
+    let removed = Batch {
+        labels: vec![("nr".into(), None)],
+        ..rows(vec![])
+    };
+    store
+        .append(&claim, removed)
+        .await
+        .expect("a batch without rows is written");
+    let query = SessionQuery {
+        label: Some(("nr".into(), "0".into())),
+        ..any()
+    };
+    assert!(found(query).await.is_empty());
+}
+
+async fn large_values(place: &impl Place) {
+    let store = open(place);
+    let claim = claimed(&store, "a").await;
+    store
+        .append(&claim, rows(vec![row(1, &vec![7; MAX_VALUE])]))
+        .await
+        .expect("just fits");
+    let over = vec![7; MAX_VALUE + 1];
+    let refused = store
+        .append(&claim, rows(vec![row(2, b"x"), row(3, &over)]))
+        .await;
+    assert!(matches!(refused, Err(StoreError::TooLarge { .. })));
+    assert_eq!(store.head("a").await.expect("read"), Line(1));
+    let too_long = InboxMessage {
+        bytes: over.as_slice().into(),
+        ..message("m1", 0)
+    };
+    let refused = store.deliver("a", too_long).await;
+    assert!(matches!(refused, Err(StoreError::TooLarge { .. })));
+    assert!(
+        store
+            .deliver("a", message("m1", 0))
+            .await
+            .expect("it was not accepted")
+    );
+    let far_over: Vec<u8> = (0..4 * MAX_VALUE + 5).map(|i| i as u8).collect();
+    let hash = *blake3::hash(&far_over).as_bytes();
+    store
+        .put_blob(hash, far_over.as_slice().into())
+        .await
+        .expect("a blob may be long");
+    assert_eq!(
+        store.blob(&hash).await.expect("read").as_deref(),
+        Some(&*far_over)
+    );
+    drop(claim);
+    let claim = store.claim("a").await.expect("free");
+    let checkpoint = crate::store::Checkpoint {
+        at: Line(1),
+        bytes: far_over.as_slice().into(),
+    };
+    let batch = Batch {
+        checkpoints: vec![(CheckpointOf::Ledger, checkpoint.clone())],
+        ..rows(vec![])
+    };
+    store
+        .append(&claim, batch)
+        .await
+        .expect("a checkpoint may be long");
+    let found = store.checkpoint("a", CheckpointOf::Ledger, Line(9)).await;
+    assert_eq!(found.expect("read"), Some(checkpoint));
+}
+
+async fn batches_nobody_waits_for_are_written(place: &impl Place) {
+    let store = open(place);
+    let claim = claimed(&store, "a").await;
+    let calm = |n: u64| Batch {
+        urgent: false,
+        ..rows(vec![row(n, b"x")])
+    };
+    store
+        .append(&claim, calm(1))
+        .await
+        .expect("written though nobody urges");
+    // Dropped futures: the batches were queued in the moment of the call.
+    for n in 2..50 {
+        drop(store.append(&claim, calm(n)));
+    }
+    store
+        .append(&claim, rows(vec![row(50, b"x")]))
+        .await
+        .expect("written");
+    assert_eq!(all(&store, "a").await.len(), 50);
+    assert_eq!(store.head("a").await.expect("read"), Line(50));
+}
+
+async fn newer_stores_are_refused(place: &impl Place) {
+    {
+        let store = open(place);
+        let claim = claimed(&store, "a").await;
+        store
+            .append(&claim, rows(vec![row(1, b"one")]))
+            .await
+            .expect("written");
+    }
+    if place.make_newer() {
+        let refused = place.open().err().expect("it is newer");
+        assert!(
+            matches!(&refused, StoreError::Newer { found, known, .. } if found > known),
+            "{refused}"
+        );
+    }
+}

@@ -1,0 +1,148 @@
+//! A session's log, made up, for checks that need real lines.
+
+use std::collections::BTreeMap;
+use steersman_machine::codec::{self, Hash};
+use steersman_machine::commit::{Commit, Kind, LedgerEntry, LogLine, Made, Opening, Push, Text};
+use steersman_machine::ids::{Body, Id, Line, Time};
+use steersman_machine::interaction::{Cause, End, Interaction, Origin};
+
+/// The salt of all sessions of the suite.
+pub const SALT: [u8; 16] = [42; 16];
+
+/// Lines of a session with their bytes: `main` from 1 to `lines`, each with a text, and where `forked` says so a
+/// branch with half as many lines that was forked there, its lines between those of `main` from then on.
+pub fn story(lines: u64, forked: Option<u64>) -> Vec<(LogLine, Vec<u8>)> {
+    let mut told = Told::default();
+    let mut left = lines;
+    let mut on_branch = 0;
+    while left > 0 {
+        told.tell(Id::MAIN);
+        left -= 1;
+        let main = lines - left;
+        if let Some(at) = forked
+            && main >= at
+            && on_branch < lines / 2
+        {
+            on_branch += 1;
+            if on_branch == 1 {
+                told.fork(Line(at));
+            } else {
+                told.tell(told.branch());
+            }
+        }
+    }
+    told.lines
+}
+
+#[derive(Default)]
+struct Told {
+    lines: Vec<(LogLine, Vec<u8>)>,
+    /// Of each branch: its last line, how many lines it has on its path.
+    heads: BTreeMap<Id, (Line, u64)>,
+    hashes: BTreeMap<Line, Hash>,
+    forked: Option<Id>,
+}
+
+const ROOT: Line = Line(1);
+
+impl Told {
+    fn branch(&self) -> Id {
+        self.forked.unwrap_or(Id::MAIN)
+    }
+
+    fn next(&self) -> Line {
+        self.lines.last().map_or(ROOT, |(line, _)| line.n.next())
+    }
+
+    /// A message, or the end of a turn, by turns.
+    fn tell(&mut self, branch: Id) {
+        let n = self.next();
+        let (prev, told) = self.heads.get(&branch).copied().unwrap_or_default();
+        let root = Id::new(ROOT, 0);
+        let body = Body::new(n, 0);
+        let what = if told % 2 == 0 {
+            Interaction::UserMessage {
+                from: Origin::Outside(None),
+                body,
+            }
+        } else {
+            Interaction::Finished {
+                end: End::Turn,
+                cause: Cause::Answer,
+                body: Some(body),
+                code: None,
+                writes: Vec::new(),
+            }
+        };
+        let made = (n == ROOT).then(|| Made {
+            agent: root,
+            def: "desk".into(),
+            kind: Kind::Model,
+            parent: None,
+            named: None,
+            mode: None,
+            state: Vec::new(),
+        });
+        let commit = Commit {
+            parent: prev,
+            now: Time(1_000 + n.0 as i64),
+            made: made.into_iter().collect(),
+            pushes: vec![Push {
+                agent: root,
+                prev,
+                what,
+            }],
+            ..Commit::default()
+        };
+        self.write(LogLine {
+            n,
+            prev,
+            branch,
+            commit: Some(commit),
+            ledger: Vec::new(),
+            bodies: vec![Text::Here(format!("text {n} on {branch}").into())],
+        });
+    }
+
+    fn fork(&mut self, at: Line) {
+        let n = self.next();
+        let branch = Id::new(n, 0);
+        self.forked = Some(branch);
+        let commit = Commit {
+            parent: at,
+            now: Time(1_000 + n.0 as i64),
+            opening: Some(Opening {
+                scope: None,
+                dry: false,
+                label: None,
+                of: None,
+            }),
+            ..Commit::default()
+        };
+        let told = self.lines.iter().filter(|(l, _)| l.n <= at).count();
+        self.heads.insert(branch, (at, told as u64));
+        self.write(LogLine {
+            n,
+            prev: at,
+            branch,
+            commit: Some(commit),
+            ledger: vec![LedgerEntry::Opened {
+                branch,
+                from: Id::MAIN,
+                at,
+            }],
+            bodies: Vec::new(),
+        });
+        // The opening pushed nothing: the chain of pushes leads to where it was forked.
+        self.heads.insert(branch, (n, told as u64));
+    }
+
+    fn write(&mut self, line: LogLine) {
+        let before = self.hashes.get(&line.prev).copied().unwrap_or_default();
+        let (bytes, hash) = codec::encode(&line, &before, &SALT);
+        self.hashes.insert(line.n, hash);
+        let told = self.heads.get(&line.branch).map_or(0, |(_, told)| *told);
+        self.heads.insert(line.branch, (line.n, told + 1));
+        self.lines.push((line, bytes));
+    }
+}

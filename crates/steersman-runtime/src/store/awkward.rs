@@ -1,0 +1,335 @@
+//! A store in memory with the habits of an engine for durable objects, to keep the port honest.
+//!
+//! * Reads are not atomic: the rows of a batch become visible one by one, what goes with them later, the head last.
+//! * A message that was consumed is shown once more, late.
+//! * Values are small: a blob or checkpoint over [`MAX_VALUE`] is kept in pieces.
+//! * Lists and timers lag behind the rows.
+//!
+//! What it does keep, as such engines do: one owner, batches in order, all of a batch in the end, and everything of it
+//! before its append ends.
+
+use super::tables::Tables;
+use super::{
+    Batch, BoxedEvent, Checkpoint, CheckpointOf, Claim, InboxMessage, MAX_VALUE, NewSession, Row,
+    SessionId, SessionInfo, SessionQuery, Store, StoreError, check,
+};
+use crate::Boxed;
+use std::collections::{HashMap, VecDeque};
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+use steersman_machine::ids::{Id, Line, Time};
+
+/// A store in memory that is awkward to use. Clones see the same sessions.
+#[derive(Clone, Default)]
+pub struct AwkwardStore {
+    inner: Arc<Mutex<Inner>>,
+}
+
+#[derive(Default)]
+struct Inner {
+    tables: Tables,
+    /// What is still to become visible, in order.
+    steps: VecDeque<Step>,
+    /// The last line that was queued, and the last that counts.
+    lines: HashMap<SessionId, Lines>,
+    /// Consumed messages that will be shown once more.
+    late: HashMap<SessionId, Vec<InboxMessage>>,
+    /// Blobs in pieces.
+    pieces: HashMap<[u8; 32], Vec<Arc<[u8]>>>,
+    checkpoints: HashMap<(SessionId, CheckpointOf), Vec<Pieces>>,
+    queued: u64,
+    done: u64,
+}
+
+/// A checkpoint in pieces.
+type Pieces = (Line, Vec<Arc<[u8]>>);
+
+#[derive(Copy, Clone, Default)]
+struct Lines {
+    queued: Line,
+    head: Line,
+    failed: Option<u64>,
+}
+
+enum Step {
+    Row(Claim, Row),
+    Rest(Claim, Box<Batch>),
+    Head(Claim, Line),
+}
+
+impl Inner {
+    /// Makes one more thing visible.
+    fn step(&mut self) {
+        match self.steps.pop_front() {
+            None => {}
+            Some(Step::Row(claim, row)) => {
+                let batch = Batch {
+                    rows: vec![row],
+                    ..Batch::default()
+                };
+                self.tables.write_rows(&claim, &batch);
+            }
+            Some(Step::Rest(claim, mut batch)) => {
+                if let Ok(session) = self.tables.session(&claim.session) {
+                    let consumed = session.inbox.iter();
+                    let consumed = consumed.filter(|m| batch.consumed.contains(&m.id)).cloned();
+                    let late = self.late.entry(claim.session.clone()).or_default();
+                    late.extend(consumed);
+                }
+                for (of, checkpoint) in std::mem::take(&mut batch.checkpoints) {
+                    let kept = self
+                        .checkpoints
+                        .entry((claim.session.clone(), of))
+                        .or_default();
+                    kept.retain(|(at, _)| *at != checkpoint.at);
+                    kept.push((checkpoint.at, split(&checkpoint.bytes)));
+                }
+                self.tables.write_rest(&claim, *batch);
+            }
+            Some(Step::Head(claim, line)) => {
+                let lines = self.lines.entry(claim.session.clone()).or_default();
+                lines.head = lines.head.max(line);
+                self.done += 1;
+            }
+        }
+    }
+
+    fn settle(&mut self) {
+        while !self.steps.is_empty() {
+            self.step();
+        }
+    }
+
+    fn queue(&mut self, claim: &Claim, mut batch: Batch) -> Result<u64, StoreError> {
+        let epoch = self.tables.epoch(&claim.session)?;
+        let lines = self.lines.entry(claim.session.clone()).or_default();
+        if epoch != claim.epoch || lines.failed == Some(claim.epoch) {
+            return Err(StoreError::Fenced {
+                session: claim.session.clone(),
+                epoch: claim.epoch,
+            });
+        }
+        if let Err(e) = check(&claim.session, lines.queued, &batch) {
+            lines.failed = Some(claim.epoch);
+            return Err(e);
+        }
+        if let Some(last) = batch.rows.last() {
+            lines.queued = last.n;
+        }
+        let head = lines.queued;
+        for row in std::mem::take(&mut batch.rows) {
+            self.steps.push_back(Step::Row(claim.clone(), row));
+        }
+        self.steps
+            .push_back(Step::Rest(claim.clone(), Box::new(batch)));
+        self.steps.push_back(Step::Head(claim.clone(), head));
+        self.queued += 1;
+        Ok(self.queued)
+    }
+}
+
+fn split(bytes: &[u8]) -> Vec<Arc<[u8]>> {
+    bytes.chunks(MAX_VALUE).map(Arc::from).collect()
+}
+
+impl AwkwardStore {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Flips a bit of a stored row. False if there is no such row.
+    pub fn damage(&self, session: &str, n: Line, byte: usize) -> bool {
+        self.inner().tables.damage(session, n, byte)
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A look at what is there; a little time has passed since the last one.
+    fn look<'a, T: Send + 'a>(&self, look: impl FnOnce(&mut Inner) -> T) -> Boxed<'a, T> {
+        let mut inner = self.inner();
+        inner.step();
+        let seen = look(&mut inner);
+        Box::pin(std::future::ready(seen))
+    }
+}
+
+impl Store for AwkwardStore {
+    fn create(&self, session: NewSession) -> Boxed<'_, Result<(), StoreError>> {
+        self.look(|i| i.tables.create(session))
+    }
+
+    fn claim<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<Claim, StoreError>> {
+        self.look(|i| {
+            // The engine runs handlers of one key one after the other.
+            i.settle();
+            i.tables.claim(session)
+        })
+    }
+
+    fn append(&self, claim: &Claim, batch: Batch) -> Boxed<'static, Result<(), StoreError>> {
+        let ticket = self.inner().queue(claim, batch);
+        let store = self.clone();
+        Box::pin(async move {
+            let ticket = ticket?;
+            poll_fn(|cx| {
+                let mut inner = store.inner();
+                inner.step();
+                if inner.done >= ticket {
+                    return Poll::Ready(Ok(()));
+                }
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            })
+            .await
+        })
+    }
+
+    fn rows<'a>(
+        &'a self,
+        session: &'a str,
+        from: Line,
+        to: Line,
+        limit: usize,
+    ) -> Boxed<'a, Result<Vec<Row>, StoreError>> {
+        self.look(|i| i.tables.rows(session, from, to, limit))
+    }
+
+    fn row<'a>(&'a self, session: &'a str, n: Line) -> Boxed<'a, Result<Option<Row>, StoreError>> {
+        self.look(|i| i.tables.row(session, n))
+    }
+
+    fn row_now(&self, session: &str, n: Line) -> Result<Option<Row>, StoreError> {
+        self.inner().tables.row(session, n)
+    }
+
+    fn head<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<Line, StoreError>> {
+        self.look(|i| {
+            i.tables.session(session)?;
+            Ok(i.lines.get(session).map_or(Line::NONE, |l| l.head))
+        })
+    }
+
+    fn rewrite<'a>(&'a self, claim: &'a Claim, row: Row) -> Boxed<'a, Result<(), StoreError>> {
+        self.look(|i| {
+            i.settle();
+            i.tables.rewrite(claim, row)?;
+            i.checkpoints.retain(|(s, _), _| *s != claim.session);
+            Ok(())
+        })
+    }
+
+    fn drop_checkpoints<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<(), StoreError>> {
+        self.look(|i| {
+            i.tables.session(session)?;
+            i.checkpoints.retain(|(s, _), _| **s != *session);
+            Ok(())
+        })
+    }
+
+    fn checkpoint<'a>(
+        &'a self,
+        session: &'a str,
+        of: CheckpointOf,
+        at: Line,
+    ) -> Boxed<'a, Result<Option<Checkpoint>, StoreError>> {
+        self.look(|i| {
+            i.tables.session(session)?;
+            let kept = i.checkpoints.get(&(session.into(), of));
+            let newest = kept
+                .into_iter()
+                .flatten()
+                .filter(|(line, _)| *line <= at)
+                .max_by_key(|(line, _)| *line);
+            Ok(newest.map(|(at, pieces)| Checkpoint {
+                at: *at,
+                bytes: pieces.concat().into(),
+            }))
+        })
+    }
+
+    fn put_blob<'a>(
+        &'a self,
+        hash: [u8; 32],
+        bytes: Arc<[u8]>,
+    ) -> Boxed<'a, Result<(), StoreError>> {
+        self.look(|i| {
+            i.pieces.entry(hash).or_insert_with(|| split(&bytes));
+            Ok(())
+        })
+    }
+
+    fn blob<'a>(&'a self, hash: &'a [u8; 32]) -> Boxed<'a, Result<Option<Arc<[u8]>>, StoreError>> {
+        self.inner().step();
+        Box::pin(std::future::ready(self.blob_now(hash)))
+    }
+
+    fn blob_now(&self, hash: &[u8; 32]) -> Result<Option<Arc<[u8]>>, StoreError> {
+        let Some(bytes) = self.inner().pieces.get(hash).map(|p| p.concat()) else {
+            return Ok(None);
+        };
+        if blake3::hash(&bytes) == *hash {
+            return Ok(Some(bytes.into()));
+        }
+        Err(StoreError::Corrupt {
+            place: format!("blob {}", blake3::Hash::from(*hash).to_hex()),
+            what: "its content does not fit its hash".to_owned(),
+        })
+    }
+
+    fn deliver<'a>(
+        &'a self,
+        session: &'a str,
+        message: InboxMessage,
+    ) -> Boxed<'a, Result<bool, StoreError>> {
+        self.look(|i| i.tables.deliver(session, message))
+    }
+
+    fn inbox<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<Vec<InboxMessage>, StoreError>> {
+        self.look(|i| {
+            let mut seen = i.tables.session(session)?.inbox.clone();
+            // What was consumed comes once more, behind what is new.
+            seen.extend(i.late.remove(session).unwrap_or_default());
+            Ok(seen)
+        })
+    }
+
+    fn inbox_version(&self) -> Boxed<'_, Result<u64, StoreError>> {
+        self.look(|i| Ok(i.tables.inbox_version))
+    }
+
+    fn deliver_event(&self, event: BoxedEvent) -> Boxed<'_, Result<bool, StoreError>> {
+        self.look(|i| i.tables.deliver_event(event))
+    }
+
+    fn boxed_events<'a>(
+        &'a self,
+        network: &'a str,
+        event: &'a str,
+        key: &'a str,
+    ) -> Boxed<'a, Result<Vec<BoxedEvent>, StoreError>> {
+        self.look(|i| Ok(i.tables.boxed_events(network, event, key)))
+    }
+
+    fn event_box(&self, now: Time, limit: usize) -> Boxed<'_, Result<Vec<BoxedEvent>, StoreError>> {
+        self.look(|i| Ok(i.tables.event_box(now, limit)))
+    }
+
+    fn sessions<'a>(
+        &'a self,
+        query: &'a SessionQuery,
+    ) -> Boxed<'a, Result<Vec<SessionInfo>, StoreError>> {
+        self.look(|i| Ok(i.tables.sessions(query)))
+    }
+
+    fn timers(
+        &self,
+        until: Time,
+        limit: usize,
+    ) -> Boxed<'_, Result<Vec<(SessionId, Id, Time)>, StoreError>> {
+        self.look(|i| Ok(i.tables.timers(until, limit)))
+    }
+}
