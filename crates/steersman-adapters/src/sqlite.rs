@@ -42,8 +42,9 @@ pub struct SqliteStore {
 
 struct Inner {
     path: PathBuf,
-    writer: Option<Writer>,
+    /// Before the writer, so that its connection is the last to close and moves the journal into the file.
     readers: Readers,
+    writer: Option<Writer>,
 }
 
 /// How a store is opened.
@@ -103,6 +104,11 @@ impl SqliteStore {
     /// Where the store lies.
     pub fn path(&self) -> &Path {
         &self.inner.path
+    }
+
+    /// How many transactions this handle has written so far: each took one sync, for whatever shared it.
+    pub fn transactions(&self) -> u64 {
+        self.inner.writer.as_ref().map_or(0, Writer::transactions)
     }
 
     /// What SQLite itself finds wrong with the file's structure; empty if nothing.

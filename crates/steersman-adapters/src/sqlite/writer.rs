@@ -5,6 +5,7 @@ use super::error::sql;
 use rusqlite::Connection;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use steersman_runtime::store::queue::Queue;
 use steersman_runtime::store::{COMPANY, StoreError};
@@ -98,17 +99,21 @@ impl State {
 pub(super) struct Writer {
     queue: Arc<Queue<Box<dyn Task>>>,
     thread: Option<JoinHandle<()>>,
+    transactions: Arc<AtomicU64>,
 }
 
 impl Writer {
     pub(super) fn start(conn: Connection, path: PathBuf) -> std::io::Result<Self> {
         let queue = Arc::<Queue<Box<dyn Task>>>::default();
         let tasks = queue.clone();
+        let transactions = Arc::<AtomicU64>::default();
+        let made = transactions.clone();
         let thread = std::thread::Builder::new()
             .name("steersman-writer".to_owned())
             .spawn(move || {
                 let mut state = State::default();
                 while let Some(mut group) = tasks.group(COMPANY) {
+                    made.fetch_add(1, Ordering::Relaxed);
                     let result = write(&conn, &mut state, &mut group).map_err(|e| sql(&path, e));
                     for task in group {
                         task.finish(&mut state, result.clone());
@@ -118,7 +123,13 @@ impl Writer {
         Ok(Self {
             queue,
             thread: Some(thread),
+            transactions,
         })
+    }
+
+    /// How many groups were written, or tried.
+    pub(super) fn transactions(&self) -> u64 {
+        self.transactions.load(Ordering::Relaxed)
     }
 
     /// Queues a task behind all others. The receiver hears of it when it is on disk.

@@ -10,6 +10,7 @@ mod real;
 mod request;
 mod schema;
 mod secrets;
+mod sqlite;
 mod structured;
 mod tools;
 mod wire;
