@@ -219,8 +219,8 @@ pub(super) fn sessions(
         query.limit.map_or(-1, |l| i64::try_from(l).unwrap_or(-1)),
     ));
     let mut statement = conn.prepare_cached(&format!(
-        "SELECT no, id, network, key, created, status, updated, definition, micros, tokens, model_calls, waits, outcome
-         FROM session WHERE {filter} ORDER BY updated DESC, no DESC LIMIT ?"
+        "SELECT no, id, network, key, created, status, updated, definition, micros, tokens, model_calls, waits, outcome,
+         salt FROM session WHERE {filter} ORDER BY updated DESC, no DESC LIMIT ?"
     ))?;
     let mut rows = statement.query(params_from_iter(values))?;
     let mut found = Vec::new();
@@ -230,6 +230,7 @@ pub(super) fn sessions(
             id: name(row, 1)?,
             network: name(row, 2)?,
             key: row.get::<_, Option<String>>(3)?.map(Into::into),
+            salt: row.get(13)?,
             created: Time(row.get(4)?),
             head: super::append::head(conn, no)?,
             state: SessionState {

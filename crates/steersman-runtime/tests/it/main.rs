@@ -2,5 +2,5 @@
 
 mod ledger;
 mod plain;
-mod world;
 mod store;
+mod world;
