@@ -54,9 +54,9 @@ impl Default for Timeouts {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(10),
-            first: Duration::from_secs(300),
-            idle: Duration::from_secs(120),
-            total: Duration::from_secs(1800),
+            first: Duration::from_mins(5),
+            idle: Duration::from_mins(2),
+            total: Duration::from_mins(30),
         }
     }
 }

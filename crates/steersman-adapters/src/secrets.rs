@@ -4,6 +4,7 @@
 use crate::transport;
 use minijinja::Value;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
@@ -248,10 +249,10 @@ pub fn sealing_key(folder: &Path, env: &Env) -> Result<[u8; 32], KeyError> {
     fs::create_dir_all(folder).map_err(fail)?;
     let mut key = [0_u8; 32];
     getrandom::fill(&mut key).map_err(|error| fail(std::io::Error::other(error)))?;
-    let text = key
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect::<String>();
+    let text = key.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    });
     // Written aside and linked into place: nobody ever sees half a key, and of two makers one wins.
     let aside = folder.join(format!("{KEY_FILE}.{}", &text[..8]));
     let made = (|| {

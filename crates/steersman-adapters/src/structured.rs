@@ -109,7 +109,7 @@ fn prompt(request: &Request, offered: &[&ToolSpec], style: Style) -> String {
         if !description.is_empty() {
             let _ = write!(text, ": {description}");
         }
-        let _ = write!(text, " Arguments, as JSON Schema: {}\n", tool.parameters);
+        let _ = writeln!(text, " Arguments, as JSON Schema: {}", tool.parameters);
     }
     let call = r#"{"tool": "NAME", "arguments": {...}}"#;
     let _ = match (style, must_call(request)) {
@@ -141,7 +141,7 @@ fn prompt(request: &Request, offered: &[&ToolSpec], style: Style) -> String {
             );
         }
         (Some(_), Style::Structured, false) => {
-            text.push_str(" The answer is JSON of the given schema.")
+            text.push_str(" The answer is JSON of the given schema.");
         }
         _ => {}
     }
@@ -175,9 +175,10 @@ fn schema(request: &Request, offered: &[&ToolSpec]) -> Json {
         .map(|(index, tool)| {
             let mut arguments =
                 serde_json::from_str::<Json>(&tool.parameters).unwrap_or_else(|_| json!({}));
-            let at = match single {
-                true => "#/properties/arguments".to_owned(),
-                false => format!("#/anyOf/{index}/properties/arguments"),
+            let at = if single {
+                "#/properties/arguments".to_owned()
+            } else {
+                format!("#/anyOf/{index}/properties/arguments")
             };
             rebase(&mut arguments, &at);
             object(&[

@@ -316,13 +316,11 @@ mod tests {
             (529, "{}"),
             (302, ""),
         ];
-        let text = table
-            .iter()
-            .map(|(status, body)| {
-                let got = of_status(*status, &HeaderMap::new(), body);
-                format!("{} {:?} | {}\n", got.code, got.retry, got.message)
-            })
-            .collect::<String>();
+        let lines = table.iter().map(|(status, body)| {
+            let got = of_status(*status, &HeaderMap::new(), body);
+            format!("{} {:?} | {}", got.code, got.retry, got.message)
+        });
+        let text = lines.collect::<Vec<_>>().join("\n");
         insta::assert_snapshot!(text);
     }
 

@@ -211,7 +211,9 @@ impl Decoder {
                 fields.remove("refusal");
             }
             if !self.opaque.is_empty() {
-                OPAQUE.iter().for_each(|key| drop(fields.remove(*key)));
+                for key in OPAQUE {
+                    fields.remove(key);
+                }
             }
             if self.calls.iter().any(|call| !call.args.is_empty()) {
                 fields.remove("tool_calls");
@@ -266,7 +268,9 @@ impl Decoder {
                         .entry(key)
                         .or_insert_with(|| Json::Array(Vec::new()));
                     if let Json::Array(list) = kept {
-                        items.iter().for_each(|item| add_detail(list, item));
+                        for item in items {
+                            add_detail(list, item);
+                        }
                     }
                 }
                 _ => {}

@@ -319,10 +319,13 @@ async fn statuses_become_failures_with_their_pause() {
     let mut text = String::new();
     for _ in 0..6 {
         let failure = ask(&chat, hello()).await.unwrap_err();
-        text.push_str(&format!(
-            "{} {:?} {}\n",
-            failure.code, failure.retry, failure.message
-        ));
+        text += &[
+            failure.code,
+            format!("{:?}", failure.retry),
+            failure.message,
+        ]
+        .join(" ");
+        text.push('\n');
     }
     insta::assert_snapshot!(text);
 }

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 /// A network whose tool `t` has these lines.
 fn tool(lines: &str) -> Arc<Network> {
     network(&format!(
-        r#"
+        r"
 secrets: {{ token: {{ env: TOKEN }} }}
 agents: {{ a: {{ system: Do., tools: [t] }} }}
 tools:
@@ -22,7 +22,7 @@ tools:
     description: Does it.
     parameters: {{ x: optional any }}
     {lines}
-"#
+"
     ))
 }
 

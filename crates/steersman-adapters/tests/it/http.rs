@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 /// A network whose tool `t` has this `http:` and these further lines.
 fn tool(http: &str, more: &str) -> Arc<Network> {
     network(&format!(
-        r#"
+        r"
 config: {{ base: {{ type: string, env: BASE, live: true }} }}
 secrets: {{ token: {{ env: TOKEN }}, other: {{ env: OTHER, optional: true }} }}
 state: {{ session_token: {{ type: secret, optional: true }}, note: optional string }}
@@ -25,7 +25,7 @@ tools:
     parameters: {{ id: string, n: optional integer, list: {{ items: string, optional: true }}, nested: optional any }}
     {more}
     http: {http}
-"#
+"
     ))
 }
 
@@ -225,7 +225,8 @@ async fn every_status_has_its_meaning() {
     let mut text = String::new();
     for status in statuses {
         let raw = once(&server, &network, json!({ "args": { "id": "" } })).await;
-        text.push_str(&format!("{status}: {}\n", shown(&raw)));
+        text += &[status.to_string(), shown(&raw)].join(": ");
+        text.push('\n');
     }
     text.push_str("with outcomes:\n");
     let declared = tool(
@@ -234,7 +235,8 @@ async fn every_status_has_its_meaning() {
     );
     for status in [200, 502, 418, 409] {
         let raw = once(&server, &declared, json!({ "args": { "id": "" } })).await;
-        text.push_str(&format!("{status}: {}\n", shown(&raw)));
+        text += &[status.to_string(), shown(&raw)].join(": ");
+        text.push('\n');
     }
     insta::assert_snapshot!(text);
 }

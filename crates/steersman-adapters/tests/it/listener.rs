@@ -29,7 +29,7 @@ impl Reply {
             body.len()
         );
         for (name, value) in headers {
-            head.push_str(&format!("{name}: {value}\r\n"));
+            head += &[name, ": ", value, "\r\n"].concat();
         }
         head.push_str("\r\n");
         Self(vec![Frame::Bytes([head.as_bytes(), body].concat())])

@@ -67,9 +67,9 @@ fn the_schema_follows_the_choice_and_the_output() {
         ),
         recursive,
     ]
-    .iter()
-    .map(|request| format!("{}\n", schema(request).unwrap_or("no schema".to_owned())))
-    .collect::<String>();
+    .each_ref()
+    .map(|request| schema(request).unwrap_or("no schema".to_owned()))
+    .join("\n");
     insta::assert_snapshot!(text);
 }
 

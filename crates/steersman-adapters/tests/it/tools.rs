@@ -19,8 +19,9 @@ pub(crate) fn network(yaml: &str) -> Arc<Network> {
     let (network, diagnostics) = compile(&Files::new("test.yaml", yaml));
     let errors = diagnostics
         .iter()
-        .map(|d| format!("{d}\n"))
-        .collect::<String>();
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join("\n");
     Arc::new(network.unwrap_or_else(|| panic!("{errors}")))
 }
 
