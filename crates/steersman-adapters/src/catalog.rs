@@ -16,7 +16,7 @@ use std::time::Duration;
 use steersman_machine::effect::Answer;
 use steersman_machine::expression::{Names, Template};
 use steersman_machine::ids::Name;
-use steersman_machine::network::{CallStyle, ModelDef, Network, Provider};
+use steersman_machine::network::{CallStyle, Does, ModelDef, Network, Provider};
 use steersman_runtime::model::{BoundModel, Model, Models, ModelsError};
 use steersman_runtime::{Boxed, Env, bind};
 
@@ -145,7 +145,12 @@ impl Models for Catalog {
         Box::pin(async move {
             let mut bound = Vec::new();
             for (name, def) in &network.models {
-                bound.push(self.bind(name, def, network, env).await?);
+                match self.bind(name, def, network, env).await {
+                    Ok(found) => bound.push(found),
+                    Err(error) if is_used(network, name) => return Err(error),
+                    // Every network has a `default`; one that nobody calls need not be there.
+                    Err(_) => {}
+                }
             }
             Ok(bound)
         })
@@ -186,6 +191,11 @@ impl Models for Catalog {
     fn judge(&self, network: &Network, agent: &str, answer: &mut Answer) {
         self.schemas.judge(network, agent, answer);
     }
+}
+
+fn is_used(network: &Network, model: &Name) -> bool {
+    let mut agents = network.agents.values();
+    agents.any(|agent| matches!(&agent.does, Does::Model(agent) if agent.model == *model))
 }
 
 /// One name being resolved.
@@ -236,29 +246,55 @@ impl Look<'_> {
             .map_err(|error| self.error(error.to_string()))
     }
 
+    /// Whether a key is at hand, and what says so.
+    fn key(&self) -> Result<Option<&'static str>, ModelsError> {
+        Ok(match &self.def.key {
+            Some(template) if !self.render(template)?.trim().is_empty() => Some("its `key` is set"),
+            Some(_) => None,
+            None => self.var("OPENAI_API_KEY").map(|_| "OPENAI_API_KEY is set"),
+        })
+    }
+
     async fn openai(&self) -> Result<BoundModel, ModelsError> {
-        if self.def.key.is_none() && self.var("OPENAI_API_KEY").is_none() {
-            return Err(self.error("provider `openai` needs a key: set OPENAI_API_KEY"));
-        }
-        let url = self.var("OPENAI_BASE_URL");
+        let why = self.key()?;
+        let why = why.ok_or_else(|| match self.def.key {
+            Some(_) => self.error("provider `openai` needs a key, and its `key` is empty"),
+            None => self.error("provider `openai` needs a key: set OPENAI_API_KEY"),
+        })?;
+        let from_env = self.var("OPENAI_BASE_URL");
+        let url = match (&self.def.url, from_env) {
+            (Some(_), _) => None,
+            (None, None) => Some(OPENAI_URL.to_owned()),
+            (None, Some(url)) => Some(self.storable(url)?),
+        };
         let elsewhere = url
             .as_deref()
-            .is_some_and(|url| !url.starts_with("https://api.openai.com"));
+            .is_some_and(|url| !url.starts_with(OPENAI_URL));
         let mut bound = self.bound(if elsewhere { "compatible" } else { "openai" });
         if self.def.key.is_none() {
             bound.key_env = Some("OPENAI_API_KEY".to_owned());
         }
-        if self.def.url.is_none() {
-            bound.url = Some(url.unwrap_or_else(|| OPENAI_URL.to_owned()));
-        }
         if bound.model.is_none() {
-            bound.model = match (elsewhere, &bound.url) {
-                (true, Some(url)) => Some(self.first_model(&url.clone()).await?),
-                _ => Some(OPENAI_MODEL.to_owned()),
-            };
+            bound.model = Some(match url.as_deref().filter(|_| elsewhere) {
+                Some(url) => self.first_model(url).await?,
+                None => OPENAI_MODEL.to_owned(),
+            });
         }
-        self.say_taken(&bound, "OPENAI_API_KEY is set");
+        bound.url = url;
+        self.say_taken(&bound, why);
         Ok(bound)
+    }
+
+    /// An address that may be stored with the session: without a password or key in it.
+    fn storable(&self, url: String) -> Result<String, ModelsError> {
+        let base = base_url(&url).map_err(|why| self.error(format!("OPENAI_BASE_URL: {why}")))?;
+        if base.password().is_some() || !base.username().is_empty() || base.query().is_some() {
+            return Err(self.error(
+                "OPENAI_BASE_URL holds a user, password or query, and it would be stored with the session; give the \
+                 model a `url` with a secret in it instead",
+            ));
+        }
+        Ok(url)
     }
 
     /// An address is given.
@@ -279,10 +315,14 @@ impl Look<'_> {
     }
 
     async fn auto(&self) -> Result<BoundModel, ModelsError> {
-        if self.var("OPENAI_API_KEY").is_some() {
+        if self.key()?.is_some() {
             return self.openai().await;
         }
-        let mut looked = vec!["OPENAI_API_KEY is not set".to_owned()];
+        let no_key = match self.def.key {
+            Some(_) => "its `key` is empty",
+            None => "OPENAI_API_KEY is not set",
+        };
+        let mut looked = vec![no_key.to_owned()];
         for (variable, provider) in [
             ("ANTHROPIC_API_KEY", "Anthropic"),
             ("GEMINI_API_KEY", "Gemini"),

@@ -10,6 +10,18 @@
 //!
 //! Encoding and decoding never do I/O, so both are tested from recorded frames. No adapter retries: what failed comes
 //! back as data with word on whether trying again may help, and the driver decides.
+//!
+//! ```
+//! use steersman_adapters::chat::{Quiet, sse::Events, stream::Decoder};
+//! let wire = "data: {\"choices\":[{\"delta\":{\"content\":\"Hello\"}}]}\n\n\
+//!             data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+//! let (mut events, mut decoder) = (Events::default(), Decoder::default());
+//! for event in events.push(wire.as_bytes()).expect("it is small") {
+//!     decoder.event(&event, &Quiet).expect("it is an answer");
+//! }
+//! let answer = decoder.finish().expect("it is whole");
+//! assert_eq!(answer.text.as_deref(), Some("Hello"));
+//! ```
 
 #![warn(missing_docs)]
 

@@ -69,6 +69,39 @@ async fn auto_takes_a_key_first() {
         server.request().header("authorization"),
         Some("Bearer sk-1")
     );
+
+    // What would be stored with the session must hold no secret.
+    let vars = [
+        ("OPENAI_API_KEY", "sk-1"),
+        ("OPENAI_BASE_URL", "https://me:pw@proxy.example/v1"),
+    ];
+    let got = resolve(&catalog, "", &vars).await;
+    assert!(
+        got.contains("it would be stored") && !got.contains("pw@"),
+        "{got}"
+    );
+
+    // A key of the definition goes before the environment's, and is not bound.
+    let models = "models: { default: { key: \"{{ secrets.key }}\", model: gpt-5 } }";
+    let got = resolve(&catalog, models, &[("KEY", "k"), ("OPENAI_API_KEY", "sk")]).await;
+    assert_eq!(
+        got,
+        "default = openai gpt-5 at https://api.openai.com/v1 with -"
+    );
+    let got = resolve(&catalog, models, &[("OPENAI_API_KEY", "sk")]).await;
+    assert!(got.contains("its `key` is empty; 127.0.0.1:"), "{got}");
+}
+
+#[tokio::test]
+async fn a_model_that_nobody_calls_need_not_be_there() {
+    let catalog = Catalog::default().with_local([nobody().await]);
+    let network = network(
+        "models: { other: { url: \"http://127.0.0.1:9\", model: m, calls: structured } }\n\
+         agents: { a: { system: Hi., model: other } }",
+    );
+    let bound = catalog.resolve(&network, &env(&[])).await.unwrap();
+    let names = bound.iter().map(|bound| &*bound.name).collect::<Vec<_>>();
+    assert_eq!(names, ["other"]);
 }
 
 #[tokio::test]
