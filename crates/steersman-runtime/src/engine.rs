@@ -367,6 +367,22 @@ impl Engine {
         futures::future::join_all(sessions.into_iter().map(Session::stop)).await;
     }
 
+    /// Drops all sessions at once and writes nothing more, as if the process had died. For tests of what is left then.
+    pub async fn kill(&self) {
+        self.0.alive.cancel();
+        let sessions: Vec<Session> = {
+            let mut driven = self
+                .0
+                .driven
+                .lock()
+                .expect("nobody panics while holding it");
+            driven.drain().map(|(_, s)| s).collect()
+        };
+        for session in sessions {
+            session.to.closed().await;
+        }
+    }
+
     pub(crate) fn feed_of(
         &self,
         session: SessionId,

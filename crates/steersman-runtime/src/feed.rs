@@ -145,10 +145,13 @@ impl Feed {
     }
 
     async fn read(&mut self) -> Result<bool, StoreError> {
-        let rows = self
-            .store
-            .rows(&self.session, self.cursor.next(), Line::MAX, PAGE)
-            .await?;
+        // Rows above the head may be seen while they are written; they do not count yet.
+        let head = self.store.head(&self.session).await?;
+        if head <= self.cursor {
+            return Ok(false);
+        }
+        let from = self.cursor.next();
+        let rows = self.store.rows(&self.session, from, head, PAGE).await?;
         for row in &rows {
             let line = crate::driver::decode(&self.session, row)?;
             self.cursor = row.n;

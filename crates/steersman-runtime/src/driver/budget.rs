@@ -54,6 +54,8 @@ impl Driver {
         let tokens = left.min(wanted.saturating_mul(CALLS));
         if tokens > 0 {
             draft.ledger.push(LedgerEntry::Escrow { tokens, micros: 0 });
+            // A call waits for it.
+            draft.urgent = true;
             self.escrow_line = draft.n;
         }
     }
@@ -155,6 +157,34 @@ impl Driver {
             tokens: 0,
             micros: 0,
         });
+    }
+
+    /// The owner lets go in order: calls that were cut are paid as far as known, the rest of the slice is given back.
+    /// Whether a line was written for it.
+    pub(super) async fn give_back(&mut self) -> Result<bool, EngineError> {
+        if self.ledger.slice.is_zero() || !self.claimed {
+            return Ok(false);
+        }
+        let mut draft = Draft::new(self.next, self.ledger.current);
+        let reserved: Vec<Id> = self
+            .outs
+            .iter()
+            .filter(|(_, out)| out.reserved > 0 && out.attempt > 0)
+            .map(|(id, _)| *id)
+            .collect();
+        for id in reserved {
+            if let Some(mut out) = self.outs.remove(&id) {
+                self.abandon_spend(&mut draft, &mut out);
+                self.outs.insert(id, out);
+            }
+        }
+        draft.ledger.push(LedgerEntry::Settle {
+            tokens: 0,
+            micros: 0,
+        });
+        draft.urgent = true;
+        self.write(draft).await?;
+        Ok(true)
     }
 
     /// The slice of an owner that died counts as spent, once.

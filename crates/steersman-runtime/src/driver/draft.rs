@@ -80,6 +80,13 @@ impl Draft {
         }));
     }
 
+    /// Whether a hold ends with this line.
+    pub(crate) fn releases(&self, of: Id, kind: Why) -> bool {
+        self.ledger.iter().any(|entry| {
+            matches!(entry, LedgerEntry::Released { effect, why, .. } if (*effect, *why) == (of, kind))
+        })
+    }
+
     /// A note goes into the ledger.
     pub(crate) fn note(&mut self, note: Note) {
         let entry = match note {

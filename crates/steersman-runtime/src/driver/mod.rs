@@ -275,6 +275,9 @@ impl Driver {
             self.work().await?;
             self.publish();
             if self.is_done() {
+                if self.give_back().await? {
+                    continue;
+                }
                 self.live.send(Notice::Item(FeedItem::Closed)).ok();
                 return Ok(());
             }

@@ -185,6 +185,10 @@ impl Driver {
         if let Some(record) = self.ledger.effect(effect) {
             let whys: Vec<Why> = record.holds.iter().map(|h| h.why).collect();
             for why in whys {
+                // What ended the call in this very line has ended its hold, too.
+                if draft.releases(effect, why) {
+                    continue;
+                }
                 // A doubt outlives its call: the ledger goes on asking nobody, and notes a late outcome.
                 let how = match why {
                     Why::Doubt => Release::GivenUp,

@@ -1,15 +1,10 @@
 //! Lines on their way to the disk: how far ahead the session is, and what waits for which line.
 
-use crate::store::{Batch, Claim, Store, StoreError};
+use crate::store::{AHEAD_BYTES, AHEAD_LINES, Batch, Claim, Store, StoreError};
 use futures::stream::{FuturesOrdered, StreamExt};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use steersman_machine::ids::Line;
-
-/// A session is at most so many lines ahead of the disk, then it stops.
-pub(crate) const AHEAD_LINES: usize = 64;
-/// The same in bytes.
-pub(crate) const AHEAD_BYTES: usize = 1 << 20;
 
 type Flying = crate::Boxed<'static, Result<(Line, usize), StoreError>>;
 
@@ -79,7 +74,7 @@ impl<T> Writer<T> {
         if step {
             return !self.flying.is_empty();
         }
-        self.flying.len() >= AHEAD_LINES || self.bytes >= AHEAD_BYTES
+        self.flying.len() as u64 >= AHEAD_LINES || self.bytes >= AHEAD_BYTES
     }
 
     /// Whether all is on disk.

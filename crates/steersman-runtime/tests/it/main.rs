@@ -1,6 +1,9 @@
 //! Tests of the runtime, one module per topic.
 
+mod crash;
 mod ledger;
 mod plain;
 mod store;
+mod spy;
+mod transfer;
 mod world;

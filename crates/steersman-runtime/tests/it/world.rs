@@ -1,21 +1,21 @@
 //! An engine over stores, models and tools that a test controls. No sleep, no real time.
 
+use crate::spy::Spy;
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
-use steersman_machine::commit::LogLine;
+use steersman_machine::commit::{LedgerEntry, LogLine};
 use steersman_machine::definition::{self, Files};
 use steersman_machine::ids::{Id, Line, Time};
 use steersman_machine::mapping::{Fault, Raw};
 use steersman_machine::network::Network;
-use steersman_machine::trace::{self, Trace};
+use steersman_machine::trace::{self, Sync, Trace};
 use steersman_runtime::Boxed;
 use steersman_runtime::clock::Virtual;
 use steersman_runtime::engine::{Engine, Options, Parts, StartOptions};
 use steersman_runtime::model::scripted::{Script, ScriptedModel};
 use steersman_runtime::seal::Sealer;
 use steersman_runtime::session::{Session, Settled};
-use steersman_runtime::store::memory::MemoryStore;
 use steersman_runtime::toolset::{ToolRun, Toolset};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -105,7 +105,7 @@ impl Toolset for Tools {
 /// An engine and all that it is made of.
 pub(crate) struct World {
     pub(crate) engine: Engine,
-    pub(crate) store: Arc<MemoryStore>,
+    pub(crate) store: Spy,
     pub(crate) clock: Virtual,
     pub(crate) model: ScriptedModel,
     pub(crate) tools: Arc<Tools>,
@@ -114,7 +114,7 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(script: Json) -> Self {
-        let store = Arc::new(MemoryStore::new());
+        let store = Spy::default();
         let clock = Virtual::at(NOON);
         let model = ScriptedModel::new(Script::parse(&script).unwrap());
         Self::of(store, clock, model, Arc::default())
@@ -130,15 +130,10 @@ impl World {
         )
     }
 
-    fn of(
-        store: Arc<MemoryStore>,
-        clock: Virtual,
-        model: ScriptedModel,
-        tools: Arc<Tools>,
-    ) -> Self {
+    fn of(store: Spy, clock: Virtual, model: ScriptedModel, tools: Arc<Tools>) -> Self {
         let key = [7; 32];
         let engine = Engine::new(Parts {
-            store: store.clone(),
+            store: Arc::new(store.clone()),
             clock: Arc::new(clock.clone()),
             models: Arc::new(model.clone()),
             toolsets: vec![tools.clone()],
@@ -170,6 +165,18 @@ impl World {
         self.engine.start(network, options).await.unwrap()
     }
 
+    /// Another engine over the same store after this one died without a word.
+    pub(crate) async fn killed(self) -> Self {
+        self.engine.kill().await;
+        self.store.mend();
+        self.again()
+    }
+
+    /// Opens the session in this process.
+    pub(crate) async fn open(&self) -> Session {
+        self.engine.open("session").await.unwrap()
+    }
+
     /// All lines on disk.
     pub(crate) async fn lines(&self) -> Vec<Arc<LogLine>> {
         let mut feed = self.engine.feed("session", Line::NONE);
@@ -181,10 +188,28 @@ impl World {
         let lines = self.lines().await;
         let seen = self.engine.inspect("session").await.unwrap();
         let mut trace = Trace::default();
-        lines
+        // Ids of messages are random; they are named in the order in which they were accepted.
+        let ids: Vec<String> = lines
             .iter()
-            .map(|line| trace.line(line, &*seen.history, None))
-            .collect()
+            .flat_map(|line| &line.ledger)
+            .filter_map(|entry| match entry {
+                LedgerEntry::Accepted(id) => Some(id.to_string()),
+                _ => None,
+            })
+            .collect();
+        let printed: String = lines
+            .iter()
+            .map(|line| {
+                let sync = match self.store.urgent(line.n) {
+                    true => Sync::Before,
+                    false => Sync::Ahead,
+                };
+                trace.line(line, &*seen.history, Some(sync))
+            })
+            .collect();
+        ids.iter().enumerate().fold(printed, |text, (k, id)| {
+            text.replace(id, &format!("m{}", k + 1))
+        })
     }
 
     /// The letters of an agent's stack on the current branch.

@@ -1,0 +1,184 @@
+//! A store that notes what is written and stops writing where a test says so.
+
+use std::sync::{Arc, Mutex};
+use steersman_machine::ids::{Id, Line, Time};
+use steersman_runtime::Boxed;
+use steersman_runtime::store::memory::MemoryStore;
+use steersman_runtime::store::{
+    Batch, BoxedEvent, Checkpoint, CheckpointOf, Claim, InboxMessage, NewSession, Row, SessionId,
+    SessionInfo, SessionQuery, Store, StoreError,
+};
+
+/// What becomes of lines behind the last that is written.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Behind {
+    /// The disk never answers.
+    Silence,
+    /// The disk is full.
+    Full,
+}
+
+/// See the module.
+#[derive(Clone, Default)]
+pub(crate) struct Spy {
+    below: MemoryStore,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Lines that were written, and whether somebody waited for them.
+    written: Vec<(Line, bool)>,
+    /// So many more lines are written.
+    left: Option<(usize, Behind)>,
+    withheld: usize,
+}
+
+impl Spy {
+    /// Writes so many lines from now on.
+    pub(crate) fn write_only(&self, lines: usize, behind: Behind) {
+        self.state.lock().unwrap().left = Some((lines, behind));
+    }
+
+    /// Writes all again.
+    pub(crate) fn mend(&self) {
+        let mut state = self.state.lock().unwrap();
+        state.left = None;
+        state.withheld = 0;
+    }
+
+    /// Batches that were not written.
+    pub(crate) fn withheld(&self) -> usize {
+        self.state.lock().unwrap().withheld
+    }
+
+    /// Whether a line was to be on disk before what follows it left the process.
+    pub(crate) fn urgent(&self, line: Line) -> bool {
+        let state = self.state.lock().unwrap();
+        state
+            .written
+            .iter()
+            .any(|(n, urgent)| *n == line && *urgent)
+    }
+
+    pub(crate) fn lines(&self) -> usize {
+        self.state.lock().unwrap().written.len()
+    }
+}
+
+impl Store for Spy {
+    fn append(&self, claim: &Claim, batch: Batch) -> Boxed<'static, Result<(), StoreError>> {
+        let mut state = self.state.lock().unwrap();
+        match &mut state.left {
+            Some((0, behind)) => {
+                let behind = *behind;
+                state.withheld += 1;
+                return match behind {
+                    Behind::Silence => Box::pin(std::future::pending()),
+                    Behind::Full => Box::pin(std::future::ready(Err(StoreError::Io {
+                        place: "the disk".to_owned(),
+                        source: Arc::new(std::io::Error::from(std::io::ErrorKind::StorageFull)),
+                    }))),
+                };
+            }
+            Some((left, _)) => *left -= 1,
+            None => {}
+        }
+        let lines = batch.rows.iter().map(|row| (row.n, batch.urgent));
+        state.written.extend(lines);
+        drop(state);
+        self.below.append(claim, batch)
+    }
+
+    fn create(&self, session: NewSession) -> Boxed<'_, Result<(), StoreError>> {
+        self.below.create(session)
+    }
+    fn claim<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<Claim, StoreError>> {
+        self.below.claim(session)
+    }
+    fn rows<'a>(
+        &'a self,
+        session: &'a str,
+        from: Line,
+        to: Line,
+        limit: usize,
+    ) -> Boxed<'a, Result<Vec<Row>, StoreError>> {
+        self.below.rows(session, from, to, limit)
+    }
+    fn row<'a>(&'a self, session: &'a str, n: Line) -> Boxed<'a, Result<Option<Row>, StoreError>> {
+        self.below.row(session, n)
+    }
+    fn row_now(&self, session: &str, n: Line) -> Result<Option<Row>, StoreError> {
+        self.below.row_now(session, n)
+    }
+    fn blob_now(&self, hash: &[u8; 32]) -> Result<Option<Arc<[u8]>>, StoreError> {
+        self.below.blob_now(hash)
+    }
+    fn head<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<Line, StoreError>> {
+        self.below.head(session)
+    }
+    fn rewrite<'a>(&'a self, claim: &'a Claim, row: Row) -> Boxed<'a, Result<(), StoreError>> {
+        self.below.rewrite(claim, row)
+    }
+    fn drop_checkpoints<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<(), StoreError>> {
+        self.below.drop_checkpoints(session)
+    }
+    fn checkpoint<'a>(
+        &'a self,
+        session: &'a str,
+        of: CheckpointOf,
+        at: Line,
+    ) -> Boxed<'a, Result<Option<Checkpoint>, StoreError>> {
+        self.below.checkpoint(session, of, at)
+    }
+    fn put_blob<'a>(
+        &'a self,
+        hash: [u8; 32],
+        bytes: Arc<[u8]>,
+    ) -> Boxed<'a, Result<(), StoreError>> {
+        self.below.put_blob(hash, bytes)
+    }
+    fn blob<'a>(&'a self, hash: &'a [u8; 32]) -> Boxed<'a, Result<Option<Arc<[u8]>>, StoreError>> {
+        self.below.blob(hash)
+    }
+    fn deliver<'a>(
+        &'a self,
+        session: &'a str,
+        message: InboxMessage,
+    ) -> Boxed<'a, Result<bool, StoreError>> {
+        self.below.deliver(session, message)
+    }
+    fn inbox<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<Vec<InboxMessage>, StoreError>> {
+        self.below.inbox(session)
+    }
+    fn inbox_version(&self) -> Boxed<'_, Result<u64, StoreError>> {
+        self.below.inbox_version()
+    }
+    fn deliver_event(&self, event: BoxedEvent) -> Boxed<'_, Result<bool, StoreError>> {
+        self.below.deliver_event(event)
+    }
+    fn boxed_events<'a>(
+        &'a self,
+        network: &'a str,
+        event: &'a str,
+        key: &'a str,
+    ) -> Boxed<'a, Result<Vec<BoxedEvent>, StoreError>> {
+        self.below.boxed_events(network, event, key)
+    }
+    fn event_box(&self, now: Time, limit: usize) -> Boxed<'_, Result<Vec<BoxedEvent>, StoreError>> {
+        self.below.event_box(now, limit)
+    }
+    fn sessions<'a>(
+        &'a self,
+        query: &'a SessionQuery,
+    ) -> Boxed<'a, Result<Vec<SessionInfo>, StoreError>> {
+        self.below.sessions(query)
+    }
+    fn timers(
+        &self,
+        until: Time,
+        limit: usize,
+    ) -> Boxed<'_, Result<Vec<(SessionId, Id, Time)>, StoreError>> {
+        self.below.timers(until, limit)
+    }
+}
