@@ -4,7 +4,6 @@
 use crate::capabilities;
 use crate::chat::encode::Dialect;
 use crate::chat::{Chat, Server, Timeouts, base_url, endpoint};
-use crate::schema::Schemas;
 use crate::secrets::Opened;
 use crate::transport::{Clients, Redirects, body};
 use reqwest::Url;
@@ -13,7 +12,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use steersman_machine::effect::Answer;
 use steersman_machine::expression::{Names, Template};
 use steersman_machine::ids::Name;
 use steersman_machine::network::{CallStyle, Does, ModelDef, Network, Provider};
@@ -30,19 +28,20 @@ const LOCAL: [&str; 3] = [
     "http://127.0.0.1:8080/v1",
     "http://127.0.0.1:8000/v1",
 ];
+/// A script is no server: whoever has one puts it before this catalog.
+const NO_SCRIPT: &str = "it answers from a script, and none was given: --script FILE";
 /// How long a server may take to list its models.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Bytes of such a list at most.
 const LIST_MAX: usize = 4 << 20;
 
-/// Knows OpenAI and every other server with chat completions, and the scripted model if it is given one.
+/// Knows OpenAI and every other server with chat completions.
 pub struct Catalog {
     clients: Clients,
     timeouts: Timeouts,
     local: Vec<String>,
     folder: PathBuf,
-    scripted: Option<Arc<dyn Model>>,
-    schemas: Schemas,
+    hears: Box<dyn Fn(&str) + Send + Sync>,
     /// Models by provider, address and name: one keeps its connections and what it learned of its server.
     open: Mutex<BTreeMap<[String; 3], Arc<Chat>>>,
     said: Mutex<Vec<String>>,
@@ -55,8 +54,7 @@ impl Default for Catalog {
             timeouts: Timeouts::default(),
             local: LOCAL.map(str::to_owned).to_vec(),
             folder: PathBuf::from("."),
-            scripted: None,
-            schemas: Schemas::default(),
+            hears: Box::new(|_| {}),
             open: Mutex::default(),
             said: Mutex::default(),
         }
@@ -64,14 +62,6 @@ impl Default for Catalog {
 }
 
 impl Catalog {
-    /// What `provider: scripted` means.
-    pub fn with_scripted(self, model: Arc<dyn Model>) -> Self {
-        Self {
-            scripted: Some(model),
-            ..self
-        }
-    }
-
     /// How long models may take.
     pub fn with_timeouts(self, timeouts: Timeouts) -> Self {
         Self { timeouts, ..self }
@@ -93,15 +83,19 @@ impl Catalog {
         }
     }
 
-    /// What was found and decided since this was last asked, one sentence each, for people: which model `auto` took
-    /// and why, and what a server cannot do.
-    pub fn take_said(&self) -> Vec<String> {
-        std::mem::take(&mut *self.said.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Who is told what was found and decided, one sentence each: which model `auto` took and why, and what a server
+    /// cannot do. Nobody by default. Each sentence is told once.
+    pub fn heard_by(self, hears: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self {
+            hears: Box::new(hears),
+            ..self
+        }
     }
 
     fn say(&self, sentence: String) {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         if !said.contains(&sentence) {
+            (self.hears)(&sentence);
             said.push(sentence);
         }
     }
@@ -121,10 +115,7 @@ impl Catalog {
             env,
         };
         match def.provider {
-            Provider::Scripted if self.scripted.is_some() => Ok(look.bound("scripted")),
-            Provider::Scripted => {
-                Err(look.error("it is scripted, and no script was given (--script FILE)"))
-            }
+            Provider::Scripted => Err(look.error(NO_SCRIPT)),
             Provider::OpenAi => look.openai().await,
             Provider::Compatible if def.url.is_none() => {
                 Err(look.error("provider `compatible` needs a `url`"))
@@ -162,12 +153,7 @@ impl Models for Catalog {
             message,
         };
         let dialect = match &*bound.provider {
-            "scripted" => {
-                let scripted = self.scripted.clone();
-                return scripted.ok_or_else(|| {
-                    error("the session runs on a script, and none was given".to_owned())
-                });
-            }
+            "scripted" => return Err(error(NO_SCRIPT.to_owned())),
             "openai" => Dialect::OPENAI,
             "compatible" => Dialect::COMPATIBLE,
             other => return Err(error(format!("this version has no provider `{other}`"))),
@@ -186,10 +172,6 @@ impl Models for Catalog {
             }))
         });
         Ok(chat.clone())
-    }
-
-    fn judge(&self, network: &Network, agent: &str, answer: &mut Answer) {
-        self.schemas.judge(network, agent, answer);
     }
 }
 

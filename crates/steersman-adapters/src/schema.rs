@@ -1,15 +1,14 @@
 //! JSON Schema files: whether what a model gave fits them, told to the machine as a fact with the offer.
 //!
 //! Types that definitions write in short are the machine's own to check; this is for parameters and outputs whose type
-//! is a file.
+//! is a file. An engine judges with it as `options.judge`.
 
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
-use steersman_machine::effect::Answer;
-use steersman_machine::network::{Does, Network, Offer, Parameters, TypeKind};
+use steersman_runtime::engine::Judge;
 
 /// Errors told of one value.
 const TOLD_MAX: usize = 5;
@@ -25,35 +24,7 @@ pub struct Schemas {
 type Compiled = Arc<Result<Validator, String>>;
 
 impl Schemas {
-    /// Fills in the misfits of an answer that this agent's model gave: of calls whose parameters are a schema, and of
-    /// the text where the output is one. A misfit that is there stays.
-    pub fn judge(&self, network: &Network, agent: &str, answer: &mut Answer) {
-        let Some(agent) = network.agents.get(agent) else {
-            return;
-        };
-        let Does::Model(model) = &agent.does else {
-            return;
-        };
-        for ask in answer.asks.iter_mut().filter(|ask| ask.misfit.is_none()) {
-            let used = model.tools.iter().find(|used| *used.seen == *ask.name);
-            let parameters = used.and_then(|used| match &used.of {
-                Offer::Tool(name) => network.tools.get(name).map(|tool| &tool.parameters),
-                Offer::Agent(name) => network.agents.get(name).map(|agent| &agent.parameters),
-            });
-            if let Some(Parameters::Schema(schema)) = parameters {
-                ask.misfit = self.misfit_of_text(schema, &ask.args);
-            }
-        }
-        if let (Some(text), Some(output), None) = (&answer.text, &agent.output, &answer.misfit)
-            && answer.asks.is_empty()
-            && let TypeKind::Schema(schema) = &output.ty.kind
-        {
-            answer.misfit = self.misfit_of_text(schema, text);
-        }
-    }
-
-    /// Why this value does not fit, for a model to read; none if it does.
-    pub fn misfit(&self, schema: &Arc<str>, value: &Json) -> Option<String> {
+    fn told(&self, schema: &str, value: &Json) -> Option<String> {
         let compiled = self.compiled(schema);
         let validator = match &*compiled {
             Ok(validator) => validator,
@@ -79,21 +50,20 @@ impl Schemas {
         (!text.is_empty()).then_some(text)
     }
 
-    fn misfit_of_text(&self, schema: &Arc<str>, text: &str) -> Option<String> {
-        match serde_json::from_str(text) {
-            Ok(value) => self.misfit(schema, &value),
-            Err(error) => Some(format!("it is not JSON: {error}")),
-        }
-    }
-
-    fn compiled(&self, schema: &Arc<str>) -> Compiled {
+    fn compiled(&self, schema: &str) -> Compiled {
         let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = compiled.get(schema) {
             return Arc::clone(known);
         }
         let made = Arc::new(compile(schema));
-        compiled.insert(Arc::clone(schema), Arc::clone(&made));
+        compiled.insert(schema.into(), Arc::clone(&made));
         made
+    }
+}
+
+impl Judge for Schemas {
+    fn misfit(&self, schema: &str, json: &Json) -> Option<String> {
+        self.told(schema, json)
     }
 }
 

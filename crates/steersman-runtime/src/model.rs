@@ -83,12 +83,6 @@ pub trait Models: Send + Sync + 'static {
 
     /// The model that was bound, in this process.
     fn model(&self, bound: &BoundModel) -> Result<Arc<dyn Model>, ModelsError>;
-
-    /// Fills in the misfits of what this agent's model answered, where only an adapter can judge: parameters and
-    /// outputs whose type is a JSON Schema file. The driver calls it before it offers the answer.
-    fn judge(&self, network: &Network, agent: &str, answer: &mut Answer) {
-        let _ = (network, agent, answer);
-    }
 }
 
 /// What a model's name in a definition was resolved to. **Stored** as JSON in the binding; holds no secret.

@@ -184,12 +184,24 @@ impl Sink for Peek<'_> {
     fn delta(&self, delta: Delta) {
         match delta {
             Delta::Text(piece) => {
-                let text = {
+                let (text, call) = {
                     let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
-                    reader.push(&piece)
+                    let before = reader.stage;
+                    let head = reader.head.clone();
+                    let text = reader.push(&piece);
+                    let call = match (before, reader.stage) {
+                        (Stage::Start, Stage::Other) => Some(head + &piece),
+                        (Stage::Other, Stage::Other) => Some(piece),
+                        _ => None,
+                    };
+                    (text, call)
                 };
                 if !text.is_empty() {
                     self.sink.delta(Delta::Text(text));
+                }
+                // A call streams too: whoever watches for silence must not take it for one.
+                if let Some(piece) = call {
+                    self.sink.delta(Delta::Call(0, None, piece));
                 }
             }
             other @ (Delta::Reasoning(_) | Delta::Call(..)) => self.sink.delta(other),
@@ -204,7 +216,9 @@ enum Stage {
     Start,
     /// Inside the text of an answer.
     Answer,
-    /// Behind it, or something else.
+    /// Behind it.
+    Behind,
+    /// Something else: a call.
     Other,
 }
 
@@ -223,7 +237,7 @@ struct Reader {
 impl Reader {
     fn push(&mut self, piece: &str) -> String {
         match self.stage {
-            Stage::Other => String::new(),
+            Stage::Behind | Stage::Other => String::new(),
             Stage::Answer => self.text(piece),
             Stage::Start => {
                 self.head.push_str(piece);
@@ -254,7 +268,7 @@ impl Reader {
             if self.escape.is_empty() {
                 match c {
                     '"' => {
-                        self.stage = Stage::Other;
+                        self.stage = Stage::Behind;
                         break;
                     }
                     '\\' => self.escape.push(c),

@@ -3,10 +3,10 @@
 use crate::listener::{Listener, Reply};
 use crate::request::{call_of, request, user};
 use crate::tools::{env, network};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use steersman_adapters::catalog::Catalog;
 use steersman_adapters::chat::Quiet;
-use steersman_runtime::model::{BoundModel, Model, Models};
+use steersman_runtime::model::{BoundModel, Models};
 use tokio_util::sync::CancellationToken;
 
 const LIST: &str = r#"{"object":"list","data":[{"id":"nomic-embed-text"},{"id":"smollm2"}]}"#;
@@ -35,6 +35,17 @@ async fn resolve(catalog: &Catalog, models: &str, vars: &[(&str, &str)]) -> Stri
     }
 }
 
+/// A catalog that looks at these addresses, and what it says.
+fn catalog(local: impl IntoIterator<Item = String>) -> (Catalog, Arc<Mutex<Vec<String>>>) {
+    let said = Arc::new(Mutex::new(Vec::new()));
+    let heard = said.clone();
+    let catalog = Catalog::default().with_local(local);
+    (
+        catalog.heard_by(move |sentence| heard.lock().unwrap().push(sentence.to_owned())),
+        said,
+    )
+}
+
 /// A port that nobody listens on.
 async fn nobody() -> String {
     let server = Listener::new(Vec::new()).await;
@@ -43,14 +54,14 @@ async fn nobody() -> String {
 
 #[tokio::test]
 async fn auto_takes_a_key_first() {
-    let catalog = Catalog::default().with_local([nobody().await]);
+    let (catalog, said) = catalog([nobody().await]);
     let got = resolve(&catalog, "", &[("OPENAI_API_KEY", "sk")]).await;
     assert_eq!(
         got,
         "default = openai gpt-5-mini at https://api.openai.com/v1 with OPENAI_API_KEY"
     );
     assert_eq!(
-        catalog.take_said(),
+        *said.lock().unwrap(),
         ["model `default`: gpt-5-mini at https://api.openai.com/v1 (OPENAI_API_KEY is set)"]
     );
 
@@ -119,14 +130,14 @@ async fn auto_looks_for_servers_here_in_order() {
             .trim_end_matches("/v1")
             .to_owned()
     });
-    let catalog = Catalog::default().with_local(local.clone());
+    let (catalog, said) = catalog(local.clone());
     let got = resolve(&catalog, "", &[("ANTHROPIC_API_KEY", "sk-ant")]).await;
     assert_eq!(
         got,
         format!("default = compatible smollm2 at {} with -", local[2])
     );
     assert_eq!(
-        catalog.take_said(),
+        *said.lock().unwrap(),
         [
             format!(
                 "model `default`: smollm2 at {} (OPENAI_API_KEY is not set; ANTHROPIC_API_KEY is set, but this version has \
@@ -224,39 +235,6 @@ async fn a_bound_model_can_be_called() {
         "model `default`: this version has no provider `anthropic`"
     );
     assert!(refused("scripted").contains("none was given"));
-}
-
-#[tokio::test]
-async fn a_script_is_taken_where_one_is_given() {
-    struct Fixed;
-    impl Model for Fixed {
-        fn call<'a>(
-            &'a self,
-            _: &'a steersman_runtime::model::ModelCall,
-            _: &'a dyn steersman_runtime::model::Sink,
-            _: &'a CancellationToken,
-        ) -> steersman_runtime::Boxed<
-            'a,
-            Result<steersman_machine::effect::Answer, steersman_machine::effect::Failure>,
-        > {
-            Box::pin(async { Ok(steersman_machine::effect::Answer::default()) })
-        }
-        fn label(&self) -> steersman_machine::ids::Name {
-            "fixed".into()
-        }
-    }
-    let models = "models: { default: scripted }";
-    let none = resolve(&Catalog::default(), models, &[]).await;
-    assert!(none.contains("no script was given"), "{none}");
-    let catalog = Catalog::default().with_scripted(Arc::new(Fixed));
-    assert_eq!(
-        resolve(&catalog, models, &[]).await,
-        "default = scripted - at - with -"
-    );
-    let bound = BoundModel {
-        name: "default".into(),
-        provider: "scripted".into(),
-        ..BoundModel::default()
-    };
-    assert_eq!(&*catalog.model(&bound).unwrap().label(), "fixed");
+    let none = resolve(&Catalog::default(), "models: { default: scripted }", &[]).await;
+    assert!(none.contains("none was given"), "{none}");
 }

@@ -8,6 +8,7 @@ use crate::request::{
 };
 use crate::tools::{env, network};
 use serde_json::{Value as Json, json};
+use std::sync::{Arc, Mutex};
 use steersman_adapters::catalog::Catalog;
 use steersman_adapters::chat::Chat;
 use steersman_machine::context::{Content, Request};
@@ -213,14 +214,18 @@ async fn two_clients_at_once_get_their_own_answers() {
 #[tokio::test]
 async fn auto_finds_it_and_says_what_it_cannot() {
     let Some(url) = url() else { return };
+    let said = Arc::new(Mutex::new(String::new()));
+    let heard = said.clone();
     let catalog = Catalog::default().with_local([url.clone()]);
+    let catalog =
+        catalog.heard_by(move |sentence| *heard.lock().unwrap() += &format!("{sentence}\n"));
     let network = network("agents: { a: { system: Hi. } }");
     let bound = catalog.resolve(&network, &env(&[])).await.unwrap();
     assert_eq!(
         (&*bound[0].provider, bound[0].url.as_deref()),
         ("compatible", Some(url.as_str()))
     );
-    let said = catalog.take_said().join("\n");
+    let said = said.lock().unwrap().clone();
     println!("{said}");
     assert!(
         said.contains(&url) && said.contains(bound[0].model.as_deref().unwrap()),

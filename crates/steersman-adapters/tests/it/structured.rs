@@ -1,12 +1,13 @@
 //! Tools told in the prompt, and calls read out of text.
 
-use crate::request::{assistant, request, result, system, tool, two_tools, user};
+use crate::request::{Seen, assistant, request, result, system, tool, two_tools, user};
 use serde_json::json;
 use steersman_adapters::chat::encode::{Dialect, encode};
-use steersman_adapters::structured::{Style, read, tell};
+use steersman_adapters::structured::{Peek, Style, read, tell};
 use steersman_machine::context::{Content, Request};
 use steersman_machine::effect::Answer;
 use steersman_machine::network::ToolChoice;
+use steersman_runtime::model::{Delta, Sink};
 
 fn conversation() -> Request {
     request(vec![
@@ -143,4 +144,26 @@ fn calls_are_found_in_text() {
 
 fn read_text(text: &str) -> Answer {
     read(answer(text), &conversation(), Style::Text)
+}
+
+#[test]
+fn what_streams_inside_the_json_is_shown_as_what_it_is() {
+    let streamed = |pieces: &[&str]| {
+        let seen = Seen::default();
+        let peek = Peek::new(&seen);
+        for piece in pieces {
+            peek.delta(Delta::Text((*piece).to_owned()));
+        }
+        seen.0.into_inner().unwrap()
+    };
+    let text = |piece: &str| Delta::Text(piece.to_owned());
+    let call = |piece: &str| Delta::Call(0, None, piece.to_owned());
+    assert_eq!(
+        streamed(&["{\"ans", "wer\": \"Hel", "lo\\n", "you\"", "}"]),
+        [text("Hel"), text("lo\n"), text("you")]
+    );
+    assert_eq!(
+        streamed(&["{\"", "tool\": \"add\"", ", \"arguments\": {}}"]),
+        [call("{\"tool\": \"add\""), call(", \"arguments\": {}}")]
+    );
 }
