@@ -15,15 +15,20 @@
 mod canonical;
 mod check;
 mod diagnostic;
+mod explain;
 mod load;
 mod lower;
+mod schema;
 mod shape;
 mod site;
 pub mod source;
+pub mod summary;
 mod table;
 pub mod test;
 
 pub use diagnostic::{Diagnostic, Patch, Place, Severity};
+pub use explain::{codes, explain};
+pub use schema::schema;
 pub use source::{Files, Node};
 
 use crate::ids::Digest;

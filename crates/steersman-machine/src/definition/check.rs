@@ -3,6 +3,7 @@
 mod effects;
 mod kind;
 mod names;
+mod operators;
 mod reach;
 mod types;
 

@@ -4,6 +4,7 @@ use super::diagnostic::{Diagnostic, near};
 use super::source::{Files, Key, Node, Sources, Span, Value, parse};
 use super::table::FILE;
 use super::{shape, source};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -61,6 +62,7 @@ pub(crate) fn load(
         found,
         open: vec![path.to_owned()],
         done: BTreeSet::new(),
+        known: BTreeMap::new(),
         merged: Merged {
             main: main.clone(),
             sections: BTreeMap::new(),
@@ -81,6 +83,8 @@ struct Loader<'a> {
     found: &'a mut Vec<Diagnostic>,
     open: Vec<String>,
     done: BTreeSet<String>,
+    /// Where an entry of a section lies.
+    known: BTreeMap<(&'static str, Arc<str>), usize>,
     merged: Merged,
 }
 
@@ -158,9 +162,14 @@ impl Loader<'_> {
 
     fn merge(&mut self, section: &'static str, key: &Key, node: &Node) {
         let entries = self.merged.sections.entry(section).or_default();
-        match entries.iter().position(|(known, _)| known.name == key.name) {
-            None => entries.push((key.clone(), node.clone())),
-            Some(at) => {
+        let known = self.known.entry((section, key.name.clone()));
+        match known {
+            Entry::Vacant(free) => {
+                free.insert(entries.len());
+                entries.push((key.clone(), node.clone()));
+            }
+            Entry::Occupied(known) => {
+                let at = *known.get();
                 let overrides = node
                     .get("override")
                     .and_then(Node::scalar)

@@ -180,8 +180,8 @@ impl Lower<'_> {
 
     /// Whether the keys within are wrong.
     fn is_broken(&self, span: Span) -> bool {
-        let broken = self.merged.broken.iter();
-        broken.clone().any(|broken| span.contains(*broken))
+        let mut broken = self.merged.broken.iter();
+        broken.any(|broken| span.contains(*broken))
     }
 
     /// Collects the names of tools and agents before any is looked up.
@@ -315,6 +315,8 @@ impl Lower<'_> {
                 });
                 Some(expr)
             }
+            // of a text that was cut the half is no expression, and that is no news
+            Err(_) if self.is_broken(node.span) => None,
             Err(error) => {
                 let at = self.place(self.sources.locate(node, error.range));
                 self.say(Diagnostic::expression_syntax(at, &error.message));
@@ -346,6 +348,7 @@ impl Lower<'_> {
                 }
                 Some(template)
             }
+            Err(_) if self.is_broken(node.span) => None,
             Err(error) => {
                 let at = self.place(self.sources.locate(node, error.range));
                 self.say(Diagnostic::template_syntax(at, &error.message));

@@ -5,11 +5,15 @@ use super::diagnostic::{Diagnostic, near};
 use super::source::{Key, Kind, Node, Scalar, Sources, Span, Style, Value};
 use super::table::{SHORT, TYPE, Table, Ty};
 
+/// More than so many mistakes of one file help nobody.
+const MOST: usize = 200;
+
 /// Judges `node` as a `table`.
 pub(crate) fn check(sources: &Sources, node: &Node, table: &'static Table) -> Vec<Diagnostic> {
     let mut shape = Shape {
         sources,
         found: Vec::new(),
+        key: "",
     };
     shape.table(node, table);
     shape.found
@@ -18,6 +22,8 @@ pub(crate) fn check(sources: &Sources, node: &Node, table: &'static Table) -> Ve
 struct Shape<'a> {
     sources: &'a Sources,
     found: Vec<Diagnostic>,
+    /// The key that the value stands at.
+    key: &'static str,
 }
 
 impl Shape<'_> {
@@ -31,7 +37,10 @@ impl Shape<'_> {
         };
         for (key, value) in entries {
             match table.key(&key.name) {
-                Some(known) if known.built => self.value(value, &known.ty),
+                Some(known) if known.built => {
+                    self.key = known.name;
+                    self.value(value, &known.ty);
+                }
                 Some(_) => {
                     let place = self.place(key.span);
                     let what = format!("`{}`", key.name);
@@ -98,6 +107,9 @@ impl Shape<'_> {
     }
 
     fn value(&mut self, node: &Node, ty: &'static Ty) {
+        if self.found.len() > MOST {
+            return;
+        }
         match ty {
             Ty::Integer(least) => match node.scalar().map(|scalar| scalar.kind) {
                 Some(Kind::Integer(value)) if value >= *least => {}
@@ -166,7 +178,10 @@ impl Shape<'_> {
             },
             Ty::Later => {
                 let at = self.place(head(node));
-                self.found.push(Diagnostic::reserved(at, "this form"));
+                self.found.push(Diagnostic::reserved(
+                    at,
+                    &format!("this form of `{}`", self.key),
+                ));
             }
         }
     }

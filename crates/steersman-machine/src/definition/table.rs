@@ -228,10 +228,56 @@ mod all {
         &agent::CONTEXT,
         &agent::LIMITS,
         &agent::LIMIT,
+        &agent::TIME_LIMIT,
         &route::ROUTE,
         &route::RULE,
         &test::TEST,
         &test::STEP,
         &test::EXPECT,
     ];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Table;
+    use super::all::TABLES;
+
+    /// Whoever reads the tree asks for keys by name. A key that nobody asks for would be judged and then lost.
+    #[test]
+    fn every_key_that_is_built_is_read() {
+        let readers = [
+            include_str!("lower/agent.rs"),
+            include_str!("lower/file.rs"),
+            include_str!("lower/tests.rs"),
+            include_str!("lower/tool.rs"),
+            include_str!("lower/values.rs"),
+            include_str!("load.rs"),
+        ]
+        .concat();
+        for table in TABLES {
+            for key in table.keys.iter().filter(|key| key.built) {
+                let read = readers.contains(&format!("\"{}\"", key.name));
+                assert!(read, "`{}` of {} is never read", key.name, table.name);
+            }
+        }
+    }
+
+    #[test]
+    fn keys_of_a_table_differ_and_groups_name_them() {
+        for table in TABLES {
+            for (at, key) in table.keys.iter().enumerate() {
+                let again = table.keys[at + 1..]
+                    .iter()
+                    .any(|other| other.name == key.name);
+                assert!(!again, "`{}` of {}", key.name, table.name);
+            }
+            let known = |name: &&str| Table::key(table, name).is_some();
+            assert!(
+                table
+                    .one_of
+                    .iter()
+                    .all(|(_, group)| group.iter().all(|name| known(name)))
+            );
+        }
+    }
 }

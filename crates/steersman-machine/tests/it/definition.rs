@@ -1,20 +1,34 @@
 //! Definitions as data: each file of `tests/definitions` compiles, or says what is wrong with it.
 
+use arbtest::arbitrary::Unstructured;
+use serde_json::Value as Json;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::path::Path;
-use steersman_machine::definition::{Diagnostic, Files, compile, wanted};
+use std::path::{Path, PathBuf};
+use steersman_machine::definition::summary::Summary;
+use steersman_machine::definition::{
+    Diagnostic, Files, Node, codes, compile, compile_node, compile_stored, explain, schema, wanted,
+};
 use steersman_machine::network::Network;
+
+#[expect(clippy::disallowed_methods, reason = "tests read their cases")]
+fn read(path: &Path) -> Option<String> {
+    std::fs::read_to_string(path).ok()
+}
+
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
 
 /// A file of a folder with all that it names.
 fn load(path: &Path) -> Files {
     let folder = path.parent().expect("a file in a folder");
     let name = path.file_name().expect("a file").to_string_lossy();
-    let text = std::fs::read_to_string(path).expect("a readable file");
-    let mut files = Files::new(name, text);
+    let mut files = Files::new(name, read(path).expect("a readable file"));
     loop {
         let before = files.paths().count();
         for path in wanted(&files) {
-            if let Ok(text) = std::fs::read_to_string(folder.join(&path)) {
+            if let Some(text) = read(&folder.join(&path)) {
                 files.add(path, text);
             }
         }
@@ -24,16 +38,33 @@ fn load(path: &Path) -> Files {
     }
 }
 
+fn case(name: &str) -> Files {
+    load(&folder("tests/definitions").join(format!("{name}.yaml")))
+}
+
+fn errors(found: &[Diagnostic]) -> Vec<&'static str> {
+    let errors = found.iter().filter(|diagnostic| diagnostic.is_error());
+    errors.map(|diagnostic| diagnostic.code).collect()
+}
+
+fn network(name: &str, text: &str) -> Network {
+    let (network, found) = compile(&Files::new(name, text));
+    network.unwrap_or_else(|| panic!("{}", show(None, &found)))
+}
+
 fn show(network: Option<&Network>, found: &[Diagnostic]) -> String {
     let mut text = String::new();
     for diagnostic in found {
         writeln!(text, "{diagnostic}\n").expect("a string takes it");
     }
     match network {
-        Some(network) => writeln!(text, "{} compiled", network.name),
-        None => writeln!(text, "refused"),
+        // digests stand in a test of their own
+        Some(network) => {
+            let summary = Summary::of(network).to_string();
+            text.push_str(&summary.replace(&network.digest.short(), "DIGEST"));
+        }
+        None => text.push_str("refused\n"),
     }
-    .expect("a string takes it");
     text
 }
 
@@ -41,7 +72,426 @@ fn show(network: Option<&Network>, found: &[Diagnostic]) -> String {
 fn each_file_compiles_or_says_what_is_wrong() {
     insta::glob!("../definitions", "*.yaml", |path| {
         let (network, found) = compile(&load(path));
-        assert_eq!(network.is_none(), found.iter().any(Diagnostic::is_error));
+        assert_eq!(network.is_none(), !errors(&found).is_empty());
         insta::assert_snapshot!(show(network.as_ref(), &found));
     });
+}
+
+#[test]
+fn what_is_built_compiles_and_what_is_not_says_so() {
+    for name in ["B1", "B2", "B3", "C3", "E1", "E2", "K3", "K4"] {
+        let (network, found) = compile(&case(name));
+        assert!(network.is_some(), "{name}: {}", show(None, &found));
+    }
+    let later = [
+        "B4", "C1", "C2", "C4", "E3", "E4", "K1", "K2", "W1", "W2", "W3", "W4", "X1", "bank",
+        "clinic", "invoice", "research",
+    ];
+    for name in later {
+        let (network, found) = compile(&case(name));
+        assert!(network.is_none(), "{name} has keys of later rings");
+        let other: BTreeSet<_> = errors(&found)
+            .into_iter()
+            .filter(|code| *code != "E0110")
+            .collect();
+        assert!(other.is_empty(), "{name}: {}", show(None, &found));
+    }
+}
+
+#[test]
+fn every_code_has_a_page_whose_example_gives_it() {
+    for code in codes() {
+        let page = explain(code).expect("a page of its own");
+        assert!(page.starts_with(&format!("# {code}: ")), "{code}");
+        let blocks = blocks(page);
+        let block = |wanted: &str| {
+            let found = blocks.iter().find(|(head, _)| head == wanted);
+            &found
+                .unwrap_or_else(|| panic!("{code} has no `{wanted}`"))
+                .1
+        };
+        let files = |main: &str| {
+            let files = Files::new("steersman.yaml", main);
+            blocks.iter().fold(files, |files, (head, text)| {
+                match head.strip_prefix("text file=") {
+                    Some(path) => files.with(path, text.as_str()),
+                    None => files,
+                }
+            })
+        };
+        let (network, found) = compile(&files(block("yaml bad")));
+        let given: BTreeSet<_> = found.iter().map(|diagnostic| diagnostic.code).collect();
+        assert!(given.contains(code), "{code} is not in {given:?}");
+        assert_eq!(given.len(), 1, "{}", show(network.as_ref(), &found));
+        let (network, found) = compile(&files(block("yaml good")));
+        assert!(
+            found.is_empty(),
+            "{code}: {}",
+            show(network.as_ref(), &found)
+        );
+        assert!(network.is_some(), "{code}");
+    }
+}
+
+#[test]
+fn every_diagnostic_has_a_page() {
+    for file in ["structure", "names", "types", "effects"] {
+        let path = folder("src/definition/diagnostic").join(format!("{file}.rs"));
+        let text = read(&path).expect("a source file");
+        for code in text.split("Self::new(").skip(1) {
+            let code = code.split('"').nth(1).expect("a code comes first");
+            assert!(explain(code).is_some(), "{code} of {file}.rs has no page");
+        }
+    }
+}
+
+/// Fenced blocks of a page: what stands behind the fence, and the text.
+fn blocks(page: &str) -> Vec<(String, String)> {
+    let mut blocks = Vec::new();
+    let mut parts = page.split("```").skip(1);
+    while let Some(block) = parts.next() {
+        let (head, text) = block.split_once('\n').expect("a fence has a line");
+        blocks.push((head.to_owned(), text.to_owned()));
+        parts.next();
+    }
+    blocks
+}
+
+const BANK: &str = r#"
+steersman: 1
+name: bank
+config:
+  limit: { type: number, env: LIMIT, default: 100 }
+  url: { type: string, env: URL, default: "http://127.0.0.1:1", live: true }
+state:
+  balance: { type: integer, optional: true }
+tools:
+  look:
+    description: The balance.
+    effect: read
+    http: { url: "{{ config.url }}/balance", headers: { b: x, a: y } }
+    set: { balance: "{{ result.cents }}" }
+  pay:
+    description: Pay.
+    parameters: { to: string, cents: integer }
+    effect: unsafe
+    approve: { when: args.cents > config.limit, by: user }
+    http: { url: "{{ config.url }}/pay", json: { cents: "{{ args.cents }}", to: "{{ args.to }}" } }
+agents:
+  teller: { system: prompts/teller.md, tools: [look, pay, todo, ask] }
+tests:
+  one: { script: { teller: [Hello.] }, steps: [ { say: Hi. } ], expect: [ { answer: Hello. } ] }
+"#;
+
+fn bank(text: &str) -> Network {
+    let files = Files::new("bank.yaml", text).with("prompts/teller.md", "You are a teller.\n");
+    let (network, found) = compile(&files);
+    network.unwrap_or_else(|| panic!("{}", show(None, &found)))
+}
+
+#[test]
+fn the_digest_is_of_what_shapes_sessions() {
+    let digest = |text: &str| bank(text).digest;
+    let same = digest(BANK);
+    let equal = [
+        (
+            "a comment",
+            BANK.replace("state:\n", "# a comment\nstate:\n"),
+        ),
+        ("a test", BANK.replace("say: Hi.", "say: Hello.")),
+        (
+            "order of a map",
+            BANK.replace("{ b: x, a: y }", "{ a: y, b: x }"),
+        ),
+        ("style", BANK.replace("name: bank", "name: \"bank\"")),
+        ("a live value", BANK.replace("127.0.0.1:1", "127.0.0.1:2")),
+    ];
+    for (what, text) in equal {
+        assert_ne!(text, BANK, "{what}");
+        assert_eq!(digest(&text), same, "{what} is no part of the digest");
+    }
+    let other = [
+        ("a policy", BANK.replace("default: 100", "default: 101")),
+        ("a class", BANK.replace("effect: read", "effect: pure")),
+        ("order of a list", BANK.replace("look, pay", "pay, look")),
+        (
+            "order of parameters",
+            BANK.replace(
+                "{ to: string, cents: integer }",
+                "{ cents: integer, to: string }",
+            ),
+        ),
+    ];
+    for (what, text) in other {
+        assert_ne!(text, BANK, "{what}");
+        assert_ne!(digest(&text), same, "{what} is part of the digest");
+    }
+    let files = Files::new("bank.yaml", BANK).with("prompts/teller.md", "You are another.\n");
+    let other = compile(&files).0.expect("it compiles").digest;
+    assert_ne!(other, same, "a prompt's text is part of the digest");
+}
+
+/// All of a network but its tests, as text.
+fn shape(mut network: Network) -> String {
+    network.tests.clear();
+    format!("{network:?}")
+}
+
+#[test]
+fn the_stored_form_gives_the_same_network() {
+    let again = compile_stored(&bank(BANK).source).expect("it compiles again");
+    assert_eq!(again.digest, bank(BANK).digest);
+    assert_eq!(shape(again), shape(bank(BANK)));
+    for name in ["B1", "B2", "B3", "C3", "E1", "E2", "K3", "K4"] {
+        let network = compile(&case(name)).0.expect("it compiles");
+        let again = compile_stored(&network.source).expect("it compiles again");
+        assert_eq!(shape(again), shape(network), "{name}");
+    }
+    assert!(compile_stored("no JSON").is_err());
+    assert!(compile_stored("{}").is_err());
+}
+
+#[test]
+fn a_tree_that_was_built_is_the_definition_that_is_written() {
+    let text = |text: &str| Node::text(text);
+    let tool = Node::map([
+        ("description", text("Add.")),
+        ("effect", text("pure")),
+        ("native", Node::integer(1)),
+        (
+            "parameters",
+            Node::map([("a", text("integer")), ("b", text("integer"))]),
+        ),
+    ]);
+    let agent = Node::map([
+        ("system", text("You add.")),
+        ("tools", Node::list([text("add")])),
+    ]);
+    let root = Node::map([
+        ("name", text("adder")),
+        ("tools", Node::map([("add", tool)])),
+        ("agents", Node::map([("adder", agent)])),
+    ]);
+    let (built, found) = compile_node(root, &Files::default());
+    let built = built.unwrap_or_else(|| panic!("{}", show(None, &found)));
+    let written = network(
+        "adder.yaml",
+        "tools:\n  add: { parameters: { a: integer, b: integer }, description: Add., effect: pure, native: 1 }\n\
+         agents: { adder: { system: You add., tools: [add] } }\n",
+    );
+    assert_eq!(shape(built), shape(written));
+
+    let root = Node::map([(
+        "agents",
+        Node::map([("a", Node::map([("sytem", text("x"))]))]),
+    )]);
+    let (network, found) = compile_node(root, &Files::default());
+    assert!(network.is_none());
+    insta::assert_snapshot!(show(None, &found));
+}
+
+#[test]
+fn what_is_too_big_is_refused_at_once() {
+    let greeter = "agents: { a: { system: x } }\n";
+    let long = format!("{greeter}# {}", "x".repeat(10 << 20));
+    let flow = format!("a: {}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let block = (0..5_000).fold(String::new(), |mut text, n| {
+        writeln!(text, "{}a:", " ".repeat(n)).expect("a string takes it");
+        text
+    });
+    let dashes = "- ".repeat(100_000);
+    let many = format!("a: [{}]", "1,".repeat(400_000));
+    let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for n in 1..9 {
+        let alias = format!("*a{},", n - 1);
+        writeln!(bomb, "a{n}: &a{n} [{}]", alias.repeat(10)).expect("a string takes it");
+    }
+    for text in [long, flow, block, dashes, many, bomb] {
+        let (network, found) = compile(&Files::new("steersman.yaml", text));
+        assert!(network.is_none());
+        assert_eq!(errors(&found), ["E0102"], "{}", show(None, &found[..1]));
+    }
+}
+
+#[test]
+fn deep_expressions_are_refused_without_a_crash() {
+    let deep = format!("{}1{}", "(".repeat(5_000), ")".repeat(5_000));
+    let text = format!(
+        "tools:\n  t: {{ description: T., effect: pure, native: 1, requires: \"{deep} > 0\" }}\n\
+         agents: {{ a: {{ system: x, tools: [t] }} }}\n"
+    );
+    let (network, found) = compile(&Files::new("steersman.yaml", text));
+    assert!(network.is_none());
+    assert_eq!(errors(&found), ["E0301"]);
+}
+
+/// Whatever is done to a definition: it compiles, or an error says why not; and all that is said can be shown.
+#[test]
+fn mutilated_definitions_compile_or_are_refused() {
+    let names = [
+        "B2",
+        "B3",
+        "C3",
+        "E1",
+        "E2",
+        "K3",
+        "K4",
+        "bank",
+        "clinic",
+        "invoice",
+        "research",
+        "W1",
+        "e_f1",
+        "e_structure",
+        "e_events",
+    ];
+    let texts: Vec<String> = names
+        .iter()
+        .map(|name| {
+            read(&folder("tests/definitions").join(format!("{name}.yaml"))).expect("a case")
+        })
+        .chain([BANK.to_owned()])
+        .collect();
+    arbtest::arbtest(|u| {
+        let mut text = texts[u.choose_index(texts.len())?].clone();
+        for _ in 0..u.int_in_range(1..=4)? {
+            mutilate(&mut text, &texts, u)?;
+        }
+        let (network, found) = compile(&Files::new("steersman.yaml", text.as_str()));
+        assert_eq!(network.is_none(), !errors(&found).is_empty(), "{text}");
+        for diagnostic in &found {
+            assert!(diagnostic.render(true).contains(diagnostic.code));
+        }
+        if let Some(network) = network {
+            let again = compile_stored(&network.source);
+            let again = again.unwrap_or_else(|found| panic!("{text}\n{}", show(None, &found)));
+            assert_eq!(shape(again), shape(network), "{text}");
+        }
+        Ok(())
+    })
+    .budget_ms(if std::env::var_os("SLOW_TESTS").is_some() {
+        60_000
+    } else {
+        3_000
+    });
+}
+
+fn mutilate(
+    text: &mut String,
+    texts: &[String],
+    u: &mut Unstructured<'_>,
+) -> arbtest::arbitrary::Result<()> {
+    let words = [
+        "{{",
+        "}}",
+        "{",
+        "}",
+        "[",
+        "]",
+        ":",
+        ",",
+        " #4",
+        "'",
+        "\"",
+        "|",
+        ">",
+        "-",
+        "&a",
+        "*a",
+        "<<",
+        "\n",
+        "  ",
+        "none",
+        "yes",
+        "0123",
+        "3",
+        "3.5",
+        "true",
+        "null",
+        "state.x",
+        "args",
+        "secrets",
+        "finish",
+        "is defined",
+        "é",
+        "\u{1F511}",
+        "\t",
+        "%",
+        "!x",
+        "---\n",
+        "{% if",
+        "%}",
+        "state",
+        "tools",
+        "agents",
+        "{}",
+    ];
+    let place = |text: &str, u: &mut Unstructured<'_>| -> arbtest::arbitrary::Result<usize> {
+        let mut at = u.choose_index(text.len() + 1)?;
+        while !text.is_char_boundary(at) {
+            at -= 1;
+        }
+        Ok(at)
+    };
+    let (a, b) = (place(text, u)?, place(text, u)?);
+    match u.int_in_range(0..=4)? {
+        0 => text.insert_str(a, words[u.choose_index(words.len())?]),
+        1 => {
+            let end = (a + 20).min(text.len());
+            let end = (a..=end)
+                .rev()
+                .find(|end| text.is_char_boundary(*end))
+                .unwrap_or(a);
+            text.replace_range(a..end, words[u.choose_index(words.len())?]);
+        }
+        2 => {
+            let mut lines: Vec<&str> = text.lines().collect();
+            if lines.len() > 1 {
+                lines.remove(u.choose_index(lines.len())?);
+            }
+            *text = lines.join("\n");
+        }
+        3 => {
+            let (from, to) = (a.min(b), a.max(b));
+            let cut = text[from..to].lines().next().unwrap_or_default().to_owned();
+            text.insert_str(a, &cut);
+        }
+        _ => {
+            let other = &texts[u.choose_index(texts.len())?];
+            let lines: Vec<&str> = other.lines().collect();
+            let line = lines[u.choose_index(lines.len())?];
+            text.insert_str(a, &format!("\n{line}\n"));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn the_schema_names_every_table_and_resolves() {
+    let schema = schema();
+    let text = schema.to_string();
+    for reference in text.split("\"$ref\":\"#/$defs/").skip(1) {
+        let name = reference.split('"').next().expect("a quoted reference");
+        assert!(schema["$defs"][name].is_object(), "{name}");
+    }
+    for name in ["Agent", "Http", "Tool", "Wait", "Limits", "Expect", "Rule"] {
+        assert!(schema["$defs"][name]["properties"].is_object(), "{name}");
+    }
+    let tool = &schema["$defs"]["Tool"]["properties"];
+    assert_eq!(tool["effect"]["enum"][0], "pure");
+    assert_eq!(tool["reflect"]["not"], Json::Object(serde_json::Map::new()));
+    assert_eq!(schema["additionalProperties"], false);
+}
+
+#[test]
+fn names_of_files_are_asked_for_until_nothing_is_wanted() {
+    let files = Files::new(
+        "a/steersman.yaml",
+        "import: [../lib/x.yaml]\nagents: { a: { system: p.md } }",
+    );
+    let wanted_first: Vec<String> = wanted(&files).into_iter().collect();
+    assert_eq!(wanted_first, ["a/p.md", "lib/x.yaml"]);
+    let files = files.with("lib/x.yaml", "agents: { b: { system: q.txt } }");
+    let wanted_then: Vec<String> = wanted(&files).into_iter().collect();
+    assert_eq!(wanted_then, ["a/p.md", "lib/q.txt"]);
 }

@@ -98,8 +98,11 @@ pub(super) fn above(lowered: &Lowered) -> BTreeMap<Name, BTreeSet<Name>> {
 
 impl Check<'_> {
     pub(super) fn reach(&mut self, whole: bool) {
+        if !whole {
+            return;
+        }
         let edges = edges(self.lowered);
-        if whole && !self.lowered.beyond {
+        if !self.lowered.beyond {
             self.unreachable(&edges);
         }
         self.circles(&edges);

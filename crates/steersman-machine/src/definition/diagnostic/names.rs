@@ -88,7 +88,4 @@ impl Diagnostic {
             "calls nest at most {depth} deep (`limits.depth`); a deeper one is refused"
         ))
     }
-    pub(crate) fn unknown_filter(at: At, sort: &str, name: &str, near: Option<&str>) -> Self {
-        Self::new("E0303", at, format!("there is no {sort} `{name}`")).near(near)
-    }
 }

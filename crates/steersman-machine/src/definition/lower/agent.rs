@@ -310,6 +310,9 @@ impl Lower<'_> {
                 if long {
                     let diagnostic = Diagnostic::long_name(at(), &offered.seen);
                     self.say(diagnostic);
+                } else if !shape::is_name(&offered.seen) && node.get("as").is_some() {
+                    let diagnostic = Diagnostic::malformed_name(at(), &offered.seen);
+                    self.say(diagnostic);
                 } else if uses.iter().any(|known| known.seen == offered.seen) {
                     let diagnostic = Diagnostic::seen_twice(at(), &offered.seen);
                     self.say(diagnostic);

@@ -448,7 +448,7 @@ impl Lower<'_> {
                 let near = near(&key.name, known());
                 let at = self.place(key.span);
                 let known = super::super::shape::list_of(known());
-                let of = format!("the event {name}");
+                let of = format!("events.{name}");
                 self.say(Diagnostic::unknown_field(at, &of, &key.name, near, &known));
             }
             if let Some(template) = self.template(value, Wants::Text, scope) {

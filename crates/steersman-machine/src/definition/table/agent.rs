@@ -247,7 +247,7 @@ pub(crate) static LIMITS: Table = Table {
         ),
         key(
             "wall_time",
-            Ty::Or(&[Ty::Duration, Ty::Table(&LIMIT)]),
+            Ty::Or(&[Ty::Duration, Ty::Table(&TIME_LIMIT)]),
             "none; per session, `fail`",
             "Time.",
         ),
@@ -261,13 +261,34 @@ pub(crate) static LIMIT: Table = Table {
     name: "Limit",
     words: "a limit",
     keys: &[
+        key("max", Ty::Integer(1), "required", "At most.").required(),
         key(
-            "max",
-            Ty::Or(&[Ty::Integer(1), Ty::Duration]),
-            "required",
-            "At most.",
-        )
-        .required(),
+            "per",
+            Ty::Word(&[("answer", true), ("task", true), ("session", true)]),
+            "as in Limits",
+            "Counted since.",
+        ),
+        key(
+            "on_limit",
+            Ty::Word(&[
+                ("answer", true),
+                ("fail", true),
+                ("finish", true),
+                ("ask", true),
+            ]),
+            "as in Limits",
+            "What happens.",
+        ),
+    ],
+    one_of: &[],
+};
+
+/// The same of a duration.
+pub(crate) static TIME_LIMIT: Table = Table {
+    name: "TimeLimit",
+    words: "a limit",
+    keys: &[
+        key("max", Ty::Duration, "required", "At most.").required(),
         key(
             "per",
             Ty::Word(&[("answer", true), ("task", true), ("session", true)]),

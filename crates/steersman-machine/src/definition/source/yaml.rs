@@ -1,0 +1,368 @@
+//! The parser's events as a tree, with what is wrong with the text.
+
+use super::super::diagnostic::Diagnostic;
+use super::{
+    Key, Kind, MAX_BYTES, MAX_DEPTH, MAX_NODES, Node, Scalar, Sources, Span, Style, Value,
+    ceil_char, plain,
+};
+use serde_saphyr::granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, options};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A file as a tree; what is wrong with it is reported. None if nothing can be made of it.
+pub(crate) fn parse(
+    sources: &mut Sources,
+    path: &str,
+    text: &Arc<str>,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<Node> {
+    let file = sources.add(path, text);
+    if text.len() > MAX_BYTES {
+        let size = text.len() / 1024;
+        let at = Span { file, ..Span::NONE };
+        let what = format!("{size} KiB are too much for one file of a definition");
+        let most = format!("at most {} KiB are read", MAX_BYTES / 1024);
+        diagnostics.push(Diagnostic::too_big(sources.place(at), what, most));
+        return None;
+    }
+    let mut builder = Builder {
+        file,
+        sources,
+        diagnostics,
+        stack: Vec::new(),
+        anchors: BTreeMap::new(),
+        nodes: 0,
+        root: None,
+    };
+    builder.run(text)
+}
+
+struct Builder<'a> {
+    file: u32,
+    sources: &'a Sources,
+    diagnostics: &'a mut Vec<Diagnostic>,
+    stack: Vec<Frame>,
+    anchors: BTreeMap<usize, (Node, usize, usize)>,
+    nodes: usize,
+    root: Option<Node>,
+}
+
+struct Frame {
+    start: usize,
+    anchor: usize,
+    nodes: usize,
+    height: usize,
+    content: Content,
+}
+
+enum Content {
+    List(Vec<Node>),
+    Map {
+        entries: Vec<(Key, Node)>,
+        known: BTreeMap<Arc<str>, Span>,
+        key: Option<Key>,
+    },
+}
+
+impl Builder<'_> {
+    fn run(&mut self, text: &str) -> Option<Node> {
+        let options = options! {
+            disallow_directives: true,
+            block_nesting_limit: MAX_DEPTH,
+            flow_nesting_limit: MAX_DEPTH,
+        };
+        let mut documents = 0;
+        let mut parser = Parser::new_from_str_with_options(text, options);
+        while let Some(event) = parser.next_event() {
+            let (event, span) = match event {
+                Ok(event) => event,
+                Err(error) => {
+                    self.syntax(text, &error);
+                    return None;
+                }
+            };
+            let start = span.start.byte_offset().unwrap_or_default();
+            let end = span.end.byte_offset().unwrap_or(start).max(start);
+            let span = Span::new(self.file, start..end);
+            if let Some(tag) = tag(&event) {
+                let place = self.sources.place(span);
+                self.diagnostics.push(Diagnostic::yaml_tag(place, &tag));
+            }
+            match event {
+                Event::DocumentStart(..) => {
+                    documents += 1;
+                    if documents == 2 {
+                        let place = self.sources.place(span);
+                        self.diagnostics.push(Diagnostic::second_document(place));
+                        return None;
+                    }
+                }
+                Event::Scalar(text, style, anchor, _) => {
+                    let node = self.scalar(text.into(), style, span);
+                    self.add(node, anchor, 1, 1)?;
+                }
+                Event::Alias(anchor) => {
+                    let Some((node, nodes, height)) = self.anchors.get(&anchor).cloned() else {
+                        let place = self.sources.place(span);
+                        let message = "an alias within its own anchor";
+                        let diagnostic = Diagnostic::yaml_syntax(place, message.into(), None);
+                        self.diagnostics.push(diagnostic);
+                        return None;
+                    };
+                    self.add(node, 0, nodes, height)?;
+                }
+                Event::SequenceStart(_, anchor, _) => {
+                    self.open(start, anchor, Content::List(Vec::new()));
+                }
+                Event::MappingStart(_, anchor, _) => {
+                    let content = Content::Map {
+                        entries: Vec::new(),
+                        known: BTreeMap::new(),
+                        key: None,
+                    };
+                    self.open(start, anchor, content);
+                }
+                Event::SequenceEnd | Event::MappingEnd => self.close(text, end)?,
+                _ => {}
+            }
+        }
+        Some(self.root.take().unwrap_or_else(Node::null))
+    }
+
+    fn open(&mut self, start: usize, anchor: usize, content: Content) {
+        self.stack.push(Frame {
+            start,
+            anchor,
+            nodes: 1,
+            height: 0,
+            content,
+        });
+    }
+
+    fn close(&mut self, text: &str, end: usize) -> Option<()> {
+        let frame = self.stack.pop().expect("the parser closes what it opened");
+        let body = text.get(frame.start..end).unwrap_or_default();
+        let end = frame.start + body.trim_end().len();
+        let value = match frame.content {
+            Content::List(items) => Value::List(items),
+            Content::Map { entries, .. } => Value::Map(entries),
+        };
+        let span = Span::new(self.file, frame.start..end);
+        self.add(
+            Node { span, value },
+            frame.anchor,
+            frame.nodes,
+            frame.height + 1,
+        )
+    }
+
+    /// Hangs a node into what is open. None if a budget is spent.
+    fn add(&mut self, node: Node, anchor: usize, nodes: usize, height: usize) -> Option<()> {
+        if self.stack.len() + height > MAX_DEPTH {
+            let place = self.sources.place(node.span);
+            let what = format!("nested deeper than {MAX_DEPTH} levels");
+            let most = "no definition needs more than a dozen".to_owned();
+            self.diagnostics
+                .push(Diagnostic::too_big(place, what, most));
+            return None;
+        }
+        self.nodes += if node.scalar().is_some() || nodes > 1 && anchor == 0 {
+            nodes
+        } else {
+            1
+        };
+        if self.nodes > MAX_NODES {
+            let place = self.sources.place(node.span);
+            let what = format!("more than {MAX_NODES} values in one file");
+            let most = "aliases count as what they stand for".to_owned();
+            self.diagnostics
+                .push(Diagnostic::too_big(place, what, most));
+            return None;
+        }
+        if anchor != 0 {
+            self.anchors.insert(anchor, (node.clone(), nodes, height));
+        }
+        let Some(frame) = self.stack.last_mut() else {
+            self.root = Some(node);
+            return Some(());
+        };
+        frame.nodes += nodes;
+        frame.height = frame.height.max(height);
+        match &mut frame.content {
+            Content::List(items) => items.push(node),
+            Content::Map {
+                entries,
+                known,
+                key,
+            } => match key.take() {
+                None => *key = Some(key_of(self.sources, self.diagnostics, &node)),
+                Some(name) => match known.get(&name.name) {
+                    Some(first) => {
+                        let at = self.sources.place(name.span);
+                        let first = self.sources.place(*first);
+                        let diagnostic = Diagnostic::duplicate_key(at, first, &name.name);
+                        self.diagnostics.push(diagnostic);
+                    }
+                    None => {
+                        known.insert(name.name.clone(), name.span);
+                        entries.push((name, node));
+                    }
+                },
+            },
+        }
+        Some(())
+    }
+
+    fn scalar(&mut self, text: Arc<str>, style: ScalarStyle, mut span: Span) -> Node {
+        let style = match style {
+            ScalarStyle::Plain => Style::Plain,
+            ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => Style::Quoted,
+            ScalarStyle::Literal => Style::Literal,
+            ScalarStyle::Folded => Style::Folded,
+        };
+        if matches!(style, Style::Literal | Style::Folded) {
+            let body = self.sources.text(span).unwrap_or_default();
+            span.end = span.start + body.trim_end().len() as u32;
+        }
+        let kind = match style {
+            Style::Plain if span.start == span.end => Kind::Null,
+            Style::Plain => match plain(&text) {
+                Some(kind) => kind,
+                None => {
+                    let place = self.sources.place(span);
+                    self.diagnostics.push(Diagnostic::odd_number(place, &text));
+                    Kind::Text
+                }
+            },
+            Style::Quoted | Style::Literal | Style::Folded | Style::Made => Kind::Text,
+        };
+        let value = Value::Scalar(Scalar { text, style, kind });
+        Node { span, value }
+    }
+
+    fn syntax(&mut self, text: &str, error: &ScanError) {
+        let at = error.marker().byte_offset().unwrap_or_default();
+        let at = ceil_char(text, at.min(text.len()));
+        let start = text[..at].rfind('\n').map_or(0, |k| k + 1);
+        let line_end = text[at..].find('\n').map_or(text.len(), |k| at + k);
+        let end = ceil_char(text, (at + 1).min(line_end).max(at));
+        let place = self.sources.place(Span::new(self.file, at..end));
+        if *error.kind() == ErrorKind::RecursionLimitExceeded {
+            let what = format!("nested deeper than {MAX_DEPTH} levels");
+            let most = "no definition needs more than a dozen".to_owned();
+            self.diagnostics
+                .push(Diagnostic::too_big(place, what, most));
+            return;
+        }
+        let line = &text[start..line_end];
+        if let Some(open) = unquoted_braces(line) {
+            let value = value_around(line, open);
+            let span = Span::new(self.file, start + value.start..start + value.end);
+            let place = self.sources.place(span);
+            self.diagnostics.push(Diagnostic::unquoted_braces(place));
+            return;
+        }
+        if let Some((value, rest)) = cut_before(text, line_end) {
+            let at = self.sources.place(Span::new(self.file, value));
+            let rest = self.sources.place(Span::new(self.file, rest));
+            self.diagnostics.push(Diagnostic::cut(at, rest));
+            return;
+        }
+        let brackets = line[..at - start].contains('{') && text[at..].starts_with(['[', '{']);
+        let help = brackets.then(|| {
+            "in `{ .. }` an expression with brackets, braces, commas or colons stands in quotes"
+                .to_owned()
+        });
+        self.diagnostics
+            .push(Diagnostic::yaml_syntax(place, error.info(), help));
+    }
+}
+
+/// `{{` outside of quotes on a line that is no YAML.
+fn unquoted_braces(line: &str) -> Option<usize> {
+    let open = line.find("{{")?;
+    let quotes = |c: char| line[..open].matches(c).count() % 2 == 1;
+    (!quotes('"') && !quotes('\'')).then_some(open)
+}
+
+/// The value that a place in a line belongs to: from behind the key to the end of the entry.
+fn value_around(line: &str, open: usize) -> Range<usize> {
+    let before = &line[..open];
+    let start = [": ", ", ", "[ ", "- "]
+        .iter()
+        .filter_map(|sign| before.rfind(sign).map(|at| at + sign.len()))
+        .max()
+        .unwrap_or(open);
+    let close = line[open..]
+        .rfind("}}")
+        .map_or(line.len(), |at| open + at + 2);
+    let rest = &line[close..];
+    let end = [", ", " }", " ]"]
+        .iter()
+        .filter_map(|sign| rest.find(sign))
+        .min()
+        .unwrap_or(rest.len());
+    start..(close + rest[..end].trim_end().len())
+}
+
+/// A text that a `#` has cut, taking the end of a flow collection with it: on the last lines up to `end`.
+fn cut_before(text: &str, end: usize) -> Option<(Range<usize>, Range<usize>)> {
+    let mut start = end;
+    for _ in 0..3 {
+        let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
+        let line = &text[line_start..start];
+        let cut = line.match_indices(" #").find(|(at, _)| {
+            let behind = line[at + 2..].chars().next();
+            !line[..*at].trim().is_empty() && behind.is_some_and(|c| !c.is_whitespace() && c != '#')
+        });
+        if let Some((at, _)) = cut {
+            let value = value_around(line, at).start;
+            let rest = line_start + at + 1..line_start + line.trim_end().len();
+            return Some((line_start + value..line_start + at, rest));
+        }
+        start = line_start.checked_sub(1)?;
+    }
+    None
+}
+
+fn key_of(sources: &Sources, diagnostics: &mut Vec<Diagnostic>, node: &Node) -> Key {
+    let place = sources.place(node.span);
+    match node.scalar() {
+        Some(scalar) if &*scalar.text == "<<" && scalar.style == Style::Plain => {
+            diagnostics.push(Diagnostic::merge_key(place));
+        }
+        Some(_) => {}
+        None => {
+            let braces = sources
+                .text(Span {
+                    start: node.span.start.saturating_sub(1),
+                    ..node.span
+                })
+                .is_some_and(|text| text.starts_with("{{"));
+            if braces {
+                let mut span = node.span;
+                span.start -= 1;
+                span.end += 1;
+                diagnostics.push(Diagnostic::unquoted_braces(sources.place(span)));
+            } else {
+                diagnostics.push(Diagnostic::key_is_no_text(place, node.kind_word()));
+            }
+        }
+    }
+    Key {
+        span: node.span,
+        name: node
+            .scalar()
+            .map_or_else(|| Arc::from("{{"), |scalar| scalar.text.clone()),
+    }
+}
+
+fn tag(event: &Event<'_>) -> Option<String> {
+    match event {
+        Event::Scalar(_, _, _, tag)
+        | Event::SequenceStart(_, _, tag)
+        | Event::MappingStart(_, _, tag) => tag.as_ref().map(|tag| tag.original()),
+        _ => None,
+    }
+}

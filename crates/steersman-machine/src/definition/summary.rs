@@ -1,0 +1,265 @@
+//! What a checked definition comes to, for the screen that follows a check without errors.
+
+use crate::ids::Digest;
+use crate::interaction::Class;
+use crate::network::{Does, Network, OnLimit, Per, Source};
+use std::fmt;
+
+/// What a definition comes to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// The network's name.
+    pub name: String,
+    /// Its digest.
+    pub digest: Digest,
+    /// Agents that act.
+    pub agents: usize,
+    /// People that can be asked.
+    pub people: usize,
+    /// Tools, those of the engine left out.
+    pub tools: usize,
+    /// Events that may come in.
+    pub events: usize,
+    /// Tests.
+    pub tests: usize,
+    /// Tools by effect class, from harmless to `unsafe`; classes without tools left out.
+    pub effects: Vec<(Class, Vec<Tool>)>,
+    /// The most that one answer may take.
+    pub worst: Worst,
+    /// Plain values and where they come from.
+    pub config: Vec<Value>,
+    /// Secrets and where they are read: name, place.
+    pub secrets: Vec<(String, String)>,
+}
+
+/// A tool in a summary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tool {
+    /// Its name.
+    pub name: String,
+    /// Who approves it and, where it is not always, when: `above`, person.
+    pub approved: Vec<(Option<String>, String)>,
+}
+
+/// The most that may happen before somebody is asked or told.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Worst {
+    /// Model calls of the entry.
+    pub model_calls: u64,
+    /// Since when they count.
+    pub per: Per,
+    /// What happens then.
+    pub then: OnLimit,
+    /// Tokens of the session.
+    pub tokens: Option<u64>,
+    /// Time of the session in milliseconds.
+    pub wall_time: Option<u64>,
+}
+
+/// A plain value in a summary.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Value {
+    /// Its name.
+    pub name: String,
+    /// The environment variable that may set it.
+    pub env: Option<String>,
+    /// What it is otherwise.
+    pub default: Option<serde_json::Value>,
+    /// It is read at each use and bound to no session.
+    pub live: bool,
+}
+
+impl Summary {
+    /// Of a network.
+    pub fn of(network: &Network) -> Self {
+        let own = || {
+            let tools = network.tools.values();
+            tools.filter(|tool| !matches!(tool.source, Source::BuiltIn(_)))
+        };
+        let classes = [Class::Pure, Class::Read, Class::Idempotent, Class::Unsafe];
+        let effects = classes.into_iter().filter_map(|class| {
+            let of_class = own().filter(|tool| tool.effect == class);
+            let tools: Vec<Tool> = of_class
+                .map(|tool| Tool {
+                    name: tool.name.to_string(),
+                    approved: approvals(network, &tool.name),
+                })
+                .collect();
+            (!tools.is_empty()).then_some((class, tools))
+        });
+        let entry = network.entry.first().map(|name| network.agent(name));
+        let limits = entry.map_or(&network.limits, |agent| &agent.limits);
+        let calls = if network.limits.model_calls.written {
+            network.limits.model_calls
+        } else {
+            limits.model_calls
+        };
+        Self {
+            name: network.name.to_string(),
+            digest: network.digest,
+            agents: network.agents.len(),
+            people: network.people.len(),
+            tools: own().count(),
+            events: network.events.len(),
+            tests: network.tests.len(),
+            effects: effects.collect(),
+            worst: Worst {
+                model_calls: calls.max,
+                per: calls.per,
+                then: calls.then,
+                tokens: network.limits.tokens.map(|limit| limit.max),
+                wall_time: network.limits.wall_time.map(|limit| limit.max),
+            },
+            config: network
+                .config
+                .iter()
+                .map(|(name, config)| Value {
+                    name: name.to_string(),
+                    env: config.env.clone(),
+                    default: config.default.clone(),
+                    live: config.live,
+                })
+                .collect(),
+            secrets: network
+                .secrets
+                .iter()
+                .map(|(name, secret)| {
+                    let place = match &secret.source {
+                        crate::network::SecretSource::Env(name) => name.clone(),
+                        crate::network::SecretSource::File(path) => path.clone(),
+                    };
+                    (name.to_string(), place)
+                })
+                .collect(),
+        }
+    }
+}
+
+/// The approvals of a tool: its own, and those of who offers it.
+fn approvals(network: &Network, tool: &str) -> Vec<(Option<String>, String)> {
+    let own = network.tool(tool).approve.iter();
+    let offered = network
+        .agents
+        .values()
+        .filter_map(|agent| match &agent.does {
+            Does::Model(model) => Some(&model.tools),
+            Does::Route(_) | Does::Run { .. } => None,
+        })
+        .flatten()
+        .filter(|offered| match &offered.of {
+            crate::network::Offer::Tool(name) => &**name == tool,
+            crate::network::Offer::Agent(_) => false,
+        })
+        .flat_map(|offered| &offered.approve);
+    let mut all: Vec<(Option<String>, String)> = Vec::new();
+    for approve in own.chain(offered) {
+        let when = Some(approve.when.source.to_string()).filter(|when| when != "true");
+        let approval = (when, approve.by.to_string());
+        if !all.contains(&approval) {
+            all.push(approval);
+        }
+    }
+    all
+}
+
+fn many(count: usize, one: &str) -> String {
+    if count == 1 {
+        format!("1 {one}")
+    } else {
+        format!("{count} {one}s")
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}: ", self.name, self.digest.short())?;
+        write!(
+            f,
+            "{}, {}",
+            many(self.agents, "agent"),
+            many(self.tools, "tool")
+        )?;
+        let people = if self.people == 1 { "person" } else { "people" };
+        for (count, text) in [
+            (self.people, format!("{} {people}", self.people)),
+            (self.events, many(self.events, "event")),
+            (self.tests, many(self.tests, "test")),
+        ] {
+            if count > 0 {
+                write!(f, ", {text}")?;
+            }
+        }
+        writeln!(f, ".")?;
+        let effects: Vec<String> = self
+            .effects
+            .iter()
+            .map(|(class, tools)| {
+                let tools: Vec<String> = tools.iter().map(Tool::to_string).collect();
+                format!("{}: {}", class.word(), tools.join(", "))
+            })
+            .collect();
+        if !effects.is_empty() {
+            writeln!(f, "  effects    {}", effects.join("   "))?;
+        }
+        writeln!(f, "  worst case {}", self.worst)?;
+        for (n, value) in self.config.iter().enumerate() {
+            let head = if n == 0 { "bound" } else { "" };
+            writeln!(f, "  {head:<10} {value}")?;
+        }
+        for (n, (name, place)) in self.secrets.iter().enumerate() {
+            let head = if n == 0 { "secrets" } else { "" };
+            writeln!(f, "  {head:<10} secrets.{name} from {place}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        for (when, by) in &self.approved {
+            match when {
+                Some(when) => write!(f, " (approved by {by} where {when})")?,
+                None => write!(f, " (approved by {by})")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Worst {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let per = match self.per {
+            Per::Answer => "an answer",
+            Per::Task => "a task",
+            Per::Session => "a session",
+        };
+        let then = match self.then {
+            OnLimit::Answer => "then a forced answer",
+            OnLimit::Fail => "then it fails",
+            OnLimit::Finish => "then it finishes",
+            OnLimit::Ask => "then a person is asked",
+        };
+        write!(f, "{} model calls {per}, {then}", self.model_calls)?;
+        if let Some(tokens) = self.tokens {
+            write!(f, "; {tokens} tokens a session")?;
+        }
+        f.write_str("; no cost limit")
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "config.{}", self.name)?;
+        if self.live {
+            let env = self.env.as_deref().unwrap_or("its default");
+            return write!(f, ": live, from {env} at each use");
+        }
+        match (&self.default, &self.env) {
+            (Some(value), Some(env)) => write!(f, " = {value} (default; {env} may set it)"),
+            (Some(value), None) => write!(f, " = {value}"),
+            (None, Some(env)) => write!(f, ": {env} must be set"),
+            (None, None) => Ok(()),
+        }
+    }
+}
