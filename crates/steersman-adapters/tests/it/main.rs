@@ -19,4 +19,5 @@ mod secrets;
 mod sqlite;
 mod structured;
 mod tools;
+mod whole;
 mod wire;

@@ -7,6 +7,7 @@ use crate::request::{
     Seen, ask, ask_seen, assistant, chat, params, request, result, system, two_tools, user,
 };
 use crate::tools::{env, network};
+use crate::whole;
 use serde_json::{Value as Json, json};
 use std::sync::{Arc, Mutex};
 use steersman_adapters::catalog::Catalog;
@@ -231,4 +232,50 @@ async fn auto_finds_it_and_says_what_it_cannot() {
         said.contains(&url) && said.contains(bound[0].model.as_deref().unwrap()),
         "{said}"
     );
+}
+
+/// Whole sessions: each ends in an answer, a limit or a typed failure, and a tool ran. By structured output: a model of
+/// this size makes no call where nothing constrains it.
+#[tokio::test]
+async fn sessions_run_to_an_end_and_tools_run() {
+    let Some(url) = url() else { return };
+    let yaml = r#"
+config: { url: { type: string, env: MODEL_URL, live: true } }
+models: { default: { url: "{{ config.url }}", temperature: 0, max_tokens: 128, calls: structured, params: { seed: 1 } } }
+tools:
+  add:
+    description: Adds two numbers.
+    parameters: { a: integer, b: integer }
+    effect: pure
+    command: [sh, -c, "echo $(( $1 + $2 ))", sh, "{{ args.a }}", "{{ args.b }}"]
+agents:
+  adder:
+    system: You add numbers with the tool. Then you answer with the sum.
+    tools: [add]
+    limits: { model_calls: { max: 4, on_limit: answer } }
+"#;
+    let engine = whole::engine(env(&[("MODEL_URL", &url)]));
+    let mut tools = 0;
+    for say in [
+        "What is 17 plus 25?",
+        "Add 3 and 4.",
+        "Use the tool: 10 + 5",
+    ] {
+        let session = whole::start(&engine, yaml, say).await;
+        let settled = session.settled().await.unwrap();
+        let letters = whole::letters(&engine, &session).await;
+        println!("{say} -> {}: {letters}: {settled:?}", settled.word());
+        assert!(
+            ["answered", "limit", "failed"].contains(&settled.word()),
+            "{settled:?}"
+        );
+        assert!(
+            letters.starts_with('U') && letters.ends_with('F'),
+            "{letters}"
+        );
+        let word = |word| letters.split(' ').filter(|letter| *letter == word).count();
+        assert_eq!(word("TC"), word("TR"), "every call is closed: {letters}");
+        tools += word("TR");
+    }
+    assert!(tools > 0, "no tool ran");
 }

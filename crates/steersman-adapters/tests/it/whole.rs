@@ -1,0 +1,264 @@
+//! Sessions over the whole chain: definition, engine, chat completions and tools, with servers on the loopback at the
+//! other ends.
+
+use crate::listener::{Frame, Listener, Reply};
+use crate::tools::{env, network};
+use serde_json::{Value as Json, json};
+use std::sync::Arc;
+use steersman_adapters::catalog::Catalog;
+use steersman_adapters::command::CommandTools;
+use steersman_adapters::http::HttpTools;
+use steersman_adapters::schema::Schemas;
+use steersman_machine::ids::Line;
+use steersman_machine::trace;
+use steersman_runtime::Env;
+use steersman_runtime::clock::System;
+use steersman_runtime::engine::{Engine, Options, Parts, StartOptions};
+use steersman_runtime::seal::Sealer;
+use steersman_runtime::session::{Session, Settled};
+use steersman_runtime::store::memory::MemoryStore;
+
+/// An engine of real parts, but for the store, which is in memory.
+pub(crate) fn engine(env: Env) -> Engine {
+    Engine::new(Parts {
+        store: Arc::new(MemoryStore::new()),
+        clock: Arc::new(System),
+        models: Arc::new(Catalog::default()),
+        toolsets: vec![
+            Arc::new(HttpTools::default()),
+            Arc::new(CommandTools::at(std::env::temp_dir())),
+        ],
+        sealer: Sealer::ephemeral(),
+        options: Options {
+            env,
+            judge: Some(Arc::new(Schemas::default())),
+            ..Options::default()
+        },
+    })
+}
+
+/// Starts a session of this definition with this message.
+pub(crate) async fn start(engine: &Engine, yaml: &str, say: &str) -> Session {
+    let options = StartOptions {
+        say: Some(say.to_owned()),
+        ..StartOptions::default()
+    };
+    engine.start(network(yaml), options).await.unwrap()
+}
+
+/// Letters of the root's stack.
+pub(crate) async fn letters(engine: &Engine, session: &Session) -> String {
+    let seen = engine.inspect(session.id()).await.unwrap();
+    let branch = seen.current_branch().unwrap();
+    let root = branch.snapshot.agents.keys().next().copied().unwrap();
+    let stack = seen.stack(branch, root);
+    trace::letters(stack.iter().map(|(_, interaction): &(Line, _)| interaction))
+}
+
+fn text(text: &str) -> Reply {
+    let event = json!({ "choices": [{ "delta": { "content": text }, "finish_reason": "stop" }],
+                        "usage": { "prompt_tokens": 10, "completion_tokens": 5 } });
+    Reply::stream(&[&format!("data: {event}\n\n"), "data: [DONE]\n\n"])
+}
+
+fn calls(list: &[(&str, Json)]) -> Reply {
+    let calls = list.iter().enumerate().map(|(index, (name, args))| {
+        json!({ "index": index, "id": format!("call_{index}"), "type": "function",
+                "function": { "name": name, "arguments": args.to_string() } })
+    });
+    let calls = calls.collect::<Vec<_>>();
+    let event =
+        json!({ "choices": [{ "delta": { "tool_calls": calls }, "finish_reason": "tool_calls" }] });
+    Reply::stream(&[&format!("data: {event}\n\n"), "data: [DONE]\n\n"])
+}
+
+fn answered(settled: &Settled) -> &str {
+    let Settled::Answered { text, .. } = settled else {
+        panic!("{settled:?}")
+    };
+    text
+}
+
+/// A model server that says nothing of what it can do, and then this.
+async fn model(replies: Vec<Reply>) -> Listener {
+    let silent = vec![Reply::with(404, &[], ""); 2];
+    Listener::new([silent, replies].concat()).await
+}
+
+/// The requests for answers.
+fn asked(model: &Listener) -> Vec<crate::listener::Recorded> {
+    model.requests().split_off(2)
+}
+
+const DESK: &str = r#"
+secrets: { model_key: { env: MODEL_KEY }, bank_key: { env: BANK_KEY } }
+config: { model_url: { type: string, env: MODEL_URL, live: true }, bank_url: { type: string, env: BANK_URL, live: true } }
+models: { default: { url: "{{ config.model_url }}", model: m, key: "{{ secrets.model_key }}", calls: native } }
+state: { token: { type: secret, optional: true }, balance: optional integer }
+tools:
+  login:
+    description: Logs in.
+    parameters: { user: string }
+    effect: read
+    http: { method: POST, url: "{{ config.bank_url }}/login", json: "{{ args }}", headers: { x-key: "{{ secrets.bank_key }}" } }
+    set: { token: "{{ result.token }}" }
+    result: Logged in.
+  balance:
+    description: The balance.
+    effect: read
+    requires: state.token is not none
+    http: { url: "{{ config.bank_url }}/balance", headers: { authorization: "Bearer {{ state.token }}" } }
+    set: { balance: "{{ result.cents }}" }
+  double:
+    description: Doubles a number.
+    parameters: { n: integer }
+    effect: pure
+    command: [sh, -c, "echo $(( $1 * 2 ))", sh, "{{ args.n }}"]
+agents:
+  desk: { system: You are a desk., tools: [login, balance, double] }
+"#;
+
+#[tokio::test]
+async fn a_desk_works_over_http_and_programs_and_keeps_its_secrets() {
+    let model = model(vec![
+        calls(&[("login", json!({ "user": "ann" }))]),
+        calls(&[("balance", json!({})), ("double", json!({ "n": 21 }))]),
+        text("You have 9.00."),
+    ])
+    .await;
+    let bank = Listener::new(vec![
+        Reply::json(200, r#"{"token":"tok-plain-secret"}"#),
+        Reply::json(200, r#"{"cents":900}"#),
+    ])
+    .await;
+    let engine = engine(env(&[
+        ("MODEL_URL", &model.url),
+        ("MODEL_KEY", "sk-model-secret"),
+        ("BANK_URL", &bank.url),
+        ("BANK_KEY", "bk-bank-secret"),
+    ]));
+    let session = start(&engine, DESK, "How much have I got?").await;
+    let settled = session.settled().await.unwrap();
+    assert_eq!(answered(&settled), "You have 9.00.");
+    assert_eq!(
+        letters(&engine, &session).await,
+        "U A TC TR A TC TC TR TR A F"
+    );
+
+    let banked = bank.requests();
+    assert_eq!(banked[0].body, r#"{"user":"ann"}"#);
+    assert_eq!(banked[0].header("x-key"), Some("bk-bank-secret"));
+    assert_eq!(
+        banked[1].header("authorization"),
+        Some("Bearer tok-plain-secret")
+    );
+
+    let requests = asked(&model);
+    assert_eq!(
+        requests[0].header("authorization"),
+        Some("Bearer sk-model-secret")
+    );
+    let messages = requests[2].json()["messages"].clone();
+    insta::assert_snapshot!(serde_json::to_string_pretty(&messages).unwrap());
+    assert_eq!(
+        model.connections(),
+        2,
+        "one to look around, one for all calls"
+    );
+    let told = requests
+        .iter()
+        .map(|request| request.body.clone())
+        .collect::<String>();
+    for secret in ["tok-plain-secret", "sk-model-secret", "bk-bank-secret"] {
+        assert!(!told.contains(secret), "{secret} went to the model");
+    }
+}
+
+#[tokio::test]
+async fn a_server_without_tools_serves_the_same_desk() {
+    let props = Reply::json(
+        200,
+        r#"{"chat_template":"x","chat_template_caps":{"supports_tools":false}}"#,
+    );
+    let model = Listener::new(vec![
+        props.clone(),
+        props,
+        text(r#"{"tool": "double", "arguments": {"n": 4}}"#),
+        text(r#"{"answer": "It is 8."}"#),
+    ])
+    .await;
+    let vars = env(&[
+        ("MODEL_URL", &model.url),
+        ("MODEL_KEY", "k"),
+        ("BANK_URL", "http://127.0.0.1:1"),
+        ("BANK_KEY", "k"),
+    ]);
+    let engine = engine(vars);
+    let yaml = DESK.replace("calls: native", "calls: auto");
+    let session = start(&engine, &yaml, "Twice four?").await;
+    assert_eq!(answered(&session.settled().await.unwrap()), "It is 8.");
+    assert_eq!(letters(&engine, &session).await, "U A TC TR A F");
+    let last = model.requests().last().unwrap().json();
+    assert_eq!(last["messages"][3]["content"], "Result of double: 8");
+    assert!(last.get("tools").is_none());
+}
+
+#[tokio::test]
+async fn failures_of_a_provider_end_a_session_by_their_names() {
+    for (reply, code) in [
+        (
+            Reply::json(
+                401,
+                r#"{"error":{"message":"bad key k-secret","type":"auth"}}"#,
+            ),
+            "unauthorized",
+        ),
+        (
+            Reply::json(
+                400,
+                r#"{"error":{"type":"exceed_context_size_error","message":"too long","code":400}}"#,
+            ),
+            "context_overflow",
+        ),
+    ] {
+        let model = model(vec![reply]).await;
+        let vars = env(&[
+            ("MODEL_URL", &model.url),
+            ("MODEL_KEY", "k-secret"),
+            ("BANK_URL", "-"),
+            ("BANK_KEY", "-"),
+        ]);
+        let engine = engine(vars);
+        let session = start(&engine, DESK, "Hello?").await;
+        let Settled::Failed { code: got, message } = (*session.settled().await.unwrap()).clone()
+        else {
+            panic!()
+        };
+        assert_eq!(&*got, code);
+        assert!(!message.contains("k-secret"), "{message}");
+        assert_eq!(asked(&model).len(), 1, "it would fail again");
+    }
+}
+
+#[tokio::test]
+async fn a_broken_stream_is_asked_for_again_and_a_bad_answer_corrected() {
+    let half = "data: {\"choices\":[{\"delta\":{\"content\":\"Half an\"}}]}\n\n";
+    let model = model(vec![
+        Reply::open(&[half]).then(Frame::Cut),
+        calls(&[("double", json!({ "n": "four" }))]),
+        calls(&[("nonsense", json!({}))]),
+        text("Whole."),
+    ])
+    .await;
+    let vars = env(&[
+        ("MODEL_URL", &model.url),
+        ("MODEL_KEY", "k"),
+        ("BANK_URL", "-"),
+        ("BANK_KEY", "-"),
+    ]);
+    let engine = engine(vars);
+    let session = start(&engine, DESK, "Hello?").await;
+    assert_eq!(answered(&session.settled().await.unwrap()), "Whole.");
+    let messages = asked(&model).last().unwrap().json()["messages"].clone();
+    insta::assert_snapshot!(serde_json::to_string_pretty(&messages).unwrap());
+}
