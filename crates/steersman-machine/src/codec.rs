@@ -26,8 +26,8 @@ use std::sync::Arc;
 /// Version of the form of lines. Enums may grow at their end within a version; everything else needs a new one.
 pub const VERSION: u8 = 1;
 
-/// Version of the form of checkpoints, and of what the fold means. Another one is no error: the checkpoint is discarded.
-pub const CHECKPOINT_VERSION: u8 = 1;
+/// Version of the form of snapshots in checkpoints, and of what the fold means. One of another version is discarded.
+pub const SNAPSHOT_VERSION: u8 = 1;
 
 /// A text longer than this lies in the blob store, not in its line.
 pub const INLINE_TEXT: usize = 16 * 1024;
@@ -247,23 +247,25 @@ fn values(commit: &Commit) -> BTreeSet<u32> {
 /// A checkpoint of a branch: its snapshot, the last line on the branch (the snapshot's own, or one that holds ledger
 /// entries only), and the hash of that line.
 pub fn encode_snapshot(snapshot: &Snapshot, at: Line, hash: &Hash, salt: &[u8; 16]) -> Vec<u8> {
-    encode_checkpoint(at, hash, salt, snapshot)
+    encode_checkpoint(SNAPSHOT_VERSION, at, hash, salt, snapshot)
 }
 
 /// The snapshot, the line that it stands behind and its hash. A checkpoint is a cache: none if anything is odd.
 pub fn decode_snapshot(bytes: &[u8], salt: &[u8; 16]) -> Option<(Snapshot, Line, Hash)> {
-    let (at, hash, snapshot): (Line, Hash, Snapshot) = decode_checkpoint(bytes, salt)?;
+    let (at, hash, snapshot): (Line, Hash, Snapshot) =
+        decode_checkpoint(SNAPSHOT_VERSION, bytes, salt)?;
     (snapshot.line <= at).then_some((snapshot, at, hash))
 }
 
-/// A checkpoint of anything that is folded from lines: behind `at`, whose hash is `hash`.
+/// A checkpoint of anything that is folded from lines, in that version of its form: behind `at`, whose hash is `hash`.
 pub fn encode_checkpoint<T: Serialize + ?Sized>(
+    version: u8,
     at: Line,
     hash: &Hash,
     salt: &[u8; 16],
     value: &T,
 ) -> Vec<u8> {
-    let mut out = vec![CHECKPOINT_VERSION];
+    let mut out = vec![version];
     put(&mut out, at.0);
     out.extend_from_slice(hash);
     let mut out =
@@ -275,12 +277,13 @@ pub fn encode_checkpoint<T: Serialize + ?Sized>(
 
 /// What [`encode_checkpoint`] wrote; none if it is of another version or damaged in any way.
 pub fn decode_checkpoint<T: DeserializeOwned>(
+    version: u8,
     bytes: &[u8],
     salt: &[u8; 16],
 ) -> Option<(Line, Hash, T)> {
     let (content, sum) = bytes.split_last_chunk::<16>()?;
     let mut input = Input(content);
-    if input.byte().ok()? != CHECKPOINT_VERSION {
+    if input.byte().ok()? != version {
         return None;
     }
     let at = input.line().ok()?;

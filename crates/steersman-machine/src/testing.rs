@@ -7,4 +7,5 @@ pub mod expect;
 pub mod net;
 pub mod random;
 pub mod replay;
+pub mod schema;
 pub mod world;

@@ -8,6 +8,9 @@ use steersman_machine::commit::Admitted;
 use steersman_machine::commit::{Commit, Hold, LedgerEntry, LogLine, Opening, Release, Why};
 use steersman_machine::ids::{Body, Digest, Id, Line, Name, Time};
 
+/// Version of the form of ledgers in checkpoints, and of what the fold means. One of another version is discarded.
+pub const VERSION: u8 = 1;
+
 /// What is known of the world behind a line.
 ///
 /// It holds what a decision may still need: an effect that never touched the world is forgotten with its outcome, one
@@ -525,12 +528,13 @@ impl Ledger {
 
     /// As a checkpoint.
     pub fn encode(&self, salt: &[u8; 16]) -> Vec<u8> {
-        codec::encode_checkpoint(self.line, &self.hash, salt, self)
+        codec::encode_checkpoint(VERSION, self.line, &self.hash, salt, self)
     }
 
     /// From a checkpoint; none if anything about it is odd.
     pub fn decode(bytes: &[u8], salt: &[u8; 16]) -> Option<Self> {
-        let (at, _, mut ledger): (Line, Hash, Self) = codec::decode_checkpoint(bytes, salt)?;
+        let (at, _, mut ledger): (Line, Hash, Self) =
+            codec::decode_checkpoint(VERSION, bytes, salt)?;
         if ledger.line != at {
             return None;
         }

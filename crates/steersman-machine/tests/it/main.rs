@@ -1,5 +1,6 @@
 //! Tests of the machine from outside.
 
+mod codec;
 mod context;
 mod definition;
 mod expression;

@@ -498,3 +498,13 @@ fn a_damaged_checkpoint_is_discarded() {
         assert!(Ledger::decode(&flipped, &SALT).is_none());
     }
 }
+
+/// A checkpoint is a cache, so its form may change: with another version, so that old ones are discarded.
+#[test]
+fn the_form_of_ledgers_has_its_version() {
+    let form = steersman_machine::testing::schema::describe::<Ledger>();
+    insta::assert_snapshot!(
+        "ledger",
+        format!("version {}\n{form}", steersman_runtime::ledger::VERSION)
+    );
+}

@@ -1,0 +1,368 @@
+//! Lines as bytes: what was written can be read for ever, what was not is refused, and it is small.
+
+mod lines;
+
+use lines::{SALT, every, tool_loop};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use steersman_machine::codec::{self, CodecError, Hash};
+use steersman_machine::commit::{Commit, LedgerEntry, LogLine, Text};
+use steersman_machine::ids::{Body, Id, Line};
+use steersman_machine::interaction::{Reduce, Write as StateWrite};
+use steersman_machine::snapshot::Snapshot;
+use steersman_machine::testing::schema::describe;
+
+const PREV: Hash = [9; 32];
+
+fn encoded(line: &LogLine) -> Vec<u8> {
+    codec::encode(line, &PREV, &SALT).0
+}
+
+#[test]
+fn every_line_comes_back() {
+    for (name, line) in every() {
+        let (bytes, hash) = codec::encode(&line, &PREV, &SALT);
+        assert_eq!(codec::decode(&bytes), Ok((line.clone(), hash)), "{name}");
+        assert_eq!(
+            codec::verify(&bytes, &PREV, &SALT),
+            Ok((line.clone(), hash)),
+            "{name}"
+        );
+        assert_eq!(codec::stored_hash(&bytes), Some(hash), "{name}");
+        let place = (line.n, line.prev, line.branch);
+        assert_eq!(codec::peek(&bytes), Ok(place), "{name}");
+    }
+}
+
+/// What is neither text nor name nor hash takes at most 103 bytes, all beside texts at most 220.
+#[test]
+fn lines_of_a_tool_loop_are_small() {
+    for at in [100, 10_000, 100_000_000] {
+        for (name, line, fixed) in tool_loop(at) {
+            let texts: usize = line
+                .bodies
+                .iter()
+                .map(|t| match t {
+                    Text::Here(t) => t.len(),
+                    Text::Blob { .. } | Text::Erased { .. } => 0,
+                })
+                .sum();
+            let beside = encoded(&line).len() - texts;
+            assert!(
+                beside <= fixed + 103,
+                "{name} at {at}: {} bytes",
+                beside - fixed
+            );
+            assert!(beside <= 220, "{name} at {at}: {beside} bytes");
+        }
+    }
+}
+
+#[test]
+fn a_line_verifies_in_its_own_place_only() {
+    for (name, line) in every() {
+        let bytes = encoded(&line);
+        let refused = Err(CodecError::Hash(line.n));
+        assert_eq!(
+            codec::verify(&bytes, &[8; 32], &SALT),
+            refused,
+            "{name}: other line before"
+        );
+        assert_eq!(
+            codec::verify(&bytes, &PREV, &[8; 16]),
+            refused,
+            "{name}: other session"
+        );
+    }
+}
+
+#[test]
+fn what_is_cut_or_longer_is_refused() {
+    for (name, line) in every() {
+        let mut bytes = encoded(&line);
+        for len in 0..bytes.len() {
+            assert!(codec::decode(&bytes[..len]).is_err(), "{name} cut at {len}");
+            let _ = codec::peek(&bytes[..len]);
+        }
+        bytes.push(0);
+        assert_eq!(
+            codec::decode(&bytes),
+            Err(CodecError::Trailing(1)),
+            "{name}"
+        );
+        bytes.pop();
+        bytes[0] = 2;
+        assert_eq!(codec::decode(&bytes), Err(CodecError::Version(2)), "{name}");
+    }
+}
+
+#[test]
+fn every_flipped_bit_is_found() {
+    for (name, line) in every() {
+        let good = encoded(&line);
+        // Of long lines one bit in each byte, in turn.
+        let step = if good.len() < 200 { 1 } else { 9 };
+        for bit in (0..good.len() * 8).step_by(step) {
+            let mut bytes = good.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(
+                codec::verify(&bytes, &PREV, &SALT).is_err(),
+                "{name}, bit {bit}"
+            );
+            let _ = codec::decode(&bytes);
+            let _ = codec::peek(&bytes);
+        }
+    }
+}
+
+/// Nonsense, and lines with pieces of nonsense in them: an answer or an error, never a panic.
+#[test]
+fn nonsense_never_panics() {
+    let lines: Vec<Vec<u8>> = every().iter().map(|(_, line)| encoded(line)).collect();
+    arbtest::arbtest(|u| {
+        let mut bytes = if u.ratio(1, 2)? {
+            let mut bytes = vec![codec::VERSION];
+            bytes.extend(u.bytes(u.len().min(400))?);
+            bytes
+        } else {
+            u.choose(&lines)?.clone()
+        };
+        for _ in 0..u.int_in_range(0..=6)? {
+            if bytes.is_empty() {
+                break;
+            }
+            let at = u.choose_index(bytes.len())?;
+            match u.int_in_range(0..=3)? {
+                0 => bytes[at] = u.arbitrary()?,
+                1 => bytes.insert(at, u.arbitrary()?),
+                2 => bytes.truncate(at),
+                _ => drop(bytes.drain(at..u.int_in_range(at..=bytes.len() - 1)?)),
+            }
+        }
+        let _ = codec::decode(&bytes);
+        let _ = codec::peek(&bytes);
+        let _ = codec::verify(&bytes, &PREV, &SALT);
+        let _ = codec::erase(&bytes, 0, &SALT);
+        let _ = codec::decode_snapshot(&bytes, &SALT);
+        Ok(())
+    });
+}
+
+/// Ids and lines from everywhere, ahead of the line too.
+#[test]
+fn ids_come_back_from_any_distance() {
+    arbtest::arbtest(|u| {
+        let mut line = |low| u.int_in_range(low..=Line::MAX.0).map(Line);
+        let (n, prev, at) = (line(1)?, line(0)?, line(0)?);
+        let (far, near) = (line(1)?, Line(n.0.saturating_sub(3).max(1)));
+        let k = u.int_in_range(0..=(1 << 20) - 1)?;
+        let line = LogLine {
+            n,
+            prev,
+            branch: Id::new(far, k),
+            commit: None,
+            ledger: vec![
+                LedgerEntry::Opened {
+                    branch: Id::new(near, k % 9),
+                    from: Id::MAIN,
+                    at,
+                },
+                LedgerEntry::Current(Id::MAIN),
+            ],
+            bodies: Vec::new(),
+        };
+        assert_eq!(
+            codec::decode(&encoded(&line)).map(|(line, _)| line),
+            Ok(line)
+        );
+        Ok(())
+    });
+}
+
+#[test]
+fn an_erased_text_leaves_a_tombstone_that_verifies() {
+    for (name, line) in every() {
+        let (bytes, hash) = codec::encode(&line, &PREV, &SALT);
+        let mut all = bytes.clone();
+        for k in 0..line.bodies.len() as u32 {
+            let one = codec::erase(&bytes, k, &SALT).unwrap();
+            all = codec::erase(&all, k, &SALT).unwrap();
+            for erased in [&one, &all] {
+                let (left, same) = codec::verify(erased, &PREV, &SALT).expect(name);
+                assert_eq!(same, hash, "{name}");
+                assert!(
+                    matches!(left.bodies[k as usize], Text::Erased { .. }),
+                    "{name}"
+                );
+                assert_eq!(
+                    (&left.commit, &left.ledger),
+                    (&line.commit, &line.ledger),
+                    "{name}"
+                );
+                let twice = codec::erase(erased, k, &SALT).unwrap();
+                assert_eq!(twice, **erased, "{name}: once is enough");
+            }
+            if let Text::Here(text) = &line.bodies[k as usize]
+                && text.len() > 8
+            {
+                let hay = String::from_utf8_lossy(&one).into_owned();
+                assert!(!hay.contains(&**text), "{name}: the text is gone");
+            }
+        }
+        let none = line.bodies.len() as u32;
+        assert_eq!(
+            codec::erase(&bytes, none, &SALT),
+            Err(CodecError::NoText(none))
+        );
+    }
+}
+
+/// Equal texts leave unlike tombstones: nobody learns of one from another.
+#[test]
+fn tombstones_tell_nothing_of_each_other() {
+    let text = |t: &str| Text::Here(t.into());
+    let line = LogLine {
+        n: Line(3),
+        prev: Line(2),
+        branch: Id::MAIN,
+        commit: None,
+        ledger: Vec::new(),
+        bodies: vec![text("the same"), text("the same")],
+    };
+    let bytes = encoded(&line);
+    let erased = codec::erase(&codec::erase(&bytes, 0, &SALT).unwrap(), 1, &SALT).unwrap();
+    let (left, _) = codec::decode(&erased).unwrap();
+    assert_ne!(left.bodies[0], left.bodies[1]);
+}
+
+#[test]
+fn long_texts_spill_and_values_stay() {
+    let long = |len: usize| Text::Here("x".repeat(len).into());
+    let value = StateWrite {
+        scope: Id::new(Line(1), 0),
+        name: "plan".into(),
+        value: Some(Body::new(Line(5), 1)),
+        reduce: Reduce::Last,
+        expires: None,
+    };
+    let mut line = LogLine {
+        n: Line(5),
+        prev: Line(4),
+        branch: Id::MAIN,
+        commit: Some(Commit {
+            edits: vec![value],
+            ..Commit::default()
+        }),
+        ledger: Vec::new(),
+        bodies: vec![long(16 * 1024), long(40_000), long(16 * 1024 + 1)],
+    };
+    let blobs = codec::spill(&mut line);
+    assert_eq!(blobs.len(), 1);
+    let (hash, text) = &blobs[0];
+    assert_eq!(*hash, *blake3::hash(text.as_bytes()).as_bytes());
+    assert_eq!(
+        line.bodies[2],
+        Text::Blob {
+            hash: *hash,
+            len: 16 * 1024 + 1
+        }
+    );
+    assert!(matches!(&line.bodies[..2], [Text::Here(_), Text::Here(_)]));
+    // Many short ones that are too much together.
+    let mut line = LogLine {
+        commit: None,
+        bodies: (0..40).map(|_| long(15_000)).collect(),
+        ..line
+    };
+    let blobs = codec::spill(&mut line);
+    assert!(!blobs.is_empty() && blobs.len() < 40);
+    assert!(encoded(&line).len() <= codec::MAX_LINE);
+}
+
+#[test]
+fn a_snapshot_comes_back_or_is_discarded() {
+    let snapshot = every()
+        .into_iter()
+        .filter(|(name, _)| name.starts_with("loop"))
+        .fold(Snapshot::empty(), |s, (_, line)| {
+            steersman_machine::fold::fold(s, &line)
+        });
+    assert!(!snapshot.agents.is_empty());
+    let bytes = codec::encode_snapshot(&snapshot, snapshot.line, &PREV, &SALT);
+    let read = codec::decode_snapshot(&bytes, &SALT);
+    assert_eq!(read, Some((snapshot.clone(), snapshot.line, PREV)));
+    assert_eq!(codec::decode_snapshot(&bytes, &[0; 16]), None);
+    for at in 0..bytes.len() {
+        assert_eq!(codec::decode_snapshot(&bytes[..at], &SALT), None);
+        let mut flipped = bytes.clone();
+        flipped[at] ^= 1;
+        assert_eq!(codec::decode_snapshot(&flipped, &SALT), None);
+    }
+}
+
+fn compat(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/compat/v1")
+        .join(file)
+}
+
+/// What a file says; one that is not there is written, once and for ever.
+fn fixture(file: &str, now: &str) -> String {
+    let path = compat(file);
+    if let Ok(text) = std::fs::read_to_string(&path) {
+        return text;
+    }
+    assert!(
+        std::env::var_os("CI").is_none(),
+        "{} is missing",
+        path.display()
+    );
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, now).unwrap();
+    now.to_owned()
+}
+
+/// Bytes that were written once say what they said then. A file here is never changed.
+#[test]
+fn lines_of_the_first_version_are_read_for_ever() {
+    for (name, line) in every() {
+        let mut now = String::new();
+        for row in encoded(&line).chunks(32) {
+            row.iter().for_each(|b| write!(now, "{b:02x}").unwrap());
+            now.push('\n');
+        }
+        let digits = fixture(&format!("{name}.hex"), &now).replace('\n', "");
+        let bytes: Vec<u8> = (0..digits.len() / 2)
+            .map(|i| u8::from_str_radix(&digits[2 * i..2 * i + 2], 16).unwrap())
+            .collect();
+        let (then, _) = codec::verify(&bytes, &PREV, &SALT)
+            .unwrap_or_else(|e| panic!("{name} of the first version: {e}"));
+        assert_eq!(then, line, "{name}");
+    }
+}
+
+/// Enums grow at their end, everything else stays: the form of lines is positional.
+#[test]
+fn the_form_of_lines_only_grows_at_the_ends_of_enums() {
+    let now = describe::<(Line, Id, Option<Commit>, Vec<LedgerEntry>)>();
+    let then = fixture("lines.txt", &now);
+    let of_now: std::collections::BTreeSet<&str> = now.lines().collect();
+    for line in then.lines() {
+        assert!(
+            of_now.contains(line),
+            "version 1 of lines had\n  {line}\nwhich no longer is: what is stored could not be read. New variants go \
+             behind the others; any other change needs a new version beside the old one"
+        );
+    }
+}
+
+/// A checkpoint is a cache, so its form may change: with another version, so that old ones are discarded.
+#[test]
+fn the_form_of_checkpoints_has_its_version() {
+    let now = format!(
+        "version {}\n{}",
+        codec::SNAPSHOT_VERSION,
+        describe::<Snapshot>()
+    );
+    insta::assert_snapshot!("checkpoint", now);
+}

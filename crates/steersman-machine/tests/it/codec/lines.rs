@@ -1,0 +1,640 @@
+//! Lines that hold, together, every form there is.
+
+use steersman_machine::commit::{
+    Admission, Admitted, Adoption, Binding, Branched, Branching, Commit, Hold, Kind, LedgerEntry,
+    LogLine, Made, Opening, Push, Release, Text, Usage, Watermark, Why, Wished,
+};
+use steersman_machine::ids::{Body, Digest, Id, Line, Name, Time};
+use steersman_machine::interaction::{
+    Artifact, Call, CallResult, Cause, Choice, Class, End, How, Interaction, Origin, Reduce, Route,
+    Target, Write,
+};
+
+pub(crate) const SALT: [u8; 16] = [3; 16];
+
+fn id(n: u64, k: u32) -> Id {
+    Id::new(Line(n), k)
+}
+
+fn name(text: &str) -> Name {
+    text.into()
+}
+
+fn text(text: &str) -> Text {
+    Text::Here(text.into())
+}
+
+fn digest(text: &str) -> Digest {
+    Digest::of(text.as_bytes())
+}
+
+fn line(n: u64, commit: Commit) -> LogLine {
+    LogLine {
+        n: Line(n),
+        prev: Line(n - 1),
+        branch: Id::MAIN,
+        commit: Some(commit),
+        ledger: Vec::new(),
+        bodies: Vec::new(),
+    }
+}
+
+fn push(agent: Id, prev: u64, what: Interaction) -> Push {
+    Push {
+        agent,
+        prev: Line(prev),
+        what,
+    }
+}
+
+const HASH: usize = 32;
+const DIGEST: usize = 16;
+/// Of the tool, its call at the provider, and the model.
+const NAMES: usize = "lookup".len() + "call_abc123".len() + "openai/gpt-5-mini".len();
+
+/// The lines of one round of a tool loop, around line `at`, and the bytes of their names, digests and hash:
+/// first a model's outcome with a call of a `read` tool, the same of an `unsafe` one that starts, then a tool's outcome.
+pub(crate) fn tool_loop(at: u64) -> Vec<(&'static str, LogLine, usize)> {
+    let root = id(1, 0);
+    let answer = |class| {
+        let call = Call {
+            id: id(at, 0),
+            name: name("lookup"),
+            seen: None,
+            target: Target::Tool(class),
+            label: Some(name("call_abc123")),
+            args: Body::new(Line(at), 1),
+            chain: None,
+        };
+        let said = Interaction::AssistantMessage {
+            effect: id(at - 1, 0),
+            text: Some(Body::new(Line(at), 0)),
+            opaque: None,
+            partial: false,
+        };
+        let commit = Commit {
+            parent: Line(at - 1),
+            now: Time(1_790_000_000_000),
+            admitted: vec![Admission {
+                kind: Admitted::Outcome,
+                id: Some(id(at - 1, 0)),
+                message: None,
+                digest: digest("answer"),
+                body: None,
+            }],
+            pushes: vec![
+                push(root, at - 1, said),
+                push(root, at, Interaction::Call(call)),
+            ],
+            wished: vec![Wished {
+                id: id(at, 0),
+                agent: root,
+                call: Some(id(at, 0)),
+                args: None,
+                due: None,
+            }],
+            usage: vec![Usage {
+                effect: Some(id(at - 1, 0)),
+                model: Some(name("openai/gpt-5-mini")),
+                input: 12_345,
+                cached: 12_000,
+                output: 80,
+                micros: Some(4_200),
+                request: Some(digest("request")),
+                render: 1,
+                prefix: 48_000,
+                broke: None,
+            }],
+            ..Commit::default()
+        };
+        let mut line = line(at, commit);
+        line.bodies = vec![text("Let me look that up."), text("{\"order\":4711}")];
+        line.ledger = vec![LedgerEntry::Spend {
+            effect: id(at - 1, 0),
+            tokens: 12_425,
+            micros: 4_200,
+        }];
+        line
+    };
+    let mut acts = answer(Class::Unsafe);
+    acts.ledger.push(LedgerEntry::Started {
+        effect: id(at, 0),
+        attempt: 1,
+        epoch: 3,
+        digest: digest("lookup 4711"),
+    });
+    let result = Interaction::Result(CallResult {
+        call: id(at - 1, 0),
+        how: How::Done,
+        body: Some(Body::new(Line(at), 0)),
+        code: None,
+        writes: Vec::new(),
+        artifacts: Vec::new(),
+        by: None,
+    });
+    let mut outcome = line(
+        at,
+        Commit {
+            parent: Line(at - 1),
+            now: Time(1_790_000_000_000),
+            admitted: vec![Admission {
+                kind: Admitted::Outcome,
+                id: Some(id(at - 1, 0)),
+                message: None,
+                digest: digest("result"),
+                body: None,
+            }],
+            pushes: vec![push(root, at - 1, result)],
+            wished: vec![Wished {
+                id: id(at, 0),
+                agent: root,
+                call: None,
+                args: None,
+                due: None,
+            }],
+            ..Commit::default()
+        },
+    );
+    outcome.bodies = vec![text("{\"status\":\"sent\"}")];
+    vec![
+        (
+            "a model's answer",
+            answer(Class::Read),
+            HASH + 2 * DIGEST + NAMES,
+        ),
+        ("an answer that acts", acts, HASH + 3 * DIGEST + NAMES),
+        ("a tool's outcome", outcome, HASH + DIGEST),
+    ]
+}
+
+/// Lines that hold every variant of every enum and every optional field, set and unset.
+pub(crate) fn every() -> Vec<(&'static str, LogLine)> {
+    let mut lines = vec![
+        ("loop_1_start", start()),
+        ("loop_2_answer", loop_answer()),
+        ("loop_3_result", loop_result()),
+        ("interactions", interactions()),
+        ("calls_and_results", calls_and_results()),
+        ("branches", branches()),
+        ("ledger", ledger()),
+        ("holds", holds()),
+        ("texts", texts()),
+    ];
+    let tool_loop = tool_loop(1_000).into_iter();
+    lines.extend(
+        tool_loop
+            .zip(["tool_1", "tool_2", "tool_3"])
+            .map(|((_, l, _), n)| (n, l)),
+    );
+    lines
+}
+
+fn write(k: u32, n: u64, reduce: Reduce) -> Write {
+    Write {
+        scope: id(1, 0),
+        name: name("plan"),
+        value: (k > 0).then(|| Body::new(Line(n), k)),
+        reduce,
+        expires: (k > 1).then_some(60_000),
+    }
+}
+
+fn start() -> LogLine {
+    let mut line = line(
+        1,
+        Commit {
+            now: Time(1_790_000_000_000),
+            admitted: vec![Admission {
+                kind: Admitted::Start,
+                id: None,
+                message: Some(name("m1")),
+                digest: digest("hello"),
+                body: Some(Body::new(Line(1), 1)),
+            }],
+            made: vec![Made {
+                agent: id(1, 0),
+                def: name("desk"),
+                kind: Kind::Model,
+                parent: None,
+                named: None,
+                mode: Some(name("plain")),
+                state: vec![write(2, 1, Reduce::Last)],
+            }],
+            pushes: vec![push(
+                id(1, 0),
+                0,
+                Interaction::UserMessage {
+                    from: Origin::Outside(None),
+                    body: Body::new(Line(1), 0),
+                },
+            )],
+            wished: vec![Wished {
+                id: id(1, 1),
+                agent: id(1, 0),
+                call: None,
+                args: None,
+                due: None,
+            }],
+            binding: Some(Binding {
+                digest: digest("definition"),
+                source: [5; 32],
+                network: name("desk"),
+                entry: name("desk"),
+                values: Body::new(Line(1), 3),
+                machine: 1,
+            }),
+            labels: vec![
+                (name("vendor"), Some(Body::new(Line(1), 4))),
+                (name("old"), None),
+            ],
+            ..Commit::default()
+        },
+    );
+    line.ledger = vec![
+        LedgerEntry::Claimed {
+            epoch: 1,
+            mark: 0x1234_5678_9abc_def0,
+        },
+        LedgerEntry::Accepted(name("m1")),
+        LedgerEntry::Escrow {
+            tokens: 100_000,
+            micros: 250_000,
+        },
+    ];
+    line.bodies = vec![
+        text("Where is my order?"),
+        text("{\"from\":\"web\"}"),
+        text("[\"ask\"]"),
+        text("{}"),
+        text("Acme"),
+    ];
+    line
+}
+
+fn loop_answer() -> LogLine {
+    let (_, mut line, _) = tool_loop(2).remove(0);
+    line.commit.as_mut().unwrap().admitted[0].id = Some(id(1, 1));
+    line.commit.as_mut().unwrap().usage[0].effect = Some(id(1, 1));
+    line
+}
+
+fn loop_result() -> LogLine {
+    tool_loop(3).remove(2).1
+}
+
+fn interactions() -> LogLine {
+    let agent = id(7, 2);
+    let body = Body::new(Line(9), 0);
+    let origins = [
+        Origin::Outside(Some(name("approver"))),
+        Origin::Call(id(8, 1)),
+        Origin::Agent(id(2, 0)),
+        Origin::Released(id(2, 1)),
+        Origin::Route,
+        Origin::Continuation,
+        Origin::Correction,
+        Origin::Limit,
+        Origin::Review,
+        Origin::Conclude,
+    ];
+    let said = origins.map(|from| Interaction::UserMessage { from, body });
+    let choices = [
+        Choice::Agents(vec![name("a"), name("b")]),
+        Choice::Finish,
+        Choice::Stay,
+        Choice::Named(name("transfer"), Some(name("balance"))),
+    ];
+    let routes = choices.map(|chosen| {
+        Interaction::Route(Route {
+            effect: Some(id(8, 3)),
+            chosen,
+            refused: Some(body),
+            clear: vec![write(0, 9, Reduce::Last)],
+            read: Some(body),
+        })
+    });
+    let causes = [
+        Cause::Answer,
+        Cause::Tool,
+        Cause::Released,
+        Cause::Routed,
+        Cause::Leaf,
+        Cause::Limit,
+        Cause::Failed,
+        Cause::Cancelled,
+        Cause::Deadlock,
+        Cause::NoRule,
+    ];
+    let ends = [End::Draft, End::Turn, End::Task].into_iter().cycle();
+    let finished = causes
+        .into_iter()
+        .zip(ends)
+        .map(|(cause, end)| Interaction::Finished {
+            end,
+            cause,
+            body: Some(body),
+            code: Some(name("model_calls")),
+            writes: vec![write(2, 9, Reduce::Merge)],
+        });
+    let partial = Interaction::AssistantMessage {
+        effect: id(8, 0),
+        text: None,
+        opaque: Some(body),
+        partial: true,
+    };
+    let rest = [partial, Interaction::Summary(body)];
+    let all = said.into_iter().chain(rest).chain(routes).chain(finished);
+    let mut line = line(
+        9,
+        Commit {
+            parent: Line(8),
+            now: Time(-1),
+            pushes: all.map(|what| push(agent, 8, what)).collect(),
+            edits: vec![
+                write(1, 9, Reduce::Append),
+                write(1, 9, Reduce::Sum),
+                write(1, 9, Reduce::Max),
+            ],
+            modes: vec![(agent, name("plan"))],
+            watermarks: vec![Watermark {
+                agent,
+                policy: name("keep_exchanges"),
+                exchanges: 4_000,
+            }],
+            ..Commit::default()
+        },
+    );
+    line.bodies = vec![text("Grüße, 世界"), text("1"), text("{\"a\":1}")];
+    line
+}
+
+fn calls_and_results() -> LogLine {
+    let agent = id(2, 0);
+    let targets = [
+        Target::Tool(Class::Pure),
+        Target::Tool(Class::Idempotent),
+        Target::Agent(id(12, 0)),
+        Target::Person(name("boss")),
+        Target::Wait,
+        Target::Branches(vec![id(12, 1), id(12, 2)]),
+        Target::Unknown,
+    ];
+    let calls = targets.into_iter().enumerate().map(|(k, target)| {
+        Interaction::Call(Call {
+            id: id(12, k as u32 + 3),
+            name: name("do"),
+            seen: Some(name("make")),
+            target,
+            label: None,
+            args: Body::new(Line(12), 0),
+            chain: Some(id(11, 0)),
+        })
+    });
+    let hows = [
+        How::Done,
+        How::Simulated,
+        How::Failed,
+        How::Refused,
+        How::Cancelled,
+        How::Unknown,
+        How::NotInThisBranch,
+        How::Finished,
+        How::Released,
+        How::Limit,
+        How::Expired,
+        How::DoneElsewhere,
+    ];
+    let results = hows.map(|how| {
+        Interaction::Result(CallResult {
+            call: id(11, 700_000),
+            how,
+            body: None,
+            code: Some(name("http_404")),
+            writes: vec![write(1, 12, Reduce::Last)],
+            artifacts: vec![Artifact {
+                name: name("report"),
+                media: name("text/plain"),
+                hash: [6; 32],
+                len: 70_000,
+            }],
+            by: Some(name("approver")),
+        })
+    });
+    let mut line = line(
+        12,
+        Commit {
+            pushes: calls
+                .chain(results)
+                .map(|what| push(agent, 0, what))
+                .collect(),
+            wished: vec![Wished {
+                id: id(12, 40),
+                agent,
+                call: Some(id(12, 3)),
+                args: Some(Body::new(Line(12), 0)),
+                due: Some(Time(1_790_000_360_000)),
+            }],
+            ..Commit::default()
+        },
+    );
+    line.bodies = vec![text("{}"), text("true")];
+    line
+}
+
+fn branches() -> LogLine {
+    let kinds = [
+        Admitted::Opened,
+        Admitted::Rewound,
+        Admitted::Adopted,
+        Admitted::Edited,
+        Admitted::Clock,
+        Admitted::Ended,
+        Admitted::Join,
+        Admitted::Interrupt,
+        Admitted::Cancel,
+        Admitted::Message,
+    ];
+    let admitted = kinds.map(|kind| Admission {
+        kind,
+        id: Some(id(30, 1)),
+        message: None,
+        digest: digest("x"),
+        body: None,
+    });
+    let mut line = line(
+        50,
+        Commit {
+            parent: Line(21),
+            opening: Some(Opening {
+                scope: Some(id(4, 0)),
+                dry: true,
+                label: Some(name("why")),
+                of: Some((1, 3)),
+            }),
+            adoption: Some(Adoption {
+                branch: id(30, 1),
+                at: Line(44),
+                agents: Vec::new(),
+                calls: Vec::new(),
+                cells: vec![((id(1, 0), name("plan")), None)],
+                artifacts: vec![Artifact {
+                    name: name("report"),
+                    media: name("text/plain"),
+                    hash: [6; 32],
+                    len: 70_000,
+                }],
+                watermarks: vec![Watermark {
+                    agent: id(4, 0),
+                    policy: name("spill"),
+                    exchanges: 2,
+                }],
+            }),
+            admitted: admitted.to_vec(),
+            branching: vec![
+                Branching {
+                    agent: id(4, 0),
+                    call: id(29, 0),
+                    what: Branched::Began(vec![id(30, 1), id(30, 2)]),
+                },
+                Branching {
+                    agent: id(4, 0),
+                    call: id(29, 0),
+                    what: Branched::Chose(id(30, 1)),
+                },
+            ],
+            made: vec![Made {
+                agent: id(50, 1),
+                def: name("critic"),
+                kind: Kind::Routed,
+                parent: Some(id(4, 0)),
+                named: Some(name("strict")),
+                mode: None,
+                state: Vec::new(),
+            }],
+            usage: vec![Usage {
+                broke: Some(name("system")),
+                ..Usage::default()
+            }],
+            ..Commit::default()
+        },
+    );
+    line.prev = Line(21);
+    line.branch = id(50, 0);
+    line
+}
+
+fn ledger() -> LogLine {
+    let effect = id(20, 1);
+    LogLine {
+        n: Line(100),
+        prev: Line(36),
+        branch: id(20, 7),
+        commit: None,
+        ledger: vec![
+            LedgerEntry::Settle {
+                tokens: 4_000,
+                micros: 0,
+            },
+            LedgerEntry::Done {
+                effect,
+                attempt: 1,
+                kept: Some(Body::new(Line(100), 0)),
+            },
+            LedgerEntry::NotPerformed { effect, attempt: 2 },
+            LedgerEntry::Unknown { effect, attempt: 3 },
+            LedgerEntry::Late {
+                effect,
+                attempt: 3,
+                body: None,
+            },
+            LedgerEntry::Again {
+                effect,
+                at: Time(1_790_000_000_000),
+            },
+            LedgerEntry::Opened {
+                branch: id(100, 0),
+                from: Id::MAIN,
+                at: Line(36),
+            },
+            LedgerEntry::Ended(id(20, 7)),
+            LedgerEntry::Superseded {
+                branch: Id::MAIN,
+                after: Line(36),
+            },
+            LedgerEntry::Current(id(100, 0)),
+            LedgerEntry::Adopted {
+                branch: id(20, 7),
+                at: Line(35),
+            },
+            LedgerEntry::Listed(effect),
+            LedgerEntry::WouldAsk(effect),
+            LedgerEntry::Paused(true),
+        ],
+        bodies: vec![text("{\"how\":\"done\"}")],
+    }
+}
+
+fn holds() -> LogLine {
+    let effect = id(60, 2);
+    let whys = [
+        Why::Approval,
+        Why::Input,
+        Why::Doubt,
+        Why::Budget,
+        Why::Repeat,
+    ];
+    let holds = whys.map(|why| {
+        LedgerEntry::Hold(Hold {
+            effect,
+            why,
+            digest: digest("send_money"),
+            by: name("user"),
+            ask: Some(Body::new(Line(61), 0)),
+            due: Some(Time(1_790_000_000_000)),
+            about: Some(name("20.1")),
+        })
+    });
+    let hows = [
+        Release::Go,
+        Release::Edited,
+        Release::Refused,
+        Release::Outcome,
+        Release::GivenUp,
+        Release::Cancelled,
+        Release::Expired,
+    ];
+    let released = hows.map(|how| LedgerEntry::Released {
+        effect,
+        why: Why::Approval,
+        how,
+        by: name("timeout"),
+        body: Some(Body::new(Line(61), 1)),
+    });
+    LogLine {
+        n: Line(61),
+        prev: Line(60),
+        branch: Id::MAIN,
+        commit: None,
+        ledger: holds.into_iter().chain(released).collect(),
+        bodies: vec![text("Send 500 to 1234324?"), text("wrong account")],
+    }
+}
+
+fn texts() -> LogLine {
+    LogLine {
+        n: Line::MAX,
+        prev: Line(1),
+        branch: Id::MAIN,
+        commit: Some(Commit::default()),
+        ledger: Vec::new(),
+        bodies: vec![
+            text(""),
+            Text::Blob {
+                hash: [7; 32],
+                len: 1 << 40,
+            },
+            Text::Erased { hash: [8; 32] },
+            text(&"long enough for two bytes of length ".repeat(9)),
+        ],
+    }
+}
