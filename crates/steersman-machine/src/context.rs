@@ -47,7 +47,7 @@ pub struct Request {
     /// Parameters, merged: `temperature`, `max_tokens`, others as they are. In key order.
     pub params: Arc<[(String, Json)]>,
     /// Whether it must call.
-    pub choice: crate::network::ToolChoice,
+    pub choice: ToolChoice,
     /// JSON Schema of the wanted answer; none: text.
     pub output: Option<Arc<str>>,
     /// Begins the answer.
@@ -66,7 +66,7 @@ pub struct Request {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Segment {
     /// The part it belongs to: `system`, `tools`, `history`, `now`.
-    pub part: crate::network::Part,
+    pub part: Part,
     /// What it says.
     pub content: Content,
     /// Digest of the content.
@@ -224,7 +224,7 @@ pub fn request(
                     base: &base,
                     trace: &trace,
                 };
-                history::caller(&at, cache, &mut segments)?;
+                history::caller(&at, cache, &mut segments);
                 history::render(&at, &mut cache.units, &mut segments)?;
             }
             Part::Now => {

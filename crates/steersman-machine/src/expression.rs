@@ -21,6 +21,7 @@ mod filters;
 mod kind;
 mod ops;
 mod parse;
+mod render;
 mod value;
 
 pub use data::Data;

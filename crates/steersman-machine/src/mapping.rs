@@ -104,7 +104,7 @@ pub fn simulate(cx: &Cx<'_>, snapshot: &Snapshot, owner: Id, call: Id) -> Option
     let data = at.tool?.simulate.as_ref()?;
     Some(match data.eval(&at.view()) {
         Ok(result) => at.done(&result, How::Simulated),
-        Err(e) => at.plain_fault(How::Failed, "failed", &format!("simulate: {e}")),
+        Err(e) => plain_fault(How::Failed, "failed", &format!("simulate: {e}")),
     })
 }
 
@@ -263,7 +263,7 @@ impl<'a> At<'a> {
                 Err(fault) => return self.fault(&fault, How::Failed),
             }
         }
-        let text = match self.rendered(tool.result.as_ref(), &view) {
+        let text = match rendered(tool.result.as_ref(), &view) {
             Ok(text) => text.unwrap_or_else(|| shown(&masked)),
             Err(e) => {
                 return self.fault(&Fault::new("misfit", format!("result: {e}")), How::Failed);
@@ -277,14 +277,6 @@ impl<'a> At<'a> {
             },
             Err(e) => self.fault(&Fault::new("misfit", format!("then: {e}")), How::Failed),
         }
-    }
-
-    fn rendered(
-        &self,
-        template: Option<&Template>,
-        view: &View<'_>,
-    ) -> Result<Option<String>, EvalError> {
-        template.map(|t| t.render(view)).transpose()
     }
 
     fn then(
@@ -348,11 +340,11 @@ impl<'a> At<'a> {
             // The definition says what stands in the place of an answer: then it is no error.
             return match template.render(&self.view()) {
                 Ok(text) => Mapped::plain(how, None, text),
-                Err(e) => self.plain_fault(how, &fault.code, &format!("on_timeout: {e}")),
+                Err(e) => plain_fault(how, &fault.code, &format!("on_timeout: {e}")),
             };
         }
         let Some(entry) = self.tool.and_then(|tool| entry(tool, &fault.code)) else {
-            return self.plain_fault(how, &fault.code, &fault.message);
+            return plain_fault(how, &fault.code, &fault.message);
         };
         let error = json!({
             "code": fault.code,
@@ -366,14 +358,14 @@ impl<'a> At<'a> {
                 Ok(write) => writes.push(write),
                 Err(second) => {
                     let message = format!("{}; on_error: {}", fault.message, second.message);
-                    return self.plain_fault(how, &fault.code, &message);
+                    return plain_fault(how, &fault.code, &message);
                 }
             }
         }
-        let text = match self.rendered(entry.result.as_ref(), &view) {
+        let text = match rendered(entry.result.as_ref(), &view) {
             Ok(text) => text.unwrap_or_else(|| sentence(&fault.code, &fault.message)),
             Err(e) => {
-                return self.plain_fault(
+                return plain_fault(
                     how,
                     &fault.code,
                     &format!("{}; on_error: {e}", fault.message),
@@ -386,7 +378,7 @@ impl<'a> At<'a> {
                 then,
                 ..Mapped::plain(how, Some(&fault.code), text)
             },
-            Err(e) => self.plain_fault(how, &fault.code, &format!("{}; then: {e}", fault.message)),
+            Err(e) => plain_fault(how, &fault.code, &format!("{}; then: {e}", fault.message)),
         }
     }
 
@@ -400,10 +392,6 @@ impl<'a> At<'a> {
             }
             _ => None,
         }
-    }
-
-    fn plain_fault(&self, how: How, code: &str, message: &str) -> Mapped {
-        Mapped::plain(how, Some(code), sentence(code, message))
     }
 }
 
@@ -430,6 +418,14 @@ fn entry<'a>(tool: &'a ToolDef, code: &str) -> Option<&'a OnError> {
             let any = !matches!(code, "done_elsewhere" | "empty" | "not_in_this_branch");
             tool.on_error.get("*").filter(|_| any)
         })
+}
+
+fn rendered(template: Option<&Template>, view: &View<'_>) -> Result<Option<String>, EvalError> {
+    template.map(|t| t.render(view)).transpose()
+}
+
+fn plain_fault(how: How, code: &str, message: &str) -> Mapped {
+    Mapped::plain(how, Some(code), sentence(code, message))
 }
 
 fn sentence(code: &str, message: &str) -> String {

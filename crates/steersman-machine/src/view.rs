@@ -382,19 +382,19 @@ impl<'a> View<'a> {
             return Some(self.shared(json));
         }
         Some(match root {
-            "state" => self.all(self.state_names(), |n| self.state(n)),
+            "state" => all(self.state_names(), |n| self.state(n)),
             "config" => {
                 let plain = self.cx.network.config.iter().filter(|(_, c)| !c.live);
-                self.all(plain.map(|(n, _)| n.clone()).collect(), |n| self.config(n))
+                all(plain.map(|(n, _)| n.clone()).collect(), |n| self.config(n))
             }
             "secrets" => {
                 let names = self.cx.network.secrets.keys().cloned().collect();
-                self.all(names, |n| self.secret(n))
+                all(names, |n| self.secret(n))
             }
             "calls" => {
                 let network = self.cx.network;
                 let names = network.tools.keys().chain(network.agents.keys());
-                self.all(names.cloned().collect(), |n| self.calls(n, None).0)
+                all(names.cloned().collect(), |n| self.calls(n, None).0)
             }
             "now" => shared(self.clock.get_or_init(|| Arc::new(self.moment()))),
             "args" => {
@@ -415,10 +415,6 @@ impl<'a> View<'a> {
             "artifacts" => self.artifacts(),
             _ => return None,
         })
-    }
-
-    fn all(&self, names: Vec<Name>, value: impl Fn(&str) -> Value) -> Value {
-        Value::from_pairs(names.iter().map(|name| (name.to_string(), value(name))))
     }
 
     fn state_names(&self) -> Vec<Name> {
@@ -476,6 +472,11 @@ impl Scope for View<'_> {
         }
         Some(found)
     }
+}
+
+/// An object of these names with their values.
+fn all(names: Vec<Name>, value: impl Fn(&str) -> Value) -> Value {
+    Value::from_pairs(names.iter().map(|name| (name.to_string(), value(name))))
 }
 
 /// Arguments with the defaults of their declaration, and null for what is optional and absent.

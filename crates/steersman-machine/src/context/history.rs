@@ -91,25 +91,21 @@ fn pinned(at: &At<'_>, units: &mut Units, segments: &mut Vec<Arc<Segment>>) {
 }
 
 /// What the caller saw, where the definition shares it with whom it calls (`view: shared`).
-pub(super) fn caller(
-    at: &At<'_>,
-    cache: &mut RenderCache,
-    segments: &mut Vec<Arc<Segment>>,
-) -> Result<(), EvalError> {
+pub(super) fn caller(at: &At<'_>, cache: &mut RenderCache, segments: &mut Vec<Arc<Segment>>) {
     let state = at.snapshot.agent(at.agent);
     let Some((parent, call)) = state.parent.zip(state.serving) else {
-        return Ok(());
+        return;
     };
     let Some(open) = at.snapshot.call(parent, call) else {
-        return Ok(());
+        return;
     };
     let above = at.snapshot.agent(parent);
     let Does::Model(model) = &at.cx.network.agent(&above.def).does else {
-        return Ok(());
+        return;
     };
     let seen = open.call.seen.as_ref().unwrap_or(&open.call.name);
     if !model.tools.iter().any(|u| u.seen == *seen && u.view_shared) {
-        return Ok(());
+        return;
     }
     let theirs = cache.caller.get_or_insert_default();
     theirs.belongs_to(at.snapshot, parent);
@@ -119,7 +115,6 @@ pub(super) fn caller(
         at.transcribe(unit, &mut text);
     }
     segments.push(Segment::new(Part::History, Content::User(text)));
-    Ok(())
 }
 
 type Rendered = (Vec<Arc<Segment>>, Vec<Read>);

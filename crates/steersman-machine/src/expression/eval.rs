@@ -1,6 +1,6 @@
 //! The evaluator: walks the tree, with fuel.
 
-use super::ast::{Args, BinaryOp, CompareOp, Node, NodeKind, Stmt, StmtKind, Target};
+use super::ast::{Args, BinaryOp, CompareOp, Node, NodeKind};
 use super::kind::Kind;
 use super::ops::{self, Refused};
 use super::{EvalError, EvalKind, FUEL, OUTPUT, Scope, filters, to_json, value};
@@ -11,27 +11,22 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 pub(super) type Evaluated = Result<Value, EvalError>;
+/// Arguments by position and by name.
+pub(super) type Given = (Vec<Value>, Vec<(Name, Value)>);
 
 /// One evaluation.
 pub(super) struct Eval<'a> {
     scope: &'a dyn Scope,
     source: &'a Arc<str>,
     /// Templates and `outcome`: a path through an unset optional is none.
-    lenient: bool,
+    pub(super) lenient: bool,
     /// A URL: what is put into path or query is percent-encoded.
-    encode: bool,
-    fuel: u64,
-    out: String,
-    locals: Vec<(Name, Value)>,
+    pub(super) encode: bool,
+    pub(super) fuel: u64,
+    pub(super) out: String,
+    pub(super) locals: Vec<(Name, Value)>,
     /// Where the names of the innermost loop or `with` begin.
-    frame: usize,
-}
-
-/// What a statement says about those behind it.
-enum Flow {
-    Next,
-    Break,
-    Continue,
+    pub(super) frame: usize,
 }
 
 impl<'a> Eval<'a> {
@@ -52,243 +47,6 @@ impl<'a> Eval<'a> {
         self.encode = true;
         self
     }
-
-    pub(super) fn render(mut self, body: &[Stmt]) -> Result<String, EvalError> {
-        self.body(body)?;
-        Ok(self.out)
-    }
-
-    // --- statements
-
-    fn body(&mut self, body: &[Stmt]) -> Result<Flow, EvalError> {
-        for stmt in body {
-            match self.stmt(stmt)? {
-                Flow::Next => {}
-                other => return Ok(other),
-            }
-        }
-        Ok(Flow::Next)
-    }
-
-    fn stmt(&mut self, stmt: &Stmt) -> Result<Flow, EvalError> {
-        match &stmt.kind {
-            StmtKind::Text(text) => self.write(text, stmt)?,
-            StmtKind::Emit(node) => {
-                let value = self.node(node)?;
-                let text = self.text(&value, node)?;
-                if self.encode && !value.is_safe() && in_path(&self.out) {
-                    self.write(&percent(&text), stmt)?;
-                } else {
-                    self.write(&text, stmt)?;
-                }
-            }
-            StmtKind::If {
-                test,
-                then,
-                otherwise,
-            } => {
-                let value = self.node(test)?;
-                let branch = if self.truth(&value, test)? {
-                    then
-                } else {
-                    otherwise
-                };
-                return self.body(branch);
-            }
-            StmtKind::For {
-                target,
-                over,
-                filter,
-                body,
-                otherwise,
-            } => return self.each(target, over, filter.as_ref(), body, otherwise),
-            StmtKind::With { bind, body } => {
-                let outer = self.enter();
-                for (target, value) in bind {
-                    let value = self.defined(value)?;
-                    self.assign(target, value, stmt)?;
-                }
-                let flow = self.body(body);
-                self.leave(outer);
-                return flow;
-            }
-            StmtKind::Set { target, value } => {
-                let value = self.defined(value)?;
-                self.assign(target, value, stmt)?;
-            }
-            StmtKind::SetBlock {
-                target,
-                filter,
-                body,
-            } => {
-                let value = self.captured(body, filter.as_ref())?;
-                self.assign(target, value, stmt)?;
-            }
-            StmtKind::FilterBlock { filter, body } => {
-                let value = self.captured(body, Some(filter))?;
-                let text = self.text(&value, filter)?;
-                self.write(&text, stmt)?;
-            }
-            StmtKind::Break => return Ok(Flow::Break),
-            StmtKind::Continue => return Ok(Flow::Continue),
-        }
-        Ok(Flow::Next)
-    }
-
-    fn write(&mut self, text: &str, stmt: &Stmt) -> Result<(), EvalError> {
-        if self.out.len() + text.len() > OUTPUT {
-            return Err(self.error_at(
-                EvalKind::Size,
-                format!("it makes more than {} MiB", OUTPUT >> 20),
-                stmt.span.range(),
-            ));
-        }
-        if self.fuel == 0 {
-            return Err(self.spent(stmt.span.range()));
-        }
-        self.fuel -= 1;
-        self.out.push_str(text);
-        Ok(())
-    }
-
-    fn captured(&mut self, body: &[Stmt], filter: Option<&Node>) -> Evaluated {
-        let outside = std::mem::take(&mut self.out);
-        let frame = self.enter();
-        let flow = self.body(body);
-        self.leave(frame);
-        let text = std::mem::replace(&mut self.out, outside);
-        flow?;
-        let text = Value::from(text);
-        match filter {
-            None => Ok(text),
-            Some(filter) => self.chain(filter, text),
-        }
-    }
-
-    /// A filter of a block: the innermost filter takes the block's text.
-    fn chain(&mut self, node: &Node, text: Value) -> Evaluated {
-        let NodeKind::Filter { name, of, args, .. } = &node.kind else {
-            return Err(self.error(EvalKind::Failed, "not a filter", node));
-        };
-        let input = match of {
-            None => text,
-            Some(of) => self.chain(of, text)?,
-        };
-        let args = self.args(args)?;
-        self.filter(name, input, args, node)
-    }
-
-    fn each(
-        &mut self,
-        target: &Target,
-        over: &Node,
-        filter: Option<&Node>,
-        body: &[Stmt],
-        otherwise: &[Stmt],
-    ) -> Result<Flow, EvalError> {
-        let list = self.defined(over)?;
-        let mut items = self.elements(&list, over)?;
-        let outer = self.enter();
-        if let Some(filter) = filter {
-            let mut kept = Vec::new();
-            for item in items {
-                self.assign_at(target, item.clone(), over)?;
-                let value = self.node(filter)?;
-                if self.truth(&value, filter)? {
-                    kept.push(item);
-                }
-                self.locals.truncate(self.frame);
-            }
-            items = kept;
-        }
-        let (none, depth) = (items.is_empty(), self.loops());
-        for (n, item) in items.iter().enumerate() {
-            let about = loop_value(&items, n, depth);
-            self.locals.push(("loop".into(), about));
-            self.assign_at(target, item.clone(), over)?;
-            let flow = self.body(body)?;
-            self.locals.truncate(self.frame);
-            if matches!(flow, Flow::Break) {
-                break;
-            }
-        }
-        self.leave(outer);
-        if none {
-            return self.body(otherwise);
-        }
-        Ok(Flow::Next)
-    }
-
-    fn loops(&self) -> usize {
-        self.locals.iter().filter(|(n, _)| &**n == "loop").count() + 1
-    }
-
-    /// What a loop goes through: elements of a list, keys of an object; none is empty in a template.
-    fn elements(&mut self, list: &Value, node: &Node) -> Result<Vec<Value>, EvalError> {
-        let items = match Kind::of(list) {
-            Kind::List | Kind::Map => {
-                ops::items(list).map_err(|r| self.refused(&r, "for", node))?
-            }
-            Kind::None if self.lenient => Vec::new(),
-            Kind::None => return Err(self.unset(node)),
-            Kind::Sealed => return Err(self.sealed(node)),
-            kind => {
-                let message = format!("`{}` is {kind}, not a list", self.part(node));
-                return Err(self.error(EvalKind::Unlike, message, node));
-            }
-        };
-        self.burn(items.len() as u64, node)?;
-        Ok(items)
-    }
-
-    fn enter(&mut self) -> usize {
-        std::mem::replace(&mut self.frame, self.locals.len())
-    }
-
-    fn leave(&mut self, outer: usize) {
-        self.locals.truncate(self.frame);
-        self.frame = outer;
-    }
-
-    fn assign(&mut self, target: &Target, value: Value, stmt: &Stmt) -> Result<(), EvalError> {
-        self.bind(target, value)
-            .map_err(|message| self.error_at(EvalKind::Unlike, message, stmt.span.range()))
-    }
-
-    fn assign_at(&mut self, target: &Target, value: Value, node: &Node) -> Result<(), EvalError> {
-        self.bind(target, value)
-            .map_err(|message| self.error(EvalKind::Unlike, message, node))
-    }
-
-    fn bind(&mut self, target: &Target, value: Value) -> Result<(), String> {
-        match target {
-            Target::Name(name, _) => {
-                let known = self.locals[self.frame..]
-                    .iter_mut()
-                    .find(|(n, _)| n == name);
-                match known {
-                    Some((_, old)) => *old = value,
-                    None => self.locals.push((name.clone(), value)),
-                }
-                Ok(())
-            }
-            Target::List(targets) => {
-                let values = ops::items(&value).unwrap_or_default();
-                if Kind::of(&value) != Kind::List || values.len() != targets.len() {
-                    return Err(format!(
-                        "{} names on the left, but not as many values",
-                        targets.len()
-                    ));
-                }
-                targets
-                    .iter()
-                    .zip(values)
-                    .try_for_each(|(target, value)| self.bind(target, value))
-            }
-        }
-    }
-
-    // --- expressions
 
     pub(super) fn node(&mut self, node: &Node) -> Evaluated {
         self.burn(1, node)?;
@@ -386,7 +144,7 @@ impl<'a> Eval<'a> {
 
     /// A value that is there. In a template a path that leads nowhere is an error all the same: only what is
     /// declared and unset is none.
-    fn defined(&mut self, node: &Node) -> Evaluated {
+    pub(super) fn defined(&mut self, node: &Node) -> Evaluated {
         let value = self.node(node)?;
         if value.is_undefined() {
             return Err(self.undefined(node));
@@ -413,16 +171,16 @@ impl<'a> Eval<'a> {
         };
         steps.reverse();
         let (mut value, used) = match &root.kind {
-            NodeKind::Var(name) => match self.locals.iter().rev().find(|(n, _)| n == name) {
-                Some((_, value)) => (value.clone(), 0),
-                None => {
+            NodeKind::Var(name) => {
+                if let Some((_, value)) = self.locals.iter().rev().find(|(n, _)| n == name) {
+                    (value.clone(), 0)
+                } else {
                     let texts: Vec<&str> =
                         steps.iter().map_while(|(key, _)| key.as_str()).collect();
-                    self.scope
-                        .path(name, &texts)
-                        .unwrap_or((Value::UNDEFINED, 0))
+                    let found = self.scope.path(name, &texts);
+                    found.unwrap_or((Value::UNDEFINED, 0))
                 }
-            },
+            }
             _ => (self.node(root)?, 0),
         };
         let mut before = match used {
@@ -561,15 +319,17 @@ impl<'a> Eval<'a> {
             CompareOp::NotIn => ops::contains(a, b).map(|within| !within),
         };
         result.map_err(|refused| {
-            let (l, r) = (self.part(left), self.part(right));
+            let (first, second) = (self.part(left), self.part(right));
             let message = match refused {
                 Refused::Unlike(x, y) if x == Kind::of(a) && y == Kind::of(b) => {
-                    format!("`{l}` is {x} and `{r}` is {y}: unlike kinds are not compared")
+                    format!("`{first}` is {x} and `{second}` is {y}: unlike kinds are not compared")
                 }
                 Refused::Unlike(x, y) => {
-                    format!("`{l}` and `{r}` hold {x} and {y}: unlike kinds are not compared")
+                    format!(
+                        "`{first}` and `{second}` hold {x} and {y}: unlike kinds are not compared"
+                    )
                 }
-                Refused::Never(kind) => format!("`{l}` is {kind}: that has no order"),
+                Refused::Never(kind) => format!("`{first}` is {kind}: that has no order"),
                 Refused::Failed(why) => why.to_owned(),
             };
             self.error_at(EvalKind::Unlike, message, left.span.to(right.span).range())
@@ -597,7 +357,7 @@ impl<'a> Eval<'a> {
         }
     }
 
-    fn args(&mut self, args: &Args) -> Result<(Vec<Value>, Vec<(Name, Value)>), EvalError> {
+    pub(super) fn args(&mut self, args: &Args) -> Result<Given, EvalError> {
         let positional: Result<_, _> = args.positional.iter().map(|a| self.defined(a)).collect();
         let mut named = Vec::new();
         for (name, node) in &args.named {
@@ -607,11 +367,11 @@ impl<'a> Eval<'a> {
     }
 
     /// Applies a filter. `of` is where its input came from.
-    fn filter(
+    pub(super) fn filter(
         &mut self,
         name: &str,
         input: Value,
-        (args, named): (Vec<Value>, Vec<(Name, Value)>),
+        (args, named): Given,
         of: &Node,
     ) -> Evaluated {
         let fills = matches!(name, "default" | "d");
@@ -720,7 +480,7 @@ impl<'a> Eval<'a> {
         Ok(value)
     }
 
-    fn burn(&mut self, fuel: u64, node: &Node) -> Result<(), EvalError> {
+    pub(super) fn burn(&mut self, fuel: u64, node: &Node) -> Result<(), EvalError> {
         match self.fuel.checked_sub(fuel) {
             Some(left) => {
                 self.fuel = left;
@@ -730,7 +490,7 @@ impl<'a> Eval<'a> {
         }
     }
 
-    fn spent(&self, range: std::ops::Range<usize>) -> EvalError {
+    pub(super) fn spent(&self, range: std::ops::Range<usize>) -> EvalError {
         self.error_at(
             EvalKind::Fuel,
             format!("it takes more than {FUEL} steps"),
@@ -738,11 +498,11 @@ impl<'a> Eval<'a> {
         )
     }
 
-    fn part(&self, node: &Node) -> &str {
+    pub(super) fn part(&self, node: &Node) -> &str {
         self.source.get(node.span.range()).unwrap_or("").trim()
     }
 
-    fn error_at(
+    pub(super) fn error_at(
         &self,
         kind: EvalKind,
         message: impl Into<String>,
@@ -756,29 +516,34 @@ impl<'a> Eval<'a> {
         }
     }
 
-    fn error(&self, kind: EvalKind, message: impl Into<String>, node: &Node) -> EvalError {
+    pub(super) fn error(
+        &self,
+        kind: EvalKind,
+        message: impl Into<String>,
+        node: &Node,
+    ) -> EvalError {
         self.error_at(kind, message, node.span.range())
     }
 
-    fn undefined(&self, node: &Node) -> EvalError {
+    pub(super) fn undefined(&self, node: &Node) -> EvalError {
         let message = format!("`{}` is not defined", self.part(node));
         self.error(EvalKind::Undefined, message, node)
     }
 
-    fn unset(&self, node: &Node) -> EvalError {
+    pub(super) fn unset(&self, node: &Node) -> EvalError {
         let part = self.part(node);
         let message = format!("`{part}` is none; ask `{part} is not none and ..` first");
         self.error(EvalKind::Unset, message, node)
     }
 
-    fn sealed(&self, node: &Node) -> EvalError {
+    pub(super) fn sealed(&self, node: &Node) -> EvalError {
         let part = self.part(node);
         let message =
             format!("`{part}` is a secret: only `is none` and `is not none` may be asked of it");
         self.error(EvalKind::Sealed, message, node)
     }
 
-    fn refused(&self, refused: &Refused, sign: &str, node: &Node) -> EvalError {
+    pub(super) fn refused(&self, refused: &Refused, sign: &str, node: &Node) -> EvalError {
         let message = match refused {
             Refused::Unlike(a, b) => format!("{a} and {b} do not go together in `{sign}`"),
             Refused::Never(kind) => format!("`{sign}` takes no value that is {kind}"),
@@ -786,25 +551,6 @@ impl<'a> Eval<'a> {
         };
         self.error(EvalKind::Unlike, message, node)
     }
-}
-
-fn loop_value(items: &[Value], n: usize, depth: usize) -> Value {
-    let len = items.len();
-    let near = |k: Option<usize>| k.and_then(|k| items.get(k)).cloned();
-    let none = || Value::from(());
-    Value::from_pairs([
-        ("index", Value::from(n + 1)),
-        ("index0", Value::from(n)),
-        ("first", Value::from(n == 0)),
-        ("last", Value::from(n + 1 == len)),
-        ("length", Value::from(len)),
-        ("revindex", Value::from(len - n)),
-        ("revindex0", Value::from(len - n - 1)),
-        ("depth", Value::from(depth)),
-        ("depth0", Value::from(depth - 1)),
-        ("previtem", near(n.checked_sub(1)).unwrap_or_else(none)),
-        ("nextitem", near(Some(n + 1)).unwrap_or_else(none)),
-    ])
 }
 
 /// Elements from `start` to `stop` in steps; none for a step of 0.
@@ -831,26 +577,4 @@ fn cut<T: Clone>(items: &[T], [start, stop, step]: [Option<i64>; 3]) -> Option<V
         return None;
     }
     Some(out)
-}
-
-/// Whether what comes next in this URL is encoded: everything behind the first character of the host. A whole base
-/// address, or a host, is taken as it is; what follows one must not be able to change where the request goes.
-fn in_path(url: &str) -> bool {
-    match url.find("://") {
-        Some(at) => url.len() > at + 3,
-        None => url.contains(['/', '?', '#']),
-    }
-}
-
-/// Percent-encodes all but what RFC 3986 leaves unreserved.
-fn percent(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(byte as char);
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    out
 }

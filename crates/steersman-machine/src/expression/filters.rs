@@ -114,127 +114,129 @@ fn stock() -> &'static Environment<'static> {
     })
 }
 
+/// Arguments of a filter.
+struct Given<'a> {
+    args: &'a [Value],
+    named: &'a [(Name, Value)],
+}
+
+impl<'a> Given<'a> {
+    fn named(&self, name: &str) -> Option<&'a Value> {
+        let found = self.named.iter().find(|(n, _)| &**n == name);
+        found.map(|(_, value)| value)
+    }
+    /// By name, else by position.
+    fn get(&self, name: &str, at: usize) -> Option<&'a Value> {
+        self.named(name).or_else(|| self.args.get(at))
+    }
+}
+
 /// Applies a filter to a value that is defined; none only for `default` and `tojson`.
 pub(super) fn apply(name: &str, input: &Value, args: &[Value], named: &[(Name, Value)]) -> Applied {
-    let option = |key: &str, at: usize| {
-        let by_name = named.iter().find(|(n, _)| &**n == key).map(|(_, v)| v);
-        by_name.or_else(|| args.get(at))
-    };
+    let given = Given { args, named };
     match name {
         "cents" => cents(input),
-        "close" => {
-            let (Some(y), Some(by)) = (option("y", 0), option("by", 1)) else {
-                return Err("takes a number and how far off it may be".to_owned());
-            };
-            let off = ops::arithmetic(BinaryOp::Sub, input, y).map_err(said)?;
-            let near = |off| ops::order(off, by).map(Ordering::is_le);
-            let back = ops::negate(&off).map_err(said)?;
-            Ok(Value::from(
-                near(&off).map_err(said)? && near(&back).map_err(said)?,
-            ))
+        "close" => close(input, &given),
+        "raw" => plain(input).map(Value::from_safe_string),
+        "default" | "d" => {
+            let empty = given.get("boolean", 1).is_some_and(Value::is_true) && !input.is_true();
+            if empty || matches!(Kind::of(input), Kind::Undefined | Kind::None) {
+                let fallback = given.get("value", 0).cloned();
+                return Ok(fallback.unwrap_or_else(|| Value::from("")));
+            }
+            Ok(input.clone())
         }
-        "raw" => Ok(Value::from_safe_string(plain(input)?)),
-        "default" | "d" => Ok(
-            match (Kind::of(input), option("value", 0), option("boolean", 1)) {
-                (Kind::Undefined | Kind::None, fallback, _) => {
-                    fallback.cloned().unwrap_or_else(|| Value::from(""))
-                }
-                (_, fallback, Some(empty)) if empty.is_true() && !input.is_true() => {
-                    fallback.cloned().unwrap_or_else(|| Value::from(""))
-                }
-                _ => input.clone(),
-            },
-        ),
         "tojson" => {
             let json = value::shown_json(&to_json(input)?);
-            match option("indent", 0) {
-                Some(indent) if indent.is_true() => serde_json::to_string_pretty(&json)
-                    .map(Value::from)
-                    .map_err(|e| e.to_string()),
-                _ => Ok(Value::from(json.to_string())),
+            if given.get("indent", 0).is_some_and(Value::is_true) {
+                let pretty = serde_json::to_string_pretty(&json);
+                return pretty.map(Value::from).map_err(|e| e.to_string());
             }
+            Ok(Value::from(json.to_string()))
         }
         "string" => plain(input).map(Value::from),
-        "count" | "length" => match (input.as_str(), Kind::of(input)) {
-            (Some(text), _) => Ok(Value::from(text.chars().count())),
-            (None, Kind::List | Kind::Map) => Ok(Value::from(
-                input
-                    .len()
-                    .map_or_else(|| ops::items(input).map(|i| i.len()), Ok)
-                    .map_err(said)?,
-            )),
-            (None, kind) => Err(format!("{kind} has no length")),
+        "count" | "length" => match (input.as_str(), Kind::of(input), input.len()) {
+            (Some(text), ..) => Ok(Value::from(text.chars().count())),
+            (None, Kind::List | Kind::Map, Some(len)) => Ok(Value::from(len)),
+            (None, Kind::List | Kind::Map, None) => {
+                Ok(Value::from(ops::items(input).map_err(said)?.len()))
+            }
+            (None, kind, _) => Err(format!("{kind} has no length")),
         },
         "select" | "reject" => {
-            let keep = name == "select";
             let (test, rest) = split_test(args)?;
-            picked(input, keep, |item| check(test, item, rest))
+            picked(input, name == "select", |item| check(test, item, rest))
         }
         "selectattr" | "rejectattr" => {
-            let keep = name == "selectattr";
             let Some((attribute, rest)) = args.split_first() else {
                 return Err("takes the name of a field".to_owned());
             };
             let (test, rest) = split_test(rest)?;
-            picked(input, keep, |item| {
+            picked(input, name == "selectattr", |item| {
                 check(test, &field(item, attribute)?, rest)
             })
         }
         "map" => mapped(input, args, named),
-        "sort" | "min" | "max" | "unique" | "groupby" => {
-            let attribute = match name {
-                "groupby" => option("attribute", 0),
-                _ => named
-                    .iter()
-                    .find(|(n, _)| &**n == "attribute")
-                    .map(|(_, v)| v),
-            };
-            one_kind(input, attribute, name != "unique" && name != "groupby")?;
-            builtin(name, input, args, named)
-        }
-        "dictsort" => {
+        "sum" => sum(input, given.get("attribute", 0)),
+        "join" => joined(input, given.get("d", 0), given.get("attribute", 1)),
+        "replace" => replaced(input, args),
+        _ => bounded(name, input, &given),
+    }
+}
+
+/// minijinja's own, once its input is of one kind and its numbers are small enough.
+fn bounded(name: &str, input: &Value, given: &Given<'_>) -> Applied {
+    match name {
+        "sort" | "min" | "max" => one_kind(input, given.named("attribute"), true)?,
+        "unique" => one_kind(input, given.named("attribute"), false)?,
+        "groupby" => one_kind(input, given.get("attribute", 0), false)?,
+        "dictsort" if given.get("by", 1).and_then(Value::as_str) == Some("value") => {
             let entries = ops::entries(input).map_err(said)?;
-            if option("by", 1).and_then(|b| b.as_str().map(|b| b == "value")) == Some(true) {
-                let values: Vec<Value> = entries.into_iter().map(|(_, v)| v).collect();
-                one_kind(&Value::from(values), None, true)?;
-            }
-            builtin(name, input, args, named)
+            let values: Vec<Value> = entries.into_iter().map(|(_, v)| v).collect();
+            one_kind(&Value::from(values), None, true)?;
         }
-        "sum" => {
-            let attribute = option("attribute", 0);
-            let mut total = Value::from(0);
-            for item in ops::items(input).map_err(said)? {
-                let item = match attribute {
-                    Some(attribute) => field(&item, attribute)?,
-                    None => item,
-                };
-                total = ops::arithmetic(BinaryOp::Add, &total, &item).map_err(said)?;
-            }
-            Ok(total)
-        }
-        "replace" => {
-            let (Some(text), Some(from), Some(to)) = (
-                input.as_str(),
-                args.first().and_then(Value::as_str),
-                args.get(1).and_then(Value::as_str),
-            ) else {
-                return Err("takes a text and two texts".to_owned());
-            };
-            if text.matches(from).count().saturating_mul(to.len()) > OUTPUT {
-                return Err("it makes too much".to_owned());
-            }
-            Ok(Value::from(text.replace(from, to)))
-        }
-        "join" => joined(input, option("d", 0), option("attribute", 1)),
         "indent" | "batch" | "slice" | "round" => {
-            let numbers = args.iter().chain(named.iter().map(|(_, v)| v));
+            let numbers = given.args.iter().chain(given.named.iter().map(|(_, v)| v));
             if numbers.filter_map(Value::as_i64).any(|n| n.abs() > ROOM) {
                 return Err(format!("numbers here stay below {ROOM}"));
             }
-            builtin(name, input, args, named)
         }
-        _ => builtin(name, input, args, named),
+        _ => {}
     }
+    builtin(name, input, given.args, given.named)
+}
+
+fn close(input: &Value, given: &Given<'_>) -> Applied {
+    let (Some(y), Some(by)) = (given.get("y", 0), given.get("by", 1)) else {
+        return Err("takes a number and how far off it may be".to_owned());
+    };
+    let off = ops::arithmetic(BinaryOp::Sub, input, y).map_err(said)?;
+    let back = ops::negate(&off).map_err(said)?;
+    let near = |off| ops::order(off, by).map(Ordering::is_le).map_err(said);
+    Ok(Value::from(near(&off)? && near(&back)?))
+}
+
+fn sum(input: &Value, attribute: Option<&Value>) -> Applied {
+    let mut total = Value::from(0);
+    for item in ops::items(input).map_err(said)? {
+        let item = match attribute {
+            Some(attribute) => field(&item, attribute)?,
+            None => item,
+        };
+        total = ops::arithmetic(BinaryOp::Add, &total, &item).map_err(said)?;
+    }
+    Ok(total)
+}
+
+fn replaced(input: &Value, args: &[Value]) -> Applied {
+    let text = |n: usize| args.get(n).and_then(Value::as_str);
+    let (Some(input), Some(from), Some(to)) = (input.as_str(), text(0), text(1)) else {
+        return Err("takes a text and two texts".to_owned());
+    };
+    if input.matches(from).count().saturating_mul(to.len()) > OUTPUT {
+        return Err("it makes too much".to_owned());
+    }
+    Ok(Value::from(input.replace(from, to)))
 }
 
 fn builtin(name: &str, input: &Value, args: &[Value], named: &[(Name, Value)]) -> Applied {

@@ -41,7 +41,7 @@ pub(super) fn template(source: &str) -> Result<Vec<Stmt>, SyntaxError> {
 
 fn braces(source: &str) -> Option<Range<usize>> {
     let inner = source.trim();
-    (inner.starts_with("{{") && inner.ends_with("}}")).then(|| 0..source.len())
+    (inner.starts_with("{{") && inner.ends_with("}}")).then_some(0..source.len())
 }
 
 fn bounded(source: &str, in_expr: bool) -> Result<(), SyntaxError> {

@@ -120,7 +120,9 @@ fn statements(body: &[Stmt], paths: &mut Vec<Vec<Step>>) {
                 statements(otherwise, paths);
             }
             StmtKind::With { bind, body } => {
-                bind.iter().for_each(|(_, node)| expressions(node, paths));
+                for (_, node) in bind {
+                    expressions(node, paths);
+                }
                 statements(body, paths);
             }
             StmtKind::Set { value, .. } => expressions(value, paths),

@@ -63,7 +63,7 @@ entry: desk
 "#;
 
 fn ask(log: &Log, agent: Id, cache: &mut RenderCache) -> Request {
-    request(&log.cx(), log, &log.snapshot, agent, cache).unwrap()
+    request(&log.cx(), log, &log.snapshot, agent, cache).expect("templates render")
 }
 
 fn full(log: &Log, agent: Id) -> Request {
@@ -99,7 +99,7 @@ fn print(request: &Request) -> String {
                 writeln!(out, "{mark} {label}:{name} {text:?}")
             }
         }
-        .unwrap();
+        .expect("a text takes all");
     }
     out
 }
@@ -133,11 +133,7 @@ fn valid(request: &Request) {
                 labels.dedup();
                 assert_eq!(labels.len(), calls.len(), "one label twice");
                 for call in calls {
-                    assert!(
-                        serde_json::from_str::<Json>(&call.args)
-                            .unwrap()
-                            .is_object()
-                    );
+                    assert!(serde_json::from_str::<Json>(&call.args).is_ok_and(|a| a.is_object()));
                 }
             }
             Content::Result { label, name, .. } => {

@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 use steersman_machine::expression::ast::{NodeKind, StmtKind};
 use steersman_machine::expression::{
-    Data, EvalKind, Expr, FUEL, Names, Template, filters, tests, to_json,
+    Data, EvalKind, Expr, Names, Template, filters, tests, to_json,
 };
 
 fn scope() -> Names {
@@ -25,7 +25,7 @@ fn holds(source: &str) -> Json {
     let value = expr
         .eval(&scope())
         .unwrap_or_else(|e| panic!("{source}: {e}"));
-    to_json(&value).unwrap()
+    to_json(&value).expect("plain values")
 }
 
 fn refused(source: &str) -> (EvalKind, String) {
@@ -383,7 +383,6 @@ fn endless_and_huge_templates_are_errors() {
     );
     assert!(renders(&square).is_err());
     assert!(renders("{{ 'a' | indent(1000000000) }}").is_err());
-    assert!(FUEL > 0);
 }
 
 #[test]

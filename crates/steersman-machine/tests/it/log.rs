@@ -16,12 +16,8 @@ use steersman_machine::tick::Cx;
 
 pub(crate) fn network(yaml: &str) -> Network {
     let (network, found) = compile(&Files::new("test.yaml", yaml));
-    network.unwrap_or_else(|| {
-        panic!(
-            "{}",
-            found.iter().map(|d| format!("{d}\n")).collect::<String>()
-        )
-    })
+    let said: Vec<String> = found.iter().map(ToString::to_string).collect();
+    network.unwrap_or_else(|| panic!("{}", said.join("\n")))
 }
 
 pub(crate) struct Log {
@@ -141,7 +137,11 @@ impl Draft {
         Body::new(self.n, self.bodies.len() as u32 - 1)
     }
     pub(crate) fn push(&mut self, agent: Id, what: Interaction) {
-        let head = self.heads.iter_mut().find(|(id, _)| *id == agent).unwrap();
+        let head = self
+            .heads
+            .iter_mut()
+            .find(|(id, _)| *id == agent)
+            .expect("a known agent");
         let prev = head.1;
         head.1 = self.n;
         self.commit.pushes.push(Push { agent, prev, what });
@@ -282,7 +282,10 @@ impl Bodies for Log {
 impl History for Log {
     fn pushes(&self, agent: Id, line: Line) -> (Arc<[Interaction]>, Line) {
         self.reads.set(self.reads.get() + 1);
-        let commit = self.lines[line.0 as usize - 1].commit.as_ref().unwrap();
+        let commit = self.lines[line.0 as usize - 1]
+            .commit
+            .as_ref()
+            .expect("a commit");
         let own: Vec<&Push> = commit.pushes.iter().filter(|p| p.agent == agent).collect();
         let below = own
             .iter()

@@ -59,8 +59,8 @@ fn log() -> (Log, Id, Id) {
 
 fn read(log: &Log, agent: Id, source: &str) -> Json {
     let view = View::new(&log.cx(), &log.snapshot, Some(agent));
-    let value = Expr::parse(source).unwrap().eval_lenient(&view);
-    to_json(&value.unwrap_or_else(|e| panic!("{source}: {e}"))).unwrap()
+    let value = Expr::parse(source).expect("it parses").eval_lenient(&view);
+    to_json(&value.unwrap_or_else(|e| panic!("{source}: {e}"))).expect("plain values")
 }
 
 #[test]

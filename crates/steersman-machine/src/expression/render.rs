@@ -1,0 +1,291 @@
+//! Statements: what `{% %}` and `{{ }}` do to the text that is made.
+
+use super::ast::{Node, NodeKind, Stmt, StmtKind, Target};
+use super::eval::{Eval, Evaluated};
+use super::kind::Kind;
+use super::{EvalError, EvalKind, OUTPUT, ops};
+use minijinja::Value;
+use std::fmt::Write as _;
+
+/// What a statement says about those behind it.
+enum Flow {
+    Next,
+    Break,
+    Continue,
+}
+
+impl Eval<'_> {
+    pub(super) fn render(mut self, body: &[Stmt]) -> Result<String, EvalError> {
+        self.body(body)?;
+        Ok(self.out)
+    }
+
+    fn body(&mut self, body: &[Stmt]) -> Result<Flow, EvalError> {
+        for stmt in body {
+            match self.stmt(stmt)? {
+                Flow::Next => {}
+                other => return Ok(other),
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) -> Result<Flow, EvalError> {
+        match &stmt.kind {
+            StmtKind::Text(text) => self.write(text, stmt)?,
+            StmtKind::Emit(node) => {
+                let value = self.node(node)?;
+                let text = self.text(&value, node)?;
+                if self.encode && !value.is_safe() && in_path(&self.out) {
+                    self.write(&percent(&text), stmt)?;
+                } else {
+                    self.write(&text, stmt)?;
+                }
+            }
+            StmtKind::If {
+                test,
+                then,
+                otherwise,
+            } => {
+                let value = self.node(test)?;
+                let branch = if self.truth(&value, test)? {
+                    then
+                } else {
+                    otherwise
+                };
+                return self.body(branch);
+            }
+            StmtKind::For {
+                target,
+                over,
+                filter,
+                body,
+                otherwise,
+            } => return self.each(target, over, filter.as_ref(), body, otherwise),
+            StmtKind::With { bind, body } => {
+                let outer = self.enter();
+                for (target, value) in bind {
+                    let value = self.defined(value)?;
+                    self.assign(target, value, stmt)?;
+                }
+                let flow = self.body(body);
+                self.leave(outer);
+                return flow;
+            }
+            StmtKind::Set { target, value } => {
+                let value = self.defined(value)?;
+                self.assign(target, value, stmt)?;
+            }
+            StmtKind::SetBlock {
+                target,
+                filter,
+                body,
+            } => {
+                let value = self.captured(body, filter.as_ref())?;
+                self.assign(target, value, stmt)?;
+            }
+            StmtKind::FilterBlock { filter, body } => {
+                let value = self.captured(body, Some(filter))?;
+                let text = self.text(&value, filter)?;
+                self.write(&text, stmt)?;
+            }
+            StmtKind::Break => return Ok(Flow::Break),
+            StmtKind::Continue => return Ok(Flow::Continue),
+        }
+        Ok(Flow::Next)
+    }
+
+    fn write(&mut self, text: &str, stmt: &Stmt) -> Result<(), EvalError> {
+        if self.out.len() + text.len() > OUTPUT {
+            return Err(self.error_at(
+                EvalKind::Size,
+                format!("it makes more than {} MiB", OUTPUT >> 20),
+                stmt.span.range(),
+            ));
+        }
+        if self.fuel == 0 {
+            return Err(self.spent(stmt.span.range()));
+        }
+        self.fuel -= 1;
+        self.out.push_str(text);
+        Ok(())
+    }
+
+    fn captured(&mut self, body: &[Stmt], filter: Option<&Node>) -> Evaluated {
+        let outside = std::mem::take(&mut self.out);
+        let frame = self.enter();
+        let flow = self.body(body);
+        self.leave(frame);
+        let text = std::mem::replace(&mut self.out, outside);
+        flow?;
+        let text = Value::from(text);
+        match filter {
+            None => Ok(text),
+            Some(filter) => self.chain(filter, text),
+        }
+    }
+
+    /// A filter of a block: the innermost filter takes the block's text.
+    fn chain(&mut self, node: &Node, text: Value) -> Evaluated {
+        let NodeKind::Filter { name, of, args, .. } = &node.kind else {
+            return Err(self.error(EvalKind::Failed, "not a filter", node));
+        };
+        let input = match of {
+            None => text,
+            Some(of) => self.chain(of, text)?,
+        };
+        let args = self.args(args)?;
+        self.filter(name, input, args, node)
+    }
+
+    fn each(
+        &mut self,
+        target: &Target,
+        over: &Node,
+        filter: Option<&Node>,
+        body: &[Stmt],
+        otherwise: &[Stmt],
+    ) -> Result<Flow, EvalError> {
+        let list = self.defined(over)?;
+        let mut items = self.elements(&list, over)?;
+        let outer = self.enter();
+        if let Some(filter) = filter {
+            let mut kept = Vec::new();
+            for item in items {
+                self.assign_at(target, item.clone(), over)?;
+                let value = self.node(filter)?;
+                if self.truth(&value, filter)? {
+                    kept.push(item);
+                }
+                self.locals.truncate(self.frame);
+            }
+            items = kept;
+        }
+        let (none, depth) = (items.is_empty(), self.loops());
+        for (n, item) in items.iter().enumerate() {
+            let about = loop_value(&items, n, depth);
+            self.locals.push(("loop".into(), about));
+            self.assign_at(target, item.clone(), over)?;
+            let flow = self.body(body)?;
+            self.locals.truncate(self.frame);
+            if matches!(flow, Flow::Break) {
+                break;
+            }
+        }
+        self.leave(outer);
+        if none {
+            return self.body(otherwise);
+        }
+        Ok(Flow::Next)
+    }
+
+    fn loops(&self) -> usize {
+        self.locals.iter().filter(|(n, _)| &**n == "loop").count() + 1
+    }
+
+    /// What a loop goes through: elements of a list, keys of an object; none is empty in a template.
+    fn elements(&mut self, list: &Value, node: &Node) -> Result<Vec<Value>, EvalError> {
+        let items = match Kind::of(list) {
+            Kind::List | Kind::Map => {
+                ops::items(list).map_err(|r| self.refused(&r, "for", node))?
+            }
+            Kind::None if self.lenient => Vec::new(),
+            Kind::None => return Err(self.unset(node)),
+            Kind::Sealed => return Err(self.sealed(node)),
+            kind => {
+                let message = format!("`{}` is {kind}, not a list", self.part(node));
+                return Err(self.error(EvalKind::Unlike, message, node));
+            }
+        };
+        self.burn(items.len() as u64, node)?;
+        Ok(items)
+    }
+
+    fn enter(&mut self) -> usize {
+        std::mem::replace(&mut self.frame, self.locals.len())
+    }
+
+    fn leave(&mut self, outer: usize) {
+        self.locals.truncate(self.frame);
+        self.frame = outer;
+    }
+
+    fn assign(&mut self, target: &Target, value: Value, stmt: &Stmt) -> Result<(), EvalError> {
+        self.bind(target, value)
+            .map_err(|message| self.error_at(EvalKind::Unlike, message, stmt.span.range()))
+    }
+
+    fn assign_at(&mut self, target: &Target, value: Value, node: &Node) -> Result<(), EvalError> {
+        self.bind(target, value)
+            .map_err(|message| self.error(EvalKind::Unlike, message, node))
+    }
+
+    fn bind(&mut self, target: &Target, value: Value) -> Result<(), String> {
+        match target {
+            Target::Name(name, _) => {
+                let known = self.locals[self.frame..]
+                    .iter_mut()
+                    .find(|(n, _)| n == name);
+                match known {
+                    Some((_, old)) => *old = value,
+                    None => self.locals.push((name.clone(), value)),
+                }
+                Ok(())
+            }
+            Target::List(targets) => {
+                let values = ops::items(&value).unwrap_or_default();
+                if Kind::of(&value) != Kind::List || values.len() != targets.len() {
+                    return Err(format!(
+                        "{} names on the left, but not as many values",
+                        targets.len()
+                    ));
+                }
+                targets
+                    .iter()
+                    .zip(values)
+                    .try_for_each(|(target, value)| self.bind(target, value))
+            }
+        }
+    }
+}
+
+fn loop_value(items: &[Value], n: usize, depth: usize) -> Value {
+    let len = items.len();
+    let near = |k: Option<usize>| k.and_then(|k| items.get(k)).cloned();
+    let none = || Value::from(());
+    Value::from_pairs([
+        ("index", Value::from(n + 1)),
+        ("index0", Value::from(n)),
+        ("first", Value::from(n == 0)),
+        ("last", Value::from(n + 1 == len)),
+        ("length", Value::from(len)),
+        ("revindex", Value::from(len - n)),
+        ("revindex0", Value::from(len - n - 1)),
+        ("depth", Value::from(depth)),
+        ("depth0", Value::from(depth - 1)),
+        ("previtem", near(n.checked_sub(1)).unwrap_or_else(none)),
+        ("nextitem", near(Some(n + 1)).unwrap_or_else(none)),
+    ])
+}
+
+/// Whether what comes next in this URL is encoded: everything behind the first character of the host. A whole base
+/// address, or a host, is taken as it is; what follows one must not be able to change where the request goes.
+fn in_path(url: &str) -> bool {
+    match url.find("://") {
+        Some(at) => url.len() > at + 3,
+        None => url.contains(['/', '?', '#']),
+    }
+}
+
+/// Percent-encodes all but what RFC 3986 leaves unreserved.
+fn percent(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(byte as char);
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}
