@@ -460,6 +460,12 @@ impl<'a> Tick<'a> {
     fn wish_models(&mut self) {
         for (_, agent) in std::mem::take(&mut self.thinkers) {
             if self.owes_thought(agent) {
+                if let Some(mark) = crate::context::due_watermark(&self.cx(), &self.snapshot, agent)
+                {
+                    let key = (mark.agent, mark.policy.clone());
+                    self.snapshot.watermarks.insert(key, mark.exchanges);
+                    self.commit.watermarks.push(mark);
+                }
                 let id = self.id();
                 self.wish(Wished {
                     id,

@@ -83,7 +83,7 @@ pub fn network(seed: u64) -> Network {
         uses.extend(more);
         uses
     };
-    Draft::new("random")
+    let mut network = Draft::new("random")
         .agent(
             "lead",
             with(
@@ -141,15 +141,19 @@ pub fn network(seed: u64) -> Network {
             tool.simulate = Some(crate::expression::Data::Plain(json!("as if sent")));
         })
         .fork()
-        .build()
+        .build();
+    // A window so small that its boundary moves in every session.
+    for agent in network.agents.values_mut() {
+        if let crate::network::Does::Model(model) = &mut agent.does {
+            model.context.keep_exchanges = 2;
+        }
+    }
+    network
 }
 
 /// Plays a session of so many events and checks after each line what must hold; then lets everybody come to rest.
 pub fn session(seed: u64, events: u32) -> Result<Covered, Fault> {
-    let mut dice = Dice::new(seed);
-    let mut world = World::new(network(dice.roll()).into());
-    play(&mut world, &mut dice, events)
-        .map_err(|Fault(text)| Fault(format!("seed {seed}: {text}\n{}", world.printed)))?;
+    let world = played(seed, events)?;
     let adoptions = world.lines().iter().filter_map(|l| l.commit.as_ref());
     Ok(Covered {
         lines: world.lines().len() as u64,
@@ -161,6 +165,15 @@ pub fn session(seed: u64, events: u32) -> Result<Covered, Fault> {
             .map(|b| b.snapshot.agents.len() as u64)
             .sum(),
     })
+}
+
+/// The same, with all that it left behind.
+pub fn played(seed: u64, events: u32) -> Result<World, Fault> {
+    let mut dice = Dice::new(seed);
+    let mut world = World::new(network(dice.roll()).into());
+    play(&mut world, &mut dice, events)
+        .map_err(|Fault(text)| Fault(format!("seed {seed}: {text}\n{}", world.printed)))?;
+    Ok(world)
 }
 
 fn play(world: &mut World, dice: &mut Dice, events: u32) -> Result<(), Fault> {

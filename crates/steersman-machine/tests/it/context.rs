@@ -4,11 +4,13 @@ use crate::log::{Log, result};
 use arbtest::arbitrary::Unstructured;
 use arbtest::{arbitrary, arbtest};
 use serde_json::{Value as Json, json};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use steersman_machine::context::{Content, RenderCache, Request, due_watermark, request};
 use steersman_machine::ids::Id;
 use steersman_machine::interaction::{Class, End, How, Interaction, Origin, Target};
-use steersman_machine::network::ToolChoice;
+use steersman_machine::network::{Does, ToolChoice};
+use steersman_machine::testing::random;
 
 const DEFINITION: &str = r#"
 timezone: Europe/Oslo
@@ -501,7 +503,7 @@ fn incremental_equals_full() {
         }
         Ok(())
     })
-    .budget_ms(4_000);
+    .budget_ms(2_000);
 }
 
 fn step(
@@ -576,4 +578,46 @@ fn step(
         log.line(|l| l.watermark(mark));
     }
     Ok(())
+}
+
+/// Random sessions of the machine, with forks, rewinds, adoptions, cancels and chains: at every line the context of
+/// whoever moved is one that a provider takes, and does not depend on what was rendered before.
+#[test]
+fn contexts_of_random_sessions_are_valid() {
+    let (mut marks, mut asked) = (0, 0);
+    for seed in 0..30 {
+        // Whether a session runs at all is judged by the random test of the machine.
+        let Ok(world) = random::played(seed, 60) else {
+            continue;
+        };
+        let mut caches: BTreeMap<(Id, Id), RenderCache> = BTreeMap::new();
+        for line in world.lines().iter().filter(|l| l.commit.is_some()) {
+            let snapshot = world.after(line.n);
+            marks += line.commit.as_ref().map_or(0, |c| c.watermarks.len());
+            for (id, agent) in &snapshot.agents {
+                let thinks = matches!(world.cx().network.agent(&agent.def).does, Does::Model(_));
+                if agent.last != line.n || !thinks {
+                    continue;
+                }
+                let cache = caches.entry((line.branch, *id)).or_default();
+                let mut ask = |cache: &mut RenderCache| {
+                    request(&world.cx(), &world, &snapshot, *id, cache).expect("templates render")
+                };
+                let (warm, cold) = (ask(cache), ask(&mut RenderCache::default()));
+                valid(&cold);
+                assert_eq!(
+                    print(&warm),
+                    print(&cold),
+                    "seed {seed}, line {}, agent {id}",
+                    line.n
+                );
+                assert_eq!(warm.digest, cold.digest);
+                asked += 1;
+            }
+        }
+    }
+    assert!(
+        asked > 300 && marks > 10,
+        "{asked} contexts, {marks} boundaries"
+    );
 }
