@@ -235,13 +235,13 @@ async fn a_program_that_hangs_is_killed_with_all_it_started() {
     let folder = Folder::new("hangs");
     let network = tool(
         r#"effect: unsafe
-    timeout: 500ms
+    timeout: 2s
     command: [sh, -c, "sleep 1000 & echo $! > child; echo $$ > self; trap '' TERM; wait; sleep 1000"]"#,
     );
     let raw = at(&folder.0, &network, Json::Null).await;
     assert_eq!(
         shown(&raw),
-        "unknown: timeout again after 0: not finished within 500ms; it was killed"
+        "unknown: timeout again after 0: not finished within 2s; it was killed"
     );
     gone(&folder.0.join("self")).await;
     gone(&folder.0.join("child")).await;

@@ -284,23 +284,17 @@ async fn results_are_json_or_text() {
 
 #[tokio::test]
 async fn what_cannot_be_known_is_unknown() {
-    let network = tool(
-        r#"{ method: POST, url: "{{ config.base }}/" }"#,
-        "effect: unsafe\n    timeout: 50ms",
+    let slow = r#"{ method: POST, url: "{{ config.base }}/" }"#;
+    let (network, hasty) = (
+        tool(slow, "effect: unsafe"),
+        tool(slow, "effect: unsafe\n    timeout: 50ms"),
     );
-    let half = Reply(vec![
-        Frame::Bytes(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf".to_vec()),
-        Frame::Cut,
-    ]);
-    let server = Listener::new(vec![
-        Reply(vec![Frame::Cut]),
-        half,
-        Reply(vec![Frame::Stall]),
-    ])
-    .await;
+    let half = Frame::Bytes(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf".to_vec());
+    let replies = [vec![Frame::Cut], vec![half, Frame::Cut], vec![Frame::Stall]];
+    let server = Listener::new(replies.map(Reply).to_vec()).await;
     let mut codes = Vec::new();
-    for _ in 0..3 {
-        let raw = once(&server, &network, json!({ "args": { "id": "" } })).await;
+    for network in [&network, &network, &hasty] {
+        let raw = once(&server, network, json!({ "args": { "id": "" } })).await;
         let Raw::Unknown(fault) = raw else {
             panic!("{raw:?}")
         };

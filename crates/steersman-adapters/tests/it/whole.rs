@@ -262,3 +262,30 @@ async fn a_broken_stream_is_asked_for_again_and_a_bad_answer_corrected() {
     let messages = asked(&model).last().unwrap().json()["messages"].clone();
     insta::assert_snapshot!(serde_json::to_string_pretty(&messages).unwrap());
 }
+
+/// Whoever notices first that the time is up, the tool or its driver, the code is the same.
+#[tokio::test]
+async fn a_tool_whose_time_is_up_has_timed_out() {
+    let model = model(vec![
+        calls(&[("slow", json!({})), ("hang", json!({}))]),
+        text("Too slow."),
+    ])
+    .await;
+    let bank = Listener::new(vec![Reply(vec![Frame::Stall])]).await;
+    let yaml = r#"
+config: { model_url: { type: string, env: MODEL_URL, live: true }, bank_url: { type: string, env: BANK_URL, live: true } }
+models: { default: { url: "{{ config.model_url }}", model: m, calls: native } }
+tools:
+  slow: { description: Slow., effect: read, timeout: 100ms, retry: 0, http: { url: "{{ config.bank_url }}/" } }
+  hang: { description: Hangs., effect: read, timeout: 100ms, retry: 0, command: [sleep, "1000"] }
+agents: { desk: { system: You are a desk., tools: [slow, hang] } }
+"#;
+    let engine = engine(env(&[("MODEL_URL", &model.url), ("BANK_URL", &bank.url)]));
+    let session = start(&engine, yaml, "Go.").await;
+    assert_eq!(answered(&session.settled().await.unwrap()), "Too slow.");
+    let messages = asked(&model)[1].json()["messages"].clone();
+    for result in [&messages[3], &messages[4]] {
+        let content = result["content"].as_str().unwrap();
+        assert!(content.starts_with("Error: timeout: "), "{content}");
+    }
+}

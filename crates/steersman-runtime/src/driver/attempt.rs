@@ -100,7 +100,7 @@ pub(crate) fn run_tool(
         cancel.cancel();
         let raw = tokio::select! {
             biased;
-            raw = &mut running => settled(raw, class),
+            raw = &mut running => told_why(settled(raw, class), late, timeout),
             () = clock.sleep(GRACE) => {
                 let message = match late {
                     "timeout" => format!("no answer within {timeout} ms"),
@@ -111,6 +111,23 @@ pub(crate) fn run_tool(
         };
         done(raw);
     });
+}
+
+/// A tool that was told to end knows that it was cancelled, but not that its time was up.
+fn told_why(raw: Raw, late: &str, timeout: u64) -> Raw {
+    let why = |told: Fault| match told.code.as_str() {
+        "cancelled" if late == "timeout" => Fault {
+            code: late.to_owned(),
+            message: format!("no answer within {timeout} ms"),
+            ..told
+        },
+        _ => told,
+    };
+    match raw {
+        Raw::Done(result) => Raw::Done(result),
+        Raw::NotPerformed(told) => Raw::NotPerformed(why(told)),
+        Raw::Unknown(told) => Raw::Unknown(why(told)),
+    }
 }
 
 fn settled(raw: Result<Raw, Box<dyn std::any::Any + Send>>, class: Class) -> Raw {
