@@ -275,18 +275,15 @@ impl Shape<'_> {
                 self.table(node, &TYPE);
                 self.type_keys(node);
             }
-            Value::List(items) => match items.as_slice() {
-                [item] => self.ty(item),
-                _ => {
-                    let at = self.place(node.span);
-                    let text = format!("a list of {} types", items.len());
-                    self.found.push(Diagnostic::malformed(
-                        at,
-                        &text,
-                        "a type: `[TYPE]` has one item",
-                    ));
+            Value::List(items) => {
+                if let [item] = items.as_slice() {
+                    return self.ty(item);
                 }
-            },
+                let at = self.place(node.span);
+                let text = format!("a list of {} types", items.len());
+                let wanted = "a type: `[TYPE]` has one item";
+                self.found.push(Diagnostic::malformed(at, &text, wanted));
+            }
             Value::Scalar(scalar) => {
                 let word = short_type(scalar).0;
                 match SHORT.iter().find(|(known, _)| *known == word) {
