@@ -18,6 +18,9 @@ pub struct Values {
     pub models: Vec<BoundModel>,
     /// Seed of all that is random here.
     pub seed: u64,
+    /// The folder of the definition, where its commands run. No part of the digest: a session may move.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
 }
 
 /// Why a session cannot be bound. Nothing was written.

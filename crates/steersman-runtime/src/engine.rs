@@ -23,7 +23,7 @@ use steersman_machine::ids::{Digest, Id, Line, Name};
 use steersman_machine::interaction::Interaction;
 use steersman_machine::network::{Network, Source};
 use steersman_machine::snapshot::Snapshot;
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, oneshot};
 use tokio_util::sync::CancellationToken;
 
 /// What an engine is put together from.
@@ -121,6 +121,8 @@ pub struct StartOptions {
     pub key: Option<Name>,
     /// Seed of all that is random; none: a random one.
     pub seed: Option<u64>,
+    /// The folder of the definition, where its commands run.
+    pub folder: Option<String>,
 }
 
 /// Why an engine refuses or stopped.
@@ -241,6 +243,7 @@ impl Engine {
                 .map_err(BindError::Model)?,
             // Kept below 2^53, so that every JSON reader gives it back as it was.
             seed: options.seed.unwrap_or(u64::from_le_bytes(seed) >> 11),
+            folder: options.folder,
         };
         let entry = options
             .agent
@@ -283,13 +286,35 @@ impl Engine {
         if let Some(session) = self.driven(id) {
             return Ok(session);
         }
-        let session = crate::driver::spawn(self, id).await?;
+        let session = crate::driver::spawn(self, id, None).await?;
+        self.drives(&session);
+        Ok(session)
+    }
+
+    /// The same for the sake of something that was put into its inbox: also what becomes of that, once it is taken,
+    /// waits visibly or is refused.
+    pub async fn open_for(
+        &self,
+        id: &str,
+        message: &Name,
+    ) -> Result<(Session, Fate), EngineError> {
+        if let Some(session) = self.driven(id) {
+            let fate = session.fate_of(message).await;
+            return Ok((session, fate));
+        }
+        let (reply, answer) = oneshot::channel();
+        let session = crate::driver::spawn(self, id, Some((message.clone(), reply))).await?;
+        self.drives(&session);
+        let fate = answer.await.map_or(Fate::Lies, |receipt| receipt.fate);
+        Ok((session, fate))
+    }
+
+    fn drives(&self, session: &Session) {
         self.0
             .driven
             .lock()
             .expect("nobody panics while holding it")
             .insert(session.id.clone(), session.clone());
-        Ok(session)
     }
 
     /// The handle of a session that this process drives.
@@ -310,15 +335,25 @@ impl Engine {
     /// Puts something into a session's inbox, durably, and wakes its owner if it is this process. If nobody owns the
     /// session the receipt says `Lies`: open it to have it driven.
     pub async fn deliver(&self, id: &str, message: Message) -> Result<Receipt, EngineError> {
+        self.deliver_as(id, random_id(), message).await
+    }
+
+    /// The same under an id of the caller's, accepted once for as long as the session lives.
+    pub async fn deliver_as(
+        &self,
+        id: &str,
+        name: Name,
+        message: Message,
+    ) -> Result<Receipt, EngineError> {
         if let Some(session) = self.driven(id) {
-            return session.send(message).await;
+            return session.send_as(name, message).await;
         }
-        let name = random_id();
-        self.put(id, name.clone(), &message).await?;
-        Ok(Receipt {
-            id: name,
-            fate: Fate::Lies,
-        })
+        let fate = if self.put(id, name.clone(), &message).await? {
+            Fate::Lies
+        } else {
+            Fate::Known
+        };
+        Ok(Receipt { id: name, fate })
     }
 
     /// Offers an event that names no session to the waits of a network. False if its id was accepted before.

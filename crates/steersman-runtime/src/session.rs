@@ -303,6 +303,17 @@ impl Session {
         }
     }
 
+    /// What becomes of something that was put into the inbox before this session was opened: waits until it is taken,
+    /// waits visibly or is refused. `Known` if it was taken already.
+    pub async fn fate_of(&self, id: &Name) -> Fate {
+        let (reply, answer) = oneshot::channel();
+        let told = self.to.send(ToDriver::Inbox(Some((id.clone(), reply))));
+        match (told, answer.await) {
+            (Ok(()), Ok(receipt)) => receipt.fate,
+            _ => Fate::Lies,
+        }
+    }
+
     /// Waits until nothing goes on by itself any more. All that it tells of is on disk.
     pub async fn settled(&self) -> Result<Arc<Settled>, EngineError> {
         let mut standing = self.settled.clone();

@@ -41,12 +41,14 @@ pub(crate) fn load(
     found: &mut Vec<Diagnostic>,
 ) -> Option<Merged> {
     let path = files.main();
-    let main = match (main, files.text(path)) {
-        (Some(node), _) => node,
-        (None, Some(text)) => parse(sources, path, text, found)?,
-        (None, None) => {
-            found.push(Diagnostic::no_file(None, path, None));
-            return None;
+    let main = match main {
+        Some(node) => node,
+        None => {
+            let Some(text) = files.text(path) else {
+                found.push(Diagnostic::no_file(None, path, None));
+                return None;
+            };
+            parse(sources, path, text, found)?
         }
     };
     if !matches!(main.value, Value::Map(_)) {
@@ -187,13 +189,14 @@ impl Loader<'_> {
 
     fn version(&mut self, main: &Node) {
         let version = main.get("steersman");
-        // files of tests leave it out
-        let Some(scalar) = version.and_then(Node::scalar) else {
-            return;
-        };
-        if &*scalar.text != "1" {
-            let at = version.and_then(|node| self.sources.place(node.span));
-            self.found.push(Diagnostic::version(at, &scalar.text));
+        match version.and_then(Node::scalar).map(|scalar| &*scalar.text) {
+            Some("1") => {}
+            Some(other) => {
+                let at = version.and_then(|node| self.sources.place(node.span));
+                self.found.push(Diagnostic::version(at, other));
+            }
+            // files of tests may leave it out, as they always did
+            None => {}
         }
     }
 
@@ -204,8 +207,7 @@ impl Loader<'_> {
             let beside = path
                 .strip_prefix(&*folder)
                 .and_then(|rest| rest.strip_prefix('/'))
-                .and_then(|rest| rest.rsplit_once('.'))
-                .is_some_and(|(name, end)| !name.contains('/') && end == "yaml");
+                .is_some_and(|rest| !rest.contains('/') && rest.ends_with(".yaml"));
             if !beside || self.done.contains(path) || path == main {
                 continue;
             }
@@ -273,6 +275,13 @@ pub(crate) fn wanted(files: &Files) -> BTreeSet<String> {
     let mut wanted = BTreeSet::new();
     let mut seen = BTreeSet::new();
     let mut open = vec![files.main().to_owned()];
+    // tests name scripts
+    open.extend(
+        files
+            .paths()
+            .filter(|path| path.contains("tests/"))
+            .map(str::to_owned),
+    );
     while let Some(path) = open.pop() {
         if !seen.insert(path.clone()) {
             continue;

@@ -98,6 +98,8 @@ pub(crate) struct Driver {
     to_adopt: Vec<(Id, Option<(Id, Id)>, Id, Option<InboxMessage>)>,
     /// Branches that the line in hand supersedes.
     left_behind: Vec<Id>,
+    /// Effects in doubt whose probe runs: they are held, and may end by themselves.
+    probing: BTreeSet<Id>,
     /// Of model calls that run: digest of the request, its common prefix with the one before, and what broke it.
     requests: HashMap<Id, (Digest, u64, Option<Name>)>,
 }
@@ -208,7 +210,12 @@ struct Inbox {
 }
 
 /// Owns a session and drives it in a task of its own.
-pub(crate) async fn spawn(engine: &Engine, id: &str) -> Result<Session, EngineError> {
+/// `hears` waits to be told what becomes of a message that lies in the inbox already.
+pub(crate) async fn spawn(
+    engine: &Engine,
+    id: &str,
+    hears: Option<(Name, oneshot::Sender<Receipt>)>,
+) -> Result<Session, EngineError> {
     let claim = engine.store().claim(id).await?;
     let session = claim.session.clone();
     let (to, from_handles) = mpsc::unbounded_channel();
@@ -221,6 +228,9 @@ pub(crate) async fn spawn(engine: &Engine, id: &str) -> Result<Session, EngineEr
         settled,
         live: live.clone(),
     };
+    if let Some(hears) = hears {
+        handle.to.send(ToDriver::Inbox(Some(hears))).ok();
+    }
     let driver = Driver::load(engine.clone(), claim, from_handles, standing, live).await?;
     tokio::spawn(driver.run());
     Ok(handle)
@@ -271,6 +281,10 @@ impl Driver {
     async fn drive(&mut self) -> Result<(), EngineError> {
         self.recover().await?;
         self.inbox.look = true;
+        // who opened it for a message is there before the message is read
+        while let Ok(told) = self.from_handles.try_recv() {
+            self.told(told);
+        }
         loop {
             self.work().await?;
             self.publish();
@@ -437,6 +451,7 @@ impl Driver {
         self.writer.is_idle()
             && !self.inbox.look
             && self.next_branch().is_none()
+            && self.probing.is_empty()
             && (self.to_start.is_empty() || self.ledger.paused || self.stopping.is_some())
             && self.outs.values().all(|out| match out.state {
                 OutState::Held | OutState::Waits | OutState::Later(_) => true,

@@ -305,6 +305,7 @@ impl Driver {
         probe: &steersman_machine::ids::Name,
         args: &[(steersman_machine::ids::Name, Data)],
     ) {
+        self.probing.insert(effect);
         let tasks = self.tasks.clone();
         let said = move |raw| {
             let _ = tasks.send(FromTask::Probe(effect, raw));
@@ -348,6 +349,7 @@ impl Driver {
     }
 
     async fn probed(&mut self, effect: Id, raw: Raw) -> Result<(), EngineError> {
+        self.probing.remove(&effect);
         let in_doubt = self.is_in_doubt(effect);
         let Some(out) = self.outs.get(&effect).filter(|_| in_doubt) else {
             return Ok(());

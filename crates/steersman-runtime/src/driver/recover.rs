@@ -71,6 +71,7 @@ impl Driver {
             to_open: Vec::new(),
             to_adopt: Vec::new(),
             left_behind: Vec::new(),
+            probing: BTreeSet::new(),
             engine,
         };
         let live: Vec<Id> = driver

@@ -53,7 +53,7 @@ impl Driver {
 
     /// What lists show, if it changed with the line that is written now.
     pub(super) fn changed_info(&mut self, now: Time) -> Option<SessionState> {
-        let busy = self.outs.values().any(|out| match out.state {
+        let busy = !self.probing.is_empty() || self.outs.values().any(|out| match out.state {
             OutState::Held | OutState::Waits | OutState::Later(_) => false,
             OutState::Ready
             | OutState::Queued
