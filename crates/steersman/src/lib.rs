@@ -1,1 +1,102 @@
-//! The library people add: runs multi-agent LLM systems as durable state machines.
+//! Runs multi-agent LLM systems as durable state machines: agents that are free within bounds, and runs that survive
+//! a kill, can be looked at line by line, and never do twice what must be done once.
+//!
+//! ```text
+//!   definition (YAML) ---+
+//!                        +--> Network --start--> Session --say--> Turn: Answer | Asks | Waits | Stopped
+//!   tools (Rust) --------+       |                  |
+//!                             checked once       every step is a line of a log, on disk before anybody relies on it
+//! ```
+//!
+//! A *network* is a definition after checking. A *session* is one life of it: a log of numbered lines. Whatever dies,
+//! the session goes on in any process that opens the same store.
+//!
+//! ```
+//! use schemars::JsonSchema;
+//! use serde::Deserialize;
+//! use steersman::{By, Network, Steersman, Turn, tool};
+//!
+//! #[derive(Deserialize, JsonSchema)]
+//! struct Refund { order: String, cents: u64 }
+//!
+//! const DEFINITION: &str = "
+//! steersman: 1
+//! name: desk
+//! tools:
+//!   refund:
+//!     native: 1                                  # in Rust, version 1
+//!     description: Pays money back for an order.
+//!     parameters: { order: string, cents: integer }
+//!     effect: unsafe                             # never repeated when it is not known whether it happened
+//!     approve: args.cents > 2000                 # then a person decides, on exactly these arguments
+//! agents:
+//!   desk: { description: Settles complaints., system: You settle complaints., tools: [refund] }
+//! entry: desk
+//! ";
+//!
+//! // What the model says when there is none; without `script` it is a real one.
+//! const SCRIPT: &str = r#"
+//! desk:
+//!   - call: { refund: { order: "4711", cents: 3990 } }
+//!   - Your 39.90 are on their way.
+//! "#;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), steersman::Error> {
+//! let network = Network::from_yaml(DEFINITION)
+//!     .tool(tool("refund", 1, |refund: Refund| async move {
+//!         Ok::<_, String>(format!("{} cents for {}", refund.cents, refund.order))
+//!     }))
+//!     .build()?;                                           // every diagnostic at once
+//!
+//! let steersman = Steersman::options().script(SCRIPT).in_memory();     // or Steersman::open("sessions.db").await?
+//! let session = steersman.start(&network).await?;
+//! let mut turn = session.ask("My kettle arrived broken.").await?;
+//! loop {
+//!     match turn {
+//!         Turn::Answer(answer) => {
+//!             assert_eq!(answer.text(), "Your 39.90 are on their way.");
+//!             break;
+//!         }
+//!         Turn::Asks(questions) => session.approve(&questions[0], By::user()).await?,
+//!         Turn::Waits(_) => break,                         // parked; it goes on in any process
+//!         Turn::Stopped(stop) => panic!("{stop}"),
+//!     }
+//!     turn = session.settled().await?;
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The same network can be built in Rust alone: [`Network::builder`]. What the paved path leaves out is a door away:
+//! [`Steersman::engine`], [`Session::driven`], and the three crates below, re-exported as [`machine`], [`runtime`]
+//! and [`adapters`].
+
+#![warn(missing_docs)]
+
+mod error;
+mod event;
+mod models;
+mod network;
+mod session;
+#[expect(
+    clippy::module_inception,
+    reason = "the type that gives the crate its name"
+)]
+mod steersman;
+pub mod testing;
+mod tool;
+
+pub use error::{DefinitionError, Error};
+pub use event::Sent;
+pub use network::{Agent, Builder, Network, agent};
+pub use session::{Answer, By, Question, Session, Stop, StopKind, Turn};
+pub use steersman::{Setup, Steersman};
+pub use tool::{Tool, ToolError, tool};
+
+pub use steersman_adapters as adapters;
+pub use steersman_machine as machine;
+pub use steersman_runtime as runtime;
+
+pub use steersman_runtime::engine::{Durability, StartOptions};
+pub use steersman_runtime::inbox::{CancelWhat, Resolution};

@@ -1,0 +1,232 @@
+//! Events: messages from outside that are not chat, addressed to a network.
+
+use crate::{Error, Network, Steersman};
+use serde_json::{Map, Value as Json, json};
+use std::sync::Arc;
+use steersman_machine::expression::{Names, Template};
+use steersman_machine::ids::Digest;
+use steersman_machine::network::{EventDef, StartDef};
+use steersman_machine::types::misfit;
+use steersman_runtime::engine::{EngineError, StartOptions};
+use steersman_runtime::inbox::Message;
+use steersman_runtime::session::Fate;
+use steersman_runtime::store::{BoxedEvent, SessionQuery, StoreError};
+
+/// What became of an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// Its id was accepted before; nothing happened.
+    Known,
+    /// It began this session.
+    Started(String),
+    /// It went into the inbox of this session.
+    Session(String),
+    /// It was offered to the waits of the network; if none takes it, it lies in the event box.
+    Offered,
+}
+
+impl Steersman {
+    /// Sends an event to a network: to the session of its key, to the waits that match, or it begins a session, as the
+    /// definition says. Each id is accepted once.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if the network declares no such event, or its fields do not fit.
+    pub async fn event(&self, network: &Network, name: &str, fields: &Json) -> Result<Sent, Error> {
+        self.event_to(network, name, fields, None).await
+    }
+
+    /// The same; a session that is known to be meant is given it at once, where the definition names none.
+    pub(crate) async fn event_to(
+        &self,
+        network: &Network,
+        name: &str,
+        fields: &Json,
+        session: Option<&str>,
+    ) -> Result<Sent, Error> {
+        let refused = |why: String| Error::Refused(why);
+        let def = network.checked().events.get(name).ok_or_else(|| {
+            let known: Vec<&str> = network.checked().events.keys().map(|k| &**k).collect();
+            refused(format!(
+                "`{}` has no event `{name}`; it has: {}",
+                network.name(),
+                known.join(", ")
+            ))
+        })?;
+        fits(def, name, fields).map_err(refused)?;
+        let render = |template: &Template| {
+            let names = Names::from_json(json!({ "event": fields }));
+            template
+                .render(&names)
+                .map_err(|e| refused(format!("event `{name}`: {e}")))
+        };
+        let id = render(&def.id)?;
+        if let Some(key) = &def.session {
+            return self
+                .by_key(network, name, def, fields, &render(key)?, &id)
+                .await;
+        }
+        if let Some(start) = &def.start {
+            return self.begin(network, name, start, fields, None, &id).await;
+        }
+        if let Some(session) = session {
+            return self.into_inbox(session, name, fields, &id).await;
+        }
+        let now = self.engine().clock().now();
+        let fields: Arc<str> = canonical(fields).to_string().into();
+        let id: Arc<str> = id.into();
+        let message = Message::Event {
+            event: name.into(),
+            fields: fields.to_string(),
+        };
+        let accepted = self
+            .engine()
+            .deliver_event(BoxedEvent {
+                id: id.clone(),
+                message: message.encode(id, now).bytes,
+                network: network.name().into(),
+                event: name.into(),
+                fields,
+                at: now,
+                until: now.plus(def.keep),
+            })
+            .await?;
+        Ok(if accepted { Sent::Offered } else { Sent::Known })
+    }
+
+    async fn by_key(
+        &self,
+        network: &Network,
+        name: &str,
+        def: &EventDef,
+        fields: &Json,
+        key: &str,
+        id: &str,
+    ) -> Result<Sent, Error> {
+        let query = SessionQuery {
+            network: Some(network.name().into()),
+            key: Some(key.into()),
+            limit: Some(1),
+            ..SessionQuery::default()
+        };
+        let found = self.engine().store().sessions(&query).await?;
+        match (found.first(), &def.start) {
+            (Some(session), _) => self.into_inbox(&session.id, name, fields, id).await,
+            (None, Some(start)) => {
+                self.begin(network, name, start, fields, Some(key), id)
+                    .await
+            }
+            (None, None) => Err(Error::Refused(format!(
+                "no session of `{}` has the key `{key}`, and event `{name}` begins none",
+                network.name()
+            ))),
+        }
+    }
+
+    async fn into_inbox(
+        &self,
+        session: &str,
+        name: &str,
+        fields: &Json,
+        id: &str,
+    ) -> Result<Sent, Error> {
+        let message = Message::Event {
+            event: name.into(),
+            fields: canonical(fields).to_string(),
+        };
+        let receipt = self
+            .engine()
+            .deliver_as(session, format!("event {name} {id}").into(), message)
+            .await?;
+        match receipt.fate {
+            Fate::Known => Ok(Sent::Known),
+            Fate::Refused(why) => Err(Error::Refused(why)),
+            Fate::Taken(_) | Fate::Waits(_) | Fate::Lies => Ok(Sent::Session(session.to_owned())),
+        }
+    }
+
+    async fn begin(
+        &self,
+        network: &Network,
+        name: &str,
+        start: &StartDef,
+        fields: &Json,
+        key: Option<&str>,
+        id: &str,
+    ) -> Result<Sent, Error> {
+        let names = Names::from_json(json!({ "event": fields }));
+        let refused = |e| Error::Refused(format!("event `{name}`: {e}"));
+        let mut args = Map::new();
+        for (parameter, data) in &start.args {
+            let value = data.eval(&names).map_err(refused)?;
+            args.insert(parameter.to_string(), value);
+        }
+        let message = start.message.as_ref().map(|m| m.render(&names));
+        let say = message.transpose().map_err(refused)?;
+        // the session's id follows from the event's: a second delivery finds it there
+        let known = format!("{} {name} {id}", network.name());
+        let session: Arc<str> = session_of(&known).into();
+        let options = StartOptions {
+            id: Some(session.clone()),
+            agent: start.agent.clone(),
+            args: (!args.is_empty()).then_some(Json::Object(args)),
+            say,
+            key: key.map(Into::into),
+            ..StartOptions::default()
+        };
+        match self.start_with(network, options).await {
+            Ok(session) => Ok(Sent::Started(session.id().to_owned())),
+            Err(Error::Engine(EngineError::Store(StoreError::Conflict(_)))) => Ok(Sent::Known),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn fits(def: &EventDef, name: &str, fields: &Json) -> Result<(), String> {
+    let Some(given) = fields.as_object() else {
+        return Err(format!("the payload of event `{name}` is not an object"));
+    };
+    for (field, ty) in &def.fields {
+        match given.get(&**field) {
+            None if ty.optional || ty.default.is_some() => {}
+            None => return Err(format!("event `{name}` lacks the field `{field}`")),
+            Some(value) => {
+                if let Some(why) = misfit(ty, value) {
+                    return Err(format!("event `{name}`: {}", why.under(field)));
+                }
+            }
+        }
+    }
+    match given
+        .keys()
+        .find(|key| !def.fields.iter().any(|(field, _)| **field == ***key))
+    {
+        Some(unknown) => Err(format!("event `{name}` has no field `{unknown}`")),
+        None => Ok(()),
+    }
+}
+
+/// Keys in order, so that equal payloads are equal texts.
+fn canonical(json: &Json) -> Json {
+    match json {
+        Json::Object(map) => {
+            let sorted: std::collections::BTreeMap<_, _> = map.iter().collect();
+            sorted
+                .into_iter()
+                .map(|(k, v)| (k.clone(), canonical(v)))
+                .collect::<Map<_, _>>()
+                .into()
+        }
+        Json::Array(list) => list.iter().map(canonical).collect(),
+        other => other.clone(),
+    }
+}
+
+/// Sixteen characters of base 32, as random ids have, from a digest.
+fn session_of(text: &str) -> String {
+    const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+    Digest::of(text.as_bytes())
+        .0
+        .iter()
+        .map(|byte| char::from(LETTERS[usize::from(byte & 31)]))
+        .collect()
+}

@@ -1,0 +1,123 @@
+//! Scripts in place of models.
+
+use serde_json::Value as Json;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use steersman_machine::network::Network;
+use steersman_runtime::model::scripted::{Script as Answers, ScriptedModel};
+use steersman_runtime::model::{BoundModel, Model, Models, ModelsError};
+use steersman_runtime::{Boxed, Env};
+
+/// Where answers come from.
+#[derive(Clone, Debug)]
+pub(crate) enum Script {
+    /// This text; sessions that it answered cannot go on without it.
+    Text(Arc<str>),
+    /// A file, remembered by the session.
+    File(PathBuf),
+}
+
+/// The word of the definition format for a model that answers from a script.
+const SCRIPTED: &str = "scripted";
+
+/// Answers from a script where one is given or was bound, else asks a catalog of real models.
+pub(crate) struct Scripted<M> {
+    catalog: M,
+    script: Option<Script>,
+    /// By file; none: the script of this process.
+    read: Mutex<HashMap<Option<String>, ScriptedModel>>,
+}
+
+impl<M: Models> Scripted<M> {
+    pub(crate) fn over(catalog: M, script: Option<Script>) -> Self {
+        Self {
+            catalog,
+            script,
+            read: Mutex::default(),
+        }
+    }
+
+    /// The script that stands in for models that are bound to one: of this process, else the file that was bound.
+    fn scripted(&self, bound: &BoundModel) -> Result<ScriptedModel, ModelsError> {
+        let fail = |message: String| ModelsError {
+            name: bound.name.clone(),
+            message,
+        };
+        let key = match &self.script {
+            Some(_) => None,
+            None => Some(bound.url.clone().ok_or_else(|| {
+                fail("it answers from a script that this process does not have; give it: --script FILE".into())
+            })?),
+        };
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(model) = read.get(&key) {
+            return Ok(model.clone());
+        }
+        let model = match (&self.script, &key) {
+            (Some(Script::Text(text)), _) => parse(text).map_err(fail)?,
+            (Some(Script::File(file)), _) => load(file).map_err(fail)?,
+            (None, Some(file)) => load(Path::new(file)).map_err(fail)?,
+            (None, None) => return Err(fail("there is no script".into())),
+        };
+        read.insert(key, model.clone());
+        Ok(model)
+    }
+}
+
+fn load(file: &Path) -> Result<ScriptedModel, String> {
+    let place = file.display();
+    let text = std::fs::read_to_string(file).map_err(|e| format!("script `{place}`: {e}"))?;
+    parse(&text).map_err(|e| format!("`{place}`: {e}"))
+}
+
+fn parse(text: &str) -> Result<ScriptedModel, String> {
+    let json: Json = serde_saphyr::from_str(text).map_err(|e| e.to_string())?;
+    Answers::parse(&json)
+        .map(ScriptedModel::new)
+        .map_err(|e| e.to_string())
+}
+
+impl<M: Models> Models for Scripted<M> {
+    fn resolve<'a>(
+        &'a self,
+        network: &'a Network,
+        env: &'a Env,
+    ) -> Boxed<'a, Result<Vec<BoundModel>, ModelsError>> {
+        Box::pin(async move {
+            let Some(script) = &self.script else {
+                return self.catalog.resolve(network, env).await;
+            };
+            let file = match script {
+                Script::Text(_) => None,
+                Script::File(file) => {
+                    let full = std::path::absolute(file).unwrap_or_else(|_| file.clone());
+                    Some(full.display().to_string())
+                }
+            };
+            let bound: Vec<BoundModel> = network
+                .models
+                .keys()
+                .map(|name| BoundModel {
+                    name: name.clone(),
+                    provider: SCRIPTED.into(),
+                    url: file.clone(),
+                    ..BoundModel::default()
+                })
+                .collect();
+            // a script that cannot be read is found before a session begins
+            if let Some(first) = bound.first() {
+                self.scripted(first)?;
+            }
+            Ok(bound)
+        })
+    }
+
+    fn model(&self, bound: &BoundModel) -> Result<Arc<dyn Model>, ModelsError> {
+        if &*bound.provider == SCRIPTED {
+            Ok(Arc::new(self.scripted(bound)?))
+        } else {
+            self.catalog.model(bound)
+        }
+    }
+}

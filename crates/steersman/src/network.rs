@@ -1,0 +1,410 @@
+//! Networks: from YAML, from Rust, or from both; checked as a whole.
+
+use crate::error::{DefinitionError, Error};
+use crate::tool::Tool;
+use serde_json::{Map, Value as Json, json};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use steersman_machine::definition::{self, Files, Node, Severity};
+use steersman_machine::network::{self as checked, Parameters, Source, TypeKind};
+
+/// A checked definition with the tools in Rust that it names. Cloning shares it.
+#[derive(Clone, Debug)]
+pub struct Network {
+    checked: Arc<checked::Network>,
+    tools: Arc<BTreeMap<String, Tool>>,
+    warnings: Arc<[definition::Diagnostic]>,
+    folder: Option<PathBuf>,
+}
+
+impl Network {
+    /// A definition in a file, or in a folder with a `steersman.yaml`.
+    ///
+    /// # Errors
+    /// [`Error::Read`] if a file cannot be read. What is wrong *in* the files is found by [`Builder::build`].
+    pub fn from_path(path: impl AsRef<Path>) -> Result<Builder, Error> {
+        let path = path.as_ref();
+        let folder = if path.is_dir() {
+            Some(path)
+        } else {
+            path.parent()
+        };
+        let mut builder = Builder::of(Made::Files(read(path)?));
+        builder.folder = folder.map(|folder| match folder.as_os_str().is_empty() {
+            true => Path::new(".").canonicalize().unwrap_or_else(|_| ".".into()),
+            false => folder.canonicalize().unwrap_or_else(|_| folder.to_owned()),
+        });
+        Ok(builder)
+    }
+
+    /// A definition that is one text.
+    pub fn from_yaml(text: impl Into<Arc<str>>) -> Builder {
+        Builder::of(Made::Files(Files::new("steersman.yaml", text)))
+    }
+
+    /// A definition in Rust, lowered into the same checked form.
+    pub fn builder(name: &str) -> Builder {
+        let mut keys = Map::new();
+        keys.insert("steersman".into(), 1.into());
+        keys.insert("name".into(), name.into());
+        Builder::of(Made::Keys(keys))
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.checked.name
+    }
+
+    /// The checked form, for whoever looks closely.
+    pub fn checked(&self) -> &Arc<checked::Network> {
+        &self.checked
+    }
+
+    /// Warnings and notes: it can run, but somebody should look.
+    pub fn warnings(&self) -> &[definition::Diagnostic] {
+        &self.warnings
+    }
+
+    /// The folder that it was read from, where its commands run.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+
+    pub(crate) fn tools(&self) -> impl Iterator<Item = &Tool> {
+        self.tools.values()
+    }
+}
+
+/// Reads the files of a definition: the main one, then those it names.
+fn read(path: &Path) -> Result<Files, Error> {
+    let main = if path.is_dir() {
+        path.join("steersman.yaml")
+    } else {
+        path.to_owned()
+    };
+    let folder = main.parent().map(PathBuf::from).unwrap_or_default();
+    let text = |path: &Path| {
+        std::fs::read_to_string(path).map_err(|source| Error::Read {
+            path: path.to_owned(),
+            source,
+        })
+    };
+    let name = main.file_name().map(|n| n.to_string_lossy().into_owned());
+    let mut files = Files::new(name.unwrap_or_default(), text(&main)?);
+    let full = folder.canonicalize().unwrap_or_else(|_| folder.clone());
+    if let Some(name) = full
+        .file_name()
+        .filter(|_| main.ends_with("steersman.yaml"))
+    {
+        files = files.named(name.to_string_lossy());
+    }
+    for test in tests(&folder) {
+        let path = folder.join(&test);
+        files.add(test, text(&path)?);
+    }
+    // a file may name others, so it is asked until it wants no more; one that cannot be read is its diagnostic
+    let mut asked = std::collections::BTreeSet::new();
+    loop {
+        let wanted: Vec<String> = definition::wanted(&files)
+            .into_iter()
+            .filter(|path| asked.insert(path.clone()))
+            .collect();
+        if wanted.is_empty() {
+            return Ok(files);
+        }
+        for path in wanted {
+            if let Ok(text) = std::fs::read_to_string(folder.join(&path)) {
+                files.add(path, text);
+            }
+        }
+    }
+}
+
+/// `tests/*.yaml` beside the definition, in order.
+fn tests(folder: &Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(folder.join("tests")) else {
+        return Vec::new();
+    };
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| {
+            Path::new(name)
+                .extension()
+                .is_some_and(|e| e == "yaml" || e == "yml")
+        })
+        .map(|name| format!("tests/{name}"))
+        .collect();
+    names.sort_unstable();
+    names
+}
+
+#[derive(Debug, Clone)]
+enum Made {
+    Files(Files),
+    Keys(Map<String, Json>),
+}
+
+/// A network before it is checked.
+#[derive(Debug, Clone)]
+#[must_use = "a builder does nothing until `build`"]
+pub struct Builder {
+    made: Made,
+    tools: Vec<Tool>,
+    folder: Option<PathBuf>,
+}
+
+impl Builder {
+    fn of(made: Made) -> Self {
+        Self {
+            made,
+            tools: Vec::new(),
+            folder: None,
+        }
+    }
+
+    /// Adds a tool in Rust. A definition in YAML declares it: `parse_pdf: { native: 3, parameters: {..} }`.
+    pub fn tool(mut self, tool: Tool) -> Self {
+        if let Made::Keys(keys) = &mut self.made {
+            let mut entry = tool.keys.clone();
+            entry.insert("native".into(), tool.version.as_str().into());
+            entry.insert("effect".into(), tool.class.word().into());
+            entry.insert("parameters".into(), schema_path(&tool.name).into());
+            insert(keys, "tools", &tool.name, Json::Object(entry));
+        }
+        self.tools.push(tool);
+        self
+    }
+
+    /// Adds an agent to a network that is built in Rust.
+    pub fn agent(self, agent: Agent) -> Self {
+        self.entry_of("agents", &agent.name, Json::Object(agent.keys))
+    }
+    /// Adds a state entry of the entry agent: a type of the definition format, `json!("optional string")`.
+    pub fn state(self, name: &str, ty: impl Into<Json>) -> Self {
+        self.entry_of("state", name, ty.into())
+    }
+    /// Adds a plain value: `json!({ "type": "integer", "default": 100 })`.
+    pub fn config(self, name: &str, value: impl Into<Json>) -> Self {
+        self.entry_of("config", name, value.into())
+    }
+    /// Names the agent that is talked to first.
+    pub fn entry(self, agent: &str) -> Self {
+        self.key("entry", agent)
+    }
+    /// Sets any key of the definition format's *File*, over what a definition in YAML says.
+    pub fn key(mut self, key: &str, value: impl Into<Json>) -> Self {
+        if let Made::Keys(keys) = &mut self.made {
+            keys.insert(key.to_owned(), value.into());
+        }
+        self
+    }
+
+    fn entry_of(mut self, map: &str, name: &str, value: Json) -> Self {
+        if let Made::Keys(keys) = &mut self.made {
+            insert(keys, map, name, value);
+        }
+        self
+    }
+
+    /// Checks all of it.
+    ///
+    /// # Errors
+    /// Everything that is wrong, at once.
+    pub fn build(self) -> Result<Network, DefinitionError> {
+        let (network, diagnostics) = match self.made {
+            Made::Files(files) => definition::compile(&files),
+            Made::Keys(keys) => {
+                let files = self.tools.iter().fold(Files::default(), |files, tool| {
+                    files.with(schema_path(&tool.name), tool.schema.to_string())
+                });
+                definition::compile_node(Node::json(&Json::Object(keys)), &files)
+            }
+        };
+        let failed = diagnostics.iter().any(|d| d.severity == Severity::Error);
+        let mut problems = Vec::new();
+        if let Some(network) = &network {
+            for tool in &self.tools {
+                fits(network, tool, &mut problems);
+            }
+            twice(&self.tools, &mut problems);
+        }
+        match network {
+            Some(network) if !failed && problems.is_empty() => Ok(Network {
+                checked: Arc::new(network),
+                tools: Arc::new(
+                    self.tools
+                        .into_iter()
+                        .map(|t| (t.name.clone(), t))
+                        .collect(),
+                ),
+                warnings: diagnostics.into(),
+                folder: self.folder,
+            }),
+            _ => Err(DefinitionError {
+                diagnostics,
+                tools: problems,
+            }),
+        }
+    }
+}
+
+fn insert(keys: &mut Map<String, Json>, map: &str, name: &str, value: Json) {
+    let entries = keys.entry(map).or_insert_with(|| Json::Object(Map::new()));
+    if let Json::Object(entries) = entries {
+        entries.insert(name.to_owned(), value);
+    }
+}
+
+/// Where the schema of a tool's argument would stand if it were a file.
+fn schema_path(tool: &str) -> String {
+    format!("schemas/{tool}.json")
+}
+
+fn twice(tools: &[Tool], problems: &mut Vec<String>) {
+    for (i, tool) in tools.iter().enumerate() {
+        if tools[..i].iter().any(|t| t.name == tool.name) {
+            problems.push(format!("tool `{}` is registered twice", tool.name));
+        }
+    }
+}
+
+/// Compares what is registered in Rust with what the definition declares.
+fn fits(network: &checked::Network, tool: &Tool, problems: &mut Vec<String>) {
+    let name = &tool.name;
+    let Some(declared) = network.tools.get(name.as_str()) else {
+        problems.push(format!(
+            "tool `{name}` is registered in Rust and not declared: add `{name}: {{ native: {} }}` under `tools:`",
+            tool.version
+        ));
+        return;
+    };
+    match &declared.source {
+        Source::Native { version } if *version == tool.version => {}
+        Source::Native { version } => problems.push(format!(
+            "tool `{name}` is declared as `native: {version}` and registered as version {}",
+            tool.version
+        )),
+        _ => problems.push(format!(
+            "tool `{name}` is registered in Rust and declared as something else: say `native: {}` there",
+            tool.version
+        )),
+    }
+    if tool.class_given && declared.effect != tool.class {
+        problems.push(format!(
+            "tool `{name}` is declared as `effect: {}` and registered as {}",
+            declared.effect.word(),
+            tool.class.word()
+        ));
+    }
+    if let Parameters::Fields(fields) = &declared.parameters {
+        parameters_fit(name, fields, &tool.schema, problems);
+    }
+}
+
+/// Names, and whether each may be absent. Finer differences are found when the argument is read.
+fn parameters_fit(
+    name: &str,
+    fields: &[(Arc<str>, checked::Type)],
+    schema: &Json,
+    problems: &mut Vec<String>,
+) {
+    let empty = Map::new();
+    let properties = schema["properties"].as_object().unwrap_or(&empty);
+    let required: Vec<&str> = schema["required"]
+        .as_array()
+        .map(|names| names.iter().filter_map(Json::as_str).collect())
+        .unwrap_or_default();
+    for (field, ty) in fields {
+        if !properties.contains_key(&**field) && schema["additionalProperties"] == json!(false) {
+            problems.push(format!(
+                "tool `{name}` is declared with a parameter `{field}`, which its argument in Rust refuses"
+            ));
+        }
+        if required.contains(&&**field) && ty.optional && ty.default.is_none() {
+            problems.push(format!(
+                "parameter `{field}` of tool `{name}` is optional where it is declared and required in Rust"
+            ));
+        }
+        if let Some(wanted) = properties.get(&**field).and_then(|p| p["type"].as_str())
+            && let Some(given) = json_type(&ty.kind)
+            && wanted != given
+            && !(wanted == "number" && given == "integer")
+        {
+            problems.push(format!(
+                "parameter `{field}` of tool `{name}` is declared as {given}, in Rust it is {wanted}"
+            ));
+        }
+    }
+    for field in required {
+        if !fields.iter().any(|(declared, _)| **declared == *field) {
+            problems.push(format!(
+                "tool `{name}` needs a parameter `{field}` in Rust that is not declared"
+            ));
+        }
+    }
+}
+
+fn json_type(kind: &TypeKind) -> Option<&'static str> {
+    match kind {
+        TypeKind::String { .. } | TypeKind::Enum(_) | TypeKind::Secret => Some("string"),
+        TypeKind::Integer { .. } => Some("integer"),
+        TypeKind::Number { .. } => Some("number"),
+        TypeKind::Boolean => Some("boolean"),
+        TypeKind::List(_) => Some("array"),
+        TypeKind::Fields(_) | TypeKind::Object => Some("object"),
+        TypeKind::Any | TypeKind::Artifact | TypeKind::Schema(_) => None,
+    }
+}
+
+/// An agent of a network that is built in Rust. Made by [`agent`].
+#[derive(Debug, Clone)]
+#[must_use = "an agent belongs into a network"]
+pub struct Agent {
+    name: String,
+    keys: Map<String, Json>,
+}
+
+/// An agent of this name.
+///
+/// ```
+/// use steersman::agent;
+///
+/// let desk = agent("desk").system("You answer questions.").tools(["search"]).model_calls(12);
+/// # let _ = desk;
+/// ```
+pub fn agent(name: &str) -> Agent {
+    Agent {
+        name: name.to_owned(),
+        keys: Map::new(),
+    }
+}
+
+impl Agent {
+    /// What it does, for those that choose it.
+    pub fn describe(self, description: &str) -> Self {
+        self.key("description", description)
+    }
+    /// The template of its system prompt.
+    pub fn system(self, template: &str) -> Self {
+        self.key("system", template)
+    }
+    /// The model, by its name in the network.
+    pub fn model(self, name: &str) -> Self {
+        self.key("model", name)
+    }
+    /// Tools and agents that it is offered, by name.
+    pub fn tools<'a>(self, names: impl IntoIterator<Item = &'a str>) -> Self {
+        let names: Vec<&str> = names.into_iter().collect();
+        self.key("tools", names)
+    }
+    /// Model calls that it may make for an answer; then it answers with tools off.
+    pub fn model_calls(self, max: u32) -> Self {
+        self.key("limits", json!({ "model_calls": max }))
+    }
+    /// Any key of the definition format's *Agent*.
+    pub fn key(mut self, key: &str, value: impl Into<Json>) -> Self {
+        self.keys.insert(key.to_owned(), value.into());
+        self
+    }
+}

@@ -1,0 +1,278 @@
+//! Where sessions are kept and driven: a store, models and tools behind one handle.
+
+use crate::models::{Script, Scripted};
+use crate::session::Session;
+use crate::tool::RustTools;
+use crate::{Error, Network};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use steersman_adapters::catalog::Catalog;
+use steersman_adapters::command::CommandTools;
+use steersman_adapters::http::HttpTools;
+use steersman_adapters::secrets::sealing_key;
+use steersman_adapters::sqlite::SqliteStore;
+use steersman_machine::ids::Digest;
+use steersman_machine::network as checked;
+use steersman_runtime::bind::Values;
+use steersman_runtime::clock::{Clock, System};
+use steersman_runtime::engine::{Durability, Engine, Options, Parts, StartOptions};
+use steersman_runtime::inbox::Message;
+use steersman_runtime::model::Models;
+use steersman_runtime::process_env;
+use steersman_runtime::seal::Sealer;
+use steersman_runtime::session::Fate;
+use steersman_runtime::store::Store;
+use steersman_runtime::store::memory::MemoryStore;
+use steersman_runtime::toolset::Toolset;
+
+/// Keeps and drives sessions. Cloning shares it.
+#[derive(Clone)]
+pub struct Steersman {
+    engine: Engine,
+    tools: Arc<RustTools>,
+    folders: Arc<Folders>,
+}
+
+/// The digest of a network's stored form: the first half of the hash that bindings name it by.
+fn source_of(network: &checked::Network) -> Digest {
+    Digest::of(network.source.as_bytes())
+}
+
+/// Where the commands of a network run, by the digest of its stored form.
+#[derive(Default)]
+struct Folders(Mutex<BTreeMap<Digest, PathBuf>>);
+
+impl Folders {
+    fn add(&self, source: Digest, folder: &Path) {
+        let mut folders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        folders.insert(source, folder.to_owned());
+    }
+
+    fn of(&self, network: &checked::Network) -> PathBuf {
+        let folders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        folders
+            .get(&source_of(network))
+            .cloned()
+            .unwrap_or_else(|| PathBuf::from("."))
+    }
+}
+
+impl std::fmt::Debug for Steersman {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Steersman").finish_non_exhaustive()
+    }
+}
+
+impl Steersman {
+    /// With sessions in this SQLite file, made if it is not there. Secrets are sealed with the key of this machine
+    /// and user (`STEERSMAN_KEY`, else a file of mode 0600 in the configuration folder).
+    ///
+    /// # Errors
+    /// [`Error::Store`] if the file cannot be had, was written by a newer version or is damaged; [`Error::Key`].
+    pub async fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::options().open(path).await
+    }
+
+    /// With sessions that end with the process.
+    pub fn in_memory() -> Self {
+        Self::options().in_memory()
+    }
+
+    /// What is not the default: a script instead of models, a clock, durability.
+    pub fn options() -> Setup {
+        Setup::default()
+    }
+
+    /// Starts a session of a network. Nothing is said yet.
+    pub async fn start(&self, network: &Network) -> Result<Session, Error> {
+        self.start_with(network, StartOptions::default()).await
+    }
+
+    /// Starts a session with arguments, a first message, an entry, a seed.
+    pub async fn start_with(
+        &self,
+        network: &Network,
+        options: StartOptions,
+    ) -> Result<Session, Error> {
+        self.register(network);
+        let mut options = options;
+        if options.folder.is_none() {
+            options.folder = network.folder().map(|f| f.display().to_string());
+        }
+        let session = self
+            .engine
+            .start(network.checked().clone(), options)
+            .await?;
+        Ok(Session(session))
+    }
+
+    /// Goes on with a session of this store, whichever process drove it before. Tools in Rust that its definition
+    /// names must be [`Steersman::register`]ed first.
+    pub async fn session(&self, id: &str) -> Result<Session, Error> {
+        self.find_folder(id).await?;
+        Ok(Session(self.engine.open(id).await?))
+    }
+
+    /// The same for the sake of something that was put into its inbox before: also what becomes of that.
+    pub async fn session_for(
+        &self,
+        id: &str,
+        message: &Arc<str>,
+    ) -> Result<(Session, Fate), Error> {
+        self.find_folder(id).await?;
+        let (session, fate) = self.engine.open_for(id, message).await?;
+        Ok((Session(session), fate))
+    }
+
+    /// Where the commands of a session's definition run, as its binding remembers it: in its log, or in the message that
+    /// begins it, if its first line was never written.
+    async fn find_folder(&self, id: &str) -> Result<(), Error> {
+        if self.engine.driven(id).is_some() {
+            return Ok(());
+        }
+        let found = self.engine.inspect(id).await?;
+        if let (Some(network), Some(folder)) = (&found.network, &found.values.folder) {
+            self.folders.add(source_of(network), Path::new(folder));
+            return Ok(());
+        }
+        for message in &found.inbox {
+            if let Ok(Message::Start(begin)) = Message::decode(message) {
+                let values: Values = serde_json::from_str(&begin.values).unwrap_or_default();
+                if let Some(folder) = &values.folder {
+                    let mut source = Digest([0; 16]);
+                    source.0.copy_from_slice(&begin.binding.source[..16]);
+                    self.folders.add(source, Path::new(folder));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the tools in Rust of a network known, for sessions that were started by another process.
+    pub fn register(&self, network: &Network) {
+        self.tools.add(network.tools());
+        if let Some(folder) = network.folder() {
+            self.folders.add(source_of(network.checked()), folder);
+        }
+    }
+
+    /// The engine, with all that the paved path leaves out.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+}
+
+/// What is not the default of a [`Steersman`].
+#[derive(Clone, Default)]
+#[must_use = "a setup does nothing until `open` or `in_memory`"]
+pub struct Setup {
+    script: Option<Script>,
+    clock: Option<Arc<dyn Clock>>,
+    durability: Durability,
+    user_absent: bool,
+}
+
+impl Setup {
+    /// Every model answers from this script instead: YAML, answers by agent.
+    pub fn script(mut self, text: impl Into<Arc<str>>) -> Self {
+        self.script = Some(Script::Text(text.into()));
+        self
+    }
+    /// The same from a file. Its sessions remember it.
+    pub fn script_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.script = Some(Script::File(path.into()));
+        self
+    }
+    /// Takes the time from here.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+    /// When a line must be on disk.
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+    /// Nobody can be asked as `user`: a doubt without a way out goes to the model.
+    pub fn user_absent(mut self) -> Self {
+        self.user_absent = true;
+        self
+    }
+
+    /// With sessions in this SQLite file.
+    ///
+    /// # Errors
+    /// As [`Steersman::open`].
+    pub async fn open(self, path: impl AsRef<Path>) -> Result<Steersman, Error> {
+        let path = path.as_ref();
+        let folder = match path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        let key = sealing_key(folder, &process_env()).map_err(|e| Error::Key(e.to_string()))?;
+        let store = SqliteStore::open(path)?;
+        let models = Scripted::over(Catalog::default(), self.script.clone());
+        Ok(self.with(Arc::new(store), Arc::new(models), None, Sealer::new(&key)))
+    }
+
+    /// With sessions that end with the process.
+    pub fn in_memory(self) -> Steersman {
+        let models = Scripted::over(Catalog::default(), self.script.clone());
+        self.with(
+            Arc::new(MemoryStore::new()),
+            Arc::new(models),
+            None,
+            Sealer::ephemeral(),
+        )
+    }
+
+    /// A process of a test: everything that outlives a kill comes from outside, every line is on disk at once.
+    pub(crate) fn for_tests(
+        self,
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        models: Arc<dyn Models>,
+        tools: Arc<dyn Toolset>,
+        sealer: Sealer,
+    ) -> Steersman {
+        self.clock(clock)
+            .durability(Durability::Step)
+            .with(store, models, Some(tools), sealer)
+    }
+
+    fn with(
+        self,
+        store: Arc<dyn Store>,
+        models: Arc<dyn Models>,
+        first: Option<Arc<dyn Toolset>>,
+        sealer: Sealer,
+    ) -> Steersman {
+        let tools = Arc::new(RustTools::default());
+        let folders = Arc::new(Folders::default());
+        let known = folders.clone();
+        let mut toolsets: Vec<Arc<dyn Toolset>> = Vec::from_iter(first);
+        toolsets.push(tools.clone());
+        toolsets.push(Arc::new(HttpTools::default()));
+        toolsets.push(Arc::new(CommandTools::new(Arc::new(move |network| {
+            known.of(network)
+        }))));
+        let engine = Engine::new(Parts {
+            store,
+            clock: self.clock.unwrap_or_else(|| Arc::new(System)),
+            models,
+            toolsets,
+            sealer,
+            options: Options {
+                durability: self.durability,
+                user_reachable: !self.user_absent,
+                ..Options::default()
+            },
+        });
+        Steersman {
+            engine,
+            tools,
+            folders,
+        }
+    }
+}

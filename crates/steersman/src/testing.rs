@@ -1,0 +1,167 @@
+//! Runs the tests of a definition: the whole of it, offline, in memory, on a clock that stands still.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), steersman::Error> {
+//! let network = steersman::Network::from_yaml("
+//! agents: { greeter: { system: You greet. } }
+//! tests:
+//!   greets: { script: { greeter: [ Hello. ] }, steps: [ { say: Hi } ], expect: [ { answer: Hello. } ] }
+//! ").build()?;
+//! let report = steersman::testing::run(&network, "greets").await;
+//! assert!(report.failures.is_empty(), "{:?}", report.failures);
+//! # Ok(())
+//! # }
+//! ```
+
+mod mortal;
+mod outcomes;
+mod steps;
+mod subject;
+
+use crate::{Error, Network, Steersman};
+use mortal::Mortal;
+use outcomes::ToolOutcomes;
+use serde_json::{Map, Value as Json, json};
+use std::sync::Arc;
+use std::time::Duration;
+use steersman_machine::definition::test::{Answer, Script, Test};
+use steersman_machine::ids::Time;
+use steersman_runtime::clock::Virtual;
+use steersman_runtime::model::scripted::{Script as Answers, ScriptedModel};
+use steersman_runtime::seal::Sealer;
+use steps::Run;
+
+pub use subject::{essential, in_call_order};
+
+/// When tests begin: 2026-01-05, a Monday, 08:00 UTC.
+const BEGIN: Time = Time(1_767_600_000_000);
+/// How long a step may take by the real clock before it counts as stuck.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What came of a test.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// The test.
+    pub name: String,
+    /// What did not hold, in words; empty: it passed.
+    pub failures: Vec<String>,
+    /// Lines of its session's log.
+    pub lines: u64,
+    /// Model calls made.
+    pub model_calls: u64,
+}
+
+/// Runs a test by its name. A name that there is none of is a failure.
+pub async fn run(network: &Network, name: &str) -> Report {
+    let mut report = Report {
+        name: name.to_owned(),
+        ..Report::default()
+    };
+    let Some(test) = network.checked().tests.get(name) else {
+        report.failures.push(format!("there is no test `{name}`"));
+        return report;
+    };
+    let played = match Stage::set(network, test) {
+        Ok(stage) => Run::new(&stage, network, test).play(&mut report).await,
+        Err(failure) => Err(failure),
+    };
+    if let Err(failure) = played {
+        report.failures.push(failure);
+    }
+    report
+}
+
+/// What outlives a kill: store, clock, scripted answers.
+struct Stage {
+    store: Arc<Mortal>,
+    clock: Virtual,
+    models: ScriptedModel,
+    tools: Arc<ToolOutcomes>,
+    sealer: Sealer,
+}
+
+impl Stage {
+    fn set(network: &Network, test: &Test) -> Result<Self, String> {
+        let clock = Virtual::at(BEGIN);
+        let tools = ToolOutcomes::new(&test.tools, clock.clone());
+        let unregistered: Vec<String> = network
+            .checked()
+            .tools
+            .values()
+            .filter(|t| matches!(t.source, steersman_machine::network::Source::Native { .. }))
+            .filter(|t| !test.tools.contains_key(&t.name))
+            .filter(|t| !network.tools().any(|r| r.name() == &*t.name))
+            .map(|t| format!("`{}`", t.name))
+            .collect();
+        if !unregistered.is_empty() {
+            return Err(format!(
+                "implemented in Rust and not registered here: {}; give outcomes under `tools:`",
+                unregistered.join(", ")
+            ));
+        }
+        Ok(Self {
+            store: Arc::new(Mortal::new()),
+            clock,
+            models: ScriptedModel::new(answers(&test.script)?),
+            tools: Arc::new(tools),
+            sealer: Sealer::ephemeral(),
+        })
+    }
+
+    /// A process over the store, as it is after a start.
+    fn process(&self, network: &Network) -> Steersman {
+        let steersman = crate::Setup::default().for_tests(
+            self.store.clone(),
+            Arc::new(self.clock.clone()),
+            Arc::new(self.models.clone()),
+            self.tools.clone(),
+            self.sealer.clone(),
+        );
+        steersman.register(network);
+        steersman
+    }
+}
+
+/// A script as data in the form that the scripted model reads.
+fn answers(script: &Script) -> Result<Answers, String> {
+    let json: Map<String, Json> = script
+        .0
+        .iter()
+        .map(|(key, list)| (key.clone(), list.iter().map(answer).collect()))
+        .collect();
+    Answers::parse(&Json::Object(json)).map_err(|e| e.to_string())
+}
+
+fn answer(answer: &Answer) -> Json {
+    let mut map = Map::new();
+    if let Some(text) = &answer.text {
+        map.insert("text".into(), (&*text.source).into());
+    }
+    if !answer.calls.is_empty() {
+        let calls: Vec<Json> = answer
+            .calls
+            .iter()
+            .map(|(name, args)| json!({ name: args }))
+            .collect();
+        map.insert("call".into(), calls.into());
+    }
+    if let Some(output) = &answer.output {
+        map.insert("output".into(), output.clone());
+    }
+    if answer.accept {
+        map.insert("accept".into(), true.into());
+    }
+    if let Some(revise) = &answer.revise {
+        map.insert("revise".into(), revise.as_str().into());
+    }
+    if let Some(error) = &answer.error {
+        map.insert("error".into(), error.as_str().into());
+    }
+    Json::Object(map)
+}
+
+/// An error of the engine in the words of a failure.
+fn told(error: impl Into<Error>) -> String {
+    error.into().to_string()
+}

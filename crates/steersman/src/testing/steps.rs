@@ -1,0 +1,555 @@
+//! The steps of a test, one after the other, over a real engine.
+
+use super::subject::{Whole, essence};
+use super::{PATIENCE, Report, Stage, answers, told};
+use crate::{Network, Session, Steersman};
+use serde_json::Value as Json;
+use std::sync::Arc;
+use std::time::Duration;
+use steersman_machine::commit::LogLine;
+use steersman_machine::definition::test::{Act, Expect, Kill, Resolve, Step, Test};
+use steersman_machine::ids::{Id, Line};
+use steersman_machine::interaction::Interaction;
+use steersman_machine::testing::expect::judge;
+use steersman_runtime::engine::{Inspection, StartOptions};
+use steersman_runtime::inbox::{CancelWhat, Message, Resolution};
+use steersman_runtime::pending::{Pending, PendingKind};
+use steersman_runtime::session::{Fate, Fork, Receipt};
+use steersman_runtime::store::Store;
+
+/// How long everything must be quiet before a call that waits for the clock counts as settled.
+const QUIET: Duration = Duration::from_millis(60);
+
+pub(super) struct Run<'a> {
+    stage: &'a Stage,
+    network: &'a Network,
+    test: &'a Test,
+    process: Option<Steersman>,
+    id: Option<String>,
+    /// The last line was written before the process was killed.
+    killed: bool,
+}
+
+type Did = Result<(), String>;
+
+impl<'a> Run<'a> {
+    pub(super) fn new(stage: &'a Stage, network: &'a Network, test: &'a Test) -> Self {
+        Self {
+            stage,
+            network,
+            test,
+            process: Some(stage.process(network)),
+            id: None,
+            killed: false,
+        }
+    }
+
+    /// All steps, then what is expected at the end. An error ends the test; failures are collected.
+    pub(super) async fn play(mut self, report: &mut Report) -> Did {
+        for (n, step) in self.test.steps.iter().enumerate() {
+            let place = |failure: String| format!("step {}: {failure}", n + 1);
+            let dies = self.dies_in(n).await.map_err(place)?;
+            self.stage.store.dies_after(dies);
+            match self.step(step).await {
+                // what dies in a step does not end it
+                Err(_) if dies.is_some() && self.id.is_some() => {}
+                done => done.map_err(place)?,
+            }
+            if !step.expect.is_empty() {
+                let failures = self.judge(&step.expect, None).await.map_err(place)?;
+                report.failures.extend(failures.into_iter().map(place));
+            }
+        }
+        if self.id.is_some() {
+            let mut undisturbed = None;
+            if self.test.expect.contains(&Expect::Undisturbed) {
+                undisturbed = self.compare().await?;
+            }
+            let failures = self.judge(&self.test.expect, undisturbed).await?;
+            report.failures.extend(failures);
+            let (inspection, lines) = self.look().await?;
+            report.lines = lines.len() as u64;
+            report.model_calls = inspection.info.state.model_calls;
+        }
+        for (key, n) in self.stage.models.left_over() {
+            report.failures.push(format!(
+                "the script has {n} more for `{key}` than was asked for"
+            ));
+        }
+        for (tool, n) in self.stage.tools.left_over() {
+            report
+                .failures
+                .push(format!("`{tool}` has {n} more outcomes than were wanted"));
+        }
+        if let Some(process) = self.process {
+            process.engine().stop().await;
+        }
+        Ok(())
+    }
+
+    fn process(&self) -> Result<&Steersman, String> {
+        self.process
+            .as_ref()
+            .ok_or_else(|| "the process was killed: `resume` comes first".to_owned())
+    }
+
+    fn id(&self) -> Result<&str, String> {
+        self.id
+            .as_deref()
+            .ok_or_else(|| "nothing was said yet: the first step is a message or an event".into())
+    }
+
+    async fn session(&self) -> Result<Session, String> {
+        self.process()?.session(self.id()?).await.map_err(told)
+    }
+
+    async fn look(&self) -> Result<(Inspection, Vec<Arc<LogLine>>), String> {
+        let spare;
+        let process = match &self.process {
+            Some(process) => process,
+            None => {
+                spare = self.stage.process(self.network);
+                &spare
+            }
+        };
+        let inspection = process.engine().inspect(self.id()?).await.map_err(told)?;
+        let mut feed = process.engine().feed(self.id()?, Line::NONE);
+        let lines = feed.lines().await.map_err(told)?;
+        Ok((inspection, lines))
+    }
+
+    async fn judge(
+        &self,
+        expect: &[Expect],
+        undisturbed: Option<String>,
+    ) -> Result<Vec<String>, String> {
+        let (inspection, lines) = self.look().await?;
+        let whole = Whole {
+            inspection: &inspection,
+            network: self.network.checked(),
+            lines: &lines,
+            undisturbed,
+        };
+        Ok(judge(&whole, expect))
+    }
+
+    /// The same test without its `kill` and `resume`; what differs.
+    async fn compare(&self) -> Result<Option<String>, String> {
+        let stage = Stage::set(self.network, self.test)?;
+        let mut other = Run::new(&stage, self.network, self.test);
+        other.undisturbed(self.test).await?;
+        let mut found = Vec::new();
+        for run in [self, &other] {
+            let (inspection, lines) = run.look().await?;
+            found.push(essence(&Whole {
+                inspection: &inspection,
+                network: self.network.checked(),
+                lines: &lines,
+                undisturbed: None,
+            }));
+        }
+        let (mine, theirs) = (&found[0], &found[1]);
+        let first = mine.lines().zip(theirs.lines()).find(|(a, b)| a != b);
+        Ok((mine != theirs).then(|| match first {
+            Some((a, b)) => format!("{} instead of {}", a.trim(), b.trim()),
+            None => "one has more than the other".to_owned(),
+        }))
+    }
+
+    async fn step(&mut self, step: &Step) -> Did {
+        if let Some(script) = &step.script {
+            self.stage.models.replace(answers(script)?);
+        }
+        let Some(act) = &step.act else { return Ok(()) };
+        let done = self.act(step, act).await;
+        match (done, step.refused) {
+            (Err(Stopped::Refused(_)), true) => Ok(()),
+            (Ok(()), true) => Err("it was to be refused and was not".into()),
+            (Err(Stopped::Refused(why)), false) => Err(format!("refused: {why}")),
+            (Err(Stopped::Failed(why)), _) => Err(why),
+            (Ok(()), false) => self.settle().await,
+        }
+    }
+
+    async fn act(&mut self, step: &Step, act: &Act) -> Result<(), Stopped> {
+        let by = step.role.as_deref().unwrap_or("user");
+        match act {
+            Act::Say(text) => self.say(text, step).await,
+            Act::Event { name, fields } => self.event(name, fields).await,
+            Act::Interrupt(text) => {
+                let message = Message::Interrupt {
+                    text: text.clone(),
+                    by: step.role.clone(),
+                    branch: self.at(step).await?,
+                };
+                self.send(message).await
+            }
+            Act::Answer(text) => {
+                let kinds = &[PendingKind::Question, PendingKind::Input];
+                let open = self.open(kinds, None, step).await?;
+                let session = self.session().await?;
+                taken(
+                    session
+                        .driven()
+                        .answer(open.effect, text, by)
+                        .await
+                        .map_err(told)?,
+                )
+            }
+            Act::Approve { tool, edit } => {
+                let open = self.open(HELD, Some(tool), step).await?;
+                let session = self.session().await?;
+                let driven = session.driven();
+                let receipt = match edit {
+                    Some(args) => driven.approve_edited(open.effect, args, by).await,
+                    None => driven.approve(open.effect, by).await,
+                };
+                taken(receipt.map_err(told)?)
+            }
+            Act::Reject { tool, reason } => {
+                let open = self.open(HELD, Some(tool), step).await?;
+                let session = self.session().await?;
+                let receipt = session
+                    .driven()
+                    .reject(open.effect, reason.as_deref(), by)
+                    .await;
+                taken(receipt.map_err(told)?)
+            }
+            Act::Resolve { tool, to } => {
+                let open = self.open(&[PendingKind::Doubt], Some(tool), step).await?;
+                let how = match to {
+                    Resolve::Done => Resolution::Done {
+                        result: "null".into(),
+                    },
+                    Resolve::NotPerformed => Resolution::NotPerformed,
+                    Resolve::Fail => Resolution::Fail,
+                };
+                let session = self.session().await?;
+                taken(
+                    session
+                        .driven()
+                        .resolve(open.effect, how, by)
+                        .await
+                        .map_err(told)?,
+                )
+            }
+            Act::Cancel(what) => self.cancel(what, by, step).await,
+            Act::Fork {
+                branch,
+                name,
+                from,
+                say,
+            } => {
+                let (branch, at) = self.place(branch, from.as_deref()).await?;
+                let fork = Fork {
+                    branch: Some(branch),
+                    at,
+                    label: name.as_deref().map(Into::into),
+                    say: say.clone(),
+                    live: false,
+                };
+                let session = self.session().await?;
+                taken(session.driven().fork(fork).await.map_err(told)?)
+            }
+            Act::Rewind {
+                branch, from, say, ..
+            } => {
+                let (branch, at) = self.place(branch, from.as_deref()).await?;
+                let at = at.ok_or("`rewind` needs `from`: a line or a tool")?;
+                let message = Message::Rewind {
+                    branch: Some(branch),
+                    at,
+                    say: say.clone(),
+                };
+                self.send(message).await
+            }
+            Act::Adopt(branch) => {
+                let branch = self.branch(branch).await?;
+                self.send(Message::Adopt { branch, at: None }).await
+            }
+            Act::Join { branches, then } => {
+                let mut ids = Vec::new();
+                for branch in branches {
+                    ids.push(self.branch(branch).await?);
+                }
+                let then = then.as_ref().map(|t| t.tool.clone());
+                self.send(Message::Join {
+                    branches: ids,
+                    then,
+                })
+                .await
+            }
+            Act::Advance(millis) => {
+                self.stage.clock.advance(*millis);
+                Ok(())
+            }
+            // the line behind which it died was set before the step ahead of this one
+            Act::Kill(_) => {
+                self.process = None;
+                self.killed = true;
+                Ok(())
+            }
+            Act::Resume => {
+                self.process = Some(self.stage.process(self.network));
+                self.killed = false;
+                self.session().await?;
+                Ok(())
+            }
+        }
+    }
+
+    async fn say(&mut self, text: &str, step: &Step) -> Result<(), Stopped> {
+        if self.id.is_none() {
+            let options = StartOptions {
+                agent: self.test.entry.clone(),
+                say: Some(text.to_owned()),
+                by: step.role.clone(),
+                seed: Some(self.test.seed),
+                ..StartOptions::default()
+            };
+            let session = self
+                .process()?
+                .start_with(self.network, options)
+                .await
+                .map_err(told)?;
+            self.id = Some(session.id().to_owned());
+            return Ok(());
+        }
+        let message = Message::Say {
+            text: text.to_owned(),
+            to: None,
+            by: step.role.clone(),
+            branch: self.at(step).await?,
+        };
+        self.send(message).await
+    }
+
+    async fn event(&mut self, name: &str, fields: &Json) -> Result<(), Stopped> {
+        let process = self.process()?;
+        let sent = process
+            .event_to(self.network, name, fields, self.id.as_deref())
+            .await
+            .map_err(told)?;
+        match sent {
+            crate::Sent::Known => Err(Stopped::Refused("its id was accepted before".into())),
+            crate::Sent::Started(id) => {
+                self.session_began(id);
+                Ok(())
+            }
+            crate::Sent::Session(_) | crate::Sent::Offered => Ok(()),
+        }
+    }
+
+    fn session_began(&mut self, id: String) {
+        self.id.get_or_insert(id);
+    }
+
+    async fn send(&self, message: Message) -> Result<(), Stopped> {
+        let session = self.session().await?;
+        taken(session.driven().send(message).await.map_err(told)?)
+    }
+
+    async fn cancel(&self, what: &str, by: &str, step: &Step) -> Result<(), Stopped> {
+        let (inspection, _) = self.look().await?;
+        let at = self.at(step).await?;
+        let branch = inspection
+            .branches
+            .iter()
+            .find(|b| at.map_or(b.id == inspection.current, |at| b.id == at))
+            .ok_or("there is no such branch")?;
+        let snapshot = &branch.snapshot;
+        let effect = snapshot.effects.keys().find(|effect| {
+            snapshot
+                .call_of(**effect)
+                .is_some_and(|call| *call.call.name == *what)
+        });
+        let agent = snapshot.agents.values().find(|a| *a.def == *what);
+        let named = inspection
+            .branches
+            .iter()
+            .find(|b| b.label.as_deref() == Some(what));
+        let (what, branch) = match (what, effect, agent, named) {
+            ("session", ..) => (CancelWhat::Session, None),
+            (_, Some(effect), ..) => (CancelWhat::Effect(*effect), at),
+            (_, None, Some(agent), _) => (CancelWhat::Agent(agent.id), at),
+            (_, None, None, Some(branch)) => (CancelWhat::Branch, Some(branch.id)),
+            _ => return Err(Stopped::Failed(format!("there is no `{what}` to cancel"))),
+        };
+        self.send(Message::Cancel {
+            what,
+            by: by.into(),
+            branch,
+        })
+        .await
+    }
+
+    /// Where the process dies while the next step but one is carried out, if that is a `kill`.
+    async fn dies_in(&self, n: usize) -> Result<Option<Line>, String> {
+        match self.test.steps.get(n + 1).and_then(|s| s.act.as_ref()) {
+            Some(Act::Kill(Kill::Line(line))) => Ok(Some(Line(*line))),
+            Some(Act::Kill(Kill::Random)) => {
+                let test = Test {
+                    steps: self.test.steps[..=n].to_vec(),
+                    ..self.test.clone()
+                };
+                let stage = Stage::set(self.network, &test)?;
+                let mut other = Run::new(&stage, self.network, &test);
+                other.undisturbed(&test).await?;
+                let (_, lines) = other.look().await?;
+                // a number of the seed's own: the same test dies at the same place
+                let drawn = self.test.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33;
+                let at = usize::try_from(drawn).unwrap_or(0) % lines.len().max(1);
+                Ok(lines.get(at).map(|line| line.n))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// All steps but `kill` and `resume`.
+    async fn undisturbed(&mut self, test: &Test) -> Did {
+        for step in &test.steps {
+            if !matches!(step.act, Some(Act::Kill(_) | Act::Resume)) {
+                Box::pin(self.step(step)).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until nothing goes on by itself, or all that goes on waits for the clock.
+    async fn settle(&self) -> Did {
+        if self.killed || self.id.is_none() {
+            return Ok(());
+        }
+        let session = self.session().await?;
+        let quiet = async {
+            let mut head = Line::NONE;
+            loop {
+                tokio::time::sleep(QUIET).await;
+                let now = self.stage.store.head(session.id()).await.unwrap_or(head);
+                if now == head && self.stage.tools.waiting() > 0 {
+                    return;
+                }
+                head = now;
+            }
+        };
+        tokio::select! {
+            settled = session.settled() => settled.map(drop).map_err(told),
+            () = quiet => Ok(()),
+            () = tokio::time::sleep(PATIENCE) => {
+                Err("it does not come to rest: does it wait for time? (`advance`)".into())
+            }
+        }
+    }
+
+    async fn at(&self, step: &Step) -> Result<Option<Id>, String> {
+        match &step.at {
+            Some(name) => self.branch(name).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    async fn branch(&self, name: &str) -> Result<Id, String> {
+        let (inspection, _) = self.look().await?;
+        inspection
+            .branches
+            .iter()
+            .find(|b| b.label.as_deref() == Some(name) || b.id.to_string() == name)
+            .map(|b| b.id)
+            .ok_or_else(|| format!("there is no branch `{name}`"))
+    }
+
+    /// A branch and a line of it: a number, or the first (`#2`: the second) that called a tool.
+    async fn place(&self, branch: &str, from: Option<&str>) -> Result<(Id, Option<Line>), String> {
+        let id = self.branch(branch).await?;
+        let Some(from) = from else {
+            return Ok((id, None));
+        };
+        if let Ok(number) = from.parse() {
+            return Ok((id, Some(Line(number))));
+        }
+        let (tool, nth) = match from.split_once('#') {
+            Some((tool, nth)) => (tool, nth.parse::<usize>().map_err(|e| e.to_string())?),
+            None => (from, 1),
+        };
+        let (_, lines) = self.look().await?;
+        lines
+            .iter()
+            .filter(|line| line.branch == id && closes(line, tool, &lines))
+            .nth(nth.saturating_sub(1))
+            .map(|line| (id, Some(line.n)))
+            .ok_or_else(|| format!("nothing on `{branch}` called `{from}`"))
+    }
+
+    /// The open hold or question of these kinds.
+    async fn open(
+        &self,
+        kinds: &[PendingKind],
+        tool: Option<&str>,
+        step: &Step,
+    ) -> Result<Pending, Stopped> {
+        let (inspection, _) = self.look().await?;
+        let branch = self.at(step).await?;
+        let found = inspection.pending.iter().find(|p| {
+            kinds.contains(&p.kind)
+                && tool.is_none_or(|t| p.tool.as_deref() == Some(t))
+                && branch.is_none_or(|b| p.branch == b)
+        });
+        found.cloned().ok_or_else(|| {
+            let open: Vec<String> = inspection
+                .pending
+                .iter()
+                .map(|p| format!("{} {}", p.kind.word(), p.tool.as_deref().unwrap_or(&p.text)))
+                .collect();
+            Stopped::Refused(format!("nothing of that kind is open; open: {open:?}"))
+        })
+    }
+}
+
+const HELD: &[PendingKind] = &[
+    PendingKind::Approval,
+    PendingKind::Repeat,
+    PendingKind::Budget,
+];
+
+/// Why a step did not happen.
+enum Stopped {
+    /// The session refused it: what `refused: true` expects.
+    Refused(String),
+    Failed(String),
+}
+
+impl From<String> for Stopped {
+    fn from(why: String) -> Self {
+        Self::Failed(why)
+    }
+}
+
+impl From<&str> for Stopped {
+    fn from(why: &str) -> Self {
+        Self::Failed(why.to_owned())
+    }
+}
+
+fn taken(receipt: Receipt) -> Result<(), Stopped> {
+    match receipt.fate {
+        Fate::Refused(why) => Err(Stopped::Refused(why)),
+        Fate::Known => Err(Stopped::Refused("its id was accepted before".into())),
+        Fate::Taken(_) | Fate::Waits(_) | Fate::Lies => Ok(()),
+    }
+}
+
+/// Whether this line closed a call of this tool well.
+fn closes(line: &LogLine, tool: &str, all: &[Arc<LogLine>]) -> bool {
+    let named = |id: Id| {
+        all.iter()
+            .filter_map(|l| l.commit.as_ref())
+            .flat_map(|c| &c.pushes)
+            .any(|p| matches!(&p.what, Interaction::Call(c) if c.id == id && *c.name == *tool))
+    };
+    line.commit.as_ref().is_some_and(|commit| {
+        commit
+            .pushes
+            .iter()
+            .any(|p| matches!(&p.what, Interaction::Result(r) if r.how.is_ok() && named(r.call)))
+    })
+}

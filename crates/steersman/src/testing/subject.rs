@@ -1,0 +1,205 @@
+//! A session on disk, as expectations are judged against it.
+
+use std::sync::Arc;
+use steersman_machine::commit::LogLine;
+use steersman_machine::effect::Bodies;
+use steersman_machine::ids::{Body, Id};
+use steersman_machine::interaction::Interaction;
+use steersman_machine::network::Network;
+use steersman_machine::snapshot::Snapshot;
+use steersman_machine::testing::expect::Subject;
+use steersman_runtime::engine::{BranchView, Inspection};
+use steersman_runtime::pending::PendingKind;
+
+pub(super) struct Whole<'a> {
+    pub(super) inspection: &'a Inspection,
+    pub(super) network: &'a Network,
+    pub(super) lines: &'a [Arc<LogLine>],
+    pub(super) undisturbed: Option<String>,
+}
+
+impl Whole<'_> {
+    fn view(&self, branch: Id) -> &BranchView {
+        self.inspection
+            .branches
+            .iter()
+            .find(|b| b.id == branch)
+            .expect("branches come from this inspection")
+    }
+}
+
+impl Bodies for Whole<'_> {
+    fn text(&self, body: Body) -> Arc<str> {
+        self.inspection.history.text(body)
+    }
+}
+
+impl Subject for Whole<'_> {
+    fn network(&self) -> &Network {
+        self.network
+    }
+    fn bodies(&self) -> &dyn Bodies {
+        self
+    }
+    fn current(&self) -> Id {
+        self.inspection.current
+    }
+    fn branch_named(&self, name: &str) -> Option<Id> {
+        self.inspection
+            .branches
+            .iter()
+            .find(|b| b.label.as_deref() == Some(name) || b.id.to_string() == name)
+            .map(|b| b.id)
+    }
+    fn branch_count(&self) -> u64 {
+        self.inspection.branches.len() as u64
+    }
+    fn snapshot(&self, branch: Id) -> &Snapshot {
+        &self.view(branch).snapshot
+    }
+    /// With results in the order of their calls: which of two ends first is nobody's promise.
+    fn stack(&self, branch: Id, agent: Id) -> Vec<Interaction> {
+        let stack = self.inspection.stack(self.view(branch), agent);
+        let stack: Vec<Interaction> = stack.into_iter().map(|(_, i)| i).collect();
+        in_call_order(&stack).into_iter().cloned().collect()
+    }
+    fn model_calls(&self) -> u64 {
+        self.lines
+            .iter()
+            .filter_map(|l| l.commit.as_ref())
+            .map(|c| c.usage.len() as u64)
+            .sum()
+    }
+    fn modes(&self, branch: Id, agent: Id) -> Vec<String> {
+        self.lines
+            .iter()
+            .filter(|l| l.branch == branch)
+            .filter_map(|l| l.commit.as_ref())
+            .flat_map(|c| {
+                let first = c
+                    .made
+                    .iter()
+                    .filter(|m| m.agent == agent)
+                    .filter_map(|m| m.mode.clone());
+                let later = c
+                    .modes
+                    .iter()
+                    .filter(|(a, _)| *a == agent)
+                    .map(|(_, mode)| mode.clone());
+                first.chain(later).collect::<Vec<_>>()
+            })
+            .map(|mode| mode.to_string())
+            .collect()
+    }
+    fn open(&self, branch: Id) -> Vec<String> {
+        self.inspection
+            .pending
+            .iter()
+            .filter(|p| p.branch == branch)
+            .filter_map(|p| {
+                let tool = p.tool.as_deref().unwrap_or("?");
+                Some(match p.kind {
+                    PendingKind::Approval => format!("approval {tool}"),
+                    PendingKind::Input => format!("input {tool}"),
+                    PendingKind::Doubt => format!("doubt {tool}"),
+                    PendingKind::Repeat => format!("repeat {tool}"),
+                    PendingKind::Budget => "budget".into(),
+                    PendingKind::Question => {
+                        format!("question {}", p.by.as_deref().unwrap_or("user"))
+                    }
+                    PendingKind::Event => format!("event {}", p.text),
+                    PendingKind::Timer | PendingKind::Again => return None,
+                })
+            })
+            .collect()
+    }
+    fn disturbed(&self) -> Option<String> {
+        self.undisturbed.clone()
+    }
+}
+
+/// Everything by which two sessions are equal: agents by path with their stacks and bodies, state. Ids, lines, times
+/// and who settled a doubt are left out.
+pub(super) fn essence(whole: &Whole<'_>) -> String {
+    use std::fmt::Write;
+    let mut out = String::new();
+    for branch in &whole.inspection.branches {
+        let _ = writeln!(out, "{}", branch.label.as_deref().unwrap_or("branch"));
+        let mut agents: Vec<_> = branch.snapshot.agents.values().collect();
+        agents.sort_by(|a, b| a.path.cmp(&b.path));
+        for agent in agents {
+            let stack = whole.stack(branch.id, agent.id);
+            let _ = writeln!(out, "  {} {:?}", agent.def, agent.path);
+            for interaction in &stack {
+                let _ = writeln!(out, "    {}", essential(interaction, whole));
+            }
+        }
+        for ((scope, name), cell) in &branch.snapshot.state {
+            let scope = &branch.snapshot.agent(*scope).path;
+            let value = if cell.value.is_sealed() {
+                "(sealed)".to_owned()
+            } else {
+                cell.value.0.to_string()
+            };
+            let _ = writeln!(out, "  {scope:?}.{name} = {value}");
+        }
+    }
+    out
+}
+
+/// A stack whose results stand in the order of their calls, whichever closed first.
+pub fn in_call_order(stack: &[Interaction]) -> Vec<&Interaction> {
+    let mut out = Vec::new();
+    let mut results: Vec<(Id, &Interaction)> = Vec::new();
+    for interaction in stack {
+        if let Interaction::Result(result) = interaction {
+            results.push((result.call, interaction));
+        } else {
+            results.sort_by_key(|(call, _)| *call);
+            out.extend(results.drain(..).map(|(_, i)| i));
+            out.push(interaction);
+        }
+    }
+    results.sort_by_key(|(call, _)| *call);
+    out.extend(results.into_iter().map(|(_, i)| i));
+    out
+}
+
+/// An interaction without ids and times: what two equal sessions share.
+pub fn essential(interaction: &Interaction, bodies: &dyn Bodies) -> String {
+    let text = |body: Option<Body>| body.map_or_else(String::new, |b| bodies.text(b).to_string());
+    match interaction {
+        Interaction::UserMessage { body, .. } => format!("U {}", bodies.text(*body)),
+        Interaction::AssistantMessage {
+            text: said,
+            partial,
+            ..
+        } => {
+            format!(
+                "A {}{}",
+                text(*said),
+                if *partial { " (partial)" } else { "" }
+            )
+        }
+        Interaction::Call(call) => format!("call {} {}", call.name, bodies.text(call.args)),
+        Interaction::Result(result) => format!(
+            "result {:?} {} {}",
+            result.how,
+            result.code.as_deref().unwrap_or(""),
+            text(result.body)
+        ),
+        Interaction::Route(route) => format!("route {:?}", route.chosen),
+        Interaction::Summary(body) => format!("S {}", bodies.text(*body)),
+        Interaction::Finished {
+            end,
+            cause,
+            body,
+            code,
+            ..
+        } => format!(
+            "F {end:?} {cause:?} {} {}",
+            code.as_deref().unwrap_or(""),
+            text(*body)
+        ),
+    }
+}
