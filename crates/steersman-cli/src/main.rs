@@ -1,1 +1,98 @@
-fn main() {}
+//! The program `steersman`.
+
+mod address;
+mod asked;
+mod cli;
+mod clock;
+mod commands;
+mod deeds;
+mod error;
+mod filter;
+mod locate;
+mod log;
+mod place;
+mod play;
+mod printer;
+mod prompt;
+mod service;
+mod story;
+mod texts;
+mod words;
+
+use clap::FromArgMatches;
+use cli::{Cli, Command};
+use error::{CommandError, Exit};
+use printer::{Printer, bold, red};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let parsed = cli::command()
+        .try_get_matches()
+        .and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = match parsed {
+        Ok(cli) => cli,
+        Err(error) => {
+            // help and version are data, wrong use is talk; clap knows which goes where
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    let printer = Printer::new(&cli.global);
+    let ended = runtime().and_then(|runtime| {
+        let ended = runtime.block_on(dispatch(cli, &printer));
+        // what still runs is a prompt on a blocked thread; nothing of ours waits for it
+        runtime.shutdown_background();
+        ended
+    });
+    match ended {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            complain(&printer, &error);
+            error.exit.into()
+        }
+    }
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, CommandError> {
+    Ok(tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?)
+}
+
+fn complain(printer: &Printer, error: &CommandError) {
+    if error.message.is_empty() {
+        return;
+    }
+    printer.complain(format!("{} {}", red("error:"), error.message));
+    for hint in &error.hints {
+        printer.complain(format!("{} {hint}", bold("hint:")));
+    }
+}
+
+async fn dispatch(cli: Cli, printer: &Printer) -> Result<Exit, CommandError> {
+    let Cli { global, command } = cli;
+    let global = &global;
+    match command {
+        Command::Demo => commands::demo::run(global, printer),
+        Command::New(args) => commands::new::run(args, printer),
+        Command::Check(args) => commands::check::run(args, printer),
+        Command::Run(args) => Box::pin(commands::run::run(args, global, printer)).await,
+        Command::Sessions(args) => commands::sessions::run(args, global, printer).await,
+        Command::Show(args) => commands::show::run(args, global, printer).await,
+        Command::Log(args) => commands::log::run(args, global, printer).await,
+        Command::Context(args) => commands::context::run(args, global, printer).await,
+        Command::Effects(args) => commands::effects::run(args, global, printer).await,
+        Command::Pending(args) => commands::pending::run(args, global, printer).await,
+        Command::Send(args) => Box::pin(commands::send::run(args, global, printer)).await,
+        Command::Answer(args) => Box::pin(commands::answer::run(args, global, printer)).await,
+        Command::Approve(args) => Box::pin(commands::approve::run(args, global, printer)).await,
+        Command::Reject(args) => Box::pin(commands::reject::run(args, global, printer)).await,
+        Command::Resolve(args) => Box::pin(commands::resolve::run(args, global, printer)).await,
+        Command::Cancel(args) => Box::pin(commands::cancel::run(args, global, printer)).await,
+        Command::Test(args) => commands::test::run(args, printer).await,
+        Command::Schema => commands::schema::run(printer),
+        Command::Explain(args) => commands::explain::run(args, printer),
+        Command::ExampleService(args) => commands::example_service::run(args, printer).await,
+    }
+}

@@ -1,0 +1,141 @@
+//! Addresses as people type them: `SESSION[:BRANCH][@LINE]`.
+
+use crate::error::CommandError;
+use std::fmt;
+
+/// An address, not yet looked up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Address {
+    pub(crate) session: SessionName,
+    /// Label or id of a branch; none: the current one.
+    pub(crate) branch: Option<String>,
+    pub(crate) line: Option<LineName>,
+}
+
+/// How a session is named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SessionName {
+    /// The one that moved last.
+    Last,
+    /// The one with this label.
+    Label(String, String),
+    /// The one whose id begins so.
+    Prefix(String),
+}
+
+/// How a line is named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum LineName {
+    Number(u64),
+    /// So many before the last; 0 is the last.
+    Back(u64),
+    /// The first that calls this tool or agent.
+    First(String),
+}
+
+impl Address {
+    pub(crate) fn parse(text: &str) -> Result<Self, CommandError> {
+        let (rest, line) = match text.rsplit_once('@') {
+            // a label's value may hold an @, as mail addresses do: what follows is a line only if it looks like one
+            Some((rest, line)) if !rest.is_empty() && line_shaped(line) => {
+                (rest, Some(LineName::parse(line)?))
+            }
+            Some((rest, "")) if !rest.is_empty() => {
+                return Err(CommandError::usage(format!("`{text}` names no line"))
+                    .hint("a line is a number (@12), counted back (@-2), or the first after a tool (@find_order)"));
+            }
+            _ => (text, None),
+        };
+        let (session, branch) = match rest.split_once(':') {
+            Some((session, branch)) if !rest.contains('=') && !branch.is_empty() => {
+                (session, Some(branch.to_owned()))
+            }
+            _ => (rest, None),
+        };
+        if session.is_empty() || session.starts_with('@') {
+            return Err(CommandError::usage(format!("`{text}` names no session"))
+                .hint("`last`, the beginning of an id, or a label: vendor=Acme"));
+        }
+        let session = match session.split_once('=') {
+            Some((label, value)) => SessionName::Label(label.to_owned(), value.to_owned()),
+            None if session == "last" => SessionName::Last,
+            None => SessionName::Prefix(session.to_ascii_lowercase()),
+        };
+        Ok(Self {
+            session,
+            branch,
+            line,
+        })
+    }
+}
+
+fn line_shaped(line: &str) -> bool {
+    !line.is_empty()
+        && line
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+}
+
+impl LineName {
+    fn parse(text: &str) -> Result<Self, CommandError> {
+        let bad = || CommandError::usage(format!("`@{text}` is no line"));
+        if text == "head" {
+            Ok(Self::Back(0))
+        } else if let Some(back) = text.strip_prefix('-') {
+            back.parse().map(Self::Back).map_err(|_| bad())
+        } else if text.starts_with(|c: char| c.is_ascii_digit()) {
+            text.parse().map(Self::Number).map_err(|_| bad())
+        } else {
+            Ok(Self::First(text.to_owned()))
+        }
+    }
+}
+
+impl fmt::Display for SessionName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Last => f.write_str("last"),
+            Self::Label(name, value) => write!(f, "{name}={value}"),
+            Self::Prefix(prefix) => f.write_str(prefix),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(text: &str) -> String {
+        match Address::parse(text) {
+            Ok(a) => format!("{:?} {:?} {:?}", a.session, a.branch, a.line),
+            Err(e) => e.to_string(),
+        }
+    }
+
+    #[test]
+    fn addresses_are_read_as_they_are_meant() {
+        for (typed, read) in [
+            ("last", "Last None None"),
+            ("k7wq", "Prefix(\"k7wq\") None None"),
+            ("K7WQ@12", "Prefix(\"k7wq\") None Some(Number(12))"),
+            (
+                "k7wq:fee@-2",
+                "Prefix(\"k7wq\") Some(\"fee\") Some(Back(2))",
+            ),
+            ("last@refund", "Last None Some(First(\"refund\"))"),
+            ("last@head", "Last None Some(Back(0))"),
+            ("vendor=Acme", "Label(\"vendor\", \"Acme\") None None"),
+            (
+                "mail=a@b.example",
+                "Label(\"mail\", \"a@b.example\") None None",
+            ),
+            ("due=10:30", "Label(\"due\", \"10:30\") None None"),
+            ("", "`` names no session"),
+            ("@3", "`@3` names no session"),
+            ("k7wq@", "`k7wq@` names no line"),
+            ("k7wq@3x", "`@3x` is no line"),
+        ] {
+            assert_eq!(parts(typed), read, "{typed}");
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! What waits, for people: boxes, commands to type, JSON.
+
+use crate::printer::{bold, dim, red, yellow};
+use crate::words::{WIDTH, line as one_line, span, wrap};
+use serde_json::{Value as Json, json};
+use std::fmt::Write;
+use steersman::runtime::pending::{Pending, PendingKind};
+
+/// Width of a box.
+const BOX: usize = WIDTH - 4;
+
+/// A time as JSON: RFC 3339.
+pub(crate) fn time(millis: i64) -> Json {
+    jiff::Timestamp::from_millisecond(millis).map_or(Json::Null, |t| t.to_string().into())
+}
+
+/// Something that waits, as JSON.
+pub(crate) fn json(pending: &Pending) -> Json {
+    json!({
+        "effect": pending.effect.to_string(),
+        "branch": pending.branch.to_string(),
+        "agent": pending.agent.1,
+        "kind": pending.kind.word(),
+        "for": pending.by,
+        "tool": pending.tool,
+        "args": pending.args.as_deref().map(|a| serde_json::from_str::<Json>(a).unwrap_or_else(|_| a.into())),
+        "text": &*pending.text,
+        "options": pending.options,
+        "edit": pending.edit,
+        "because": pending.because,
+        "due": pending.due.map_or(Json::Null, |t| time(t.0)),
+        "since": time(pending.since.0),
+    })
+}
+
+/// A box around what a person is asked.
+pub(crate) fn frame(pending: &Pending, now: i64) -> Vec<String> {
+    let by = pending
+        .by
+        .as_deref()
+        .map_or_else(String::new, |by| format!(", for {by}"));
+    let title = format!("{} {}{by}", pending.kind.word(), pending.effect);
+    let title = one_line(&title, BOX - 6);
+    let mut rows = vec![format!(
+        "  +- {} {}+",
+        if pending.kind == PendingKind::Doubt {
+            red(&title)
+        } else {
+            yellow(&title)
+        },
+        "-".repeat(BOX - 5 - title.chars().count())
+    )];
+    let mut row = |text: &str, paint: &dyn Fn(&str) -> String| {
+        let text = one_line(text, BOX - 4);
+        let gap = BOX - 4 - text.chars().count();
+        // leading blanks were folded away by one_line; cells below bring their own
+        rows.push(format!("  | {}{} |", paint(&text), " ".repeat(gap)));
+    };
+    for text in wrap(&pending.text, BOX - 4) {
+        row(&text, &|t| bold(t));
+    }
+    if let Some(tool) = &pending.tool {
+        let why = pending
+            .because
+            .as_deref()
+            .map_or_else(String::new, |why| format!(", because {why}"));
+        row(&format!("{tool}{why}"), &|t| t.to_owned());
+        for (name, value) in cells(pending.args.as_deref()) {
+            row(&format!(". {name}: {value}"), &|t| t.to_owned());
+        }
+    }
+    let fine = match pending.kind {
+        PendingKind::Approval => "for exactly these arguments, once",
+        PendingKind::Doubt => "it was started, and no answer came; it is not repeated",
+        PendingKind::Repeat => "the same was done or doubted before",
+        PendingKind::Input => "sealed: no model, log or export sees it",
+        PendingKind::Budget => "the budget is used up",
+        PendingKind::Question | PendingKind::Event | PendingKind::Timer | PendingKind::Again => "",
+    };
+    let mut fine = fine.to_owned();
+    if let Some(due) = pending.due {
+        let separator = if fine.is_empty() { "" } else { "; " };
+        let _ = write!(fine, "{separator}ends by itself in {}", span(due.0 - now));
+    }
+    if !fine.is_empty() {
+        row(&fine, &|t| dim(t));
+    }
+    rows.push(format!("  +{}+", "-".repeat(BOX - 2)));
+    rows
+}
+
+fn cells(args: Option<&str>) -> Vec<(String, String)> {
+    match args.map(serde_json::from_str::<Json>) {
+        Some(Ok(Json::Object(fields))) => fields
+            .into_iter()
+            .map(|(name, value)| (name, value.to_string()))
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Commands that end a wait: command and what it does.
+pub(crate) fn commands(session: &str, pending: &Pending, only: bool) -> Vec<String> {
+    let id = if only {
+        String::new()
+    } else {
+        format!(" {}", pending.effect)
+    };
+    let role = match pending.by.as_deref() {
+        None | Some("user" | "any") => String::new(),
+        Some(role) => format!(" --as {role}"),
+    };
+    match pending.kind {
+        PendingKind::Approval | PendingKind::Repeat | PendingKind::Budget => vec![
+            format!("steersman approve {session}{id}{role}"),
+            format!("steersman reject {session}{id}{role} --say \"why not\""),
+        ],
+        PendingKind::Question | PendingKind::Input => {
+            vec![format!("steersman answer {session}{id} \"...\"{role}")]
+        }
+        PendingKind::Doubt => vec![
+            format!("steersman resolve {session}{id}{role} --done"),
+            format!("steersman resolve {session}{id}{role} --not-performed"),
+        ],
+        PendingKind::Event => vec![format!(
+            "steersman send {session} --event {} '{{...}}'",
+            pending.text
+        )],
+        PendingKind::Timer | PendingKind::Again => {
+            vec![format!("steersman run --resume {session}")]
+        }
+    }
+}

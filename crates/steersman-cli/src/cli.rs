@@ -1,0 +1,431 @@
+//! The command tree: what can be typed, and nothing about what it does.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// The groups of the help, in the order in which people meet the commands.
+pub(crate) const GROUPS: &[(&str, &[(&str, &str)])] = &[
+    (
+        "Begin",
+        &[
+            (
+                "demo",
+                "Watch a session die in the middle of a payment and go on. No key, no network",
+            ),
+            ("new", "Write a small definition to start from"),
+            ("check", "Check a definition and say what it can do"),
+            ("run", "Talk to a definition, or go on with a session"),
+        ],
+    ),
+    (
+        "Look",
+        &[
+            ("sessions", "List sessions"),
+            (
+                "show",
+                "Show a session: its branches, state, effects and agents",
+            ),
+            ("log", "Show a session line by line; -f follows it"),
+            ("context", "Show what the model saw at a line"),
+            (
+                "effects",
+                "Show what a session did to the world, or may have done",
+            ),
+            (
+                "pending",
+                "Show what waits for a person, an event or time, in all sessions",
+            ),
+        ],
+    ),
+    (
+        "Act",
+        &[
+            (
+                "send",
+                "Send a message to a session, or an event to a network",
+            ),
+            ("answer", "Answer a question"),
+            ("approve", "Let a held call run, with exactly its arguments"),
+            ("reject", "Keep a held call from running"),
+            ("resolve", "Say what became of an effect that is in doubt"),
+            ("cancel", "Cancel a call, an agent, or all of a session"),
+        ],
+    ),
+    (
+        "Ship",
+        &[("test", "Run the tests of a definition, offline")],
+    ),
+    (
+        "Keep",
+        &[
+            (
+                "schema",
+                "Print the JSON Schema of definitions, for editors",
+            ),
+            ("explain", "Explain the code of a diagnostic"),
+        ],
+    ),
+];
+
+/// Runs multi-agent LLM systems as durable state machines.
+#[derive(Debug, Parser)]
+#[command(
+    name = "steersman",
+    version,
+    disable_help_subcommand = true,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    max_term_width = 100
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What every command takes.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Everywhere")]
+pub(crate) struct Global {
+    /// Where sessions are kept [default: .steersman/sessions.db here or above, else your data folder].
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        env = "STEERSMAN_STORE",
+        hide_env_values = true
+    )]
+    pub(crate) store: Option<PathBuf>,
+    /// Print data as JSON, one document or one a line.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Say only what went wrong.
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+    /// When to use colours. They carry nothing that the text lacks.
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: Color,
+}
+
+/// When to use colours.
+#[derive(Copy, Clone, Debug, ValueEnum)]
+pub(crate) enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Watch a session die in the middle of a payment and go on. No key, no network.
+    Demo,
+    /// Write a small definition to start from: one tool, a guard, an approval and a test.
+    New(New),
+    /// Check a definition and say what it can do. Exit code 3 if it has errors.
+    Check(Check),
+    /// Talk to a definition, or go on with a session.
+    Run(Run),
+    /// List sessions, newest first.
+    Sessions(Sessions),
+    /// Show a session: its branches, state, effects and agents.
+    Show(Look),
+    /// Show a session line by line.
+    Log(Log),
+    /// Show what the model saw at a line.
+    Context(Look),
+    /// Show what a session did to the world, or may have done.
+    Effects(Look),
+    /// Show what waits for a person, an event or time, in all sessions.
+    Pending(Pending),
+    /// Send a message to a session, or an event to a network.
+    Send(Send),
+    /// Answer a question.
+    Answer(Answer),
+    /// Let a held call run, once, with exactly its arguments.
+    Approve(Approve),
+    /// Keep a held call from running. The reason goes to the model.
+    Reject(Reject),
+    /// Say what became of an effect that is in doubt.
+    Resolve(Resolve),
+    /// Cancel a call, an agent, or all of a session.
+    Cancel(Cancel),
+    /// Run the tests of a definition, offline. Exit code 8 if one fails.
+    Test(Test),
+    /// Print the JSON Schema of definitions, for editors.
+    Schema,
+    /// Explain the code of a diagnostic.
+    Explain(Explain),
+    /// Serve what an example calls, on loopback.
+    #[command(hide = true)]
+    ExampleService(ExampleService),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct New {
+    /// Name of the folder and of the network: small letters, digits, hyphens.
+    pub(crate) name: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// A definition, or a folder with a steersman.yaml.
+    #[arg(default_value = ".")]
+    pub(crate) definition: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// A definition, or a folder with a steersman.yaml [default: here].
+    pub(crate) definition: Option<PathBuf>,
+    /// Say this, drive the session until it rests or waits, and end. `-` reads it from standard input.
+    #[arg(long, short, value_name = "TEXT")]
+    pub(crate) input: Option<String>,
+    /// Go on with a session after a stop or a crash.
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["definition", "entry", "seed"])]
+    pub(crate) resume: Option<String>,
+    /// The agent to talk to, if the definition has several entries.
+    #[arg(long, value_name = "AGENT")]
+    pub(crate) entry: Option<String>,
+    /// Seed of what is drawn at random in the session.
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    #[command(flatten)]
+    pub(crate) drive: Drive,
+}
+
+/// How a session is driven.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Drive {
+    /// Answers of models from a file instead of models. The session remembers it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) script: Option<PathBuf>,
+    /// When a line must be on disk: before what depends on it leaves the process, or before anything goes on.
+    #[arg(long, value_name = "WHEN", default_value = "output")]
+    pub(crate) durability: Durability,
+    /// Take the time from this file (milliseconds since 1970, or RFC 3339), for tests.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) clock: Option<PathBuf>,
+}
+
+/// When a line must be on disk.
+#[derive(Copy, Clone, Debug, Default, ValueEnum)]
+pub(crate) enum Durability {
+    /// Before what depends on it leaves the process.
+    #[default]
+    Output,
+    /// Before anything goes on.
+    Step,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Sessions {
+    /// Only those that match: `status = waits and updated > -7d and vendor = Acme`.
+    #[arg(long = "where", value_name = "FILTER")]
+    pub(crate) filter: Option<String>,
+    /// At most so many.
+    #[arg(long, default_value_t = 20)]
+    pub(crate) limit: usize,
+    /// All of them.
+    #[arg(long, conflicts_with = "limit")]
+    pub(crate) all: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Look {
+    /// SESSION[:BRANCH][@LINE]: a unique prefix, `last`, or a label `vendor=Acme`; a line `12`, `-2`, or a tool's name.
+    #[arg(default_value = "last")]
+    pub(crate) address: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Log {
+    /// SESSION[:BRANCH][@LINE]; with a line it begins there.
+    #[arg(default_value = "last")]
+    pub(crate) address: String,
+    /// Go on as lines come in, until Ctrl-C.
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Pending {
+    /// Only those that match, as in `sessions`; also `for = ROLE` and `kind = approval`.
+    #[arg(long = "where", value_name = "FILTER")]
+    pub(crate) filter: Option<String>,
+    /// All of them, not the first twenty.
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Send {
+    /// The session; with --event a session or the name of a network.
+    pub(crate) to: String,
+    /// The message; `-` reads it from standard input. With --event the payload, a JSON object.
+    pub(crate) text: Option<String>,
+    /// Send an event of this name.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) event: Option<String>,
+    /// Cancel what is open and say this instead.
+    #[arg(long, conflicts_with = "event")]
+    pub(crate) interrupt: bool,
+    /// An id; the same id is accepted once [default: a random one].
+    #[arg(long)]
+    pub(crate) id: Option<String>,
+    #[command(flatten)]
+    pub(crate) act: Act,
+}
+
+/// How an act on a session is carried out.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Act {
+    /// Only put it into the inbox; whoever owns the session next takes it.
+    #[arg(long)]
+    pub(crate) no_run: bool,
+    /// The role in which you act.
+    #[arg(long = "as", value_name = "ROLE")]
+    pub(crate) role: Option<String>,
+    #[command(flatten)]
+    pub(crate) drive: Drive,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Answer {
+    /// The session.
+    pub(crate) session: String,
+    /// The question, if several are open, and the answer.
+    #[arg(required = true, num_args = 1..=2, value_name = "[QUESTION] TEXT")]
+    pub(crate) rest: Vec<String>,
+    #[command(flatten)]
+    pub(crate) act: Act,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Approve {
+    /// The session.
+    pub(crate) session: String,
+    /// The held effect, if several are open.
+    pub(crate) effect: Option<String>,
+    /// Run it with another argument: `--edit cents=1200`. Only those that the definition lets be changed.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) edit: Vec<String>,
+    #[command(flatten)]
+    pub(crate) act: Act,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Reject {
+    /// The session.
+    pub(crate) session: String,
+    /// The held effect, if several are open.
+    pub(crate) effect: Option<String>,
+    /// Why; the model sees it.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) say: Option<String>,
+    #[command(flatten)]
+    pub(crate) act: Act,
+}
+
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("what").required(true))]
+pub(crate) struct Resolve {
+    /// The session.
+    pub(crate) session: String,
+    /// The effect in doubt, if several are.
+    pub(crate) effect: Option<String>,
+    /// It happened; the tool's result as JSON or text, if it is known.
+    #[arg(long, group = "what", value_name = "RESULT", num_args = 0..=1, default_missing_value = "null", require_equals = true)]
+    pub(crate) done: Option<String>,
+    /// It did not happen; it may run again.
+    #[arg(long, group = "what")]
+    pub(crate) not_performed: bool,
+    /// Nobody will know; the model is told that it may have happened.
+    #[arg(long, group = "what")]
+    pub(crate) fail: bool,
+    #[command(flatten)]
+    pub(crate) act: Act,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Cancel {
+    /// The session.
+    pub(crate) session: String,
+    /// A call or an agent by its id (`21.1`) or name [default: all that is open].
+    pub(crate) what: Option<String>,
+    #[command(flatten)]
+    pub(crate) act: Act,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Test {
+    /// A definition, or a folder with a steersman.yaml.
+    #[arg(default_value = ".")]
+    pub(crate) definition: PathBuf,
+    /// Only tests whose name contains this.
+    #[arg(long, short)]
+    pub(crate) name: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    /// The code: `E0302`.
+    pub(crate) code: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExampleService {
+    /// Which example.
+    pub(crate) name: String,
+    /// Port on loopback; 0 takes a free one. The address is printed once it listens.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) port: u16,
+    /// The first refund is booked but never answered: what a slow bank looks like from here.
+    #[arg(long)]
+    pub(crate) stall: bool,
+    /// Book refunds in this file, so that they outlive the service.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) book: Option<PathBuf>,
+}
+
+/// The command tree with the grouped list in its help.
+pub(crate) fn command() -> clap::Command {
+    use clap::CommandFactory;
+    use std::fmt::Write;
+    let mut list = String::new();
+    for (group, commands) in GROUPS {
+        let _ = writeln!(list, "\x1b[1m{group}\x1b[0m");
+        for (name, about) in *commands {
+            let _ = writeln!(list, "  {name:<10} {about}");
+        }
+        list.push('\n');
+    }
+    Cli::command().help_template(format!(
+        "{{about}}\n\n\x1b[1mUsage:\x1b[0m {{usage}}\n\n{list}\x1b[1mOptions\x1b[0m\n{{options}}{{after-help}}"
+    ))
+    .after_help("First: steersman demo. Each command tells more with --help.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_stands_in_one_group() {
+        let tree = command();
+        tree.clone().debug_assert();
+        let mut shown: Vec<&str> = tree
+            .get_subcommands()
+            .filter(|c| !c.is_hide_set())
+            .map(clap::Command::get_name)
+            .collect();
+        let mut grouped: Vec<&str> = GROUPS
+            .iter()
+            .flat_map(|(_, commands)| commands.iter().map(|(name, _)| *name))
+            .collect();
+        shown.sort_unstable();
+        grouped.sort_unstable();
+        assert_eq!(shown, grouped);
+    }
+}

@@ -1,0 +1,38 @@
+//! `answer`: answers a question, or gives a secret that is asked for.
+
+use crate::cli::{Answer, Global};
+use crate::commands::act::{Target, role};
+use crate::error::{CommandError, Exit};
+use crate::printer::Printer;
+use std::io::Read;
+use steersman::runtime::inbox::Message;
+use steersman::runtime::pending::PendingKind;
+
+pub(crate) async fn run(
+    args: Answer,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let (question, text) = match args.rest.as_slice() {
+        [text] => (None, text.clone()),
+        [question, text] => (Some(question.as_str()), text.clone()),
+        _ => return Err(CommandError::usage("an answer is one text")),
+    };
+    // a secret on the command line can be read by others on this machine; from standard input it cannot
+    let text = if text == "-" {
+        let mut read = String::new();
+        std::io::stdin().lock().read_to_string(&mut read)?;
+        read.trim_end_matches(['\r', '\n']).to_owned()
+    } else {
+        text
+    };
+    let target = Target::find(&args.session, global, &args.act).await?;
+    let kinds = &[PendingKind::Question, PendingKind::Input];
+    let pending = target.pending(question, kinds, "question")?;
+    let message = Message::Answer {
+        effect: pending.effect,
+        sealed: target.place.engine().sealer().seal_text(&text),
+        by: role(&args.act),
+    };
+    target.deliver(message, None, &args.act, printer).await
+}

@@ -1,0 +1,59 @@
+//! `approve`: lets a held call run, once, with exactly its arguments or with edited ones.
+
+use crate::cli::{Approve, Global};
+use crate::commands::act::{Target, role};
+use crate::error::{CommandError, Exit};
+use crate::printer::Printer;
+use crate::words;
+use steersman::runtime::inbox::Message;
+use steersman::runtime::pending::PendingKind;
+
+/// Holds that a person can lift or keep.
+pub(crate) const HELD: &[PendingKind] = &[
+    PendingKind::Approval,
+    PendingKind::Repeat,
+    PendingKind::Budget,
+];
+
+pub(crate) async fn run(
+    args: Approve,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let target = Target::find(&args.session, global, &args.act).await?;
+    let pending = target.pending(args.effect.as_deref(), HELD, "approval")?;
+    let edited = edited(&args.edit, &pending.edit)?;
+    let message = Message::Approve {
+        effect: pending.effect,
+        by: role(&args.act),
+        args: edited.map(|e| e.to_string()),
+    };
+    target.deliver(message, None, &args.act, printer).await
+}
+
+fn edited(
+    typed: &[String],
+    allowed: &[std::sync::Arc<str>],
+) -> Result<Option<serde_json::Value>, CommandError> {
+    if typed.is_empty() {
+        return Ok(None);
+    }
+    let mut args = serde_json::Map::new();
+    for edit in typed {
+        let Some((name, value)) = edit.split_once('=') else {
+            return Err(CommandError::usage(format!("`{edit}` is no edit"))
+                .hint("NAME=VALUE: --edit cents=1200"));
+        };
+        if !allowed.iter().any(|a| **a == *name) {
+            let allowed: Vec<&str> = allowed.iter().map(|a| &**a).collect();
+            let error = CommandError::usage(format!("`{name}` may not be changed by who approves"));
+            return Err(if allowed.is_empty() {
+                error.hint("the definition lets no argument be changed: `edit:` under `approve:`")
+            } else {
+                error.hint(format!("it may be: {}", allowed.join(", ")))
+            });
+        }
+        args.insert(name.to_owned(), words::value(value));
+    }
+    Ok(Some(serde_json::Value::Object(args)))
+}

@@ -1,0 +1,272 @@
+//! `check`: what is wrong with a definition, or what it can do.
+
+use crate::cli::Check;
+use crate::error::{CommandError, Exit};
+use crate::locate;
+use crate::printer::{Printer, bold, dim};
+use crate::words::count;
+use serde_json::{Value as Json, json};
+use std::collections::BTreeMap;
+use std::path::Path;
+use steersman::Network;
+use steersman_machine::definition::{Diagnostic, Severity};
+use steersman_machine::interaction::Class;
+use steersman_machine::network::{self, Approve, Does, OnLimit, Per, Source};
+
+pub(crate) fn run(args: Check, printer: &Printer) -> Result<Exit, CommandError> {
+    let network = match load(&args.definition) {
+        Ok(network) => network,
+        Err(Refused::Unreadable(error)) => return Err(error),
+        Err(Refused::Wrong(error)) => {
+            let diagnostics = error.diagnostics;
+            if printer.is_json() {
+                printer.json(
+                    &json!({ "ok": false, "diagnostics": all(&diagnostics), "tools": error.tools }),
+                )?;
+                return Ok(Exit::Definition);
+            }
+            complain(printer, &diagnostics, &error.tools);
+            return Ok(Exit::Definition);
+        }
+    };
+    let checked = network.checked();
+    if printer.is_json() {
+        printer.json(&json!({
+            "ok": true,
+            "network": network.name(),
+            "digest": checked.digest.to_string(),
+            "agents": checked.agents.keys().collect::<Vec<_>>(),
+            "people": checked.people.keys().collect::<Vec<_>>(),
+            "tools": checked.tools.values().map(|t| (t.name.to_string(), t.effect.word())).collect::<BTreeMap<_, _>>(),
+            "tests": checked.tests.keys().collect::<Vec<_>>(),
+            "diagnostics": all(network.warnings()),
+        }))?;
+        return Ok(Exit::Answered);
+    }
+    for diagnostic in network.warnings() {
+        printer.complain(format!("{diagnostic}\n"));
+    }
+    for row in proved(checked) {
+        printer.data(row)?;
+    }
+    let place = shown(&args.definition);
+    let mut next = vec![format!("steersman run{place}")];
+    if !checked.tests.is_empty() {
+        next.insert(0, format!("steersman test{place}"));
+    }
+    printer.talk(format!(
+        "Next:  {}",
+        next.iter().map(|c| bold(c)).collect::<Vec<_>>().join("   ")
+    ));
+    Ok(Exit::Answered)
+}
+
+/// A definition as an argument of the next command; nothing where it is the one here.
+fn shown(path: &Path) -> String {
+    if path == Path::new(".") {
+        String::new()
+    } else {
+        format!(" {}", path.display())
+    }
+}
+
+/// Why there is no network.
+pub(crate) enum Refused {
+    Unreadable(CommandError),
+    Wrong(steersman::DefinitionError),
+}
+
+/// Reads and checks a definition.
+pub(crate) fn load(path: &Path) -> Result<Network, Refused> {
+    let file = locate::definition(path).map_err(Refused::Unreadable)?;
+    Network::from_path(file)
+        .map_err(|e| Refused::Unreadable(e.into()))?
+        .build()
+        .map_err(Refused::Wrong)
+}
+
+/// The same for commands that need it to be right: what is wrong is told, warnings as well.
+pub(crate) fn required(path: &Path, printer: &Printer) -> Result<Network, CommandError> {
+    match load(path) {
+        Ok(network) => {
+            for diagnostic in network.warnings() {
+                if diagnostic.severity == Severity::Warning {
+                    printer.talk(format!("{diagnostic}\n"));
+                }
+            }
+            Ok(network)
+        }
+        Err(Refused::Unreadable(error)) => Err(error),
+        Err(Refused::Wrong(error)) => {
+            complain(printer, &error.diagnostics, &error.tools);
+            Err(CommandError::new(Exit::Definition, ""))
+        }
+    }
+}
+
+fn all(diagnostics: &[Diagnostic]) -> Vec<Json> {
+    diagnostics
+        .iter()
+        .map(|d| {
+            let (line, column) = d.at.as_ref().map_or((0, 0), |at| at.position());
+            json!({
+                "code": d.code,
+                "severity": severity(d.severity),
+                "message": d.message,
+                "file": d.at.as_ref().map(|at| &*at.path),
+                "line": line,
+                "column": column,
+                "help": d.help,
+            })
+        })
+        .collect()
+}
+
+fn severity(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Note => "note",
+        Severity::Warning => "warning",
+        Severity::Error => "error",
+    }
+}
+
+fn complain(printer: &Printer, diagnostics: &[Diagnostic], tools: &[String]) {
+    for diagnostic in diagnostics {
+        printer.complain(format!("{diagnostic}\n"));
+    }
+    for tool in tools {
+        printer.complain(format!("error: {tool}\n"));
+    }
+    let of = |wanted: Severity| diagnostics.iter().filter(|d| d.severity == wanted).count() as u64;
+    let errors = of(Severity::Error) + tools.len() as u64;
+    let mut sums = vec![count(errors, "error")];
+    if of(Severity::Warning) > 0 {
+        sums.push(count(of(Severity::Warning), "warning"));
+    }
+    printer.complain(format!("{}. Nothing was run.", sums.join(", ")));
+    if let Some(first) = diagnostics.iter().find(|d| d.severity == Severity::Error) {
+        printer.talk(format!(
+            "{} tells more.",
+            bold(&format!("steersman explain {}", first.code))
+        ));
+    }
+}
+
+/// One screen of what was proved.
+fn proved(network: &network::Network) -> Vec<String> {
+    let mut parts = vec![
+        count(network.agents.len() as u64, "agent"),
+        count(network.tools.len() as u64, "tool"),
+    ];
+    if !network.people.is_empty() {
+        parts.push(match network.people.len() {
+            1 => "1 person".to_owned(),
+            n => format!("{n} people"),
+        });
+    }
+    let mut rows = vec![format!(
+        "{} {}: {}. All reachable, all names known, all typed.",
+        bold(&network.name),
+        network.digest.short(),
+        parts.join(", ")
+    )];
+    let mut row = |name: &str, text: String| rows.push(format!("  {name:<11} {text}"));
+    row("entry", network.entry.join(", "));
+    for class in [Class::Unsafe, Class::Idempotent, Class::Read, Class::Pure] {
+        let of: Vec<String> = network
+            .tools
+            .values()
+            .filter(|t| t.effect == class)
+            .map(|t| format!("{}{}", t.name, approved(&t.approve)))
+            .collect();
+        if !of.is_empty() {
+            row(class.word(), of.join(", "));
+        }
+    }
+    row("worst case", worst(network));
+    for (name, config) in &network.config {
+        let value = match (&config.env, &config.default) {
+            (Some(env), _) if std::env::var_os(env).is_some() => format!("from {env}"),
+            (Some(env), Some(default)) => format!("{default} (default; {env} is not set)"),
+            (Some(env), None) => format!("missing: set {env}"),
+            (None, Some(default)) => default.to_string(),
+            (None, None) => "missing".to_owned(),
+        };
+        let how = if config.live {
+            "read live, outside the digest"
+        } else {
+            "bound at the start"
+        };
+        row("config", format!("{name} = {value}   {}", dim(how)));
+    }
+    for (name, secret) in &network.secrets {
+        let place = match &secret.source {
+            network::SecretSource::Env(variable) => {
+                let set = std::env::var_os(variable).is_some();
+                format!("{variable} is {}set", if set { "" } else { "not " })
+            }
+            network::SecretSource::File(file) => file.clone(),
+        };
+        row("secret", format!("{name}: {place}"));
+    }
+    if !network.tests.is_empty() {
+        row("tests", network.tests.len().to_string());
+    }
+    let native: Vec<&str> = network
+        .tools
+        .values()
+        .filter(|t| matches!(t.source, Source::Native { .. }))
+        .map(|t| &*t.name)
+        .collect();
+    if !native.is_empty() {
+        row(
+            "in Rust",
+            format!(
+                "{} (run by the program that registers them)",
+                native.join(", ")
+            ),
+        );
+    }
+    rows
+}
+
+fn approved(approve: &[Approve]) -> String {
+    match approve.first() {
+        None => String::new(),
+        Some(first) if &*first.when.source == "true" => format!(" (approved by {})", first.by),
+        Some(first) => format!(" (approved by {} when {})", first.by, first.when.source),
+    }
+}
+
+/// What an answer may take at most, as far as limits say it.
+fn worst(network: &network::Network) -> String {
+    let calls: Vec<String> = network
+        .agents
+        .values()
+        .filter(|a| matches!(a.does, Does::Model(_)) && network.entry.contains(&a.name))
+        .map(|a| {
+            let limit = a.limits.model_calls;
+            let per = match limit.per {
+                Per::Answer => "an answer",
+                Per::Task => "a task",
+                Per::Session => "a session",
+            };
+            let then = match limit.then {
+                OnLimit::Answer => "then a forced answer",
+                OnLimit::Fail => "then it fails",
+                OnLimit::Finish => "then it ends",
+                OnLimit::Ask => "then a person is asked",
+            };
+            format!("{} model calls {per}, {then}", limit.max)
+        })
+        .collect();
+    let tokens = network.limits.tokens.map_or_else(
+        || "no limit of tokens".to_owned(),
+        |limit| format!("{} tokens a session", crate::words::digits(limit.max)),
+    );
+    if calls.is_empty() {
+        tokens
+    } else {
+        format!("{}; {tokens}", calls.join("; "))
+    }
+}

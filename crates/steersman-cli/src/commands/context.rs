@@ -1,0 +1,288 @@
+//! `context`: what the model saw, rendered again from the log and compared with what was sent.
+
+use crate::address::Address;
+use crate::cli::{Drive, Global, Look};
+use crate::error::{CommandError, Exit};
+use crate::log::{Log, read};
+use crate::place::{self, Place};
+use crate::printer::{Printer, bold, cyan, dim, yellow};
+use crate::words::{arguments, digits, tame};
+use serde_json::{Value as Json, json};
+use std::sync::Arc;
+use steersman::runtime::engine::Inspection;
+use steersman_machine::commit::{Admitted, Commit, LogLine, Usage};
+use steersman_machine::context::{Content, RenderCache, Request, request};
+use steersman_machine::fold::fold;
+use steersman_machine::ids::{Id, Line};
+use steersman_machine::snapshot::Snapshot;
+use steersman_machine::tick::Cx;
+
+/// A model call on a branch's path.
+struct Call {
+    effect: Id,
+    agent: Id,
+    /// The line that wished it: what it saw is rendered from there.
+    wished: Line,
+    /// The line that took its answer, once there is one.
+    answered: Option<Line>,
+    usage: Option<Usage>,
+}
+
+pub(crate) async fn run(
+    args: Look,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let place = Place::required(global, &Drive::default()).await?;
+    let address = Address::parse(&args.address)?;
+    let (inspection, at) = place.inspect(&address).await?;
+    let short = place.short(&inspection.info.id).await?;
+    let log = read(&place, &inspection.info.id).await?;
+    let path = log.path(&inspection.branches[at], &inspection.branches);
+    let numbers: Vec<Line> = path.iter().map(|l| l.n).collect();
+    let line = place::line(address.line.as_ref(), &numbers, |tool| log.first_call(tool))?;
+    let calls = calls(&path);
+    let chosen = choose(&calls, line).ok_or_else(|| {
+        CommandError::usage("no model was called there")
+            .hint(format!("`steersman show {short}` names the lines"))
+    })?;
+    let (request, network) = rendered(&inspection, &log, &path, chosen)?;
+    let same = chosen
+        .usage
+        .as_ref()
+        .and_then(|u| u.request)
+        .map(|digest| digest == request.digest);
+    if printer.is_json() {
+        printer.json(&document(chosen, &request, same))?;
+        return Ok(Exit::Answered);
+    }
+    let name = agent_name(&path, chosen.agent);
+    printer.data(format!(
+        "{}   {}",
+        bold(&format!(
+            "{short}@{} {name}",
+            chosen.answered.unwrap_or(chosen.wished)
+        )),
+        dim(&sizes(chosen, &request))
+    ))?;
+    for segment in &request.segments {
+        show(printer, &segment.content)?;
+    }
+    match same {
+        Some(true) => printer.talk(dim("As it was sent: the digest matches.")),
+        Some(false) => printer.talk(yellow(
+            "This version renders it otherwise than it was sent: the digest differs.",
+        )),
+        None => printer.talk(dim("Not sent yet, or no answer came.")),
+    }
+    let _ = network;
+    let others: Vec<String> = calls
+        .iter()
+        .filter(|c| c.effect != chosen.effect)
+        .map(|c| format!("@{}", c.answered.unwrap_or(c.wished)))
+        .collect();
+    if !others.is_empty() {
+        printer.talk(dim(&format!("Other model calls: {}", others.join(" "))));
+    }
+    Ok(Exit::Answered)
+}
+
+/// The model calls on a path, in the order in which they were wished.
+fn calls(path: &[&Arc<LogLine>]) -> Vec<Call> {
+    let mut calls: Vec<Call> = Vec::new();
+    for line in path {
+        let Some(commit) = &line.commit else { continue };
+        for admission in &commit.admitted {
+            if admission.kind == Admitted::Outcome
+                && let Some(call) = calls.iter_mut().find(|c| Some(c.effect) == admission.id)
+            {
+                call.answered = Some(line.n);
+                call.usage = usage(commit, call.effect);
+            }
+        }
+        for wished in commit.wished.iter().filter(|w| w.call.is_none()) {
+            calls.push(Call {
+                effect: wished.id,
+                agent: wished.agent,
+                wished: line.n,
+                answered: None,
+                usage: None,
+            });
+        }
+    }
+    calls
+}
+
+fn usage(commit: &Commit, effect: Id) -> Option<Usage> {
+    commit
+        .usage
+        .iter()
+        .find(|u| u.effect == Some(effect))
+        .cloned()
+}
+
+/// The call whose answer this line took; else the one that it wished; else the last before it.
+fn choose(calls: &[Call], line: Option<Line>) -> Option<&Call> {
+    let Some(line) = line else {
+        return calls
+            .iter()
+            .rev()
+            .find(|c| c.answered.is_some())
+            .or(calls.last());
+    };
+    calls
+        .iter()
+        .find(|c| c.answered == Some(line))
+        .or_else(|| calls.iter().find(|c| c.wished == line))
+        .or_else(|| calls.iter().rev().find(|c| c.wished <= line))
+}
+
+type Rendered = (Request, Arc<steersman_machine::network::Network>);
+
+fn rendered(
+    inspection: &Inspection,
+    log: &Log,
+    path: &[&Arc<LogLine>],
+    call: &Call,
+) -> Result<Rendered, CommandError> {
+    let Some(network) = &inspection.network else {
+        return Err(CommandError::usage("this session has not begun"));
+    };
+    let snapshot = path
+        .iter()
+        .filter(|line| line.n <= call.wished)
+        .fold(Snapshot::empty(), |snapshot, line| fold(snapshot, line));
+    let cx = Cx {
+        network,
+        bodies: &log.texts,
+    };
+    let rendered = request(
+        &cx,
+        &*inspection.history,
+        &snapshot,
+        call.agent,
+        &mut RenderCache::default(),
+    );
+    match rendered {
+        Ok(request) => Ok((request, network.clone())),
+        Err(error) => Err(CommandError::new(
+            Exit::Failed,
+            format!("it could not be rendered: {error}"),
+        )),
+    }
+}
+
+fn agent_name(path: &[&Arc<LogLine>], agent: Id) -> String {
+    path.iter()
+        .filter_map(|l| l.commit.as_ref())
+        .flat_map(|c| &c.made)
+        .find(|m| m.agent == agent)
+        .map_or_else(|| agent.to_string(), |m| m.def.to_string())
+}
+
+fn sizes(call: &Call, request: &Request) -> String {
+    let bytes: u64 = request.segments.iter().map(|s| s.len).sum();
+    let mut parts = vec![format!("{} bytes", digits(bytes))];
+    if let Some(usage) = &call.usage {
+        if let Some(model) = &usage.model {
+            parts.insert(0, model.to_string());
+        }
+        parts.push(format!(
+            "{} tokens in ({} cached), {} out",
+            digits(usage.input),
+            digits(usage.cached),
+            digits(usage.output)
+        ));
+        parts.push(match &usage.broke {
+            None => format!("{} bytes as in the call before", digits(usage.prefix)),
+            Some(part) => format!(
+                "{} bytes as before, then {part} changed",
+                digits(usage.prefix)
+            ),
+        });
+    }
+    parts.join(", ")
+}
+
+fn show(printer: &Printer, content: &Content) -> Result<(), CommandError> {
+    let head = |name: &str| format!("\n{}", cyan(name));
+    match content {
+        Content::System(text) => {
+            printer.data(head("system"))?;
+            printer.data(indent(text))
+        }
+        Content::Tools(tools) => {
+            printer.data(head("tools"))?;
+            for tool in tools {
+                printer.data(format!(
+                    "  {}  {}",
+                    bold(&tool.name),
+                    tame(&tool.description)
+                ))?;
+                printer.data(dim(&format!("    {}", tool.parameters)))?;
+            }
+            Ok(())
+        }
+        Content::User(text) => {
+            printer.data(head("user"))?;
+            printer.data(indent(text))
+        }
+        Content::Assistant { text, calls, .. } => {
+            printer.data(head("assistant"))?;
+            if let Some(text) = text {
+                printer.data(indent(text))?;
+            }
+            for call in calls {
+                printer.data(format!(
+                    "  calls {}({})",
+                    bold(&call.name),
+                    tame(&arguments(&call.args))
+                ))?;
+            }
+            Ok(())
+        }
+        Content::Result {
+            name, text, error, ..
+        } => {
+            let name = if *error {
+                format!("result of {name}, an error")
+            } else {
+                format!("result of {name}")
+            };
+            printer.data(head(&name))?;
+            printer.data(indent(text))
+        }
+    }
+}
+
+fn indent(text: &str) -> String {
+    let rows: Vec<String> = tame(text).lines().map(|l| format!("  {l}")).collect();
+    rows.join("\n")
+}
+
+fn document(call: &Call, request: &Request, same: Option<bool>) -> Json {
+    json!({
+        "effect": call.effect.to_string(),
+        "agent": call.agent.to_string(),
+        "wished": call.wished.0,
+        "answered": call.answered.map(|l| l.0),
+        "model": request.model,
+        "digest": request.digest.to_string(),
+        "as_sent": same,
+        "params": request.params.iter().cloned().collect::<serde_json::Map<_, _>>(),
+        "output": request.output.as_deref(),
+        "segments": request.segments.iter().map(|s| json!({
+            "part": format!("{:?}", s.part).to_ascii_lowercase(),
+            "bytes": s.len,
+            "content": s.content,
+        })).collect::<Vec<_>>(),
+        "usage": call.usage.as_ref().map(|u| json!({
+            "model": u.model,
+            "input": u.input,
+            "cached": u.cached,
+            "output": u.output,
+            "prefix": u.prefix,
+            "broke": u.broke,
+        })),
+    })
+}

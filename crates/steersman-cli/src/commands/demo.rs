@@ -1,0 +1,310 @@
+//! `demo`: a session dies in the middle of a payment and goes on. Everything is real but the model and the money: the
+//! service is a process of its own, the session another one, and it is killed with SIGKILL.
+
+use crate::cli::Global;
+use crate::error::{CommandError, Exit};
+use crate::locate;
+use crate::printer::{Printer, bold, dim, green, red};
+use crate::words::count;
+use serde_json::{Value as Json, json};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+const SAID: &str = "My kettle (order 4711) arrived broken. I want my money back.";
+
+/// The definition is the one of `examples/support`.
+const FILES: &[(&str, &str)] = &[
+    (
+        "steersman.yaml",
+        include_str!("../../../../examples/support/steersman.yaml"),
+    ),
+    (
+        "prompts/desk.md",
+        include_str!("../../../../examples/support/prompts/desk.md"),
+    ),
+    (
+        "prompts/policy.md",
+        include_str!("../../../../examples/support/prompts/policy.md"),
+    ),
+    (
+        "script.yaml",
+        include_str!("../../../../examples/support/script.yaml"),
+    ),
+];
+
+/// Characters of a session's id that are typed: no other has the same by chance.
+const ENOUGH: usize = 6;
+/// How long anything here may take before the demo gives up.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long the killed process is left alone after the payment left, so that its last row can be read.
+const READABLE: Duration = Duration::from_millis(400);
+
+pub(crate) fn run(global: &Global, printer: &Printer) -> Result<Exit, CommandError> {
+    let stage = Stage::set(global, printer)?;
+    let outcome = stage.play();
+    // the folder held a definition, a script and the shop's book; the session stays in the store
+    let _ = std::fs::remove_dir_all(&stage.folder);
+    outcome
+}
+
+/// Programs, folder and store of the demo.
+struct Stage<'a> {
+    printer: &'a Printer,
+    program: PathBuf,
+    folder: PathBuf,
+    store: PathBuf,
+    quiet: bool,
+}
+
+impl<'a> Stage<'a> {
+    fn set(global: &Global, printer: &'a Printer) -> Result<Self, CommandError> {
+        let folder = std::env::temp_dir().join(format!("steersman-demo-{}", std::process::id()));
+        for (path, text) in FILES {
+            let path = folder.join(path);
+            if let Some(parent) = path.parent() {
+                std::fs::create_dir_all(parent)?;
+            }
+            std::fs::write(path, text)?;
+        }
+        Ok(Self {
+            printer,
+            program: std::env::current_exe()?,
+            folder,
+            store: std::path::absolute(locate::store(global.store.as_deref())?)?,
+            quiet: global.quiet,
+        })
+    }
+
+    fn play(&self) -> Result<Exit, CommandError> {
+        let printer = self.printer;
+        printer.talk(format!(
+            "{} No key, no network: the model is a script, the shop a process on loopback.",
+            bold(&format!("Steersman {}.", env!("CARGO_PKG_VERSION")))
+        ));
+        printer.talk("A desk and a sub-agent settle a complaint. In the middle of the payment the process is killed.\n");
+
+        let service = Service::start(self)?;
+        self.typed(&format!("steersman run support --input \"{SAID}\""));
+        let (status, told) = self.act(
+            &service,
+            &[
+                "run",
+                text(&self.folder)?,
+                "--script",
+                text(&self.folder.join("script.yaml"))?,
+                "--input",
+                SAID,
+            ],
+        )?;
+        let session = told["session"].as_str().unwrap_or_default();
+        let session: String = session.chars().take(ENOUGH).collect();
+        if status.code() != Some(Exit::Waits as i32) || session.is_empty() {
+            return Err(self.unexpected("the desk was to ask for an approval", status));
+        }
+
+        printer.talk("");
+        self.typed(&format!("steersman approve {session} --as supervisor"));
+        let mut dying = self.spawn(&service, &["approve", &session, "--as", "supervisor"])?;
+        let booked = service.wait_for_booking(&mut dying);
+        std::thread::sleep(READABLE);
+        // `kill` is SIGKILL: the process cannot write another byte
+        let killed = dying.kill();
+        let _ = dying.wait();
+        booked?;
+        killed?;
+        printer.talk(red(
+            "    x  killed (SIGKILL) after the payment left, before its answer came\n",
+        ));
+
+        self.typed(&format!("steersman run --resume {session}"));
+        let (status, told) = self.act(&service, &["run", "--resume", &session])?;
+        if status.code() != Some(Exit::Answered as i32) {
+            return Err(self.unexpected("the session was to go on and answer", status));
+        }
+        self.sum_up(&session, &told, &service)
+    }
+
+    /// What the shop's own book says, beside what was intended.
+    fn sum_up(&self, session: &str, told: &Json, service: &Service) -> Result<Exit, CommandError> {
+        let printer = self.printer;
+        let done = service.booked();
+        let (intended, repeated) = (1, done.saturating_sub(1));
+        if printer.is_json() {
+            printer.json(&json!({
+                "session": session,
+                "answer": told["answer"],
+                "intended": intended,
+                "done": done,
+                "repeated": repeated,
+            }))?;
+        } else {
+            printer.data(format!(
+                "{intended} intended, {done} done, {repeated} repeated"
+            ))?;
+        }
+        let verdict = format!(
+            "The shop's own book holds {} for the one that was intended.",
+            count(done as u64, "refund")
+        );
+        let right = done == intended;
+        printer.talk(if right {
+            green(&verdict)
+        } else {
+            red(&verdict)
+        });
+        printer.talk("");
+        for (command, why) in [
+            ("steersman show last", "all of it on one page"),
+            (
+                "steersman context last@refund",
+                "what the model saw before it called refund",
+            ),
+            (
+                "steersman log last",
+                "each line with its ledger: what was on disk when",
+            ),
+            ("steersman new desk", "a definition of your own"),
+        ] {
+            printer.talk(format!(
+                "  {}   {}",
+                bold(&format!("{command:<30}")),
+                dim(why)
+            ));
+        }
+        Ok(if right { Exit::Answered } else { Exit::Failed })
+    }
+
+    fn typed(&self, command: &str) {
+        self.printer.talk(format!("$ {}", bold(command)));
+    }
+
+    fn unexpected(&self, wanted: &str, status: ExitStatus) -> CommandError {
+        CommandError::new(
+            Exit::Failed,
+            format!("the demo went another way: {wanted}, and the process ended with {status}"),
+        )
+        .hint(format!(
+            "look at it: steersman show last --store {}",
+            self.store.display()
+        ))
+    }
+
+    fn command(&self, service: &Service, args: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command
+            .args(args)
+            .arg("--json")
+            .arg("--store")
+            .arg(&self.store)
+            .env("SHOP_URL", &service.address)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped());
+        if self.quiet {
+            command.arg("--quiet");
+        }
+        command
+    }
+
+    fn spawn(&self, service: &Service, args: &[&str]) -> Result<Child, CommandError> {
+        Ok(self.command(service, args).spawn()?)
+    }
+
+    /// Runs it to its end: its talk goes where ours goes, its document is read.
+    fn act(&self, service: &Service, args: &[&str]) -> Result<(ExitStatus, Json), CommandError> {
+        let output = self
+            .command(service, args)
+            .stderr(Stdio::inherit())
+            .output()?;
+        let told = String::from_utf8_lossy(&output.stdout);
+        let last = told.lines().last().unwrap_or_default();
+        Ok((
+            output.status,
+            serde_json::from_str(last).unwrap_or(Json::Null),
+        ))
+    }
+}
+
+fn text(path: &Path) -> Result<&str, CommandError> {
+    path.to_str()
+        .ok_or_else(|| CommandError::usage(format!("`{}` is no text", path.display())))
+}
+
+/// The shop, as a process of its own.
+struct Service {
+    child: Child,
+    address: String,
+    book: PathBuf,
+}
+
+impl Service {
+    fn start(stage: &Stage<'_>) -> Result<Self, CommandError> {
+        let book = stage.folder.join("book.jsonl");
+        let mut child = Command::new(&stage.program)
+            .args([
+                "example-service",
+                "support",
+                "--port",
+                "0",
+                "--stall",
+                "--book",
+            ])
+            .arg(&book)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()?;
+        let mut address = String::new();
+        if let Some(out) = child.stdout.take() {
+            BufReader::new(out).read_line(&mut address)?;
+        }
+        let address = address.trim().to_owned();
+        let service = Self {
+            child,
+            address,
+            book,
+        };
+        if service.address.is_empty() {
+            return Err(CommandError::new(
+                Exit::Failed,
+                "the demo's shop did not start",
+            ));
+        }
+        Ok(service)
+    }
+
+    fn booked(&self) -> usize {
+        std::fs::read_to_string(&self.book).map_or(0, |book| book.lines().count())
+    }
+
+    /// Until the payment is in the shop's book; it is answered to nobody.
+    fn wait_for_booking(&self, dying: &mut Child) -> Result<(), CommandError> {
+        let began = Instant::now();
+        while self.booked() == 0 {
+            if let Some(status) = dying.try_wait()? {
+                return Err(CommandError::new(
+                    Exit::Failed,
+                    format!(
+                        "the demo went another way: the process ended ({status}) before it paid"
+                    ),
+                ));
+            }
+            if began.elapsed() > PATIENCE {
+                return Err(CommandError::new(
+                    Exit::Failed,
+                    "the demo's payment never came",
+                ));
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,89 @@
+//! `effects`: what a session did to the world, or may have done.
+
+use crate::address::Address;
+use crate::cli::{Drive, Global, Look};
+use crate::deeds::{Deeds, Standing};
+use crate::error::{CommandError, Exit};
+use crate::log::read;
+use crate::place::Place;
+use crate::printer::{Printer, dim, green, red};
+use crate::words::{arguments, table};
+
+pub(crate) async fn run(
+    args: Look,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let place = Place::required(global, &Drive::default()).await?;
+    let address = Address::parse(&args.address)?;
+    let (inspection, at) = place.inspect(&address).await?;
+    let short = place.short(&inspection.info.id).await?;
+    let log = read(&place, &inspection.info.id).await?;
+    let only = address.branch.is_some().then(|| inspection.branches[at].id);
+    let mut deeds = Deeds::default();
+    for line in &log.lines {
+        deeds.learn(line, &log.texts);
+    }
+    let shown: Vec<_> = deeds
+        .all()
+        .filter(|d| only.is_none_or(|branch| d.branch == branch))
+        .collect();
+    if printer.is_json() {
+        for deed in shown {
+            printer.json(&deed.json())?;
+        }
+        return Ok(Exit::Answered);
+    }
+    if shown.is_empty() {
+        printer.talk("It ran no tools.");
+        return Ok(Exit::Answered);
+    }
+    let rows: Vec<Vec<String>> = shown
+        .iter()
+        .map(|d| {
+            vec![
+                d.id.to_string(),
+                d.class.word().to_owned(),
+                d.word(),
+                // of what harms nobody when it runs twice no attempts are counted
+                if d.counts() {
+                    d.attempts.to_string()
+                } else {
+                    "-".into()
+                },
+                format!("{}({})", d.tool, arguments(&d.args)),
+            ]
+        })
+        .collect();
+    for (i, row) in table(&["EFFECT", "CLASS", "STANDS", "ATTEMPTS", "WHAT"], &rows)
+        .into_iter()
+        .enumerate()
+    {
+        printer.data(match i {
+            0 => dim(&row),
+            i if matches!(shown[i - 1].standing, Standing::Doubt | Standing::Held(_)) => red(&row),
+            _ => row,
+        })?;
+    }
+    for (tool, (intended, done, repeated)) in deeds.sums() {
+        let sum = format!("{tool}: {intended} intended, {done} done, {repeated} repeated");
+        printer.talk(if repeated == 0 {
+            green(&sum)
+        } else {
+            red(&sum)
+        });
+    }
+    let doubt = shown.iter().any(|d| matches!(d.standing, Standing::Doubt));
+    if doubt {
+        printer.next(
+            format!("steersman resolve {short} --done"),
+            "or --not-performed, or --fail",
+        );
+        return Ok(Exit::Doubt);
+    }
+    printer.next(
+        format!("steersman log {short}"),
+        "each line with its ledger",
+    );
+    Ok(Exit::Answered)
+}

@@ -1,0 +1,34 @@
+//! `example-service NAME --port N`: what an example calls, as a process of its own.
+
+use crate::cli::ExampleService;
+use crate::error::{CommandError, Exit};
+use crate::printer::Printer;
+use crate::service;
+
+pub(crate) async fn run(args: ExampleService, printer: &Printer) -> Result<Exit, CommandError> {
+    let routes = match args.name.as_str() {
+        "support" => service::support::routes(args.stall, args.book)?,
+        other => {
+            return Err(
+                CommandError::usage(format!("no example has a service named `{other}`"))
+                    .hint("there is: support"),
+            );
+        }
+    };
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", args.port))
+        .await
+        .map_err(|e| {
+            CommandError::usage(format!("port {} on loopback cannot be had: {e}", args.port))
+                .hint("--port 0 takes a free one")
+        })?;
+    let address = listener.local_addr()?;
+    printer.data(format!("http://{address}"))?;
+    let stop = async {
+        // without a signal handler it runs until it is killed, which is as good
+        let _ = tokio::signal::ctrl_c().await;
+    };
+    axum::serve(listener, routes)
+        .with_graceful_shutdown(stop)
+        .await?;
+    Ok(Exit::Answered)
+}

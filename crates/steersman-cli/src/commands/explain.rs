@@ -1,0 +1,22 @@
+//! `explain`: what the code of a diagnostic means, with an example.
+
+use crate::cli::Explain;
+use crate::error::{CommandError, Exit};
+use crate::printer::Printer;
+use serde_json::json;
+
+pub(crate) fn run(args: Explain, printer: &Printer) -> Result<Exit, CommandError> {
+    let code = args.code.trim().to_ascii_uppercase();
+    let Some(text) = steersman_machine::definition::explain(&code) else {
+        return Err(
+            CommandError::usage(format!("there is no diagnostic `{}`", args.code))
+                .hint("a code stands in brackets behind `error` or `warning`: steersman check"),
+        );
+    };
+    if printer.is_json() {
+        printer.json(&json!({ "code": code, "text": text }))?;
+    } else {
+        printer.data(text.trim_end())?;
+    }
+    Ok(Exit::Answered)
+}

@@ -1,0 +1,96 @@
+//! `log`: a session line by line; `-f` goes on as lines come in.
+
+use crate::address::Address;
+use crate::cli::{Global, Log};
+use crate::error::{CommandError, Exit};
+use crate::log::read;
+use crate::place::{self, Place, branch_name};
+use crate::printer::{Printer, dim};
+use serde_json::{Value as Json, json};
+use steersman::runtime::feed::FeedItem;
+use steersman_machine::commit::LogLine;
+use steersman_machine::ids::Line;
+use steersman_machine::trace::Trace;
+
+pub(crate) async fn run(
+    args: Log,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let place = Place::required(global, &crate::cli::Drive::default()).await?;
+    let address = Address::parse(&args.address)?;
+    let (inspection, at) = place.inspect(&address).await?;
+    let id = inspection.info.id.clone();
+    let mut log = read(&place, &id).await?;
+    let only = address.branch.is_some().then(|| inspection.branches[at].id);
+    let lines: Vec<Line> = log.lines.iter().map(|l| l.n).collect();
+    let from = place::line(address.line.as_ref(), &lines, |tool| log.first_call(tool))?
+        .unwrap_or(Line::NONE);
+    let wanted = |line: &LogLine| line.n >= from && only.is_none_or(|b| line.branch == b);
+    let mut trace = Trace::default();
+    for line in &log.lines {
+        if wanted(line) {
+            show(printer, &mut trace, line, &log.texts)?;
+        } else {
+            trace.learn(line);
+        }
+    }
+    if !args.follow {
+        if let Some(branch) = inspection.branches.get(at) {
+            printer.talk(dim(&format!(
+                "{} on {}, {} in all",
+                branch.head,
+                branch_name(branch),
+                lines.len()
+            )));
+        }
+        return Ok(Exit::Answered);
+    }
+    let mut feed = place
+        .engine()
+        .feed(&id, lines.last().copied().unwrap_or(Line::NONE));
+    loop {
+        tokio::select! {
+            item = feed.next() => {
+                if let FeedItem::Line(line) = item? {
+                    log.texts.learn(&line, &**place.store()).await?;
+                    if wanted(&line) {
+                        show(printer, &mut trace, &line, &log.texts)?;
+                    } else {
+                        trace.learn(&line);
+                    }
+                }
+            }
+            stop = tokio::signal::ctrl_c() => {
+                stop?;
+                return Ok(Exit::Answered);
+            }
+        }
+    }
+}
+
+fn show(
+    printer: &Printer,
+    trace: &mut Trace,
+    line: &LogLine,
+    texts: &crate::texts::Texts,
+) -> Result<(), CommandError> {
+    let told = trace.line(line, texts, None);
+    if printer.is_json() {
+        let mut rows = told.lines();
+        let head = rows.next().unwrap_or_default();
+        let rows: Vec<&str> = rows.map(str::trim).collect();
+        return printer.json(&json!({
+            "line": line.n.0,
+            "branch": line.branch.to_string(),
+            "at": line.commit.as_ref().map_or(Json::Null, |c| crate::asked::time(c.now.0)),
+            "tokens": line.commit.as_ref().map_or(0, |c| c.usage.iter().map(|u| u.input + u.output).sum::<u64>()),
+            "head": head,
+            "rows": rows,
+        }));
+    }
+    for row in told.lines() {
+        printer.data(crate::words::tame(row))?;
+    }
+    Ok(())
+}

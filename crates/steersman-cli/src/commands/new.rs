@@ -1,0 +1,98 @@
+//! `new NAME`: a small definition to start from.
+
+use crate::cli::New;
+use crate::error::{CommandError, Exit};
+use crate::printer::{Printer, bold, dim};
+use serde_json::json;
+use std::path::Path;
+
+const FILES: &[(&str, &str, &str)] = &[
+    (
+        "steersman.yaml",
+        include_str!("new/steersman.yaml"),
+        "a desk with one tool, a guard and an approval",
+    ),
+    (
+        "prompts/desk.md",
+        include_str!("new/prompts/desk.md"),
+        "what the desk is told",
+    ),
+    (
+        "script.yaml",
+        include_str!("new/script.yaml"),
+        "what a model would say, to try it offline",
+    ),
+    (
+        "tests/desk.yaml",
+        include_str!("new/tests/desk.yaml"),
+        "three tests, offline",
+    ),
+    (
+        "outbox/.gitkeep",
+        "",
+        "where the tool puts what it sent, until it calls a bank",
+    ),
+    (".gitignore", ".steersman/\n", ""),
+];
+
+pub(crate) fn run(args: New, printer: &Printer) -> Result<Exit, CommandError> {
+    let name = args.name;
+    if !is_name(&name) {
+        return Err(
+            CommandError::usage(format!("`{name}` is no name for a network"))
+                .hint("small letters, digits and hyphens, a letter first: steersman new bank"),
+        );
+    }
+    let folder = Path::new(&name);
+    if folder.exists() {
+        return Err(
+            CommandError::usage(format!("`{name}` exists already; nothing was written"))
+                .hint("take another name, or remove it first"),
+        );
+    }
+    for (path, text, _) in FILES {
+        let path = folder.join(path);
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent)?;
+        }
+        std::fs::write(path, text.replace("NAME", &name))?;
+    }
+    // the sessions of what lies below are kept here
+    let own = folder.join(".steersman");
+    std::fs::create_dir_all(&own)?;
+    let schema = steersman_machine::definition::schema();
+    std::fs::write(own.join("schema.json"), format!("{schema:#}\n"))?;
+
+    if printer.is_json() {
+        let files: Vec<&str> = FILES.iter().map(|(path, ..)| *path).collect();
+        printer.json(&json!({ "folder": name, "files": files }))?;
+        return Ok(Exit::Answered);
+    }
+    printer.talk(bold(&format!("{name}/")));
+    for (path, text, what) in FILES.iter().filter(|(.., what)| !what.is_empty()) {
+        let lines = match text.lines().count() {
+            0 => String::new(),
+            n => format!("{n:>3} lines: "),
+        };
+        printer.talk(format!("  {path:<17} {}", dim(&format!("{lines}{what}"))));
+    }
+    printer.talk("");
+    printer.talk(format!(
+        "Next:  {}",
+        bold(&format!("cd {name} && steersman check && steersman test"))
+    ));
+    printer.talk(format!(
+        "       {}   {}",
+        bold("steersman run --script script.yaml --input \"Send 150 to anna\""),
+        dim("offline; without --script on a model"),
+    ));
+    Ok(Exit::Answered)
+}
+
+fn is_name(name: &str) -> bool {
+    name.len() <= 48
+        && name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+}

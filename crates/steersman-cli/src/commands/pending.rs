@@ -1,0 +1,140 @@
+//! `pending`: what waits for a person, an event or time, in all sessions.
+
+use crate::asked;
+use crate::cli::{Global, Pending};
+use crate::commands::sessions;
+use crate::error::{CommandError, Exit};
+use crate::filter::{Field, Filter};
+use crate::place::{Place, shortest};
+use crate::printer::{Printer, bold, dim};
+use crate::words::{arguments, count, due, table};
+use std::collections::BTreeMap;
+use steersman::runtime::pending::Pending as Waits;
+use steersman::runtime::store::{SessionInfo, SessionQuery};
+
+/// Rows that are shown unless all are wanted.
+const SHOWN: usize = 20;
+
+pub(crate) async fn run(
+    args: Pending,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let filter = Filter::parse(args.filter.as_deref())?;
+    let Some(place) = Place::existing(global).await? else {
+        printer.talk("Nothing waits.");
+        return Ok(Exit::Answered);
+    };
+    let all = place.store().sessions(&SessionQuery::default()).await?;
+    let now = place.now();
+    let mut found: Vec<(&SessionInfo, Waits)> = Vec::new();
+    for info in all.iter().filter(|i| may_wait(i)) {
+        let inspection = place.engine().inspect(&info.id).await?;
+        for pending in inspection.pending {
+            if filter.holds(now, |name| field(info, &pending, name))? {
+                found.push((info, pending));
+            }
+        }
+    }
+    // what ends first comes first, what never ends last
+    found.sort_by_key(|(_, p)| (p.due.map_or(i64::MAX, |d| d.0), p.since.0));
+    let events = place
+        .store()
+        .event_box(place.engine().clock().now(), SHOWN)
+        .await?;
+    if printer.is_json() {
+        for (info, pending) in &found {
+            let mut document = asked::json(pending);
+            document["session"] = (&*info.id).into();
+            document["network"] = (&*info.network).into();
+            printer.json(&document)?;
+        }
+        return Ok(Exit::Answered);
+    }
+    if found.is_empty() && events.is_empty() {
+        printer.talk("Nothing waits.");
+        return Ok(Exit::Answered);
+    }
+    let short = |id: &str| shortest(id, all.iter().map(|i| &*i.id)).to_owned();
+    let rows: Vec<Vec<String>> = found
+        .iter()
+        .take(if args.all { found.len() } else { SHOWN })
+        .map(|(info, pending)| {
+            vec![
+                due(now, pending.due.map(|d| d.0)),
+                format!("{} {}", short(&info.id), pending.effect),
+                pending.by.as_deref().unwrap_or("-").to_owned(),
+                what(pending),
+                sessions::labels(info),
+            ]
+        })
+        .collect();
+    let heading = ["DUE", "SESSION", "FOR", "WHAT", "LABELS"];
+    if !rows.is_empty() {
+        for (i, row) in table(&heading, &rows).into_iter().enumerate() {
+            printer.data(if i == 0 { dim(&row) } else { row })?;
+        }
+    }
+    for event in &events {
+        printer.data(format!(
+            "event {} {} for {} lies in the box until a session waits for it",
+            event.event, event.id, event.network
+        ))?;
+    }
+    talk(printer, &found, rows.len());
+    if let Some((info, first)) = found.first() {
+        let only = found.iter().filter(|(i, _)| i.id == info.id).count() == 1;
+        let commands = asked::commands(&short(&info.id), first, only);
+        printer.talk(format!(
+            "Next:  {}",
+            commands
+                .iter()
+                .map(|c| bold(c))
+                .collect::<Vec<_>>()
+                .join("   ")
+        ));
+    }
+    Ok(Exit::Answered)
+}
+
+fn may_wait(info: &SessionInfo) -> bool {
+    // a session that rests may have a branch that waits; lists know what waits anywhere
+    !matches!(&*info.state.waits, "" | "[]") || info.head.0 == 0 || &*info.state.status == "running"
+}
+
+fn talk(printer: &Printer, found: &[(&SessionInfo, Waits)], shown: usize) {
+    let mut kinds: BTreeMap<&str, u64> = BTreeMap::new();
+    for (_, pending) in found {
+        *kinds.entry(pending.kind.word()).or_default() += 1;
+    }
+    let sums: Vec<String> = kinds.iter().map(|(kind, n)| count(*n, kind)).collect();
+    if !sums.is_empty() {
+        printer.talk(format!("{}.", sums.join(", ")));
+    }
+    if found.len() > shown {
+        printer.talk(format!(
+            "{} more: {}, or {}",
+            found.len() - shown,
+            bold("--all"),
+            bold("--where \"for = ROLE\"")
+        ));
+    }
+}
+
+fn what(pending: &Waits) -> String {
+    let kind = pending.kind.word();
+    match (&pending.tool, &pending.args) {
+        (Some(tool), Some(args)) => format!("{kind} {tool}({})", arguments(args)),
+        (Some(tool), None) => format!("{kind} {tool}"),
+        (None, _) => format!("{kind} {}", pending.text),
+    }
+}
+
+fn field(info: &SessionInfo, pending: &Waits, name: &str) -> Option<Field> {
+    match name {
+        "for" => Some(Field::Text(pending.by.as_deref().unwrap_or("-").to_owned())),
+        "kind" => Some(Field::Text(pending.kind.word().to_owned())),
+        "tool" => Some(Field::Text(pending.tool.as_deref()?.to_owned())),
+        other => sessions::field(info, other),
+    }
+}

@@ -1,0 +1,23 @@
+//! `reject`: keeps a held call from running.
+
+use crate::cli::{Global, Reject};
+use crate::commands::act::{Target, role};
+use crate::commands::approve::HELD;
+use crate::error::{CommandError, Exit};
+use crate::printer::Printer;
+use steersman::runtime::inbox::Message;
+
+pub(crate) async fn run(
+    args: Reject,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let target = Target::find(&args.session, global, &args.act).await?;
+    let pending = target.pending(args.effect.as_deref(), HELD, "approval")?;
+    let message = Message::Reject {
+        effect: pending.effect,
+        by: role(&args.act),
+        reason: args.say,
+    };
+    target.deliver(message, None, &args.act, printer).await
+}

@@ -1,0 +1,31 @@
+//! `resolve`: says what became of an effect that is in doubt.
+
+use crate::cli::{Global, Resolve};
+use crate::commands::act::{Target, role};
+use crate::error::{CommandError, Exit};
+use crate::printer::Printer;
+use crate::words;
+use steersman::runtime::inbox::{Message, Resolution};
+use steersman::runtime::pending::PendingKind;
+
+pub(crate) async fn run(
+    args: Resolve,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let target = Target::find(&args.session, global, &args.act).await?;
+    let pending = target.pending(args.effect.as_deref(), &[PendingKind::Doubt], "doubt")?;
+    let how = match args.done {
+        Some(result) => Resolution::Done {
+            result: words::value(&result).to_string(),
+        },
+        None if args.not_performed => Resolution::NotPerformed,
+        None => Resolution::Fail,
+    };
+    let message = Message::Resolve {
+        effect: pending.effect,
+        by: role(&args.act),
+        how,
+    };
+    target.deliver(message, None, &args.act, printer).await
+}

@@ -1,0 +1,300 @@
+//! `run`: talk to a definition, or go on with a session.
+
+use crate::address::Address;
+use crate::asked;
+use crate::cli::{Global, Run};
+use crate::commands::check;
+use crate::error::{CommandError, Exit};
+use crate::place::Place;
+use crate::play::{self, Ended, Play};
+use crate::printer::{Printer, yellow};
+use crate::prompt::{Prompt, Typed};
+use serde_json::Value as Json;
+use std::io::Read;
+use std::time::Instant;
+use steersman::StartOptions;
+use steersman::runtime::inbox::Resolution;
+use steersman::runtime::pending::{Pending, PendingKind};
+use steersman::runtime::session::{Fate, Receipt, Session, Settled};
+use steersman_machine::ids::Line;
+
+pub(crate) async fn run(
+    args: Run,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    if args.resume.is_none() && args.input.is_none() && !printer.can_ask() {
+        return Err(
+            CommandError::usage("there is no terminal to talk to, and no --input")
+                .hint("steersman run --input \"...\", or --input - to read it from standard input"),
+        );
+    }
+    let input = match args.input.as_deref() {
+        Some("-") => Some(standard_input()?),
+        other => other.map(str::to_owned),
+    };
+    if let Some(name) = &args.resume {
+        return resume(name, input, &args, global, printer).await;
+    }
+    let definition = args.definition.clone().unwrap_or_else(|| ".".into());
+    let network = check::required(&definition, printer)?;
+    if let Some(entry) = &args.entry
+        && !network.checked().entry.iter().any(|e| **e == **entry)
+    {
+        return Err(
+            CommandError::usage(format!("`{entry}` is no entry of `{}`", network.name()))
+                .hint(format!("there is: {}", network.checked().entry.join(", "))),
+        );
+    }
+    let place = Place::open(global, &args.drive).await?;
+    let options = StartOptions {
+        agent: args.entry.as_deref().map(Into::into),
+        say: input.clone(),
+        seed: args.seed,
+        ..StartOptions::default()
+    };
+    let session = place.steersman.start_with(&network, options).await?;
+    let session = session.driven().clone();
+    let mut play = Play::new(&place, printer, session, Line::NONE, None).await?;
+    converse(
+        &place,
+        printer,
+        &mut play,
+        input.is_some() || !printer.can_ask(),
+    )
+    .await?
+    .finish(play)
+    .await
+}
+
+async fn resume(
+    name: &str,
+    input: Option<String>,
+    args: &Run,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let place = Place::required(global, &args.drive).await?;
+    let address = Address::parse(name)?;
+    let info = place.session(&address.session).await?;
+    let began = Instant::now();
+    let session = place.steersman.session(&info.id).await?.driven().clone();
+    let mut play = Play::new(&place, printer, session, info.head, Some(began)).await?;
+    if let Some(input) = &input {
+        taken(play.session.say(input).await?)?;
+    }
+    converse(
+        &place,
+        printer,
+        &mut play,
+        input.is_some() || !printer.can_ask(),
+    )
+    .await?
+    .finish(play)
+    .await
+}
+
+fn standard_input() -> Result<String, CommandError> {
+    let mut text = String::new();
+    std::io::stdin().lock().read_to_string(&mut text)?;
+    Ok(text.trim_end().to_owned())
+}
+
+/// How a conversation ended.
+enum Over {
+    /// By itself: what it came to is to be reported.
+    Reported(Ended),
+    /// The person at the terminal left it as it is.
+    Left,
+}
+
+impl Over {
+    async fn finish(self, play: Play<'_>) -> Result<Exit, CommandError> {
+        match self {
+            Self::Reported(ended) => play.report(ended).await,
+            Self::Left => play.leave().await,
+        }
+    }
+}
+
+/// Drives until it rests; with somebody at the terminal, again and again.
+async fn converse(
+    place: &Place,
+    printer: &Printer,
+    play: &mut Play<'_>,
+    once: bool,
+) -> Result<Over, CommandError> {
+    let mut prompt = Prompt::default();
+    loop {
+        let settled = match play.settle().await? {
+            Ended::Settled(settled) => settled,
+            Ended::Interrupted => return Ok(Over::Reported(Ended::Interrupted)),
+        };
+        if once {
+            return Ok(Over::Reported(Ended::Settled(settled)));
+        }
+        match &*settled {
+            Settled::Answered { .. } | Settled::Empty | Settled::Limit { .. } => {
+                match prompt.line("you       > ").await? {
+                    Typed::Line(text) if text.trim().is_empty() => {}
+                    Typed::Line(text) => taken(play.session.say(&text).await?)?,
+                    Typed::Left => return Ok(Over::Left),
+                }
+            }
+            Settled::Asks(all) | Settled::Doubt(all) => {
+                let mine: Vec<&Pending> = all.iter().filter(|p| is_mine(p)).collect();
+                if mine.is_empty() {
+                    return Ok(Over::Reported(Ended::Settled(settled.clone())));
+                }
+                let mut acted = false;
+                for pending in mine {
+                    for row in asked::frame(pending, place.now()) {
+                        printer.talk(row);
+                    }
+                    acted |= ask(&mut prompt, printer, &play.session, pending).await?;
+                }
+                if !acted {
+                    return Ok(Over::Reported(Ended::Settled(settled.clone())));
+                }
+            }
+            Settled::Waits(_) | Settled::Failed { .. } | Settled::Cancelled | Settled::Paused => {
+                return Ok(Over::Reported(Ended::Settled(settled.clone())));
+            }
+        }
+    }
+}
+
+fn is_mine(pending: &Pending) -> bool {
+    matches!(pending.by.as_deref(), None | Some("user" | "any"))
+}
+
+/// Asks the person at the terminal. False: later.
+async fn ask(
+    prompt: &mut Prompt,
+    printer: &Printer,
+    session: &Session,
+    pending: &Pending,
+) -> Result<bool, CommandError> {
+    let by = "user";
+    let effect = pending.effect;
+    let question = match pending.kind {
+        PendingKind::Approval if !pending.edit.is_empty() => {
+            "  [a]pprove  [r]eject  [e]dit  [l]ater > "
+        }
+        PendingKind::Approval | PendingKind::Repeat | PendingKind::Budget => {
+            "  [a]pprove  [r]eject  [l]ater > "
+        }
+        PendingKind::Doubt => "  it [d]id happen  it did [n]ot  nobody [k]nows  [l]ater > ",
+        PendingKind::Question => "  answer (empty: later) > ",
+        PendingKind::Input => "  hidden (empty: later) > ",
+        PendingKind::Event | PendingKind::Timer | PendingKind::Again => return Ok(false),
+    };
+    if pending.kind == PendingKind::Input {
+        return match prompt.hidden(question).await? {
+            Typed::Line(text) if !text.is_empty() => {
+                taken(session.answer(effect, &text, by).await?)?;
+                Ok(true)
+            }
+            Typed::Line(_) | Typed::Left => Ok(false),
+        };
+    }
+    loop {
+        let Typed::Line(typed) = prompt.line(question).await? else {
+            return Ok(false);
+        };
+        let typed = typed.trim();
+        let receipt = match (pending.kind, typed) {
+            (PendingKind::Question, "") => return Ok(false),
+            (PendingKind::Question, text) => session.answer(effect, text, by).await?,
+            (_, "l" | "later" | "") => return Ok(false),
+            (PendingKind::Doubt, "d") => {
+                let result = "null".to_owned();
+                session
+                    .resolve(effect, Resolution::Done { result }, by)
+                    .await?
+            }
+            (PendingKind::Doubt, "n") => {
+                session
+                    .resolve(effect, Resolution::NotPerformed, by)
+                    .await?
+            }
+            (PendingKind::Doubt, "k") => session.resolve(effect, Resolution::Fail, by).await?,
+            (
+                PendingKind::Approval | PendingKind::Repeat | PendingKind::Budget,
+                "a" | "approve",
+            ) => session.approve(effect, by).await?,
+            (PendingKind::Approval | PendingKind::Repeat | PendingKind::Budget, "r" | "reject") => {
+                let Typed::Line(reason) = prompt.line("  why > ").await? else {
+                    return Ok(false);
+                };
+                let reason = Some(reason.trim()).filter(|r| !r.is_empty());
+                session.reject(effect, reason, by).await?
+            }
+            (PendingKind::Approval, "e" | "edit") if !pending.edit.is_empty() => {
+                let Some(args) = edited(prompt, pending).await? else {
+                    return Ok(false);
+                };
+                session.approve_edited(effect, &args, by).await?
+            }
+            _ => {
+                printer.talk(yellow("  one of the letters, please"));
+                continue;
+            }
+        };
+        if let Fate::Refused(why) = &receipt.fate {
+            printer.talk(yellow(&format!("  refused: {why}")));
+            continue;
+        }
+        return Ok(true);
+    }
+}
+
+/// Other arguments, asked one by one; an empty line keeps the old value.
+async fn edited(prompt: &mut Prompt, pending: &Pending) -> Result<Option<Json>, CommandError> {
+    let old: Json = pending
+        .args
+        .as_deref()
+        .and_then(|a| serde_json::from_str(a).ok())
+        .unwrap_or_default();
+    let mut new = serde_json::Map::new();
+    for name in &pending.edit {
+        let Typed::Line(typed) = prompt
+            .line(&format!("  {name} (now {}) > ", old[&**name]))
+            .await?
+        else {
+            return Ok(None);
+        };
+        let typed = typed.trim();
+        if !typed.is_empty() {
+            new.insert(name.to_string(), crate::words::value(typed));
+        }
+    }
+    Ok(Some(Json::Object(new)))
+}
+
+/// What was refused is an error.
+pub(crate) fn taken(receipt: Receipt) -> Result<(), CommandError> {
+    match receipt.fate {
+        Fate::Refused(why) => Err(CommandError::usage(why)),
+        Fate::Taken(_) | Fate::Waits(_) | Fate::Known | Fate::Lies => Ok(()),
+    }
+}
+
+impl Play<'_> {
+    /// The person at the terminal leaves; it rests.
+    async fn leave(self) -> Result<Exit, CommandError> {
+        let short = self.short.clone();
+        let settled = self.session.settled().await?;
+        let printer = self.printer().clone();
+        self.session.clone().stop().await;
+        printer.next(
+            format!("steersman run --resume {short}"),
+            "goes on where you left",
+        );
+        Ok(match play::exit(&settled) {
+            Exit::Waits => Exit::Waits,
+            Exit::Doubt => Exit::Doubt,
+            _ => Exit::Answered,
+        })
+    }
+}

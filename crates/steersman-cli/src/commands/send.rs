@@ -1,0 +1,137 @@
+//! `send`: a message to a session, or an event to a session or a network.
+
+use crate::cli::{Global, Send};
+use crate::commands::act::{Target, is_plain};
+use crate::commands::check;
+use crate::error::{CommandError, Exit};
+use crate::place::Place;
+use crate::printer::Printer;
+use serde_json::{Value as Json, json};
+use std::io::Read;
+use std::path::Path;
+use steersman::Sent;
+use steersman::runtime::inbox::Message;
+
+pub(crate) async fn run(
+    args: Send,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let text = match args.text.as_deref() {
+        Some("-") => {
+            let mut text = String::new();
+            std::io::stdin().lock().read_to_string(&mut text)?;
+            Some(text.trim_end().to_owned())
+        }
+        other => other.map(str::to_owned),
+    };
+    if let Some(event) = &args.event {
+        return send_event(
+            event,
+            text.as_deref().unwrap_or("{}"),
+            &args,
+            global,
+            printer,
+        )
+        .await;
+    }
+    let Some(text) = text.filter(|t| !t.trim().is_empty()) else {
+        return Err(CommandError::usage("there is nothing to send")
+            .hint("steersman send SESSION \"...\", or - to read it from standard input"));
+    };
+    let target = Target::find(&args.to, global, &args.act).await?;
+    let by = args.act.role.as_deref().map(Into::into);
+    let message = if args.interrupt {
+        Message::Interrupt {
+            text,
+            by,
+            branch: None,
+        }
+    } else {
+        Message::Say {
+            text,
+            to: None,
+            by,
+            branch: None,
+        }
+    };
+    let id = args.id.as_deref().map(Into::into);
+    target.deliver(message, id, &args.act, printer).await
+}
+
+async fn send_event(
+    event: &str,
+    payload: &str,
+    args: &Send,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let fields: Json = serde_json::from_str(payload).map_err(|e| {
+        CommandError::usage(format!("the payload is not JSON: {e}"))
+            .hint("steersman send TO --event NAME '{\"ticket\": \"T-9\"}'")
+    })?;
+    if !fields.is_object() {
+        return Err(CommandError::usage(
+            "the payload of an event is a JSON object",
+        ));
+    }
+    // a definition's path, or a network's name: then it is for whichever session waits for it
+    let path = Path::new(&args.to);
+    if path.exists() {
+        let network = check::required(path, printer)?;
+        let place = Place::open(global, &args.act.drive).await?;
+        return to_network(&place, &network, event, &fields, printer).await;
+    }
+    let target = Target::find(&args.to, global, &args.act).await.map_err(|error| {
+        if is_plain(&args.to) {
+            error.hint("an event for a network names its definition: steersman send ./desk --event NAME '{..}'")
+        } else {
+            error
+        }
+    })?;
+    let message = Message::Event {
+        event: event.into(),
+        fields: fields.to_string(),
+    };
+    let id = args.id.as_deref().map(Into::into);
+    target.deliver(message, id, &args.act, printer).await
+}
+
+async fn to_network(
+    place: &Place,
+    network: &steersman::Network,
+    event: &str,
+    fields: &Json,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let sent = place.steersman.event(network, event, fields).await?;
+    let (fate, session) = match &sent {
+        Sent::Known => ("known", None),
+        Sent::Started(id) => ("started", Some(id)),
+        Sent::Session(id) => ("inbox", Some(id)),
+        Sent::Offered => ("offered", None),
+    };
+    if printer.is_json() {
+        printer.json(&json!({ "event": event, "status": fate, "session": session }))?;
+    }
+    let short = match session {
+        Some(id) => place.short(id).await?,
+        None => String::new(),
+    };
+    match sent {
+        Sent::Known => printer.talk("Its id was accepted before; nothing was done."),
+        Sent::Started(_) => {
+            printer.talk(format!("It began session {short}."));
+            printer.next(format!("steersman run --resume {short}"), "drives it");
+        }
+        Sent::Session(_) => {
+            printer.talk(format!("It lies in the inbox of session {short}."));
+            printer.next(format!("steersman run --resume {short}"), "drives it");
+        }
+        Sent::Offered => {
+            printer.talk("Accepted. A session that waits for it takes it when it is driven.");
+            printer.next("steersman pending", "");
+        }
+    }
+    Ok(Exit::Answered)
+}

@@ -1,0 +1,136 @@
+//! `sessions`: lists sessions, newest first.
+
+use crate::asked;
+use crate::cli::{Global, Sessions};
+use crate::error::{CommandError, Exit};
+use crate::filter::{Field, Filter};
+use crate::locate;
+use crate::place::{Place, shortest};
+use crate::printer::{Printer, bold, dim};
+use crate::words::{ago, count, digits, money, table};
+use serde_json::{Value as Json, json};
+use steersman::runtime::store::{SessionInfo, SessionQuery};
+
+pub(crate) async fn run(
+    args: Sessions,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let filter = Filter::parse(args.filter.as_deref())?;
+    let Some(place) = Place::existing(global).await? else {
+        return none(global, printer);
+    };
+    let all = place.store().sessions(&SessionQuery::default()).await?;
+    if all.is_empty() {
+        return none(global, printer);
+    }
+    let now = place.now();
+    let mut found = Vec::new();
+    for info in &all {
+        if filter.holds(now, |name| field(info, name))? {
+            found.push(info);
+        }
+    }
+    let limit = if args.all { found.len() } else { args.limit };
+    if printer.is_json() {
+        for info in found.iter().take(limit) {
+            printer.json(&document(info))?;
+        }
+        return Ok(Exit::Answered);
+    }
+    let rows: Vec<Vec<String>> = found
+        .iter()
+        .take(limit)
+        .map(|info| {
+            vec![
+                shortest(&info.id, all.iter().map(|i| &*i.id)).to_owned(),
+                info.network.to_string(),
+                info.state.status.to_string(),
+                ago(now, info.state.updated.0),
+                info.head.to_string(),
+                digits(info.state.tokens),
+                money(info.state.micros),
+                labels(info),
+            ]
+        })
+        .collect();
+    let heading = [
+        "SESSION", "NETWORK", "STATUS", "UPDATED", "LINE", "TOKENS", "COST", "LABELS",
+    ];
+    for (i, row) in table(&heading, &rows).into_iter().enumerate() {
+        printer.data(if i == 0 { dim(&row) } else { row })?;
+    }
+    if found.len() > limit {
+        printer.talk(format!(
+            "{} more: {}",
+            count((found.len() - limit) as u64, "session"),
+            bold("steersman sessions --all")
+        ));
+    } else if let Some(first) = rows.first() {
+        printer.next(format!("steersman show {}", first[0]), "");
+    }
+    Ok(Exit::Answered)
+}
+
+fn none(global: &Global, printer: &Printer) -> Result<Exit, CommandError> {
+    let file = locate::store(global.store.as_deref())?;
+    printer.talk(format!("No sessions in {} yet.", locate::shown(&file)));
+    printer.next("steersman run", "");
+    Ok(Exit::Answered)
+}
+
+/// `order=4711 vendor=Acme`.
+pub(crate) fn labels(info: &SessionInfo) -> String {
+    info.labels
+        .iter()
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// What a name of a filter stands for in a session.
+pub(crate) fn field(info: &SessionInfo, name: &str) -> Option<Field> {
+    Some(match name {
+        "status" => Field::Text(info.state.status.to_string()),
+        "network" => Field::Text(info.network.to_string()),
+        // by name or by digest
+        "definition" => Field::Text(if info.state.definition.is_empty() {
+            info.network.to_string()
+        } else {
+            format!("{} {}", info.network, info.state.definition)
+        }),
+        "digest" => Field::Text(info.state.definition.to_string()),
+        "updated" | "age" => Field::Time(info.state.updated.0),
+        "created" => Field::Time(info.created.0),
+        "cost" => Field::Number(info.state.micros as f64 / 1e6),
+        "tokens" => Field::Number(info.state.tokens as f64),
+        "calls" => Field::Number(info.state.model_calls as f64),
+        label => Field::Text(
+            info.labels
+                .iter()
+                .find(|(name, _)| **name == *label)?
+                .1
+                .to_string(),
+        ),
+    })
+}
+
+/// A session in a list, as JSON.
+pub(crate) fn document(info: &SessionInfo) -> Json {
+    json!({
+        "session": &*info.id,
+        "network": info.network,
+        "definition": info.state.definition,
+        "status": info.state.status,
+        "created": asked::time(info.created.0),
+        "updated": asked::time(info.state.updated.0),
+        "line": info.head.0,
+        "model_calls": info.state.model_calls,
+        "tokens": info.state.tokens,
+        "cost": info.state.micros as f64 / 1e6,
+        "labels": info.labels.iter().map(|(n, v)| (n.to_string(), Json::from(&**v))).collect::<serde_json::Map<_, _>>(),
+        "outcome": serde_json::from_str::<Json>(&info.state.outcome).unwrap_or(Json::Null),
+        "owner": info.owner,
+    })
+}

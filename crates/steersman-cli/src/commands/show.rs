@@ -1,0 +1,449 @@
+//! `show`: a session on one page: what happened on its branches, its state, effects and agents, what it waits for.
+
+use crate::address::Address;
+use crate::asked;
+use crate::cli::{Drive, Global, Look};
+use crate::commands::sessions;
+use crate::deeds::Deeds;
+use crate::error::{CommandError, Exit};
+use crate::log::{Log, read};
+use crate::place::{self, Place, branch_name};
+use crate::play;
+use crate::printer::{Printer, bold, dim, green, red, yellow};
+use crate::story::{Row, Story};
+use crate::words::{ago, count, digits, line as one_line, money};
+use serde_json::{Map, Value as Json, json};
+use std::collections::BTreeMap;
+use steersman::runtime::engine::{BranchView, Inspection};
+use steersman_machine::fold::fold;
+use steersman_machine::ids::{Id, Line};
+use steersman_machine::snapshot::{Agent, Phase, Snapshot};
+use steersman_machine::trace;
+
+/// Rows of a branch that are shown from its beginning and up to its end; what lies between is counted.
+const HEAD: usize = 20;
+const TAIL: usize = 60;
+
+pub(crate) async fn run(
+    args: Look,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let place = Place::required(global, &Drive::default()).await?;
+    let address = Address::parse(&args.address)?;
+    let (inspection, at) = place.inspect(&address).await?;
+    let log = read(&place, &inspection.info.id).await?;
+    let short = place.short(&inspection.info.id).await?;
+    let branch = &inspection.branches[at];
+    let path = log.path(branch, &inspection.branches);
+    let numbers: Vec<Line> = path.iter().map(|l| l.n).collect();
+    let line = place::line(address.line.as_ref(), &numbers, |tool| log.first_call(tool))?;
+    let page = Page {
+        place: &place,
+        inspection: &inspection,
+        log: &log,
+        branch,
+        short: &short,
+        snapshot: match line {
+            None => branch.snapshot.clone(),
+            Some(line) => path
+                .iter()
+                .filter(|l| l.n <= line)
+                .fold(Snapshot::empty(), |snapshot, line| fold(snapshot, line)),
+        },
+        line,
+    };
+    if printer.is_json() {
+        printer.json(&page.document())?;
+        return Ok(Exit::Answered);
+    }
+    for row in page.rows() {
+        printer.data(row)?;
+    }
+    page.next(printer);
+    Ok(Exit::Answered)
+}
+
+struct Page<'a> {
+    place: &'a Place,
+    inspection: &'a Inspection,
+    log: &'a Log,
+    branch: &'a BranchView,
+    short: &'a str,
+    /// At the line that is asked for, else at the head of the branch.
+    snapshot: Snapshot,
+    line: Option<Line>,
+}
+
+impl Page<'_> {
+    fn rows(&self) -> Vec<String> {
+        let info = &self.inspection.info;
+        let now = self.place.now();
+        let network = self.inspection.network.as_ref();
+        let digest = network.map_or(String::new(), |n| format!(" {}", n.digest.short()));
+        let mut rows = vec![format!(
+            "{}   {}{digest}   {} {}   {}, {} tokens, {}",
+            bold(self.short),
+            info.network,
+            status(self.inspection.settled.word()),
+            ago(now, info.state.updated.0),
+            count(info.state.model_calls, "model call"),
+            digits(info.state.tokens),
+            money(info.state.micros),
+        )];
+        if let Some(owner) = &info.owner {
+            rows.push(format!("process {owner} drives it now"));
+        }
+        rows.push(String::new());
+        rows.extend(self.tree());
+        rows.push(String::new());
+        rows.extend(self.facts());
+        if self.line.is_none() {
+            for pending in &self.inspection.pending {
+                rows.extend(asked::frame(pending, now));
+            }
+        }
+        rows
+    }
+
+    /// The branches, each under the line where it was forked.
+    fn tree(&self) -> Vec<String> {
+        let mut story = Story::default();
+        let mut told: BTreeMap<Id, Vec<Row>> = BTreeMap::new();
+        for line in &self.log.lines {
+            if self.line.is_some_and(|at| line.n > at) {
+                break;
+            }
+            for row in story.tell(line, &self.log.texts) {
+                told.entry(row.branch).or_default().push(row);
+            }
+        }
+        let mut rows = Vec::new();
+        for branch in self.inspection.branches.iter().filter(|b| b.from.is_none()) {
+            self.branch(branch, &told, "", &mut rows);
+        }
+        rows
+    }
+
+    fn branch(
+        &self,
+        branch: &BranchView,
+        told: &BTreeMap<Id, Vec<Row>>,
+        margin: &str,
+        rows: &mut Vec<String>,
+    ) {
+        let mut title = bold(&branch_name(branch));
+        let mut marks = Vec::new();
+        if let Some((_, at)) = branch.from {
+            marks.push(format!("forked at @{at}"));
+        }
+        if branch.snapshot.dry {
+            marks.push("dry".into());
+        }
+        if branch.superseded {
+            marks.push("left behind".into());
+        }
+        if branch.id == self.inspection.current && self.inspection.branches.len() > 1 {
+            marks.push("current".into());
+        }
+        if !marks.is_empty() {
+            title = format!("{title}   {}", dim(&marks.join(", ")));
+        }
+        rows.push(format!("{margin}{title}"));
+        let empty = Vec::new();
+        let own = told.get(&branch.id).unwrap_or(&empty);
+        let mut children: Vec<&BranchView> = self
+            .inspection
+            .branches
+            .iter()
+            .filter(|b| b.from.is_some_and(|(parent, _)| parent == branch.id))
+            .filter(|b| told.contains_key(&b.id))
+            .collect();
+        children.sort_by_key(|b| b.from.map(|(_, at)| at));
+        let mut children = children.into_iter().peekable();
+        let (head, tail) = if own.len() > HEAD + TAIL + 1 {
+            (HEAD, own.len() - TAIL)
+        } else {
+            (own.len(), own.len())
+        };
+        for (i, row) in own.iter().enumerate() {
+            while let Some(child) =
+                children.next_if(|c| c.from.is_some_and(|(_, at)| at < row.line))
+            {
+                rows.push(format!("{margin}  |"));
+                self.branch(child, told, &format!("{margin}  |  "), rows);
+                rows.push(format!("{margin}  |"));
+            }
+            if i == head && tail > head {
+                rows.push(dim(&format!(
+                    "{margin}  ... {} rows more: steersman log {}",
+                    digits((tail - head) as u64),
+                    self.short
+                )));
+            }
+            if i < head || i >= tail {
+                rows.extend(row.print(true).into_iter().map(|r| format!("{margin}{r}")));
+            }
+        }
+        for child in children {
+            rows.push(format!("{margin}  |"));
+            self.branch(child, told, &format!("{margin}  |  "), rows);
+        }
+    }
+
+    /// State, effects, agents, labels, outcome.
+    fn facts(&self) -> Vec<String> {
+        let mut rows = Vec::new();
+        let mut before = String::new();
+        let mut row = |name: &str, text: String| {
+            // a name stands once before its rows
+            let shown = if before == name { "" } else { name };
+            rows.push(format!("{shown:<9}{text}"));
+            name.clone_into(&mut before);
+        };
+        let state: Vec<String> = self
+            .state()
+            .into_iter()
+            .map(|(name, value)| format!("{name} {}", one_line(&value, 60)))
+            .collect();
+        if !state.is_empty() {
+            row("state", state.join(", "));
+        }
+        for (tool, (intended, done, repeated)) in self.deeds().sums() {
+            let sum = format!("{intended} intended, {done} done, {repeated} repeated");
+            let sum = if repeated == 0 {
+                green(&sum)
+            } else {
+                red(&sum)
+            };
+            row("effects", format!("{tool}: {sum}"));
+        }
+        for agent in self.agents() {
+            row("agents", agent);
+        }
+        let labels = sessions::labels(&self.inspection.info);
+        if !labels.is_empty() {
+            row("labels", labels);
+        }
+        let outcome = &self.inspection.info.state.outcome;
+        if !matches!(&**outcome, "" | "{}" | "null") {
+            row("outcome", crate::words::arguments(outcome));
+        }
+        if !self.inspection.inbox.is_empty() {
+            row(
+                "inbox",
+                format!(
+                    "{} not taken yet",
+                    count(self.inspection.inbox.len() as u64, "message")
+                ),
+            );
+        }
+        rows
+    }
+
+    fn deeds(&self) -> Deeds {
+        let mut deeds = Deeds::default();
+        for line in &self.log.lines {
+            if self.line.is_none_or(|at| line.n <= at) {
+                deeds.learn(line, &self.log.texts);
+            }
+        }
+        deeds
+    }
+
+    /// State by name; an entry of an agent below the root stands behind that agent's name.
+    fn state(&self) -> BTreeMap<String, String> {
+        self.snapshot
+            .state
+            .iter()
+            .map(|((scope, name), cell)| {
+                let name = if Some(*scope) == self.snapshot.root {
+                    name.to_string()
+                } else {
+                    format!("{}.{name}", path(&self.snapshot, *scope))
+                };
+                let value = if cell.value.is_sealed() {
+                    "(sealed)".to_owned()
+                } else {
+                    cell.value.0.to_string()
+                };
+                (name, value)
+            })
+            .collect()
+    }
+
+    /// One row an agent: path of names, phase, letters of its stack.
+    fn agents(&self) -> Vec<String> {
+        let mut agents: Vec<_> = self.snapshot.agents.values().collect();
+        agents.sort_by(|a, b| a.path.cmp(&b.path));
+        agents
+            .into_iter()
+            .map(|agent| {
+                let letters = self.letters(agent);
+                let phase = match agent.phase {
+                    Phase::Resting => dim("rests"),
+                    Phase::Thinking => yellow("thinks"),
+                    Phase::Routing => yellow("routes"),
+                    Phase::Calling => yellow("waits for calls"),
+                };
+                format!(
+                    "{:<20} {phase}   {}",
+                    path(&self.snapshot, agent.id),
+                    dim(&one_line(&letters, 50))
+                )
+            })
+            .collect()
+    }
+
+    fn letters(&self, agent: &Agent) -> String {
+        let view = BranchView {
+            snapshot: self.snapshot.clone(),
+            ..self.branch.clone()
+        };
+        let stack = self.inspection.stack(&view, agent.id);
+        trace::letters(stack.iter().map(|(_, interaction)| interaction))
+    }
+
+    /// What lies on its stack in words, results in the order of their calls: equal sessions show equal stacks,
+    /// whichever call ended first.
+    fn stack(&self, agent: &Agent) -> Vec<String> {
+        let view = BranchView {
+            snapshot: self.snapshot.clone(),
+            ..self.branch.clone()
+        };
+        let stack = self.inspection.stack(&view, agent.id);
+        let stack: Vec<_> = stack
+            .into_iter()
+            .map(|(_, interaction)| interaction)
+            .collect();
+        steersman::testing::in_call_order(&stack)
+            .into_iter()
+            .map(|interaction| steersman::testing::essential(interaction, &self.log.texts))
+            .collect()
+    }
+
+    fn next(&self, printer: &Printer) {
+        let short = self.short;
+        let mut rows: Vec<(String, &str)> = Vec::new();
+        if self.line.is_none() {
+            let pending = &self.inspection.pending;
+            for waits in pending {
+                rows.extend(
+                    asked::commands(short, waits, pending.len() == 1)
+                        .into_iter()
+                        .map(|c| (c, "")),
+                );
+            }
+        }
+        let called = self.deeds().all().last().map(|d| d.tool.to_string());
+        rows.push(match called {
+            Some(tool) => (
+                format!("steersman context {short}@{tool}"),
+                "what the model saw before it called that",
+            ),
+            None => (format!("steersman context {short}"), "what the model saw"),
+        });
+        rows.push((
+            format!("steersman log {short}"),
+            "each line with its ledger",
+        ));
+        printer.talk("");
+        for (command, why) in rows {
+            printer.talk(
+                format!("{}   {}", bold(&command), dim(why))
+                    .trim_end()
+                    .to_owned(),
+            );
+        }
+    }
+
+    fn document(&self) -> Json {
+        let info = &self.inspection.info;
+        let line = self.line.unwrap_or(self.branch.head);
+        let mut document = sessions::document(info);
+        let status = play::document(&info.id, line, &self.inspection.settled);
+        for key in ["status", "answer", "code", "message", "line"] {
+            if let Some(value) = status.get(key) {
+                document[key] = value.clone();
+            }
+        }
+        document["branch"] = branch_name(self.branch).into();
+        document["current"] = self
+            .inspection
+            .current_branch()
+            .map_or(Json::Null, |b| branch_name(b).into());
+        document["agents"] = self.agents_document();
+        document["state"] = Json::Object(
+            self.state()
+                .into_iter()
+                .map(|(name, value)| {
+                    let value = serde_json::from_str(&value).unwrap_or(Json::String(value));
+                    (name, value)
+                })
+                .collect::<Map<_, _>>(),
+        );
+        document["branches"] = self
+            .inspection
+            .branches
+            .iter()
+            .map(|b| {
+                json!({
+                    "id": b.id.to_string(),
+                    "label": b.label,
+                    "from": b.from.map(|(parent, at)| json!({ "branch": parent.to_string(), "line": at.0 })),
+                    "head": b.head.0,
+                    "dry": b.snapshot.dry,
+                    "ended": b.ended,
+                    "superseded": b.superseded,
+                })
+            })
+            .collect();
+        document["effects"] = self.deeds().all().map(crate::deeds::Deed::json).collect();
+        document["holds"] = self.inspection.pending.iter().map(asked::json).collect();
+        document["inbox"] = self.inspection.inbox.len().into();
+        document
+    }
+
+    fn agents_document(&self) -> Json {
+        let mut agents: Vec<_> = self.snapshot.agents.values().collect();
+        agents.sort_by(|a, b| a.path.cmp(&b.path));
+        agents
+            .into_iter()
+            .map(|agent| {
+                json!({
+                    "id": agent.id.to_string(),
+                    "name": agent.def,
+                    "path": path(&self.snapshot, agent.id),
+                    "phase": format!("{:?}", agent.phase).to_ascii_lowercase(),
+                    "letters": self.letters(agent),
+                    "stack": self.stack(agent),
+                    "height": agent.height,
+                    "model_calls": agent.counters.model_calls_all,
+                })
+            })
+            .collect()
+    }
+}
+
+/// Names from the root down: `desk/policy`, with the name its caller gave where there is one.
+fn path(snapshot: &Snapshot, agent: Id) -> String {
+    let mut names = Vec::new();
+    let mut at = Some(agent);
+    while let Some(id) = at {
+        let Some(agent) = snapshot.agents.get(&id) else {
+            break;
+        };
+        names.push(agent.named.as_ref().unwrap_or(&agent.def).to_string());
+        at = agent.parent;
+    }
+    names.reverse();
+    names.join("/")
+}
+
+fn status(word: &str) -> String {
+    match word {
+        "answered" => green(word),
+        "failed" | "doubt" => red(word),
+        _ => yellow(word),
+    }
+}

@@ -1,0 +1,235 @@
+//! What a session did to the world, or may have done: its effects, read from the log.
+
+use crate::texts::Texts;
+use serde_json::{Value as Json, json};
+use std::collections::BTreeMap;
+use steersman_machine::commit::{LedgerEntry, LogLine, Release, Why};
+use steersman_machine::effect::Bodies;
+use steersman_machine::ids::{Id, Line, Name};
+use steersman_machine::interaction::{Class, How, Interaction, Target};
+
+/// An effect of a tool.
+#[derive(Clone, Debug)]
+pub(crate) struct Deed {
+    pub(crate) id: Id,
+    pub(crate) tool: Name,
+    pub(crate) class: Class,
+    pub(crate) args: String,
+    pub(crate) branch: Id,
+    pub(crate) line: Line,
+    /// Attempts that began.
+    pub(crate) attempts: u32,
+    /// Attempts that began although the one before had, or may have had, its effect.
+    pub(crate) repeated: u32,
+    pub(crate) standing: Standing,
+    /// Who settled it, if it was in doubt.
+    pub(crate) settled: Option<Name>,
+}
+
+/// Where an effect stands.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    Wished,
+    Held(Why),
+    Running,
+    Done,
+    NotPerformed,
+    Doubt,
+    GivenUp,
+    Simulated,
+    Closed(How),
+}
+
+impl Deed {
+    pub(crate) fn word(&self) -> String {
+        match self.standing {
+            Standing::Wished => "not started".into(),
+            Standing::Held(Why::Approval) => "waits for approval".into(),
+            Standing::Held(Why::Input) => "waits for input".into(),
+            Standing::Held(Why::Budget) => "waits for budget".into(),
+            Standing::Held(Why::Repeat) => "waits: done before".into(),
+            Standing::Held(Why::Doubt) | Standing::Doubt => "in doubt".into(),
+            Standing::Running => "running".into(),
+            Standing::Done => match &self.settled {
+                Some(by) => format!("done (says {by})"),
+                None => "done".into(),
+            },
+            Standing::NotPerformed => "not performed".into(),
+            Standing::GivenUp => "unknown for good".into(),
+            Standing::Simulated => "simulated".into(),
+            Standing::Closed(how) => steersman_machine::trace::how_word(how).replace('_', " "),
+        }
+    }
+
+    /// Whether it touches the world in a way that must be counted.
+    pub(crate) fn counts(&self) -> bool {
+        !self.class.is_free()
+    }
+
+    pub(crate) fn json(&self) -> Json {
+        json!({
+            "effect": self.id.to_string(),
+            "tool": self.tool,
+            "class": self.class.word(),
+            "args": serde_json::from_str::<Json>(&self.args).unwrap_or_else(|_| self.args.clone().into()),
+            "branch": self.branch.to_string(),
+            "line": self.line.0,
+            "attempts": self.attempts,
+            "repeated": self.repeated,
+            "standing": self.word(),
+        })
+    }
+}
+
+/// All effects of tools, in the order in which they were wished.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Deeds {
+    by_id: BTreeMap<Id, Deed>,
+    calls: BTreeMap<Id, (Name, Class, String)>,
+    /// The newest effect of a call on its branch.
+    of_call: BTreeMap<Id, Id>,
+    /// Effects whose last attempt ended as it is proved that it did not happen.
+    open_attempt: BTreeMap<Id, bool>,
+}
+
+impl Deeds {
+    /// Reads a line.
+    pub(crate) fn learn(&mut self, line: &LogLine, texts: &Texts) {
+        if let Some(commit) = &line.commit {
+            for push in &commit.pushes {
+                match &push.what {
+                    Interaction::Call(call) => {
+                        if let Target::Tool(class) = &call.target {
+                            let args = texts.text(call.args).to_string();
+                            self.calls
+                                .insert(call.id, (call.name.clone(), *class, args));
+                        }
+                    }
+                    Interaction::Result(result) => self.closed(result.call, result.how),
+                    _ => {}
+                }
+            }
+            for wished in &commit.wished {
+                let Some((tool, class, args)) =
+                    wished.call.and_then(|call| self.calls.get(&call)).cloned()
+                else {
+                    continue;
+                };
+                let args = wished.args.map_or(args, |b| texts.text(b).to_string());
+                if let Some(call) = wished.call {
+                    self.of_call.insert(call, wished.id);
+                }
+                self.by_id.insert(
+                    wished.id,
+                    Deed {
+                        id: wished.id,
+                        tool,
+                        class,
+                        args,
+                        branch: line.branch,
+                        line: line.n,
+                        attempts: 0,
+                        repeated: 0,
+                        standing: Standing::Wished,
+                        settled: None,
+                    },
+                );
+            }
+        }
+        for entry in &line.ledger {
+            self.entry(entry);
+        }
+    }
+
+    fn closed(&mut self, call: Id, how: How) {
+        let Some(deed) = self
+            .of_call
+            .get(&call)
+            .and_then(|effect| self.by_id.get_mut(effect))
+        else {
+            return;
+        };
+        match (deed.standing, how) {
+            (Standing::Done | Standing::GivenUp, _) => {}
+            (_, How::Done) => deed.standing = Standing::Done,
+            (_, How::Simulated) => deed.standing = Standing::Simulated,
+            (Standing::NotPerformed, _) => {}
+            // a doubt outlives the call that it was for
+            (Standing::Doubt | Standing::Held(Why::Doubt), How::Unknown) => {
+                deed.standing = Standing::GivenUp;
+            }
+            (Standing::Doubt | Standing::Held(Why::Doubt), _) => {}
+            (_, how) => deed.standing = Standing::Closed(how),
+        }
+    }
+
+    fn entry(&mut self, entry: &LedgerEntry) {
+        let (effect, standing) = match entry {
+            LedgerEntry::Hold(hold) => (hold.effect, Some(Standing::Held(hold.why))),
+            LedgerEntry::Released {
+                effect,
+                why,
+                how,
+                by,
+                ..
+            } => {
+                if *why == Why::Doubt
+                    && let Some(deed) = self.by_id.get_mut(effect)
+                {
+                    deed.settled = Some(by.clone());
+                }
+                let standing = match (why, how) {
+                    (Why::Doubt, Release::Outcome) => Some(Standing::Done),
+                    (Why::Doubt, Release::Go) => {
+                        self.open_attempt.insert(*effect, false);
+                        Some(Standing::NotPerformed)
+                    }
+                    (Why::Doubt, Release::GivenUp) => Some(Standing::GivenUp),
+                    (_, Release::Go | Release::Edited) => Some(Standing::Wished),
+                    _ => None,
+                };
+                (*effect, standing)
+            }
+            LedgerEntry::Started { effect, .. } => {
+                let may_have = self.open_attempt.insert(*effect, true) == Some(true);
+                if let Some(deed) = self.by_id.get_mut(effect) {
+                    deed.attempts += 1;
+                    deed.repeated += u32::from(may_have);
+                }
+                (*effect, Some(Standing::Running))
+            }
+            LedgerEntry::Done { effect, .. } => (*effect, Some(Standing::Done)),
+            LedgerEntry::NotPerformed { effect, .. } => {
+                self.open_attempt.insert(*effect, false);
+                (*effect, Some(Standing::NotPerformed))
+            }
+            LedgerEntry::Unknown { effect, .. } => (*effect, Some(Standing::Doubt)),
+            _ => return,
+        };
+        if let (Some(deed), Some(standing)) = (self.by_id.get_mut(&effect), standing) {
+            deed.standing = standing;
+        }
+    }
+
+    /// In the order in which they were wished.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Deed> {
+        self.by_id.values()
+    }
+
+    /// By tool, of those that touch the world: intended (begun or still to begin), done, repeated.
+    pub(crate) fn sums(&self) -> BTreeMap<Name, (u32, u32, u32)> {
+        let mut sums: BTreeMap<Name, (u32, u32, u32)> = BTreeMap::new();
+        for deed in self.all().filter(|d| d.counts() && d.attempts > 0) {
+            let sum = sums.entry(deed.tool.clone()).or_default();
+            sum.0 += 1;
+            sum.1 += u32::from(deed.standing == Standing::Done);
+            // an idempotent effect may be repeated under its key; an unsafe one never
+            sum.2 += if deed.class == Class::Unsafe {
+                deed.repeated
+            } else {
+                0
+            };
+        }
+        sums
+    }
+}

@@ -1,0 +1,161 @@
+//! What a command came to: exit codes, and errors with hints for people.
+
+use std::fmt;
+use std::sync::Arc;
+use steersman::runtime::bind::BindError;
+use steersman::runtime::engine::EngineError;
+use steersman::runtime::store::StoreError;
+
+/// Exit codes. Scripts rely on them.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Answered, or nothing to report.
+    Answered = 0,
+    /// The session failed.
+    Failed = 1,
+    /// Wrong use.
+    Usage = 2,
+    /// The definition has errors.
+    Definition = 3,
+    /// The store or the binding refused.
+    Store = 4,
+    /// It waits: for a person, an event, time.
+    Waits = 5,
+    /// A limit was reached.
+    Limit = 6,
+    /// An effect is in doubt.
+    Doubt = 7,
+    /// `test`: it differs.
+    Differs = 8,
+    /// Interrupted, resumable.
+    Interrupted = 130,
+}
+
+impl From<Exit> for std::process::ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// Why a command did not do what it was asked.
+#[derive(Debug)]
+pub(crate) struct CommandError {
+    /// What the process ends with.
+    pub(crate) exit: Exit,
+    /// What went wrong; lower case, no full stop. Empty: all was said already.
+    pub(crate) message: String,
+    /// What to do about it.
+    pub(crate) hints: Vec<String>,
+}
+
+impl CommandError {
+    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self {
+            exit,
+            message: message.into(),
+            hints: Vec::new(),
+        }
+    }
+    /// Wrong use: nothing was done.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, message)
+    }
+    /// The store or the binding refused.
+    pub(crate) fn store(message: impl Into<String>) -> Self {
+        Self::new(Exit::Store, message)
+    }
+    /// Adds what to do about it.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+    /// The reader of stdout went away: nothing is left to say, and nobody to say it to.
+    pub(crate) fn reader_gone() -> Self {
+        Self::new(Exit::Answered, "")
+    }
+}
+
+impl fmt::Display for CommandError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl From<std::io::Error> for CommandError {
+    fn from(error: std::io::Error) -> Self {
+        if error.kind() == std::io::ErrorKind::BrokenPipe {
+            Self::reader_gone()
+        } else {
+            Self::usage(error.to_string())
+        }
+    }
+}
+
+impl From<steersman::Error> for CommandError {
+    fn from(error: steersman::Error) -> Self {
+        match error {
+            steersman::Error::Definition(error) => Self::new(Exit::Definition, error.to_string()),
+            steersman::Error::Read { .. } => Self::usage(error.to_string()),
+            steersman::Error::Store(error) => error.into(),
+            steersman::Error::Engine(error) => error.into(),
+            steersman::Error::Refused(why) => Self::usage(why),
+            steersman::Error::Key(_) => Self::store(error.to_string()),
+        }
+    }
+}
+
+impl From<StoreError> for CommandError {
+    fn from(error: StoreError) -> Self {
+        let message = error.to_string();
+        match error {
+            StoreError::NoSession(_) => {
+                Self::usage(message).hint("`steersman sessions` lists those that there are")
+            }
+            StoreError::Owned { session, .. } => Self::store(message).hint(format!(
+                "it goes on there; to follow it: steersman log {session} -f"
+            )),
+            StoreError::Newer { .. } => {
+                Self::store(message).hint("use the version of steersman that wrote it")
+            }
+            StoreError::Corrupt { .. } => {
+                Self::store(message).hint("keep a copy of the file as it is before anything else")
+            }
+            StoreError::Io { .. } => {
+                Self::store(message).hint("name another place: --store FILE or STEERSMAN_STORE")
+            }
+            StoreError::Conflict(_)
+            | StoreError::Fenced { .. }
+            | StoreError::Order { .. }
+            | StoreError::TooLarge { .. } => Self::store(message),
+        }
+    }
+}
+
+impl From<EngineError> for CommandError {
+    fn from(error: EngineError) -> Self {
+        let message = error.to_string();
+        match error {
+            EngineError::Store(error) => error.into(),
+            EngineError::Bind(BindError::NoTool(_)) => {
+                Self::store(message).hint("run it from the program that registers this tool")
+            }
+            EngineError::Bind(BindError::Model(_)) => {
+                Self::usage(message).hint("offline: --script FILE")
+            }
+            EngineError::Bind(
+                BindError::Missing { .. }
+                | BindError::Misfit { .. }
+                | BindError::Undeclared(_)
+                | BindError::NoSecret { .. },
+            ) => Self::usage(message),
+            EngineError::Inbox(_) | EngineError::Definition { .. } | EngineError::Broken { .. } => {
+                Self::store(message)
+            }
+            EngineError::Gone(why) => match Arc::try_unwrap(why) {
+                Ok(why) => why.into(),
+                Err(shared) => Self::store(shared.to_string()),
+            },
+            EngineError::Stopped => Self::new(Exit::Interrupted, message),
+        }
+    }
+}

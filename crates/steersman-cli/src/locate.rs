@@ -1,0 +1,74 @@
+//! Where the store is, and where a definition is.
+
+use crate::error::CommandError;
+use std::path::{Path, PathBuf};
+
+/// The file of the store: what was asked for, else the nearest `.steersman` folder upward, else the user's data folder.
+pub(crate) fn store(asked: Option<&Path>) -> Result<PathBuf, CommandError> {
+    if let Some(path) = asked {
+        return Ok(path.to_owned());
+    }
+    let here = std::env::current_dir()?;
+    if let Some(folder) = upward(&here) {
+        return Ok(folder.join("sessions.db"));
+    }
+    data_folder()
+        .map(|folder| folder.join("steersman").join("sessions.db"))
+        .ok_or_else(|| {
+            CommandError::store("there is no home folder to keep sessions in")
+                .hint("name a file: --store FILE or STEERSMAN_STORE")
+        })
+}
+
+fn upward(from: &Path) -> Option<PathBuf> {
+    from.ancestors()
+        .map(|folder| folder.join(".steersman"))
+        .find(|folder| folder.is_dir())
+}
+
+fn data_folder() -> Option<PathBuf> {
+    let set = |name| {
+        std::env::var_os(name)
+            .filter(|v| !v.is_empty())
+            .map(PathBuf::from)
+    };
+    if let Some(folder) = set("XDG_DATA_HOME") {
+        return Some(folder);
+    }
+    let home = set("HOME").or_else(|| set("USERPROFILE"))?;
+    Some(if cfg!(target_os = "macos") {
+        home.join("Library").join("Application Support")
+    } else {
+        home.join(".local").join("share")
+    })
+}
+
+/// The file of a definition: itself, or the steersman.yaml of a folder.
+pub(crate) fn definition(path: &Path) -> Result<PathBuf, CommandError> {
+    let file = if path.is_dir() {
+        path.join("steersman.yaml")
+    } else {
+        path.to_owned()
+    };
+    if file.is_file() {
+        return Ok(file);
+    }
+    let place = path.display();
+    Err(if path.is_dir() {
+        CommandError::usage(format!("there is no `steersman.yaml` in `{place}`"))
+            .hint("name a definition, or begin with `steersman new NAME`")
+    } else {
+        CommandError::usage(format!("there is no definition `{place}`"))
+    })
+}
+
+/// A path as a person would type it from here.
+pub(crate) fn shown(path: &Path) -> String {
+    let here = std::env::current_dir().unwrap_or_default();
+    path.strip_prefix(&here)
+        .ok()
+        .filter(|rest| !rest.as_os_str().is_empty())
+        .unwrap_or(path)
+        .display()
+        .to_string()
+}

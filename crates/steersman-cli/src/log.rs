@@ -1,0 +1,82 @@
+//! The log of a session, read whole: its lines with their texts.
+
+use crate::error::CommandError;
+use crate::place::Place;
+use crate::texts::Texts;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use steersman::runtime::engine::BranchView;
+use steersman_machine::commit::{Commit, LogLine};
+use steersman_machine::ids::{Id, Line};
+use steersman_machine::interaction::Interaction;
+
+/// What was read.
+pub(crate) struct Log {
+    pub(crate) lines: Vec<Arc<LogLine>>,
+    pub(crate) texts: Texts,
+}
+
+/// Reads a session's log from disk.
+pub(crate) async fn read(place: &Place, session: &str) -> Result<Log, CommandError> {
+    let mut feed = place.engine().feed(session, Line::NONE);
+    let lines = feed.lines().await?;
+    let mut texts = Texts::default();
+    for line in &lines {
+        texts.learn(line, &**place.store()).await?;
+    }
+    Ok(Log { lines, texts })
+}
+
+impl Log {
+    /// A line by its number.
+    pub(crate) fn line(&self, n: Line) -> Option<&Arc<LogLine>> {
+        self.lines
+            .binary_search_by_key(&n, |l| l.n)
+            .ok()
+            .map(|at| &self.lines[at])
+    }
+
+    /// The first line that calls this tool or agent.
+    pub(crate) fn first_call(&self, name: &str) -> Option<Line> {
+        self.lines
+            .iter()
+            .find(|line| line.commit.as_ref().is_some_and(|c| calls(c, name)))
+            .map(|line| line.n)
+    }
+
+    /// The lines on a branch's path, oldest first: its own, and those before it up to where it was forked.
+    pub(crate) fn path(&self, branch: &BranchView, all: &[BranchView]) -> Vec<&Arc<LogLine>> {
+        let mut until = Vec::new();
+        let (mut at, mut upto) = (Some(branch), branch.head);
+        while let Some(branch) = at {
+            until.push((branch.id, upto));
+            match branch.from {
+                Some((parent, line)) => {
+                    upto = line;
+                    at = all.iter().find(|b| b.id == parent);
+                }
+                None => at = None,
+            }
+        }
+        self.lines
+            .iter()
+            .filter(|line| {
+                until
+                    .iter()
+                    .any(|(branch, upto)| line.branch == *branch && line.n <= *upto)
+            })
+            .collect()
+    }
+
+    /// Branches that have lines here.
+    pub(crate) fn branches(&self) -> BTreeSet<Id> {
+        self.lines.iter().map(|l| l.branch).collect()
+    }
+}
+
+fn calls(commit: &Commit, name: &str) -> bool {
+    commit.pushes.iter().any(|push| {
+        matches!(&push.what, Interaction::Call(call)
+            if *call.name == *name || call.seen.as_deref() == Some(name))
+    })
+}

@@ -1,0 +1,224 @@
+//! The store and the engine that a command works with.
+
+use crate::address::{Address, LineName, SessionName};
+use crate::cli::{Drive, Durability, Global};
+use crate::clock::FileClock;
+use crate::error::CommandError;
+use crate::locate;
+use std::path::PathBuf;
+use std::sync::Arc;
+use steersman::Steersman;
+use steersman::runtime::engine::{BranchView, Engine, Inspection};
+use steersman::runtime::store::{SessionInfo, SessionQuery, Store};
+use steersman_machine::ids::Line;
+
+/// Shortest piece of a session's id that is shown.
+const SHORT: usize = 4;
+
+/// A store with the engine over it.
+pub(crate) struct Place {
+    pub(crate) steersman: Steersman,
+    pub(crate) file: PathBuf,
+}
+
+impl Place {
+    /// The store, made if it is not there.
+    pub(crate) async fn open(global: &Global, drive: &Drive) -> Result<Self, CommandError> {
+        let file = locate::store(global.store.as_deref())?;
+        if let Some(folder) = file.parent().filter(|f| !f.as_os_str().is_empty()) {
+            std::fs::create_dir_all(folder).map_err(|e| {
+                CommandError::store(format!("`{}`: {e}", folder.display()))
+                    .hint("name another place: --store FILE")
+            })?;
+        }
+        let mut setup = Steersman::options().durability(match drive.durability {
+            Durability::Output => steersman::Durability::Commit,
+            Durability::Step => steersman::Durability::Step,
+        });
+        if let Some(script) = &drive.script {
+            setup = setup.script_file(script);
+        }
+        if let Some(clock) = &drive.clock {
+            setup = setup.clock(Arc::new(FileClock::new(clock)?));
+        }
+        let steersman = setup.open(&file).await?;
+        Ok(Self { steersman, file })
+    }
+
+    /// The store if there is one; looking makes none.
+    pub(crate) async fn existing(global: &Global) -> Result<Option<Self>, CommandError> {
+        let file = locate::store(global.store.as_deref())?;
+        if !file.exists() {
+            return Ok(None);
+        }
+        Self::open(global, &Drive::default()).await.map(Some)
+    }
+
+    /// The store that must be there for what is to be done.
+    pub(crate) async fn required(global: &Global, drive: &Drive) -> Result<Self, CommandError> {
+        let file = locate::store(global.store.as_deref())?;
+        if !file.exists() {
+            return Err(CommandError::usage(format!(
+                "there are no sessions yet: `{}` does not exist",
+                locate::shown(&file)
+            ))
+            .hint("begin one with `steersman run`, or name a store: --store FILE"));
+        }
+        Self::open(global, drive).await
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        self.steersman.engine()
+    }
+
+    pub(crate) fn store(&self) -> &Arc<dyn Store> {
+        self.engine().store()
+    }
+
+    pub(crate) fn now(&self) -> i64 {
+        self.engine().clock().now().0
+    }
+
+    /// The session that a name means.
+    pub(crate) async fn session(&self, name: &SessionName) -> Result<SessionInfo, CommandError> {
+        let mut query = SessionQuery {
+            limit: Some(2),
+            ..SessionQuery::default()
+        };
+        match name {
+            SessionName::Last => query.limit = Some(1),
+            SessionName::Label(label, value) => {
+                query.label = Some((label.as_str().into(), value.as_str().into()));
+            }
+            SessionName::Prefix(prefix) => query.prefix = Some(prefix.clone()),
+        }
+        let mut found = self.store().sessions(&query).await?;
+        if let SessionName::Prefix(prefix) = name
+            && let Some(at) = found.iter().position(|s| *s.id == **prefix)
+        {
+            return Ok(found.swap_remove(at));
+        }
+        match found.len() {
+            1 => Ok(found.swap_remove(0)),
+            0 => Err(CommandError::usage(match name {
+                SessionName::Last => "there are no sessions yet".to_owned(),
+                SessionName::Label(..) => format!("no session has the label `{name}`"),
+                SessionName::Prefix(_) => format!("there is no session `{name}`"),
+            })
+            .hint(format!(
+                "`steersman sessions` lists those in {}",
+                locate::shown(&self.file)
+            ))),
+            _ => {
+                query.limit = Some(5);
+                let found = self.store().sessions(&query).await?;
+                let ids: Vec<&str> = found.iter().map(|s| &*s.id).collect();
+                Err(
+                    CommandError::usage(format!("`{name}` means more than one session"))
+                        .hint(ids.join(", ")),
+                )
+            }
+        }
+    }
+
+    /// A session as people type it: its shortest beginning that no other has.
+    pub(crate) async fn short(&self, id: &str) -> Result<String, CommandError> {
+        let query = SessionQuery {
+            prefix: Some(id[..SHORT.min(id.len())].to_owned()),
+            ..SessionQuery::default()
+        };
+        let alike = self.store().sessions(&query).await?;
+        Ok(shortest(id, alike.iter().map(|s| &*s.id)).to_owned())
+    }
+
+    /// Reads a session without owning it, with the branch that the address names.
+    pub(crate) async fn inspect(
+        &self,
+        address: &Address,
+    ) -> Result<(Inspection, usize), CommandError> {
+        let info = self.session(&address.session).await?;
+        let inspection = self.engine().inspect(&info.id).await?;
+        let at = branch(&inspection, address.branch.as_deref())?;
+        Ok((inspection, at))
+    }
+}
+
+/// The shortest beginning of `id`, four characters at least, that no other of `all` has.
+pub(crate) fn shortest<'a>(id: &'a str, all: impl Iterator<Item = &'a str>) -> &'a str {
+    let shared = all
+        .filter(|other| *other != id)
+        .map(|other| {
+            id.bytes()
+                .zip(other.bytes())
+                .take_while(|(a, b)| a == b)
+                .count()
+        })
+        .max()
+        .unwrap_or(0);
+    &id[..(shared + 1).max(SHORT).min(id.len())]
+}
+
+/// The place of a branch in an inspection: by label, by id, else the current one.
+fn branch(inspection: &Inspection, name: Option<&str>) -> Result<usize, CommandError> {
+    let found = inspection.branches.iter().position(|b| match name {
+        None => b.id == inspection.current,
+        Some(name) => b.label.as_deref() == Some(name) || b.id.to_string() == name,
+    });
+    found.ok_or_else(|| {
+        let names: Vec<String> = inspection.branches.iter().map(branch_name).collect();
+        CommandError::usage(format!(
+            "session `{}` has no branch `{}`",
+            inspection.info.id,
+            name.unwrap_or("current")
+        ))
+        .hint(format!("it has: {}", names.join(", ")))
+    })
+}
+
+/// Label of a branch, else its id.
+pub(crate) fn branch_name(branch: &BranchView) -> String {
+    branch
+        .label
+        .as_ref()
+        .map_or_else(|| branch.id.to_string(), ToString::to_string)
+}
+
+/// The line that an address names, among those of a branch, oldest first.
+pub(crate) fn line(
+    name: Option<&LineName>,
+    lines: &[Line],
+    first: impl Fn(&str) -> Option<Line>,
+) -> Result<Option<Line>, CommandError> {
+    let Some(name) = name else { return Ok(None) };
+    let found = match name {
+        LineName::Number(n) => lines.iter().copied().find(|l| l.0 == *n),
+        LineName::Back(back) => usize::try_from(*back)
+            .ok()
+            .and_then(|back| lines.iter().rev().nth(back).copied()),
+        LineName::First(tool) => first(tool),
+    };
+    let Some(line) = found else {
+        let what = match name {
+            LineName::Number(n) => format!("there is no line {n} on this branch"),
+            LineName::Back(n) => format!("this branch has no {n} lines before its last"),
+            LineName::First(tool) => format!("nothing on this branch called `{tool}`"),
+        };
+        return Err(CommandError::usage(what).hint(match lines.last() {
+            Some(last) => format!("its lines go from {} to {last}", lines[0]),
+            None => "it has no lines yet".to_owned(),
+        }));
+    };
+    Ok(Some(line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_as_short_as_they_can_be() {
+        let all = ["k7wqabcd", "k7wqxyz0", "m3xd0000"];
+        assert_eq!(shortest("k7wqabcd", all.into_iter()), "k7wqa");
+        assert_eq!(shortest("m3xd0000", all.into_iter()), "m3xd");
+    }
+}

@@ -1,0 +1,399 @@
+//! Drives a session until nothing goes on by itself, and tells its story meanwhile.
+
+use crate::asked;
+use crate::error::{CommandError, Exit};
+use crate::place::Place;
+use crate::printer::{Printer, bold, dim, green, red, yellow};
+use crate::story::Story;
+use crate::texts::Texts;
+use crate::words::{count, line as one_line};
+use serde_json::json;
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::time::Instant;
+use steersman::runtime::bind::Values;
+use steersman::runtime::feed::{Feed, FeedItem};
+use steersman::runtime::model::Delta;
+use steersman::runtime::pending::Pending;
+use steersman::runtime::session::{Session, Settled};
+use steersman_machine::commit::{Binding, LogLine};
+use steersman_machine::effect::Bodies;
+use steersman_machine::ids::{Id, Line};
+
+/// A session that this process drives, and what was told of it.
+pub(crate) struct Play<'a> {
+    place: &'a Place,
+    printer: &'a Printer,
+    pub(crate) session: Session,
+    /// As people type it.
+    pub(crate) short: String,
+    feed: Feed,
+    story: Story,
+    texts: Texts,
+    status: Status,
+}
+
+/// How driving ended.
+pub(crate) enum Ended {
+    Settled(Arc<Settled>),
+    /// Ctrl-C.
+    Interrupted,
+}
+
+impl<'a> Play<'a> {
+    /// Takes note of what was before, and tells what comes from here on. Of what was loaded since `began` it says so.
+    pub(crate) async fn new(
+        place: &'a Place,
+        printer: &'a Printer,
+        session: Session,
+        told: Line,
+        began: Option<Instant>,
+    ) -> Result<Self, CommandError> {
+        let short = place.short(session.id()).await?;
+        let feed = session.feed(Line::NONE);
+        let mut play = Self {
+            place,
+            printer,
+            session,
+            short,
+            feed,
+            story: Story::default(),
+            texts: Texts::default(),
+            status: Status::new(printer),
+        };
+        let mut lines = play.feed.lines().await?;
+        let new = lines.split_off(lines.partition_point(|line| line.n <= told));
+        for line in &lines {
+            play.tell(line, false).await?;
+        }
+        if let Some(began) = began {
+            printer.talk(dim(&format!(
+                "       loaded {} in {} ms",
+                count(lines.len() as u64, "line"),
+                began.elapsed().as_millis()
+            )));
+        }
+        for line in &new {
+            play.tell(line, true).await?;
+        }
+        Ok(play)
+    }
+
+    pub(crate) fn printer(&self) -> &Printer {
+        self.printer
+    }
+
+    /// The last line that was told.
+    pub(crate) fn line(&self) -> Line {
+        self.feed.cursor()
+    }
+
+    /// Goes on until nothing goes on by itself any more.
+    pub(crate) async fn settle(&mut self) -> Result<Ended, CommandError> {
+        let session = self.session.clone();
+        let settled = session.settled();
+        tokio::pin!(settled);
+        let settled = loop {
+            tokio::select! {
+                biased;
+                settled = &mut settled => break settled?,
+                item = self.feed.next() => self.item(item?).await?,
+                stop = tokio::signal::ctrl_c() => {
+                    stop?;
+                    self.status.clear();
+                    self.session.clone().stop().await;
+                    self.rest().await?;
+                    return Ok(Ended::Interrupted);
+                }
+            }
+        };
+        self.rest().await?;
+        Ok(Ended::Settled(settled))
+    }
+
+    /// Tells what is on disk and was not told yet.
+    async fn rest(&mut self) -> Result<(), CommandError> {
+        self.status.clear();
+        for line in self.feed.lines().await? {
+            self.tell(&line, true).await?;
+        }
+        Ok(())
+    }
+
+    async fn item(&mut self, item: FeedItem) -> Result<(), CommandError> {
+        match item {
+            FeedItem::Line(line) => self.tell(&line, true).await?,
+            FeedItem::Delta { agent, delta, .. } if !self.printer.is_json() => {
+                let name = self.story.agent(agent).to_owned();
+                self.status.show(agent, &name, delta);
+            }
+            FeedItem::Withdrawn { .. } => self.status.clear(),
+            FeedItem::Delta { .. }
+            | FeedItem::Settled(_)
+            | FeedItem::Skipped(_)
+            | FeedItem::Closed => {}
+        }
+        Ok(())
+    }
+
+    async fn tell(&mut self, line: &LogLine, aloud: bool) -> Result<(), CommandError> {
+        self.texts.learn(line, &**self.place.store()).await?;
+        if let Some(binding) = line.commit.as_ref().and_then(|c| c.binding.as_ref())
+            && aloud
+        {
+            self.head(binding);
+        }
+        let rows = self.story.tell(line, &self.texts);
+        if aloud {
+            self.status.clear();
+            for row in rows.iter().flat_map(|row| row.print(true)) {
+                self.printer.talk(row);
+            }
+        }
+        Ok(())
+    }
+
+    /// One line on what runs: network, session, models.
+    fn head(&self, binding: &Binding) {
+        let values = self.texts.text(binding.values);
+        let values: Values = serde_json::from_str(&values).unwrap_or_default();
+        self.printer.talk(format!(
+            "{} {}   session {}   {}   {}",
+            bold(&binding.network),
+            binding.digest.short(),
+            bold(&self.short),
+            models(&values),
+            dim("Ctrl-C leaves it resumable")
+        ));
+    }
+
+    /// Ends the command: the answer or document to stdout, what to do next to stderr.
+    pub(crate) async fn report(self, ended: Ended) -> Result<Exit, CommandError> {
+        let settled = match ended {
+            Ended::Interrupted => {
+                if self.printer.is_json() {
+                    self.printer.json(&json!({
+                        "session": self.session.id(),
+                        "line": self.line().0,
+                        "status": "interrupted",
+                    }))?;
+                }
+                self.printer.talk(yellow(
+                    "Interrupted. Nothing is lost; all that was shown is on disk.",
+                ));
+                self.printer
+                    .next(format!("steersman run --resume {}", self.short), "");
+                return Ok(Exit::Interrupted);
+            }
+            Ended::Settled(settled) => settled,
+        };
+        let line = self.line();
+        // the claim ends here, so that the next command finds the session free
+        self.session.clone().stop().await;
+        report(
+            self.printer,
+            &self.session,
+            &self.short,
+            line,
+            &settled,
+            self.place.now(),
+        )
+    }
+}
+
+/// What models the names of a definition mean in a session, each once.
+fn models(values: &Values) -> String {
+    let mut names: Vec<String> = values
+        .models
+        .iter()
+        .map(|bound| {
+            let mut name = bound.provider.to_string();
+            if let Some(model) = &bound.model {
+                name = format!("{name}/{model}");
+            }
+            if let Some(key) = &bound.key_env {
+                name = format!("{name} ({key})");
+            }
+            name
+        })
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    names.join(", ")
+}
+
+fn report(
+    printer: &Printer,
+    session: &Session,
+    short: &str,
+    line: Line,
+    settled: &Settled,
+    now: i64,
+) -> Result<Exit, CommandError> {
+    let exit = exit(settled);
+    if printer.is_json() {
+        printer.json(&document(session.id(), line, settled))?;
+    }
+    match settled {
+        Settled::Answered { text, .. }
+        | Settled::Limit {
+            text: Some(text), ..
+        } if !printer.is_json() => printer.data(&**text)?,
+        _ => {}
+    }
+    for row in summary(short, settled, now) {
+        printer.talk(row);
+    }
+    Ok(exit)
+}
+
+/// What a settled session comes to.
+pub(crate) fn exit(settled: &Settled) -> Exit {
+    match settled {
+        Settled::Answered { .. } => Exit::Answered,
+        Settled::Asks(_) | Settled::Waits(_) | Settled::Paused | Settled::Empty => Exit::Waits,
+        Settled::Limit { .. } => Exit::Limit,
+        Settled::Failed { .. } | Settled::Cancelled => Exit::Failed,
+        Settled::Doubt(_) => Exit::Doubt,
+    }
+}
+
+/// How it stands, as one document.
+pub(crate) fn document(session: &str, line: Line, settled: &Settled) -> serde_json::Value {
+    let mut document = json!({
+        "session": session,
+        "line": line.0,
+        "status": settled.word(),
+    });
+    let pending = |all: &[Pending]| all.iter().map(asked::json).collect::<Vec<_>>();
+    match settled {
+        Settled::Answered { text, task } => {
+            document["answer"] = (&**text).into();
+            document["task"] = (*task).into();
+        }
+        Settled::Asks(all) | Settled::Waits(all) | Settled::Doubt(all) => {
+            document["pending"] = pending(all).into();
+        }
+        Settled::Limit { code, text } => {
+            document["code"] = (&**code).into();
+            document["answer"] = text.as_deref().into();
+        }
+        Settled::Failed { code, message } => {
+            document["code"] = (&**code).into();
+            document["message"] = (&**message).into();
+        }
+        Settled::Cancelled | Settled::Paused | Settled::Empty => {}
+    }
+    document
+}
+
+/// How it stands, and the commands that go on from there.
+pub(crate) fn summary(short: &str, settled: &Settled, now: i64) -> Vec<String> {
+    let mut rows = vec![String::new()];
+    match settled {
+        Settled::Answered { .. } => rows.push(format!(
+            "{} {}",
+            green("Answered."),
+            next(&[
+                format!("steersman send {short} \"...\""),
+                format!("steersman show {short}")
+            ])
+        )),
+        Settled::Asks(all) | Settled::Doubt(all) | Settled::Waits(all) => {
+            for pending in all {
+                rows.extend(asked::frame(pending, now));
+            }
+            rows.push(match settled {
+                Settled::Doubt(_) => red("In doubt. It may have happened, so nothing is repeated until somebody says:"),
+                Settled::Waits(_) => yellow("Parked. It goes on when what it waits for comes, in any process:"),
+                _ => yellow("Parked. Nothing runs and nothing is paid until somebody answers, here or elsewhere:"),
+            });
+            for command in all
+                .iter()
+                .flat_map(|pending| asked::commands(short, pending, all.len() == 1))
+            {
+                rows.push(format!("  {}", bold(&command)));
+            }
+        }
+        Settled::Limit { code, .. } => rows.push(format!(
+            "{} {}",
+            yellow(&format!("The limit `{code}` was reached.")),
+            next(&[format!("steersman show {short}")])
+        )),
+        Settled::Failed { code, message } => rows.push(format!(
+            "{} {}",
+            red(&format!("Failed ({code}): {message}")),
+            next(&[format!("steersman show {short}")])
+        )),
+        Settled::Cancelled => rows.push(format!(
+            "Cancelled. {}",
+            next(&[
+                format!("steersman show {short}"),
+                format!("steersman send {short} \"...\"")
+            ])
+        )),
+        Settled::Paused => rows.push("Paused by a person.".into()),
+        Settled::Empty => rows.push(format!(
+            "Nothing was said yet. {}",
+            next(&[format!("steersman send {short} \"...\"")])
+        )),
+    }
+    rows
+}
+
+fn next(commands: &[String]) -> String {
+    let commands: Vec<String> = commands.iter().map(|c| bold(c)).collect();
+    format!("Next:  {}", commands.join("   "))
+}
+
+/// One line at the bottom of a terminal that says who is writing what; gone when something is told.
+struct Status {
+    printer: Printer,
+    terminal: bool,
+    shown: bool,
+    agent: Option<Id>,
+    tail: String,
+}
+
+/// Characters of what streams that are shown.
+const TAIL: usize = 60;
+
+impl Status {
+    fn new(printer: &Printer) -> Self {
+        Self {
+            printer: printer.clone(),
+            terminal: std::io::stderr().is_terminal(),
+            shown: false,
+            agent: None,
+            tail: String::new(),
+        }
+    }
+
+    fn show(&mut self, agent: Id, name: &str, delta: Delta) {
+        if !self.terminal {
+            return;
+        }
+        let piece = match delta {
+            Delta::Text(text) | Delta::Reasoning(text) => text,
+            Delta::Call(_, Some(name), piece) => format!(" {name} {piece}"),
+            Delta::Call(_, None, piece) => piece,
+        };
+        if self.agent != Some(agent) {
+            self.agent = Some(agent);
+            self.tail.clear();
+        }
+        self.tail.push_str(&piece);
+        let over = self.tail.chars().count().saturating_sub(TAIL);
+        self.tail = self.tail.chars().skip(over).collect();
+        self.shown = true;
+        self.printer
+            .stream(&format!("\r\x1b[K  {name}: {}", one_line(&self.tail, TAIL)));
+    }
+
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.shown) {
+            self.printer.stream("\r\x1b[K");
+        }
+        self.tail.clear();
+    }
+}

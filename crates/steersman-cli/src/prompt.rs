@@ -1,0 +1,89 @@
+//! Asks the person at the terminal. Only used where there is one.
+
+use crate::error::CommandError;
+use rustyline::completion::Completer;
+use rustyline::error::ReadlineError;
+use rustyline::highlight::{CmdKind, Highlighter};
+use rustyline::hint::Hinter;
+use rustyline::history::DefaultHistory;
+use rustyline::validate::Validator;
+use rustyline::{Editor, Helper};
+use std::borrow::Cow;
+
+/// What was typed.
+pub(crate) enum Typed {
+    Line(String),
+    /// Ctrl-C or Ctrl-D.
+    Left,
+}
+
+/// A prompt with the lines that were typed before.
+#[derive(Default)]
+pub(crate) struct Prompt(Option<Editor<Mask, DefaultHistory>>);
+
+impl Prompt {
+    /// Asks for a line.
+    pub(crate) async fn line(&mut self, prompt: &str) -> Result<Typed, CommandError> {
+        self.read(prompt, false).await
+    }
+
+    /// Asks for a line that is not shown, and not kept.
+    pub(crate) async fn hidden(&mut self, prompt: &str) -> Result<Typed, CommandError> {
+        self.read(prompt, true).await
+    }
+
+    async fn read(&mut self, prompt: &str, hidden: bool) -> Result<Typed, CommandError> {
+        let mut editor = match self.0.take() {
+            Some(editor) => editor,
+            None => Editor::new().map_err(failed)?,
+        };
+        editor.set_helper(Some(Mask(hidden)));
+        let prompt = prompt.to_owned();
+        let (editor, typed) = tokio::task::spawn_blocking(move || {
+            let typed = editor.readline(&prompt);
+            (editor, typed)
+        })
+        .await
+        .map_err(|e| CommandError::usage(e.to_string()))?;
+        let editor = self.0.insert(editor);
+        match typed {
+            Ok(line) => {
+                if !hidden {
+                    let _ = editor.add_history_entry(&line);
+                }
+                Ok(Typed::Line(line))
+            }
+            Err(ReadlineError::Interrupted | ReadlineError::Eof) => Ok(Typed::Left),
+            Err(error) => Err(failed(error)),
+        }
+    }
+}
+
+fn failed(error: ReadlineError) -> CommandError {
+    CommandError::usage(format!("the terminal cannot be read: {error}"))
+}
+
+/// Shows stars instead of what is typed.
+struct Mask(bool);
+
+impl Helper for Mask {}
+impl Validator for Mask {}
+impl Completer for Mask {
+    type Candidate = String;
+}
+impl Hinter for Mask {
+    type Hint = String;
+}
+
+impl Highlighter for Mask {
+    fn highlight<'l>(&self, line: &'l str, _pos: usize) -> Cow<'l, str> {
+        if self.0 {
+            Cow::Owned("*".repeat(line.chars().count()))
+        } else {
+            Cow::Borrowed(line)
+        }
+    }
+    fn highlight_char(&self, _line: &str, _pos: usize, kind: CmdKind) -> bool {
+        self.0 && kind != CmdKind::MoveCursor
+    }
+}

@@ -1,0 +1,3 @@
+//! Services that examples call: small, on loopback, a process of their own.
+
+pub(crate) mod support;

@@ -1,0 +1,122 @@
+//! The shop behind `examples/support`: orders, and a book of refunds that outlives the service if it is a file.
+//!
+//! A refund is booked *before* it is answered, as at any bank: who dies in between cannot know from the answer.
+
+use axum::Router;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Json as Body};
+use axum::routing::get;
+use serde::Deserialize;
+use serde_json::{Value as Json, json};
+use std::io::Write;
+use std::path::{Path as FilePath, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+const ORDERS: &[(&str, &str, u64, &str)] = &[
+    ("4711", "kettle", 3990, "3 days ago"),
+    ("4712", "toaster", 2450, "40 days ago"),
+    ("4713", "tea towel", 600, "yesterday"),
+];
+
+struct Shop {
+    refunds: Mutex<Vec<Json>>,
+    book: Option<PathBuf>,
+    stall: AtomicBool,
+}
+
+#[derive(Deserialize)]
+struct Refund {
+    order: String,
+    cents: u64,
+}
+
+#[derive(Deserialize)]
+struct Of {
+    order: Option<String>,
+}
+
+/// The routes. With `stall` the first refund is booked and never answered.
+pub(crate) fn routes(stall: bool, book: Option<PathBuf>) -> std::io::Result<Router> {
+    let refunds = match &book {
+        Some(file) => read_book(file)?,
+        None => Vec::new(),
+    };
+    let shop = Arc::new(Shop {
+        refunds: Mutex::new(refunds),
+        book,
+        stall: AtomicBool::new(stall),
+    });
+    Ok(Router::new()
+        .route("/orders/{order}", get(order))
+        .route("/refunds", get(refunds_of).post(refund))
+        .with_state(shop))
+}
+
+fn read_book(file: &FilePath) -> std::io::Result<Vec<Json>> {
+    match std::fs::read_to_string(file) {
+        Ok(text) => Ok(text
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect()),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(e) => Err(e),
+    }
+}
+
+async fn order(Path(number): Path<String>) -> impl IntoResponse {
+    ORDERS
+        .iter()
+        .find(|(n, ..)| *n == number)
+        .map(|(order, item, cents, delivered)| {
+            Body(json!({ "order": order, "item": item, "cents": cents, "delivered": delivered }))
+        })
+        .ok_or((StatusCode::NOT_FOUND, "no such order"))
+}
+
+/// The refund of an order, or `found: false`; without an order all of them, for whoever keeps the books.
+async fn refunds_of(State(shop): State<Arc<Shop>>, Query(of): Query<Of>) -> Body<Json> {
+    let refunds = shop.refunds.lock().unwrap_or_else(PoisonError::into_inner);
+    Body(match of.order {
+        None => Json::Array(refunds.clone()),
+        Some(order) => refunds
+            .iter()
+            .find(|r| r["order"] == order.as_str())
+            .cloned()
+            .unwrap_or_else(|| json!({ "found": false })),
+    })
+}
+
+async fn refund(
+    State(shop): State<Arc<Shop>>,
+    axum::Json(refund): axum::Json<Refund>,
+) -> Result<Body<Json>, (StatusCode, &'static str)> {
+    let booked = {
+        let mut refunds = shop.refunds.lock().unwrap_or_else(PoisonError::into_inner);
+        let booked = json!({
+            "id": format!("r-{}", refunds.len() + 1),
+            "order": refund.order,
+            "cents": refund.cents,
+            "found": true,
+        });
+        if let Some(file) = &shop.book {
+            append(file, &booked)
+                .map_err(|_| (StatusCode::SERVICE_UNAVAILABLE, "the book is closed"))?;
+        }
+        refunds.push(booked.clone());
+        booked
+    };
+    if shop.stall.swap(false, Ordering::Relaxed) {
+        std::future::pending::<()>().await;
+    }
+    Ok(Body(booked))
+}
+
+fn append(file: &FilePath, booked: &Json) -> std::io::Result<()> {
+    let mut file = std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(file)?;
+    writeln!(file, "{booked}")
+}

@@ -1,0 +1,694 @@
+//! A log as a story: what happened, row by row, in the words of people. `run`, `show`, `log` and `demo` tell it.
+
+use crate::printer::{bold, cyan, dim, green, red, yellow};
+use crate::texts::Texts;
+use crate::words::{WIDTH, arguments, count, line as one_line, span, wrap};
+use std::collections::{BTreeMap, BTreeSet};
+use steersman_machine::commit::{Commit, Hold, LedgerEntry, LogLine, Push, Release, Why};
+use steersman_machine::effect::Bodies;
+use steersman_machine::ids::{Body, Id, Line, Name, Time};
+use steersman_machine::interaction::{
+    Call, CallResult, Cause, Choice, Class, End, How, Interaction, Origin, Target,
+};
+
+/// One row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    /// The line it tells of.
+    pub(crate) line: Line,
+    /// The branch of that line.
+    pub(crate) branch: Id,
+    /// Who: an agent, `you`, a role; empty for what comes of a call.
+    pub(crate) who: String,
+    /// What.
+    pub(crate) text: String,
+    /// Beside it: a class, a duration, an end.
+    pub(crate) note: String,
+    /// How it is meant.
+    pub(crate) tone: Tone,
+}
+
+/// How a row is meant. Carries nothing that the text lacks.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Tone {
+    /// Somebody said it.
+    Said,
+    /// Somebody called something.
+    Called,
+    /// Something came of it.
+    Came,
+    /// It did not go well.
+    Wrong,
+    /// Somebody is asked.
+    Asked,
+    /// Somebody or something decided.
+    Decided,
+    /// It may have happened.
+    Doubt,
+    /// What the engine did meanwhile.
+    Engine,
+}
+
+/// Learns lines in order and tells each.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Story {
+    agents: BTreeMap<Id, Name>,
+    parents: BTreeMap<Id, Id>,
+    calls: BTreeMap<Id, Opened>,
+    /// Which call an effect is for.
+    effects: BTreeMap<Id, Id>,
+    holds: BTreeMap<(Id, Why), Name>,
+    branches: BTreeMap<Id, String>,
+    /// Effects whose outcome a person or a probe gave.
+    settled: BTreeSet<Id>,
+    now: Time,
+}
+
+#[derive(Clone, Debug)]
+struct Opened {
+    name: Name,
+    target: Target,
+    at: Time,
+}
+
+impl Story {
+    /// Tells a line.
+    pub(crate) fn tell(&mut self, line: &LogLine, texts: &Texts) -> Vec<Row> {
+        let mut rows = Vec::new();
+        // who goes on, and what was released or found out, comes before what followed from it
+        let first = |entry: &LedgerEntry| match entry {
+            LedgerEntry::Claimed { .. } => 0,
+            LedgerEntry::Released { .. } => 1,
+            _ => 2,
+        };
+        let mut ledger: Vec<&LedgerEntry> = line.ledger.iter().collect();
+        ledger.sort_by_key(|entry| first(entry));
+        let after = ledger.partition_point(|entry| first(entry) < 2);
+        for entry in &ledger[..after] {
+            self.entry(line, entry, texts, &mut rows);
+        }
+        if let Some(commit) = &line.commit {
+            self.now = commit.now;
+            self.commit(line, commit, texts, &mut rows);
+        }
+        for entry in &ledger[after..] {
+            self.entry(line, entry, texts, &mut rows);
+        }
+        rows
+    }
+
+    /// The name of an agent, `?` before it was learnt.
+    pub(crate) fn agent(&self, id: Id) -> &str {
+        self.agents.get(&id).map_or("?", |name| name)
+    }
+
+    /// Label of a branch.
+    pub(crate) fn branch(&self, id: Id) -> String {
+        self.branches
+            .get(&id)
+            .cloned()
+            .unwrap_or_else(|| id.to_string())
+    }
+
+    /// The tool or agent that an effect is for.
+    pub(crate) fn target(&self, effect: Id) -> Option<&Name> {
+        let call = self.effects.get(&effect).unwrap_or(&effect);
+        self.calls.get(call).map(|call| &call.name)
+    }
+
+    fn commit(&mut self, line: &LogLine, commit: &Commit, texts: &Texts, rows: &mut Vec<Row>) {
+        for made in &commit.made {
+            self.agents.insert(made.agent, made.def.clone());
+            if let Some(parent) = made.parent {
+                self.parents.insert(made.agent, parent);
+            }
+        }
+        if let Some(opening) = &commit.opening {
+            if let Some(label) = &opening.label {
+                self.branches.insert(line.branch, label.to_string());
+            }
+            if line.branch != Id::MAIN {
+                let dry = if opening.dry { ", dry" } else { "" };
+                rows.push(self.row(
+                    line,
+                    "",
+                    format!("{} begins at @{}", self.branch(line.branch), commit.parent),
+                    format!("branch{dry}"),
+                    Tone::Engine,
+                ));
+            }
+        }
+        if let Some(adoption) = &commit.adoption {
+            rows.push(self.row(
+                line,
+                "",
+                format!(
+                    "takes over {} up to @{}",
+                    self.branch(adoption.branch),
+                    adoption.at
+                ),
+                "adopted".into(),
+                Tone::Engine,
+            ));
+        }
+        for edit in &commit.edits {
+            let value = match edit.value {
+                Some(body) => texts.text(body).to_string(),
+                None => "unset".into(),
+            };
+            rows.push(self.row(
+                line,
+                "",
+                format!("{} is {value} now", edit.name),
+                "state".into(),
+                Tone::Engine,
+            ));
+        }
+        for wished in &commit.wished {
+            if let Some(call) = wished.call {
+                self.effects.insert(wished.id, call);
+            }
+        }
+        self.pushes(line, &commit.pushes, texts, rows);
+    }
+
+    fn pushes(&mut self, line: &LogLine, pushes: &[Push], texts: &Texts, rows: &mut Vec<Row>) {
+        let mut pushes = pushes.iter().peekable();
+        while let Some(push) = pushes.next() {
+            match &push.what {
+                Interaction::UserMessage { from, body } => {
+                    rows.extend(self.message(line, push.agent, from, *body, texts));
+                }
+                Interaction::AssistantMessage { text, partial, .. } => {
+                    let end = match pushes.peek().map(|next| &next.what) {
+                        Some(Interaction::Finished {
+                            end, cause, code, ..
+                        }) => Some((*end, *cause, code.as_deref())),
+                        _ => None,
+                    };
+                    if let Some(text) = text {
+                        let note = match end {
+                            _ if *partial => "cut off".to_owned(),
+                            Some((End::Draft, ..)) => "draft".to_owned(),
+                            Some((_, Cause::Answer, _)) => self.ended(push.agent),
+                            Some((_, Cause::Limit, code)) => {
+                                format!("limit reached: {}", code.unwrap_or("?"))
+                            }
+                            _ => String::new(),
+                        };
+                        let who = self.agent(push.agent).to_owned();
+                        rows.push(self.row(
+                            line,
+                            &who,
+                            texts.text(*text).to_string(),
+                            note,
+                            Tone::Said,
+                        ));
+                    }
+                    // the answer was just told
+                    if let (Some((_, Cause::Answer | Cause::Limit, _)), Some(_)) = (end, text) {
+                        pushes.next();
+                    }
+                }
+                Interaction::Call(call) => rows.push(self.call(line, push.agent, call, texts)),
+                Interaction::Result(result) => {
+                    rows.extend(self.result(line, push.agent, result, texts));
+                }
+                Interaction::Route(route) => rows.push(self.route(line, push.agent, route, texts)),
+                Interaction::Summary(body) => rows.push(self.row(
+                    line,
+                    self.agent(push.agent),
+                    texts.text(*body).to_string(),
+                    "summary".into(),
+                    Tone::Engine,
+                )),
+                Interaction::Finished {
+                    end,
+                    cause,
+                    body,
+                    code,
+                    ..
+                } => rows.push(self.finished(
+                    line,
+                    push.agent,
+                    (*end, *cause),
+                    *body,
+                    code.as_deref(),
+                    texts,
+                )),
+            }
+        }
+    }
+
+    fn message(
+        &self,
+        line: &LogLine,
+        agent: Id,
+        from: &Origin,
+        body: Body,
+        texts: &Texts,
+    ) -> Option<Row> {
+        let text = texts.text(body).to_string();
+        let (who, note, tone) = match from {
+            Origin::Outside(None) => ("you".to_owned(), String::new(), Tone::Said),
+            Origin::Outside(Some(role)) => (role.to_string(), String::new(), Tone::Said),
+            // its caller's row tells what it was called with
+            Origin::Call(_) | Origin::Route | Origin::Released(_) => return None,
+            Origin::Agent(sender) => (
+                self.agent(*sender).to_owned(),
+                format!("to {}", self.agent(agent)),
+                Tone::Said,
+            ),
+            Origin::Continuation => ("engine".into(), "goes on".into(), Tone::Engine),
+            Origin::Correction => ("engine".into(), "corrected".into(), Tone::Engine),
+            Origin::Conclude => ("engine".into(), "answers now".into(), Tone::Engine),
+            Origin::Limit => ("engine".into(), "limit".into(), Tone::Engine),
+            Origin::Review => ("engine".into(), "review".into(), Tone::Engine),
+        };
+        Some(self.row(line, &who, text, note, tone))
+    }
+
+    fn call(&mut self, line: &LogLine, agent: Id, call: &Call, texts: &Texts) -> Row {
+        self.calls.insert(
+            call.id,
+            Opened {
+                name: call.name.clone(),
+                target: call.target.clone(),
+                at: self.now,
+            },
+        );
+        let note = match &call.target {
+            Target::Tool(class) => class.word().to_owned(),
+            Target::Agent(_) => "sub-agent".into(),
+            Target::Person(name) => format!("asks {name}"),
+            Target::Wait => "waits".into(),
+            Target::Branches(branches) if branches.is_empty() => "branches".into(),
+            Target::Branches(branches) => count(branches.len() as u64, "branch"),
+            Target::Unknown => "no such tool".into(),
+        };
+        let name = call.seen.as_ref().unwrap_or(&call.name);
+        self.row(
+            line,
+            self.agent(agent),
+            format!("{name}({})", arguments(&texts.text(call.args))),
+            note,
+            Tone::Called,
+        )
+    }
+
+    fn result(&self, line: &LogLine, agent: Id, result: &CallResult, texts: &Texts) -> Option<Row> {
+        let opened = self.calls.get(&result.call);
+        let ended_here = opened.is_some_and(|o| matches!(o.target, Target::Agent(_)))
+            && result.how == How::Finished;
+        if ended_here {
+            // the child's own answer stands in the row before
+            return None;
+        }
+        let _ = agent;
+        let name = opened.map_or("call", |o| &o.name);
+        let text = match result.body {
+            Some(body) => texts.text(body).to_string(),
+            None => String::new(),
+        };
+        let took = opened.map_or(String::new(), |o| {
+            format!(", {}", span(self.now.0.saturating_sub(o.at.0)))
+        });
+        let (note, tone) = match result.how {
+            How::Done if self.settled.contains(&result.call) => ("done".to_owned(), Tone::Came),
+            How::Done => (format!("done{took}"), Tone::Came),
+            How::Simulated => ("simulated".into(), Tone::Came),
+            How::Finished => ("finished".into(), Tone::Came),
+            How::Released => ("gave the floor back".into(), Tone::Came),
+            How::DoneElsewhere => ("done elsewhere".into(), Tone::Came),
+            How::NotInThisBranch => ("not in this branch".into(), Tone::Came),
+            How::Failed | How::Refused | How::Limit | How::Expired | How::Cancelled => {
+                let word = match result.how {
+                    How::Failed => "failed",
+                    How::Refused => "refused",
+                    How::Limit => "limit",
+                    How::Expired => "expired",
+                    _ => "cancelled",
+                };
+                (
+                    match result.code.as_deref() {
+                        Some(code) if code != word => format!("{word}: {code}"),
+                        _ => word.to_owned(),
+                    },
+                    Tone::Wrong,
+                )
+            }
+            How::Unknown => ("may have happened".into(), Tone::Doubt),
+        };
+        Some(self.row(line, "", format!("{name} = {text}"), note, tone))
+    }
+
+    fn route(
+        &self,
+        line: &LogLine,
+        agent: Id,
+        route: &steersman_machine::interaction::Route,
+        texts: &Texts,
+    ) -> Row {
+        let text = match (&route.refused, &route.chosen) {
+            (Some(why), _) => format!("choice refused: {}", texts.text(*why)),
+            (None, Choice::Agents(names)) => format!("-> {}", names.join(", then ")),
+            (None, Choice::Finish) => "-> finish".into(),
+            (None, Choice::Stay) => "-> stays".into(),
+            (None, Choice::Named(name, None)) => format!("-> {name}"),
+            (None, Choice::Named(name, Some(goal))) => format!("-> {name}, then {goal}"),
+        };
+        let tone = if route.refused.is_some() {
+            Tone::Wrong
+        } else {
+            Tone::Called
+        };
+        self.row(line, self.agent(agent), text, "route".into(), tone)
+    }
+
+    fn finished(
+        &self,
+        line: &LogLine,
+        agent: Id,
+        (end, cause): (End, Cause),
+        body: Option<Body>,
+        code: Option<&str>,
+        texts: &Texts,
+    ) -> Row {
+        let text = body.map_or_else(String::new, |body| texts.text(body).to_string());
+        let what = match cause {
+            Cause::Answer if end == End::Draft => "draft",
+            Cause::Answer | Cause::Tool | Cause::Routed => "finished",
+            Cause::Released => "gave the floor back",
+            Cause::Leaf => "can go no further in dry mode",
+            Cause::Limit => "limit reached",
+            Cause::Failed => "failed",
+            Cause::Cancelled => "cancelled",
+            Cause::Deadlock => "nothing left to wait for",
+            Cause::NoRule => "no rule held",
+        };
+        let note = match code {
+            Some(code) => format!("{what}: {code}"),
+            None => what.to_owned(),
+        };
+        let tone = match cause {
+            Cause::Answer | Cause::Tool | Cause::Routed | Cause::Released | Cause::NoRule => {
+                Tone::Said
+            }
+            Cause::Leaf | Cause::Limit | Cause::Failed | Cause::Cancelled | Cause::Deadlock => {
+                Tone::Wrong
+            }
+        };
+        self.row(line, self.agent(agent), text, note, tone)
+    }
+
+    fn ended(&self, agent: Id) -> String {
+        if self.parents.contains_key(&agent) {
+            "sub-agent, ended".into()
+        } else {
+            String::new()
+        }
+    }
+
+    fn entry(&mut self, line: &LogLine, entry: &LedgerEntry, texts: &Texts, rows: &mut Vec<Row>) {
+        let tool = |story: &Self, effect: &Id| {
+            story
+                .target(*effect)
+                .map_or_else(|| effect.to_string(), ToString::to_string)
+        };
+        let (who, text, note, tone) = match entry {
+            // the row of what is in doubt says so
+            LedgerEntry::Hold(hold) if hold.why == Why::Doubt => {
+                self.holds.insert((hold.effect, hold.why), hold.by.clone());
+                return;
+            }
+            LedgerEntry::Hold(hold) => self.hold(hold, texts),
+            LedgerEntry::Released {
+                effect,
+                why,
+                how,
+                by,
+                body,
+            } => {
+                if *why == Why::Doubt {
+                    self.settled.insert(*effects_call(&self.effects, effect));
+                }
+                let said = body.map(|body| texts.text(body).to_string());
+                let (word, tone) = released(*why, *how, by, said.as_deref());
+                (
+                    String::new(),
+                    format!("{} {word}", tool(self, effect)),
+                    hold_word(*why).into(),
+                    tone,
+                )
+            }
+            LedgerEntry::Started {
+                effect, attempt, ..
+            } => (
+                String::new(),
+                format!("{} started", tool(self, effect)),
+                format!("attempt {attempt}"),
+                Tone::Engine,
+            ),
+            LedgerEntry::Unknown { effect, .. } => (
+                "!".into(),
+                format!(
+                    "{} may have happened. It is not repeated.",
+                    tool(self, effect)
+                ),
+                "in doubt".into(),
+                Tone::Doubt,
+            ),
+            LedgerEntry::NotPerformed { effect, attempt } => (
+                String::new(),
+                format!("{} did not happen", tool(self, effect)),
+                format!("attempt {attempt}"),
+                Tone::Wrong,
+            ),
+            LedgerEntry::Done { effect, .. } if line.commit.is_none() => (
+                String::new(),
+                format!("{} is done", tool(self, effect)),
+                "noted".into(),
+                Tone::Came,
+            ),
+            LedgerEntry::Late { effect, .. } => (
+                "!".into(),
+                format!("an outcome of {} came too late", tool(self, effect)),
+                "noted".into(),
+                Tone::Doubt,
+            ),
+            LedgerEntry::Again { effect, at } => (
+                String::new(),
+                format!("{} is tried again", tool(self, effect)),
+                format!("in {}", span(at.0.saturating_sub(self.now.0))),
+                Tone::Wrong,
+            ),
+            LedgerEntry::Superseded { branch, after } => (
+                String::new(),
+                format!("{} is left behind after @{after}", self.branch(*branch)),
+                "rewind".into(),
+                Tone::Engine,
+            ),
+            LedgerEntry::Current(branch) => (
+                String::new(),
+                format!("{} is current", self.branch(*branch)),
+                "branch".into(),
+                Tone::Engine,
+            ),
+            LedgerEntry::Listed(effect) => (
+                "!".into(),
+                format!("{} was done in what is left behind", tool(self, effect)),
+                "stays done".into(),
+                Tone::Doubt,
+            ),
+            LedgerEntry::WouldAsk(effect) => (
+                "?".into(),
+                format!("{} would be asked for", tool(self, effect)),
+                "dry".into(),
+                Tone::Engine,
+            ),
+            LedgerEntry::Paused(paused) => (
+                String::new(),
+                if *paused { "paused" } else { "goes on" }.into(),
+                String::new(),
+                Tone::Engine,
+            ),
+            LedgerEntry::Claimed { epoch, .. } if *epoch > 1 => (
+                String::new(),
+                format!("another owner goes on and numbers from {}", line.n),
+                format!("owner {epoch}"),
+                Tone::Engine,
+            ),
+            LedgerEntry::Claimed { .. }
+            | LedgerEntry::Accepted(_)
+            | LedgerEntry::Escrow { .. }
+            | LedgerEntry::Spend { .. }
+            | LedgerEntry::Settle { .. }
+            | LedgerEntry::Done { .. }
+            | LedgerEntry::Opened { .. }
+            | LedgerEntry::Ended(_)
+            | LedgerEntry::Adopted { .. } => return,
+        };
+        rows.push(self.row(line, &who, text, note, tone));
+    }
+
+    fn hold(&mut self, hold: &Hold, texts: &Texts) -> (String, String, String, Tone) {
+        self.holds.insert((hold.effect, hold.why), hold.by.clone());
+        let ask = hold.ask.map_or_else(
+            || format!("{} waits", self.target(hold.effect).map_or("a call", |n| n)),
+            |body| texts.text(body).to_string(),
+        );
+        (
+            "?".into(),
+            ask,
+            format!("{} by {}", hold_word(hold.why), hold.by),
+            Tone::Asked,
+        )
+    }
+
+    fn row(&self, line: &LogLine, who: &str, text: String, note: String, tone: Tone) -> Row {
+        Row {
+            line: line.n,
+            branch: line.branch,
+            who: who.to_owned(),
+            text,
+            note,
+            tone,
+        }
+    }
+}
+
+fn effects_call<'a>(effects: &'a BTreeMap<Id, Id>, effect: &'a Id) -> &'a Id {
+    effects.get(effect).unwrap_or(effect)
+}
+
+fn hold_word(why: Why) -> &'static str {
+    match why {
+        Why::Approval => "approval",
+        Why::Input => "input",
+        Why::Doubt => "doubt",
+        Why::Budget => "budget",
+        Why::Repeat => "repeat",
+    }
+}
+
+fn released(why: Why, how: Release, by: &str, said: Option<&str>) -> (String, Tone) {
+    let said = said.map_or_else(String::new, |said| format!(": {said}"));
+    match (why, how) {
+        (Why::Doubt, Release::Outcome) if by == "probe" => {
+            ("was done, found by the probe".into(), Tone::Decided)
+        }
+        (Why::Doubt, Release::Outcome) => (format!("was done, says {by}"), Tone::Decided),
+        (Why::Doubt, Release::Go) => (format!("did not happen, says {by}"), Tone::Decided),
+        (Why::Doubt, Release::GivenUp) => (format!("stays unknown, says {by}"), Tone::Doubt),
+        (Why::Input, Release::Go) => (format!("given by {by}"), Tone::Decided),
+        (_, Release::Go) => (format!("approved by {by}"), Tone::Decided),
+        (_, Release::Edited) => (
+            format!("approved by {by} with other arguments"),
+            Tone::Decided,
+        ),
+        (_, Release::Refused) => (format!("rejected by {by}{said}"), Tone::Wrong),
+        (_, Release::Cancelled) => ("cancelled".into(), Tone::Wrong),
+        (_, Release::Expired) => ("ran out of time".into(), Tone::Wrong),
+        (_, Release::Outcome | Release::GivenUp) => (format!("settled by {by}"), Tone::Decided),
+    }
+}
+
+/// Width of the column of lines and of the column of who.
+const NUMBER: usize = 5;
+const WHO: usize = 12;
+/// Least room for a note behind a text that is cut.
+const NOTE: usize = 13;
+
+impl Row {
+    /// The row for people: number, who, text over as many lines as it takes, note at the right.
+    pub(crate) fn print(&self, number: bool) -> Vec<String> {
+        let left = if number { NUMBER + 2 } else { 2 };
+        let room = WIDTH - left - WHO - 1;
+        let text = one_or_more(self, room);
+        let mut rows = Vec::new();
+        for (i, part) in text.iter().enumerate() {
+            let number = match (number, i) {
+                (true, 0) => format!("{:>NUMBER$}  ", format!("@{}", self.line)),
+                (true, _) => " ".repeat(NUMBER + 2),
+                (false, _) => "  ".into(),
+            };
+            let who = if i == 0 { self.who.as_str() } else { "" };
+            let who = format!("{:<WHO$} ", one_line(who, WHO));
+            let last = i + 1 == text.len();
+            let mut row = format!(
+                "{}{}{}",
+                dim(&number),
+                self.paint_who(&who),
+                self.paint(part)
+            );
+            if last && !self.note.is_empty() {
+                let used = part.chars().count();
+                let gap = room.saturating_sub(used + self.note.chars().count()).max(2);
+                row.push_str(&" ".repeat(gap));
+                row.push_str(&self.paint_note());
+            }
+            rows.push(row.trim_end().to_owned());
+        }
+        rows
+    }
+
+    fn paint_who(&self, who: &str) -> String {
+        match self.tone {
+            Tone::Said if self.who == "you" => bold(who),
+            Tone::Doubt => red(who),
+            Tone::Asked => yellow(who),
+            _ => cyan(who),
+        }
+    }
+
+    fn paint(&self, text: &str) -> String {
+        match self.tone {
+            Tone::Said | Tone::Came => text.to_owned(),
+            Tone::Called => bold(text),
+            Tone::Wrong | Tone::Asked => yellow(text),
+            Tone::Doubt => red(text),
+            Tone::Decided => green(text),
+            Tone::Engine => dim(text),
+        }
+    }
+
+    fn paint_note(&self) -> String {
+        match self.tone {
+            Tone::Wrong | Tone::Asked => yellow(&self.note),
+            Tone::Doubt => red(&self.note),
+            _ => match self.note.as_str() {
+                note if note == Class::Unsafe.word() => yellow(note),
+                note => dim(note),
+            },
+        }
+    }
+}
+
+/// What was said is shown in full; calls, results and the engine's doings in one line.
+fn one_or_more(row: &Row, room: usize) -> Vec<String> {
+    // one width for all durations, so that the same text is cut at the same place
+    let note = match row.note.chars().count() {
+        0 => 0,
+        note => note.max(NOTE) + 2,
+    };
+    match row.tone {
+        Tone::Said => {
+            let mut lines = wrap(&row.text, room);
+            if lines.is_empty() {
+                lines.push(String::new());
+            }
+            let last = lines.last().map_or(0, |l| l.chars().count());
+            if note > 0 && last + note > room {
+                lines.push(String::new());
+            }
+            lines
+        }
+        Tone::Called
+        | Tone::Came
+        | Tone::Wrong
+        | Tone::Asked
+        | Tone::Decided
+        | Tone::Doubt
+        | Tone::Engine => vec![one_line(&row.text, room.saturating_sub(note).max(20))],
+    }
+}

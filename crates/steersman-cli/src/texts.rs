@@ -1,0 +1,45 @@
+//! The texts of a log, as far as it was read.
+
+use crate::error::CommandError;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use steersman_machine::commit::{LogLine, Text};
+use steersman_machine::effect::Bodies;
+use steersman_machine::ids::Body;
+use steersman_runtime::store::Store;
+
+/// Texts by the line that brought them. Large ones lie beside the log and are fetched when their line is learnt.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Texts(BTreeMap<Body, Arc<str>>);
+
+impl Texts {
+    /// Takes note of a line's texts.
+    pub(crate) async fn learn(
+        &mut self,
+        line: &LogLine,
+        store: &dyn Store,
+    ) -> Result<(), CommandError> {
+        for (k, text) in line.bodies.iter().enumerate() {
+            let text: Arc<str> = match text {
+                Text::Here(text) => text.clone(),
+                Text::Erased { .. } => "[erased]".into(),
+                Text::Blob { hash, .. } => match store.blob(hash).await? {
+                    Some(bytes) => String::from_utf8_lossy(&bytes).into(),
+                    None => "[missing]".into(),
+                },
+            };
+            let k = u32::try_from(k).expect("a line holds fewer than 2^20 texts");
+            self.0.insert(Body::new(line.n, k), text);
+        }
+        Ok(())
+    }
+}
+
+impl Bodies for Texts {
+    fn text(&self, body: Body) -> Arc<str> {
+        self.0
+            .get(&body)
+            .cloned()
+            .unwrap_or_else(|| "[not read]".into())
+    }
+}

@@ -1,0 +1,179 @@
+//! How figures, times and texts are put for people: short, in columns, never wider than the terminal.
+
+use serde_json::Value as Json;
+
+/// Width that screens are laid out for.
+pub(crate) const WIDTH: usize = 90;
+
+/// `just now`, `12 s ago`, `3 min ago`, `4 h ago`, `2 d ago`.
+pub(crate) fn ago(now: i64, then: i64) -> String {
+    match now.saturating_sub(then) {
+        ..2_000 => "just now".into(),
+        past => format!("{} ago", span(past)),
+    }
+}
+
+/// A span of milliseconds: `41 ms`, `12 s`, `3 min`, `4 h`, `2 d`.
+pub(crate) fn span(millis: i64) -> String {
+    match millis {
+        ..1_000 => format!("{} ms", millis.max(0)),
+        1_000..60_000 => format!("{} s", millis / 1_000),
+        60_000..3_600_000 => format!("{} min", millis / 60_000),
+        3_600_000..86_400_000 => format!("{} h", millis / 3_600_000),
+        _ => format!("{} d", millis / 86_400_000),
+    }
+}
+
+/// When something is due: `2 h`, `overdue`, `-`.
+pub(crate) fn due(now: i64, at: Option<i64>) -> String {
+    match at {
+        None => "-".into(),
+        Some(at) if at <= now => "overdue".into(),
+        Some(at) => span(at - now),
+    }
+}
+
+/// `1 line`, `2 lines`.
+pub(crate) fn count(n: u64, thing: &str) -> String {
+    match thing.strip_suffix('y') {
+        _ if n == 1 => format!("1 {thing}"),
+        // `reply` becomes `replies`, `day` stays `days`
+        Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{} {stem}ies", digits(n)),
+        _ => format!("{} {thing}s", digits(n)),
+    }
+}
+
+/// `9,100`.
+pub(crate) fn digits(n: u64) -> String {
+    let text = n.to_string();
+    let mut out = String::new();
+    for (i, digit) in text.chars().enumerate() {
+        if i > 0 && (text.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Millionths of the currency: `0.0064`.
+pub(crate) fn money(micros: u64) -> String {
+    format!("{}.{:04}", micros / 1_000_000, micros % 1_000_000 / 100)
+}
+
+/// One line of at most `width` characters, cut with `...`; control characters that would move a cursor are shown as blanks.
+pub(crate) fn line(text: &str, width: usize) -> String {
+    let flat: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let flat: String = flat
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    if flat.chars().count() <= width {
+        return flat;
+    }
+    let cut: String = flat.chars().take(width.saturating_sub(3)).collect();
+    format!("{}...", cut.trim_end())
+}
+
+/// Text as it is, without what could move a cursor or change colours: models and tools are strangers.
+pub(crate) fn tame(text: &str) -> String {
+    text.chars()
+        .filter(|c| *c == '\n' || *c == '\t' || !c.is_control())
+        .collect()
+}
+
+/// Text broken at blanks into lines of at most `width` characters.
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for paragraph in tame(text).lines() {
+        let mut current = String::new();
+        for word in paragraph.split(' ') {
+            if !current.is_empty() && current.chars().count() + 1 + word.chars().count() > width {
+                lines.push(std::mem::take(&mut current));
+            }
+            if !current.is_empty() {
+                current.push(' ');
+            }
+            current.push_str(word);
+        }
+        lines.push(current);
+    }
+    lines
+}
+
+/// Arguments as a call shows them: `order: "4711", cents: 3990`.
+pub(crate) fn arguments(json: &str) -> String {
+    match serde_json::from_str::<Json>(json) {
+        Ok(Json::Object(fields)) => fields
+            .iter()
+            .map(|(name, value)| format!("{name}: {value}"))
+            .collect::<Vec<_>>()
+            .join(", "),
+        Ok(other) => other.to_string(),
+        Err(_) => json.to_owned(),
+    }
+}
+
+/// What was typed as a value: JSON if it reads as such, else text.
+pub(crate) fn value(typed: &str) -> Json {
+    serde_json::from_str(typed).unwrap_or_else(|_| typed.into())
+}
+
+/// Columns under a heading, each as wide as its widest cell; the last one gets what is left.
+pub(crate) fn table(heading: &[&str], rows: &[Vec<String>]) -> Vec<String> {
+    let mut widths: Vec<usize> = heading.iter().map(|h| h.chars().count()).collect();
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let last = widths.len().saturating_sub(1);
+    let before: usize = widths[..last].iter().map(|w| w + 2).sum();
+    let room = WIDTH.saturating_sub(before).max(20);
+    let render = |cells: &[String]| {
+        let mut out = String::new();
+        for (i, cell) in cells.iter().enumerate() {
+            if i == last {
+                out.push_str(&line(cell, room));
+            } else {
+                let pad = widths[i] + 2 - cell.chars().count();
+                out.push_str(cell);
+                out.push_str(&" ".repeat(pad));
+            }
+        }
+        out.trim_end().to_owned()
+    };
+    let heading: Vec<String> = heading.iter().map(|h| (*h).to_owned()).collect();
+    std::iter::once(render(&heading))
+        .chain(rows.iter().map(|row| render(row)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_put_for_people() {
+        assert_eq!(span(41), "41 ms");
+        assert_eq!(span(12_900), "12 s");
+        assert_eq!(ago(1_000_000, 100_000), "15 min ago");
+        assert_eq!(ago(0, 5), "just now");
+        assert_eq!(due(0, Some(7_200_000)), "2 h");
+        assert_eq!(due(5, Some(5)), "overdue");
+        assert_eq!(count(1, "reply"), "1 reply");
+        assert_eq!(count(2, "reply"), "2 replies");
+        assert_eq!(count(0, "day"), "0 days");
+        assert_eq!(digits(1_234_567), "1,234,567");
+        assert_eq!(money(6_400), "0.0064");
+        assert_eq!(money(12_345_678), "12.3456");
+    }
+
+    #[test]
+    fn text_of_strangers_moves_no_cursor() {
+        assert_eq!(line("a\x1b[2Jb\nc", 20), "a [2Jb c");
+        assert_eq!(tame("a\x1b[2Jb\nc"), "a[2Jb\nc");
+        assert_eq!(line("a long line of text", 10), "a long...");
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+    }
+}

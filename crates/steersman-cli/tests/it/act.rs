@@ -1,0 +1,141 @@
+//! Acting on sessions from outside: inbox, ids, interrupts, cancels, questions, doubts.
+
+use crate::world::{Service, World};
+
+const SAID: &str = "My kettle (order 4711) arrived broken. I want my money back.";
+
+fn parked() -> (World, Service) {
+    let mut world = World::example("support");
+    let service = Service::support(&mut world, false);
+    let (code, _) = world.json(&[
+        "run",
+        "support",
+        "--script",
+        "support/script.yaml",
+        "--input",
+        SAID,
+    ]);
+    assert_eq!(code, Some(5));
+    (world, service)
+}
+
+#[test]
+fn what_is_sent_without_running_waits_in_the_inbox() {
+    let (world, service) = parked();
+    let (code, told) = world.json(&["approve", "last", "--as", "supervisor", "--no-run"]);
+    assert_eq!((code, &told["status"]), (Some(0), &"inbox".into()));
+    assert_eq!(service.refunds(), 0);
+    let (_, shown) = world.json(&["show", "last"]);
+    assert_eq!(shown["inbox"], 1);
+    let (code, told) = world.json(&["run", "--resume", "last"]);
+    assert_eq!((code, &told["status"]), (Some(0), &"answered".into()));
+    assert_eq!(service.refunds(), 1);
+}
+
+#[test]
+fn an_id_is_accepted_once() {
+    let (world, _service) = parked();
+    let first = world.run(&["send", "last", "Is it done?", "--id", "m-1", "--no-run"]);
+    assert_eq!(first.code, Some(0), "{first:?}");
+    let again = world.run(&["send", "last", "Is it done?", "--id", "m-1", "--no-run"]);
+    assert_eq!(again.code, Some(2), "{again:?}");
+}
+
+#[test]
+fn an_interrupt_cancels_what_waits() {
+    let (world, service) = parked();
+    world.write("after.yaml", "desk: [ never, never, Then not. ]\n");
+    let (code, told) = world.json(&[
+        "send",
+        "last",
+        "Leave it.",
+        "--interrupt",
+        "--script",
+        "after.yaml",
+    ]);
+    assert_eq!((code, &told["answer"]), (Some(0), &"Then not.".into()));
+    assert_eq!(service.refunds(), 0);
+    assert_eq!(
+        world.run(&["approve", "last", "--as", "supervisor"]).code,
+        Some(2)
+    );
+}
+
+#[test]
+fn a_cancelled_session_stays_cancelled_and_can_be_talked_to() {
+    let (world, service) = parked();
+    let (code, told) = world.json(&["cancel", "last"]);
+    assert_eq!((code, &told["status"]), (Some(0), &"cancelled".into()));
+    assert_eq!(service.refunds(), 0);
+    world.write("after.yaml", "desk: [ never, never, Here I am. ]\n");
+    let (code, told) = world.json(&["send", "last", "Hello?", "--script", "after.yaml"]);
+    assert_eq!((code, &told["answer"]), (Some(0), &"Here I am.".into()));
+}
+
+#[test]
+fn a_question_is_answered_from_another_process() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        "agents: { desk: { system: You ask., tools: [ask] } }\n",
+    );
+    world.write(
+        "script.yaml",
+        "desk:\n  - call: { ask: { question: Which colour? } }\n  - \"So it is {{ request.last }}.\"\n",
+    );
+    let (code, told) = world.json(&["run", "--script", "script.yaml", "--input", "Paint it."]);
+    assert_eq!(code, Some(5), "{told}");
+    assert_eq!(told["pending"][0]["text"], "Which colour?");
+    let (code, told) = world.json(&["answer", "last", "green"]);
+    assert_eq!(
+        (code, &told["answer"]),
+        (Some(0), &"So it is green.".into()),
+        "{told}"
+    );
+}
+
+#[test]
+fn an_event_finds_the_session_that_waits_for_it() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        r#"name: desk
+events: { answer: { fields: { ticket: string, text: string }, id: "{{ event.ticket }}" } }
+tools:
+  ask_customer:
+    description: Asks the customer.
+    parameters: { ticket: string }
+    wait: { event: answer, match: { ticket: "{{ args.ticket }}" }, timeout: 4h, on_timeout: No answer came. }
+    result: "{{ result.text }}"
+agents: { support: { system: You help., tools: [ask_customer] } }
+"#,
+    );
+    world.write(
+        "script.yaml",
+        "support:\n  - call: { ask_customer: { ticket: T-9 } }\n  - \"They say {{ request.last }}.\"\n",
+    );
+    let (code, told) = world.json(&["run", "--script", "script.yaml", "--input", "Ask."]);
+    assert_eq!(code, Some(5), "{told}");
+    assert_eq!(told["pending"][0]["kind"], "event");
+    // of the wrong ticket: it lies in the box
+    let other = r#"{"ticket": "T-8", "text": "no"}"#;
+    let right = r#"{"ticket": "T-9", "text": "yes"}"#;
+    assert_eq!(
+        world.run(&["send", ".", "--event", "answer", other]).code,
+        Some(0)
+    );
+    assert_eq!(
+        world.run(&["send", ".", "--event", "answer", right]).code,
+        Some(0)
+    );
+    let (_, again) = world.json(&["send", ".", "--event", "answer", right]);
+    assert_eq!(again["status"], "known");
+    let wrong = world.run(&["send", ".", "--event", "answer", r#"{"ticket": 9}"#]);
+    assert_eq!(wrong.code, Some(2), "{wrong:?}");
+    let (code, told) = world.json(&["run", "--resume", "last"]);
+    assert_eq!(
+        (code, &told["answer"]),
+        (Some(0), &"They say yes.".into()),
+        "{told}"
+    );
+}

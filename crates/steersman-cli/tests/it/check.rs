@@ -1,0 +1,107 @@
+//! `--help`, `new`, `check`, `test`, `schema`, `explain`: what needs no session.
+
+use crate::world::World;
+use insta::assert_snapshot;
+
+#[test]
+fn help_shows_the_groups() {
+    let world = World::new();
+    assert_snapshot!(world.page(&["--help"]));
+    assert_eq!(world.run(&[]).code, Some(2));
+    assert_eq!(world.run(&["--version"]).code, Some(0));
+}
+
+#[test]
+fn wrong_use_says_what_to_do() {
+    let world = World::new();
+    let pages: Vec<String> = [
+        &["sessions"][..],
+        &["show"],
+        &["run"],
+        &["run", "nothere.yaml", "--input", "x"],
+        &["check", "nothere.yaml"],
+        &["explain", "E9999"],
+        &["new", "Bank"],
+        &["approve", "last"],
+        &["resolve", "last"],
+        &["sessions", "--where", "status"],
+    ]
+    .iter()
+    .map(|args| world.page(args))
+    .collect();
+    assert_snapshot!(pages.join("\n"));
+}
+
+#[test]
+fn errors_of_a_definition_are_shown_at_once() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        r#"steersman: 1
+name: bank
+config:
+  limit: { env: APPROVAL_LIMIT, default: "100" }
+state:
+  balance: { type: integer, optional: true }
+tools:
+  transfer_money:
+    description: Moves money.
+    parameters: { to: string, amount: integer }
+    requires: args.amount <= state.balance
+    approve: args.amount > config.limit
+    http: { url: "http://127.0.0.1:1/transfers", json: "{{ args }}" }
+agents:
+  transfers: { system: You move money., tools: [tranfer_money] }
+"#,
+    );
+    assert_snapshot!(world.page(&["check"]));
+    let (code, document) = world.json(&["check"]);
+    assert_eq!(code, Some(3));
+    assert_eq!(document["ok"], false);
+    // a definition with errors starts nothing
+    assert_eq!(world.run(&["run", "--input", "hi"]).code, Some(3));
+    assert!(!world.folder.join(".steersman/sessions.db").exists());
+}
+
+#[test]
+fn what_new_writes_is_right_and_its_tests_pass() {
+    let world = World::new();
+    let mut pages = vec![world.page(&["new", "bank"])];
+    pages.push(world.page(&["check", "bank"]));
+    pages.push(world.page(&["test", "bank"]));
+    pages.push(world.page(&["new", "bank"]));
+    assert_snapshot!(pages.join("\n"));
+}
+
+#[test]
+fn a_test_that_fails_says_how() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        r"agents: { greeter: { system: You greet. } }
+tests:
+  greets: { script: { greeter: [ Hello. ] }, steps: [ { say: Hi } ], expect: [ { answer: Good day. } ] }
+  says_too_much: { script: { greeter: [ Hello., More. ] }, steps: [ { say: Hi } ], expect: [ { answer: Hello. } ] }
+  waits_for_nothing: { script: { greeter: [ Hello. ] }, steps: [ { say: Hi }, { approve: it } ] }
+",
+    );
+    assert_snapshot!(world.page(&["test"]));
+    assert_eq!(world.run(&["test"]).code, Some(8));
+    assert_eq!(world.run(&["test", "--name", "no such test"]).code, Some(2));
+}
+
+#[test]
+fn the_schema_is_the_committed_one() {
+    let world = World::new();
+    let schema = world.run(&["schema"]).out;
+    let file = crate::world::root().join("docs/reference/steersman.schema.json");
+    if std::env::var_os("INSTA_UPDATE").is_some_and(|v| v == "always") {
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, &schema).unwrap();
+    }
+    let committed = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(
+        committed == schema,
+        "docs/reference/steersman.schema.json is not what `steersman schema` prints"
+    );
+}

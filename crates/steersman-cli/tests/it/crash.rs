@@ -1,0 +1,212 @@
+//! `kill -9` at random moments, then resume: the same end as undisturbed, and no effect against its class.
+//!
+//! `STEERSMAN_KILLS=200` makes it long; `STEERSMAN_SEED` repeats a run that failed. The seed is printed.
+
+use crate::world::{Service, World};
+use serde_json::Value as Json;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// Small, seeded, and the same on every machine.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % n.max(1)
+    }
+}
+
+fn kills() -> u64 {
+    std::env::var("STEERSMAN_KILLS").map_or(8, |n| n.parse().unwrap())
+}
+
+fn seed() -> u64 {
+    let seed = std::env::var("STEERSMAN_SEED").map_or_else(
+        |_| {
+            std::time::SystemTime::now()
+                .duration_since(std::time::UNIX_EPOCH)
+                .unwrap()
+                .as_nanos() as u64
+        },
+        |s| s.parse().unwrap(),
+    );
+    println!("STEERSMAN_SEED={seed}");
+    seed
+}
+
+/// What two sessions are compared by: agents by path with their letters and bodies, state, answer, status.
+fn essence(world: &World) -> Json {
+    let (_, shown) = world.json(&["show", "last"]);
+    let agents: Vec<Json> = shown["agents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|a| serde_json::json!([a["path"], a["phase"], a["stack"]]))
+        .collect();
+    serde_json::json!({
+        "status": shown["status"],
+        "answer": shown["answer"],
+        "state": shown["state"],
+        "outcome": shown["outcome"],
+        "agents": agents,
+    })
+}
+
+fn spawn(world: &World, args: &[&str]) -> Child {
+    world
+        .command(args)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// Kills it after so long, unless it was faster. True: it was killed.
+fn kill_after(mut child: Child, after: Duration) -> bool {
+    let began = Instant::now();
+    loop {
+        if child.try_wait().unwrap().is_some() {
+            return false;
+        }
+        if began.elapsed() >= after {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            return true;
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+/// What a careful operator types until the session rests: resume, approve, and say of a doubt what the shop's book says.
+fn drive_on(world: &World, service: Option<&Service>) {
+    for _ in 0..20 {
+        let ran = world.run(&["run", "--resume", "last", "--json"]);
+        let told: Json = serde_json::from_str(ran.out.lines().last().unwrap_or("null")).unwrap();
+        match ran.code {
+            // an answer, or the limit that forced one
+            Some(0 | 6) => return,
+            Some(5) => {
+                let done = world.run(&["approve", "last", "--as", "supervisor"]);
+                assert!(matches!(done.code, Some(0 | 5 | 7)), "{done:?}");
+            }
+            Some(7) => {
+                let paid = service.is_some_and(|s| s.refunds() > 0);
+                assert!(
+                    !paid,
+                    "what the shop has booked is found by the probe: {told}"
+                );
+                let done = world.run(&["resolve", "last", "--as", "supervisor", "--not-performed"]);
+                assert!(matches!(done.code, Some(0)), "{done:?}");
+            }
+            _ => panic!("{ran:?}"),
+        }
+    }
+    panic!("it does not come to rest");
+}
+
+fn spend_is_whole(world: &World) {
+    let (_, shown) = world.json(&["show", "last"]);
+    let tokens = shown["tokens"].as_u64().unwrap();
+    let (_, log) = (0, world.run(&["log", "last", "--json"]).out);
+    let used: u64 = log
+        .lines()
+        .filter_map(|l| serde_json::from_str::<Json>(l).ok())
+        .filter_map(|l| l["tokens"].as_u64())
+        .sum();
+    assert!(tokens >= used, "spend is under-reported: {tokens} < {used}");
+}
+
+#[test]
+fn support_ends_as_undisturbed_and_pays_once() {
+    const SAID: &str = "My kettle (order 4711) arrived broken. I want my money back.";
+    const RUN: &[&str] = &[
+        "run",
+        "support",
+        "--script",
+        "support/script.yaml",
+        "--input",
+        SAID,
+    ];
+    const APPROVE: &[&str] = &["approve", "last", "--as", "supervisor"];
+    let mut random = Random(seed());
+
+    let mut calm = World::example("support");
+    let service = Service::support(&mut calm, false);
+    let began = Instant::now();
+    assert_eq!(calm.run(RUN).code, Some(5));
+    let to_approval = began.elapsed();
+    let began = Instant::now();
+    assert_eq!(calm.run(APPROVE).code, Some(0));
+    let to_answer = began.elapsed();
+    assert_eq!(service.refunds(), 1);
+    let wanted = essence(&calm);
+
+    let mut killed = 0;
+    for n in 0..kills() {
+        let mut world = World::example("support");
+        let service = Service::support(&mut world, false);
+        let first_half = random.below(2) == 0;
+        let (args, span) = if first_half {
+            (RUN, to_approval)
+        } else {
+            assert_eq!(world.run(RUN).code, Some(5));
+            (APPROVE, to_answer)
+        };
+        let after = Duration::from_micros(random.below(span.as_micros() as u64));
+        killed += u64::from(kill_after(spawn(&world, args), after));
+        if world.json_lines(&["sessions"]).is_empty() {
+            // it died before the session was on disk: nothing was promised
+            assert_eq!(service.refunds(), 0);
+            continue;
+        }
+        drive_on(&world, Some(&service));
+        assert_eq!(
+            essence(&world),
+            wanted,
+            "kill {n}, after {after:?} of {args:?}"
+        );
+        assert_eq!(
+            service.refunds(),
+            1,
+            "kill {n}, after {after:?} of {args:?}"
+        );
+        spend_is_whole(&world);
+    }
+    println!("{killed} of {} were killed in time", kills());
+}
+
+#[test]
+fn react_ends_as_undisturbed() {
+    const SAID: &str = "Why was the shop down last night?";
+    const RUN: &[&str] = &[
+        "run",
+        "react",
+        "--script",
+        "react/script.yaml",
+        "--input",
+        SAID,
+    ];
+    let mut random = Random(seed());
+    let calm = World::example("react");
+    let began = Instant::now();
+    assert_eq!(calm.run(RUN).code, Some(6));
+    let span = began.elapsed();
+    let wanted = essence(&calm);
+    let mut killed = 0;
+    for n in 0..kills() {
+        let world = World::example("react");
+        let after = Duration::from_micros(random.below(span.as_micros() as u64));
+        killed += u64::from(kill_after(spawn(&world, RUN), after));
+        if world.json_lines(&["sessions"]).is_empty() {
+            continue;
+        }
+        drive_on(&world, None);
+        assert_eq!(essence(&world), wanted, "kill {n}, after {after:?}");
+        spend_is_whole(&world);
+    }
+    println!("{killed} of {} were killed in time", kills());
+}

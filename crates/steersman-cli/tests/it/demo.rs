@@ -1,0 +1,26 @@
+//! `demo`: killed after the payment left, resumed, paid once.
+
+use crate::world::World;
+use insta::assert_snapshot;
+
+#[test]
+fn the_demo_pays_once() {
+    let world = World::new();
+    let ran = world.run(&["demo"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(ran.out, "1 intended, 1 done, 0 repeated\n");
+    assert_snapshot!(world.filter(&ran.err));
+    // the session stays for whoever wants to look at it
+    let (code, shown) = world.json(&["show", "last"]);
+    assert_eq!(code, Some(0));
+    let refund = shown["effects"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|e| e["tool"] == "refund")
+        .unwrap();
+    assert_eq!(
+        (&refund["attempts"], &refund["repeated"]),
+        (&1.into(), &0.into())
+    );
+}

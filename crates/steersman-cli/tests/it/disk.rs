@@ -1,0 +1,140 @@
+//! Disks that do not take what is written: full, read-only, gone.
+
+use crate::world::World;
+use std::path::Path;
+use std::process::Command;
+
+const SAID: &str = "Why was the shop down last night?";
+
+/// A file system of its own, gone with it. None where this machine does not let us have one.
+struct Disk<'a>(&'a Path);
+
+impl<'a> Disk<'a> {
+    fn mount(at: &'a Path, options: &str) -> Option<Self> {
+        std::fs::create_dir_all(at).unwrap();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", options, "tmpfs"])
+            .arg(at)
+            .output();
+        let done = mounted.is_ok_and(|m| m.status.success());
+        if !done {
+            eprintln!("skipped: this machine lets us mount no file system of our own");
+        }
+        done.then_some(Self(at))
+    }
+
+    fn remount(&self, options: &str) {
+        let status = Command::new("mount")
+            .args(["-o", &format!("remount,{options}")])
+            .arg(self.0)
+            .status();
+        assert!(status.unwrap().success());
+    }
+}
+
+impl Drop for Disk<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.0).status();
+    }
+}
+
+#[test]
+fn a_full_disk_is_said_and_nothing_is_lost() {
+    let world = World::example("react");
+    let at = world.folder.join("small");
+    let Some(disk) = Disk::mount(&at, "size=4m") else {
+        return;
+    };
+    let store = at.join("sessions.db");
+    let store = store.to_str().unwrap();
+    let args = [
+        "run",
+        "react",
+        "--script",
+        "react/script.yaml",
+        "--input",
+        SAID,
+        "--store",
+        store,
+    ];
+    let first = world.run(&args);
+    // the limit of six calls is reached, and it answers
+    assert_eq!(first.code, Some(6), "{first:?}");
+    // what is left is filled
+    let filler = std::fs::write(at.join("filler"), vec![7_u8; 8 << 20]);
+    assert!(filler.is_err());
+    let mut refused = None;
+    for _ in 0..200 {
+        let ran = world.run(&args);
+        if ran.code != Some(6) {
+            refused = Some(ran);
+            break;
+        }
+    }
+    let refused = refused.expect("a full disk refuses at some time");
+    assert_eq!(refused.code, Some(4), "{refused:?}");
+    assert!(!refused.err.contains("panicked"), "{refused:?}");
+    // what was acknowledged is all there, and with room again it goes on
+    std::fs::remove_file(at.join("filler")).unwrap();
+    let shown = world.run(&["sessions", "--all", "--json", "--store", store]);
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    assert!(shown.out.contains("\"limit\""), "{shown:?}");
+    let again = world.run(&args);
+    assert_eq!(again.code, Some(6), "{again:?}");
+    drop(disk);
+}
+
+#[test]
+fn a_read_only_store_can_be_looked_at_and_refuses_the_rest() {
+    let world = World::example("react");
+    let at = world.folder.join("locked");
+    let Some(disk) = Disk::mount(&at, "size=8m") else {
+        return;
+    };
+    let store = at.join("sessions.db");
+    let store = store.to_str().unwrap();
+    let args = [
+        "run",
+        "react",
+        "--script",
+        "react/script.yaml",
+        "--input",
+        SAID,
+        "--store",
+        store,
+    ];
+    assert_eq!(world.run(&args).code, Some(6));
+    disk.remount("ro");
+    let refused = world.run(&args);
+    assert_eq!(refused.code, Some(4), "{refused:?}");
+    let shown = world.run(&["show", "last", "--store", store]);
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    let refused = world.run(&["send", "last", "And now?", "--store", store]);
+    assert_eq!(refused.code, Some(4), "{refused:?}");
+}
+
+#[test]
+fn what_is_no_store_is_left_alone() {
+    let world = World::example("react");
+    let before = "this is a letter, not a database";
+    world.write("letter.db", before);
+    let ran = world.run(&[
+        "run",
+        "react",
+        "--script",
+        "react/script.yaml",
+        "--input",
+        SAID,
+        "--store",
+        "letter.db",
+    ]);
+    assert_eq!(ran.code, Some(4), "{ran:?}");
+    let after = std::fs::read_to_string(world.folder.join("letter.db")).unwrap();
+    assert_eq!(after, before);
+    let ran = world.run(&["sessions", "--store", "nowhere/at/all.db"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(
+        !world.folder.join("nowhere").exists(),
+        "looking makes nothing"
+    );
+}

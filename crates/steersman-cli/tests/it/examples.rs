@@ -1,0 +1,130 @@
+//! The examples, offline: their tests, and their stories screen by screen.
+
+use crate::world::{Service, World};
+use insta::assert_snapshot;
+
+const SAID: &str = "My kettle (order 4711) arrived broken. I want my money back.";
+
+#[test]
+fn the_examples_are_right_and_their_tests_pass() {
+    for name in ["support", "react"] {
+        let world = World::example(name);
+        let checked = world.run(&["check", name]);
+        assert_eq!(checked.code, Some(0), "{checked:?}");
+        let tested = world.run(&["test", name]);
+        assert_eq!(tested.code, Some(0), "{tested:?}");
+    }
+}
+
+#[test]
+fn support_asks_pays_and_answers() {
+    let mut world = World::example("support");
+    let service = Service::support(&mut world, false);
+    let mut pages = Vec::new();
+    let mut page = |args: &[&str]| pages.push(world.page(args));
+    page(&[
+        "run",
+        "support",
+        "--script",
+        "support/script.yaml",
+        "--input",
+        SAID,
+    ]);
+    page(&["pending"]);
+    page(&["show", "last"]);
+    page(&["approve", "last"]);
+    assert_eq!(service.refunds(), 0, "the user is no supervisor");
+    page(&["approve", "last", "--as", "supervisor"]);
+    assert_eq!(service.refunds(), 1);
+    page(&["show", "last"]);
+    page(&["effects", "order=4711"]);
+    page(&["context", "last@refund"]);
+    page(&["context", "last@find_order"]);
+    page(&["log", "last@-1"]);
+    page(&["sessions"]);
+    page(&["pending"]);
+    page(&["approve", "last", "--as", "supervisor"]);
+    assert_snapshot!(pages.join("\n"));
+}
+
+#[test]
+fn a_rejection_reaches_the_model_and_nothing_is_paid() {
+    let mut world = World::example("support");
+    let service = Service::support(&mut world, false);
+    world.write(
+        "script.yaml",
+        r#"desk:
+  - call: { find_order: { order: "4711" } }
+  - call: { refund: { order: "4711", cents: 3990 } }
+  - "Not this time: {{ request.last }}"
+"#,
+    );
+    let (code, _) = world.json(&["run", "support", "--script", "script.yaml", "--input", SAID]);
+    assert_eq!(code, Some(5));
+    let (code, told) = world.json(&["reject", "last", "--as", "supervisor", "--say", "too late"]);
+    assert_eq!(code, Some(0));
+    assert!(
+        told["answer"].as_str().unwrap().contains("too late"),
+        "{told}"
+    );
+    assert_eq!(service.refunds(), 0);
+}
+
+#[test]
+fn an_edited_approval_pays_what_was_approved() {
+    let mut world = World::example("support");
+    let service = Service::support(&mut world, false);
+    let (code, _) = world.json(&[
+        "run",
+        "support",
+        "--script",
+        "support/script.yaml",
+        "--input",
+        SAID,
+    ]);
+    assert_eq!(code, Some(5));
+    let wrong = world.run(&[
+        "approve",
+        "last",
+        "--as",
+        "supervisor",
+        "--edit",
+        "order=4712",
+    ]);
+    assert_eq!(wrong.code, Some(2), "{wrong:?}");
+    let (code, _) = world.json(&[
+        "approve",
+        "last",
+        "--as",
+        "supervisor",
+        "--edit",
+        "cents=1000",
+    ]);
+    // a thousand cents need no approval, so it runs at once
+    assert_eq!(code, Some(0));
+    let book = std::fs::read_to_string(&service.book).unwrap();
+    assert!(book.contains("\"cents\":1000"), "{book}");
+    let (_, shown) = world.json(&["show", "last"]);
+    assert_eq!(shown["state"]["refunded"], 1000);
+}
+
+#[test]
+fn react_reaches_its_limit_and_answers() {
+    let world = World::example("react");
+    let mut pages = Vec::new();
+    for args in [
+        &[
+            "run",
+            "react",
+            "--script",
+            "react/script.yaml",
+            "--input",
+            "Why was the shop down last night?",
+        ][..],
+        &["show", "last"],
+        &["effects", "last"],
+    ] {
+        pages.push(world.page(args));
+    }
+    assert_snapshot!(pages.join("\n"));
+}

@@ -1,0 +1,128 @@
+//! The READMEs of the examples: each console block is typed again, and what it shows must come.
+
+use crate::world::{self, Service, World, examples, replace_word};
+use std::process::Stdio;
+
+/// Runs a line as it stands in a README: `$ steersman ...`, quoted words as a shell takes them.
+fn typed(world: &World, line: &str) -> String {
+    let words = split(line);
+    assert_eq!(words[0], "steersman", "only our program is typed: {line}");
+    let args: Vec<&str> = words[1..].iter().map(String::as_str).collect();
+    // one pipe for both, so that talk and answer stand in the order in which people see them
+    let both = world.folder.join("both.txt");
+    let file = std::fs::File::create(&both).unwrap();
+    world
+        .command(&args)
+        .stdout(Stdio::from(file.try_clone().unwrap()))
+        .stderr(Stdio::from(file))
+        .status()
+        .unwrap();
+    let shown = std::fs::read_to_string(&both).unwrap();
+    std::fs::remove_file(&both).unwrap();
+    shown
+}
+
+/// A transcript without what differs from run to run. Its session is the one that its first line names.
+fn settled(text: &str, session: &mut Option<String>) -> String {
+    let named = text
+        .lines()
+        .find_map(|l| l.split_once("   session ")?.1.split(' ').next());
+    if let Some(named) = named {
+        *session = Some(named.to_owned());
+    }
+    match session {
+        Some(session) => world::settled(&replace_word(text, session, "SESS")),
+        None => world::settled(text),
+    }
+}
+
+fn split(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quoted = false;
+    for c in line.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            ' ' if !quoted => words.push(String::new()),
+            c => words.last_mut().unwrap().push(c),
+        }
+    }
+    words.retain(|w| !w.is_empty());
+    words
+}
+
+/// The console blocks: what is typed, and what is shown below it.
+fn blocks(text: &str) -> Vec<(String, String)> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    let mut inside = false;
+    for line in text.lines() {
+        if line.starts_with("```") {
+            inside = line == "```console";
+        } else if inside {
+            match line.strip_prefix("$ ") {
+                Some(command) => found.push((command.to_owned(), String::new())),
+                None => {
+                    let shown = &mut found.last_mut().expect("a command comes first").1;
+                    shown.push_str(line);
+                    shown.push('\n');
+                }
+            }
+        }
+    }
+    found
+}
+
+fn transcript_is_true(name: &str, world: &World) {
+    let readme = examples().join(name).join("README.md");
+    let text = std::fs::read_to_string(&readme).unwrap();
+    let blocks = blocks(&text);
+    assert!(!blocks.is_empty());
+    let mut updated = text.clone();
+    let mut wrong = Vec::new();
+    let (mut written, mut now) = (None, None);
+    for (command, shown) in &blocks {
+        let real = typed(world, command);
+        if settled(&real, &mut now) != settled(shown, &mut written) {
+            wrong.push(format!("$ {command}\n{real}\ninstead of\n{shown}"));
+            let old = format!("$ {command}\n{shown}");
+            updated = updated.replacen(&old, &format!("$ {command}\n{}\n", real.trim_end()), 1);
+        }
+    }
+    if wrong.is_empty() {
+        return;
+    }
+    if std::env::var_os("INSTA_UPDATE").is_some_and(|v| v == "always") {
+        std::fs::write(&readme, updated).unwrap();
+        return;
+    }
+    panic!("{} is not true:\n{}", readme.display(), wrong.join("\n\n"));
+}
+
+#[test]
+fn the_readme_of_support_is_true() {
+    let mut world = World::example("support");
+    let _service = Service::support(&mut world, false);
+    transcript_is_true("support", &world);
+}
+
+#[test]
+fn the_readme_of_react_is_true() {
+    let world = World::example("react");
+    transcript_is_true("react", &world);
+}
+
+#[test]
+fn every_definition_has_the_editor_comment() {
+    for file in crate::world::files(&examples()) {
+        let text = std::fs::read_to_string(&file).unwrap_or_default();
+        let is_definition = file.extension().is_some_and(|e| e == "yaml")
+            && (text.contains("\nagents:") || text.contains("\ntests:"));
+        if is_definition {
+            let first = text.lines().next().unwrap_or_default();
+            let Some(schema) = first.strip_prefix("# yaml-language-server: $schema=") else {
+                panic!("{} does not begin with the editor comment", file.display());
+            };
+            let schema = file.parent().unwrap().join(schema);
+            assert!(schema.is_file(), "{} does not exist", schema.display());
+        }
+    }
+}

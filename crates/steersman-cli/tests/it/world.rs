@@ -1,0 +1,313 @@
+//! A folder, a home and a service of its own for each test, and filters for what differs from run to run.
+
+use serde_json::Value as Json;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A place where nothing of the machine's user is seen.
+pub(crate) struct World {
+    pub(crate) folder: PathBuf,
+    env: Vec<(String, String)>,
+}
+
+/// What a run came to.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let folder = std::env::temp_dir().join(format!(
+            "steersman-it-{}-{}",
+            std::process::id(),
+            COUNT.fetch_add(1, Ordering::Relaxed)
+        ));
+        std::fs::create_dir_all(folder.join("home")).unwrap();
+        std::fs::create_dir_all(folder.join(".steersman")).unwrap();
+        Self {
+            folder,
+            env: Vec::new(),
+        }
+    }
+
+    /// With one of `examples/` copied into it.
+    pub(crate) fn example(name: &str) -> Self {
+        let world = Self::new();
+        copy(&examples().join(name), &world.folder.join(name));
+        world
+    }
+
+    pub(crate) fn set(&mut self, name: &str, value: &str) {
+        self.env.push((name.to_owned(), value.to_owned()));
+    }
+
+    pub(crate) fn write(&self, path: &str, text: &str) {
+        let path = self.folder.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_steersman"));
+        command
+            .args(args)
+            .current_dir(&self.folder)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.folder.join("home"))
+            .env("NO_COLOR", "1")
+            .stdin(Stdio::null());
+        for (name, value) in &self.env {
+            command.env(name, value);
+        }
+        command
+    }
+
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
+        let output = self.command(args).output().unwrap();
+        Ran {
+            code: output.status.code(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// Runs it with `--json` and reads the last document.
+    pub(crate) fn json(&self, args: &[&str]) -> (Option<i32>, Json) {
+        let mut args = args.to_vec();
+        args.push("--json");
+        let ran = self.run(&args);
+        let last = ran.out.lines().last().unwrap_or("null");
+        (
+            ran.code,
+            serde_json::from_str(last).unwrap_or_else(|e| panic!("{e} in {ran:?}")),
+        )
+    }
+
+    /// All documents of a run with `--json`.
+    pub(crate) fn json_lines(&self, args: &[&str]) -> Vec<Json> {
+        let mut args = args.to_vec();
+        args.push("--json");
+        let ran = self.run(&args);
+        ran.out
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
+    /// What differs from run to run is named instead.
+    pub(crate) fn filter(&self, text: &str) -> String {
+        let mut text = text.replace(&*self.folder.to_string_lossy(), "FOLDER");
+        let listed = self.run(&["sessions", "--all", "--json"]).out;
+        for line in listed.lines() {
+            let session: Json = serde_json::from_str(line).unwrap();
+            let id = session["session"].as_str().unwrap();
+            text = text.replace(id, "SESSION");
+            // short forms: the longest first
+            for end in (4..id.len()).rev() {
+                text = replace_word(&text, &id[..end], "SESS");
+            }
+        }
+        settled(&text)
+    }
+
+    /// Exit code, stdout and stderr on one page.
+    pub(crate) fn page(&self, args: &[&str]) -> String {
+        let ran = self.run(args);
+        self.filter(&format!(
+            "$ steersman {}\nexit {}\n----- stdout\n{}----- stderr\n{}",
+            args.join(" "),
+            ran.code.map_or("none".into(), |c| c.to_string()),
+            ran.out,
+            ran.err
+        ))
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// The service of an example, killed when it goes out of scope.
+pub(crate) struct Service {
+    child: Child,
+    pub(crate) address: String,
+    pub(crate) book: PathBuf,
+}
+
+impl Service {
+    pub(crate) fn support(world: &mut World, stall: bool) -> Self {
+        let book = world.folder.join("book.jsonl");
+        let mut args = vec!["example-service", "support", "--book", "book.jsonl"];
+        if stall {
+            args.push("--stall");
+        }
+        let mut child = world.command(&args).stdout(Stdio::piped()).spawn().unwrap();
+        let mut address = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut address)
+            .unwrap();
+        let address = address.trim().to_owned();
+        world.set("SHOP_URL", &address);
+        Self {
+            child,
+            address,
+            book,
+        }
+    }
+
+    pub(crate) fn refunds(&self) -> usize {
+        std::fs::read_to_string(&self.book).map_or(0, |book| book.lines().count())
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .unwrap()
+}
+
+pub(crate) fn examples() -> PathBuf {
+    root().join("examples")
+}
+
+pub(crate) fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &to);
+        } else {
+            std::fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}
+
+/// All files below a folder.
+pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return all;
+    };
+    for entry in entries {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            all.extend(files(&path));
+        } else {
+            all.push(path);
+        }
+    }
+    all
+}
+
+/// Figures are named, and what nobody promises an order of stands in one.
+pub(crate) fn settled(text: &str) -> String {
+    canonical(&figures(text))
+}
+
+/// The desk looks up the order and asks for the policy at once. Which of the two ends first is nobody's promise, nor
+/// whether one line takes both: here the policy is first, and lines and ids are not told apart.
+fn canonical(text: &str) -> String {
+    let mut lines: Vec<String> = text.lines().map(unnumbered).collect();
+    for i in 1..lines.len() {
+        if lines[i - 1].contains("find_order = ") && lines[i].contains("  policy  ") {
+            lines.swap(i - 1, i);
+        }
+    }
+    lines
+        .join("\n")
+        .replace("U A TC AC TR AR", "U A TC AC AR TR")
+        + "\n"
+}
+
+fn unnumbered(line: &str) -> String {
+    let is_number = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
+    let words: Vec<String> = line
+        .split(' ')
+        .map(|word| {
+            let bare = word.trim_end_matches([',', ':']);
+            let rest = &word[bare.len()..];
+            match (bare.strip_prefix('@'), bare.split_once('.')) {
+                (Some(number), _) if is_number(number) => format!("@N{rest}"),
+                (_, Some((n, k))) if is_number(n) && is_number(k) && k.len() == 1 => {
+                    format!("E{rest}")
+                }
+                _ => word.to_owned(),
+            }
+        })
+        .collect();
+    // blanks before a number fill it up
+    words.join(" ").replace("   @N", "@N").trim_end().to_owned()
+}
+
+pub(crate) fn replace_word(text: &str, word: &str, by: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(word) {
+        let before = rest[..at].chars().next_back();
+        let after = rest[at + word.len()..].chars().next();
+        out.push_str(&rest[..at]);
+        let alone =
+            !before.is_some_and(char::is_alphanumeric) && !after.is_some_and(char::is_alphanumeric);
+        out.push_str(if alone { by } else { word });
+        rest = &rest[at + word.len()..];
+    }
+    out + rest
+}
+
+/// Durations, ports, digests of definitions, times and sizes in bytes.
+fn figures(text: &str) -> String {
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        let mut words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        for i in 0..words.len() {
+            let next = words
+                .get(i + 1)
+                .map(|w| w.trim_end_matches([',', '.', ')']).to_owned());
+            let number = words[i].chars().all(|c| c.is_ascii_digit() || c == ',');
+            if !words[i].is_empty() && number {
+                if let Some("ms" | "s" | "min" | "h" | "tokens" | "bytes" | "in") = next.as_deref()
+                {
+                    words[i] = "N".into();
+                }
+            }
+            if let Some((before, _)) = words[i].split_once("127.0.0.1:") {
+                words[i] = format!("{before}127.0.0.1:PORT");
+            }
+            let bare = words[i].trim_end_matches(':');
+            let digest = bare.len() == 6
+                && bare
+                    .chars()
+                    .all(|c| c.is_ascii_hexdigit() && !c.is_ascii_uppercase())
+                && bare.chars().any(|c| c.is_ascii_digit());
+            if digest {
+                words[i] = words[i].replace(bare, "DIGEST");
+            }
+        }
+        let line = words.join(" ").replace("N s ago", "just now");
+        // what stands at the right is pushed there by as many blanks as are left
+        let line = match line.rfind("done, N ") {
+            Some(at) => format!("{}  {}", line[..at].trim_end(), &line[at..]),
+            None => line,
+        };
+        lines.push(line.trim_end().to_owned());
+    }
+    lines.join("\n") + "\n"
+}
