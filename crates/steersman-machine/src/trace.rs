@@ -5,14 +5,18 @@
 //! is stable and hides no id. It needs a line and its texts alone; what a line refers to (the target of a call
 //! that closes, the name of an agent) is learnt from the lines printed before it, and without these a result is `R`.
 
+mod words;
+
+pub use words::{cause_word, end_word, how_word, release_word, why_word};
+
 use crate::commit::{
     Admission, Admitted, Adoption, Branched, Commit, Hold, Kind, LedgerEntry, LogLine, Opening,
-    Push, Release, Usage, Why, Wished,
+    Push, Usage, Wished,
 };
 use crate::effect::Bodies;
 use crate::ids::{Body, Id, Line, Name};
 use crate::interaction::{
-    Call, CallResult, Cause, Choice, End, How, Interaction, Origin, Reduce, Route, Target, Write,
+    Call, CallResult, Cause, Choice, End, Interaction, Origin, Reduce, Route, Target, Write,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -731,72 +735,5 @@ fn cut(text: &str) -> String {
     match text.char_indices().nth(SHOWN) {
         Some((at, _)) => format!("{}..", &text[..at]),
         None => text.to_owned(),
-    }
-}
-
-/// The word for how a call closed.
-pub fn how_word(how: How) -> &'static str {
-    match how {
-        How::Done => "done",
-        How::Simulated => "simulated",
-        How::Failed => "failed",
-        How::Refused => "refused",
-        How::Cancelled => "cancelled",
-        How::Unknown => "unknown",
-        How::NotInThisBranch => "not_in_this_branch",
-        How::Finished => "finished",
-        How::Released => "released",
-        How::Limit => "limit",
-        How::Expired => "expired",
-        How::DoneElsewhere => "done_elsewhere",
-    }
-}
-
-/// The word for what kind of end a `Finished` is.
-pub fn end_word(end: End) -> &'static str {
-    match end {
-        End::Draft => "draft",
-        End::Turn => "turn",
-        End::Task => "task",
-    }
-}
-
-/// The word for why something finished.
-pub fn cause_word(cause: Cause) -> &'static str {
-    match cause {
-        Cause::Answer => "answer",
-        Cause::Tool => "tool",
-        Cause::Released => "released",
-        Cause::Routed => "routed",
-        Cause::Leaf => "leaf",
-        Cause::Limit => "limit",
-        Cause::Failed => "failed",
-        Cause::Cancelled => "cancelled",
-        Cause::Deadlock => "deadlock",
-        Cause::NoRule => "no_rule",
-    }
-}
-
-/// The word for a kind of hold.
-pub fn why_word(why: Why) -> &'static str {
-    match why {
-        Why::Approval => "approval",
-        Why::Input => "input",
-        Why::Doubt => "doubt",
-        Why::Budget => "budget",
-        Why::Repeat => "repeat",
-    }
-}
-
-/// The word for how a hold ended.
-pub fn release_word(how: Release) -> &'static str {
-    match how {
-        Release::Go => "go",
-        Release::Edited => "edited",
-        Release::Refused => "refused",
-        Release::Outcome => "outcome",
-        Release::GivenUp => "given_up",
-        Release::Cancelled => "cancelled",
-        Release::Expired => "expired",
     }
 }

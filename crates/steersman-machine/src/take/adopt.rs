@@ -67,7 +67,9 @@ impl Tick<'_> {
             .filter(|(_, e)| below(&self.snapshot, top, e.agent))
             .map(|(id, _)| *id)
             .collect();
-        gone.into_iter().for_each(|effect| self.stop(effect));
+        for effect in gone {
+            self.stop(effect);
+        }
         let serving = self.agent(top).serving;
         let adoption = branch::adoption(&self.snapshot, branch, from);
         self.snapshot.adopt(self.line, &adoption);

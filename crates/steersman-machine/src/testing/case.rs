@@ -316,7 +316,7 @@ impl Subject for In<'_> {
         let mut at = self.world.branch(branch).head;
         while at.is_some() {
             let line = self.world.line(at);
-            for commit in &line.commit {
+            if let Some(commit) = &line.commit {
                 let made = commit.made.iter().filter(|m| m.agent == agent);
                 let later = commit.modes.iter().filter(|(a, _)| *a == agent).rev();
                 modes.extend(later.map(|(_, m)| m.to_string()));

@@ -70,7 +70,7 @@ pub fn network(seed: u64) -> Network {
         2 => Some(Chooser::Agent("critic".into())),
         _ => Some(Chooser::Person("user".into())),
     };
-    let live = seed % 3 == 0;
+    let live = seed.is_multiple_of(3);
     let fork = || ToolUse {
         max: Some(3),
         ..forks(choose.clone(), live)

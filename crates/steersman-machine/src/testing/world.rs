@@ -5,6 +5,7 @@
 //! messages accepted, holds and their ends, attempts, and the life of branches.
 
 mod check;
+mod ledger;
 mod play;
 mod steps;
 
@@ -12,14 +13,13 @@ pub use check::whole;
 pub use play::{Held, Players};
 
 use crate::branch::{adopted_up_to, awaited};
-use crate::commit::{Hold, LedgerEntry, LogLine, Text, Why};
+use crate::commit::{LedgerEntry, LogLine, Text};
 use crate::context::History;
 use crate::effect::{
-    Bodies, BranchEnd, Fact, Known, Offered, Opened, Outcome, Request, Said, Step, ToolWork, Until,
-    Wish, Work,
+    Bodies, BranchEnd, Fact, Known, Offered, Opened, Outcome, Request, Said, Step, Until, Wish,
 };
 use crate::fold::fold;
-use crate::ids::{Body, Digest, Id, Line, Name, Time};
+use crate::ids::{Body, Id, Line, Name, Time};
 use crate::interaction::Interaction;
 use crate::network::Network;
 use crate::snapshot::{Phase, Snapshot};
@@ -390,7 +390,7 @@ impl World {
         let rests = |id| snapshot.agent(id).last != n && snapshot.agent(id).phase == Phase::Resting;
         let unmoved = snapshot.top().is_some_and(rests);
         if ended.is_some() || !unmoved {
-            held.ended = ended.clone();
+            held.ended.clone_from(&ended);
         }
         self.lines.push(line);
         self.after.push(snapshot);
@@ -621,177 +621,6 @@ impl World {
         };
         snapshot.effects.keys().map(|id| (*id, fact(id))).collect()
     }
-
-    // ---- the ledger ------------------------------------------------------------------------------------------
-
-    fn ledger(
-        &mut self,
-        line: &mut LogLine,
-        offered: &[Offered],
-        left: &[(usize, Until)],
-        wishes: &[Wish],
-        requests: &[Request],
-        ended: Option<&BranchEnd>,
-    ) {
-        let taken = |i: usize| !left.iter().any(|(k, _)| *k == i);
-        for (i, offer) in offered.iter().enumerate() {
-            if !taken(i) && !matches!(offer, Offered::Opened(_)) {
-                continue;
-            }
-            self.ledger_of(line, offer, taken(i));
-        }
-        for wish in wishes {
-            if let Work::Tool(tool) = &wish.work {
-                match hold(wish, tool) {
-                    Some(hold) => line.ledger.push(LedgerEntry::Hold(hold)),
-                    None if !tool.class.is_free() => {
-                        line.ledger.push(self.start_effect(wish.id, tool))
-                    }
-                    None => {}
-                }
-            }
-        }
-        for request in requests {
-            if let Request::Open { branch, .. } = request {
-                line.ledger.push(LedgerEntry::Opened {
-                    branch: *branch,
-                    from: line.branch,
-                    at: line.n,
-                });
-            }
-        }
-        if let Some(end) = ended
-            && end.branch != Id::MAIN
-        {
-            line.ledger.push(LedgerEntry::Ended(end.branch));
-        }
-    }
-
-    fn ledger_of(&mut self, line: &mut LogLine, offer: &Offered, whole: bool) {
-        let ledger = &mut line.ledger;
-        match offer {
-            Offered::Start(start) => {
-                let ids = start.message.iter().map(|m| m.id.clone());
-                ledger.extend(ids.map(LedgerEntry::Accepted));
-            }
-            Offered::Message(said) | Offered::Interrupt { message: said, .. } => {
-                ledger.push(LedgerEntry::Accepted(said.id.clone()));
-            }
-            Offered::Opened(opened) => {
-                let ids = opened.say.iter().map(|m| m.id.clone());
-                ledger.extend(ids.filter(|_| whole).map(LedgerEntry::Accepted));
-                if opened.rewound {
-                    let (branch, after) = (self.current, line.prev);
-                    ledger.push(LedgerEntry::Superseded { branch, after });
-                }
-                if opened.fork.is_none() {
-                    let from = match line.prev.0.checked_sub(1) {
-                        Some(k) => self.lines[k as usize].branch,
-                        None => Id::MAIN,
-                    };
-                    ledger.push(LedgerEntry::Opened {
-                        branch: line.branch,
-                        from,
-                        at: line.prev,
-                    });
-                }
-                if opened.rewound {
-                    ledger.push(LedgerEntry::Current(line.branch));
-                    let done = opened.known.iter();
-                    let done = done.filter(|(_, f)| !matches!(f, Fact::NeverStarted));
-                    ledger.extend(done.map(|(id, _)| LedgerEntry::Listed(*id)));
-                }
-            }
-            Offered::Adopt { branch, at, .. } => {
-                if line.commit.as_ref().is_some_and(|c| c.adoption.is_some()) {
-                    ledger.push(LedgerEntry::Adopted {
-                        branch: *branch,
-                        at: *at,
-                    });
-                }
-            }
-            Offered::Outcome {
-                effect, outcome, ..
-            } => match self.seen.get(effect) {
-                Some(Seen::Started(attempt)) => {
-                    let (effect, attempt) = (*effect, *attempt);
-                    ledger.push(LedgerEntry::Done {
-                        effect,
-                        attempt,
-                        kept: None,
-                    });
-                    self.seen
-                        .insert(effect, Seen::Done(Box::new(outcome.clone())));
-                }
-                Some(Seen::Unknown(_) | Seen::Done(_)) | None => {}
-            },
-            Offered::Edited { .. }
-            | Offered::Clock
-            | Offered::Ended { .. }
-            | Offered::Join { .. }
-            | Offered::Edit { .. }
-            | Offered::Cancel { .. } => {}
-        }
-    }
-
-    /// An attempt of an effect that touches the world.
-    pub(crate) fn start_effect(&mut self, effect: Id, tool: &ToolWork) -> LedgerEntry {
-        let attempt = match self.seen.get(&effect) {
-            Some(Seen::Started(n) | Seen::Unknown(n)) => n + 1,
-            Some(Seen::Done(_)) | None => 1,
-        };
-        self.seen.insert(effect, Seen::Started(attempt));
-        LedgerEntry::Started {
-            effect,
-            attempt,
-            epoch: 1,
-            digest: digest(tool),
-        }
-    }
-
-    /// Nobody knows what became of an attempt.
-    pub(crate) fn doubt(&mut self, effect: Id, tool: &ToolWork) -> Vec<LedgerEntry> {
-        let attempt = match self.seen.get(&effect) {
-            Some(Seen::Started(n) | Seen::Unknown(n)) => *n,
-            Some(Seen::Done(_)) | None => 1,
-        };
-        self.seen.insert(effect, Seen::Unknown(attempt));
-        let hold = Hold {
-            effect,
-            why: Why::Doubt,
-            digest: digest(tool),
-            by: "user".into(),
-            ask: None,
-            due: None,
-            about: None,
-        };
-        vec![
-            LedgerEntry::Unknown { effect, attempt },
-            LedgerEntry::Hold(hold),
-        ]
-    }
-}
-
-/// The digest of a tool's name and arguments.
-pub(crate) fn digest(tool: &ToolWork) -> Digest {
-    Digest::of(format!("{}\n{}", tool.tool, tool.args).as_bytes())
-}
-
-fn hold(wish: &Wish, tool: &ToolWork) -> Option<Hold> {
-    let (why, by, about) = match (&tool.approve, tool.inputs.first()) {
-        (Some(approve), _) => (Why::Approval, approve.by.clone(), None),
-        (None, Some((input, _))) => (Why::Input, "user".into(), Some(input.clone())),
-        (None, None) => return None,
-    };
-    Some(Hold {
-        effect: wish.id,
-        why,
-        digest: digest(tool),
-        by,
-        ask: None,
-        due: None,
-        about,
-    })
 }
 
 fn gone(until: Until) -> bool {

@@ -1,5 +1,6 @@
 //! Tests of the machine from outside.
 
+mod cases;
 mod codec;
 mod context;
 mod definition;
@@ -7,5 +8,7 @@ mod expression;
 mod log;
 mod mapping;
 mod nets;
+mod random;
 mod table;
+mod traces;
 mod view;

@@ -264,7 +264,7 @@ impl World {
 /// Under which keys a script may answer for an agent, the most special first.
 fn keys(snapshot: &Snapshot, agent: &Agent, label: Option<&str>) -> Vec<String> {
     let mut names = vec![path(snapshot, agent.id)];
-    names.extend(agent.named.as_ref().map(|n| n.to_string()));
+    names.extend(agent.named.as_ref().map(ToString::to_string));
     names.push(agent.def.to_string());
     let on_branch = label
         .into_iter()
@@ -273,7 +273,7 @@ fn keys(snapshot: &Snapshot, agent: &Agent, label: Option<&str>) -> Vec<String> 
 }
 
 /// A scripted answer as a model would give it.
-pub fn played(effect: Id, answer: &test::Answer) -> Result<Outcome, String> {
+fn played(effect: Id, answer: &test::Answer) -> Result<Outcome, String> {
     if let Some(code) = &answer.error {
         return Ok(Outcome::Failed(Failure {
             code: code.clone(),
@@ -309,4 +309,39 @@ pub fn played(effect: Id, answer: &test::Answer) -> Result<Outcome, String> {
         },
         ..Answer::default()
     }))
+}
+
+impl World {
+    /// The model of an agent on a branch answers with a text (none if empty) and calls.
+    pub fn thinks(
+        &mut self,
+        branch: Id,
+        agent: &str,
+        text: &str,
+        calls: &[(&str, Json)],
+    ) -> Result<(), Fault> {
+        let found = self.agent(branch, agent);
+        let id = found.ok_or_else(|| Fault(format!("there is no agent {agent}")))?;
+        let Some(effect) = self.at(branch).agent(id).owed else {
+            return fault(format!("{agent} owes nothing on {branch}"));
+        };
+        let answer = test::Answer {
+            text: (!text.is_empty()).then(|| crate::expression::Template::plain(text)),
+            calls: calls
+                .iter()
+                .map(|(name, args)| ((*name).to_owned(), args.clone()))
+                .collect(),
+            ..test::Answer::default()
+        };
+        let outcome = played(effect, &answer).map_err(Fault)?;
+        self.outcome(effect, outcome)
+    }
+
+    /// The oldest call of a tool that is out on a branch gives a result.
+    pub fn returns(&mut self, branch: Id, tool: &str, result: Json) -> Result<(), Fault> {
+        let Some(effect) = self.find(branch, &Held::Ready, tool) else {
+            return fault(format!("{tool} does not run on {branch}"));
+        };
+        self.gives(effect, &Raw::Done(result))
+    }
 }

@@ -1,0 +1,71 @@
+//! The words by which traces and people name ends and holds.
+
+use crate::commit::{Release, Why};
+use crate::interaction::{Cause, End, How};
+
+/// The word for how a call closed.
+pub fn how_word(how: How) -> &'static str {
+    match how {
+        How::Done => "done",
+        How::Simulated => "simulated",
+        How::Failed => "failed",
+        How::Refused => "refused",
+        How::Cancelled => "cancelled",
+        How::Unknown => "unknown",
+        How::NotInThisBranch => "not_in_this_branch",
+        How::Finished => "finished",
+        How::Released => "released",
+        How::Limit => "limit",
+        How::Expired => "expired",
+        How::DoneElsewhere => "done_elsewhere",
+    }
+}
+
+/// The word for what kind of end a `Finished` is.
+pub fn end_word(end: End) -> &'static str {
+    match end {
+        End::Draft => "draft",
+        End::Turn => "turn",
+        End::Task => "task",
+    }
+}
+
+/// The word for why something finished.
+pub fn cause_word(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Answer => "answer",
+        Cause::Tool => "tool",
+        Cause::Released => "released",
+        Cause::Routed => "routed",
+        Cause::Leaf => "leaf",
+        Cause::Limit => "limit",
+        Cause::Failed => "failed",
+        Cause::Cancelled => "cancelled",
+        Cause::Deadlock => "deadlock",
+        Cause::NoRule => "no_rule",
+    }
+}
+
+/// The word for a kind of hold.
+pub fn why_word(why: Why) -> &'static str {
+    match why {
+        Why::Approval => "approval",
+        Why::Input => "input",
+        Why::Doubt => "doubt",
+        Why::Budget => "budget",
+        Why::Repeat => "repeat",
+    }
+}
+
+/// The word for how a hold ended.
+pub fn release_word(how: Release) -> &'static str {
+    match how {
+        Release::Go => "go",
+        Release::Edited => "edited",
+        Release::Refused => "refused",
+        Release::Outcome => "outcome",
+        Release::GivenUp => "given_up",
+        Release::Cancelled => "cancelled",
+        Release::Expired => "expired",
+    }
+}

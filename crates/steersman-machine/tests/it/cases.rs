@@ -1,0 +1,55 @@
+//! Case files: a definition with tests, run in the machine alone, twice; the trace beside it.
+
+#![expect(clippy::disallowed_methods, reason = "tests read their case files")]
+
+use std::cell::RefCell;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use steersman_machine::definition::{Files, compile};
+use steersman_machine::testing::replay::twice;
+
+/// Runs the tests of one case file; their traces, or what is wrong.
+fn run(name: &str, text: String) -> Result<String, String> {
+    let (network, found) = compile(&Files::new(name, text));
+    let Some(network) = network.map(Arc::new) else {
+        let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+        return Err(format!("{name}\n{}", found.join("\n")));
+    };
+    assert!(!network.tests.is_empty(), "{name}: a case without tests");
+    let (mut printed, mut wrong) = (String::new(), String::new());
+    for (test, steps) in &network.tests {
+        match twice(&network, steps) {
+            Ok(ran) if ran.failures.is_empty() => {
+                writeln!(printed, "## {test}\n{}", ran.world.printed).expect("a string takes it");
+            }
+            Ok(ran) => {
+                let failures = ran.failures.join("\n");
+                let trace = &ran.world.printed;
+                writeln!(wrong, "{name}: {test}:\n{failures}\n{trace}").expect("a string takes it");
+            }
+            Err(fault) => {
+                writeln!(wrong, "{name}: {test}: {fault}").expect("a string takes it");
+            }
+        }
+    }
+    if wrong.is_empty() {
+        Ok(printed)
+    } else {
+        Err(wrong)
+    }
+}
+
+#[test]
+fn each_case_runs_as_it_says() {
+    let wrong = RefCell::new(Vec::new());
+    insta::glob!("../cases", "*.yaml", |path| {
+        let text = std::fs::read_to_string(path).expect("a readable file");
+        let name = path.file_name().expect("a file").to_string_lossy();
+        match run(&name, text) {
+            Ok(printed) => insta::assert_snapshot!(printed),
+            Err(fault) => wrong.borrow_mut().push(fault),
+        }
+    });
+    let wrong = wrong.into_inner();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -1,0 +1,33 @@
+//! Random sessions: whatever happens in whatever order, what must hold holds.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the number of sessions is asked for by whoever runs a campaign"
+)]
+
+use steersman_machine::testing::random::session;
+
+/// 1,500 sessions of 60 events; `STEERSMAN_RANDOM_SESSIONS` and `STEERSMAN_RANDOM_SEED` ask for others.
+#[test]
+fn random_sessions_keep_every_rule() {
+    let asked = |name: &str, default: u64| {
+        let value = std::env::var(name).ok();
+        value.and_then(|v| v.parse().ok()).unwrap_or(default)
+    };
+    let first = asked("STEERSMAN_RANDOM_SEED", 1);
+    let sessions = asked("STEERSMAN_RANDOM_SESSIONS", 1_500);
+    let mut lines = 0;
+    let (mut branches, mut adoptions) = (0, 0);
+    for seed in first..first + sessions {
+        let covered = session(seed, 60).unwrap_or_else(|fault| panic!("{fault}"));
+        lines += covered.lines;
+        branches += covered.branches;
+        adoptions += covered.adoptions;
+    }
+    // Sessions in which nothing happens prove nothing.
+    if sessions >= 100 {
+        assert!(lines > 30 * sessions, "{lines} lines");
+        assert!(branches > 2 * sessions, "{branches} branches");
+        assert!(adoptions > sessions / 20, "{adoptions} adoptions");
+    }
+}

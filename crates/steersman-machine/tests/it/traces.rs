@@ -1,0 +1,185 @@
+//! The worked traces whose order matters, line by line. The others are case files.
+
+use serde_json::json;
+use std::sync::Arc;
+use steersman_machine::ids::{Id, Line};
+use steersman_machine::interaction::Class;
+use steersman_machine::network::{Chooser, Turns};
+use steersman_machine::testing::net::{Draft, forks, offers, text, ty};
+use steersman_machine::testing::world::{Fault, Held, World, whole};
+use steersman_machine::trace::letters;
+
+fn id(n: u64, k: u32) -> Id {
+    Id::new(Line(n), k)
+}
+
+fn stack(world: &World, branch: Id, agent: &str) -> String {
+    let agent = world.agent(branch, agent).expect("the agent is there");
+    letters(&world.stack(world.at(branch), agent))
+}
+
+/// T2: two calls, one approval; a speaker of a dialogue holds the floor.
+#[test]
+fn t2_two_calls_one_approval() -> Result<(), Fault> {
+    let network = Draft::new("bank")
+        .agent("bank", offers(&[], &["xfer"]))
+        .agent_turns(
+            "xfer",
+            Turns::Dialogue,
+            offers(&["balance_sufficient", "transfer"], &[]),
+        )
+        .native("balance_sufficient", Class::Read)
+        .native("transfer", Class::Unsafe)
+        .approve("transfer", "true")
+        .build();
+    let mut w = World::new(Arc::new(network));
+    let main = Id::MAIN;
+    w.say(main, "Transfer money")?;
+    w.thinks(
+        main,
+        "bank",
+        "",
+        &[("xfer", json!({ "message": "Transfer money" }))],
+    )?;
+    w.thinks(main, "xfer", "Which account, how much?", &[])?;
+    w.say(main, "500 to 1234324")?;
+    w.thinks(
+        main,
+        "xfer",
+        "",
+        &[("balance_sufficient", json!({})), ("transfer", json!({}))],
+    )?;
+    w.returns(main, "balance_sufficient", json!(true))?;
+    let held = w.find(main, &Held::Approval, "transfer").expect("it waits");
+    w.approve(held, "user")?;
+    w.returns(main, "transfer", json!("ref 77"))?;
+    w.thinks(main, "xfer", "Sent.", &[])?;
+    whole(&w, main)?;
+    assert_eq!(stack(&w, main, "xfer"), "U A F UR A TC TC TR TR A F");
+    assert_eq!(stack(&w, main, "bank"), "U A AC");
+    insta::assert_snapshot!(w.printed);
+    Ok(())
+}
+
+/// T4: an agent forks while two siblings run; a critic chooses; its branch is adopted up to its first simulated effect.
+#[test]
+fn t4_fork_and_adopt_while_siblings_run() -> Result<(), Fault> {
+    let network = Draft::new("t4")
+        .agent("p", offers(&[], &["a", "b", "c"]))
+        .agent("a", {
+            let mut uses = offers(&["transfer"], &[]);
+            uses.push(forks(Some(Chooser::Agent("critic".into())), false));
+            uses
+        })
+        .agent("b", offers(&["mail"], &[]))
+        .agent("c", Vec::new())
+        .agent("critic", Vec::new())
+        .native("mail", Class::Unsafe)
+        .native("transfer", Class::Unsafe)
+        .change_tool("transfer", |t| {
+            t.simulate = Some(steersman_machine::expression::Data::Plain(json!(
+                "as if paid"
+            )));
+        })
+        .fork()
+        .build();
+    let mut w = World::new(Arc::new(network));
+    let main = Id::MAIN;
+    let go = |text: &str| json!({ "message": text });
+    w.say(main, "Go.")?;
+    w.thinks(
+        main,
+        "p",
+        "",
+        &[("a", go("A")), ("b", go("B")), ("c", go("C"))],
+    )?;
+    w.thinks(main, "b", "", &[("mail", json!({}))])?;
+    w.thinks(
+        main,
+        "a",
+        "",
+        &[("fork", json!({ "instructions": ["Wait.", "Pay."] }))],
+    )?;
+    let (b1, b2) = (id(4, 1), id(4, 2));
+    w.returns(main, "mail", json!("sent"))?;
+    w.thinks(b2, "a", "", &[("transfer", json!({}))])?;
+    w.play(id(8, 0), &w.out()[&id(8, 0)].clone())?;
+    w.thinks(b1, "a", "Nothing was paid.", &[])?;
+    w.thinks(main, "c", "C is done.", &[])?;
+    w.thinks(b2, "a", "It was paid.", &[])?;
+    w.thinks(main, "critic", "b2", &[])?;
+    assert_eq!(stack(&w, main, "a"), "U A W WR A TC");
+    w.returns(main, "transfer", json!("ref 1"))?;
+    w.thinks(main, "a", "It is paid.", &[])?;
+    whole(&w, main)?;
+    insta::assert_snapshot!(w.printed);
+    assert_eq!(stack(&w, main, "a"), "U A W WR A TC TR A F");
+    assert_eq!(stack(&w, main, "p"), "U A AC AC AC AR AR");
+    assert_eq!(stack(&w, b1, "a"), "U A W WR A F");
+    Ok(())
+}
+
+/// T4 without a chooser: the results come back to the agent that forked.
+#[test]
+fn t4_join_instead_of_choose() -> Result<(), Fault> {
+    let network = Draft::new("t4")
+        .agent("a", vec![forks(None, false)])
+        .fork()
+        .build();
+    let mut w = World::new(Arc::new(network));
+    let main = Id::MAIN;
+    w.say(main, "Go.")?;
+    w.thinks(
+        main,
+        "a",
+        "",
+        &[("fork", json!({ "instructions": ["Left.", "Right."] }))],
+    )?;
+    w.thinks(id(2, 2), "a", "Right it is.", &[])?;
+    assert_eq!(stack(&w, main, "a"), "U A W");
+    w.thinks(id(2, 1), "a", "Left it is.", &[])?;
+    assert_eq!(stack(&w, main, "a"), "U A W WR");
+    w.thinks(main, "a", "Both are well.", &[])?;
+    whole(&w, main)?;
+    insta::assert_snapshot!(w.printed);
+    Ok(())
+}
+
+/// T8: two branches by a person after the end, joined while they work, with a tool that follows.
+#[test]
+fn t8_two_branches_then_a_join() -> Result<(), Fault> {
+    let network = Draft::new("t8")
+        .agent("main", offers(&["look"], &[]))
+        .native("look", Class::Read)
+        .native("aggregate", Class::Pure)
+        .change_tool("aggregate", |t| {
+            let list = ty(steersman_machine::network::TypeKind::List(Box::new(text())));
+            t.parameters =
+                steersman_machine::network::Parameters::Fields(vec![("texts".into(), list)]);
+        })
+        .build();
+    let mut w = World::new(Arc::new(network));
+    let main = Id::MAIN;
+    w.say(main, "Analyse.")?;
+    w.thinks(main, "main", "Analysis.", &[])?;
+    let end = w.branch(main).head;
+    let b1 = w.fork(end, Some("b1"), Some("why?"), true)?;
+    let b2 = w.fork(end, Some("b2"), Some("cheaper?"), true)?;
+    let then = steersman_machine::network::Then {
+        tool: "aggregate".into(),
+        args: None,
+    };
+    w.join(vec![b1, b2], Some(then))?;
+    for (branch, answer) in [(b1, "Because."), (b2, "Cheaper.")] {
+        w.thinks(branch, "main", "", &[("look", json!({}))])?;
+        w.returns(branch, "look", json!("seen"))?;
+        w.thinks(branch, "main", answer, &[])?;
+    }
+    w.returns(main, "aggregate", json!("Because. Cheaper."))?;
+    w.thinks(main, "main", "Joined.", &[])?;
+    whole(&w, main)?;
+    assert_eq!(stack(&w, main, "main"), "U A F W WR TC TR A F");
+    assert_eq!(stack(&w, b1, "main"), "U A F UR A TC TR A F");
+    insta::assert_snapshot!(w.printed);
+    Ok(())
+}
