@@ -5,7 +5,7 @@
 //! scope stands still ([`stands`]). It closes with the results of its branches, or by the adoption of one of them,
 //! picked by the chooser that was named where the tool is offered. The chooser is a child of the agent that forked.
 
-use crate::commit::{Adoption, Branched, Branching, Kind, Made, Watermark, Wished};
+use crate::commit::{Adoption, Branched, Branching, Watermark, Wished};
 use crate::effect::{BranchEnd, Fact, Known, Mapped, Outcome, Request, ToolWork, Work};
 use crate::expression::Data;
 use crate::ids::{Id, Line, Name, Path};
@@ -18,6 +18,7 @@ use crate::trace::{cause_word, end_word};
 use crate::view::View;
 use serde_json::{Value as Json, json};
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 /// Name of the call by which a person joins branches. A tool of this name has another target.
 pub const JOIN: &str = "join";
@@ -34,18 +35,13 @@ pub struct Awaited {
 }
 
 /// The calls of a branch that wait for branches. The driver offers [`crate::effect::Offered::Ended`] to each of them
-/// once, when as many as it needs have ended; not to one whose branch is being chosen among already.
+/// once, when as many as it needs have ended; not to one whose branch is being chosen among already. A branch that was
+/// superseded counts as ended, as cancelled if it had not come to its end: where a branch begins at a commit that
+/// waits for such ones, they are offered at once.
 pub fn awaited(snapshot: &Snapshot) -> Vec<Awaited> {
-    let waits = |open: &OpenCall| {
-        open.closed.is_none()
-            && open.begun
-            && open.effect.is_none()
-            && open.chooser.is_none()
-            && open.chosen.is_none()
-            && snapshot.in_scope(open.owner)
-    };
-    let calls = snapshot.calls.values().filter(|open| waits(open));
-    calls
+    let waits = |open: &OpenCall| open.ends.is_none() && snapshot.in_scope(open.owner);
+    forks(snapshot)
+        .filter(|open| waits(open))
         .filter_map(|open| match &open.call.target {
             Target::Branches(branches) => Some(Awaited {
                 call: (open.owner, open.call.id),
@@ -57,21 +53,24 @@ pub fn awaited(snapshot: &Snapshot) -> Vec<Awaited> {
         .collect()
 }
 
+fn forks(snapshot: &Snapshot) -> impl Iterator<Item = &Arc<OpenCall>> {
+    let keys = snapshot.forks.iter();
+    keys.filter_map(|(owner, call)| snapshot.call(*owner, *call))
+}
+
 /// What a branch asks of the driver, rebuilt: for an owner that takes a session over. Branches that the ledger knows
 /// as opened, and one that it knows as adopted, are asked for again and to be passed over.
 pub fn requests(cx: &Cx<'_>, snapshot: &Snapshot) -> Vec<Request> {
     let mut requests = Vec::new();
-    for open in snapshot.calls.values() {
+    for open in forks(snapshot).filter(|c| snapshot.in_scope(c.owner)) {
         let Target::Branches(branches) = &open.call.target else {
             continue;
         };
-        if open.closed.is_some() || !open.begun || !snapshot.in_scope(open.owner) {
-            continue;
-        }
-        if let Some(branch) = open.chosen {
+        if let Some((branch, at)) = open.chosen {
             requests.push(Request::Adopt {
                 call: (open.owner, open.call.id),
                 branch,
+                at,
             });
         } else if *open.call.name != *JOIN {
             let says = instructions(&cx.bodies.text(open.call.args)).unwrap_or_default();
@@ -316,6 +315,22 @@ impl Tick<'_> {
         self.close_call(open.owner, open.call.id, mapped);
     }
 
+    /// A choice that was made where this branch begins, and not yet carried out there, is carried out here, too.
+    pub(crate) fn renew_choices(&mut self) {
+        let chosen: Vec<Request> = forks(&self.snapshot)
+            .filter(|open| self.snapshot.in_scope(open.owner))
+            .filter_map(|open| {
+                let (branch, at) = open.chosen?;
+                Some(Request::Adopt {
+                    call: (open.owner, open.call.id),
+                    branch,
+                    at,
+                })
+            })
+            .collect();
+        self.requests.extend(chosen);
+    }
+
     // ---- fork ------------------------------------------------------------------------------------------------
 
     /// The `fork` call is the last open one of its exchange: numbers its branches and asks the driver for them. What
@@ -358,6 +373,10 @@ impl Tick<'_> {
         let (owner, call) = (open.owner, open.call.id);
         let results = results(ends);
         let chooser = self.fork_use(owner, open).and_then(|u| u.choose.clone());
+        if chooser.is_some() {
+            let body = self.body(results.to_string());
+            self.branch(owner, call, Branched::Ended(body));
+        }
         match chooser {
             None => self.joined(open, &results),
             Some(Chooser::Tool(name)) => {
@@ -371,16 +390,7 @@ impl Tick<'_> {
                 let Does::Model(_) = def.does else {
                     return self.joined(open, &results);
                 };
-                let agent = self.id();
-                self.make(Made {
-                    agent,
-                    def: name,
-                    kind: Kind::Model,
-                    parent: Some(owner),
-                    named: None,
-                    mode: None,
-                    state: Vec::new(),
-                });
+                let agent = self.make_agent(&name, Some(owner), None);
                 let body = self.body(args.to_string());
                 self.push(
                     agent,
@@ -447,46 +457,38 @@ impl Tick<'_> {
         let Target::Branches(branches) = &open.call.target else {
             return;
         };
-        if let Some(branch) = choice(answer, branches) {
-            self.branch(owner, call, Branched::Chose(branch));
-            self.requests.push(Request::Adopt {
-                call: (owner, call),
-                branch,
-            });
+        let ends = open.ends.map(|body| self.text(body));
+        let ends: Json = ends
+            .and_then(|text| serde_json::from_str(&text).ok())
+            .unwrap_or_default();
+        if let Some((k, branch)) = choice(answer, branches, &ends) {
+            let at = Line(ends["branches"][k]["at"].as_u64().unwrap_or_default());
+            self.branch(owner, call, Branched::Chose(branch, at));
+            let call = (owner, call);
+            self.requests.push(Request::Adopt { call, branch, at });
             return;
         }
-        let told = open
-            .chooser
-            .and_then(|c| self.agent(c).args)
-            .or(open.edited)
-            .map_or(Json::Null, |body| {
-                serde_json::from_str(&self.text(body)).unwrap_or(Json::Null)
-            });
-        let branches = told.get("branches").cloned().unwrap_or(Json::Null);
         let text = json!({
             "note": format!("Nobody chose: {answer:?} names none of the branches."),
-            "branches": branches,
+            "answers": ends["answers"],
+            "branches": ends["branches"],
         });
         let mapped = Mapped::plain(How::Done, None, text.to_string());
         self.close_branches(&open, mapped);
     }
 
-    /// An adopted branch that had ended: its end is the caller's result here.
+    /// An adopted branch in which the task was ended: its end is the caller's result here.
     pub(crate) fn ended_there(&mut self, agent: Id, serving: Option<Id>) {
-        let top = self.agent(agent).clone();
-        let Some((End::Task, cause)) = top.ended.filter(|_| top.phase == Phase::Resting) else {
+        let top = self.agent(agent);
+        let (Some(call), Some(parent), true) = (serving, top.parent, top.serving != serving) else {
             return;
         };
-        if let (Some(call), Some(parent)) = (serving, top.parent) {
-            let how = match cause {
-                Cause::Answer | Cause::Tool | Cause::Routed | Cause::NoRule => How::Finished,
-                Cause::Released => How::Released,
-                Cause::Limit => How::Limit,
-                Cause::Cancelled => How::Cancelled,
-                Cause::Leaf | Cause::Failed | Cause::Deadlock => How::Failed,
-            };
-            self.push_result(parent, call, how, None, top.answer);
-        }
+        let cause = match top.ended {
+            Some((End::Task, cause)) => cause,
+            // It went on after the end of its task.
+            Some((End::Turn | End::Draft, _)) | None => Cause::Answer,
+        };
+        self.ended(parent, call, cause, top.answer, Vec::new());
     }
 }
 
@@ -587,6 +589,7 @@ pub(crate) fn results(ends: &[BranchEnd]) -> Json {
         .map(|(i, end)| {
             json!({
                 "number": i + 1,
+                "id": end.branch.to_string(),
                 "branch": end.label.as_ref().map_or_else(|| end.branch.to_string(), Name::to_string),
                 "at": end.at.0,
                 "answer": end.answer.as_deref(),
@@ -637,21 +640,26 @@ fn question(results: &str) -> String {
     in_words(&serde_json::from_str(results).unwrap_or(Json::Null))
 }
 
-/// The branch that an answer names: by its number, as `b2`, by its id, or as `branch` of an object.
-fn choice(answer: &str, branches: &[Id]) -> Option<Id> {
+/// The branch that an answer names, and its place among those that ended: by its number, as `b2`, by its id or label,
+/// or as `branch` or `number` of an object.
+fn choice(answer: &str, branches: &[Id], ends: &Json) -> Option<(usize, Id)> {
     let answer = answer.trim();
     if let Ok(Json::Object(object)) = serde_json::from_str(answer) {
         return match object.get("branch").or_else(|| object.get("number"))? {
-            Json::String(text) => choice(text, branches),
-            Json::Number(number) => choice(&number.to_string(), branches),
+            Json::String(text) => choice(text, branches, ends),
+            Json::Number(number) => choice(&number.to_string(), branches, ends),
             _ => None,
         };
     }
-    if let Ok(id) = answer.parse::<Id>()
-        && branches.contains(&id)
-    {
-        return Some(id);
-    }
-    let number: usize = answer.strip_prefix('b').unwrap_or(answer).parse().ok()?;
-    branches.get(number.checked_sub(1)?).copied()
+    let told = ends["branches"].as_array()?;
+    let place = |key: &str, value: &str| told.iter().position(|e| e[key].as_str() == Some(value));
+    let number = || {
+        let number: usize = answer.strip_prefix('b').unwrap_or(answer).parse().ok()?;
+        number.checked_sub(1).filter(|k| *k < told.len())
+    };
+    let k = place("id", answer)
+        .or_else(|| place("branch", answer))
+        .or_else(number)?;
+    let id = told[k]["id"].as_str()?.parse::<Id>().ok()?;
+    branches.contains(&id).then_some((k, id))
 }

@@ -420,10 +420,13 @@ impl Tick<'_> {
             return;
         };
         let (effect, target) = (open.effect, open.call.target.clone());
+        // The branches of a person's join are people's: they may go on.
+        let joins = *open.call.name == *crate::branch::JOIN;
         if let Some(effect) = effect {
             self.stop(effect);
         }
         if let Target::Branches(branches) = target
+            && !joins
             && !branches.is_empty()
         {
             self.requests.push(Request::Supersede { branches });

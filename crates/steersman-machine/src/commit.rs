@@ -125,8 +125,10 @@ pub struct Branching {
 pub enum Branched {
     /// It begins: these branches are to be opened.
     Began(Vec<Id>),
-    /// This one of them is to be adopted.
-    Chose(Id),
+    /// They ended, and somebody chooses: JSON of what became of each, with its last line.
+    Ended(Body),
+    /// This one of them is to be adopted, as it stood at the line where its end was told.
+    Chose(Id, Line),
 }
 
 /// Something that was taken. Its body lies in what was pushed.

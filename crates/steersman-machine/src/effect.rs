@@ -120,7 +120,7 @@ pub struct Start {
 pub struct Opened {
     /// A rewind: live, and becomes current.
     pub rewound: bool,
-    /// One agent and its descendants; none: the session.
+    /// One agent and its descendants; none: the scope of what is forked, which is the session for `main`.
     pub scope: Option<Id>,
     /// Dry mode.
     pub dry: bool,
@@ -421,6 +421,8 @@ pub enum Request {
         call: (Id, Id),
         /// The branch.
         branch: Id,
+        /// Its line where its end was told; what it did since is not chosen.
+        at: Line,
     },
     /// The call that waited for these branches is closed: those for which nothing else waits are superseded.
     Supersede {

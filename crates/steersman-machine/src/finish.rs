@@ -408,8 +408,11 @@ impl Tick<'_> {
         let (parent, serving, owed) = (state.parent, state.serving, state.owed);
         let queued = state.queue.iter().any(|call| Some(*call) != serving);
         let task = how.end == End::Task;
+        // On a branch whose scope it tops an agent's caller only looks on: then it writes by itself.
         let caller = match (parent, serving) {
-            (Some(parent), Some(call)) if task => Some((parent, call)),
+            (Some(parent), Some(call)) if task && self.snapshot.in_scope(parent) => {
+                Some((parent, call))
+            }
             _ => None,
         };
         let (mut own, carried) = match caller {
@@ -442,7 +445,7 @@ impl Tick<'_> {
     }
 
     /// A called agent ended its task: that is its caller's result.
-    fn ended(
+    pub(crate) fn ended(
         &mut self,
         parent: Id,
         call: Id,

@@ -153,8 +153,10 @@ impl Snapshot {
                 effect.map(|e| self.effects.remove(&e));
             }
             agent.owed.map(|owed| self.effects.remove(&owed));
-            // Who was born here since and rests (a chooser) stays to be read; who works, works for nobody now.
-            if theirs(agent.id).is_none() && agent.phase != Phase::Resting {
+            // Who was born here since and rests (a chooser) stays to be read; who works, works for nobody now. Parents
+            // come before their children.
+            let orphan = agent.parent.is_some_and(|p| !self.agents.contains_key(&p));
+            if theirs(agent.id).is_none() && (orphan || agent.phase != Phase::Resting) {
                 self.agents.remove(&agent.id);
             }
         }
@@ -215,12 +217,18 @@ impl Snapshot {
 
     /// A fork begins, or one of its branches was chosen.
     pub(crate) fn branching(&mut self, branching: &Branching) {
+        let key = (branching.agent, branching.call);
         self.begin(branching.agent, branching.call);
         let open = self.open_call(branching.agent, branching.call);
         match &branching.what {
             Branched::Began(branches) => open.call.target = Target::Branches(branches.clone()),
-            Branched::Chose(branch) => open.chosen = Some(*branch),
+            Branched::Ended(ends) => open.ends = Some(*ends),
+            Branched::Chose(branch, at) => open.chosen = Some((*branch, *at)),
         }
+        if open.closed.is_none() {
+            self.forks.insert(key);
+        }
+        let open = self.open_call(branching.agent, branching.call);
         // Who was asked to choose has answered.
         if let Some(effect) = open.effect.take() {
             self.effects.remove(&effect);
@@ -400,6 +408,7 @@ impl Snapshot {
             approved: false,
             opened_at: self.ticks,
             chooser: None,
+            ends: None,
             chosen: None,
             digest,
             closed: None,
@@ -414,6 +423,8 @@ impl Snapshot {
             }
             if !open.begun {
                 self.unbegun.insert(key);
+            } else if matches!(open.call.target, Target::Branches(_)) {
+                self.forks.insert(key);
             }
         }
         self.calls.insert(key, Arc::new(open));
@@ -423,6 +434,7 @@ impl Snapshot {
         let key = &(owner, call);
         if self.calls.get(key)?.closed.is_none() {
             self.waits.remove(key);
+            self.forks.remove(key);
             self.unbegun.remove(key);
         }
         self.calls.remove(&(owner, call))
@@ -467,8 +479,10 @@ impl Snapshot {
         if !running {
             self.unbegun.remove(&(owner, result.call));
         }
-        if call.target == Target::Wait {
-            self.waits.remove(&(owner, result.call));
+        match call.target {
+            Target::Wait => drop(self.waits.remove(&(owner, result.call))),
+            Target::Branches(_) => drop(self.forks.remove(&(owner, result.call))),
+            Target::Tool(_) | Target::Agent(_) | Target::Person(_) | Target::Unknown => {}
         }
         if let Some(effect) = effect {
             self.effects.remove(&effect);

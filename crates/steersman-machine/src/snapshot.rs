@@ -37,6 +37,8 @@ pub struct Snapshot {
     pub unbegun: OrdSet<(Id, Id)>,
     /// Those of them that wait for an event, a time or a predicate.
     pub waits: OrdSet<(Id, Id)>,
+    /// Those of them that wait for branches, or for whoever chooses among these.
+    pub forks: OrdSet<(Id, Id)>,
     /// Effects that are out.
     pub effects: OrdMap<Id, Effect>,
     /// State by declaring agent instance and entry; unset entries are absent.
@@ -225,8 +227,10 @@ pub struct OpenCall {
     pub opened_at: u64,
     /// The agent that chooses among its branches.
     pub chooser: Option<Id>,
-    /// The branch that was chosen and is to be adopted.
-    pub chosen: Option<Id>,
+    /// JSON of how its branches ended, once somebody chooses among them.
+    pub ends: Option<Body>,
+    /// The branch that was chosen and is to be adopted, as it stood at that line.
+    pub chosen: Option<(Id, Line)>,
     /// Digest of tool and arguments, for the limit `same_call`.
     pub digest: Digest,
     /// What its result carried, once it is closed.
@@ -325,6 +329,7 @@ impl Snapshot {
             calls: OrdMap::new(),
             unbegun: OrdSet::new(),
             waits: OrdSet::new(),
+            forks: OrdSet::new(),
             effects: OrdMap::new(),
             state: OrdMap::new(),
             unset: OrdMap::new(),

@@ -9,7 +9,7 @@ use crate::commit::{Admission, Admitted, Commit, Made, Push, Text, Wished};
 use crate::effect::{Bodies, BranchEnd, Offered, Request, Step, Until, Wish};
 use crate::fold::MISFIT;
 use crate::ids::{Body, Digest, Id, Line, Path, Time};
-use crate::interaction::{Cause, End, Interaction, Target, Write};
+use crate::interaction::{Cause, End, Interaction, Write};
 use crate::network::{AgentDef, Network, Parameters};
 use crate::snapshot::{Agent, Phase, Snapshot};
 use crate::view::{View, complete};
@@ -439,16 +439,7 @@ impl<'a> Tick<'a> {
     }
 
     fn awaits_branches(&self) -> bool {
-        let branches = |open: &crate::snapshot::OpenCall| {
-            open.closed.is_none()
-                && matches!(&open.call.target, Target::Branches(list) if !list.is_empty())
-        };
-        self.snapshot.calls.values().any(|open| branches(open))
-            || self
-                .commit
-                .branching
-                .iter()
-                .any(|b| self.snapshot.call(b.agent, b.call).is_some())
+        !self.snapshot.forks.is_empty()
     }
 
     fn owes_thought(&self, agent: Id) -> bool {

@@ -263,8 +263,11 @@ impl Trace {
                         let _ = write!(out, " {branch}");
                     }
                 }
-                Branched::Chose(branch) => {
-                    let _ = write!(out, " chose {branch}");
+                Branched::Ended(ends) => {
+                    let _ = write!(out, " ended {}", plain(bodies, *ends));
+                }
+                Branched::Chose(branch, at) => {
+                    let _ = write!(out, " chose {branch} at {at}");
                 }
             }
             out.push('\n');

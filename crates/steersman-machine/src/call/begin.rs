@@ -263,7 +263,9 @@ impl Tick<'_> {
         if self.cancelling > 0 || !self.is_free(agent) {
             return;
         }
-        let Some(parent) = self.agent(agent).parent else {
+        // Calls of somebody who only looks on are taken where he acts.
+        let parent = self.agent(agent).parent;
+        let Some(parent) = parent.filter(|p| self.snapshot.in_scope(*p)) else {
             return;
         };
         let next = self.agent(agent).queue.iter().copied().find(|call| {

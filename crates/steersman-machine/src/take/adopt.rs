@@ -5,7 +5,7 @@ use crate::commit::Admitted;
 use crate::effect::{Known, Mapped, Request, Until};
 use crate::ids::{Id, Line};
 use crate::interaction::{How, Target};
-use crate::snapshot::{Phase, Snapshot};
+use crate::snapshot::Snapshot;
 use crate::take::Taken;
 use crate::tick::Tick;
 
@@ -82,14 +82,17 @@ impl Tick<'_> {
             Renewal::Adoption
         };
         self.renew(&out, how, known);
-        if self.agent(top).phase == Phase::Resting {
-            self.ended_there(top, serving);
-        }
-        if let Some(Some(fork)) = fork
-            && let Target::Branches(branches) = fork.call.target.clone()
-        {
-            self.requests.push(Request::Supersede { branches });
-        }
+        self.ended_there(top, serving);
+        self.wake(top);
+        // What is adopted goes on here.
+        let branches = match fork {
+            Some(Some(fork)) => match &fork.call.target {
+                Target::Branches(branches) => branches.clone(),
+                _ => vec![branch],
+            },
+            _ => vec![branch],
+        };
+        self.requests.push(Request::Supersede { branches });
         Ok(())
     }
 }

@@ -16,7 +16,7 @@ impl Tick<'_> {
     pub(crate) fn take_ended(&mut self, call: (Id, Id), ends: &[BranchEnd]) -> Taken {
         let open = self.snapshot.call(call.0, call.1).cloned();
         let open = open.filter(|c| c.closed.is_none()).ok_or(Until::Stale)?;
-        if !self.snapshot.in_scope(open.owner) || open.chooser.is_some() || open.chosen.is_some() {
+        if !self.snapshot.in_scope(open.owner) || open.ends.is_some() {
             return Err(Until::Stale);
         }
         if !matches!(open.call.target, Target::Branches(_) | Target::Wait) {

@@ -15,9 +15,14 @@ impl Tick<'_> {
         if self.snapshot.root.is_none() {
             return Err(Until::Refused("there is nothing to fork yet"));
         }
+        // Who does not act on a branch does not act on a branch of it: what they owed there was not carried along.
         let scope = opened.scope.or(opened.fork.map(|(owner, ..)| owner));
+        let scope = scope.or(self.snapshot.scope);
         if scope.is_some_and(|s| !self.snapshot.agents.contains_key(&s)) {
             return Err(Until::Refused("there is no such agent where it is forked"));
+        }
+        if scope.is_some_and(|s| !self.snapshot.in_scope(s)) {
+            return Err(Until::Refused("this agent does not act where it is forked"));
         }
         let branch = match opened.fork {
             Some((owner, call, index, _)) => {
@@ -56,6 +61,7 @@ impl Tick<'_> {
             Renewal::Fork
         };
         self.renew(&out, how, &opened.known);
+        self.renew_choices();
         if let Some(said) = &opened.say
             && let Err(until) = self.take_message(said)
         {

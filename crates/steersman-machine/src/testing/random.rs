@@ -2,6 +2,7 @@
 
 use super::net::{Draft, forks, offer, offers, text, ty};
 use super::world::{Fault, Held, World, fault, whole};
+use crate::branch::awaited;
 use crate::commit::Usage;
 use crate::effect::{Answer, Ask, Cancelled, Failure, NewWrite, Offered, Outcome, Retry, Work};
 use crate::ids::{Id, Line};
@@ -209,7 +210,7 @@ fn event(world: &mut World, dice: &mut Dice) -> Result<(), Fault> {
         }
         77..79 => world.interrupt(branch, "Stop, and do this.").map(drop),
         79..81 => cancel(world, dice, branch),
-        81..84 => world.advance(dice.below(7_200_000)),
+        81..84 => world.pass(dice.below(7_200_000), false),
         84..88 => {
             let at = line_of(world, dice, branch);
             let say = dice.percent(60).then_some("Why?");
@@ -328,7 +329,7 @@ fn answer(world: &mut World, dice: &mut Dice, effect: Id, tame: bool) -> Result<
             world.outcome(effect, Outcome::Leaf("nobody is asked".to_owned()))
         }
         (Work::Ask { .. }, _) => world.answer(effect, "1", "user"),
-        (Work::Timer, _) => world.advance(3_600_000),
+        (Work::Timer, _) => world.pass(3_600_000, false),
         (Work::Event { .. } | Work::Custom { .. } | Work::Send { .. }, _) => {
             fault(format!("nobody wishes {:?} here", out.wish.work))
         }
@@ -435,8 +436,16 @@ fn settle(world: &mut World, dice: &mut Dice) -> Result<(), Fault> {
             .agents
             .values()
             .any(|a| a.phase == Phase::Resting && a.serving.is_some() && snapshot.in_scope(a.id));
+        // A join may wait for a branch where a person has the floor.
+        let joins = awaited(snapshot).iter().any(|a| {
+            let going_on = |b: &&Id| {
+                let branch = world.branch(**b);
+                branch.ended.is_none() && !branch.superseded
+            };
+            a.branches.iter().any(|b| going_on(&b))
+        });
         let rests = snapshot.agent(top).phase == Phase::Resting;
-        if !rests && !waits {
+        if !rests && !waits && !joins {
             return fault(format!(
                 "branch {branch}: nothing is out, nobody has the floor, and {top} does not rest"
             ));

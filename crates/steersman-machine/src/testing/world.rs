@@ -20,7 +20,7 @@ use crate::effect::{
 };
 use crate::fold::fold;
 use crate::ids::{Body, Id, Line, Name, Time};
-use crate::interaction::Interaction;
+use crate::interaction::{Cause, End, Interaction};
 use crate::network::Network;
 use crate::snapshot::{Phase, Snapshot};
 use crate::tick::{Cx, tick};
@@ -383,7 +383,9 @@ impl World {
         let held = self.branches.entry(branch).or_insert(entry);
         held.snapshot = snapshot.clone();
         held.head = n;
-        if let Some(opening) = line.commit.as_ref().and_then(|c| c.opening.as_ref()) {
+        let opening = line.commit.as_ref().and_then(|c| c.opening.as_ref());
+        let opens = opening.is_some();
+        if let Some(opening) = opening {
             held.label.clone_from(&opening.label);
         }
         // A commit that moves somebody else leaves an ended branch as it is.
@@ -402,7 +404,7 @@ impl World {
         for request in requests {
             self.todo.push_back(Todo::Request(branch, request));
         }
-        if ended.is_some() {
+        if ended.is_some() || opens {
             self.todo.push_back(Todo::Ends);
         }
         self.todo.push_back(Todo::Inbox(branch));
@@ -516,8 +518,8 @@ impl World {
                     ));
                 }
             }
-            Request::Adopt { call, branch } => {
-                self.adopt_into(on, Some(call), branch)?;
+            Request::Adopt { call, branch, at } => {
+                self.adopt_into(on, Some(call), branch, at)?;
             }
             Request::Supersede { branches } => {
                 for branch in branches {
@@ -574,7 +576,7 @@ impl World {
                 let ends: Vec<BranchEnd> = waits
                     .branches
                     .iter()
-                    .filter_map(|b| self.branches.get(b)?.ended.clone())
+                    .filter_map(|b| self.end_of(*b))
                     .collect();
                 if ends.len() >= waits.need {
                     let call = waits.call;
@@ -585,14 +587,30 @@ impl World {
         Ok(())
     }
 
+    /// How a branch ended. One that was superseded before it ended is over, too, for whoever waits for it now.
+    fn end_of(&self, branch: Id) -> Option<BranchEnd> {
+        let held = self.branches.get(&branch)?;
+        held.ended.clone().or_else(|| {
+            held.superseded.then(|| BranchEnd {
+                branch,
+                label: held.label.clone(),
+                at: held.head,
+                answer: None,
+                end: End::Task,
+                cause: Cause::Cancelled,
+            })
+        })
+    }
+
     /// Adopts a branch up to its first simulated effect.
     pub(crate) fn adopt_into(
         &mut self,
         target: Id,
         call: Option<(Id, Id)>,
         branch: Id,
+        end: Line,
     ) -> Result<Took, Fault> {
-        let end = self.at(branch).clone();
+        let end = self.after(end);
         let at = adopted_up_to(&end, |line| {
             let mut at = self.line(line).prev;
             while self.line(at).commit.is_none() {

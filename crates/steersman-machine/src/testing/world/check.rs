@@ -210,7 +210,10 @@ fn waits(world: &World, snapshot: &Snapshot, agent: &Agent, open: &OpenCall) -> 
                 let held = world.branches().get(b);
                 held.is_some_and(|b| !b.superseded)
             };
-            if branches.iter().any(alive) {
+            let chooses = open
+                .chooser
+                .is_some_and(|c| snapshot.agent(c).serving == Some(id));
+            if chooses || branches.iter().any(alive) {
                 Ok(())
             } else {
                 fault(format!("call {id} waits for branches that have no ticks"))

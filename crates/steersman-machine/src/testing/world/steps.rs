@@ -8,6 +8,7 @@ use crate::ids::{Body, Digest, Id, Line, Name};
 use crate::mapping::{self, Raw};
 use crate::network::Then;
 use crate::snapshot::Snapshot;
+use crate::tick::allowed;
 use crate::wait::deadline;
 use serde_json::Value as Json;
 
@@ -146,7 +147,7 @@ impl World {
 
     /// A person adopts a branch into the current one.
     pub fn adopt(&mut self, branch: Id) -> Result<Took, Fault> {
-        let took = self.adopt_into(self.current, None, branch)?;
+        let took = self.adopt_into(self.current, None, branch, self.branch(branch).head)?;
         self.follow()?;
         Ok(took)
     }
@@ -191,6 +192,17 @@ impl World {
             by: by.into(),
             body: None,
         };
+        let call_args = self.at(branch).call(owner, call).map(|open| {
+            let args = mapping::arguments(&self.cx(), self.at(branch), open);
+            Json::Object(args)
+        });
+        let args = call_args.unwrap_or_default();
+        if let Err(refusal) = allowed(&self.cx(), self.at(branch), owner, call, &args) {
+            self.note(accepted);
+            self.note(released);
+            let raw = Raw::NotPerformed(mapping::Fault::new(refusal.code, refusal.text));
+            return self.gives(effect, &raw);
+        }
         let mut ledger = vec![accepted, released];
         if tool.inputs.is_empty() {
             if !tool.class.is_free() {
@@ -338,8 +350,13 @@ impl World {
         Ok(true)
     }
 
-    /// The clock goes on by so many milliseconds; what is due then happens, the earliest first.
+    /// The clock goes on by so many milliseconds; what is due then happens, the earliest first, with all that follows.
     pub fn advance(&mut self, millis: u64) -> Result<(), Fault> {
+        self.pass(millis, true)
+    }
+
+    /// The clock goes on; what can run then is played only if `pump` says so.
+    pub fn pass(&mut self, millis: u64, pump: bool) -> Result<(), Fault> {
         let end = self.now.plus(millis);
         loop {
             let due = |id: &Id| {
@@ -374,7 +391,9 @@ impl World {
                     }
                 }
             }
-            self.pump()?;
+            if pump {
+                self.pump()?;
+            }
         }
         self.now = end;
         Ok(())
