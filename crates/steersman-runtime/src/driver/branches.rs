@@ -65,13 +65,13 @@ impl Driver {
                     opened,
                 });
             }
-            Request::Adopt { call, branch } => {
+            Request::Adopt { call, branch, at } => {
                 let done = self
                     .ledger
                     .branch(branch)
                     .is_some_and(|b| b.adopted.is_some());
                 if !done {
-                    self.to_adopt.push((id, Some(call), branch, None));
+                    self.to_adopt.push((id, call, branch, at));
                 }
             }
             Request::Supersede { branches } => {
@@ -169,17 +169,10 @@ impl Driver {
             let what = What::Offer(Box::new(Offered::Opened(open.opened)));
             self.offer(open.branch, Offer::new(what));
         }
-        for (target, call, branch, message) in std::mem::take(&mut self.to_adopt) {
-            if let Err(why) = self
-                .offer_adoption(target, call, branch, None, message.as_ref())
-                .await?
-                && let Some(message) = message
-            {
-                let mut draft = Draft::new(self.next, self.ledger.current);
-                draft.accept(&message.id);
-                self.receipt(&mut draft, &message.id, crate::session::Fate::Refused(why));
-                self.write(draft).await?;
-            }
+        for (target, call, branch, at) in std::mem::take(&mut self.to_adopt) {
+            // The machine chose among branches that it numbered itself, so there is nobody to tell of a refusal.
+            let offered = self.offer_adoption(target, Some(call), branch, Some(at), None);
+            drop(offered.await?);
         }
         Ok(())
     }

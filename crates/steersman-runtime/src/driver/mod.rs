@@ -94,8 +94,8 @@ pub(crate) struct Driver {
     dearest: u64,
     /// Branches that agents asked for and that begin next.
     to_open: Vec<branches::ToOpen>,
-    /// Adoptions that are to be offered: target, fork call, branch, message.
-    to_adopt: Vec<(Id, Option<(Id, Id)>, Id, Option<InboxMessage>)>,
+    /// Branches that machines chose: where, for which call, which, and up to which line.
+    to_adopt: Vec<(Id, (Id, Id), Id, Line)>,
     /// Branches that the line in hand supersedes.
     left_behind: Vec<Id>,
     /// Effects in doubt whose probe runs: they are held, and may end by themselves.
