@@ -182,7 +182,8 @@ impl Trace {
 
     /// Prints a line, and takes note of it. The first row has number, branch and what was admitted, and at its end
     /// `!` or `.` where `sync` is known; the rows below what was made, edited, pushed, wished and entered into the
-    /// ledger, each only if there is something to tell.
+    /// ledger, each only if there is something to tell. Of a binding the digest is left out: it tells nothing that can
+    /// be read, and changes with every word of the definition.
     pub fn line(&mut self, line: &LogLine, bodies: &dyn Bodies, sync: Option<Sync>) -> String {
         let mut out = String::new();
         if let Some(commit) = &line.commit {
@@ -219,11 +220,8 @@ impl Trace {
         if let Some(binding) = &commit.binding {
             let _ = writeln!(
                 out,
-                "  binding {} {} entry {} machine {}",
-                binding.network,
-                binding.digest.short(),
-                binding.entry,
-                binding.machine
+                "  binding {} entry {} machine {}",
+                binding.network, binding.entry, binding.machine
             );
         }
         for edit in &commit.edits {
