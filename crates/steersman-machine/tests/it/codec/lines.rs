@@ -499,7 +499,7 @@ fn branches() -> LogLine {
                 Branching {
                     agent: id(4, 0),
                     call: id(29, 0),
-                    what: Branched::Chose(id(30, 1)),
+                    what: Branched::Chose(id(30, 1), Line(31)),
                 },
             ],
             made: vec![Made {
