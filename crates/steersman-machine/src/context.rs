@@ -13,7 +13,7 @@ use crate::commit::Watermark;
 use crate::expression::{EvalError, Template};
 use crate::ids::{Body, Digest, Id, Line, Name};
 use crate::interaction::Interaction;
-use crate::network::{Does, ModelAgent, Network, Part, ToolChoice};
+use crate::network::{CallStyle, Does, ModelAgent, Network, Part, ToolChoice};
 use crate::snapshot::Snapshot;
 use crate::tick::Cx;
 use crate::view::{Read, Trace, View};
@@ -53,7 +53,7 @@ pub struct Request {
     /// Begins the answer.
     pub prefill: Option<Arc<str>>,
     /// How tools are told.
-    pub calls: crate::network::CallStyle,
+    pub calls: CallStyle,
     /// Chained digest over all of it.
     pub digest: Digest,
     /// Bytes from the start that it shares with this agent's call before.
@@ -403,12 +403,16 @@ impl RenderCache {
             .models
             .get(&model.model)
             .map_or_else(Default::default, |m| m.calls);
-        let rest = format!(
-            "{}|{params:?}|{choice:?}|{output:?}|{prefill:?}|{calls:?}",
-            model.model
-        );
+        let rest = serde_json::json!([
+            &*model.model,
+            params,
+            choice_word(&choice),
+            output,
+            prefill,
+            style_word(calls),
+        ]);
         let mut whole = chain.last().map_or_else(Vec::new, |d| d.0.to_vec());
-        whole.extend_from_slice(rest.as_bytes());
+        whole.extend_from_slice(rest.to_string().as_bytes());
         self.previous = Some(Previous {
             model: model.model.clone(),
             segments: segments.clone(),
@@ -426,6 +430,24 @@ impl RenderCache {
             prefix,
             broke,
         }
+    }
+}
+
+fn choice_word(choice: &ToolChoice) -> String {
+    match choice {
+        ToolChoice::Auto => "auto".to_owned(),
+        ToolChoice::Any => "any".to_owned(),
+        ToolChoice::None => "none".to_owned(),
+        ToolChoice::Tool(name) => format!("tool {name}"),
+    }
+}
+
+fn style_word(calls: CallStyle) -> &'static str {
+    match calls {
+        CallStyle::Auto => "auto",
+        CallStyle::Native => "native",
+        CallStyle::Structured => "structured",
+        CallStyle::Text => "text",
     }
 }
 

@@ -39,7 +39,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Steps that one evaluation may take. A template that needs more never ends, or might as well not.
-pub const FUEL: u64 = 1_000_000;
+pub const FUEL: u64 = 250_000;
 /// Bytes that one evaluation may make.
 pub const OUTPUT: usize = 8 << 20;
 

@@ -110,10 +110,15 @@ impl Canon<'_> {
             Ty::Integer(_) | Ty::Number | Ty::Boolean | Ty::Any | Ty::Data | Ty::Later => {
                 node.to_json()
             }
-            Ty::Text | Ty::Name | Ty::Duration | Ty::Expr | Ty::Template | Ty::Word(_) => text(),
             Ty::Path => self.path(node),
             Ty::Prompt if prompt_path(node).is_some() => self.path(node),
-            Ty::Prompt => text(),
+            Ty::Text
+            | Ty::Name
+            | Ty::Duration
+            | Ty::Expr
+            | Ty::Template
+            | Ty::Prompt
+            | Ty::Word(_) => text(),
             Ty::Type => match &node.value {
                 Value::Map(_) => self.table(node, &TYPE),
                 Value::List(items) => items.iter().map(|node| self.value(node, ty)).collect(),

@@ -41,14 +41,12 @@ pub(crate) fn load(
     found: &mut Vec<Diagnostic>,
 ) -> Option<Merged> {
     let path = files.main();
-    let main = match main {
-        Some(node) => node,
-        None => {
-            let Some(text) = files.text(path) else {
-                found.push(Diagnostic::no_file(None, path, None));
-                return None;
-            };
-            parse(sources, path, text, found)?
+    let main = match (main, files.text(path)) {
+        (Some(node), _) => node,
+        (None, Some(text)) => parse(sources, path, text, found)?,
+        (None, None) => {
+            found.push(Diagnostic::no_file(None, path, None));
+            return None;
         }
     };
     if !matches!(main.value, Value::Map(_)) {
@@ -189,14 +187,13 @@ impl Loader<'_> {
 
     fn version(&mut self, main: &Node) {
         let version = main.get("steersman");
-        match version.and_then(Node::scalar).map(|scalar| &*scalar.text) {
-            Some("1") => {}
-            Some(other) => {
-                let at = version.and_then(|node| self.sources.place(node.span));
-                self.found.push(Diagnostic::version(at, other));
-            }
-            // files of tests may leave it out, as they always did
-            None => {}
+        // files of tests leave it out
+        let Some(scalar) = version.and_then(Node::scalar) else {
+            return;
+        };
+        if &*scalar.text != "1" {
+            let at = version.and_then(|node| self.sources.place(node.span));
+            self.found.push(Diagnostic::version(at, &scalar.text));
         }
     }
 
@@ -207,7 +204,8 @@ impl Loader<'_> {
             let beside = path
                 .strip_prefix(&*folder)
                 .and_then(|rest| rest.strip_prefix('/'))
-                .is_some_and(|rest| !rest.contains('/') && rest.ends_with(".yaml"));
+                .and_then(|rest| rest.rsplit_once('.'))
+                .is_some_and(|(name, end)| !name.contains('/') && end == "yaml");
             if !beside || self.done.contains(path) || path == main {
                 continue;
             }

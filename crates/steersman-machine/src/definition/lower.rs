@@ -418,7 +418,7 @@ fn sorted(node: Option<&Node>) -> Vec<&(Key, Node)> {
 }
 
 fn text(node: &Node, key: &str) -> Option<String> {
-    node.get(key)?.as_text().map(|text| text.to_string())
+    node.get(key)?.as_text().map(ToString::to_string)
 }
 
 fn word<'a>(node: &'a Node, key: &str) -> Option<&'a str> {

@@ -202,21 +202,16 @@ impl Shape<'_> {
         if scalar.style != Style::Plain {
             return;
         }
-        let rest = self.sources.rest_of_line(node.span);
-        let comment = rest.trim_start();
-        let cut = comment.len() < rest.len()
-            && comment
-                .strip_prefix('#')
-                .and_then(|text| text.chars().next())
-                .is_some_and(|c| !c.is_whitespace() && c != '#');
+        let Some(comment) = self.sources.comment_behind(node.span) else {
+            return;
+        };
+        let text = self.sources.text(comment).unwrap_or_default();
+        let cut = text
+            .chars()
+            .nth(1)
+            .is_some_and(|c| !c.is_whitespace() && c != '#');
         if cut {
-            let start = node.span.end + (rest.len() - comment.len()) as u32;
-            let span = Span {
-                start,
-                end: start + comment.trim_end().len() as u32,
-                ..node.span
-            };
-            let (at, rest) = (self.place(node.span), self.place(span));
+            let (at, rest) = (self.place(node.span), self.place(comment));
             self.found.push(Diagnostic::cut(at, rest));
         }
     }
@@ -275,18 +270,15 @@ impl Shape<'_> {
                 self.table(node, &TYPE);
                 self.type_keys(node);
             }
-            Value::List(items) => match items.as_slice() {
-                [item] => self.ty(item),
-                _ => {
-                    let at = self.place(node.span);
-                    let text = format!("a list of {} types", items.len());
-                    self.found.push(Diagnostic::malformed(
-                        at,
-                        &text,
-                        "a type: `[TYPE]` has one item",
-                    ));
+            Value::List(items) => {
+                if let [item] = items.as_slice() {
+                    return self.ty(item);
                 }
-            },
+                let at = self.place(node.span);
+                let text = format!("a list of {} types", items.len());
+                let wanted = "a type: `[TYPE]` has one item";
+                self.found.push(Diagnostic::malformed(at, &text, wanted));
+            }
             Value::Scalar(scalar) => {
                 let word = short_type(scalar).0;
                 match SHORT.iter().find(|(known, _)| *known == word) {

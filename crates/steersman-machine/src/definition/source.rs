@@ -164,14 +164,17 @@ impl Sources {
             span: span.range(),
         })
     }
-    /// What stands behind a span on its line.
-    pub(crate) fn rest_of_line(&self, span: Span) -> &str {
-        let text = self
-            .files
-            .get(span.file as usize)
-            .and_then(|(_, text)| text.get(span.end as usize..))
-            .unwrap_or_default();
-        text.split(['\n', '\r']).next().unwrap_or_default()
+    /// The comment that follows a span on its line, with its `#`, if one does.
+    pub(crate) fn comment_behind(&self, span: Span) -> Option<Span> {
+        let (_, text) = self.files.get(span.file as usize)?;
+        let rest = text.get(span.end as usize..)?;
+        let comment = rest.trim_start_matches([' ', '\t']);
+        if comment.len() == rest.len() || !comment.starts_with('#') {
+            return None;
+        }
+        let line = comment.lines().next().unwrap_or_default().trim_end();
+        let start = span.end as usize + rest.len() - comment.len();
+        Some(Span::new(span.file, start..start + line.len()))
     }
     /// The place of a range of a scalar's text: escapes, folding and indentation counted in. The whole scalar where
     /// the way back is lost.
@@ -180,6 +183,15 @@ impl Sources {
         let (Some(scalar), Some(source)) = (node.scalar(), self.text(span)) else {
             return span;
         };
+        let quoted = usize::from(scalar.style == Style::Quoted);
+        let inner = source.get(quoted..source.len().saturating_sub(quoted));
+        if inner == Some(&*scalar.text) && range.end <= scalar.text.len() {
+            let start = span.start as usize + quoted;
+            return Span::new(
+                span.file,
+                start + range.start..start + range.end.max(range.start),
+            );
+        }
         match offsets(&scalar.text, source, scalar.style) {
             Some(map) if range.start < map.len() && range.end < map.len() => {
                 let start = span.start as usize + map[range.start];

@@ -276,7 +276,7 @@ mod tests {
                 table
                     .one_of
                     .iter()
-                    .all(|(_, group)| group.iter().all(|name| known(name)))
+                    .all(|(_, group)| group.iter().all(known))
             );
         }
     }

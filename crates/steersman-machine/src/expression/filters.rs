@@ -250,9 +250,17 @@ fn builtin(name: &str, input: &Value, args: &[Value], named: &[(Name, Value)]) -
             .collect();
         all.push(Value::from(named));
     }
-    stock().empty_state().apply_filter(name, &all).map_err(|e| {
-        e.detail()
-            .map_or_else(|| e.kind().to_string(), str::to_owned)
+    let applied = stock().empty_state().apply_filter(name, &all);
+    applied.map_err(|error| {
+        // What it says may quote a value, and a value may be a secret.
+        let quotes = |detail: &str| {
+            let mut texts = all.iter().filter_map(Value::as_str);
+            texts.any(|text| !text.is_empty() && detail.contains(text))
+        };
+        match error.detail() {
+            Some(detail) if !quotes(detail) => detail.to_owned(),
+            _ => error.kind().to_string(),
+        }
     })
 }
 

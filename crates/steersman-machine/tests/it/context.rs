@@ -6,7 +6,9 @@ use arbtest::{arbitrary, arbtest};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use steersman_machine::context::{Content, RenderCache, Request, due_watermark, request};
+use steersman_machine::context::{
+    Content, RENDER_VERSION, RenderCache, Request, due_watermark, request,
+};
 use steersman_machine::ids::Id;
 use steersman_machine::interaction::{Class, End, How, Interaction, Origin, Target};
 use steersman_machine::network::{Does, ToolChoice};
@@ -54,6 +56,7 @@ agents:
       - told
       - login
       - { agent: helper, named: true }
+      - { agent: reader, view: shared }
       - { tool: after, when: state.other > 0 }
     context: { now: "It is {{ now.date }}.", keep_exchanges: 4 }
   helper:
@@ -61,6 +64,7 @@ agents:
     parameters: { task: string }
     system: "You do {{ args.task }}."
     output: { fields: { sum: integer, why: optional string } }
+  reader: { description: Reads along., parameters: { message: string }, system: You read. }
 entry: desk
 "#;
 
@@ -180,7 +184,7 @@ fn a_request_in_the_order_of_its_parts() {
     assert_eq!(
         print(&request),
         r#"System: system "You help. Note: fine."
-Tools: tools ["look", "see", "told", "login", "helper"]
+Tools: tools ["look", "see", "told", "login", "helper", "reader"]
 History: user "Look at it."
 History: assistant "I look." 3.1:look({"what":"x"}) 3.2:noted({"n":3})
 History: error 3.1:look "http_404: not there"
@@ -198,6 +202,12 @@ Now: user "It is 2023-11-14."
         ]
     );
     assert_eq!((request.choice, request.output), (ToolChoice::Auto, None));
+    // Other bytes are another version of the renderer: old calls could not be reproduced.
+    assert_eq!(RENDER_VERSION, 1);
+    assert_eq!(
+        request.digest.to_string(),
+        "414c292a0e2994c66421f4f877f8a291"
+    );
 }
 
 #[test]
@@ -271,6 +281,37 @@ fn a_called_agent_sees_its_arguments() {
     assert_eq!(output["properties"]["sum"], json!({ "type": "integer" }));
     assert_eq!(output["required"], json!(["sum"]));
     assert_eq!(request.choice, ToolChoice::Auto);
+}
+
+#[test]
+fn a_shared_view_shows_what_the_caller_saw() {
+    let mut log = Log::new(DEFINITION);
+    let desk = log.start("desk", "What is it?");
+    let look = log.line(|l| {
+        l.answer(desk, Some("I look."));
+        l.call(desk, "look", r#"{"what":"x"}"#)
+    });
+    log.line(|l| l.result(desk, look, "a house"));
+    let reader = log.line(|l| {
+        l.answer(desk, None);
+        let reader = l.id();
+        l.made(
+            reader,
+            &"reader".into(),
+            steersman_machine::commit::Kind::Model,
+            Some(desk),
+        );
+        let (call, args) = l.agent_call(desk, "reader", reader, r#"{"message":"Check it."}"#);
+        l.said(reader, Origin::Call(call), args);
+        reader
+    });
+    assert_eq!(
+        print(&full(&log, reader)),
+        r#"System: system "You read."
+History: user "What desk has seen so far, for information:\nuser: What is it?\nassistant: I look.\nassistant called: look {\"what\":\"x\"}\nlook: a house"
+History: user "Check it."
+"#
+    );
 }
 
 /// attack, part two 15: an exchange that the engine opened is one user part; a chain is one call.

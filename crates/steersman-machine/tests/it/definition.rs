@@ -495,3 +495,20 @@ fn names_of_files_are_asked_for_until_nothing_is_wanted() {
     let wanted_then: Vec<String> = wanted(&files).into_iter().collect();
     assert_eq!(wanted_then, ["a/p.md", "lib/q.txt"]);
 }
+
+#[test]
+fn thousands_of_tools_compile_in_a_moment() {
+    let mut text = "state: { a: optional string }\ntools:\n".to_owned();
+    let mut names = String::new();
+    for n in 0..3_000 {
+        writeln!(
+            text,
+            "  t{n}: {{ description: T., effect: read, parameters: {{ a: string }}, native: 1, requires: args.a == \"x\" }}"
+        )
+        .expect("a string takes it");
+        write!(names, "t{n}, ").expect("a string takes it");
+    }
+    writeln!(text, "agents:\n  a: {{ system: x, tools: [{names}] }}").expect("a string takes it");
+    let network = network("many.yaml", &text);
+    assert_eq!(network.tools.len(), 3_000);
+}

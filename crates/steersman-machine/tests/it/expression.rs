@@ -486,3 +486,106 @@ fn every_filter_and_test_exists() {
         }
     }
 }
+
+/// Whatever is written and whatever it meets: an answer or an error, never a panic.
+#[test]
+fn nonsense_is_an_error() {
+    let words = [
+        "state",
+        "args",
+        ".count",
+        ".name",
+        "['tags']",
+        "[0]",
+        "[-9]",
+        "[::0]",
+        "[1:]",
+        "none",
+        "true",
+        "1",
+        "2.5",
+        "9223372036854775807",
+        "'a'",
+        "'é'",
+        "[1, 'a']",
+        "{'a': 1}",
+        "+",
+        "-",
+        "*",
+        "/",
+        "//",
+        "%",
+        "**",
+        "~",
+        "==",
+        "<",
+        ">=",
+        "in",
+        "not",
+        "and",
+        "or",
+        "is",
+        "is none",
+        "is odd",
+        "is divisibleby(0)",
+        "| length",
+        "| sort",
+        "| round(400)",
+        "| batch(2)",
+        "| slice(0)",
+        "| cents",
+        "| int",
+        "| float",
+        "| abs",
+        "| attr('x')",
+        "| first",
+        "| items",
+        "| dictsort",
+        "| groupby('x')",
+        "| map('upper')",
+        "| replace('', 'xx')",
+        "| split('')",
+        "| title",
+        "| indent(-1)",
+        "| tojson(2)",
+        "| close(1)",
+        "if",
+        "else",
+        "(",
+        ")",
+        ",",
+        "range(",
+        "state.token",
+        "{{",
+        "}}",
+        "{% if",
+        "%}",
+        "{% endif %}",
+        "{% for x in",
+        "{% endfor %}",
+        "{% set x =",
+        "x",
+        "loop.index",
+        " ",
+    ];
+    arbtest::arbtest(|u| {
+        let mut source = String::new();
+        for _ in 0..u.int_in_range(1..=12)? {
+            source.push_str(u.choose(&words)?);
+            source.push_str(if u.arbitrary()? { " " } else { "" });
+        }
+        if let Ok(expr) = Expr::parse(&source) {
+            let _ = expr.eval(&scope()).map(|v| to_json(&v));
+            let _ = expr.eval_lenient(&scope());
+        }
+        for source in [format!("{{{{ {source} }}}}"), source] {
+            if let Ok(template) = Template::parse(&source) {
+                let _ = template.render(&scope());
+                let _ = template.value(&scope());
+                let _ = template.render_url(&scope());
+            }
+        }
+        Ok(())
+    })
+    .budget_ms(2_000);
+}

@@ -179,22 +179,19 @@ impl Check<'_> {
 
     fn secret(&mut self, name: &str, at: Span) -> Root {
         let network = &self.lowered.network;
-        match network.secrets.get(name) {
-            Some(secret) => Root::Known(
-                Known {
-                    optional: secret.optional,
-                    ..Known::of(Kind::Text)
-                },
-                1,
-            ),
-            None => {
-                let known = || network.secrets.keys().map(|name| &**name);
-                let (near, known) = (near(name, known()), list_of(known()));
-                let at = self.place(at);
-                self.say(Diagnostic::unknown_field(at, "secrets", name, near, &known));
-                Root::Wrong
-            }
-        }
+        let Some(secret) = network.secrets.get(name) else {
+            let known = || network.secrets.keys().map(|name| &**name);
+            let (near, known) = (near(name, known()), list_of(known()));
+            let at = self.place(at);
+            self.say(Diagnostic::unknown_field(at, "secrets", name, near, &known));
+            return Root::Wrong;
+        };
+        // it resolves here, so what stands here is text
+        let known = Known {
+            optional: secret.optional,
+            ..Known::of(Kind::Text)
+        };
+        Root::Known(known, 1)
     }
 
     fn calls(&mut self, name: &str, at: Span) -> Root {

@@ -287,24 +287,24 @@ impl Walker<'_, '_> {
                 self.say(Diagnostic::operand(at, "| cents", "an integer", "a number"));
             }
         }
-        let kind =
-            match name {
-                "length" | "count" | "int" => Kind::Integer,
-                "float" => Kind::Number,
-                "abs" | "round" => known.kind.clone(),
-                "close" | "bool" => Kind::Boolean,
-                "cents" | "join" | "upper" | "lower" | "trim" | "title" | "capitalize"
-                | "replace" | "string" | "tojson" | "urlencode" | "indent" | "raw" | "safe"
-                | "escape" | "e" => Kind::Text,
-                "first" | "last" | "min" | "max" => match &known.kind {
-                    Kind::List(item) => (**item).clone(),
-                    _ => Kind::Any,
-                },
-                "sort" | "reverse" | "unique" | "select" | "reject" | "selectattr"
-                | "rejectattr" => known.kind.clone(),
-                "split" | "lines" => Kind::List(Box::new(Kind::Text)),
+        let kind = match name {
+            "length" | "count" | "int" => Kind::Integer,
+            "float" => Kind::Number,
+
+            "close" | "bool" => Kind::Boolean,
+            "cents" | "join" | "upper" | "lower" | "trim" | "title" | "capitalize" | "replace"
+            | "string" | "tojson" | "urlencode" | "indent" | "raw" | "safe" | "escape" | "e" => {
+                Kind::Text
+            }
+            "first" | "last" | "min" | "max" => match &known.kind {
+                Kind::List(item) => (**item).clone(),
                 _ => Kind::Any,
-            };
+            },
+            "abs" | "round" | "sort" | "reverse" | "unique" | "select" | "reject"
+            | "selectattr" | "rejectattr" => known.kind.clone(),
+            "split" | "lines" => Kind::List(Box::new(Kind::Text)),
+            _ => Kind::Any,
+        };
         Known {
             optional: known.optional,
             ..Known::of(kind)

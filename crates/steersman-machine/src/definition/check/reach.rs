@@ -42,7 +42,9 @@ fn edges(lowered: &Lowered) -> BTreeMap<Name, BTreeSet<Name>> {
         add(from, to);
     }
     for (name, tool) in &lowered.network.tools {
-        led_to(tool).into_iter().for_each(|to| add(name, to));
+        for to in led_to(tool) {
+            add(name, to);
+        }
     }
     for (name, agent) in &lowered.network.agents {
         if let crate::network::Does::Model(model) = &agent.does {

@@ -167,8 +167,8 @@ impl Walker<'_, '_> {
                 let known = self.node(test, facts);
                 self.truth(&known, test);
                 let (mut yes, mut no) = (facts.clone(), facts.clone());
-                yes.extend(self.learnt(test, true));
-                no.extend(self.learnt(test, false));
+                yes.extend(learnt(test, true));
+                no.extend(learnt(test, false));
                 self.body(then, &mut yes);
                 self.body(otherwise, &mut no);
             }
@@ -283,22 +283,22 @@ impl Walker<'_, '_> {
                 let known = self.node(left, facts);
                 self.truth(&known, left);
                 let mut facts = facts.clone();
-                facts.extend(self.learnt(left, true));
+                facts.extend(learnt(left, true));
                 let other = self.node(right, &facts);
-                self.logical(known, other)
+                known.or(other)
             }
             NodeKind::Or(left, right) => {
                 let known = self.node(left, facts);
                 self.truth(&known, left);
                 let mut facts = facts.clone();
-                facts.extend(self.learnt(left, false));
+                facts.extend(learnt(left, false));
                 let other = self.node(right, &facts);
                 // what is unset is false, so the left side is there where it is taken
                 let left = Known {
                     optional: false,
                     ..known
                 };
-                self.logical(left, other)
+                left.or(other)
             }
             NodeKind::Binary { op, left, right } => self.binary(*op, left, right, facts),
             NodeKind::Compare { first, rest } => {
@@ -318,8 +318,8 @@ impl Walker<'_, '_> {
                 let known = self.node(test, facts);
                 self.truth(&known, test);
                 let (mut yes, mut no) = (facts.clone(), facts.clone());
-                yes.extend(self.learnt(test, true));
-                no.extend(self.learnt(test, false));
+                yes.extend(learnt(test, true));
+                no.extend(learnt(test, false));
                 let then = self.node(then, &yes);
                 match otherwise {
                     Some(otherwise) => then.or(self.node(otherwise, &no)),
@@ -363,11 +363,6 @@ impl Walker<'_, '_> {
         }
     }
 
-    /// `a and b`, `a or b`: one of both.
-    fn logical(&self, left: Known, right: Known) -> Known {
-        left.or(right)
-    }
-
     /// A name with fields and keys.
     fn path(&mut self, node: &Node, facts: &Facts) -> Known {
         let mut steps: Vec<&Node> = Vec::new();
@@ -378,31 +373,14 @@ impl Walker<'_, '_> {
         }
         steps.reverse();
         let (mut known, used) = match &at.kind {
-            NodeKind::Var(name) => match self.local(name) {
-                Some(known) => (known, 0),
-                None => {
-                    let field = steps.first().and_then(|step| field_name(step));
-                    let field_span = steps.first().map_or(at.span, |step| tail(step));
-                    let spans = (self.span(at.span), self.span(field_span));
-                    match self
-                        .check
-                        .root(&self.site.scope, name, field.as_deref(), spans)
-                    {
-                        Root::Known(known, used) => {
-                            let path = match field.filter(|_| used == 1) {
-                                Some(field) => format!("{name}.{field}"),
-                                None => name.to_string(),
-                            };
-                            let path = Some(path);
-                            (self.transported(Known { path, ..known }, facts), used)
-                        }
-                        Root::Wrong => {
-                            self.keys(&steps, facts);
-                            return Known::any();
-                        }
-                    }
-                }
-            },
+            NodeKind::Var(name) => {
+                let found = self.named(name, at, steps.first().copied(), facts);
+                let Some(found) = found else {
+                    self.keys(&steps, facts);
+                    return Known::any();
+                };
+                found
+            }
             _ => (self.node(at, facts), 0),
         };
         let mut of = if used == 1 { steps[0] } else { at };
@@ -411,6 +389,33 @@ impl Walker<'_, '_> {
             of = step;
         }
         known
+    }
+
+    /// A name, with the first field of it where that is looked up with it; none if it was said to be wrong.
+    fn named(
+        &mut self,
+        name: &Name,
+        at: &Node,
+        first: Option<&Node>,
+        facts: &Facts,
+    ) -> Option<(Known, usize)> {
+        if let Some(known) = self.local(name) {
+            return Some((known, 0));
+        }
+        let field = first.and_then(field_name);
+        let spans = (self.span(at.span), self.span(first.map_or(at.span, tail)));
+        let scope = &self.site.scope;
+        match self.check.root(scope, name, field.as_deref(), spans) {
+            Root::Known(known, used) => {
+                let path = match field.filter(|_| used == 1) {
+                    Some(field) => format!("{name}.{field}"),
+                    None => name.to_string(),
+                };
+                let path = Some(path);
+                Some((self.transported(Known { path, ..known }, facts), used))
+            }
+            Root::Wrong => None,
+        }
     }
 
     /// A secret resolves where it is transported; what was asked for is there.
@@ -456,21 +461,20 @@ impl Walker<'_, '_> {
         let optional = known.optional;
         let found = match (&known.kind, &name) {
             (Kind::Fields(fields), Some(name)) => {
-                match fields.iter().find(|(field, ..)| **field == **name) {
-                    Some((_, kind, may)) => Known {
-                        kind: kind.clone(),
-                        optional: optional || *may,
-                        path,
-                        declared: known.declared.or_else(|| self.parameter(&known, name)),
-                    },
-                    None => {
-                        let names = || fields.iter().map(|(name, ..)| &**name);
-                        let (near, all) = (near(name, names()), list_of(names()));
-                        let at = self.place(tail(step));
-                        let of = self.part(of);
-                        self.say(Diagnostic::unknown_field(at, &of, name, near, &all));
-                        return Known::any();
-                    }
+                let found = fields.iter().find(|(field, ..)| **field == **name);
+                let Some((_, kind, may)) = found else {
+                    let names = || fields.iter().map(|(name, ..)| &**name);
+                    let (near, all) = (near(name, names()), list_of(names()));
+                    let at = self.place(tail(step));
+                    let of = self.part(of);
+                    self.say(Diagnostic::unknown_field(at, &of, name, near, &all));
+                    return Known::any();
+                };
+                Known {
+                    kind: kind.clone(),
+                    optional: optional || *may,
+                    path,
+                    declared: known.declared.or_else(|| self.parameter(&known, name)),
                 }
             }
             (Kind::List(item), None) => Known::of((**item).clone()),
@@ -555,38 +559,36 @@ impl Walker<'_, '_> {
         };
         self.say(Diagnostic::not_narrowed(at, &path, declared, insert));
     }
+}
 
-    /// Paths that are not none where a condition holds, or where it does not.
-    fn learnt(&self, node: &Node, holds: bool) -> Facts {
-        match &node.kind {
-            NodeKind::Not(of) => self.learnt(of, !holds),
-            NodeKind::And(left, right) | NodeKind::Or(left, right) => {
-                let (a, b) = (self.learnt(left, holds), self.learnt(right, holds));
-                let both = matches!(&node.kind, NodeKind::And(..)) == holds;
-                if both {
-                    a.union(&b).cloned().collect()
-                } else {
-                    a.intersection(&b).cloned().collect()
-                }
+/// Paths that are not none where a condition holds, or where it does not.
+fn learnt(node: &Node, holds: bool) -> Facts {
+    match &node.kind {
+        NodeKind::Not(of) => learnt(of, !holds),
+        NodeKind::And(left, right) | NodeKind::Or(left, right) => {
+            let (a, b) = (learnt(left, holds), learnt(right, holds));
+            let both = matches!(&node.kind, NodeKind::And(..)) == holds;
+            if both {
+                a.union(&b).cloned().collect()
+            } else {
+                a.intersection(&b).cloned().collect()
             }
-            NodeKind::Test { name, of, .. } if &**name == "none" && !holds => path_of(of),
-            NodeKind::Compare { first, rest } => match rest.as_slice() {
-                [(op, second)] => {
-                    let differs = (*op == CompareOp::Ne) == holds
-                        && matches!(op, CompareOp::Eq | CompareOp::Ne);
-                    match (first.kind.is_none(), second.kind.is_none()) {
-                        (false, true) if differs => path_of(first),
-                        (true, false) if differs => path_of(second),
-                        _ => Facts::new(),
-                    }
+        }
+        NodeKind::Test { name, of, .. } if &**name == "none" && !holds => path_of(of),
+        NodeKind::Compare { first, rest } => match rest.as_slice() {
+            [(op, second)] => {
+                let differs =
+                    (*op == CompareOp::Ne) == holds && matches!(op, CompareOp::Eq | CompareOp::Ne);
+                match (first.kind.is_none(), second.kind.is_none()) {
+                    (false, true) if differs => path_of(first),
+                    (true, false) if differs => path_of(second),
+                    _ => Facts::new(),
                 }
-                _ => Facts::new(),
-            },
-            NodeKind::Var(_) | NodeKind::Attr { .. } | NodeKind::Item { .. } if holds => {
-                path_of(node)
             }
             _ => Facts::new(),
-        }
+        },
+        NodeKind::Var(_) | NodeKind::Attr { .. } | NodeKind::Item { .. } if holds => path_of(node),
+        _ => Facts::new(),
     }
 }
 

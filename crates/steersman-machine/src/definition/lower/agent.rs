@@ -71,7 +71,7 @@ impl Lower<'_> {
         AgentDef {
             name: name.clone(),
             description: text(node, "description").unwrap_or_default(),
-            output: self.output(node, &scope),
+            output: self.output(name, node, &scope),
             set: self.set(name, node.get("set"), &scope.with_result()),
             state,
             enter_fresh: word(node, "enter") == Some("fresh"),
@@ -82,7 +82,7 @@ impl Lower<'_> {
                 _ if is_entry => Turns::Dialogue,
                 _ => Turns::Task,
             },
-            limits: self.limits(node.get("limits"), Limits::standard(false)),
+            limits: limits(node.get("limits"), Limits::standard(false)),
             parameters,
             does,
         }
@@ -249,7 +249,7 @@ impl Lower<'_> {
     }
 
     /// A structured answer. `state.NAME` takes that entry's type and writes it there; a bare word is a type.
-    fn output(&mut self, node: &Node, scope: &Scope) -> Option<Output> {
+    fn output(&mut self, agent: &Name, node: &Node, scope: &Scope) -> Option<Output> {
         let node = node.get("output")?;
         let Some(entry) = node.as_text().and_then(|text| text.strip_prefix("state.")) else {
             if let Some(scalar) = node.scalar() {
@@ -295,6 +295,8 @@ impl Lower<'_> {
         self.found.truncate(before);
         // the answer itself is never absent
         (ty.optional, ty.default, ty.expires) = (false, None, None);
+        let place = (agent.clone(), Name::from(entry), node.span);
+        self.out.writes.push(place);
         Some(Output {
             ty,
             into: Some(entry.into()),
@@ -601,42 +603,42 @@ impl Lower<'_> {
         }
         rules
     }
+}
 
-    pub(super) fn limits(&mut self, node: Option<&Node>, standard: Limits) -> Limits {
-        let Some(node) = node else {
-            return standard;
-        };
-        let of = |key: &str, standard: Limit| {
-            node.get(key).map_or(standard, |node| limit(node, standard))
-        };
-        let most = |key: &str, standard: u32| {
-            let node = node.get(key);
-            let max = node.and_then(|node| super::whole(node.get("max").unwrap_or(node)));
-            max.map_or(standard, |max| u32::try_from(max).unwrap_or(u32::MAX))
-        };
-        let none = |then| Limit {
-            max: u64::MAX,
-            per: Per::Session,
-            then,
-            written: false,
-        };
-        Limits {
-            model_calls: of("model_calls", standard.model_calls),
-            agent_calls: of("agent_calls", standard.agent_calls),
-            parallel: most("parallel", standard.parallel),
-            depth: most("depth", standard.depth),
-            ticks: of("ticks", standard.ticks),
-            same_call: of("same_call", standard.same_call),
-            corrections: of("corrections", standard.corrections),
-            wall_time: node
-                .get("wall_time")
-                .map(|node| limit(node, none(OnLimit::Fail)))
-                .or(standard.wall_time),
-            tokens: node
-                .get("tokens")
-                .map(|node| limit(node, none(OnLimit::Ask)))
-                .or(standard.tokens),
-        }
+/// Limits as written over the standard ones.
+pub(super) fn limits(node: Option<&Node>, standard: Limits) -> Limits {
+    let Some(node) = node else {
+        return standard;
+    };
+    let of =
+        |key: &str, standard: Limit| node.get(key).map_or(standard, |node| limit(node, standard));
+    let most = |key: &str, standard: u32| {
+        let node = node.get(key);
+        let max = node.and_then(|node| super::whole(node.get("max").unwrap_or(node)));
+        max.map_or(standard, |max| u32::try_from(max).unwrap_or(u32::MAX))
+    };
+    let none = |then| Limit {
+        max: u64::MAX,
+        per: Per::Session,
+        then,
+        written: false,
+    };
+    Limits {
+        model_calls: of("model_calls", standard.model_calls),
+        agent_calls: of("agent_calls", standard.agent_calls),
+        parallel: most("parallel", standard.parallel),
+        depth: most("depth", standard.depth),
+        ticks: of("ticks", standard.ticks),
+        same_call: of("same_call", standard.same_call),
+        corrections: of("corrections", standard.corrections),
+        wall_time: node
+            .get("wall_time")
+            .map(|node| limit(node, none(OnLimit::Fail)))
+            .or(standard.wall_time),
+        tokens: node
+            .get("tokens")
+            .map(|node| limit(node, none(OnLimit::Ask)))
+            .or(standard.tokens),
     }
 }
 

@@ -36,7 +36,7 @@ impl Lower<'_> {
         let (agents, people) = self.agents(&entry);
         let tools = self.with_built_in(tools);
         let (labels, outcome) = self.labels_and_outcome();
-        let limits = self.limits(merged.settings.get("limits"), Limits::standard(true));
+        let limits = super::agent::limits(merged.settings.get("limits"), Limits::standard(true));
         let record = merged
             .settings
             .get("record")
@@ -279,7 +279,6 @@ impl Lower<'_> {
         events
     }
 
-    #[expect(clippy::type_complexity, reason = "two maps of the network")]
     fn labels_and_outcome(
         &mut self,
     ) -> (
@@ -415,11 +414,11 @@ pub(super) fn params(node: Option<&Node>) -> BTreeMap<String, serde_json::Value>
 /// understand are looked through as well.
 fn names_within<'a>(key: &Key, node: &'a Node, into: &mut BTreeSet<&'a str>) {
     fn walk<'a>(own: &str, node: &'a Node, into: &mut BTreeSet<&'a str>) {
-        if let Some(text) = node.as_text() {
-            if &**text != own {
-                into.insert(text);
-            }
-        }
+        into.extend(
+            node.as_text()
+                .map(|text| &**text)
+                .filter(|text| *text != own),
+        );
         node.items().iter().for_each(|node| walk(own, node, into));
         for (key, node) in node.entries() {
             into.insert(&key.name);

@@ -239,19 +239,13 @@ impl Lower<'_> {
         if &*when.source == "false" {
             return Vec::new();
         }
-        let by = match node.get("by") {
-            Some(by) => {
-                let user = by.as_text().is_some_and(|name| &**name == "user");
-                if user {
-                    self.out.by_user.push(by.span);
-                }
-                self.person(by).unwrap_or_else(|| "user".into())
-            }
-            None => {
-                self.out.by_user.push(node.span);
-                "user".into()
-            }
-        };
+        let by = node.get("by");
+        let user = by.is_none_or(|by| by.as_text().is_some_and(|name| &**name == "user"));
+        if user {
+            self.out.by_user.push(by.unwrap_or(node).span);
+        }
+        let by = by.and_then(|by| self.person(by));
+        let by = by.unwrap_or_else(|| "user".into());
         let mut edit = Vec::new();
         for item in node.get("edit").map(Node::items).unwrap_or_default() {
             edit.extend(self.argument(item, scope));

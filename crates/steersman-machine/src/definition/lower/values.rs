@@ -391,12 +391,13 @@ fn constant_misfit(ty: &Type, node: &Node) -> Option<Misfit> {
 fn unbalanced(pattern: &str) -> Option<&'static str> {
     let (mut depth, mut class, mut chars) = (0_i32, false, pattern.chars());
     while let Some(c) = chars.next() {
-        match c {
-            '\\' => {
-                if chars.next().is_none() {
-                    return Some("it ends in `\\`");
-                }
+        if c == '\\' {
+            if chars.next().is_none() {
+                return Some("it ends in `\\`");
             }
+            continue;
+        }
+        match c {
             '[' if !class => class = true,
             ']' if class => class = false,
             '(' if !class => depth += 1,

@@ -129,13 +129,13 @@ impl Node {
         match value {
             Json::Null => Self::null(),
             Json::Bool(value) => Self::boolean(*value),
-            Json::Number(number) => match number.as_i64() {
-                Some(value) => Self::integer(value),
-                None => {
-                    let value = number.as_f64().unwrap_or_default();
-                    Self::made_scalar(number.to_string(), Kind::Number(value))
-                }
-            },
+            Json::Number(number) => {
+                let kind = match (number.as_i64(), number.as_f64()) {
+                    (Some(value), _) => Kind::Integer(value),
+                    (None, value) => Kind::Number(value.unwrap_or_default()),
+                };
+                Self::made_scalar(number.to_string(), kind)
+            }
             Json::String(text) => Self::text(text.as_str()),
             Json::Array(items) => Self::list(items.iter().map(Self::json)),
             Json::Object(map) => Self::map(map.iter().map(|(k, v)| (k.as_str(), Self::json(v)))),

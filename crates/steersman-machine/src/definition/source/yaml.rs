@@ -100,6 +100,7 @@ impl Builder<'_> {
                 }
                 Event::Scalar(text, style, anchor, _) => {
                     let node = self.scalar(text.into(), style, span);
+                    self.spend(node.span, 1)?;
                     self.add(node, anchor, 1, 1)?;
                 }
                 Event::Alias(anchor) => {
@@ -110,6 +111,7 @@ impl Builder<'_> {
                         self.diagnostics.push(diagnostic);
                         return None;
                     };
+                    self.spend(span, nodes)?;
                     self.add(node, 0, nodes, height)?;
                 }
                 Event::SequenceStart(_, anchor, _) => {
@@ -149,6 +151,7 @@ impl Builder<'_> {
             Content::Map { entries, .. } => Value::Map(entries),
         };
         let span = Span::new(self.file, frame.start..end);
+        self.spend(span, 1)?;
         self.add(
             Node { span, value },
             frame.anchor,
@@ -157,25 +160,26 @@ impl Builder<'_> {
         )
     }
 
-    /// Hangs a node into what is open. None if a budget is spent.
+    /// Counts values, an alias as what it stands for. None if there are too many.
+    fn spend(&mut self, span: Span, nodes: usize) -> Option<()> {
+        self.nodes += nodes;
+        if self.nodes > MAX_NODES {
+            let place = self.sources.place(span);
+            let what = format!("more than {MAX_NODES} values in one file");
+            let most = "aliases count as what they stand for".to_owned();
+            self.diagnostics
+                .push(Diagnostic::too_big(place, what, most));
+            return None;
+        }
+        Some(())
+    }
+
+    /// Hangs a node into what is open. None if that is too deep.
     fn add(&mut self, node: Node, anchor: usize, nodes: usize, height: usize) -> Option<()> {
         if self.stack.len() + height > MAX_DEPTH {
             let place = self.sources.place(node.span);
             let what = format!("nested deeper than {MAX_DEPTH} levels");
             let most = "no definition needs more than a dozen".to_owned();
-            self.diagnostics
-                .push(Diagnostic::too_big(place, what, most));
-            return None;
-        }
-        self.nodes += if node.scalar().is_some() || nodes > 1 && anchor == 0 {
-            nodes
-        } else {
-            1
-        };
-        if self.nodes > MAX_NODES {
-            let place = self.sources.place(node.span);
-            let what = format!("more than {MAX_NODES} values in one file");
-            let most = "aliases count as what they stand for".to_owned();
             self.diagnostics
                 .push(Diagnostic::too_big(place, what, most));
             return None;
@@ -197,18 +201,17 @@ impl Builder<'_> {
                 key,
             } => match key.take() {
                 None => *key = Some(key_of(self.sources, self.diagnostics, &node)),
-                Some(name) => match known.get(&name.name) {
-                    Some(first) => {
+                Some(name) => {
+                    if let Some(first) = known.get(&name.name) {
                         let at = self.sources.place(name.span);
                         let first = self.sources.place(*first);
                         let diagnostic = Diagnostic::duplicate_key(at, first, &name.name);
                         self.diagnostics.push(diagnostic);
-                    }
-                    None => {
+                    } else {
                         known.insert(name.name.clone(), name.span);
                         entries.push((name, node));
                     }
-                },
+                }
             },
         }
         Some(())
@@ -227,14 +230,14 @@ impl Builder<'_> {
         }
         let kind = match style {
             Style::Plain if span.start == span.end => Kind::Null,
-            Style::Plain => match plain(&text) {
-                Some(kind) => kind,
-                None => {
+            Style::Plain => {
+                let kind = plain(&text);
+                if kind.is_none() {
                     let place = self.sources.place(span);
                     self.diagnostics.push(Diagnostic::odd_number(place, &text));
-                    Kind::Text
                 }
-            },
+                kind.unwrap_or(Kind::Text)
+            }
             Style::Quoted | Style::Literal | Style::Folded | Style::Made => Kind::Text,
         };
         let value = Value::Scalar(Scalar { text, style, kind });
