@@ -1,6 +1,7 @@
 //! Tests of the runtime, one module per topic.
 
 mod crash;
+mod effects;
 mod ledger;
 mod plain;
 mod store;

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use steersman_machine::commit::{LedgerEntry, LogLine};
 use steersman_machine::definition::{self, Files};
+use steersman_machine::expression::Template;
 use steersman_machine::ids::{Id, Line, Time};
 use steersman_machine::mapping::{Fault, Raw};
 use steersman_machine::network::Network;
@@ -40,6 +41,7 @@ pub(crate) enum Does {
 pub(crate) struct Tools {
     next: Mutex<BTreeMap<String, VecDeque<Does>>>,
     runs: Mutex<Vec<(String, String, u32, Json)>>,
+    passwords: Mutex<Vec<String>>,
 }
 
 impl Tools {
@@ -59,6 +61,11 @@ impl Tools {
     /// How often a tool ran.
     pub(crate) fn count(&self, tool: &str) -> usize {
         self.runs().iter().filter(|(t, ..)| t == tool).count()
+    }
+
+    /// What `args.password` was for each run that had one.
+    pub(crate) fn passwords(&self) -> Vec<String> {
+        self.passwords.lock().unwrap().clone()
     }
 
     pub(crate) fn args(&self, tool: &str) -> Vec<Json> {
@@ -82,6 +89,10 @@ impl Toolset for Tools {
                 .lock()
                 .unwrap()
                 .push((tool.clone(), key, run.attempt, args));
+            let password = Template::parse("{{ args.password }}").unwrap();
+            if let Ok(password) = password.render(&*run.scope) {
+                self.passwords.lock().unwrap().push(password);
+            }
             let does = {
                 let mut next = self.next.lock().unwrap();
                 next.get_mut(&tool).and_then(VecDeque::pop_front)

@@ -1,0 +1,431 @@
+//! Effects that hang, panic, are refused, come late, cost too much or wait for something.
+
+use crate::world::{Does, World, answered, asked};
+use serde_json::{Value as Json, json};
+use std::sync::Arc;
+use steersman_machine::ids::Time;
+use steersman_machine::mapping::Fault;
+use steersman_runtime::session::{Fate, Settled};
+use tokio::sync::Semaphore;
+
+const TOOLS: &str = r#"
+state: { token: { type: secret, optional: true } }
+events:
+  paid: { fields: { invoice: string, cents: integer }, id: "{{ event.invoice }}" }
+tools:
+  look: { description: Looks., parameters: { what: { type: string, default: it } }, effect: read, timeout: 10s, retry: 2, native: 1 }
+  pay: { description: Pays., parameters: { cents: integer }, effect: unsafe, timeout: 10s, native: 1 }
+  file: { description: Files., effect: idempotent, timeout: 10s, retry: 2, native: 1 }
+  login:
+    description: Logs in.
+    parameters: { password: { type: secret, ask: "Your password?" } }
+    effect: read
+    set: { token: "{{ result.token }}" }
+    result: Logged in.
+    native: 1
+  await_payment: { description: Waits., parameters: { invoice: string }, wait: { event: paid, match: { invoice: "{{ args.invoice }}" }, timeout: 4h, on_timeout: Nothing came. } }
+  nap: { description: Waits., wait: { time: 1h } }
+agents:
+  main: { system: You work., tools: [look, pay, file, login, await_payment, nap, ask] }
+"#;
+
+fn calls(call: Json) -> World {
+    World::new(json!({ "main": [{ "call": call }, "So be it.", "And on."] }))
+}
+
+async fn until_run(world: &World, tool: &str, count: usize) {
+    while world.tools.count(tool) < count {
+        tokio::task::yield_now().await;
+    }
+    settle().await;
+}
+
+/// Lets everything run that can.
+async fn settle() {
+    for _ in 0..200 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_read_tool_that_hangs_is_cut_and_tried_again() {
+    let world = calls(json!({ "look": {} }));
+    world.tools.will("look", Does::Hangs);
+    let session = world.start(TOOLS, "Go.").await;
+    until_run(&world, "look", 1).await;
+    world.clock.advance(10_000);
+    settle().await;
+    world.clock.advance(2_000);
+    settle().await;
+    world.clock.advance(2_000);
+    assert_eq!(answered(&session.settled().await.unwrap()), "So be it.");
+    assert_eq!(world.tools.count("look"), 2);
+}
+
+#[tokio::test]
+async fn an_unsafe_tool_that_hangs_is_in_doubt() {
+    let world = calls(json!({ "pay": { "cents": 5 } }));
+    world.tools.will("pay", Does::Hangs);
+    let session = world.start(TOOLS, "Go.").await;
+    until_run(&world, "pay", 1).await;
+    world.clock.advance(10_000);
+    settle().await;
+    world.clock.advance(2_000);
+    let settled = session.settled().await.unwrap();
+    let Settled::Doubt(pending) = &*settled else {
+        panic!("{settled:?}")
+    };
+    assert!(pending[0].text.contains("10000 ms"), "{}", pending[0].text);
+}
+
+#[tokio::test]
+async fn a_tool_that_panics_is_a_result() {
+    let world = calls(json!({ "look": {} }));
+    for _ in 0..3 {
+        world.tools.will("look", Does::Panics);
+    }
+    let session = world.start(TOOLS, "Go.").await;
+    for attempt in 1..3 {
+        until_run(&world, "look", attempt).await;
+        world.clock.advance(30_000);
+    }
+    assert_eq!(answered(&session.settled().await.unwrap()), "So be it.");
+    assert!(
+        world
+            .printed()
+            .await
+            .contains("panicked: the tool is broken")
+    );
+}
+
+#[tokio::test]
+async fn a_panic_of_an_unsafe_tool_proves_nothing() {
+    let world = calls(json!({ "pay": { "cents": 5 } }));
+    world.tools.will("pay", Does::Panics);
+    let session = world.start(TOOLS, "Go.").await;
+    let settled = session.settled().await.unwrap();
+    assert!(matches!(&*settled, Settled::Doubt(_)), "{settled:?}");
+}
+
+#[tokio::test]
+async fn a_retry_after_of_an_hour_is_a_timer_in_the_log() {
+    let world = calls(json!({ "look": {} }));
+    let busy = Fault {
+        again: Some(3_600_000),
+        ..Fault::new("http_429", "too many requests")
+    };
+    world.tools.will("look", Does::NotPerformed(busy));
+    let session = world.start(TOOLS, "Go.").await;
+    let settled = session.settled().await.unwrap();
+    let Settled::Waits(pending) = &*settled else {
+        panic!("{settled:?}")
+    };
+    assert_eq!(pending[0].kind.word(), "again");
+    assert_eq!(pending[0].due, Some(Time(crate::world::NOON.0 + 3_600_000)));
+    // Another process waits it out.
+    drop(session);
+    let world = world.killed().await;
+    let session = world.open().await;
+    assert!(matches!(
+        &*session.settled().await.unwrap(),
+        Settled::Waits(_)
+    ));
+    assert_eq!(world.tools.count("look"), 1);
+    world.clock.advance(3_600_000);
+    settle().await;
+    assert_eq!(answered(&session.settled().await.unwrap()), "So be it.");
+    assert_eq!(world.tools.count("look"), 2);
+}
+
+#[tokio::test]
+async fn a_clock_that_jumps_back_never_turns_the_log_back() {
+    let world = calls(json!({ "look": {} }));
+    let gate = Arc::new(Semaphore::new(0));
+    world
+        .tools
+        .will("look", Does::Gate(gate.clone(), json!("seen")));
+    let session = world.start(TOOLS, "Go.").await;
+    until_run(&world, "look", 1).await;
+    world.clock.set(Time(0));
+    gate.add_permits(1);
+    session.settled().await.unwrap();
+    let times: Vec<Time> = world
+        .lines()
+        .await
+        .iter()
+        .filter_map(|l| Some(l.commit.as_ref()?.now))
+        .collect();
+    assert!(times.is_sorted(), "{times:?}");
+}
+
+#[tokio::test]
+async fn a_clock_that_jumps_ahead_cuts_no_tool() {
+    let world = calls(json!({ "pay": { "cents": 5 } }));
+    let gate = Arc::new(Semaphore::new(0));
+    world
+        .tools
+        .will("pay", Does::Gate(gate.clone(), json!("paid")));
+    let session = world.start(TOOLS, "Go.").await;
+    until_run(&world, "pay", 1).await;
+    world.clock.set(Time(crate::world::NOON.0 + 86_400_000));
+    settle().await;
+    gate.add_permits(1);
+    assert_eq!(answered(&session.settled().await.unwrap()), "So be it.");
+}
+
+#[tokio::test]
+async fn calls_of_one_exchange_run_at_once_within_their_bound() {
+    let many: Vec<Json> = (0..12)
+        .map(|k| json!({ "look": { "what": k.to_string() } }))
+        .collect();
+    let world = calls(json!(many));
+    let gate = Arc::new(Semaphore::new(0));
+    for _ in 0..12 {
+        world
+            .tools
+            .will("look", Does::Gate(gate.clone(), json!("seen")));
+    }
+    let session = world.start(TOOLS, "Go.").await;
+    until_run(&world, "look", 8).await;
+    assert_eq!(world.tools.count("look"), 8);
+    gate.add_permits(3);
+    until_run(&world, "look", 11).await;
+    assert_eq!(world.tools.count("look"), 11);
+    gate.add_permits(9);
+    assert_eq!(answered(&session.settled().await.unwrap()), "So be it.");
+}
+
+#[tokio::test]
+async fn a_secret_is_asked_for_and_lies_nowhere_in_clear() {
+    let world = calls(json!({ "login": {} }));
+    world
+        .tools
+        .will("login", Does::Done(json!({ "token": "t0psecret-token" })));
+    let session = world.start(TOOLS, "Go.").await;
+    let settled = session.settled().await.unwrap();
+    let Settled::Asks(pending) = &*settled else {
+        panic!("{settled:?}")
+    };
+    assert_eq!(
+        (pending[0].kind.word(), &*pending[0].text),
+        ("input", "Your password?")
+    );
+    session
+        .answer(pending[0].effect, "t0psecret-password", "user")
+        .await
+        .unwrap();
+    assert_eq!(answered(&session.settled().await.unwrap()), "So be it.");
+    let mut everything = Vec::new();
+    for line in world.lines().await {
+        everything.push(format!("{line:?}"));
+    }
+    everything.push(format!(
+        "{:?}",
+        world.engine.inspect("session").await.unwrap().branches
+    ));
+    assert!(everything.concat().contains("$sealed"));
+    assert!(!everything.concat().contains("t0psecret"));
+    assert!(everything.concat().contains("Logged in."));
+}
+
+#[tokio::test]
+async fn a_secret_that_was_given_survives_the_process() {
+    let world = calls(json!({ "login": {} }));
+    let session = world.start(TOOLS, "Go.").await;
+    let effect = asked(&session.settled().await.unwrap());
+    world.tools.will("login", Does::Hangs);
+    world
+        .tools
+        .will("login", Does::Done(json!({ "token": "x" })));
+    session
+        .answer(effect, "t0psecret-password", "user")
+        .await
+        .unwrap();
+    until_run(&world, "login", 1).await;
+    drop(session);
+    let world = world.killed().await;
+    let session = world.open().await;
+    assert_eq!(answered(&session.settled().await.unwrap()), "So be it.");
+    assert_eq!(
+        world.tools.passwords(),
+        ["t0psecret-password", "t0psecret-password"]
+    );
+}
+
+#[tokio::test]
+async fn an_event_meets_the_wait_that_its_fields_match() {
+    let world = calls(json!({ "await_payment": { "invoice": "4711" } }));
+    let session = world.start(TOOLS, "Go.").await;
+    let settled = session.settled().await.unwrap();
+    assert!(
+        matches!(&*settled, Settled::Waits(p) if p[0].kind.word() == "event"),
+        "{settled:?}"
+    );
+    let other = session
+        .event("paid", &json!({ "invoice": "1", "cents": 1 }))
+        .await
+        .unwrap();
+    assert!(matches!(other.fate, Fate::Waits(_)), "{other:?}");
+    let ours = session
+        .event("paid", &json!({ "invoice": "4711", "cents": 9 }))
+        .await
+        .unwrap();
+    assert!(matches!(ours.fate, Fate::Taken(_)), "{ours:?}");
+    assert_eq!(answered(&session.settled().await.unwrap()), "So be it.");
+}
+
+#[tokio::test]
+async fn a_wait_ends_by_its_time() {
+    let world = calls(json!({ "await_payment": { "invoice": "4711" } }));
+    let session = world.start(TOOLS, "Go.").await;
+    session.settled().await.unwrap();
+    drop(session);
+    let world = world.killed().await;
+    world.clock.advance(4 * 3_600_000);
+    let session = world.open().await;
+    settle().await;
+    assert_eq!(answered(&session.settled().await.unwrap()), "So be it.");
+    assert!(world.printed().await.contains("Nothing came."));
+}
+
+#[tokio::test]
+async fn a_nap_is_over_when_its_time_has_come() {
+    let world = calls(json!({ "nap": {} }));
+    let session = world.start(TOOLS, "Go.").await;
+    assert!(matches!(
+        &*session.settled().await.unwrap(),
+        Settled::Waits(_)
+    ));
+    world.clock.advance(3_599_000);
+    settle().await;
+    assert!(matches!(
+        &*session.settled().await.unwrap(),
+        Settled::Waits(_)
+    ));
+    world.clock.advance(1_000);
+    settle().await;
+    assert_eq!(answered(&session.settled().await.unwrap()), "So be it.");
+}
+
+#[tokio::test]
+async fn a_question_is_answered_by_who_is_asked() {
+    let world = calls(json!({ "ask": { "question": "Really?", "options": ["yes", "no"] } }));
+    let session = world.start(TOOLS, "Go.").await;
+    let settled = session.settled().await.unwrap();
+    let effect = asked(&settled);
+    let wrong = session.answer(effect, "perhaps", "user").await.unwrap();
+    assert!(
+        matches!(&wrong.fate, Fate::Refused(why) if why.contains("yes, no")),
+        "{wrong:?}"
+    );
+    session.answer(effect, "yes", "user").await.unwrap();
+    assert_eq!(answered(&session.settled().await.unwrap()), "So be it.");
+    assert_eq!(world.stack("main").await, "U A UI UR A F");
+}
+
+#[tokio::test]
+async fn a_budget_is_a_state_and_more_can_be_granted() {
+    let definition = format!("limits: {{ tokens: 9000 }}\n{TOOLS}");
+    let world = World::new(json!({ "main": ["One.", "Two.", "Three.", "Four."] }));
+    let session = world.start(&definition, "Go.").await;
+    let mut settled = session.settled().await.unwrap();
+    for _ in 0..3 {
+        if !matches!(&*settled, Settled::Answered { .. }) {
+            break;
+        }
+        session.say(&"On, ".repeat(400)).await.unwrap();
+        settled = session.settled().await.unwrap();
+    }
+    let Settled::Asks(pending) = &*settled else {
+        panic!("{settled:?}")
+    };
+    assert_eq!(pending[0].kind.word(), "budget");
+    let seen = world.engine.inspect("session").await.unwrap();
+    assert!(seen.ledger.spent.tokens <= 9_000, "{:?}", seen.ledger.spent);
+    session.approve(pending[0].effect, "user").await.unwrap();
+    let settled = session.settled().await.unwrap();
+    assert!(matches!(&*settled, Settled::Answered { .. }), "{settled:?}");
+}
+
+#[tokio::test]
+async fn a_crash_loop_spends_its_budget_and_stops() {
+    let definition = format!("limits: {{ tokens: 50000 }}\n{TOOLS}");
+    let mut world = World::new(json!({ "main": ["One."] }));
+    drop(world.start(&definition, "Go.").await);
+    for round in 0..10 {
+        // The line with the escrow comes to the disk, the answer never.
+        world.store.write_only(1, crate::spy::Behind::Silence);
+        let session = world.open().await;
+        settle().await;
+        let seen = world.engine.inspect("session").await.unwrap();
+        if !seen.pending.is_empty() {
+            assert_eq!(seen.pending[0].kind.word(), "budget");
+            assert!(round > 0);
+            return;
+        }
+        drop(session);
+        world = world.killed().await;
+    }
+    panic!("it spends for ever");
+}
+
+#[tokio::test]
+async fn paused_nothing_begins() {
+    let world = calls(json!({ "look": {} }));
+    let session = world.start(TOOLS, "Go.").await;
+    answered(&session.settled().await.unwrap());
+    session.pause().await.unwrap();
+    session.say("More.").await.unwrap();
+    assert!(matches!(
+        &*session.settled().await.unwrap(),
+        Settled::Paused
+    ));
+    session.resume().await.unwrap();
+    assert_eq!(answered(&session.settled().await.unwrap()), "And on.");
+}
+
+#[tokio::test]
+async fn a_message_is_accepted_once() {
+    let world = World::new(json!({ "main": ["One.", "Two.", "Three."] }));
+    let session = world.start(TOOLS, "Go.").await;
+    session.settled().await.unwrap();
+    let say = |text: &str| steersman_runtime::inbox::Message::Say {
+        text: text.to_owned(),
+        to: None,
+        by: None,
+        branch: None,
+    };
+    session.send_as("once".into(), say("Again.")).await.unwrap();
+    let twice = session.send_as("once".into(), say("Again.")).await.unwrap();
+    assert_eq!(twice.fate, Fate::Known);
+    assert_eq!(answered(&session.settled().await.unwrap()), "Two.");
+}
+
+#[tokio::test]
+async fn a_model_that_is_missing_an_answer_fails_the_session_in_words() {
+    let world = World::new(json!({ "main": [] }));
+    let session = world.start(TOOLS, "Go.").await;
+    let settled = session.settled().await.unwrap();
+    let Settled::Failed { code, message } = &*settled else {
+        panic!("{settled:?}")
+    };
+    assert_eq!(&**code, "script_missing");
+    assert!(message.contains("0 answers for `main`"), "{message}");
+}
+
+#[tokio::test]
+async fn cancelling_a_session_ends_it() {
+    let world = calls(json!({ "look": {} }));
+    world.tools.will("look", Does::Hangs);
+    let session = world.start(TOOLS, "Go.").await;
+    until_run(&world, "look", 1).await;
+    session
+        .cancel(steersman_runtime::inbox::CancelWhat::Session, "user")
+        .await
+        .unwrap();
+    assert!(matches!(
+        &*session.settled().await.unwrap(),
+        Settled::Cancelled
+    ));
+    assert_eq!(world.stack("main").await, "U A TC TR F");
+}
