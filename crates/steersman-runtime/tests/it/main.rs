@@ -1,7 +1,9 @@
 //! Tests of the runtime, one module per topic.
 
+mod branches;
 mod crash;
 mod effects;
+mod feed;
 mod ledger;
 mod plain;
 mod store;

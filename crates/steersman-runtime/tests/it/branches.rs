@@ -1,0 +1,205 @@
+//! Branches of people and agents: forked, joined, adopted, rewound, across crashes. Traces T4 and T8.
+
+use crate::world::{World, answered};
+use serde_json::{Value as Json, json};
+use steersman_machine::ids::Line;
+use steersman_runtime::session::{Fate, Fork, Session, Settled};
+
+const LOOK: &str = r#"
+state: { mood: { type: string, default: calm } }
+tools:
+  look: { description: Looks., parameters: { what: string }, effect: read, native: 1 }
+  pay: { description: Pays., parameters: { cents: integer }, effect: unsafe, simulate: pretended, native: 1 }
+  send: { description: Sends., effect: unsafe, native: 1 }
+  feel: { description: Feels., parameters: { mood: string }, set: { mood: "{{ args.mood }}" } }
+agents:
+  main: { system: You analyse., tools: [look, pay, send, feel] }
+"#;
+
+fn e2() -> Json {
+    json!({
+        "main": ["Analysis.", "Joined."],
+        "main@b1": [{ "call": { "look": { "what": "why" } } }, "Because."],
+        "main@b2": [{ "call": { "look": { "what": "price" } } }, "Cheaper."],
+    })
+}
+
+fn fork(label: &str, say: &str) -> Fork {
+    Fork {
+        label: Some(label.into()),
+        say: Some(say.to_owned()),
+        ..Fork::default()
+    }
+}
+
+async fn branch_named(world: &World, label: &str) -> steersman_machine::ids::Id {
+    let seen = world.engine.inspect("session").await.unwrap();
+    let found = seen
+        .branches
+        .iter()
+        .find(|b| b.label.as_deref() == Some(label));
+    found.unwrap().id
+}
+
+async fn joined(world: &World, session: &Session) {
+    session.fork(fork("b1", "why?")).await.unwrap();
+    session.settled().await.unwrap();
+    session.fork(fork("b2", "cheaper?")).await.unwrap();
+    session.settled().await.unwrap();
+    let branches = vec![
+        branch_named(world, "b1").await,
+        branch_named(world, "b2").await,
+    ];
+    session.join(branches, None).await.unwrap();
+}
+
+#[tokio::test]
+async fn t8_two_branches_by_a_person_after_the_end_and_join() {
+    let world = World::new(e2());
+    let session = world.start(LOOK, "Analyse.").await;
+    assert_eq!(answered(&session.settled().await.unwrap()), "Analysis.");
+    joined(&world, &session).await;
+    assert_eq!(answered(&session.settled().await.unwrap()), "Joined.");
+    assert_eq!(world.stack("main").await, "U A F W WR A F");
+    insta::assert_snapshot!(world.printed().await);
+}
+
+#[tokio::test]
+async fn branches_survive_the_process() {
+    let world = World::new(e2());
+    let session = world.start(LOOK, "Analyse.").await;
+    session.settled().await.unwrap();
+    session.fork(fork("b1", "why?")).await.unwrap();
+    let world = world.killed().await;
+    let session = world.open().await;
+    session.settled().await.unwrap();
+    session.fork(fork("b2", "cheaper?")).await.unwrap();
+    session.settled().await.unwrap();
+    let branches = vec![
+        branch_named(&world, "b1").await,
+        branch_named(&world, "b2").await,
+    ];
+    let world = world.killed().await;
+    let session = world.open().await;
+    session.join(branches, None).await.unwrap();
+    assert_eq!(answered(&session.settled().await.unwrap()), "Joined.");
+}
+
+#[tokio::test]
+async fn a_dry_branch_touches_nothing_and_a_live_one_does() {
+    let script = json!({
+        "main": ["Ready."],
+        "main@dry": [{ "call": { "pay": { "cents": 5 } } }, "Done."],
+        "main@live": [{ "call": { "pay": { "cents": 5 } } }, "Done."],
+        "main@leaf": [{ "call": { "send": {} } }, "Done."],
+    });
+    let world = World::new(script);
+    let session = world.start(LOOK, "Go.").await;
+    session.settled().await.unwrap();
+    session.fork(fork("dry", "pay")).await.unwrap();
+    session.settled().await.unwrap();
+    assert_eq!(world.tools.count("pay"), 0);
+    session.fork(fork("leaf", "send")).await.unwrap();
+    session.settled().await.unwrap();
+    assert_eq!(world.tools.count("send"), 0);
+    let live = Fork {
+        live: true,
+        ..fork("live", "pay")
+    };
+    session.fork(live).await.unwrap();
+    session.settled().await.unwrap();
+    assert_eq!(world.tools.count("pay"), 1);
+    insta::assert_snapshot!(world.printed().await);
+}
+
+#[tokio::test]
+async fn a_person_chooses_a_branch_and_comes_back() {
+    let script = json!({
+        "main": ["One.", "Two.", "Three."],
+        "main@b1": ["Elsewhere.", "Still elsewhere."],
+    });
+    let world = World::new(script);
+    let session = world.start(LOOK, "Go.").await;
+    session.settled().await.unwrap();
+    session.fork(fork("b1", "there")).await.unwrap();
+    session.settled().await.unwrap();
+    let b1 = branch_named(&world, "b1").await;
+    session.make_current(b1).await.unwrap();
+    session.say("And there?").await.unwrap();
+    assert_eq!(
+        answered(&session.settled().await.unwrap()),
+        "Still elsewhere."
+    );
+    session
+        .make_current(steersman_machine::ids::Id::MAIN)
+        .await
+        .unwrap();
+    session.say("And here?").await.unwrap();
+    assert_eq!(answered(&session.settled().await.unwrap()), "Two.");
+}
+
+#[tokio::test]
+async fn what_was_left_can_be_made_current_again() {
+    let world = World::new(json!({ "main": ["One.", "Two.", "Three.", "Four."] }));
+    let session = world.start(LOOK, "Go.").await;
+    session.settled().await.unwrap();
+    session.say("On.").await.unwrap();
+    assert_eq!(answered(&session.settled().await.unwrap()), "Two.");
+    session.rewind(Line(2), Some("Otherwise.")).await.unwrap();
+    assert_eq!(answered(&session.settled().await.unwrap()), "Two.");
+    assert_eq!(world.stack("main").await, "U A F UR A F");
+    let gone = session.rewind(Line(99), None).await.unwrap();
+    assert!(matches!(gone.fate, Fate::Refused(_)), "{gone:?}");
+    session
+        .make_current(steersman_machine::ids::Id::MAIN)
+        .await
+        .unwrap();
+    session.say("Further.").await.unwrap();
+    assert_eq!(answered(&session.settled().await.unwrap()), "Three.");
+    assert_eq!(world.stack("main").await, "U A F UR A F UR A F");
+}
+
+const FORKER: &str = r#"
+state: { mood: { type: string, default: calm } }
+tools:
+  transfer: { description: Pays., parameters: { cents: integer }, effect: unsafe, simulate: pretended, native: 1 }
+  feel: { description: Feels., parameters: { mood: string }, set: { mood: "{{ args.mood }}" } }
+agents:
+  lead: { system: You lead., tools: [a, b] }
+  a: { description: Forks., system: You try., tools: [transfer, feel, { tool: fork, max: 2, choose: critic }] }
+  b: { description: Waits., system: You wait., tools: [transfer] }
+  critic: { description: Chooses., system: You choose. }
+entry: lead
+"#;
+
+#[tokio::test]
+async fn t4_an_agent_forks_and_one_branch_is_adopted() {
+    let script = json!({
+        "lead": [{ "call": [{ "a": { "message": "try" } }, { "b": { "message": "wait" } }] }, "Both."],
+        "b": ["Waited."],
+        "a": [{ "call": { "fork": { "instructions": ["one", "two"] } } }, "Adopted and done."],
+        "a@2": [{ "call": { "transfer": { "cents": 5 } } }, "Forecast."],
+        "critic": ["2"],
+    });
+    let world = World::new(script);
+    let session = world.start(FORKER, "Go.").await;
+    let settled = session.settled().await.unwrap();
+    insta::assert_snapshot!(format!("{settled:?}\n{}", world.printed().await));
+}
+
+#[tokio::test]
+async fn an_unknown_branch_is_refused_in_words() {
+    let world = World::new(json!({ "main": ["One."] }));
+    let session = world.start(LOOK, "Go.").await;
+    session.settled().await.unwrap();
+    let nowhere = steersman_machine::ids::Id::new(Line(7), 3);
+    let receipt = session.make_current(nowhere).await.unwrap();
+    assert_eq!(
+        receipt.fate,
+        Fate::Refused("there is no branch 7.3".to_owned())
+    );
+    assert!(matches!(
+        &*session.settled().await.unwrap(),
+        Settled::Answered { .. }
+    ));
+}

@@ -1,0 +1,78 @@
+//! What followers see: lines on disk, complete and in order, and between them what streams.
+
+use crate::spy::Behind;
+use crate::world::World;
+use serde_json::json;
+use steersman_machine::ids::Line;
+use steersman_runtime::feed::FeedItem;
+use steersman_runtime::model::Delta;
+
+const PLAIN: &str = "agents: { main: { system: You talk. } }";
+
+#[tokio::test]
+async fn followers_see_pieces_then_the_line_then_that_it_settled() {
+    let world = World::new(json!({ "main": ["One two three."] }));
+    let session = world.start(PLAIN, "Go.").await;
+    let mut feed = session.feed(Line::NONE);
+    let (mut lines, mut text) = (Vec::new(), String::new());
+    loop {
+        match feed.next().await.unwrap() {
+            FeedItem::Line(line) => lines.push(line.n.0),
+            FeedItem::Delta {
+                delta: Delta::Text(piece),
+                attempt,
+                ..
+            } => {
+                assert_eq!(attempt, 1);
+                text.push_str(&piece);
+            }
+            FeedItem::Settled(settled) => {
+                assert_eq!(settled.word(), "answered");
+                break;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!((lines, text.as_str()), (vec![1, 2], "One two three."));
+}
+
+#[tokio::test]
+async fn a_cursor_goes_on_where_it_was_in_any_process() {
+    let world = World::new(json!({ "main": ["One.", "Two."] }));
+    let session = world.start(PLAIN, "Go.").await;
+    session.settled().await.unwrap();
+    let other = world.again();
+    let mut feed = other.engine.feed("session", Line::NONE);
+    let first = feed.lines().await.unwrap();
+    assert_eq!(first.len(), 2);
+    session.say("On.").await.unwrap();
+    session.settled().await.unwrap();
+    let mut feed = other.engine.feed("session", feed.cursor());
+    let more: Vec<u64> = feed.lines().await.unwrap().iter().map(|l| l.n.0).collect();
+    assert_eq!(more, [3, 4]);
+}
+
+#[tokio::test]
+async fn nothing_is_shown_as_committed_that_is_not_on_disk() {
+    let world = World::new(json!({ "main": ["One."] }));
+    world.store.write_only(1, Behind::Silence);
+    let session = world.start(PLAIN, "Go.").await;
+    while world.store.withheld() == 0 {
+        tokio::task::yield_now().await;
+    }
+    let lines = world.lines().await;
+    assert_eq!(lines.len(), 1);
+    let settled = tokio::select! {
+        biased;
+        settled = session.settled() => Some(settled),
+        () = async {
+            for _ in 0..500 {
+                tokio::task::yield_now().await;
+            }
+        } => None,
+    };
+    assert!(
+        settled.is_none(),
+        "an answer is told when it is on disk: {settled:?}"
+    );
+}
