@@ -78,7 +78,8 @@ impl Driver {
         {
             state.definition = binding.digest.short().into();
         }
-        if !busy && !offered && self.network.is_some() {
+        let current = self.branches.contains_key(&self.ledger.current);
+        if !busy && !offered && current && self.network.is_some() {
             let settled = self.settled();
             state.status = settled.word().into();
             state.waits = waits_json(&settled);
