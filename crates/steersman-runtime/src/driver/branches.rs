@@ -127,7 +127,7 @@ impl Driver {
                 let Some(mut out) = self.outs.remove(&effect) else {
                     continue;
                 };
-                self.to_start.remove(&effect);
+                self.unqueue(effect, out.wish.agent);
                 self.quit_waiting(&mut draft, &out);
                 match (&out.state, out.touches_world()) {
                     (OutState::Running(cancel), false) => {
@@ -523,6 +523,11 @@ impl Driver {
         step: Step,
         mut draft: Draft,
     ) -> Result<(), EngineError> {
+        // Only these can make a wait for branches begin or end.
+        let branching = draft.commit.as_ref().is_some_and(|c| {
+            !c.branching.is_empty() || c.adoption.is_some() || c.opening.is_some()
+        });
+        self.look_at_ends |= branching || step.ended.is_some();
         for effect in step.stop {
             self.stop_effect(&mut draft, effect);
         }
@@ -539,7 +544,10 @@ impl Driver {
         self.deadline(id)?;
         self.leave_behind().await?;
         self.settle_requests().await?;
-        self.offer_ends()
+        if std::mem::take(&mut self.look_at_ends) {
+            self.offer_ends()?;
+        }
+        Ok(())
     }
 }
 

@@ -74,6 +74,12 @@ pub(crate) struct Driver {
     outs: BTreeMap<Id, Out>,
     /// Effects that may begin now.
     to_start: BTreeSet<Id>,
+    /// Effects for which no slot was free, by agent.
+    queued: BTreeMap<Id, BTreeSet<Id>>,
+    /// Branches that have something new.
+    fresh: BTreeSet<Id>,
+    /// Branches may have ended, or somebody may wait for some since it was last looked.
+    look_at_ends: bool,
     writer: Writer<OnDisk>,
     next: Line,
     inbox: Inbox,
@@ -112,8 +118,6 @@ pub(crate) struct Branch {
     hash: Hash,
     /// What came in and was not taken yet.
     offers: Vec<Offer>,
-    /// Something came in, or what a left offer waits for may have happened.
-    fresh: bool,
     caches: HashMap<Id, RenderCache>,
     label: Option<Name>,
     /// Where it stood when it began, for positions in scripts; none for `main`.
@@ -396,8 +400,7 @@ impl Driver {
 
     /// The next branch that has something new, by id: `main` first.
     fn next_branch(&self) -> Option<Id> {
-        let mut fresh = self.branches.iter().filter(|(_, b)| b.fresh);
-        fresh.next().map(|(id, _)| *id)
+        self.fresh.first().copied()
     }
 
     /// The next effect that may begin; nothing begins while the session is paused or being stopped.
@@ -410,9 +413,9 @@ impl Driver {
 
     /// Something is to be offered to a branch. Of a branch without ticks it is the ledger's.
     fn offer(&mut self, branch: Id, offer: Offer) {
-        if let Some(branch) = self.branches.get_mut(&branch) {
-            branch.offers.push(offer);
-            branch.fresh = true;
+        if let Some(known) = self.branches.get_mut(&branch) {
+            known.offers.push(offer);
+            self.fresh.insert(branch);
         }
         self.busy();
     }

@@ -590,10 +590,12 @@ impl Driver {
             OutState::Waits => out.wish.due,
             _ => None,
         });
-        let holds = self.ledger.holds().filter_map(|hold| {
-            let out = self.outs.get(&hold.effect)?;
-            matches!(out.state, OutState::Held).then_some(hold.due?)
-        });
+        let held = self
+            .outs
+            .iter()
+            .filter(|(_, out)| matches!(out.state, OutState::Held));
+        let holds = held.filter_map(|(id, _)| self.ledger.effect(*id));
+        let holds = holds.flat_map(|r| &r.holds).filter_map(|hold| hold.due);
         let machine = self.branches.values().filter_map(|branch| branch.deadline);
         outs.chain(holds).chain(machine).min()
     }
@@ -669,8 +671,10 @@ impl Driver {
 
     async fn holds_due(&mut self, now: Time) -> Result<(), EngineError> {
         let due: Vec<(Id, Why)> = self
-            .ledger
-            .holds()
+            .outs
+            .keys()
+            .filter_map(|id| self.ledger.effect(*id))
+            .flat_map(|record| &record.holds)
             .filter(|hold| hold.due.is_some_and(|due| due <= now))
             .map(|hold| (hold.effect, hold.why))
             .collect();

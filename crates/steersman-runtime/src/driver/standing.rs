@@ -62,7 +62,7 @@ impl Driver {
             | OutState::Soon
             | OutState::Over => true,
         });
-        let offered = self.branches.values().any(|b| b.fresh);
+        let offered = !self.fresh.is_empty();
         let mut state = SessionState {
             status: "running".into(),
             updated: now,

@@ -19,10 +19,10 @@ impl Driver {
     /// Offers a branch all that came in, and writes the line that comes of it, if one does.
     pub(super) async fn turn(&mut self, id: Id) -> Result<(), EngineError> {
         let now = self.now(id);
+        self.fresh.remove(&id);
         let Some(branch) = self.branches.get_mut(&id) else {
             return Ok(());
         };
-        branch.fresh = false;
         let mut offers = std::mem::take(&mut branch.offers);
         // A branch takes no outcome twice, whatever came in meanwhile.
         offers.sort_by_key(|offer| offer.what.rank());
@@ -63,9 +63,10 @@ impl Driver {
             }
         }
         self.finish_step(id, step, draft).await?;
-        if let Some(branch) = self.branches.get_mut(&id) {
-            // What was left may find its time come after something moved.
-            branch.fresh |= again || (moved && !branch.offers.is_empty());
+        // What was left may find its time come after something moved.
+        let left = self.branches.get(&id).is_some_and(|b| !b.offers.is_empty());
+        if left && (again || moved) {
+            self.fresh.insert(id);
         }
         Ok(())
     }
@@ -174,7 +175,7 @@ impl Driver {
         let Some(out) = self.outs.remove(&effect) else {
             return;
         };
-        self.to_start.remove(&effect);
+        self.unqueue(effect, out.wish.agent);
         self.quit_waiting(draft, &out);
         drop(out.permit);
         self.retry_queued();
@@ -206,7 +207,7 @@ impl Driver {
         let Some(mut out) = self.outs.remove(&effect) else {
             return;
         };
-        self.to_start.remove(&effect);
+        self.unqueue(effect, out.wish.agent);
         self.quit_waiting(draft, &out);
         if let OutState::Running(cancel) = &out.state {
             cancel.cancel();

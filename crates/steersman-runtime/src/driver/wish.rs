@@ -183,6 +183,7 @@ impl Driver {
             Err(full) => {
                 if let Some(out) = self.outs.get_mut(&id) {
                     out.state = OutState::Queued;
+                    self.queued.entry(out.wish.agent).or_default().insert(id);
                 }
                 if full == Full::Slots {
                     self.await_slot(id);
@@ -191,9 +192,11 @@ impl Driver {
             }
         };
         let epoch = self.claim.epoch;
-        let Some(out) = self.outs.get_mut(&id) else {
+        let Some(agent) = self.outs.get(&id).map(|out| out.wish.agent) else {
             return;
         };
+        self.unqueue(id, agent);
+        let out = self.outs.get_mut(&id).expect("looked at a moment ago");
         out.permit = permit;
         let free = out.tool().is_none_or(|tool| tool.class.is_free());
         if free {
@@ -227,6 +230,7 @@ impl Driver {
             .outs
             .values()
             .filter(|o| o.wish.agent == out.wish.agent && o.wish.id != id && o.takes_room())
+            .take(room.max(1))
             .count();
         if beside >= room.max(1) {
             return Err(Full::Room);
@@ -254,17 +258,28 @@ impl Driver {
             .clone()
     }
 
-    /// Something ended: what waited for a slot here is looked at again. For one of another session a task waits.
+    /// Something ended: of each agent the first that waits for a slot is looked at again. Each end frees one slot, so
+    /// nobody is looked at in vain.
     pub(super) fn retry_queued(&mut self) {
-        let queued: Vec<Id> = self
-            .outs
-            .iter()
-            .filter(|(_, out)| matches!(out.state, OutState::Queued))
-            .map(|(id, _)| *id)
+        let first: Vec<Id> = self
+            .queued
+            .values()
+            .filter_map(|ids| ids.first().copied())
             .collect();
-        for id in queued {
-            if self.slot(id).is_ok() {
+        for id in first {
+            if self.outs.contains_key(&id) && self.slot(id).is_ok() {
                 self.to_start.insert(id);
+            }
+        }
+    }
+
+    /// An effect begins, or is wanted no longer: it waits for no slot.
+    pub(super) fn unqueue(&mut self, id: Id, agent: Id) {
+        self.to_start.remove(&id);
+        if let Some(ids) = self.queued.get_mut(&agent) {
+            ids.remove(&id);
+            if ids.is_empty() {
+                self.queued.remove(&agent);
             }
         }
     }

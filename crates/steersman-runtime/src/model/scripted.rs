@@ -81,15 +81,15 @@ impl From<&test::Script> for Script {
 impl From<&test::Answer> for Scripted {
     fn from(answer: &test::Answer) -> Self {
         let verdict = if answer.accept {
-            Some(json!({ "accept": true }))
+            Some("accept".to_owned())
         } else {
-            answer.revise.as_ref().map(|text| json!({ "revise": text }))
+            answer.revise.clone()
         };
-        let structured = answer.output.clone().or(verdict);
+        let structured = answer.output.as_ref().map(Json::to_string);
         Self {
             text: match &answer.text {
                 Some(template) => Some(template.source.to_string()),
-                None => structured.map(|json| json.to_string()),
+                None => structured.or(verdict),
             },
             calls: answer.calls.clone(),
             error: answer.error.clone(),
@@ -117,10 +117,10 @@ impl Scripted {
                         }
                         ("output", value) => answer.text = Some(value.to_string()),
                         ("accept", Json::Bool(true)) => {
-                            answer.text = Some(json!({ "accept": true }).to_string());
+                            answer.text = Some("accept".to_owned());
                         }
                         ("revise", Json::String(text)) => {
-                            answer.text = Some(json!({ "revise": text }).to_string());
+                            answer.text = Some(text.clone());
                         }
                         ("error", Json::String(code)) => answer.error = Some(code.clone()),
                         _ => {
@@ -154,43 +154,53 @@ fn calls(json: &Json) -> Result<Vec<(String, Json)>, String> {
 pub struct ScriptedModel(Arc<Mutex<State>>);
 
 struct State {
+    /// Scripts, the newest last: it goes before those under it, key by key.
+    sections: Vec<Section>,
+}
+
+struct Section {
     script: Script,
-    /// Positions at which the script in force began, by key.
+    /// Positions at which it began, by key and caller; the first begins at the beginning.
     began: Option<HashMap<String, u32>>,
     /// How far each list was read.
     read: BTreeMap<String, u32>,
+}
+
+impl Section {
+    fn new(script: Script, began: Option<HashMap<String, u32>>) -> Self {
+        Self {
+            script,
+            began,
+            read: BTreeMap::new(),
+        }
+    }
 }
 
 impl ScriptedModel {
     /// Answers from this script.
     pub fn new(script: Script) -> Self {
         Self(Arc::new(Mutex::new(State {
-            script,
-            began: None,
-            read: BTreeMap::new(),
+            sections: vec![Section::new(script, None)],
         })))
     }
 
-    /// From here on it answers from another script, which begins at the next call of each agent.
+    /// From here on it answers from another script, which begins at the next call of each agent that it lists.
     pub fn replace(&self, script: Script) {
-        *self.lock() = State {
-            script,
-            began: Some(HashMap::new()),
-            read: BTreeMap::new(),
-        };
+        let section = Section::new(script, Some(HashMap::new()));
+        self.lock().sections.push(section);
     }
 
     /// Answers that were never asked for: key and how many. Those of calls beside an agent's own (`NAME#..`) do not
     /// count.
     pub fn left_over(&self) -> Vec<(String, usize)> {
         let state = self.lock();
-        state
-            .script
-            .answers
-            .iter()
-            .filter(|(key, _)| !key.contains('#'))
+        let Some(section) = state.sections.last() else {
+            return Vec::new();
+        };
+        let own = section.script.answers.iter();
+        own.filter(|(key, _)| !key.contains('#'))
             .filter_map(|(key, list)| {
-                let read = state.read.get(key).copied().unwrap_or(0) as usize;
+                let read = section.read.get(key).copied().unwrap_or(0) as usize;
                 (read < list.len()).then(|| (key.clone(), list.len() - read))
             })
             .collect()
@@ -249,31 +259,32 @@ impl ScriptedModel {
 
 impl State {
     fn take(&mut self, call: &ModelCall) -> Result<Scripted, Failure> {
-        let keys = [
-            (
-                format!("{}@{}", call.agent, call.branch),
-                call.position_on_branch,
-            ),
-            (
-                format!("{}@{}", call.def, call.branch),
-                call.position_on_branch,
-            ),
-            (call.agent.to_string(), call.position),
-            (call.def.to_string(), call.position),
-        ];
-        let Some((key, position)) = keys
-            .iter()
-            .find(|(key, _)| self.script.answers.contains_key(key))
-        else {
-            return Err(missing(format!(
+        let name = call.agent.rsplit('/').next().unwrap_or(&call.def);
+        let names = [&*call.agent, name, &*call.def];
+        let on_branch = names.map(|n| (format!("{n}@{}", call.branch), call.position_on_branch));
+        let anywhere = names.map(|n| (n.to_owned(), call.position));
+        let keys: Vec<(String, u32)> = on_branch.into_iter().chain(anywhere).collect();
+        let found = self.sections.iter_mut().rev().find_map(|section| {
+            let answers = &section.script.answers;
+            let key = keys.iter().find(|(key, _)| answers.contains_key(key))?;
+            Some((section, key))
+        });
+        match found {
+            Some((section, (key, position))) => section.take(key, *position, call),
+            None => Err(missing(format!(
                 "the script has no answers for `{}`",
                 call.agent
-            )));
-        };
+            ))),
+        }
+    }
+}
+
+impl Section {
+    fn take(&mut self, key: &str, position: u32, call: &ModelCall) -> Result<Scripted, Failure> {
         let from = match &mut self.began {
             Some(began) => *began
                 .entry(format!("{key} of {}@{}", call.agent, call.branch))
-                .or_insert(*position),
+                .or_insert(position),
             None => 0,
         };
         let n = position.saturating_sub(from);
@@ -285,7 +296,7 @@ impl State {
                 n + 1
             ))
         })?;
-        let read = self.read.entry(key.clone()).or_default();
+        let read = self.read.entry(key.to_owned()).or_default();
         *read = (*read).max(n + 1);
         Ok(answer)
     }
