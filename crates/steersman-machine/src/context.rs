@@ -13,7 +13,7 @@ use crate::commit::Watermark;
 use crate::expression::{EvalError, Template};
 use crate::ids::{Body, Digest, Id, Line, Name};
 use crate::interaction::Interaction;
-use crate::network::{CallStyle, Does, ModelAgent, Network, Part, ToolChoice};
+use crate::network::{AgentDef, CallStyle, Does, ModelAgent, Network, Part, ToolChoice};
 use crate::snapshot::Snapshot;
 use crate::tick::Cx;
 use crate::view::{Read, Trace, View};
@@ -139,6 +139,7 @@ pub struct RenderCache {
     tools: Option<(Vec<bool>, Option<Arc<Segment>>)>,
     previous: Option<Previous>,
     caller: Option<Box<RenderCache>>,
+    differed: u32,
 }
 
 /// The request before this one.
@@ -153,11 +154,14 @@ struct Previous {
 /// Something rendered and what it read.
 #[derive(Clone, Debug)]
 struct Kept {
-    segments: Vec<Arc<Segment>>,
+    segment: Option<Arc<Segment>>,
     reads: Vec<Read>,
 }
 
 /// The neutral request of the model call that `agent` owes.
+///
+/// One request in a thousand (by its digest) is rendered in full as well; if that gives something else it is the
+/// full render that counts, and [`RenderCache::differed`] says so.
 ///
 /// An error is that of a template or of an expression under `tools`.
 ///
@@ -170,70 +174,59 @@ pub fn request(
     agent: Id,
     cache: &mut RenderCache,
 ) -> Result<Request, EvalError> {
+    cache.belongs_to(snapshot, agent);
+    let warm = cache.previous.is_some();
+    let request = render(cx, history, snapshot, agent, cache)?;
+    let sample = u16::from_le_bytes([request.digest.0[0], request.digest.0[1]]);
+    if !warm || sample % 1_000 != 0 {
+        return Ok(request);
+    }
+    let mut fresh = RenderCache::default();
+    fresh.belongs_to(snapshot, agent);
+    let full = render(cx, history, snapshot, agent, &mut fresh)?;
+    if full.digest == request.digest {
+        return Ok(request);
+    }
+    fresh.differed = cache.differed + 1;
+    *cache = fresh;
+    Ok(full)
+}
+
+fn render(
+    cx: &Cx<'_>,
+    history: &dyn History,
+    snapshot: &Snapshot,
+    agent: Id,
+    cache: &mut RenderCache,
+) -> Result<Request, EvalError> {
     let state = snapshot.agent(agent);
     let def = cx.network.agent(&state.def);
     let Does::Model(model) = &def.does else {
         panic!("only model-driven agents owe model calls");
     };
-    cache.belongs_to(snapshot, agent);
     let trace = Trace::default();
     let base = View::new(cx, snapshot, Some(agent));
+    let at = At {
+        cx,
+        history,
+        snapshot,
+        agent,
+        base: &base,
+        trace: &trace,
+    };
     let mut segments = Vec::new();
     for part in &model.context.parts {
         match part {
-            Part::System => system(
-                cx,
-                snapshot,
-                agent,
-                model,
-                &base,
-                &trace,
-                cache,
-                &mut segments,
-            )?,
-            Part::Tools => {
-                let offered = tools::offered(model, &base)?;
-                if cache
-                    .tools
-                    .as_ref()
-                    .is_none_or(|(mask, _)| *mask != offered)
-                {
-                    let specs = tools::specs(
-                        cx.network,
-                        cx.network.agent(&snapshot.agent(agent).def),
-                        model,
-                        &offered,
-                    );
-                    let segment = (!specs.is_empty())
-                        .then(|| Segment::new(Part::Tools, Content::Tools(specs)));
-                    cache.tools = Some((offered, segment));
-                }
-                segments.extend(
-                    cache
-                        .tools
-                        .as_ref()
-                        .and_then(|(_, segment)| segment.clone()),
-                );
-            }
+            Part::System => at.system(model, cache, &mut segments)?,
+            Part::Tools => at.tools(def, model, cache, &mut segments)?,
             Part::History => {
-                let at = history::At {
-                    cx,
-                    history,
-                    snapshot,
-                    agent,
-                    base: &base,
-                    trace: &trace,
-                };
                 history::caller(&at, cache, &mut segments);
                 history::render(&at, &mut cache.units, &mut segments)?;
             }
             Part::Now => {
-                if let Some(template) = &model.context.now {
-                    let text = template.render(&base)?;
-                    if !text.trim().is_empty() {
-                        segments.push(Segment::new(Part::Now, Content::User(text)));
-                    }
-                }
+                let text = model.context.now.as_ref().map(|t| t.render(&base));
+                let text = text.transpose()?.filter(|t| !t.trim().is_empty());
+                segments.extend(text.map(|t| Segment::new(Part::Now, Content::User(t))));
             }
         }
     }
@@ -244,13 +237,84 @@ pub fn request(
         _ if !tools => ToolChoice::Auto,
         choice => choice.clone(),
     };
-    let prefill = model
-        .prefill
-        .as_ref()
-        .map(|t| t.render(&base))
-        .transpose()?;
+    let prefill = model.prefill.as_ref().map(|t| t.render(&base));
+    let prefill = prefill.transpose()?;
     let output = def.output.as_ref().map(|o| schema_of(&o.ty).to_string());
     Ok(cache.finish(cx.network, model, segments, choice, output, prefill))
+}
+
+/// What rendering reads.
+struct At<'a> {
+    cx: &'a Cx<'a>,
+    history: &'a dyn History,
+    snapshot: &'a Snapshot,
+    agent: Id,
+    base: &'a View<'a>,
+    trace: &'a Trace,
+}
+
+impl At<'_> {
+    fn system(
+        &self,
+        model: &ModelAgent,
+        cache: &mut RenderCache,
+        segments: &mut Vec<Arc<Segment>>,
+    ) -> Result<(), EvalError> {
+        let Some(template) = &model.system else {
+            return Ok(());
+        };
+        let fresh = |kept: &Kept| self.base.unchanged(&kept.reads, self.trace);
+        if !cache.system.as_ref().is_some_and(fresh) {
+            let (text, reads) = self.template(template, |view| view)?;
+            let content = (!text.trim().is_empty()).then_some(Content::System(text));
+            cache.system = Some(Kept {
+                segment: content.map(|content| Segment::new(Part::System, content)),
+                reads,
+            });
+        }
+        segments.extend(cache.system.as_ref().and_then(|kept| kept.segment.clone()));
+        Ok(())
+    }
+
+    fn tools(
+        &self,
+        def: &AgentDef,
+        model: &ModelAgent,
+        cache: &mut RenderCache,
+        segments: &mut Vec<Arc<Segment>>,
+    ) -> Result<(), EvalError> {
+        let offered = tools::offered(model, self.base)?;
+        if cache
+            .tools
+            .as_ref()
+            .is_none_or(|(known, _)| *known != offered)
+        {
+            let specs = tools::specs(self.cx.network, def, model, &offered);
+            let content = (!specs.is_empty()).then_some(Content::Tools(specs));
+            let segment = content.map(|content| Segment::new(Part::Tools, content));
+            cache.tools = Some((offered, segment));
+        }
+        segments.extend(
+            cache
+                .tools
+                .as_ref()
+                .and_then(|(_, segment)| segment.clone()),
+        );
+        Ok(())
+    }
+
+    /// Renders a template and says what it read.
+    fn template<'b>(
+        &'b self,
+        template: &Template,
+        names: impl FnOnce(View<'b>) -> View<'b>,
+    ) -> Result<(String, Vec<Read>), EvalError> {
+        let view = View::new(self.cx, self.snapshot, Some(self.agent));
+        let view = names(view.traced(self.trace));
+        self.trace.take();
+        let text = template.render(&view)?;
+        Ok((text, self.trace.take()))
+    }
 }
 
 /// The boundary that is due for an agent before its next model call, if one is: `keep_exchanges` moves in chunks, so
@@ -278,57 +342,6 @@ pub const KEEP_EXCHANGES: &str = "keep_exchanges";
 fn watermark(snapshot: &Snapshot, agent: Id) -> u32 {
     let key = (agent, Name::from(KEEP_EXCHANGES));
     snapshot.watermarks.get(&key).copied().unwrap_or(0)
-}
-
-#[expect(
-    clippy::too_many_arguments,
-    reason = "what one part of one request reads"
-)]
-fn system(
-    cx: &Cx<'_>,
-    snapshot: &Snapshot,
-    agent: Id,
-    model: &ModelAgent,
-    base: &View<'_>,
-    trace: &Trace,
-    cache: &mut RenderCache,
-    segments: &mut Vec<Arc<Segment>>,
-) -> Result<(), EvalError> {
-    let Some(template) = &model.system else {
-        return Ok(());
-    };
-    let fresh = |kept: &Kept| base.unchanged(&kept.reads, trace);
-    if !cache.system.as_ref().is_some_and(fresh) {
-        let (text, reads) = traced(cx, snapshot, agent, template, trace, |view| view)?;
-        let segment =
-            (!text.trim().is_empty()).then(|| Segment::new(Part::System, Content::System(text)));
-        cache.system = Some(Kept {
-            segments: segment.into_iter().collect(),
-            reads,
-        });
-    }
-    segments.extend(
-        cache
-            .system
-            .iter()
-            .flat_map(|kept| kept.segments.iter().cloned()),
-    );
-    Ok(())
-}
-
-/// Renders a template and says what it read.
-fn traced<'a>(
-    cx: &Cx<'a>,
-    snapshot: &'a Snapshot,
-    agent: Id,
-    template: &Template,
-    trace: &'a Trace,
-    names: impl FnOnce(View<'a>) -> View<'a>,
-) -> Result<(String, Vec<Read>), EvalError> {
-    let view = names(View::new(cx, snapshot, Some(agent)).traced(trace));
-    trace.take();
-    let text = template.render(&view)?;
-    Ok((text, trace.take()))
 }
 
 impl Segment {
@@ -361,6 +374,11 @@ fn part_name(part: Part) -> &'static str {
 }
 
 impl RenderCache {
+    /// How often a full render gave something else than this cache: a fault of the renderer, to be reported.
+    pub fn differed(&self) -> u32 {
+        self.differed
+    }
+
     /// Forgets what belongs to another agent or definition.
     fn belongs_to(&mut self, snapshot: &Snapshot, agent: Id) {
         let binding = snapshot.binding.as_ref().map(|b| b.digest);

@@ -1,27 +1,16 @@
 //! The conversation as a model sees it: messages, exchanges with each result right behind its call, summaries.
 
 use super::units::{Chain, Head, Unit, Units, What};
-use super::{CallSpec, Content, History, RenderCache, Segment, tools, traced, watermark};
+use super::{At, CallSpec, Content, RenderCache, Segment, tools, watermark};
 use crate::expression::{EvalError, shown_json};
 use crate::ids::{Body, Id, Name};
 use crate::interaction::{Call, CallResult, How, Origin};
 use crate::network::{Does, Part};
 use crate::snapshot::{SEALED, Snapshot};
-use crate::tick::Cx;
-use crate::view::{Read, Trace, View};
+use crate::view::Read;
 use serde_json::{Map, Value as Json, json};
 use std::fmt::Write as _;
 use std::sync::Arc;
-
-/// What rendering reads.
-pub(super) struct At<'a> {
-    pub(super) cx: &'a Cx<'a>,
-    pub(super) history: &'a dyn History,
-    pub(super) snapshot: &'a Snapshot,
-    pub(super) agent: Id,
-    pub(super) base: &'a View<'a>,
-    pub(super) trace: &'a Trace,
-}
 
 /// The agent's own conversation.
 pub(super) fn render(
@@ -243,21 +232,6 @@ impl At<'_> {
             (None, Some(code)) => code.to_string(),
             (None, None) => word(result.how).to_owned(),
         }
-    }
-
-    fn template<'b>(
-        &'b self,
-        template: &crate::expression::Template,
-        names: impl FnOnce(View<'b>) -> View<'b>,
-    ) -> Result<(String, Vec<Read>), EvalError> {
-        traced(
-            self.cx,
-            self.snapshot,
-            self.agent,
-            template,
-            self.trace,
-            names,
-        )
     }
 
     fn args(&self, call: &Call) -> Json {

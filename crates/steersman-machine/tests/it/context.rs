@@ -515,6 +515,7 @@ fn turn_2000_reads_as_much_as_turn_100() {
     let most = |range: std::ops::Range<usize>| reads[range].iter().max().copied().unwrap();
     assert_eq!(most(90..110), most(1_980..2_000));
     assert!(most(90..110).0 < 12, "only the new exchange is read");
+    assert_eq!(cache.differed(), 0);
     // A cold start reads the window, not the log.
     let before = log.reads.get();
     full(&log, desk);
