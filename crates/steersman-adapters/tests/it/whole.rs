@@ -9,6 +9,7 @@ use steersman_adapters::catalog::Catalog;
 use steersman_adapters::command::CommandTools;
 use steersman_adapters::http::HttpTools;
 use steersman_adapters::schema::Schemas;
+use steersman_machine::definition::{Files, compile};
 use steersman_machine::ids::Line;
 use steersman_machine::trace;
 use steersman_runtime::Env;
@@ -169,8 +170,15 @@ async fn a_desk_works_over_http_and_programs_and_keeps_its_secrets() {
         .iter()
         .map(|request| request.body.clone())
         .collect::<String>();
+    let store = engine.store();
+    let head = store.head(session.id()).await.unwrap();
+    let rows = (1..=head.0).filter_map(|n| store.row_now(session.id(), Line(n)).unwrap());
+    let stored = rows.flat_map(|row| row.bytes.to_vec()).collect::<Vec<_>>();
+    let stored = String::from_utf8_lossy(&stored).into_owned();
+    assert!(stored.contains("Logged in."), "texts lie in the rows");
     for secret in ["tok-plain-secret", "sk-model-secret", "bk-bank-secret"] {
         assert!(!told.contains(secret), "{secret} went to the model");
+        assert!(!stored.contains(secret), "{secret} lies in the store");
     }
 }
 
@@ -288,4 +296,39 @@ agents: { desk: { system: You are a desk., tools: [slow, hang] } }
         let content = result["content"].as_str().unwrap();
         assert!(content.starts_with("Error: timeout: "), "{content}");
     }
+}
+
+/// A call that was asked for and did not come is a correction, never an answer; so is a value that a schema file
+/// refuses.
+#[tokio::test]
+async fn what_was_not_asked_for_is_corrected() {
+    let model = model(vec![
+        text("I would rather talk."),
+        calls(&[("order", json!({ "lines": [] }))]),
+        calls(&[("order", json!({ "lines": [{ "cents": 5 }] }))]),
+        calls(&[("finish", json!({ "result": "ordered" }))]),
+    ])
+    .await;
+    let yaml = r#"
+config: { model_url: { type: string, env: MODEL_URL, live: true } }
+models: { default: { url: "{{ config.model_url }}", model: m, calls: native } }
+tools:
+  order: { description: Orders., parameters: order.json, effect: pure, command: [echo, ordered] }
+agents: { clerk: { system: You order., tools: [order, finish], tool_choice: any } }
+"#;
+    let schema = r#"{ "type": "object", "required": ["lines"], "properties": { "lines": { "type": "array", "minItems": 1 } } }"#;
+    let files = Files::new("clerk.yaml", yaml).with("order.json", schema);
+    let (network, diagnostics) = compile(&files);
+    let network = network.unwrap_or_else(|| panic!("{diagnostics:?}"));
+    let engine = engine(env(&[("MODEL_URL", &model.url)]));
+    let options = StartOptions {
+        say: Some("Order it.".to_owned()),
+        ..StartOptions::default()
+    };
+    let session = engine.start(Arc::new(network), options).await.unwrap();
+    assert_eq!(answered(&session.settled().await.unwrap()), "ordered");
+    let requests = asked(&model);
+    assert_eq!(requests[0].json()["tool_choice"], "required");
+    let last = requests[3].json()["messages"].clone();
+    insta::assert_snapshot!(serde_json::to_string_pretty(&last).unwrap());
 }
