@@ -4,19 +4,18 @@
 //! the commit. So [`fold`] and the machine cannot drift. Each step here costs what its interaction costs, never
 //! what lies beside it. [`phase`] recomputes a phase from a whole stack and is the oracle of the tests.
 
-use crate::commit::{
-    Adoption, Branched, Branching, Commit, Kind, LogLine, Made, Opening, Push, Text, Usage, Wished,
-};
+mod adoption;
+mod values;
+
+use values::value_of;
+
+use crate::commit::{Commit, Kind, LogLine, Made, Opening, Push, Text, Usage, Wished};
 use crate::ids::{Body, Digest, Id, Line, Name, Time};
 use crate::interaction::{
-    Artifact, Call, CallResult, Cause, Choice, End, How, Interaction, Origin, Reduce, Route,
-    Target, Write,
+    Call, CallResult, Cause, Choice, End, How, Interaction, Origin, Route, Target, Write,
 };
-use crate::snapshot::{
-    Agent, Cell, Closed, Count, Counters, Effect, OpenCall, Phase, Routing, Snapshot, Value,
-};
+use crate::snapshot::{Agent, Closed, Count, Counters, Effect, OpenCall, Phase, Routing, Snapshot};
 use imbl::OrdMap;
-use serde_json::Value as Json;
 use std::sync::Arc;
 
 /// Code of a result whose arguments or writes did not fit a type. Refused, it counts as a correction.
@@ -127,111 +126,6 @@ impl Snapshot {
                 Some(call) => self.open_call(effect.agent, call).effect = None,
                 None => self.agent_mut(effect.agent).owed = None,
             }
-        }
-    }
-
-    /// The scope gets what the adopted branch holds of it. What its agents did there counts for those above it, too.
-    pub(crate) fn adopt(&mut self, line: Line, adoption: &Adoption) {
-        let Some(top) = adoption.agents.iter().min_by_key(|a| a.path.len()) else {
-            return;
-        };
-        self.count_adopted(top);
-        let theirs = |id: Id| adoption.agents.iter().find(|a| a.id == id);
-        let ours: Vec<Arc<Agent>> = self
-            .agents
-            .values()
-            .filter(|a| a.path.starts_with(&top.path))
-            .cloned()
-            .collect();
-        for agent in ours {
-            let calls: Vec<(Id, Option<Id>)> = self
-                .exchange(agent.id)
-                .map(|c| (c.call.id, c.effect))
-                .collect();
-            for (call, effect) in calls {
-                self.remove_call(agent.id, call);
-                effect.map(|e| self.effects.remove(&e));
-            }
-            agent.owed.map(|owed| self.effects.remove(&owed));
-            // Who was born here since and rests (a chooser) stays to be read; who works, works for nobody now. Parents
-            // come before their children.
-            let orphan = agent.parent.is_some_and(|p| !self.agents.contains_key(&p));
-            if theirs(agent.id).is_none() && (orphan || agent.phase != Phase::Resting) {
-                self.agents.remove(&agent.id);
-            }
-        }
-        for agent in &adoption.agents {
-            self.agents.insert(agent.id, Arc::new(agent.clone()));
-        }
-        for call in &adoption.calls {
-            self.insert_call(call.clone());
-        }
-        for (key, cell) in &adoption.cells {
-            self.set_cell(line, key.clone(), cell.clone());
-        }
-        for artifact in &adoption.artifacts {
-            self.add_artifact(artifact);
-        }
-        for mark in &adoption.watermarks {
-            self.watermarks
-                .insert((mark.agent, mark.policy.clone()), mark.exchanges);
-        }
-    }
-
-    /// Since the fork the top of the scope stood still here, so what it counts more in the branch is what is adopted.
-    fn count_adopted(&mut self, top: &Agent) {
-        let Some(here) = self.agents.get(&top.id).cloned() else {
-            return;
-        };
-        let (now, then) = (&top.counters, &here.counters);
-        let calls = now.model_calls_below.saturating_sub(then.model_calls_below);
-        let calls_task = now
-            .model_calls_below_task
-            .saturating_sub(then.model_calls_below_task);
-        let tokens = now.tokens_below.saturating_sub(then.tokens_below);
-        let tokens_task = now.tokens_below_task.saturating_sub(then.tokens_below_task);
-        let mut at = here.parent;
-        while let Some(id) = at {
-            let agent = self.agent_mut(id);
-            agent.counters.model_calls_below += calls;
-            agent.counters.model_calls_below_task += calls_task;
-            agent.counters.tokens_below += tokens;
-            agent.counters.tokens_below_task += tokens_task;
-            for (name, count) in &top.counts {
-                let before = here.counts.get(name).map(Arc::as_ref);
-                let (ok, failed) = before.map_or((0, 0), |c| (c.ok, c.failed));
-                if (count.ok, count.failed) == (ok, failed) {
-                    continue;
-                }
-                let sum = Arc::make_mut(agent.counts.entry(name.clone()).or_default());
-                sum.ok += count.ok.saturating_sub(ok);
-                sum.failed += count.failed.saturating_sub(failed);
-                if count.ok > ok {
-                    sum.args = count.args;
-                    sum.result = count.result;
-                }
-            }
-            at = agent.parent;
-        }
-    }
-
-    /// A fork begins, or one of its branches was chosen.
-    pub(crate) fn branching(&mut self, branching: &Branching) {
-        let key = (branching.agent, branching.call);
-        self.begin(branching.agent, branching.call);
-        let open = self.open_call(branching.agent, branching.call);
-        match &branching.what {
-            Branched::Began(branches) => open.call.target = Target::Branches(branches.clone()),
-            Branched::Ended(ends) => open.ends = Some(*ends),
-            Branched::Chose(branch, at) => open.chosen = Some((*branch, *at)),
-        }
-        if open.closed.is_none() {
-            self.forks.insert(key);
-        }
-        let open = self.open_call(branching.agent, branching.call);
-        // Who was asked to choose has answered.
-        if let Some(effect) = open.effect.take() {
-            self.effects.remove(&effect);
         }
     }
 
@@ -617,57 +511,6 @@ impl Snapshot {
         self.ticks += 1;
     }
 
-    fn write(&mut self, line: Line, now: Time, write: &Write, value: Option<Value>) {
-        let key = (write.scope, write.name.clone());
-        let Some(value) = value else {
-            if self.state.contains_key(&key) {
-                self.set_cell(line, key, None);
-            }
-            return;
-        };
-        let value = match self.state.get(&key) {
-            Some(old) => reduced(write.reduce, &old.value, value),
-            None if write.reduce == Reduce::Append && !value.0.is_array() => {
-                Value::new(Json::Array(vec![(*value.0).clone()]))
-            }
-            None => value,
-        };
-        let expires = write.expires.map(|ms| now.plus(ms));
-        self.set_cell(
-            line,
-            key,
-            Some(Cell {
-                value,
-                line,
-                expires,
-            }),
-        );
-    }
-
-    fn set_cell(&mut self, line: Line, key: (Id, Name), cell: Option<Cell>) {
-        let expires = cell.as_ref().and_then(|c| c.expires);
-        let before = if let Some(cell) = cell {
-            self.unset.remove(&key);
-            self.state.insert(key.clone(), cell)
-        } else {
-            self.unset.insert(key.clone(), line);
-            self.state.remove(&key)
-        };
-        let (scope, name) = key;
-        if let Some(at) = before.and_then(|c| c.expires) {
-            self.expiring.remove(&(at, scope, name.clone()));
-        }
-        if let Some(at) = expires {
-            self.expiring.insert((at, scope, name));
-        }
-    }
-
-    fn add_artifact(&mut self, artifact: &Artifact) {
-        let versions = self.artifacts.get(&artifact.name).map_or(&[][..], |v| v);
-        let versions = versions.iter().cloned().chain([artifact.clone()]).collect();
-        self.artifacts.insert(artifact.name.clone(), versions);
-    }
-
     pub(crate) fn agent_mut(&mut self, id: Id) -> &mut Agent {
         Arc::make_mut(
             self.agents
@@ -834,48 +677,5 @@ fn count(agent: &mut Agent, name: &Name, result: &CallResult, args: Body) {
         count.result = result.body;
     } else {
         count.failed += 1;
-    }
-}
-
-/// The value of a write lies in the bodies of its own line; an erased or unreadable one reads as unset.
-fn value_of(write: &Write, bodies: &[Text]) -> Option<Value> {
-    match bodies.get(write.value?.k() as usize)? {
-        Text::Here(text) => serde_json::from_str(text).ok().map(Value::new),
-        Text::Blob { .. } | Text::Erased { .. } => None,
-    }
-}
-
-fn reduced(how: Reduce, old: &Value, new: Value) -> Value {
-    match (how, &*old.0, &*new.0) {
-        (Reduce::Last, ..) => new,
-        (Reduce::Append, Json::Array(list), Json::Array(more)) => {
-            Value::new(list.iter().chain(more).cloned().collect())
-        }
-        (Reduce::Append, Json::Array(list), one) => {
-            Value::new(list.iter().chain([one]).cloned().collect())
-        }
-        (Reduce::Sum, Json::Number(a), Json::Number(b)) => Value::new(sum(a, b)),
-        (Reduce::Max, Json::Number(a), Json::Number(b)) => {
-            if a.as_f64() >= b.as_f64() {
-                old.clone()
-            } else {
-                new
-            }
-        }
-        (Reduce::Merge, Json::Object(a), Json::Object(b)) => Value::new(Json::Object(
-            a.iter()
-                .chain(b)
-                .map(|(k, v)| (k.clone(), v.clone()))
-                .collect(),
-        )),
-        // A value that does not fit its reducer is refused where it is written; here the later one wins.
-        (Reduce::Append | Reduce::Sum | Reduce::Max | Reduce::Merge, ..) => new,
-    }
-}
-
-fn sum(a: &serde_json::Number, b: &serde_json::Number) -> Json {
-    match (a.as_i64(), b.as_i64()) {
-        (Some(a), Some(b)) if a.checked_add(b).is_some() => Json::from(a + b),
-        _ => Json::from(a.as_f64().unwrap_or(0.0) + b.as_f64().unwrap_or(0.0)),
     }
 }

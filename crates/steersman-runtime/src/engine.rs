@@ -293,11 +293,7 @@ impl Engine {
 
     /// The same for the sake of something that was put into its inbox: also what becomes of that, once it is taken,
     /// waits visibly or is refused.
-    pub async fn open_for(
-        &self,
-        id: &str,
-        message: &Name,
-    ) -> Result<(Session, Fate), EngineError> {
+    pub async fn open_for(&self, id: &str, message: &Name) -> Result<(Session, Fate), EngineError> {
         if let Some(session) = self.driven(id) {
             let fate = session.fate_of(message).await;
             return Ok((session, fate));

@@ -53,15 +53,16 @@ impl Driver {
 
     /// What lists show, if it changed with the line that is written now.
     pub(super) fn changed_info(&mut self, now: Time) -> Option<SessionState> {
-        let busy = !self.probing.is_empty() || self.outs.values().any(|out| match out.state {
-            OutState::Held | OutState::Waits | OutState::Later(_) => false,
-            OutState::Ready
-            | OutState::Queued
-            | OutState::Starting
-            | OutState::Running(_)
-            | OutState::Soon
-            | OutState::Over => true,
-        });
+        let busy = !self.probing.is_empty()
+            || self.outs.values().any(|out| match out.state {
+                OutState::Held | OutState::Waits | OutState::Later(_) => false,
+                OutState::Ready
+                | OutState::Queued
+                | OutState::Starting
+                | OutState::Running(_)
+                | OutState::Soon
+                | OutState::Over => true,
+            });
         let offered = !self.fresh.is_empty();
         let mut state = SessionState {
             status: "running".into(),

@@ -6,7 +6,7 @@ mod effects;
 mod feed;
 mod ledger;
 mod plain;
-mod store;
 mod spy;
+mod store;
 mod transfer;
 mod world;

@@ -1,0 +1,103 @@
+//! State entries and artifacts: how a write meets what was there.
+
+use crate::commit::Text;
+use crate::ids::{Id, Line, Name, Time};
+use crate::interaction::{Artifact, Reduce, Write};
+use crate::snapshot::{Cell, Snapshot, Value};
+use serde_json::Value as Json;
+
+impl Snapshot {
+    pub(super) fn write(&mut self, line: Line, now: Time, write: &Write, value: Option<Value>) {
+        let key = (write.scope, write.name.clone());
+        let Some(value) = value else {
+            if self.state.contains_key(&key) {
+                self.set_cell(line, key, None);
+            }
+            return;
+        };
+        let value = match self.state.get(&key) {
+            Some(old) => reduced(write.reduce, &old.value, value),
+            None if write.reduce == Reduce::Append && !value.0.is_array() => {
+                Value::new(Json::Array(vec![(*value.0).clone()]))
+            }
+            None => value,
+        };
+        let expires = write.expires.map(|ms| now.plus(ms));
+        self.set_cell(
+            line,
+            key,
+            Some(Cell {
+                value,
+                line,
+                expires,
+            }),
+        );
+    }
+
+    pub(super) fn set_cell(&mut self, line: Line, key: (Id, Name), cell: Option<Cell>) {
+        let expires = cell.as_ref().and_then(|c| c.expires);
+        let before = if let Some(cell) = cell {
+            self.unset.remove(&key);
+            self.state.insert(key.clone(), cell)
+        } else {
+            self.unset.insert(key.clone(), line);
+            self.state.remove(&key)
+        };
+        let (scope, name) = key;
+        if let Some(at) = before.and_then(|c| c.expires) {
+            self.expiring.remove(&(at, scope, name.clone()));
+        }
+        if let Some(at) = expires {
+            self.expiring.insert((at, scope, name));
+        }
+    }
+
+    pub(super) fn add_artifact(&mut self, artifact: &Artifact) {
+        let versions = self.artifacts.get(&artifact.name).map_or(&[][..], |v| v);
+        let versions = versions.iter().cloned().chain([artifact.clone()]).collect();
+        self.artifacts.insert(artifact.name.clone(), versions);
+    }
+}
+
+/// The value of a write lies in the bodies of its own line; an erased or unreadable one reads as unset.
+pub(super) fn value_of(write: &Write, bodies: &[Text]) -> Option<Value> {
+    match bodies.get(write.value?.k() as usize)? {
+        Text::Here(text) => serde_json::from_str(text).ok().map(Value::new),
+        Text::Blob { .. } | Text::Erased { .. } => None,
+    }
+}
+
+fn reduced(how: Reduce, old: &Value, new: Value) -> Value {
+    match (how, &*old.0, &*new.0) {
+        (Reduce::Last, ..) => new,
+        (Reduce::Append, Json::Array(list), Json::Array(more)) => {
+            Value::new(list.iter().chain(more).cloned().collect())
+        }
+        (Reduce::Append, Json::Array(list), one) => {
+            Value::new(list.iter().chain([one]).cloned().collect())
+        }
+        (Reduce::Sum, Json::Number(a), Json::Number(b)) => Value::new(sum(a, b)),
+        (Reduce::Max, Json::Number(a), Json::Number(b)) => {
+            if a.as_f64() >= b.as_f64() {
+                old.clone()
+            } else {
+                new
+            }
+        }
+        (Reduce::Merge, Json::Object(a), Json::Object(b)) => Value::new(Json::Object(
+            a.iter()
+                .chain(b)
+                .map(|(k, v)| (k.clone(), v.clone()))
+                .collect(),
+        )),
+        // A value that does not fit its reducer is refused where it is written; here the later one wins.
+        (Reduce::Append | Reduce::Sum | Reduce::Max | Reduce::Merge, ..) => new,
+    }
+}
+
+fn sum(a: &serde_json::Number, b: &serde_json::Number) -> Json {
+    match (a.as_i64(), b.as_i64()) {
+        (Some(a), Some(b)) if a.checked_add(b).is_some() => Json::from(a + b),
+        _ => Json::from(a.as_f64().unwrap_or(0.0) + b.as_f64().unwrap_or(0.0)),
+    }
+}
