@@ -559,22 +559,24 @@ fn cut<T: Clone>(items: &[T], [start, stop, step]: [Option<i64>; 3]) -> Option<V
     let step = step.unwrap_or(1);
     let place = |n: i64| if n < 0 { n.saturating_add(len) } else { n };
     let mut out = Vec::new();
-    if step > 0 {
-        let stop = stop.map_or(len, place).clamp(0, len);
-        let mut at = start.map_or(0, place).clamp(0, len);
-        while at < stop {
-            out.push(items[at as usize].clone());
-            at = at.saturating_add(step);
+    match step.signum() {
+        1 => {
+            let stop = stop.map_or(len, place).clamp(0, len);
+            let mut at = start.map_or(0, place).clamp(0, len);
+            while at < stop {
+                out.push(items[at as usize].clone());
+                at = at.saturating_add(step);
+            }
         }
-    } else if step < 0 {
-        let stop = stop.map_or(-1, |n| place(n).clamp(-1, len - 1));
-        let mut at = start.map_or(len - 1, |n| place(n).clamp(-1, len - 1));
-        while at > stop {
-            out.push(items[at as usize].clone());
-            at = at.saturating_add(step);
+        -1 => {
+            let stop = stop.map_or(-1, |n| place(n).clamp(-1, len - 1));
+            let mut at = start.map_or(len - 1, |n| place(n).clamp(-1, len - 1));
+            while at > stop {
+                out.push(items[at as usize].clone());
+                at = at.saturating_add(step);
+            }
         }
-    } else {
-        return None;
+        _ => return None,
     }
     Some(out)
 }

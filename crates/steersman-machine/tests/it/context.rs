@@ -642,7 +642,7 @@ fn contexts_of_random_sessions_are_valid() {
                     continue;
                 }
                 let cache = caches.entry((line.branch, *id)).or_default();
-                let mut ask = |cache: &mut RenderCache| {
+                let ask = |cache: &mut RenderCache| {
                     request(&world.cx(), &world, &snapshot, *id, cache).expect("templates render")
                 };
                 let (warm, cold) = (ask(cache), ask(&mut RenderCache::default()));
