@@ -236,8 +236,14 @@ impl Chat {
             let body = String::from_utf8_lossy(&body);
             return Err(fault::of_status(status.as_u16(), response.headers(), &body));
         }
+        if is(&response, "text/html") {
+            let page = timeout_at(deadline, transport::head(&mut response, 200)).await;
+            let page = String::from_utf8_lossy(&page.unwrap_or_default()).into_owned();
+            let message = format!("a web page came instead of an answer: {page}");
+            return Err(failure("bad_response", message, Retry::Policy));
+        }
         let mut decoder = Decoder::default();
-        if is_json(&response) {
+        if is(&response, "application/json") {
             let body = match timeout_at(end, transport::body(&mut response, BODY_MAX)).await {
                 Ok(Ok(body)) => body,
                 Ok(Err(error)) => return Err(broken(error)),
@@ -358,12 +364,11 @@ pub(crate) fn endpoint(base: &Url, path: &str) -> Url {
     url
 }
 
-fn is_json(response: &reqwest::Response) -> bool {
+/// Whether the answer says that it is of this type.
+fn is(response: &reqwest::Response, wanted: &str) -> bool {
     let kind = response.headers().get(reqwest::header::CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    kind.trim_start()
-        .to_ascii_lowercase()
-        .starts_with("application/json")
+    kind.trim_start().to_ascii_lowercase().starts_with(wanted)
 }
 
 fn not_sent(error: reqwest::Error) -> Failure {

@@ -105,18 +105,22 @@ pub(crate) fn describe(error: reqwest::Error) -> String {
     chain(&error.without_url())
 }
 
+/// An error with its sources, without those that only say that there was one.
 fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(next) = source {
-        let part = next.to_string();
-        if !text.contains(&part) {
-            text.push_str(": ");
-            text.push_str(&part);
+    let mut parts: Vec<String> = Vec::new();
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let part = error.to_string();
+        let empty = part.starts_with("error sending request") || part.starts_with("client error");
+        if !empty && !parts.iter().any(|known| known.contains(&part)) {
+            parts.push(part);
         }
-        source = next.source();
+        next = error.source();
     }
-    text
+    if parts.is_empty() {
+        return error.to_string();
+    }
+    parts.join(": ")
 }
 
 /// Why a body was not read to its end.

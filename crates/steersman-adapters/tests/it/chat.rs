@@ -245,6 +245,22 @@ async fn a_whole_answer_is_taken_where_a_stream_was_asked_for() {
 }
 
 #[tokio::test]
+async fn a_web_page_is_no_answer() {
+    let page = Reply::with(
+        200,
+        &[("content-type", "text/html; charset=utf-8")],
+        "<html>Log in</html>",
+    );
+    let server = Listener::new(vec![page]).await;
+    let failure = ask(&chat(&server.url), hello()).await.unwrap_err();
+    assert_eq!(
+        (failure.code.as_str(), failure.retry),
+        ("bad_response", Retry::Policy)
+    );
+    assert!(failure.message.contains("Log in"), "{failure:?}");
+}
+
+#[tokio::test]
 async fn a_stream_that_breaks_off_is_no_answer() {
     let cut_at_once = Reply(vec![Frame::Cut]);
     let no_chunks = Reply::open(&[]).then(Frame::Cut);

@@ -210,7 +210,7 @@ async fn gone(file: &Path) {
         Err(rustix::io::Errno::SRCH) => {}
         Err(error) => panic!("{error}"),
         Ok(process) => {
-            let process = tokio::io::unix::AsyncFd::new(process).unwrap();
+            let process = tokio::io::unix::AsyncFd::register(process).unwrap();
             let ended = tokio::time::timeout(Duration::from_secs(20), process.readable()).await;
             ended.expect("it still runs").unwrap().retain_ready();
         }

@@ -218,8 +218,7 @@ async fn auto_finds_it_and_says_what_it_cannot() {
     let said = Arc::new(Mutex::new(String::new()));
     let heard = said.clone();
     let catalog = Catalog::default().with_local([url.clone()]);
-    let catalog =
-        catalog.heard_by(move |sentence| *heard.lock().unwrap() += &format!("{sentence}\n"));
+    let catalog = catalog.heard_by(move |sentence| *heard.lock().unwrap() += sentence);
     let network = network("agents: { a: { system: Hi. } }");
     let bound = catalog.resolve(&network, &env(&[])).await.unwrap();
     assert_eq!(
