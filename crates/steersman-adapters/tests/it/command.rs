@@ -200,46 +200,69 @@ async fn a_program_that_prints_a_gigabyte_is_cut_and_said() {
     assert!(text.ends_with(&format!("x\n(cut: {cut} more bytes were printed)")));
 }
 
-/// Waits until the process that wrote its id into this file is gone.
-#[cfg(target_os = "linux")]
-async fn gone(file: &Path) {
-    use rustix::process::{Pid, PidfdFlags, pidfd_open};
-    let pid = std::fs::read_to_string(file).expect("it wrote its id");
-    let pid = Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
-    match pidfd_open(pid, PidfdFlags::empty()) {
-        Err(rustix::io::Errno::SRCH) => {}
-        Err(error) => panic!("{error}"),
-        Ok(process) => {
-            let process = tokio::io::unix::AsyncFd::register(process).unwrap();
-            let ended = tokio::time::timeout(Duration::from_secs(20), process.readable()).await;
-            ended.expect("it still runs").unwrap().retain_ready();
-        }
+/// A named pipe `alive` in the folder. A program that says `begun` into it and keeps it open, and all that inherit it
+/// from that program, are gone when its end is reached.
+struct Watch {
+    begun: tokio::sync::oneshot::Receiver<String>,
+    gone: tokio::task::JoinHandle<()>,
+}
+
+impl Watch {
+    /// What a script does to be watched.
+    const BEGIN: &str = "exec 9> alive; echo begun >&9; ";
+
+    fn new(folder: &Path) -> Self {
+        use std::io::{BufRead as _, Read as _};
+        let pipe = folder.join("alive");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        let (tell, begun) = tokio::sync::oneshot::channel();
+        let gone = tokio::task::spawn_blocking(move || {
+            let mut pipe = std::io::BufReader::new(std::fs::File::open(pipe).unwrap());
+            let mut line = String::new();
+            pipe.read_line(&mut line).unwrap();
+            tell.send(line).ok();
+            pipe.read_to_end(&mut Vec::new()).unwrap();
+        });
+        Self { begun, gone }
+    }
+
+    async fn gone(self) {
+        let gone = tokio::time::timeout(Duration::from_secs(20), self.gone).await;
+        gone.expect("it still runs").unwrap();
     }
 }
 
-#[cfg(target_os = "linux")]
+fn watched(class: &str, timeout: &str, then: &str) -> Arc<Network> {
+    let command = [Watch::BEGIN, then].concat();
+    let command = serde_json::to_string(&["sh", "-c", &command]).unwrap();
+    tool(&format!(
+        "effect: {class}\n    timeout: {timeout}\n    command: {command}"
+    ))
+}
+
 #[tokio::test]
 async fn a_program_that_hangs_is_killed_with_all_it_started() {
     let folder = Folder::new("hangs");
-    let network = tool(
-        r#"effect: unsafe
-    timeout: 2s
-    command: [sh, -c, "sleep 1000 & echo $! > child; echo $$ > self; trap '' TERM; wait; sleep 1000"]"#,
+    let watch = Watch::new(&folder.0);
+    let network = watched(
+        "unsafe",
+        "2s",
+        "trap '' TERM; sleep 1000 & wait; sleep 1000",
     );
     let raw = at(&folder.0, &network, Json::Null).await;
     assert_eq!(
         shown(&raw),
         "unknown: timeout again after 0: not finished within 2s; it was killed"
     );
-    gone(&folder.0.join("self")).await;
-    gone(&folder.0.join("child")).await;
+    watch.gone().await;
 }
 
-#[cfg(target_os = "linux")]
 #[tokio::test]
 async fn children_that_outlive_their_program_are_killed_and_hold_nothing_up() {
     let folder = Folder::new("outlive");
-    let network = script("read", "sleep 1000 & echo $! > child; echo begun");
+    let watch = Watch::new(&folder.0);
+    let network = watched("read", "10s", "sleep 1000 & echo begun");
     let begun = Instant::now();
     assert_eq!(
         shown(&at(&folder.0, &network, Json::Null).await),
@@ -249,33 +272,27 @@ async fn children_that_outlive_their_program_are_killed_and_hold_nothing_up() {
         begun.elapsed() < Duration::from_secs(9),
         "the child held the pipe open"
     );
-    gone(&folder.0.join("child")).await;
+    watch.gone().await;
 }
 
-#[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_cancelled_program_is_killed() {
     let folder = Folder::new("cancelled");
-    let network = script("unsafe", "echo $$ > self; echo begun > begun; sleep 1000");
-    let begun = folder.0.join("begun");
-    let made = std::process::Command::new("mkfifo").arg(&begun).status();
-    assert!(made.unwrap().success());
+    let mut watch = Watch::new(&folder.0);
+    let network = watched("unsafe", "60s", "sleep 1000");
     let run = run_of(&network, json!({}), &env(&[("TOKEN", "x")]));
     let cancel = CancellationToken::new();
     let task = tokio::spawn({
         let (run, cancel, tools) = (run.clone(), cancel.clone(), CommandTools::at(&folder.0));
         async move { tools.run(&run, &cancel).await }
     });
-    let own = folder.0.join("self");
-    // Opening the other end of the pipe waits for the program.
-    let begun = tokio::task::spawn_blocking(move || std::fs::read_to_string(begun));
-    assert_eq!(begun.await.unwrap().unwrap(), "begun\n");
+    assert_eq!((&mut watch.begun).await.unwrap(), "begun\n");
     cancel.cancel();
     assert_eq!(
         shown(&task.await.unwrap()),
         "unknown: cancelled: cancelled while it ran; it was killed"
     );
-    gone(&own).await;
+    watch.gone().await;
     let raw = CommandTools::at(&folder.0).run(&run, &cancel).await;
     assert_eq!(
         shown(&raw),
