@@ -8,6 +8,8 @@ mod tests;
 mod tool;
 mod values;
 
+pub(super) use values::constant_misfit;
+
 use super::diagnostic::{Diagnostic, Place, near};
 use super::load::{Merged, resolve};
 use super::site::{Code, Scope, Site, Wants};
@@ -36,6 +38,8 @@ pub(crate) struct Lowered {
     pub config: BTreeMap<Name, Span>,
     /// Where tools write state: tool, entry, place.
     pub writes: Vec<(Name, Name, Span)>,
+    /// Arguments that are given to tools and agents: whose, which, what.
+    pub arguments: Vec<(Name, Name, Node)>,
     /// Texts of the files that are named.
     pub files: BTreeMap<String, Arc<str>>,
     /// Where `by: user` stands.
@@ -93,6 +97,7 @@ struct Side {
     parameters: BTreeMap<(Name, Name), Span>,
     config: BTreeMap<Name, Span>,
     writes: Vec<(Name, Name, Span)>,
+    arguments: Vec<(Name, Name, Node)>,
     files: BTreeMap<String, Arc<str>>,
     by_user: Vec<Span>,
     starts: Vec<(Name, Span)>,
@@ -127,6 +132,7 @@ pub(crate) fn lower(
         parameters,
         config,
         writes,
+        arguments,
         files,
         by_user,
         starts,
@@ -142,6 +148,7 @@ pub(crate) fn lower(
         parameters,
         config,
         writes,
+        arguments,
         files,
         by_user,
         starts,

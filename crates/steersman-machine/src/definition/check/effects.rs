@@ -1,12 +1,12 @@
 //! Effects and people: who can be asked, what may be written twice, what a model chooses by.
 
 use super::super::diagnostic::Diagnostic;
-use super::super::lower::Sort;
+use super::super::lower::{Sort, constant_misfit};
 use super::super::source::Span;
 use super::Check;
 use crate::ids::Name;
 use crate::interaction::{Class, Reduce};
-use crate::network::{Does, Offer, OnDoubt};
+use crate::network::{Does, Offer, OnDoubt, Parameters};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Check<'_> {
@@ -14,6 +14,7 @@ impl Check<'_> {
         self.nobody_to_ask();
         self.probes();
         self.writers();
+        self.arguments();
         if whole {
             self.descriptions();
         }
@@ -46,6 +47,29 @@ impl Check<'_> {
                     .or(declared)
                     .and_then(|span| self.place(span));
                 self.say(Diagnostic::probe_class(at, probe, class.word()));
+            }
+        }
+    }
+
+    /// Constants that are given as arguments fit their parameters.
+    fn arguments(&mut self) {
+        let lowered = self.lowered;
+        let network = &lowered.network;
+        for (of, name, node) in &lowered.arguments {
+            let tool = network.tools.get(of).map(|tool| &tool.parameters);
+            let agent = || network.agents.get(of).map(|agent| &agent.parameters);
+            let Some(Parameters::Fields(fields)) = tool.or_else(agent) else {
+                continue;
+            };
+            let Some((_, ty)) = fields.iter().find(|(known, _)| known == name) else {
+                continue;
+            };
+            if let Some(misfit) = constant_misfit(ty, node) {
+                let declared = lowered.parameters.get(&(of.clone(), name.clone()));
+                let declared = declared.and_then(|span| self.place(*span));
+                let misfit = misfit.under(name).to_string();
+                let at = self.place(node.span);
+                self.say(Diagnostic::misfit(at, &misfit, declared));
             }
         }
     }

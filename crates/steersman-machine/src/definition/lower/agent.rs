@@ -23,6 +23,47 @@ const NETS: [(&str, bool); 4] = [
 ];
 
 impl Lower<'_> {
+    /// Keys that mean nothing for the kind of agent that it is.
+    pub(super) fn keys_of_its_kind(&mut self, node: &Node) {
+        let (kind, of, keys): (&str, &str, &[&str]) = if node.get("person").is_some() {
+            ("person", "a person", &["description"])
+        } else if node.get("run").is_some() {
+            let keys = &["description", "parameters", "args"];
+            ("run", "an agent that only runs a tool", keys)
+        } else if node.get("route").is_some() {
+            let keys = &[
+                "description",
+                "parameters",
+                "output",
+                "set",
+                "state",
+                "enter",
+                "turns",
+                "limits",
+            ];
+            ("route", "a routed agent", keys)
+        } else {
+            return self.args_without_run(node);
+        };
+        for (key, _) in node.entries() {
+            let known = super::super::table::AGENT.key(&key.name);
+            let other = ["route", "person", "run", "override"].contains(&&*key.name);
+            let fits = &*key.name == kind || keys.contains(&&*key.name) || other;
+            if !fits && known.is_some_and(|key| key.built) {
+                let at = self.place(key.span);
+                self.say(Diagnostic::type_key(at, &key.name, of));
+            }
+        }
+    }
+
+    fn args_without_run(&mut self, node: &Node) {
+        let args = node.entries().iter().find(|(key, _)| &*key.name == "args");
+        if let Some((key, _)) = args {
+            let at = self.place(key.span);
+            self.say(Diagnostic::type_key(at, "args", "an agent without `run`"));
+        }
+    }
+
     pub(super) fn agent(&mut self, key: &Key, node: &Node, entry: &[Name]) -> AgentDef {
         let name = &key.name;
         let scope = Scope {
@@ -356,6 +397,9 @@ impl Lower<'_> {
             }
             Some(Set::Tools(tools)) => {
                 self.out.builtins.extend(tools.iter().copied());
+                if &*name == "ask" {
+                    self.out.by_user.push(what.span);
+                }
                 let (settings, _) = self.tool_use(node, Offer::Tool(name), what.span, scope);
                 let one = tools.len() == 1;
                 tools

@@ -163,7 +163,7 @@ impl Lower<'_> {
             self.default_fits(&ty, json, node);
         }
         let env = text(node, "env");
-        if long && env.is_none() && json.is_none() {
+        if env.is_none() && json.is_none() {
             let at = self.place(node.span);
             self.say(Diagnostic::none_of(
                 at,
@@ -374,6 +374,7 @@ impl Lower<'_> {
         let merged = self.merged;
         let (mut agents, mut people) = (BTreeMap::new(), BTreeMap::new());
         for (key, node) in merged.section("agents") {
+            self.keys_of_its_kind(node);
             if let Some(person) = node.get("person") {
                 let person = self.person_def(key, node, person);
                 people.insert(key.name.clone(), person);

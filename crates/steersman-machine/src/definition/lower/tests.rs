@@ -213,6 +213,30 @@ impl Lower<'_> {
             let keys = shape::list_of(ACTS);
             self.say(Diagnostic::not_together(at, "a step", &keys, other));
         }
+        for (key, others, of) in [
+            ("edit", &["approve"][..], "a step without `approve`"),
+            (
+                "as",
+                &["fork", "rewind"],
+                "a step without `fork` or `rewind`",
+            ),
+            (
+                "from",
+                &["fork", "rewind"],
+                "a step without `fork` or `rewind`",
+            ),
+            ("then", &["join"], "a step without `join`"),
+        ] {
+            self.needs(node, key, others, of);
+        }
+        let speaks = ["fork", "rewind", "reject"];
+        let acts = node
+            .entries()
+            .iter()
+            .any(|(key, _)| ACTS.contains(&&*key.name));
+        if acts {
+            self.needs(node, "say", &speaks, "a step that does something else");
+        }
         Step {
             act: self.act(node, scope),
             at: text(node, "at"),

@@ -50,6 +50,7 @@ impl Lower<'_> {
             args: Args::Tool(name.clone()),
             ..Scope::default()
         };
+        self.needs(node, "env", &["command"], "a tool without `command`");
         let (source, default) = self.tool_source(node, &scope);
         let effect = match word(node, "effect") {
             Some("pure") => Class::Pure,
@@ -125,6 +126,9 @@ impl Lower<'_> {
             return (Source::Wait(wait), Class::Pure);
         }
         if let Some(person) = node.get("ask") {
+            if person.as_text().is_some_and(|name| &**name == "user") {
+                self.out.by_user.push(person.span);
+            }
             let person = self.person(person).unwrap_or_else(|| "user".into());
             return (Source::Ask(person), Class::Pure);
         }
@@ -374,7 +378,19 @@ impl Lower<'_> {
         }
     }
 
+    /// A key that has a meaning beside one of these others only.
+    pub(super) fn needs(&mut self, node: &Node, key: &str, others: &[&str], of: &str) {
+        let written = node.entries().iter().find(|(name, _)| &*name.name == key);
+        if let Some((key, _)) = written
+            && !others.iter().any(|other| node.get(other).is_some())
+        {
+            let at = self.place(key.span);
+            self.say(Diagnostic::type_key(at, &key.name, of));
+        }
+    }
+
     fn wait_on(&mut self, node: &Node, scope: &Scope) -> Option<WaitOn> {
+        self.needs(node, "match", &["event"], "a wait without `event`");
         if let Some(event) = node.get("event") {
             return self.wait_for_event(node, event, scope);
         }
@@ -506,7 +522,9 @@ impl Lower<'_> {
                 .map(|(name, _): &(Name, _)| (name.clone(), None))
                 .collect(),
         };
-        for (key, _) in args.map(Node::entries).unwrap_or_default() {
+        for (key, value) in args.map(Node::entries).unwrap_or_default() {
+            let argument = (of.clone(), key.name.clone(), value.clone());
+            self.out.arguments.push(argument);
             if !declared.iter().any(|(name, _)| *name == key.name) {
                 let near =
                     near(&key.name, declared.iter().map(|(name, _)| &**name)).map(str::to_owned);

@@ -369,7 +369,7 @@ fn kind_of(word: &str) -> Option<TypeKind> {
 }
 
 /// What of a constant without templates does not fit.
-fn constant_misfit(ty: &Type, node: &Node) -> Option<Misfit> {
+pub(crate) fn constant_misfit(ty: &Type, node: &Node) -> Option<Misfit> {
     fn has_template(node: &Node) -> bool {
         match &node.value {
             Value::Scalar(scalar) => scalar.text.contains('{'),
