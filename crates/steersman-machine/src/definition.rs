@@ -28,7 +28,7 @@ pub mod test;
 
 pub use diagnostic::{Diagnostic, Patch, Place, Severity};
 pub use explain::{codes, explain};
-pub use schema::schema;
+pub use schema::{reference, schema};
 pub use source::{Files, Node};
 
 use crate::ids::Digest;

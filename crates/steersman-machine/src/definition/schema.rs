@@ -126,3 +126,93 @@ fn value(ty: &'static Ty, defs: &mut Map<String, Json>) -> Json {
         Ty::Later => json!({ "not": {} }),
     }
 }
+
+/// All keys of the format as Markdown, a table for each kind of map: the reference for people.
+pub fn reference() -> String {
+    let mut tables: Vec<&'static Table> = vec![&FILE];
+    let mut at = 0;
+    while let Some(of) = tables.get(at) {
+        for key in of.keys {
+            named_tables(&key.ty, &mut tables);
+        }
+        at += 1;
+    }
+    let mut text = String::new();
+    for of in tables {
+        text.push_str(&format!(
+            "\n## {}\n\n| key | type | default | meaning |\n|---|---|---|---|\n",
+            of.name
+        ));
+        for key in of.keys {
+            let (ty, doc) = if key.built {
+                (words(&key.ty), key.doc.to_owned())
+            } else {
+                ("–".to_owned(), format!("*Reserved.* {}", key.doc))
+            };
+            let default = if key.default.is_empty() {
+                "–"
+            } else {
+                key.default
+            };
+            let line = format!("| `{}` | {ty} | {default} | {doc} |\n", key.name);
+            text.push_str(&line);
+        }
+        for (exactly, group) in of.one_of {
+            let built = group
+                .iter()
+                .copied()
+                .filter(|name| of.key(name).is_some_and(|key| key.built));
+            let names = super::shape::list_of(built);
+            let how = if *exactly { "Exactly" } else { "At most" };
+            text.push_str(&format!("\n{how} one of {names}.\n"));
+        }
+    }
+    text
+}
+
+/// Tables within a type that are not listed yet.
+fn named_tables(ty: &'static Ty, into: &mut Vec<&'static Table>) {
+    match ty {
+        Ty::Table(of) if !into.iter().any(|known| known.name == of.name) => into.push(of),
+        Ty::Type if !into.iter().any(|known| known.name == TYPE.name) => into.push(&TYPE),
+        Ty::List(of) | Ty::Map(of) | Ty::Names(of) => named_tables(of, into),
+        Ty::Or(kinds) => kinds.iter().for_each(|kind| named_tables(kind, into)),
+        _ => {}
+    }
+}
+
+/// A type as the reference writes it.
+fn words(ty: &Ty) -> String {
+    match ty {
+        Ty::Integer(_) => "int".to_owned(),
+        Ty::Number => "num".to_owned(),
+        Ty::Boolean => "bool".to_owned(),
+        Ty::Text => "text".to_owned(),
+        Ty::Name => "name".to_owned(),
+        Ty::Path => "path".to_owned(),
+        Ty::Prompt => "tmpl, path".to_owned(),
+        Ty::Duration => "dur".to_owned(),
+        Ty::Expr => "expr".to_owned(),
+        Ty::Template => "tmpl".to_owned(),
+        Ty::Data | Ty::Any => "any".to_owned(),
+        Ty::Word(of) => {
+            let built = of.iter().filter(|(_, built)| *built);
+            super::shape::list_of(built.map(|(word, _)| *word))
+        }
+        Ty::Type => "Type".to_owned(),
+        Ty::List(of) => format!("[{}]", words(of)),
+        Ty::Map(of) | Ty::Names(of) => format!("{{{}}}", words(of)),
+        Ty::Table(of) => of.name.to_owned(),
+        Ty::Or(kinds) => {
+            let mut all: Vec<String> = Vec::new();
+            for kind in kinds.iter().filter(|kind| !matches!(kind, Ty::Later)) {
+                let word = words(kind);
+                if !all.contains(&word) {
+                    all.push(word);
+                }
+            }
+            all.join(", ")
+        }
+        Ty::Later => "–".to_owned(),
+    }
+}

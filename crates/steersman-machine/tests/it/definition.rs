@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use steersman_machine::definition::summary::Summary;
 use steersman_machine::definition::{
-    Diagnostic, Files, Node, codes, compile, compile_node, compile_stored, explain, schema, wanted,
+    Diagnostic, Files, Node, codes, compile, compile_node, compile_stored, explain, reference,
+    schema, wanted,
 };
 use steersman_machine::network::Network;
 
@@ -481,6 +482,23 @@ fn the_schema_names_every_table_and_resolves() {
     assert_eq!(tool["effect"]["enum"][0], "pure");
     assert_eq!(tool["reflect"]["not"], Json::Object(serde_json::Map::new()));
     assert_eq!(schema["additionalProperties"], false);
+}
+
+/// `UPDATE=1 cargo test` writes the page anew.
+#[test]
+fn the_reference_is_that_of_the_table() {
+    let path = folder("../../docs/reference/definition.md");
+    let page = read(&path).expect("the page of the reference");
+    let (head, tables) = page.split_once("\n## File\n").expect("its first table");
+    let made = reference();
+    let written = format!("\n## File\n{tables}");
+    if std::env::var_os("UPDATE").is_some() {
+        let page = format!("{head}{made}");
+        #[expect(clippy::disallowed_methods, reason = "a test that updates its page")]
+        std::fs::write(&path, page).expect("a writable page");
+        return;
+    }
+    assert_eq!(written, made, "UPDATE=1 writes it anew");
 }
 
 #[test]
