@@ -422,6 +422,7 @@ impl Tick<'_> {
         let (effect, target) = (open.effect, open.call.target.clone());
         // The branches of a person's join are people's: they may go on.
         let joins = *open.call.name == *crate::branch::JOIN;
+        let asked = *open.call.name == *crate::fold::MORE;
         if let Some(effect) = effect {
             self.stop(effect);
         }
@@ -432,7 +433,8 @@ impl Tick<'_> {
             self.requests.push(Request::Supersede { branches });
         }
         self.changed |= !ending.writes.is_empty();
-        let failed = matches!(how, How::Failed | How::Limit | How::Refused | How::Unknown)
+        let failed = !asked
+            && matches!(how, How::Failed | How::Limit | How::Refused | How::Unknown)
             && !self.is_handled(owner, call, ending.code);
         self.closed.insert(owner, (ending.body, failed));
         self.push(

@@ -172,8 +172,7 @@ impl Tick<'_> {
                 let args = json!({ "question": question, "options": ["yes", "no"] });
                 let user = Target::Person("user".into());
                 // Refused: the agent comes back here, with the same limit and an answer.
-                let refused = self.closed.contains_key(&agent) && self.declined.remove(&agent);
-                if refused {
+                if self.declined.remove(&agent) {
                     self.reach(agent, reached, End::Task, None);
                 } else {
                     self.engine_call(agent, &crate::fold::MORE.into(), None, user, &args, None);

@@ -21,6 +21,9 @@ use std::sync::Arc;
 /// Code of a result whose arguments or writes did not fit a type. Refused, it counts as a correction.
 pub const MISFIT: &str = "misfit";
 
+/// Code of a call that a limit keeps from running.
+pub const LIMIT: &str = "limit";
+
 /// Name of the engine's own question to a person where a limit says `ask`.
 pub const MORE: &str = "more";
 
@@ -391,7 +394,8 @@ impl Snapshot {
         while let Some(id) = at {
             let agent = self.agent_mut(id);
             count(agent, &call.name, result, args);
-            if id == owner && agent.kind == Kind::Routed {
+            // The engine's own question is no member.
+            if id == owner && agent.kind == Kind::Routed && *call.name != *MORE {
                 let member = call.seen.clone().unwrap_or_else(|| call.name.clone());
                 if member != call.name {
                     count(agent, &member, result, args);
@@ -405,6 +409,9 @@ impl Snapshot {
         agent.running -= u32::from(running);
         if result.how == How::Refused && result.code.as_deref() == Some(MISFIT) {
             agent.counters.corrections += 1;
+        }
+        if result.how == How::Refused && result.code.as_deref() == Some(LIMIT) {
+            agent.counters.refused_agents |= call.target == Target::Unknown;
         }
         if matches!(call.target, Target::Person(_)) && *call.name == *MORE && result.how.is_ok() {
             agent.counters.more += 1;

@@ -186,6 +186,13 @@ fn own(agent: &Agent, limits: &Limits, now: Time) -> Option<Reached> {
         if found.is_some() {
             return found;
         }
+        // One more was asked for and refused.
+        if c.refused_agents {
+            let limit = &limits.agent_calls;
+            if no_more_agents(agent, limit) {
+                return Some(Reached::new("agent_calls", limit));
+            }
+        }
     }
     let ticks = over("ticks", &limits.ticks, u64::from(c.ticks));
     ticks
@@ -197,7 +204,7 @@ fn own(agent: &Agent, limits: &Limits, now: Time) -> Option<Reached> {
         })
         .or_else(|| {
             let limit = limits.wall_time.as_ref()?;
-            (now >= c.began.plus(limit.max)).then(|| Reached::new("wall_time", limit))
+            (now >= wall_time(agent, limit)).then(|| Reached::new("wall_time", limit))
         })
 }
 
@@ -233,13 +240,20 @@ fn tokens(agent: &Agent, limit: &Limit) -> Option<u64> {
     }
 }
 
-/// Calls of agents that count against this limit.
-pub(crate) fn agent_calls(agent: &Agent, limit: &Limit) -> u64 {
+/// When an agent's limit of time is reached: with as much again for each time that a person allowed it.
+pub(crate) fn wall_time(agent: &Agent, limit: &Limit) -> Time {
+    let most = limit.max.saturating_mul(u64::from(agent.counters.more) + 1);
+    agent.counters.began.plus(most)
+}
+
+/// Whether an agent called as many agents as this limit allows.
+pub(crate) fn no_more_agents(agent: &Agent, limit: &Limit) -> bool {
     let c = &agent.counters;
-    u64::from(match limit.per {
+    let calls = u64::from(match limit.per {
         Per::Answer => c.agent_calls,
         Per::Task | Per::Session => c.agent_calls_task,
-    })
+    });
+    calls >= limit.max.saturating_mul(u64::from(c.more) + 1)
 }
 
 /// Whether a person's answer to the question of a limit is a no.

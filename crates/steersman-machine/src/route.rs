@@ -136,7 +136,7 @@ impl Tick<'_> {
         read: &Map<String, Json>,
     ) -> Option<Reached> {
         let limits = &self.def(agent).limits;
-        if limits::agent_calls(self.agent(agent), &limits.agent_calls) >= limits.agent_calls.max {
+        if limits::no_more_agents(self.agent(agent), &limits.agent_calls) {
             return Some(Reached::new("agent_calls", &limits.agent_calls));
         }
         let same = if limits.same_call.written {

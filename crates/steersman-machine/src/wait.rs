@@ -6,8 +6,9 @@
 use crate::effect::{Mapped, Outcome, Work};
 use crate::ids::{Id, Name, Time};
 use crate::interaction::{How, Target};
+use crate::limits;
 use crate::mapping::{self, Fault, Raw};
-use crate::network::{Source, ToolDef, Wait, WaitOn};
+use crate::network::{Limit, OnLimit, Source, ToolDef, Wait, WaitOn};
 use crate::snapshot::{OpenCall, Phase, Snapshot};
 use crate::tick::{Cx, Tick};
 use crate::view::View;
@@ -18,14 +19,14 @@ use std::sync::Arc;
 /// What effects wait for is in their `due`.
 pub fn deadline(cx: &Cx<'_>, snapshot: &Snapshot) -> Option<Time> {
     let expires = snapshot.expiring.get_min().map(|(at, _, _)| *at);
-    [expires, limit_of_time(cx, snapshot).map(|(at, _)| at)]
+    [expires, limit_of_time(cx, snapshot).map(|(at, ..)| at)]
         .into_iter()
         .flatten()
         .min()
 }
 
-/// The first agent at work whose limit of time will be reached, and when.
-pub(crate) fn limit_of_time(cx: &Cx<'_>, snapshot: &Snapshot) -> Option<(Time, Id)> {
+/// The first agent at work whose limit of time will be reached, when, and what happens then.
+pub(crate) fn limit_of_time(cx: &Cx<'_>, snapshot: &Snapshot) -> Option<(Time, Id, Limit)> {
     let limited = cx.network.limits.wall_time.is_some()
         || cx
             .network
@@ -35,7 +36,7 @@ pub(crate) fn limit_of_time(cx: &Cx<'_>, snapshot: &Snapshot) -> Option<(Time, I
     if !limited {
         return None;
     }
-    let mut first: Option<(Time, Id)> = None;
+    let mut first: Option<(Time, Id, Limit)> = None;
     for effect in snapshot.effects.values() {
         let mut at = Some(effect.agent);
         while let Some(id) = at {
@@ -47,15 +48,25 @@ pub(crate) fn limit_of_time(cx: &Cx<'_>, snapshot: &Snapshot) -> Option<(Time, I
                 .wall_time
                 .filter(|_| agent.parent.is_none());
             for limit in own.into_iter().chain(session) {
-                let reached = agent.counters.began.plus(limit.max);
-                if agent.phase != Phase::Resting && first.is_none_or(|(at, _)| reached < at) {
-                    first = Some((reached, id));
+                let reached = limits::wall_time(agent, &limit);
+                if agent.phase != Phase::Resting
+                    && !agent.counters.limited
+                    && first.is_none_or(|(at, ..)| reached < at)
+                    && !(limit.then == OnLimit::Ask && is_asking(snapshot, id))
+                {
+                    first = Some((reached, id, limit));
                 }
             }
             at = agent.parent;
         }
     }
     first
+}
+
+/// Whether a person was asked for more, and has not answered.
+fn is_asking(snapshot: &Snapshot, agent: Id) -> bool {
+    let mut open = snapshot.exchange(agent);
+    open.any(|c| c.closed.is_none() && *c.call.name == *crate::fold::MORE)
 }
 
 /// What became of an effect whose time came: a wait that is over, or one that took too long. None if the effect is not

@@ -4,12 +4,15 @@ use super::{effective, todo};
 use crate::commit::Wished;
 use crate::effect::Mapped;
 use crate::finish::Conclude;
+use crate::fold::MORE;
 use crate::ids::{Body, Id, Time};
 use crate::interaction::{Cause, How, Interaction, Origin, Target};
+use crate::limits;
 use crate::mapping::{self, Raw};
 use crate::network::{BuiltIn, Source, ToolDef, TypeKind};
 use crate::snapshot::{OpenCall, Phase};
 use crate::table;
+use crate::take::cancel::Cut;
 use crate::tick::Tick;
 use serde_json::Value as Json;
 use std::sync::Arc;
@@ -288,14 +291,25 @@ impl Tick<'_> {
             return self.chosen(owner, call, text);
         }
         let mut mapped = mapping::answer(&self.cx(), &self.snapshot, owner, call, text, by);
-        if *open.call.name == *crate::fold::MORE && crate::limits::declines(text) {
-            self.declined.insert(owner);
+        if *open.call.name == *MORE && limits::declines(text) {
             mapped = Mapped {
                 by: mapped.by,
                 ..Mapped::plain(How::Refused, Some("rejected"), text)
             };
+            return self.decline(owner, call, mapped);
         }
         self.close_call(owner, call, mapped);
+    }
+
+    /// A person does not allow more where a limit was reached: the agent ends, with all that is open.
+    pub(crate) fn decline(&mut self, owner: Id, call: Id, mapped: Mapped) {
+        self.declined.insert(owner);
+        self.close_call(owner, call, mapped);
+        let reached = limits::reached(&self.cx(), &self.snapshot, owner, self.now);
+        if let (Phase::Calling, Some(reached)) = (self.agent(owner).phase, reached) {
+            self.cut_calls(owner, &Cut::default());
+            self.limit(owner, &reached);
+        }
     }
 
     /// A body for a text that may lie in this line already.

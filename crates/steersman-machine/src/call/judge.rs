@@ -41,7 +41,7 @@ impl Tick<'_> {
             ));
         }
         let limit = &limits.agent_calls;
-        if crate::limits::agent_calls(self.agent(owner), limit) >= limit.max {
+        if crate::limits::no_more_agents(self.agent(owner), limit) {
             return Some(refuse(
                 "limit",
                 format!("limit: at most {} calls of agents", limit.max),

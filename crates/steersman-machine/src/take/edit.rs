@@ -6,9 +6,11 @@ use crate::effect::{NewWrite, Until};
 use crate::fold::MISFIT;
 use crate::ids::{Digest, Id, Name};
 use crate::interaction::{Reduce, Write};
+use crate::limits::{OnLimit, Reached};
 use crate::mapping::{self, Fault, Raw};
 use crate::table::{self, Rule};
 use crate::take::Taken;
+use crate::take::cancel::Cut;
 use crate::tick::Tick;
 use crate::types::arguments_misfit;
 use crate::view::complete;
@@ -114,17 +116,30 @@ impl Tick<'_> {
         !due.is_empty()
     }
 
+    /// A limit of time ends what is open, but where a person is asked for more: then it goes on until they answer.
+    fn out_of_time(&mut self, agent: Id, reached: &Reached) {
+        let cut = Cut::default();
+        if reached.then != OnLimit::Ask {
+            self.cut_calls(agent, &cut);
+            self.cut_thought(agent, &cut);
+        }
+        if self.limit(agent, reached) {
+            // The last call, whatever the time.
+            let place = self.place(agent);
+            self.thinkers.insert(place);
+        }
+    }
+
     /// Time passed: a limit of time may be reached.
     pub(crate) fn take_clock(&mut self, expired: bool) -> Taken {
         let late = crate::wait::limit_of_time(&self.cx(), &self.snapshot);
-        let late = late.filter(|(at, _)| *at <= self.now);
+        let late = late.filter(|(at, ..)| *at <= self.now);
         if !expired && late.is_none() {
             return Err(Until::Stale);
         }
         self.admit_as(Admitted::Clock, None, b"");
-        if let Some((_, agent)) = late {
-            let text = "The limit `wall_time` is reached.";
-            self.end_with(agent, crate::interaction::Cause::Limit, "wall_time", text);
+        if let Some((_, agent, limit)) = late {
+            self.out_of_time(agent, &Reached::new("wall_time", &limit));
         }
         Ok(())
     }

@@ -78,10 +78,9 @@ impl Tick<'_> {
                 let declined = *open.call.name == *crate::fold::MORE
                     && mapped.shown.as_deref().is_none_or(crate::limits::declines);
                 if declined {
-                    self.declined.insert(owner);
                     let mut mapped = mapped.clone();
                     (mapped.how, mapped.code) = (How::Refused, Some("rejected".to_owned()));
-                    return self.close_call(owner, call, mapped);
+                    return self.decline(owner, call, mapped);
                 }
                 self.close_call(owner, call, mapped.clone());
             }
