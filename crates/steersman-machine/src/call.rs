@@ -90,16 +90,13 @@ impl Tick<'_> {
                 && let Some(used) = model.tools.iter().find(|u| *u.seen == *ask.name)
             {
                 found.refused = too_many(used, &mut uses, self.network);
-                if found.refused.is_none()
-                    && self.network.tools.get(&found.name).is_some_and(is_last)
-                {
-                    if std::mem::replace(&mut last, true) {
-                        let text = format!(
-                            "`{}` must be the only one of its kind in an answer",
-                            ask.name
-                        );
-                        found.refused = Some(refuse("refused", text));
-                    }
+                let comes_last = self.network.tools.get(&found.name).is_some_and(is_last);
+                if found.refused.is_none() && comes_last && std::mem::replace(&mut last, true) {
+                    let text = format!(
+                        "`{}` must be the only one of its kind in an answer",
+                        ask.name
+                    );
+                    found.refused = Some(refuse("refused", text));
                 }
             }
             let id = self.id();
@@ -245,10 +242,9 @@ impl Tick<'_> {
                 "limit",
                 "limit: tools are off now, an answer is wanted",
             ))
-        } else if let Some(why) = &ask.misfit {
-            Some(refuse(MISFIT, format!("misfit: {why}")))
         } else {
-            None
+            let misfit = ask.misfit.as_ref();
+            misfit.map(|why| refuse(MISFIT, format!("misfit: {why}")))
         };
         let args = match parse(&ask.args) {
             Ok(args) => args,
@@ -557,13 +553,11 @@ fn too_many<'m>(
     {
         return None;
     }
-    let at = match uses.iter().position(|(seen, _)| **seen == used.seen) {
-        Some(at) => at,
-        None => {
-            uses.push((&used.seen, 0));
-            uses.len() - 1
-        }
-    };
+    let known = uses.iter().position(|(seen, _)| **seen == used.seen);
+    let at = known.unwrap_or(uses.len());
+    if known.is_none() {
+        uses.push((&used.seen, 0));
+    }
     uses[at].1 += 1;
     (uses[at].1 > max).then(|| {
         refuse(

@@ -107,10 +107,9 @@ impl Tick<'_> {
             );
             return;
         }
-        if let Some(reached) = limits::reached(&self.cx(), &self.snapshot, agent, self.now) {
-            if !self.limit(agent, &reached) {
-                return;
-            }
+        let reached = limits::reached(&self.cx(), &self.snapshot, agent, self.now);
+        if reached.is_some_and(|reached| !self.limit(agent, &reached)) {
+            return;
         }
         match nets::owes(&self.cx(), &self.snapshot, agent) {
             Step::Answer(text) => self.conclude(
@@ -357,7 +356,7 @@ impl Tick<'_> {
                 self.close_call(agent, call, refused);
             }
             (None, Kind::Model) => {
-                self.correct(agent, &format!("This answer cannot be used: {why}."))
+                self.correct(agent, &format!("This answer cannot be used: {why}."));
             }
             (None, Kind::Routed) => self.fail(agent, crate::fold::MISFIT, why),
         }

@@ -14,7 +14,7 @@ use crate::ids::{Body, Digest, Id, Line, Name, Time};
 use crate::interaction::{
     Call, CallResult, Cause, Choice, End, How, Interaction, Origin, Route, Target, Write,
 };
-use crate::snapshot::{Agent, Closed, Count, Counters, Effect, OpenCall, Phase, Routing, Snapshot};
+use crate::snapshot::{Agent, Closed, Counters, Effect, OpenCall, Phase, Routing, Snapshot};
 use imbl::OrdMap;
 use std::sync::Arc;
 
@@ -411,7 +411,10 @@ impl Snapshot {
             agent.counters.corrections += 1;
         }
         if result.how == How::Refused && result.code.as_deref() == Some(LIMIT) {
-            agent.counters.refused_agents |= call.target == Target::Unknown;
+            // An agent that was asked for above the limit counts, too: so it shows that one more was wanted.
+            let asked = u32::from(call.target == Target::Unknown);
+            agent.counters.agent_calls += asked;
+            agent.counters.agent_calls_task += asked;
         }
         if matches!(call.target, Target::Person(_)) && *call.name == *MORE && result.how.is_ok() {
             agent.counters.more += 1;
@@ -461,7 +464,7 @@ impl Snapshot {
         agent.routing.count += 1;
         agent.counters.again(choice_digest(line, route, bodies));
         match &route.chosen {
-            Choice::Agents(names) => agent.routing.pending = names.clone(),
+            Choice::Agents(names) => agent.routing.pending.clone_from(names),
             Choice::Named(place, goal) => {
                 if agent.routing.place.as_ref() != Some(place) {
                     agent.routing.spoken = 0;
@@ -672,12 +675,7 @@ impl Counters {
 }
 
 fn count(agent: &mut Agent, name: &Name, result: &CallResult, args: Body) {
-    let count = Arc::make_mut(
-        agent
-            .counts
-            .entry(name.clone())
-            .or_insert_with(Arc::<Count>::default),
-    );
+    let count = Arc::make_mut(agent.counts.entry(name.clone()).or_default());
     if result.how.is_ok() {
         count.ok += 1;
         count.args = Some(args);

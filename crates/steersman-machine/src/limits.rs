@@ -167,8 +167,7 @@ pub(crate) fn reached(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, now: Time) ->
 fn own(agent: &Agent, limits: &Limits, now: Time) -> Option<Reached> {
     let c = &agent.counters;
     let over = |name, limit: &Limit, count: u64| {
-        let most = limit.max.saturating_mul(u64::from(c.more) + 1);
-        (count >= most).then(|| Reached::new(name, limit))
+        (count >= most(limit, c.more)).then(|| Reached::new(name, limit))
     };
     if agent.kind == Kind::Model {
         let again = c.same.map_or(0, |(_, times)| u64::from(times));
@@ -186,12 +185,10 @@ fn own(agent: &Agent, limits: &Limits, now: Time) -> Option<Reached> {
         if found.is_some() {
             return found;
         }
-        // One more was asked for and refused.
-        if c.refused_agents {
-            let limit = &limits.agent_calls;
-            if no_more_agents(agent, limit) {
-                return Some(Reached::new("agent_calls", limit));
-            }
+        // One more than allowed was asked for and refused.
+        let limit = &limits.agent_calls;
+        if asked_agents(agent, limit) > most(limit, c.more) {
+            return Some(Reached::new("agent_calls", limit));
         }
     }
     let ticks = over("ticks", &limits.ticks, u64::from(c.ticks));
@@ -210,7 +207,7 @@ fn own(agent: &Agent, limits: &Limits, now: Time) -> Option<Reached> {
 
 /// The limits of an agent that cover what it started.
 fn covered(agent: &Agent, limits: &Limits) -> Option<Reached> {
-    let most = |limit: &Limit| limit.max.saturating_mul(u64::from(agent.counters.more) + 1);
+    let most = |limit: &Limit| most(limit, agent.counters.more);
     let calls = Some(&limits.model_calls).filter(|l| l.written);
     let calls = calls.filter(|l| model_calls(agent, l) >= most(l));
     let tokens = limits.tokens.as_ref().filter(|l| l.written);
@@ -242,18 +239,25 @@ fn tokens(agent: &Agent, limit: &Limit) -> Option<u64> {
 
 /// When an agent's limit of time is reached: with as much again for each time that a person allowed it.
 pub(crate) fn wall_time(agent: &Agent, limit: &Limit) -> Time {
-    let most = limit.max.saturating_mul(u64::from(agent.counters.more) + 1);
-    agent.counters.began.plus(most)
+    agent.counters.began.plus(most(limit, agent.counters.more))
 }
 
 /// Whether an agent called as many agents as this limit allows.
 pub(crate) fn no_more_agents(agent: &Agent, limit: &Limit) -> bool {
+    asked_agents(agent, limit) >= most(limit, agent.counters.more)
+}
+
+fn asked_agents(agent: &Agent, limit: &Limit) -> u64 {
     let c = &agent.counters;
-    let calls = u64::from(match limit.per {
+    u64::from(match limit.per {
         Per::Answer => c.agent_calls,
         Per::Task | Per::Session => c.agent_calls_task,
-    });
-    calls >= limit.max.saturating_mul(u64::from(c.more) + 1)
+    })
+}
+
+/// What a limit allows, with as much again for each time that a person said so.
+fn most(limit: &Limit, more: u32) -> u64 {
+    limit.max.saturating_mul(u64::from(more) + 1)
 }
 
 /// Whether a person's answer to the question of a limit is a no.

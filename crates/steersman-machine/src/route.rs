@@ -151,7 +151,7 @@ impl Tick<'_> {
         };
         let body = self.body(Json::Object(read.clone()).to_string());
         let route = routed(choice.clone(), Some(body));
-        let digest = choice_digest(self.line, &route, self.texts.new());
+        let digest = choice_digest(self.line, &route, self.texts.came_in());
         self.texts.forget(body);
         let again = self.agent(agent).counters.same;
         let spent = again.is_some_and(|(d, times)| d == digest && u64::from(times) >= same.max);

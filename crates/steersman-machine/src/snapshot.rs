@@ -185,8 +185,6 @@ pub struct Counters {
     pub last_call: bool,
     /// It was asked for because of a limit, and not by the net.
     pub limited: bool,
-    /// It was refused one more call of an agent, because of the limit.
-    pub refused_agents: bool,
     /// How often a person allowed as much again where a limit was reached.
     pub more: u32,
     /// When this answer began.

@@ -46,6 +46,10 @@ pub enum Rule {
 }
 
 /// The table.
+#[expect(
+    clippy::match_same_arms,
+    reason = "rows and columns as on the page, not as short as can be"
+)]
 pub fn rule(phase: Phase, event: Event) -> Rule {
     use Event::{CallChanged, CallOutcome, Cancel, Decision, Interrupt, Join, Message, ParentCall};
     use Phase::{Calling, Resting, Routing, Thinking};

@@ -101,7 +101,7 @@ pub(crate) struct Texts<'a> {
 
 impl Texts<'_> {
     /// The texts that came in with this tick so far.
-    pub(crate) fn new(&self) -> &[Text] {
+    pub(crate) fn came_in(&self) -> &[Text] {
         &self.new
     }
 

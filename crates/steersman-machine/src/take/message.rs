@@ -69,12 +69,14 @@ impl Tick<'_> {
     fn may_hear(&self, agent: Id) -> Taken {
         let state = self.agent(agent);
         match table::rule(state.phase, Event::Message) {
-            Rule::Take => Ok(()),
-            Rule::TakeUnlessEnded if state.last == self.line => Err(Until::Again),
-            Rule::TakeUnlessEnded if branch::stands(&self.snapshot, agent) => Err(Until::Again),
-            Rule::TakeUnlessEnded => Ok(()),
-            Rule::TakeIfNothingWished if state.owed.is_none() => Ok(()),
-            Rule::TakeIfNothingWished | Rule::Leave => Err(Until::Answered(agent)),
+            Rule::TakeUnlessEnded
+                if state.last == self.line || branch::stands(&self.snapshot, agent) =>
+            {
+                Err(Until::Again)
+            }
+            Rule::TakeIfNothingWished if state.owed.is_some() => Err(Until::Answered(agent)),
+            Rule::Take | Rule::TakeUnlessEnded | Rule::TakeIfNothingWished => Ok(()),
+            Rule::Leave => Err(Until::Answered(agent)),
             // Questions were looked for before, and the floor lies below where a dialogue has it.
             Rule::TakeIfAddressed => Err(Until::Exchange(agent)),
             Rule::Queue | Rule::Stale | Rule::Nothing => Err(Until::Stale),
