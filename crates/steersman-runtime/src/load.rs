@@ -295,7 +295,7 @@ impl Load {
                         Text::Blob { hash, .. } => match self.store.blob(hash).await {
                             Ok(Some(_)) => {}
                             Ok(None) => {
-                                damage(broken, n, "a text that it names is missing".to_owned())
+                                damage(broken, n, "a text that it names is missing".to_owned());
                             }
                             Err(StoreError::Corrupt { what, .. }) => damage(broken, n, what),
                             Err(e) => return Err(e),

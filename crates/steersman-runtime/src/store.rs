@@ -81,11 +81,7 @@ pub trait Store: Send + Sync + 'static {
     ) -> Boxed<'a, Result<Option<Checkpoint>, StoreError>>;
 
     /// Stores a blob under its blake3 hash, before the line that names it. Storing it again is no error.
-    fn put_blob<'a>(
-        &'a self,
-        hash: [u8; 32],
-        bytes: Arc<[u8]>,
-    ) -> Boxed<'a, Result<(), StoreError>>;
+    fn put_blob(&self, hash: [u8; 32], bytes: Arc<[u8]>) -> Boxed<'_, Result<(), StoreError>>;
 
     /// A blob; checked against its hash (`Corrupt` if it does not fit).
     fn blob<'a>(&'a self, hash: &'a [u8; 32]) -> Boxed<'a, Result<Option<Arc<[u8]>>, StoreError>>;

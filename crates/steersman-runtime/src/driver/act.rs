@@ -453,7 +453,7 @@ impl Driver {
         match judged {
             Ok(()) => self.pass(draft, effect, why, by, text),
             Err(refusal) => {
-                draft.note(self.released(effect, why, Release::Refused, "rule"));
+                draft.note(Self::released(effect, why, Release::Refused, "rule"));
                 self.answer_fault(effect, "refused", &refusal.text);
                 Ok(())
             }
@@ -624,14 +624,11 @@ impl Driver {
                 self.refuse(message, "the fields are no JSON").await?;
                 continue;
             };
-            match self.wait_for(&event, &fields)? {
-                Some(effect) => {
-                    self.offer_raw(effect, Raw::Done(fields), Vec::new(), Some(&message), None);
-                }
-                None => {
-                    self.waits_for_a_wait(&message, &event);
-                    self.inbox.events.push(message);
-                }
+            if let Some(effect) = self.wait_for(&event, &fields)? {
+                self.offer_raw(effect, Raw::Done(fields), Vec::new(), Some(&message), None);
+            } else {
+                self.waits_for_a_wait(&message, &event);
+                self.inbox.events.push(message);
             }
         }
         self.match_box().await

@@ -121,19 +121,19 @@ impl Driver {
                     None => Vec::new(),
                 };
                 for why in whys.into_iter().filter(|why| *why != Why::Doubt) {
-                    let note = self.released(effect, why, Release::Cancelled, "rule");
+                    let note = Self::released(effect, why, Release::Cancelled, "rule");
                     draft.note(note);
                 }
                 let Some(mut out) = self.outs.remove(&effect) else {
                     continue;
                 };
                 self.unqueue(effect, out.wish.agent);
-                self.quit_waiting(&mut draft, &out);
+                Self::quit_waiting(&mut draft, &out);
                 match (&out.state, out.touches_world()) {
                     (OutState::Running(cancel), false) => {
                         cancel.cancel();
                         if out.is_model() {
-                            self.abandon_spend(&mut draft, &mut out);
+                            super::budget::abandon_spend(&mut draft, &mut out);
                             self.withdraw(effect, out.attempt);
                         }
                     }
@@ -468,7 +468,7 @@ impl Driver {
     }
 
     /// Calls whose branches have ended, as many as they need, are offered these ends together.
-    pub(super) fn offer_ends(&mut self) -> Result<(), EngineError> {
+    pub(super) fn offer_ends(&mut self) {
         let mut offers = Vec::new();
         for (id, branch) in &self.branches {
             let offered = |call: (Id, Id)| {
@@ -494,7 +494,6 @@ impl Driver {
         for (id, offered) in offers {
             self.offer(id, Offer::new(What::Offer(Box::new(offered))));
         }
-        Ok(())
     }
 
     fn end_of(&self, id: Id) -> Option<BranchEnd> {
@@ -545,7 +544,7 @@ impl Driver {
         self.leave_behind().await?;
         self.settle_requests().await?;
         if std::mem::take(&mut self.look_at_ends) {
-            self.offer_ends()?;
+            self.offer_ends();
         }
         Ok(())
     }

@@ -13,6 +13,19 @@ use steersman_machine::context::Request;
 use steersman_machine::ids::{Digest, Id};
 use steersman_machine::network::{Limit, OnLimit};
 
+/// A call was cut or broke off: what it sent and what had come counts as spent.
+pub(super) fn abandon_spend(draft: &mut Draft, out: &mut Out) {
+    let tokens = out.sent + out.shown.len() as u64 / BYTES;
+    out.reserved = 0;
+    draft.ledger.push(LedgerEntry::Spend {
+        effect: out.wish.id,
+        tokens,
+        micros: 0,
+    });
+}
+
+/// Bytes of a token: less than any tokenizer of running text makes of one.
+const BYTES: u64 = 3;
 /// Tokens of an answer whose length nobody bounded.
 const ANSWER: u64 = 8_192;
 /// A slice is as large as so many calls of the size that is asked for, so that few lines need to draw one.
@@ -62,21 +75,22 @@ impl Driver {
 
     /// Reserves what a call may cost. False: it was held or failed instead.
     pub(super) async fn reserve(&mut self, id: Id, request: &Request) -> Result<bool, EngineError> {
+        let sent: u64 = request.segments.iter().map(|s| s.len).sum();
+        let sent = sent.div_ceil(BYTES);
+        self.outs.get_mut(&id).expect("it is out").sent = sent;
         let Some(allowance) = self.allowance() else {
             return Ok(true);
         };
         if self.outs[&id].reserved > 0 {
             return Ok(true);
         }
-        let sent: u64 = request.segments.iter().map(|s| s.len).sum();
         let longest = request
             .params
             .iter()
             .find(|(name, _)| name == "max_tokens")
             .and_then(|(_, value)| value.as_u64())
             .unwrap_or(ANSWER);
-        // Three bytes a token is less than any tokenizer of running text takes.
-        let bound = sent.div_ceil(3) + longest;
+        let bound = sent + longest;
         self.dearest = self.dearest.max(bound);
         let branch = self.outs[&id].branch;
         let held = self.reserved();
@@ -131,18 +145,6 @@ impl Driver {
         }
     }
 
-    /// A call was cut or broke off: what it sent and what had come counts as spent.
-    pub(super) fn abandon_spend(&mut self, draft: &mut Draft, out: &mut Out) {
-        let sent = out.reserved.saturating_sub(ANSWER);
-        let tokens = sent + out.shown.len() as u64 / 3;
-        out.reserved = 0;
-        draft.ledger.push(LedgerEntry::Spend {
-            effect: out.wish.id,
-            tokens,
-            micros: 0,
-        });
-    }
-
     /// The session rests: what was drawn and not used is given back.
     pub(super) fn settle_escrow(&mut self, draft: &mut Draft) {
         let asks_models = self.outs.values().any(Out::is_model);
@@ -174,7 +176,7 @@ impl Driver {
             .collect();
         for id in reserved {
             if let Some(mut out) = self.outs.remove(&id) {
-                self.abandon_spend(&mut draft, &mut out);
+                abandon_spend(&mut draft, &mut out);
                 self.outs.insert(id, out);
             }
         }
@@ -200,7 +202,7 @@ impl Driver {
 
     /// Somebody granted as much again.
     pub(super) fn granted(&mut self, draft: &mut Draft, id: Id, by: &str) {
-        draft.note(self.released(id, Why::Budget, Release::Go, by));
+        draft.note(Self::released(id, Why::Budget, Release::Go, by));
         self.state(id, OutState::Ready);
         draft.ready.push(id);
     }

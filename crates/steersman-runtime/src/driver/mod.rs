@@ -162,6 +162,8 @@ pub(crate) struct Out {
     shown: String,
     /// Tokens that are reserved for it.
     reserved: u64,
+    /// Tokens that it sends, as far as known.
+    sent: u64,
     /// Secrets that were asked for: parameter and sealed value.
     inputs: Vec<(Name, String)>,
     /// Holds that it has passed.
@@ -343,7 +345,7 @@ impl Driver {
                 self.live.send(Notice::Durable).ok();
             }
             Some(told) = self.from_handles.recv() => self.told(told),
-            Some(ended) = self.from_tasks.recv() => self.from_task(ended).await?,
+            Some(ended) = self.from_tasks.recv() => self.task_told(ended).await?,
             () = timer => self.tick_clock().await?,
             () = clock.sleep(LOOK) => self.look_elsewhere().await?,
             () = alive.cancelled() => return Err(EngineError::Stopped),
@@ -352,7 +354,7 @@ impl Driver {
             self.told(told);
         }
         while let Ok(ended) = self.from_tasks.try_recv() {
-            self.from_task(ended).await?;
+            self.task_told(ended).await?;
         }
         Ok(())
     }

@@ -38,7 +38,7 @@ impl Recorded {
 
 impl Driver {
     /// A task tells of an attempt.
-    pub(super) async fn from_task(&mut self, told: FromTask) -> Result<(), EngineError> {
+    pub(super) async fn task_told(&mut self, told: FromTask) -> Result<(), EngineError> {
         match told {
             FromTask::Delta(effect, attempt, delta) => {
                 self.delta(effect, attempt, delta);
@@ -125,7 +125,7 @@ impl Driver {
         let mut draft = Draft::new(self.next, branch);
         let mut out = self.outs.remove(&effect).expect("looked at a moment ago");
         if !out.shown.is_empty() {
-            self.abandon_spend(&mut draft, &mut out);
+            super::budget::abandon_spend(&mut draft, &mut out);
         }
         self.outs.insert(effect, out);
         self.withdraw(effect, attempt);
@@ -213,7 +213,9 @@ impl Driver {
             if next != Next::GiveUp {
                 let mut draft = Draft::new(self.next, branch);
                 // How this attempt ended is known before another begins.
-                notes.into_iter().for_each(|note| draft.note(note));
+                for note in notes {
+                    draft.note(note);
+                }
                 match next {
                     Next::After(millis) => self.again_soon(effect, millis),
                     Next::At(at) => self.again_later(&mut draft, effect, at),
@@ -222,12 +224,11 @@ impl Driver {
                 return self.write(draft).await;
             }
         }
-        match (&raw, tool.class) {
-            (Raw::Unknown(_), Class::Unsafe) => self.doubt(effect, attempt, raw).await,
-            _ => {
-                self.answer_raw(effect, raw, notes);
-                Ok(())
-            }
+        if let (Raw::Unknown(_), Class::Unsafe) = (&raw, tool.class) {
+            self.doubt(effect, attempt, raw).await
+        } else {
+            self.answer_raw(effect, raw, notes);
+            Ok(())
         }
     }
 
@@ -380,13 +381,13 @@ impl Driver {
         let branch = out.branch;
         match (happened, otherwise) {
             (Ok(true), _) => {
-                let released = self.released(effect, Why::Doubt, Release::Outcome, "probe");
+                let released = Self::released(effect, Why::Doubt, Release::Outcome, "probe");
                 self.answer_raw(effect, raw, vec![released]);
                 Ok(())
             }
             (Ok(false), ProbeElse::NotPerformed) => {
                 let mut draft = Draft::new(self.next, branch);
-                draft.note(self.released(effect, Why::Doubt, Release::Go, "probe"));
+                draft.note(Self::released(effect, Why::Doubt, Release::Go, "probe"));
                 self.begin(&mut draft, effect);
                 self.write(draft).await
             }
@@ -398,7 +399,7 @@ impl Driver {
         }
     }
 
-    pub(super) fn released(&self, effect: Id, why: Why, how: Release, by: &str) -> Note {
+    pub(super) fn released(effect: Id, why: Why, how: Release, by: &str) -> Note {
         Note::Released {
             effect,
             why,
@@ -574,12 +575,12 @@ impl Driver {
     fn mapped_of(&self, result: &CallResult) -> Mapped {
         Mapped {
             how: result.how,
-            code: result.code.as_ref().map(|c| c.to_string()),
+            code: result.code.as_ref().map(ToString::to_string),
             shown: result.body.map(|b| self.past.text(b).to_string()),
             writes: Vec::new(),
             artifacts: result.artifacts.clone(),
             then: None,
-            by: result.by.as_ref().map(|by| by.to_string()),
+            by: result.by.as_ref().map(ToString::to_string),
         }
     }
 
@@ -694,7 +695,7 @@ impl Driver {
                 self.go(&mut draft, effect, why, "timeout".into(), None)?;
                 self.write(draft).await?;
             } else {
-                let released = self.released(effect, why, Release::Expired, "timeout");
+                let released = Self::released(effect, why, Release::Expired, "timeout");
                 let fault = Fault::new("expired", "nobody decided in time");
                 self.answer_raw(effect, Raw::NotPerformed(fault), vec![released]);
             }

@@ -225,7 +225,8 @@ impl Driver {
         self.write(draft).await?;
         self.leave_behind().await?;
         self.settle_requests().await?;
-        self.offer_ends()
+        self.offer_ends();
+        Ok(())
     }
 
     async fn take_up(
@@ -266,9 +267,10 @@ impl Driver {
                 let reason = "its owner died before the outcome was known";
                 self.way_out(draft, effect, reason);
             }
-            (Progress::Started, _) => self.begin(draft, effect),
             (Progress::Unknown, Class::Unsafe) => self.doubt_again(draft, effect, &record),
-            (Progress::Unknown | Progress::NotPerformed, _) => self.begin(draft, effect),
+            (Progress::Started | Progress::Unknown | Progress::NotPerformed, _) => {
+                self.begin(draft, effect);
+            }
             (Progress::Wished, _) if record.holds.is_empty() => self.gate(draft, effect)?,
             (Progress::Wished, _) => self.state(effect, OutState::Held),
             (Progress::Done { .. } | Progress::GivenUp { .. }, _) => {

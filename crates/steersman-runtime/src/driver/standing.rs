@@ -56,12 +56,8 @@ impl Driver {
         let busy = !self.probing.is_empty()
             || self.outs.values().any(|out| match out.state {
                 OutState::Held | OutState::Waits | OutState::Later(_) => false,
-                OutState::Ready
-                | OutState::Queued
-                | OutState::Starting
-                | OutState::Running(_)
-                | OutState::Soon
-                | OutState::Over => true,
+                OutState::Ready | OutState::Queued => !self.ledger.paused,
+                OutState::Starting | OutState::Running(_) | OutState::Soon | OutState::Over => true,
             });
         let offered = !self.fresh.is_empty();
         let mut state = SessionState {

@@ -53,7 +53,10 @@ impl Driver {
                 );
                 Ok(())
             }
-            Work::Tool(tool) => self.start_tool(id, &tool).await,
+            Work::Tool(tool) => {
+                self.start_tool(id, &tool);
+                Ok(())
+            }
             Work::Simulate(tool) => self.simulate(id, &tool).await,
             Work::Send { to, name, message } => self.send(id, to, &name, &message).await,
             Work::Custom { name, .. } => {
@@ -223,15 +226,15 @@ impl Driver {
         }
     }
 
-    async fn start_tool(&mut self, id: Id, tool: &ToolWork) -> Result<(), EngineError> {
+    fn start_tool(&mut self, id: Id, tool: &ToolWork) {
         let Some(def) = self.tool_def(&tool.tool) else {
             let message = format!("the tool `{}` is not declared", tool.tool);
             self.answer_fault(id, "failed", &message);
-            return Ok(());
+            return;
         };
         if super::wish::only_writes(def) {
             self.answer_raw(id, Raw::Done(serde_json::Value::Null), Vec::new());
-            return Ok(());
+            return;
         }
         let timeout = def.timeout;
         let scope = self.scope(id, None);
@@ -265,7 +268,6 @@ impl Driver {
                 let _ = tasks.send(FromTask::Tool(id, attempt, raw));
             },
         );
-        Ok(())
     }
 
     /// The mark of the owner that wished an effect: the key that a service saw stays the same for every attempt.

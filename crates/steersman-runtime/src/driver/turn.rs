@@ -176,7 +176,7 @@ impl Driver {
             return;
         };
         self.unqueue(effect, out.wish.agent);
-        self.quit_waiting(draft, &out);
+        Self::quit_waiting(draft, &out);
         drop(out.permit);
         self.retry_queued();
     }
@@ -208,13 +208,13 @@ impl Driver {
             return;
         };
         self.unqueue(effect, out.wish.agent);
-        self.quit_waiting(draft, &out);
+        Self::quit_waiting(draft, &out);
         if let OutState::Running(cancel) = &out.state {
             cancel.cancel();
             if out.touches_world() {
                 draft.note(Note::Unknown(effect, out.attempt));
             } else if out.is_model() {
-                self.abandon_spend(draft, &mut out);
+                super::budget::abandon_spend(draft, &mut out);
                 self.withdraw(effect, out.attempt);
             }
         } else if matches!(out.state, OutState::Starting) && out.touches_world() {
@@ -353,7 +353,7 @@ impl Driver {
                     simulated,
                 } => {
                     let mut mapped = self.mapped(id, *effect, raw)?;
-                    mapped.by = by.as_ref().map(|by| by.to_string());
+                    mapped.by = by.as_ref().map(ToString::to_string);
                     if *simulated && mapped.how == How::Done {
                         mapped.how = How::Simulated;
                     }

@@ -69,6 +69,7 @@ impl Driver {
             permit: None,
             shown: String::new(),
             reserved: 0,
+            sent: 0,
             inputs: Vec::new(),
             passed: Vec::new(),
             since: self.now(branch),
@@ -104,7 +105,7 @@ impl Driver {
     }
 
     /// What waited from outside waits no more: its timer and its wait are taken back.
-    pub(super) fn quit_waiting(&self, draft: &mut Draft, out: &Out) {
+    pub(super) fn quit_waiting(draft: &mut Draft, out: &Out) {
         let id = out.wish.id;
         if let Work::Event { .. } = out.wish.work {
             draft.waits.push(WaitChange {
@@ -351,12 +352,11 @@ impl Driver {
 
     /// The guard's answer where nobody lets it run again.
     pub(super) fn answer_repeat(&mut self, id: Id, before: Id) -> Result<(), EngineError> {
-        match self.recorded(before)? {
-            Some(recorded) => self.answer_fault(id, "done_elsewhere", &recorded.shown()),
-            None => {
-                let message = "the same call may have happened before; nobody knows";
-                self.answer_fault(id, "in_doubt", message);
-            }
+        if let Some(recorded) = self.recorded(before)? {
+            self.answer_fault(id, "done_elsewhere", &recorded.shown());
+        } else {
+            let message = "the same call may have happened before; nobody knows";
+            self.answer_fault(id, "in_doubt", message);
         }
         Ok(())
     }

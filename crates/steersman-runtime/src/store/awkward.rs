@@ -251,11 +251,7 @@ impl Store for AwkwardStore {
         })
     }
 
-    fn put_blob<'a>(
-        &'a self,
-        hash: [u8; 32],
-        bytes: Arc<[u8]>,
-    ) -> Boxed<'a, Result<(), StoreError>> {
+    fn put_blob(&self, hash: [u8; 32], bytes: Arc<[u8]>) -> Boxed<'_, Result<(), StoreError>> {
         self.look(|i| {
             i.pieces.entry(hash).or_insert_with(|| split(&bytes));
             Ok(())

@@ -175,11 +175,7 @@ impl Store for MemoryStore {
         ready(self.tables().checkpoint(session, of, at))
     }
 
-    fn put_blob<'a>(
-        &'a self,
-        hash: [u8; 32],
-        bytes: Arc<[u8]>,
-    ) -> Boxed<'a, Result<(), StoreError>> {
+    fn put_blob(&self, hash: [u8; 32], bytes: Arc<[u8]>) -> Boxed<'_, Result<(), StoreError>> {
         self.tables().put_blob(hash, bytes);
         ready(Ok(()))
     }

@@ -3,6 +3,7 @@
 use crate::spy::Behind;
 use crate::world::{World, asked};
 use serde_json::{Value as Json, json};
+use std::fmt::Write;
 use steersman_machine::trace;
 use steersman_runtime::engine::Inspection;
 use steersman_runtime::inbox::Resolution;
@@ -66,7 +67,7 @@ fn essence(seen: &Inspection) -> String {
     });
     let mut out: String = stacks.collect();
     for ((_, name), cell) in &branch.snapshot.state {
-        out.push_str(&format!("{name} = {}\n", cell.value.0));
+        writeln!(out, "{name} = {}", cell.value.0).unwrap();
     }
     out
 }

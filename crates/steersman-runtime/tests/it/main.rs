@@ -1,5 +1,10 @@
 //! Tests of the runtime, one module per topic.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests panic with what they found"
+)]
+
 mod branches;
 mod crash;
 mod effects;

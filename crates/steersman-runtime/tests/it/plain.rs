@@ -3,12 +3,12 @@
 use crate::world::{World, answered};
 use serde_json::json;
 
-const LOOK: &str = r#"
+const LOOK: &str = r"
 tools:
   look: { description: Looks., parameters: { what: string }, effect: read, native: 1 }
 agents:
   main: { system: You look., tools: [look] }
-"#;
+";
 
 #[tokio::test]
 async fn a_tool_loop_runs_to_its_answer() {

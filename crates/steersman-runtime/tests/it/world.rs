@@ -120,7 +120,6 @@ pub(crate) struct World {
     pub(crate) clock: Virtual,
     pub(crate) model: ScriptedModel,
     pub(crate) tools: Arc<Tools>,
-    pub(crate) key: [u8; 32],
 }
 
 impl World {
@@ -142,13 +141,12 @@ impl World {
     }
 
     fn of(store: Spy, clock: Virtual, model: ScriptedModel, tools: Arc<Tools>) -> Self {
-        let key = [7; 32];
         let engine = Engine::new(Parts {
             store: Arc::new(store.clone()),
             clock: Arc::new(clock.clone()),
             models: Arc::new(model.clone()),
             toolsets: vec![tools.clone()],
-            sealer: Sealer::new(&key),
+            sealer: Sealer::new(&[7; 32]),
             options: Options {
                 env: Arc::new(|_| None),
                 ..Options::default()
@@ -160,7 +158,6 @@ impl World {
             clock,
             model,
             tools,
-            key,
         }
     }
 
@@ -211,9 +208,10 @@ impl World {
         let printed: String = lines
             .iter()
             .map(|line| {
-                let sync = match self.store.urgent(line.n) {
-                    true => Sync::Before,
-                    false => Sync::Ahead,
+                let sync = if self.store.urgent(line.n) {
+                    Sync::Before
+                } else {
+                    Sync::Ahead
                 };
                 trace.line(line, &*seen.history, Some(sync))
             })
