@@ -10,6 +10,7 @@ mod crash;
 mod effects;
 mod feed;
 mod ledger;
+mod past;
 mod plain;
 mod spy;
 mod store;
