@@ -72,7 +72,7 @@ fn line(n: u64) -> LogLine {
     };
     let commit = Commit {
         parent: Line(n - 1),
-        now: Time(1_790_000_000_000 + n as i64),
+        now: Time(1_790_000_000_000 + n.cast_signed()),
         made: if n == 1 { vec![made] } else { Vec::new() },
         pushes: vec![Push {
             agent: root,
@@ -116,7 +116,7 @@ fn bare(rows: &[Vec<u8>], group: u64) -> (f64, f64) {
             for (j, row) in rows.iter().enumerate() {
                 let key = i as u64 * group + j as u64 + 1;
                 conn.prepare_cached("INSERT INTO line (key, bytes) VALUES (?1, ?2)")
-                    .and_then(|mut s| s.execute(params![key as i64, row]))
+                    .and_then(|mut s| s.execute(params![key.cast_signed(), row]))
                     .expect("inserted");
             }
             conn.prepare_cached("COMMIT")
