@@ -15,4 +15,5 @@ mod plain;
 mod spy;
 mod store;
 mod transfer;
+mod ways_out;
 mod world;
