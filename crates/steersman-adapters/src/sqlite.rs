@@ -499,11 +499,7 @@ impl Store for SqliteStore {
         })
     }
 
-    fn timers(
-        &self,
-        until: Time,
-        limit: usize,
-    ) -> Boxed<'_, Result<Vec<Timer>, StoreError>> {
+    fn timers(&self, until: Time, limit: usize) -> Boxed<'_, Result<Vec<Timer>, StoreError>> {
         Box::pin(async move {
             let rows: Vec<(String, i64, i64)> = self
                 .read(move |conn| {
