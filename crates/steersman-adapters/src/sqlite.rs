@@ -23,7 +23,7 @@ use steersman_machine::ids::{Id, Line, Time};
 use steersman_runtime::Boxed;
 use steersman_runtime::store::{
     Batch, BoxedEvent, Checkpoint, CheckpointOf, Claim, InboxMessage, NewSession, Row, SessionId,
-    SessionInfo, SessionQuery, Store, StoreError, Timer, first_line, within,
+    SessionInfo, SessionQuery, Store, StoreError, first_line, within,
 };
 use tokio::sync::oneshot;
 use writer::{Said, State, Writer};
@@ -201,7 +201,7 @@ async fn heard<T>(
 
 /// The number of an effect or branch.
 fn effect_no(id: Id) -> i64 {
-    (id.line().0 << 20 | u64::from(id.k())).cast_signed()
+    (id.line().0 << 20 | u64::from(id.k())) as i64
 }
 
 /// The names of a JSON object's fields, sorted, as JSON.
@@ -284,7 +284,7 @@ impl Store for SqliteStore {
 
     fn append(&self, claim: &Claim, batch: Batch) -> Boxed<'static, Result<(), StoreError>> {
         let claim = claim.clone();
-        let place = Some((claim.number.cast_signed(), claim.epoch));
+        let place = Some((claim.number as i64, claim.epoch));
         self.queued(batch.urgent, place, move |conn, state| {
             append::append(conn, state, &claim, &batch)
         })
@@ -343,7 +343,7 @@ impl Store for SqliteStore {
             if let Err(e) = within(|| place.clone(), row.bytes.len()) {
                 return Ok(Err(e));
             }
-            let no = claim.number.cast_signed();
+            let no = claim.number as i64;
             if state.failed(no, claim.epoch) || !guarded(conn, &claim)? {
                 return Ok(Err(fenced(&claim)));
             }
@@ -382,7 +382,7 @@ impl Store for SqliteStore {
             conn.prepare_cached(
                 "SELECT at, bytes FROM checkpoint WHERE no = ?1 AND of = ?2 AND at <= ?3 ORDER BY at DESC LIMIT 1",
             )?
-            .query_row(params![no, of_no(of), at.min(Line::MAX).0.cast_signed()], |r| {
+            .query_row(params![no, of_no(of), at.min(Line::MAX).0 as i64], |r| {
                 Ok(Checkpoint {
                     at: Line(r.get::<_, i64>(0)? as u64),
                     bytes: r.get_ref(1)?.as_blob()?.into(),
@@ -392,7 +392,11 @@ impl Store for SqliteStore {
         })
     }
 
-    fn put_blob(&self, hash: [u8; 32], bytes: Arc<[u8]>) -> Boxed<'_, Result<(), StoreError>> {
+    fn put_blob<'a>(
+        &'a self,
+        hash: [u8; 32],
+        bytes: Arc<[u8]>,
+    ) -> Boxed<'a, Result<(), StoreError>> {
         self.write(move |conn, _| {
             conn.prepare_cached(
                 "INSERT INTO blob (hash, bytes) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
@@ -499,7 +503,11 @@ impl Store for SqliteStore {
         })
     }
 
-    fn timers(&self, until: Time, limit: usize) -> Boxed<'_, Result<Vec<Timer>, StoreError>> {
+    fn timers(
+        &self,
+        until: Time,
+        limit: usize,
+    ) -> Boxed<'_, Result<Vec<(SessionId, Id, Time)>, StoreError>> {
         Box::pin(async move {
             let rows: Vec<(String, i64, i64)> = self
                 .read(move |conn| {
@@ -550,7 +558,7 @@ fn claim(
     let first = first_line(before.map(|(_, first)| Line(first as u64)), head);
     let epoch = before.map_or(0, |(epoch, _)| epoch) + 1;
     conn.prepare_cached("INSERT OR REPLACE INTO owner (no, epoch, first) VALUES (?1, ?2, ?3)")?
-        .execute(params![no, epoch, first.0.cast_signed()])?;
+        .execute(params![no, epoch, first.0 as i64])?;
     state.claimed(no, head.0);
     Ok(Ok(Claim {
         session,

@@ -10,16 +10,13 @@ use steersman_runtime::store::{
 
 /// The integer key of a line.
 pub(super) fn key(no: i64, n: Line) -> i64 {
-    no << 40 | n.0.cast_signed()
+    no << 40 | n.0 as i64
 }
 
 /// Whether the epoch is the newest.
 pub(super) fn guarded(conn: &Connection, claim: &Claim) -> rusqlite::Result<bool> {
     conn.prepare_cached("SELECT 1 FROM owner WHERE no = ?1 AND epoch = ?2")?
-        .exists(params![
-            claim.number.cast_signed(),
-            claim.epoch.cast_signed()
-        ])
+        .exists(params![claim.number as i64, claim.epoch as i64])
 }
 
 pub(super) fn fenced(claim: &Claim) -> StoreError {
@@ -36,7 +33,7 @@ pub(super) fn append(
     claim: &Claim,
     batch: &Batch,
 ) -> Said<()> {
-    let no = claim.number.cast_signed();
+    let no = claim.number as i64;
     if state.failed(no, claim.epoch) {
         return Ok(Err(fenced(claim)));
     }
@@ -50,7 +47,7 @@ pub(super) fn append(
             conn.prepare_cached(
                 "INSERT INTO line (key, bytes) SELECT ?1, ?2 FROM owner WHERE no = ?3 AND epoch = ?4",
             )?
-            .execute(params![key(no, row.n), &*row.bytes, no, claim.epoch.cast_signed()])?
+            .execute(params![key(no, row.n), &*row.bytes, no, claim.epoch as i64])?
                 == 1
         }
         None => guarded(conn, claim)?,
@@ -120,7 +117,7 @@ fn beside(conn: &Connection, no: i64, batch: &Batch) -> rusqlite::Result<()> {
         .execute(params![
             no,
             of_no(*of),
-            checkpoint.at.0.cast_signed(),
+            checkpoint.at.0 as i64,
             &*checkpoint.bytes
         ])?;
     }
@@ -170,9 +167,9 @@ fn info(conn: &Connection, no: i64, state: &SessionState) -> rusqlite::Result<()
         &*state.status,
         state.updated.0,
         &*state.definition,
-        state.micros.cast_signed(),
-        state.tokens.cast_signed(),
-        state.model_calls.cast_signed(),
+        state.micros as i64,
+        state.tokens as i64,
+        state.model_calls as i64,
         &*state.waits,
         &*state.outcome,
     ])?;

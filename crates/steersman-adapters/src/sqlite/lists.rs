@@ -179,7 +179,7 @@ pub(super) fn event_box(
     conn.prepare_cached("DELETE FROM event WHERE until < ?1")?
         .execute([now.0])?;
     conn.prepare_cached(&format!("{EVENT} ORDER BY seq LIMIT ?1"))?
-        .query_map([i64::try_from(limit).unwrap_or(i64::MAX)], event)?
+        .query_map([limit as i64], event)?
         .collect()
 }
 
@@ -208,7 +208,7 @@ pub(super) fn sessions(
     }
     if !query.status.is_empty() {
         let marks = vec!["?"; query.status.len()].join(", ");
-        filter.extend([" AND status IN (", &marks, ")"]);
+        filter += &format!(" AND status IN ({marks})");
         values.extend(query.status.iter().map(|s| text(s)));
     }
     if let Some(since) = query.since {

@@ -37,6 +37,8 @@ pub(super) fn lock(store: &Path, session: &str) -> Result<OwnerLock, StoreError>
     let path = folder.join(session);
     // Whoever lists sessions holds a lock for a moment, to see whether anybody else does.
     let mut tries = 5;
+    // A killed owner may have been starting a program: the child holds the lock until it has become that program.
+    let mut tries_of_the_dead = 500;
     loop {
         let mut file = OpenOptions::new()
             .read(true)
@@ -61,10 +63,15 @@ pub(super) fn lock(store: &Path, session: &str) -> Result<OwnerLock, StoreError>
                 std::thread::sleep(Duration::from_millis(2));
             }
             Err(TryLockError::WouldBlock) => {
-                return Err(StoreError::Owned {
-                    session: session.into(),
-                    process: process(&mut file),
-                });
+                let process = process(&mut file);
+                if tries_of_the_dead == 0 || lives(&process) {
+                    return Err(StoreError::Owned {
+                        session: session.into(),
+                        process,
+                    });
+                }
+                tries_of_the_dead -= 1;
+                std::thread::sleep(Duration::from_millis(2));
             }
             Err(TryLockError::Error(e)) => return Err(io(&path, e)),
         }
@@ -77,6 +84,21 @@ fn process(file: &mut File) -> String {
         Ok(_) if !text.trim().is_empty() => text.trim().to_owned(),
         _ => "unknown".to_owned(),
     }
+}
+
+/// Whether the process that wrote its id is alive, as far as this machine tells.
+#[cfg(unix)]
+fn lives(process: &str) -> bool {
+    let id = process.parse().ok().and_then(rustix::process::Pid::from_raw);
+    // somebody else's process may not be signalled, and lives
+    id.is_none_or(|id| {
+        rustix::process::test_kill_process(id) != Err(rustix::io::Errno::SRCH)
+    })
+}
+
+#[cfg(not(unix))]
+fn lives(_: &str) -> bool {
+    true
 }
 
 #[cfg(unix)]

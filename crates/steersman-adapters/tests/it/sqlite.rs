@@ -53,7 +53,7 @@ impl Place for Folder {
                 r.get(0)
             })
             .unwrap();
-        let key = no << 40 | n.0.cast_signed();
+        let key = no << 40 | n.0 as i64;
         let mut bytes: Vec<u8> = conn
             .query_row("SELECT bytes FROM line WHERE key = ?1", [key], |r| r.get(0))
             .unwrap();
