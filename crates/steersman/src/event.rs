@@ -69,7 +69,7 @@ impl Steersman {
             return self.begin(network, name, start, fields, None, &id).await;
         }
         if let Some(session) = session {
-            return self.into_inbox(session, name, fields, &id).await;
+            return self.put_into(session, name, fields, &id).await;
         }
         let now = self.engine().clock().now();
         let fields: Arc<str> = canonical(fields).to_string().into();
@@ -110,7 +110,7 @@ impl Steersman {
         };
         let found = self.engine().store().sessions(&query).await?;
         match (found.first(), &def.start) {
-            (Some(session), _) => self.into_inbox(&session.id, name, fields, id).await,
+            (Some(session), _) => self.put_into(&session.id, name, fields, id).await,
             (None, Some(start)) => {
                 self.begin(network, name, start, fields, Some(key), id)
                     .await
@@ -122,7 +122,7 @@ impl Steersman {
         }
     }
 
-    async fn into_inbox(
+    async fn put_into(
         &self,
         session: &str,
         name: &str,

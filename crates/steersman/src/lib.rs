@@ -79,10 +79,6 @@ mod event;
 mod models;
 mod network;
 mod session;
-#[expect(
-    clippy::module_inception,
-    reason = "the type that gives the crate its name"
-)]
 mod steersman;
 pub mod testing;
 mod tool;

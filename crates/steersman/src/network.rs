@@ -31,9 +31,13 @@ impl Network {
             path.parent()
         };
         let mut builder = Builder::of(Made::Files(read(path)?));
-        builder.folder = folder.map(|folder| match folder.as_os_str().is_empty() {
-            true => Path::new(".").canonicalize().unwrap_or_else(|_| ".".into()),
-            false => folder.canonicalize().unwrap_or_else(|_| folder.to_owned()),
+        builder.folder = folder.map(|folder| {
+            let folder = if folder.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                folder
+            };
+            folder.canonicalize().unwrap_or_else(|_| folder.to_owned())
         });
         Ok(builder)
     }

@@ -211,7 +211,15 @@ impl Setup {
             _ => Path::new("."),
         };
         let key = sealing_key(folder, &process_env()).map_err(|e| Error::Key(e.to_string()))?;
-        let store = SqliteStore::open(path)?;
+        let file = path.to_owned();
+        // opening reads and locks files: that is not for a thread that others wait for
+        let store = tokio::task::spawn_blocking(move || SqliteStore::open(file))
+            .await
+            .map_err(|e| std::io::Error::other(e.to_string()))
+            .map_err(|source| Error::Read {
+                path: path.to_owned(),
+                source,
+            })??;
         let models = Scripted::over(Catalog::default(), self.script.clone());
         Ok(self.with(Arc::new(store), Arc::new(models), None, Sealer::new(&key)))
     }

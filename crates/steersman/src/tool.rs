@@ -286,9 +286,16 @@ impl Toolset for RustTools {
                 ended = &mut task => match ended {
                     Ok(Ok(result)) => Raw::Done(result),
                     Ok(Err(error)) => error.raw(*class),
-                    Err(e) if e.is_panic() => {
-                        ToolError::unknown(panic_message(e.into_panic())).code("panicked").raw(*class)
+                    // what touches nothing would panic again, so it is not tried again
+                    Err(e) if e.is_panic() => ToolError {
+                        happened: if class.is_free() {
+                            Happened::No
+                        } else {
+                            Happened::Unknown
+                        },
+                        ..ToolError::not_performed(panic_message(e.into_panic())).code("panicked")
                     }
+                    .raw(*class),
                     Err(_) => ToolError::unknown("it was cut off").raw(*class),
                 },
                 () = cancel.cancelled() => {

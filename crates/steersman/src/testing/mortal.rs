@@ -86,11 +86,7 @@ impl Store for Mortal {
     ) -> Boxed<'a, Result<Option<Checkpoint>, StoreError>> {
         self.inner.checkpoint(session, of, at)
     }
-    fn put_blob<'a>(
-        &'a self,
-        hash: [u8; 32],
-        bytes: Arc<[u8]>,
-    ) -> Boxed<'a, Result<(), StoreError>> {
+    fn put_blob(&self, hash: [u8; 32], bytes: Arc<[u8]>) -> Boxed<'_, Result<(), StoreError>> {
         self.inner.put_blob(hash, bytes)
     }
     fn blob<'a>(&'a self, hash: &'a [u8; 32]) -> Boxed<'a, Result<Option<Arc<[u8]>>, StoreError>> {

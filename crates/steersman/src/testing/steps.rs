@@ -105,12 +105,11 @@ impl<'a> Run<'a> {
 
     async fn look(&self) -> Result<(Inspection, Vec<Arc<LogLine>>), String> {
         let spare;
-        let process = match &self.process {
-            Some(process) => process,
-            None => {
-                spare = self.stage.process(self.network);
-                &spare
-            }
+        let process = if let Some(process) = &self.process {
+            process
+        } else {
+            spare = self.stage.process(self.network);
+            &spare
         };
         let inspection = process.engine().inspect(self.id()?).await.map_err(told)?;
         let mut feed = process.engine().feed(self.id()?, Line::NONE);
@@ -234,6 +233,30 @@ impl<'a> Run<'a> {
                 )
             }
             Act::Cancel(what) => self.cancel(what, by, step).await,
+            Act::Fork { .. } | Act::Rewind { .. } | Act::Adopt(_) | Act::Join { .. } => {
+                self.branching(act).await
+            }
+            Act::Advance(millis) => {
+                self.stage.clock.advance(*millis);
+                Ok(())
+            }
+            // the line behind which it died was set before the step ahead of this one
+            Act::Kill(_) => {
+                self.process = None;
+                self.killed = true;
+                Ok(())
+            }
+            Act::Resume => {
+                self.process = Some(self.stage.process(self.network));
+                self.killed = false;
+                self.session().await?;
+                Ok(())
+            }
+        }
+    }
+
+    async fn branching(&self, act: &Act) -> Result<(), Stopped> {
+        match act {
             Act::Fork {
                 branch,
                 name,
@@ -279,22 +302,7 @@ impl<'a> Run<'a> {
                 })
                 .await
             }
-            Act::Advance(millis) => {
-                self.stage.clock.advance(*millis);
-                Ok(())
-            }
-            // the line behind which it died was set before the step ahead of this one
-            Act::Kill(_) => {
-                self.process = None;
-                self.killed = true;
-                Ok(())
-            }
-            Act::Resume => {
-                self.process = Some(self.stage.process(self.network));
-                self.killed = false;
-                self.session().await?;
-                Ok(())
-            }
+            _ => Ok(()),
         }
     }
 

@@ -1,0 +1,6 @@
+//! The library as people use it.
+
+#![expect(clippy::unwrap_used, reason = "a test says where it failed")]
+
+mod network;
+mod tool;
