@@ -153,12 +153,11 @@ impl Deeds {
             (Standing::Done | Standing::GivenUp, _) => {}
             (_, How::Done) => deed.standing = Standing::Done,
             (_, How::Simulated) => deed.standing = Standing::Simulated,
-            (Standing::NotPerformed, _) => {}
             // a doubt outlives the call that it was for
             (Standing::Doubt | Standing::Held(Why::Doubt), How::Unknown) => {
                 deed.standing = Standing::GivenUp;
             }
-            (Standing::Doubt | Standing::Held(Why::Doubt), _) => {}
+            (Standing::NotPerformed | Standing::Doubt | Standing::Held(Why::Doubt), _) => {}
             (_, how) => deed.standing = Standing::Closed(how),
         }
     }

@@ -3,11 +3,10 @@
 use crate::error::CommandError;
 use crate::place::Place;
 use crate::texts::Texts;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use steersman::runtime::engine::BranchView;
 use steersman_machine::commit::{Commit, LogLine};
-use steersman_machine::ids::{Id, Line};
+use steersman_machine::ids::Line;
 use steersman_machine::interaction::Interaction;
 
 /// What was read.
@@ -28,14 +27,6 @@ pub(crate) async fn read(place: &Place, session: &str) -> Result<Log, CommandErr
 }
 
 impl Log {
-    /// A line by its number.
-    pub(crate) fn line(&self, n: Line) -> Option<&Arc<LogLine>> {
-        self.lines
-            .binary_search_by_key(&n, |l| l.n)
-            .ok()
-            .map(|at| &self.lines[at])
-    }
-
     /// The first line that calls this tool or agent.
     pub(crate) fn first_call(&self, name: &str) -> Option<Line> {
         self.lines
@@ -66,11 +57,6 @@ impl Log {
                     .any(|(branch, upto)| line.branch == *branch && line.n <= *upto)
             })
             .collect()
-    }
-
-    /// Branches that have lines here.
-    pub(crate) fn branches(&self) -> BTreeSet<Id> {
-        self.lines.iter().map(|l| l.branch).collect()
     }
 }
 

@@ -241,6 +241,13 @@ fn report(
         } if !printer.is_json() => printer.data(&**text)?,
         _ => {}
     }
+    if *settled == Settled::Empty && !line.is_some() {
+        return Err(CommandError::new(
+            Exit::Failed,
+            "this session was never begun: its process died before the first message was on disk",
+        )
+        .hint("nothing was promised and nothing ran; begin anew with `steersman run`"));
+    }
     for row in summary(short, settled, now) {
         printer.talk(row);
     }

@@ -16,6 +16,10 @@ pub(crate) struct Printer {
     quiet: bool,
 }
 
+#[expect(
+    clippy::unused_self,
+    reason = "who holds a printer may print, whether or not a flag has a say in it"
+)]
 impl Printer {
     pub(crate) fn new(global: &Global) -> Self {
         match global.color {

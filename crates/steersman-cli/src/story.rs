@@ -49,6 +49,9 @@ pub(crate) enum Tone {
     Engine,
 }
 
+/// Who, what, beside it, and how it is meant.
+type Told = (String, String, String, Tone);
+
 /// Learns lines in order and tells each.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Story {
@@ -129,7 +132,7 @@ impl Story {
             }
             if line.branch != Id::MAIN {
                 let dry = if opening.dry { ", dry" } else { "" };
-                rows.push(self.row(
+                rows.push(row(
                     line,
                     "",
                     format!("{} begins at @{}", self.branch(line.branch), commit.parent),
@@ -139,7 +142,7 @@ impl Story {
             }
         }
         if let Some(adoption) = &commit.adoption {
-            rows.push(self.row(
+            rows.push(row(
                 line,
                 "",
                 format!(
@@ -156,7 +159,7 @@ impl Story {
                 Some(body) => texts.text(body).to_string(),
                 None => "unset".into(),
             };
-            rows.push(self.row(
+            rows.push(row(
                 line,
                 "",
                 format!("{} is {value} now", edit.name),
@@ -197,7 +200,7 @@ impl Story {
                             _ => String::new(),
                         };
                         let who = self.agent(push.agent).to_owned();
-                        rows.push(self.row(
+                        rows.push(row(
                             line,
                             &who,
                             texts.text(*text).to_string(),
@@ -215,7 +218,7 @@ impl Story {
                     rows.extend(self.result(line, push.agent, result, texts));
                 }
                 Interaction::Route(route) => rows.push(self.route(line, push.agent, route, texts)),
-                Interaction::Summary(body) => rows.push(self.row(
+                Interaction::Summary(body) => rows.push(row(
                     line,
                     self.agent(push.agent),
                     texts.text(*body).to_string(),
@@ -265,7 +268,7 @@ impl Story {
             Origin::Limit => ("engine".into(), "limit".into(), Tone::Engine),
             Origin::Review => ("engine".into(), "review".into(), Tone::Engine),
         };
-        Some(self.row(line, &who, text, note, tone))
+        Some(row(line, &who, text, note, tone))
     }
 
     fn call(&mut self, line: &LogLine, agent: Id, call: &Call, texts: &Texts) -> Row {
@@ -287,7 +290,7 @@ impl Story {
             Target::Unknown => "no such tool".into(),
         };
         let name = call.seen.as_ref().unwrap_or(&call.name);
-        self.row(
+        row(
             line,
             self.agent(agent),
             format!("{name}({})", arguments(&texts.text(call.args))),
@@ -339,7 +342,7 @@ impl Story {
             }
             How::Unknown => ("may have happened".into(), Tone::Doubt),
         };
-        Some(self.row(line, "", format!("{name} = {text}"), note, tone))
+        Some(row(line, "", format!("{name} = {text}"), note, tone))
     }
 
     fn route(
@@ -362,7 +365,7 @@ impl Story {
         } else {
             Tone::Called
         };
-        self.row(line, self.agent(agent), text, "route".into(), tone)
+        row(line, self.agent(agent), text, "route".into(), tone)
     }
 
     fn finished(
@@ -398,7 +401,7 @@ impl Story {
                 Tone::Wrong
             }
         };
-        self.row(line, self.agent(agent), text, note, tone)
+        row(line, self.agent(agent), text, note, tone)
     }
 
     fn ended(&self, agent: Id) -> String {
@@ -410,16 +413,26 @@ impl Story {
     }
 
     fn entry(&mut self, line: &LogLine, entry: &LedgerEntry, texts: &Texts, rows: &mut Vec<Row>) {
+        let told = self
+            .of_effect(line, entry, texts)
+            .or_else(|| self.of_session(line, entry));
+        if let Some((who, text, note, tone)) = told {
+            rows.push(row(line, &who, text, note, tone));
+        }
+    }
+
+    /// What became of an effect.
+    fn of_effect(&mut self, line: &LogLine, entry: &LedgerEntry, texts: &Texts) -> Option<Told> {
         let tool = |story: &Self, effect: &Id| {
             story
                 .target(*effect)
                 .map_or_else(|| effect.to_string(), ToString::to_string)
         };
-        let (who, text, note, tone) = match entry {
+        Some(match entry {
             // the row of what is in doubt says so
             LedgerEntry::Hold(hold) if hold.why == Why::Doubt => {
                 self.holds.insert((hold.effect, hold.why), hold.by.clone());
-                return;
+                return None;
             }
             LedgerEntry::Hold(hold) => self.hold(hold, texts),
             LedgerEntry::Released {
@@ -482,18 +495,6 @@ impl Story {
                 format!("in {}", span(at.0.saturating_sub(self.now.0))),
                 Tone::Wrong,
             ),
-            LedgerEntry::Superseded { branch, after } => (
-                String::new(),
-                format!("{} is left behind after @{after}", self.branch(*branch)),
-                "rewind".into(),
-                Tone::Engine,
-            ),
-            LedgerEntry::Current(branch) => (
-                String::new(),
-                format!("{} is current", self.branch(*branch)),
-                "branch".into(),
-                Tone::Engine,
-            ),
             LedgerEntry::Listed(effect) => (
                 "!".into(),
                 format!("{} was done in what is left behind", tool(self, effect)),
@@ -504,6 +505,25 @@ impl Story {
                 "?".into(),
                 format!("{} would be asked for", tool(self, effect)),
                 "dry".into(),
+                Tone::Engine,
+            ),
+            _ => return None,
+        })
+    }
+
+    /// What became of branches and of the session.
+    fn of_session(&self, line: &LogLine, entry: &LedgerEntry) -> Option<Told> {
+        Some(match entry {
+            LedgerEntry::Superseded { branch, after } => (
+                String::new(),
+                format!("{} is left behind after @{after}", self.branch(*branch)),
+                "rewind".into(),
+                Tone::Engine,
+            ),
+            LedgerEntry::Current(branch) => (
+                String::new(),
+                format!("{} is current", self.branch(*branch)),
+                "branch".into(),
                 Tone::Engine,
             ),
             LedgerEntry::Paused(paused) => (
@@ -526,12 +546,20 @@ impl Story {
             | LedgerEntry::Done { .. }
             | LedgerEntry::Opened { .. }
             | LedgerEntry::Ended(_)
-            | LedgerEntry::Adopted { .. } => return,
-        };
-        rows.push(self.row(line, &who, text, note, tone));
+            | LedgerEntry::Adopted { .. }
+            | LedgerEntry::Hold(_)
+            | LedgerEntry::Released { .. }
+            | LedgerEntry::Started { .. }
+            | LedgerEntry::Unknown { .. }
+            | LedgerEntry::NotPerformed { .. }
+            | LedgerEntry::Late { .. }
+            | LedgerEntry::Again { .. }
+            | LedgerEntry::Listed(_)
+            | LedgerEntry::WouldAsk(_) => return None,
+        })
     }
 
-    fn hold(&mut self, hold: &Hold, texts: &Texts) -> (String, String, String, Tone) {
+    fn hold(&mut self, hold: &Hold, texts: &Texts) -> Told {
         self.holds.insert((hold.effect, hold.why), hold.by.clone());
         let ask = hold.ask.map_or_else(
             || format!("{} waits", self.target(hold.effect).map_or("a call", |n| n)),
@@ -544,16 +572,17 @@ impl Story {
             Tone::Asked,
         )
     }
+}
 
-    fn row(&self, line: &LogLine, who: &str, text: String, note: String, tone: Tone) -> Row {
-        Row {
-            line: line.n,
-            branch: line.branch,
-            who: who.to_owned(),
-            text,
-            note,
-            tone,
-        }
+/// A row of this line.
+fn row(line: &LogLine, who: &str, text: String, note: String, tone: Tone) -> Row {
+    Row {
+        line: line.n,
+        branch: line.branch,
+        who: who.to_owned(),
+        text,
+        note,
+        tone,
     }
 }
 

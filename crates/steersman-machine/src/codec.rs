@@ -14,7 +14,7 @@
 mod near;
 
 use crate::commit::{Commit, LedgerEntry, LogLine, Text};
-use crate::ids::{Body, Id, Line};
+use crate::ids::{Id, Line};
 use crate::interaction::{Interaction, Write};
 use crate::snapshot::Snapshot;
 use serde::de::DeserializeOwned;
@@ -226,7 +226,7 @@ pub fn spill(line: &mut LogLine) -> Vec<(Hash, Arc<str>)> {
 fn values(commit: &Commit) -> BTreeSet<u32> {
     let mut of_state = BTreeSet::new();
     let mut take = |writes: &[Write]| {
-        of_state.extend(writes.iter().filter_map(|w| w.value).map(Body::k));
+        of_state.extend(writes.iter().filter_map(|w| w.value).map(|b| b.k()));
     };
     take(&commit.edits);
     commit.made.iter().for_each(|made| take(&made.state));

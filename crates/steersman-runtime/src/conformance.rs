@@ -524,7 +524,7 @@ async fn events_find_their_waits(place: &impl Place) {
     }
     assert!(!has("e10", "b").await && !has("e11", "b").await);
     let found = store.boxed_events("desk", "paid", r#"{"order":7}"#).await;
-    assert_eq!(found.expect("read"), std::slice::from_ref(&boxed));
+    assert_eq!(found.expect("read"), [boxed.clone()]);
     let found = store
         .boxed_events("desk", "paid", "{}")
         .await
@@ -573,7 +573,7 @@ async fn timers_come_soonest_first(place: &impl Place) {
 
 async fn lists_find_sessions(place: &impl Place) {
     let store = open(place);
-    for (i, id) in (0_i64..).zip(["ab1", "ab2", "cd"]) {
+    for (i, id) in ["ab1", "ab2", "cd"].into_iter().enumerate() {
         let session = NewSession {
             network: if id == "cd" { "bank" } else { "desk" }.into(),
             key: (id == "ab1").then(|| "order-7".into()),
@@ -585,7 +585,7 @@ async fn lists_find_sessions(place: &impl Place) {
             labels: vec![("nr".into(), Some(i.to_string().into()))],
             info: Some(SessionState {
                 status: if i == 1 { "waits" } else { "answered" }.into(),
-                updated: Time(100 - i),
+                updated: Time(100 - i as i64),
                 ..SessionState::default()
             }),
             ..rows(vec![row(1, b"x")])

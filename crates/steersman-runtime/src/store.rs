@@ -122,11 +122,12 @@ pub trait Store: Send + Sync + 'static {
     ) -> Boxed<'a, Result<Vec<SessionInfo>, StoreError>>;
 
     /// Timers that are due, over all sessions, soonest first.
-    fn timers(&self, until: Time, limit: usize) -> Boxed<'_, Result<Vec<Timer>, StoreError>>;
+    fn timers(
+        &self,
+        until: Time,
+        limit: usize,
+    ) -> Boxed<'_, Result<Vec<(SessionId, Id, Time)>, StoreError>>;
 }
-
-/// A timer that is due: session, effect and when.
-pub type Timer = (SessionId, Id, Time);
 
 /// A new session.
 #[derive(Clone, Debug)]

@@ -1,7 +1,6 @@
 //! What the acting commands share: put it into the inbox, and drive the session if nobody owns it.
 
 use crate::address::{Address, SessionName};
-use crate::asked;
 use crate::cli::{Act, Global};
 use crate::error::{CommandError, Exit};
 use crate::place::Place;
@@ -174,15 +173,12 @@ fn noted(printer: &Printer, session: &str, short: &str, fate: &str) -> Result<Ex
     if printer.is_json() {
         printer.json(&json!({ "session": session, "status": fate }))?;
     }
-    match fate {
-        "taken" => {
-            printer.talk("Taken.");
-            printer.next(format!("steersman log {short} -f"), "");
-        }
-        _ => {
-            printer.talk("It lies in the inbox, durably, until somebody drives the session.");
-            printer.next(format!("steersman run --resume {short}"), "");
-        }
+    if fate == "taken" {
+        printer.talk("Taken.");
+        printer.next(format!("steersman log {short} -f"), "");
+    } else {
+        printer.talk("It lies in the inbox, durably, until somebody drives the session.");
+        printer.next(format!("steersman run --resume {short}"), "");
     }
     Ok(Exit::Answered)
 }
@@ -197,11 +193,4 @@ pub(crate) fn is_plain(name: &str) -> bool {
             line: None
         })
     )
-}
-
-/// What is asked, as a box, for who acts without having seen it.
-pub(crate) fn frame(printer: &Printer, pending: &Pending, now: i64) {
-    for row in asked::frame(pending, now) {
-        printer.talk(row);
-    }
 }

@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 use steersman::Network;
-use steersman_machine::definition::{Diagnostic, Severity};
+use steersman_machine::definition::{Diagnostic, Place, Severity};
 use steersman_machine::interaction::Class;
 use steersman_machine::network::{self, Approve, Does, OnLimit, Per, Source};
 
@@ -108,7 +108,7 @@ fn all(diagnostics: &[Diagnostic]) -> Vec<Json> {
     diagnostics
         .iter()
         .map(|d| {
-            let (line, column) = d.at.as_ref().map_or((0, 0), |at| at.position());
+            let (line, column) = d.at.as_ref().map_or((0, 0), Place::position);
             json!({
                 "code": d.code,
                 "severity": severity(d.severity),

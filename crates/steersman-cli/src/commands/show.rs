@@ -79,8 +79,10 @@ impl Page<'_> {
     fn rows(&self) -> Vec<String> {
         let info = &self.inspection.info;
         let now = self.place.now();
-        let network = self.inspection.network.as_ref();
-        let digest = network.map_or(String::new(), |n| format!(" {}", n.digest.short()));
+        let digest = match &*info.state.definition {
+            "" => String::new(),
+            digest => format!(" {digest}"),
+        };
         let mut rows = vec![format!(
             "{}   {}{digest}   {} {}   {}, {} tokens, {}",
             bold(self.short),
@@ -349,11 +351,7 @@ impl Page<'_> {
         ));
         printer.talk("");
         for (command, why) in rows {
-            printer.talk(
-                format!("{}   {}", bold(&command), dim(why))
-                    .trim_end()
-                    .to_owned(),
-            );
+            printer.talk(format!("{}   {}", bold(&command), dim(why)).trim_end());
         }
     }
 

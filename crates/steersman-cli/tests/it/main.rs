@@ -1,5 +1,12 @@
 //! The program as people meet it: spawned, with its exit codes, stdout and stderr.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test says where it failed, which seed it had and what it skipped"
+)]
+
 mod act;
 mod check;
 mod crash;
@@ -7,6 +14,7 @@ mod demo;
 mod disk;
 mod examples;
 mod readme;
+mod run;
 mod secrets;
 mod shared;
 mod world;

@@ -58,13 +58,12 @@ fn blocks(text: &str) -> Vec<(String, String)> {
         if line.starts_with("```") {
             inside = line == "```console";
         } else if inside {
-            match line.strip_prefix("$ ") {
-                Some(command) => found.push((command.to_owned(), String::new())),
-                None => {
-                    let shown = &mut found.last_mut().expect("a command comes first").1;
-                    shown.push_str(line);
-                    shown.push('\n');
-                }
+            if let Some(command) = line.strip_prefix("$ ") {
+                found.push((command.to_owned(), String::new()));
+            } else {
+                let shown = &mut found.last_mut().expect("a command comes first").1;
+                shown.push_str(line);
+                shown.push('\n');
             }
         }
     }
@@ -112,7 +111,7 @@ fn the_readme_of_react_is_true() {
 
 #[test]
 fn every_definition_has_the_editor_comment() {
-    for file in crate::world::files(&examples()) {
+    for file in world::files(&examples()) {
         let text = std::fs::read_to_string(&file).unwrap_or_default();
         let is_definition = file.extension().is_some_and(|e| e == "yaml")
             && (text.contains("\nagents:") || text.contains("\ntests:"));

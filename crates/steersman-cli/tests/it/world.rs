@@ -139,7 +139,6 @@ impl Drop for World {
 /// The service of an example, killed when it goes out of scope.
 pub(crate) struct Service {
     child: Child,
-    pub(crate) address: String,
     pub(crate) book: PathBuf,
 }
 
@@ -155,13 +154,8 @@ impl Service {
         BufReader::new(child.stdout.take().unwrap())
             .read_line(&mut address)
             .unwrap();
-        let address = address.trim().to_owned();
-        world.set("SHOP_URL", &address);
-        Self {
-            child,
-            address,
-            book,
-        }
+        world.set("SHOP_URL", address.trim());
+        Self { child, book }
     }
 
     pub(crate) fn refunds(&self) -> usize {
@@ -282,11 +276,11 @@ fn figures(text: &str) -> String {
                 .get(i + 1)
                 .map(|w| w.trim_end_matches([',', '.', ')']).to_owned());
             let number = words[i].chars().all(|c| c.is_ascii_digit() || c == ',');
-            if !words[i].is_empty() && number {
-                if let Some("ms" | "s" | "min" | "h" | "tokens" | "bytes" | "in") = next.as_deref()
-                {
-                    words[i] = "N".into();
-                }
+            if !words[i].is_empty()
+                && number
+                && let Some("ms" | "s" | "min" | "h" | "tokens" | "bytes" | "in") = next.as_deref()
+            {
+                words[i] = "N".into();
             }
             if let Some((before, _)) = words[i].split_once("127.0.0.1:") {
                 words[i] = format!("{before}127.0.0.1:PORT");

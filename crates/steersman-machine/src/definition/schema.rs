@@ -137,10 +137,12 @@ pub fn reference() -> String {
         }
         at += 1;
     }
-    let mut text: Vec<String> = Vec::new();
+    let mut text = String::new();
     for of in tables {
-        text.push(format!("\n## {}\n\n", of.name));
-        text.push("| key | type | default | meaning |\n|---|---|---|---|\n".to_owned());
+        text.push_str(&format!(
+            "\n## {}\n\n| key | type | default | meaning |\n|---|---|---|---|\n",
+            of.name
+        ));
         for key in of.keys {
             let (ty, doc) = if key.built {
                 (words(&key.ty), key.doc.to_owned())
@@ -153,7 +155,7 @@ pub fn reference() -> String {
                 key.default
             };
             let line = format!("| `{}` | {ty} | {default} | {doc} |\n", key.name);
-            text.push(line);
+            text.push_str(&line);
         }
         for (exactly, group) in of.one_of {
             let built = group
@@ -162,10 +164,10 @@ pub fn reference() -> String {
                 .filter(|name| of.key(name).is_some_and(|key| key.built));
             let names = super::shape::list_of(built);
             let how = if *exactly { "Exactly" } else { "At most" };
-            text.push(format!("\n{how} one of {names}.\n"));
+            text.push_str(&format!("\n{how} one of {names}.\n"));
         }
     }
-    text.concat()
+    text
 }
 
 /// Tables within a type that are not listed yet.

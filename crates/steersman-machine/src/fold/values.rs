@@ -67,10 +67,6 @@ pub(super) fn value_of(write: &Write, bodies: &[Text]) -> Option<Value> {
     }
 }
 
-#[expect(
-    clippy::match_same_arms,
-    reason = "one row for each way in which writes come together"
-)]
 fn reduced(how: Reduce, old: &Value, new: Value) -> Value {
     match (how, &*old.0, &*new.0) {
         (Reduce::Last, ..) => new,

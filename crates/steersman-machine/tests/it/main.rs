@@ -1,10 +1,5 @@
 //! Tests of the machine from outside.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "helpers of tests panic with what they found"
-)]
-
 mod cases;
 mod codec;
 mod context;

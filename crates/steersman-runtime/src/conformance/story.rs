@@ -85,7 +85,7 @@ impl Told {
         });
         let commit = Commit {
             parent: prev,
-            now: Time(1_000 + n.0.cast_signed()),
+            now: Time(1_000 + n.0 as i64),
             made: made.into_iter().collect(),
             pushes: vec![Push {
                 agent: root,
@@ -110,7 +110,7 @@ impl Told {
         self.forked = Some(branch);
         let commit = Commit {
             parent: at,
-            now: Time(1_000 + n.0.cast_signed()),
+            now: Time(1_000 + n.0 as i64),
             opening: Some(Opening {
                 scope: None,
                 dry: false,

@@ -128,7 +128,7 @@ impl Driver {
                     continue;
                 };
                 self.unqueue(effect, out.wish.agent);
-                self.quit_waiting(&mut draft, &out);
+                Self::quit_waiting(&mut draft, &out);
                 match (&out.state, out.touches_world()) {
                     (OutState::Running(cancel), false) => {
                         cancel.cancel();

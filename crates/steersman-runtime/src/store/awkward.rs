@@ -11,14 +11,14 @@
 use super::tables::Tables;
 use super::{
     Batch, BoxedEvent, Checkpoint, CheckpointOf, Claim, InboxMessage, MAX_VALUE, NewSession, Row,
-    SessionId, SessionInfo, SessionQuery, Store, StoreError, Timer, check,
+    SessionId, SessionInfo, SessionQuery, Store, StoreError, check,
 };
 use crate::Boxed;
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
-use steersman_machine::ids::{Line, Time};
+use steersman_machine::ids::{Id, Line, Time};
 
 /// A store in memory that is awkward to use. Clones see the same sessions.
 #[derive(Clone, Default)]
@@ -321,7 +321,11 @@ impl Store for AwkwardStore {
         self.look(|i| Ok(i.tables.sessions(query)))
     }
 
-    fn timers(&self, until: Time, limit: usize) -> Boxed<'_, Result<Vec<Timer>, StoreError>> {
+    fn timers(
+        &self,
+        until: Time,
+        limit: usize,
+    ) -> Boxed<'_, Result<Vec<(SessionId, Id, Time)>, StoreError>> {
         self.look(|i| Ok(i.tables.timers(until, limit)))
     }
 }

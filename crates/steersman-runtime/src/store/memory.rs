@@ -5,13 +5,13 @@ use super::queue::Queue;
 use super::tables::Tables;
 use super::{
     Batch, BoxedEvent, COMPANY, Checkpoint, CheckpointOf, Claim, InboxMessage, NewSession, Row,
-    SessionInfo, SessionQuery, Store, StoreError, Timer,
+    SessionId, SessionInfo, SessionQuery, Store, StoreError,
 };
 use crate::Boxed;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use steersman_machine::ids::{Line, Time};
+use steersman_machine::ids::{Id, Line, Time};
 use tokio::sync::oneshot;
 
 /// A store in memory. Clones see the same sessions; a session is free again when all clones of its [`Claim`] are gone.
@@ -228,7 +228,11 @@ impl Store for MemoryStore {
         ready(Ok(self.tables().sessions(query)))
     }
 
-    fn timers(&self, until: Time, limit: usize) -> Boxed<'_, Result<Vec<Timer>, StoreError>> {
+    fn timers(
+        &self,
+        until: Time,
+        limit: usize,
+    ) -> Boxed<'_, Result<Vec<(SessionId, Id, Time)>, StoreError>> {
         ready(Ok(self.tables().timers(until, limit)))
     }
 }

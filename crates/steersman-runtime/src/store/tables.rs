@@ -2,7 +2,7 @@
 
 use super::{
     Batch, BoxedEvent, Checkpoint, CheckpointOf, Claim, InboxMessage, NewSession, Row, SessionInfo,
-    SessionQuery, SessionState, StoreError, Timer, check, first_line, meets, within,
+    SessionQuery, SessionState, StoreError, check, first_line, meets, within,
 };
 use crate::store::SessionId;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -338,7 +338,7 @@ impl Tables {
         found.into_iter().take(limit).map(info).collect()
     }
 
-    pub(super) fn timers(&self, until: Time, limit: usize) -> Vec<Timer> {
+    pub(super) fn timers(&self, until: Time, limit: usize) -> Vec<(SessionId, Id, Time)> {
         let mut due: Vec<_> = self
             .sessions
             .values()

@@ -47,22 +47,6 @@ fn push(agent: Id, prev: u64, what: Interaction) -> Push {
     }
 }
 
-/// What the model call of the line before cost.
-fn usage(at: u64) -> Usage {
-    Usage {
-        effect: Some(id(at - 1, 0)),
-        model: Some(name("openai/gpt-5-mini")),
-        input: 12_345,
-        cached: 12_000,
-        output: 80,
-        micros: Some(4_200),
-        request: Some(digest("request")),
-        render: 1,
-        prefix: 48_000,
-        broke: None,
-    }
-}
-
 const HASH: usize = 32;
 const DIGEST: usize = 16;
 /// Of the tool, its call at the provider, and the model.
@@ -109,7 +93,18 @@ pub(crate) fn tool_loop(at: u64) -> Vec<(&'static str, LogLine, usize)> {
                 args: None,
                 due: None,
             }],
-            usage: vec![usage(at)],
+            usage: vec![Usage {
+                effect: Some(id(at - 1, 0)),
+                model: Some(name("openai/gpt-5-mini")),
+                input: 12_345,
+                cached: 12_000,
+                output: 80,
+                micros: Some(4_200),
+                request: Some(digest("request")),
+                render: 1,
+                prefix: 48_000,
+                broke: None,
+            }],
             ..Commit::default()
         };
         let mut line = line(at, commit);

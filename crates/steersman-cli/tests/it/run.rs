@@ -1,0 +1,170 @@
+//! `run` and `log -f`: how they begin, how they are stopped, what time they go by.
+
+use crate::world::World;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+
+#[test]
+fn ctrl_c_leaves_it_resumable() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        "tools: { look: { description: Looks., effect: read, command: [sh, slow.sh] } }
+agents: { desk: { system: You look., tools: [look] } }
+",
+    );
+    // the tool says that it runs, then takes its time; the second one is quick
+    world.write(
+        "slow.sh",
+        "if [ -e running ]; then echo seen; else touch running; sleep 60; fi\n",
+    );
+    world.write("script.yaml", "desk: [ { call: { look: {} } }, Done. ]\n");
+    let run = world
+        .command(&["run", "--script", "script.yaml", "--input", "Look."])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while !world.folder.join("running").exists() {
+        std::thread::yield_now();
+    }
+    let stopped = Command::new("kill")
+        .args(["-INT", &run.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(stopped.success());
+    let output = run.wait_with_output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(130), "{told}");
+    assert!(told.contains("steersman run --resume"), "{told}");
+    let (code, document) = world.json(&["run", "--resume", "last"]);
+    assert_eq!((code, &document["answer"]), (Some(0), &"Done.".into()));
+}
+
+#[test]
+fn the_log_is_followed_while_another_process_acts() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        "agents: { desk: { system: You greet. } }\n",
+    );
+    world.write("script.yaml", "desk: [ Hello., Again. ]\n");
+    let first = world.run(&["run", "--script", "script.yaml", "--input", "Hi"]);
+    assert_eq!(
+        (first.code, &*first.out),
+        (Some(0), "Hello.\n"),
+        "{first:?}"
+    );
+    let mut follow = world
+        .command(&["log", "last", "-f"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(follow.stdout.take().unwrap()).lines();
+    let mut until = |text: &str| loop {
+        let line = lines.next().expect("it goes on").unwrap();
+        if line.contains(text) {
+            return;
+        }
+    };
+    until("Hello.");
+    let second = world.run(&["send", "last", "And again?"]);
+    assert_eq!(
+        (second.code, &*second.out),
+        (Some(0), "Again.\n"),
+        "{second:?}"
+    );
+    until("And again?");
+    until("Again.");
+    follow.kill().unwrap();
+    follow.wait().unwrap();
+}
+
+#[test]
+fn time_comes_from_a_file() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        r#"tools: { later: { description: Waits., wait: { time: 3d } } }
+agents: { desk: { system: You wait., tools: [later] } }
+"#,
+    );
+    world.write(
+        "script.yaml",
+        "desk: [ { call: { later: {} } }, It is time. ]\n",
+    );
+    world.write("clock", "2026-11-21T08:00:00Z");
+    let clock = ["--clock", "clock"];
+    let begin = [
+        "run",
+        "--script",
+        "script.yaml",
+        "--input",
+        "Wait.",
+        "--durability",
+        "step",
+    ];
+    let (code, document) = world.json(&[&begin[..], &clock[..]].concat());
+    assert_eq!(code, Some(5), "{document}");
+    assert_eq!(document["pending"][0]["kind"], "timer");
+    assert_eq!(document["pending"][0]["due"], "2026-11-24T08:00:00Z");
+    // not before
+    world.write("clock", "2026-11-24T07:59:59Z");
+    let (code, _) = world.json(&[&["run", "--resume", "last"], &clock[..]].concat());
+    assert_eq!(code, Some(5));
+    world.write("clock", "2026-11-24T08:00:00Z");
+    let (code, document) = world.json(&[&["run", "--resume", "last"], &clock[..]].concat());
+    assert_eq!(
+        (code, &document["answer"]),
+        (Some(0), &"It is time.".into())
+    );
+}
+
+#[test]
+fn the_message_may_come_from_standard_input() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        "agents: { a: { system: You are a. }, b: { system: You are b. } }\nentry: [a, b]\n",
+    );
+    world.write(
+        "script.yaml",
+        "a: [ \"a heard {{ request.last }}\" ]\nb: [ \"b heard {{ request.last }}\" ]\n",
+    );
+    let mut run = world
+        .command(&[
+            "run",
+            "--script",
+            "script.yaml",
+            "--entry",
+            "b",
+            "--input",
+            "-",
+        ])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    writeln!(run.stdin.take().unwrap(), "two\nlines").unwrap();
+    let output = run.wait_with_output().unwrap();
+    assert_eq!(
+        String::from_utf8(output.stdout).unwrap(),
+        "b heard two\nlines\n"
+    );
+    let wrong = world.run(&[
+        "run",
+        "--script",
+        "script.yaml",
+        "--entry",
+        "c",
+        "--input",
+        "x",
+    ]);
+    assert_eq!(wrong.code, Some(2), "{wrong:?}");
+    let lost = world.run(&["run", "--script", "nowhere.yaml", "--input", "x"]);
+    assert_eq!(lost.code, Some(2), "{lost:?}");
+    // a model that cannot be had is said before anything begins
+    let none = world.run(&["run", "--input", "x"]);
+    assert_eq!(none.code, Some(2), "{none:?}");
+    assert!(none.err.contains("--script"), "{none:?}");
+}
