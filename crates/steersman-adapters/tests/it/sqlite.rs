@@ -493,7 +493,7 @@ async fn a_flipped_bit_is_an_error_or_harmless() {
             let _ = std::fs::remove_file(folder.0.join(beside));
         }
     }
-    assert!(found > 20, "most of the file is rows: {found}");
+    assert!(found > 10, "a good part of the file is rows: {found}");
 }
 
 #[tokio::test]
