@@ -12,7 +12,7 @@ use crate::ids::{Id, Line, Name, Path};
 use crate::interaction::{Cause, End, How, Interaction, Origin, Target};
 use crate::mapping::{Fault, Raw, map};
 use crate::network::{Chooser, Does, Offer, Parameters, ToolUse, TypeKind};
-use crate::snapshot::{Agent, Cell, OpenCall, Phase, Snapshot};
+use crate::snapshot::{Agent, Cell, OpenCall, Snapshot};
 use crate::tick::{Cx, Tick};
 use crate::trace::{cause_word, end_word};
 use crate::view::View;
@@ -83,26 +83,26 @@ pub fn requests(cx: &Cx<'_>, snapshot: &Snapshot) -> Vec<Request> {
 /// Whether an agent stands still because it, or one above it, has forked and nobody has closed the fork yet. Who
 /// chooses among the branches may act.
 pub fn stands(snapshot: &Snapshot, agent: Id) -> bool {
+    standing(snapshot, agent).is_some()
+}
+
+/// The agent whose open fork makes this one stand still.
+pub(crate) fn standing(snapshot: &Snapshot, agent: Id) -> Option<Id> {
+    if snapshot.forks.is_empty() {
+        return None;
+    }
     let (mut at, mut below) = (Some(agent), None);
     while let Some(id) = at {
-        let Some(agent) = snapshot.agents.get(&id) else {
-            return false;
-        };
-        // A fork is the last open call of its exchange.
-        if agent.phase == Phase::Calling && agent.open == 1 {
-            let fork = snapshot.exchange(id).find(|c| c.closed.is_none());
-            if let Some(fork) = fork
-                && fork.begun
-                && *fork.call.name != *JOIN
-                && matches!(fork.call.target, Target::Branches(_))
-                && (below.is_none() || fork.chooser != below)
-            {
-                return true;
-            }
+        let forked = forks(snapshot).any(|fork| {
+            let chooses = below.is_some() && fork.chooser == below;
+            fork.owner == id && *fork.call.name != *JOIN && !chooses
+        });
+        if forked {
+            return Some(id);
         }
-        (below, at) = (Some(id), agent.parent);
+        (below, at) = (Some(id), snapshot.agents.get(&id)?.parent);
     }
-    false
+    None
 }
 
 /// Whether `from`, a branch of `target` or of a branch that it was adopted from, may be adopted: the target has

@@ -152,6 +152,17 @@ impl Trace {
         for push in &commit.pushes {
             self.learn_push(line.n, push);
         }
+        self.learn_wishes(commit);
+    }
+
+    /// An effect goes by the name of the call that it is for.
+    fn learn_wishes(&mut self, commit: &Commit) {
+        for wished in &commit.wished {
+            let call = wished.call.and_then(|call| self.calls.get(&call));
+            if let Some(known) = call.cloned() {
+                self.calls.insert(wished.id, known);
+            }
+        }
     }
 
     fn learn_opening(&mut self, line: &LogLine, commit: &Commit) {
@@ -203,6 +214,7 @@ impl Trace {
         out.push('\n');
         if let Some(commit) = &line.commit {
             self.commit(&mut out, line, commit, bodies);
+            self.learn_wishes(commit);
         }
         for entry in &line.ledger {
             let _ = writeln!(out, "  ledger  {}", self.entry(entry, bodies));
@@ -637,7 +649,9 @@ fn origin(from: &Origin) -> String {
 
 fn result_of(result: &CallResult, bodies: &dyn Bodies) -> String {
     let mut out = format!("{} {}", result.call, how_word(result.how));
-    if let Some(code) = &result.code {
+    if let Some(code) = &result.code
+        && **code != *how_word(result.how)
+    {
         let _ = write!(out, " {code}");
     }
     if let Some(body) = result.body {

@@ -1,5 +1,6 @@
 //! An effect ended.
 
+use crate::branch::standing;
 use crate::commit::Admitted;
 use crate::effect::{Answer, Mapped, Outcome, Until};
 use crate::ids::Id;
@@ -23,6 +24,13 @@ impl Tick<'_> {
         if rule != Rule::Take || !self.snapshot.in_scope(out.agent) {
             return Err(Until::Stale);
         }
+        // Somebody below who works on a message of its own stands still with the scope. The answer of a chooser that is
+        // no agent is the fork's own.
+        if let Some(forked) = standing(&self.snapshot, out.agent)
+            && forked != out.agent
+        {
+            return Err(Until::Exchange(forked));
+        }
         self.admit_as(Admitted::Outcome, Some(effect), &digested(outcome));
         match out.call {
             Some(call) => self.call_ended(&out, call, outcome),
@@ -40,7 +48,7 @@ impl Tick<'_> {
             }
             Outcome::Mapped(mapped) => self.gave(out.agent, effect, mapped),
             Outcome::Failed(failure) => self.fail(out.agent, &failure.code, &failure.message),
-            Outcome::Leaf(text) => self.leaf(text),
+            Outcome::Leaf(text) => self.leaf(out.agent, text),
         }
     }
 
@@ -96,15 +104,24 @@ impl Tick<'_> {
                 let text = answer.text.clone().unwrap_or_default();
                 self.close_call(owner, call, Mapped::plain(How::Done, None, text));
             }
-            Outcome::Leaf(text) => self.leaf(text),
+            Outcome::Leaf(text) => self.leaf(owner, text),
         }
     }
 
-    /// Dry mode can go no further: the block ends here, with all that is open.
-    fn leaf(&mut self, text: &str) {
-        if let Some(top) = self.snapshot.top() {
-            self.end_with(top, crate::interaction::Cause::Leaf, "leaf", text);
+    /// Dry mode can go no further: the block ends here, with all that is open, up to whoever works for nobody: the top
+    /// of the scope, or an agent that a message of its own set to work.
+    fn leaf(&mut self, agent: Id, text: &str) {
+        let mut at = agent;
+        while let Some((parent, call)) = self.agent(at).parent.zip(self.agent(at).serving)
+            && self.snapshot.in_scope(parent)
+            && self
+                .snapshot
+                .call(parent, call)
+                .is_some_and(|c| c.closed.is_none())
+        {
+            at = parent;
         }
+        self.end_with(at, crate::interaction::Cause::Leaf, "leaf", text);
     }
 
     /// A partial message: what was shown of a model call that is cut off.

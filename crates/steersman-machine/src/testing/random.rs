@@ -299,7 +299,12 @@ fn adopt(world: &mut World, dice: &mut Dice) -> Result<(), Fault> {
 
 /// Something that is out ends.
 fn answer_something(world: &mut World, dice: &mut Dice) -> Result<(), Fault> {
-    let out: Vec<Id> = world.out().keys().copied().collect();
+    let out: Vec<Id> = world
+        .out()
+        .iter()
+        .filter(|(_, out)| out.held != Held::Told)
+        .map(|(id, _)| *id)
+        .collect();
     match dice.pick(&out) {
         Some(effect) => answer(world, dice, *effect, false),
         None => world.say(world.current(), "Go on.").map(drop),
@@ -420,7 +425,8 @@ fn call(dice: &mut Dice) -> Ask {
 /// Everybody comes to rest: what is out ends in the shortest way. Nobody may be left who waits for nothing.
 fn settle(world: &mut World, dice: &mut Dice) -> Result<(), Fault> {
     for _ in 0..5_000 {
-        let Some(effect) = world.out().keys().next().copied() else {
+        let mut out = world.out().iter().filter(|(_, out)| out.held != Held::Told);
+        let Some(effect) = out.next().map(|(id, _)| *id) else {
             break;
         };
         answer(world, dice, effect, true)?;

@@ -16,7 +16,7 @@ use crate::branch::{adopted_up_to, awaited};
 use crate::commit::{LedgerEntry, LogLine, Text};
 use crate::context::History;
 use crate::effect::{
-    Bodies, BranchEnd, Fact, Known, Offered, Opened, Outcome, Request, Said, Step, Until, Wish,
+    Bodies, BranchEnd, Fact, Known, Offered, Opened, Outcome, Request, Step, Until, Wish,
 };
 use crate::fold::fold;
 use crate::ids::{Body, Id, Line, Name, Time};
@@ -109,7 +109,8 @@ pub struct World {
     current: Id,
     out: BTreeMap<Id, Out>,
     ready: VecDeque<Id>,
-    inbox: Vec<(Id, Said)>,
+    /// Messages and outcomes that were left and are offered again, with the branch.
+    waiting: Vec<(Id, Offered)>,
     seen: BTreeMap<Id, Seen>,
     wished: BTreeSet<Id>,
     todo: VecDeque<Todo>,
@@ -124,7 +125,7 @@ pub struct World {
 enum Todo {
     Request(Id, Request),
     Ends,
-    Inbox(Id),
+    Waiting(Id),
 }
 
 impl Bodies for World {
@@ -170,7 +171,7 @@ impl World {
             current: Id::MAIN,
             out: BTreeMap::new(),
             ready: VecDeque::new(),
-            inbox: Vec::new(),
+            waiting: Vec::new(),
             seen: BTreeMap::new(),
             wished: BTreeSet::new(),
             todo: VecDeque::new(),
@@ -233,9 +234,9 @@ impl World {
         &self.out
     }
 
-    /// Messages that wait.
-    pub fn inbox(&self) -> &[(Id, Said)] {
-        &self.inbox
+    /// Messages and outcomes that wait to be taken, with their branch.
+    pub fn waiting(&self) -> &[(Id, Offered)] {
+        &self.waiting
     }
 
     /// An agent's stack as a snapshot of it stands.
@@ -271,39 +272,49 @@ impl World {
         Ok(took)
     }
 
-    fn offer_once(&mut self, branch: Id, mut offered: Vec<Offered>) -> Result<Took, Fault> {
+    fn offer_once(&mut self, branch: Id, offered: Vec<Offered>) -> Result<Took, Fault> {
         let at = self.branch(branch);
         if at.superseded {
             return fault(format!("branch {branch} is superseded and has no ticks"));
         }
         let (before, prev) = (at.snapshot.clone(), at.head);
-        let own = offered.len();
-        let waiting = self.inbox.iter().filter(|(b, _)| *b == branch);
-        offered.extend(waiting.map(|(_, said)| Offered::Message(said.clone())));
-        let took = self.tick(before, prev, &offered)?;
-        // What of the inbox was taken is not in it any more.
-        let left: Vec<&str> = took
-            .left
-            .iter()
-            .filter(|(i, until)| *i >= own && !gone(*until))
-            .filter_map(|(i, _)| message_id(&offered[*i]))
-            .collect();
-        let of_branch: Vec<Name> = offered[own..]
-            .iter()
-            .filter_map(message_id)
-            .map(Name::from)
-            .collect();
-        self.inbox
-            .retain(|(_, s)| !of_branch.contains(&s.id) || left.contains(&&*s.id));
-        for (index, offer) in offered.iter().enumerate().take(own) {
-            let until = took.left.iter().find(|(i, _)| *i == index).map(|(_, u)| *u);
-            if let (Offered::Message(said), Some(until)) = (offer, until)
-                && !gone(until)
-            {
-                self.inbox.push((branch, said.clone()));
+        let offered = self.with_waiting(branch, offered);
+        let (places, offers): (Vec<Option<usize>>, Vec<Offered>) = offered.into_iter().unzip();
+        let mut took = self.tick(before, prev, &offers)?;
+        for (index, until) in &took.left {
+            let offer = &offers[*index];
+            if !gone(*until) && matches!(offer, Offered::Message(_) | Offered::Outcome { .. }) {
+                self.waiting.push((branch, offer.clone()));
             }
         }
+        // Only what was offered now is told.
+        took.left = took
+            .left
+            .iter()
+            .filter_map(|(index, until)| Some((places[*index]?, *until)))
+            .collect();
         Ok(took)
+    }
+
+    /// What is offered, with its index, among what waited: outcomes first, messages last, older ones before.
+    fn with_waiting(&mut self, branch: Id, offered: Vec<Offered>) -> Vec<(Option<usize>, Offered)> {
+        let (waited, others) = std::mem::take(&mut self.waiting)
+            .into_iter()
+            .partition(|(b, _)| *b == branch);
+        self.waiting = others;
+        let waited: Vec<(Id, Offered)> = waited;
+        let new = offered.into_iter().enumerate().map(|(i, o)| (Some(i), o));
+        let mut all: Vec<(Option<usize>, Offered)> = waited
+            .into_iter()
+            .map(|(_, o)| (None, o))
+            .chain(new)
+            .collect();
+        all.sort_by_key(|(index, offer)| match (index, offer) {
+            (None, Offered::Outcome { .. }) => 0,
+            (_, Offered::Message(_)) => 2,
+            _ => 1,
+        });
+        all
     }
 
     /// A branch begins at a commit of another.
@@ -316,7 +327,7 @@ impl World {
         };
         let branch = self.line(line).branch;
         if let (Some(said), false) = (say, took.left.is_empty()) {
-            self.inbox.push((branch, said));
+            self.waiting.push((branch, Offered::Message(said)));
         }
         Ok(branch)
     }
@@ -385,6 +396,7 @@ impl World {
         held.head = n;
         let opening = line.commit.as_ref().and_then(|c| c.opening.as_ref());
         let opens = opening.is_some();
+        let adopts = line.commit.as_ref().is_some_and(|c| c.adoption.is_some());
         if let Some(opening) = opening {
             held.label.clone_from(&opening.label);
         }
@@ -404,10 +416,10 @@ impl World {
         for request in requests {
             self.todo.push_back(Todo::Request(branch, request));
         }
-        if ended.is_some() || opens {
+        if ended.is_some() || opens || adopts {
             self.todo.push_back(Todo::Ends);
         }
-        self.todo.push_back(Todo::Inbox(branch));
+        self.todo.push_back(Todo::Waiting(branch));
         Ok(Took {
             line: Some(n),
             left,
@@ -478,8 +490,8 @@ impl World {
             match todo {
                 Todo::Request(branch, request) => self.request(branch, request)?,
                 Todo::Ends => self.ends()?,
-                Todo::Inbox(branch) => {
-                    let waits = self.inbox.iter().any(|(b, _)| *b == branch);
+                Todo::Waiting(branch) => {
+                    let waits = self.waiting.iter().any(|(b, _)| *b == branch);
                     if waits && !self.branch(branch).superseded {
                         self.offer_once(branch, Vec::new())?;
                     }
@@ -645,13 +657,6 @@ fn gone(until: Until) -> bool {
     match until {
         Until::Stale | Until::Refused(_) => true,
         Until::Exchange(_) | Until::Answered(_) | Until::Rests(_) | Until::Again => false,
-    }
-}
-
-fn message_id(offer: &Offered) -> Option<&str> {
-    match offer {
-        Offered::Message(said) => Some(&said.id),
-        _ => None,
     }
 }
 

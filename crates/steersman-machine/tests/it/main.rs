@@ -1,5 +1,6 @@
 //! Tests of the machine from outside.
 
+mod branches;
 mod cases;
 mod codec;
 mod context;

@@ -3,7 +3,9 @@
 use super::{Fault, Out, World, fault, path};
 use crate::commit::{LedgerEntry, Usage};
 use crate::definition::test::{self, Gives, Script, ToolOutcome};
-use crate::effect::{Answer, Ask, Failure, Mapped, Offered, Outcome, Retry, Said, Wish, Work};
+use crate::effect::{
+    Answer, Ask, Failure, Mapped, Offered, Outcome, Retry, Said, Until, Wish, Work,
+};
 use crate::expression::Names;
 use crate::ids::{Id, Line, Name, Time};
 use crate::mapping::{self, Raw};
@@ -31,6 +33,8 @@ pub enum Held {
     Timer,
     /// A moment; then it gives this.
     Later(Time, Raw),
+    /// Nothing more: its outcome is known, and offered again until it is taken.
+    Told,
 }
 
 impl Held {
@@ -137,7 +141,13 @@ impl World {
                 outcome,
             }],
         )?;
-        if took.line.is_none() {
+        let waits = took
+            .left
+            .iter()
+            .any(|(_, until)| matches!(until, Until::Exchange(_)));
+        if waits {
+            self.hold(effect, Held::Told);
+        } else if took.line.is_none() {
             return fault(format!(
                 "the outcome of {effect} was not taken: {:?}",
                 took.left

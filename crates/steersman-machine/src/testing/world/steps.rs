@@ -363,6 +363,7 @@ impl World {
                 let out = &self.out[id];
                 match &out.held {
                     Held::Later(at, _) => Some(*at),
+                    Held::Told => None,
                     _ => out.wish.due,
                 }
             };
@@ -408,7 +409,7 @@ impl World {
             Held::Question | Held::Event | Held::Input(_) => {
                 Raw::NotPerformed(mapping::Fault::new("timeout", "nobody answered in time"))
             }
-            Held::Ready | Held::Doubt => {
+            Held::Ready | Held::Doubt | Held::Told => {
                 return fault(format!("{effect} is due and waits for nothing"));
             }
         };
@@ -435,7 +436,7 @@ impl World {
                     Held::Doubt => Some(format!("doubt {tool}")),
                     Held::Input(_) => Some(format!("input {tool}")),
                     Held::Event => Some(format!("event {tool}")),
-                    Held::Ready | Held::Timer | Held::Later(..) => None,
+                    Held::Ready | Held::Timer | Held::Told | Held::Later(..) => None,
                 }
             })
             .collect();

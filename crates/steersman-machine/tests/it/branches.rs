@@ -1,0 +1,473 @@
+//! What branches do that case files cannot say: choosers, conflicts, leaves, standing scopes.
+
+use serde_json::json;
+use std::sync::Arc;
+use steersman_machine::branch::{adoptable, stands};
+use steersman_machine::effect::{Cancelled, Offered, Outcome, Until};
+use steersman_machine::expression::Data;
+use steersman_machine::ids::{Id, Line};
+use steersman_machine::interaction::{Cause, Class, How, Interaction};
+use steersman_machine::network::{Chooser, Network, Parameters, TypeKind};
+use steersman_machine::testing::net::{Draft, forks, offers, text, ty};
+use steersman_machine::testing::world::{Fault, Held, World, whole};
+use steersman_machine::trace::letters;
+
+const MAIN: Id = Id::MAIN;
+
+fn id(n: u64, k: u32) -> Id {
+    Id::new(Line(n), k)
+}
+
+fn stack(world: &World, branch: Id, agent: &str) -> String {
+    let agent = world.agent(branch, agent).expect("the agent is there");
+    letters(&world.stack(world.at(branch), agent))
+}
+
+/// The last result on a stack.
+fn result(world: &World, branch: Id, agent: &str) -> (How, String) {
+    let agent = world.agent(branch, agent).expect("the agent is there");
+    let stack = world.stack(world.at(branch), agent);
+    let last = stack.iter().rev().find_map(|i| match i {
+        Interaction::Result(result) => Some(result.clone()),
+        _ => None,
+    });
+    let last = last.expect("there is a result");
+    let text = last.body.map(|b| {
+        use steersman_machine::effect::Bodies;
+        world.text(b).to_string()
+    });
+    (last.how, text.unwrap_or_default())
+}
+
+/// An agent that forks, with a chooser, beside a tool that writes state and tools that touch the world.
+fn forking(choose: Option<Chooser>, live: bool) -> Network {
+    let mut uses = offers(&["pay", "bare", "note", "look"], &["helper"]);
+    uses.push(forks(choose, live));
+    let answers = Parameters::Fields(vec![(
+        "answers".into(),
+        ty(TypeKind::List(Box::new(text()))),
+    )]);
+    Draft::new("forking")
+        .agent("a", uses)
+        .agent("helper", offers(&["look"], &[]))
+        .state("seen", TypeKind::Any)
+        .setter("note", "seen")
+        .native("look", Class::Read)
+        .native("pay", Class::Unsafe)
+        .change_tool("pay", |t| {
+            t.simulate = Some(Data::Plain(json!("as if paid")))
+        })
+        .native("bare", Class::Unsafe)
+        .native("judge", Class::Read)
+        .change_tool("judge", |t| t.parameters = answers)
+        .fork()
+        .build()
+}
+
+/// Begins, and forks into two: branches 2.1 and 2.2.
+fn forked(choose: Option<Chooser>, live: bool) -> Result<World, Fault> {
+    let mut w = World::new(Arc::new(forking(choose, live)));
+    w.say(MAIN, "Go.")?;
+    let ways = json!({ "instructions": ["One.", "Two."] });
+    w.thinks(MAIN, "a", "", &[("fork", ways)])?;
+    Ok(w)
+}
+
+const B1: fn() -> Id = || id(2, 1);
+const B2: fn() -> Id = || id(2, 2);
+
+/// attack 2.1: a tool chooses; the adopted end is the answer, the writes come with it.
+#[test]
+fn a_tool_chooses_and_the_end_is_adopted() -> Result<(), Fault> {
+    let mut w = forked(Some(Chooser::Tool("judge".into())), false)?;
+    w.thinks(B1(), "a", "", &[("note", json!({ "value": 1 }))])?;
+    w.thinks(B1(), "a", "First.", &[])?;
+    w.thinks(B2(), "a", "", &[("note", json!({ "value": 2 }))])?;
+    w.thinks(B2(), "a", "Second.", &[])?;
+    let judge = w.at(MAIN).forks.iter().next().copied();
+    let (owner, call) = judge.expect("the fork is open");
+    let effect = w.at(MAIN).call(owner, call).and_then(|c| c.effect);
+    w.gives(
+        effect.expect("the judge is asked"),
+        &steersman_machine::mapping::Raw::Done(json!(2)),
+    )?;
+    assert_eq!(stack(&w, MAIN, "a"), "U A W WR A TC TR A F");
+    let cell = w.at(MAIN).cell(id(1, 0), &"seen".into()).expect("written");
+    assert_eq!(*cell.value.0, json!(2));
+    assert!(w.branch(B1()).superseded && w.branch(B2()).superseded);
+    whole(&w, MAIN)?;
+    insta::assert_snapshot!(w.printed);
+    Ok(())
+}
+
+/// A person chooses; what they say may name nothing, then the agent gets all results.
+#[test]
+fn a_person_chooses_or_does_not() -> Result<(), Fault> {
+    for (word, letters) in [("1", "U A W WR A F"), ("neither", "U A W WR")] {
+        let mut w = forked(Some(Chooser::Person("user".into())), false)?;
+        w.thinks(B1(), "a", "First.", &[])?;
+        w.thinks(B2(), "a", "Second.", &[])?;
+        let question = w.find(MAIN, &Held::Question, "user").expect("a question");
+        w.answer(question, word, "user")?;
+        assert_eq!(stack(&w, MAIN, "a"), letters, "{word}");
+        whole(&w, MAIN)?;
+    }
+    Ok(())
+}
+
+/// attack 1.1: the target wrote what the branch wrote: refused with the path, and the agent goes on with that.
+#[test]
+fn an_adoption_that_conflicts_is_refused_with_the_path() -> Result<(), Fault> {
+    let mut w = forked(Some(Chooser::Tool("judge".into())), false)?;
+    w.thinks(B1(), "a", "", &[("note", json!({ "value": 1 }))])?;
+    w.thinks(B1(), "a", "First.", &[])?;
+    w.thinks(B2(), "a", "Second.", &[])?;
+    let writes = vec![steersman_machine::effect::NewWrite {
+        name: "seen".to_owned(),
+        value: Some(json!(9)),
+        seal: false,
+    }];
+    let by = "user".into();
+    w.offer(MAIN, vec![Offered::Edit { writes, by }])?;
+    let conflicts = adoptable(w.at(MAIN), w.at(B1())).expect_err("both wrote it");
+    assert_eq!(conflicts, [(id(1, 0), "seen".into())]);
+    assert_eq!(adoptable(w.at(MAIN), w.at(B2())), Ok(()));
+    let effect = *w
+        .at(MAIN)
+        .effects
+        .keys()
+        .next()
+        .expect("the judge is asked");
+    w.gives(effect, &steersman_machine::mapping::Raw::Done(json!("b1")))?;
+    let (how, text) = result(&w, MAIN, "a");
+    assert_eq!(how, How::Failed);
+    assert!(text.contains("state.seen"), "{text}");
+    assert_eq!(
+        *w.at(MAIN)
+            .cell(id(1, 0), &"seen".into())
+            .expect("set")
+            .value
+            .0,
+        json!(9)
+    );
+    whole(&w, MAIN)
+}
+
+/// An entry that the branch unset counts as written.
+#[test]
+fn an_unset_entry_counts_as_written() -> Result<(), Fault> {
+    let mut w = World::new(Arc::new(forking(None, false)));
+    w.say(MAIN, "Go.")?;
+    w.thinks(MAIN, "a", "", &[("note", json!({ "value": 1 }))])?;
+    let ways = json!({ "instructions": ["One."] });
+    w.thinks(MAIN, "a", "", &[("fork", ways)])?;
+    let b = id(3, 1);
+    w.thinks(b, "a", "", &[("note", json!({ "value": null }))])?;
+    assert_eq!(w.at(b).cell(id(1, 0), &"seen".into()), None);
+    assert_eq!(adoptable(w.at(MAIN), w.at(b)), Ok(()));
+    let writes = vec![steersman_machine::effect::NewWrite {
+        name: "seen".to_owned(),
+        value: Some(json!(2)),
+        seal: false,
+    }];
+    w.offer(
+        MAIN,
+        vec![Offered::Edit {
+            writes,
+            by: "user".into(),
+        }],
+    )?;
+    assert_eq!(
+        adoptable(w.at(MAIN), w.at(b)),
+        Err(vec![(id(1, 0), "seen".into())])
+    );
+    Ok(())
+}
+
+/// Nothing simulates the call: the branch ends there as a leaf, and is adopted up to there.
+#[test]
+fn a_leaf_is_adopted_up_to_its_call() -> Result<(), Fault> {
+    let mut w = forked(Some(Chooser::Tool("judge".into())), false)?;
+    w.thinks(B1(), "a", "", &[("bare", json!({}))])?;
+    w.thinks(B2(), "a", "Second.", &[])?;
+    let effect = *w
+        .at(B1())
+        .effects
+        .keys()
+        .next()
+        .expect("it is to be simulated");
+    w.play(effect, &w.out()[&effect].clone())?;
+    let end = w.branch(B1()).ended.clone().expect("it ended");
+    assert_eq!(end.cause, Cause::Leaf);
+    assert_eq!(stack(&w, B1(), "a"), "U A W WR A TC TR F");
+    let judge = *w
+        .at(MAIN)
+        .effects
+        .keys()
+        .next()
+        .expect("the judge is asked");
+    w.gives(judge, &steersman_machine::mapping::Raw::Done(json!("b1")))?;
+    assert_eq!(stack(&w, MAIN, "a"), "U A W WR A TC");
+    w.returns(MAIN, "bare", json!("for real"))?;
+    w.thinks(MAIN, "a", "Done.", &[])?;
+    assert_eq!(stack(&w, MAIN, "a"), "U A W WR A TC TR A F");
+    whole(&w, MAIN)
+}
+
+/// Live branches touch the world; the effects of the adopted one are not run again.
+#[test]
+fn what_a_live_branch_did_is_not_done_again() -> Result<(), Fault> {
+    let mut w = forked(Some(Chooser::Person("user".into())), true)?;
+    w.thinks(B1(), "a", "", &[("pay", json!({}))])?;
+    w.returns(B1(), "pay", json!("ref 1"))?;
+    w.thinks(B1(), "a", "Paid.", &[])?;
+    w.thinks(B2(), "a", "Not paid.", &[])?;
+    let question = w.find(MAIN, &Held::Question, "user").expect("a question");
+    w.answer(question, "1", "user")?;
+    assert_eq!(stack(&w, MAIN, "a"), "U A W WR A TC TR A F");
+    assert!(w.out().is_empty());
+    whole(&w, MAIN)
+}
+
+/// Counts and model calls of an adopted branch count for those above, too.
+#[test]
+fn an_adopted_branch_counts_for_its_callers() -> Result<(), Fault> {
+    let mut helper = offers(&["look"], &[]);
+    helper.push(forks(Some(Chooser::Person("user".into())), false));
+    let network = Draft::new("counts")
+        .agent("lead", offers(&[], &["helper"]))
+        .agent("helper", helper)
+        .native("look", Class::Read)
+        .fork()
+        .build();
+    let mut w = World::new(Arc::new(network));
+    w.say(MAIN, "Go.")?;
+    w.thinks(
+        MAIN,
+        "lead",
+        "",
+        &[("helper", json!({ "message": "Help." }))],
+    )?;
+    let ways = json!({ "instructions": ["One.", "Two."] });
+    w.thinks(MAIN, "helper", "", &[("fork", ways)])?;
+    let (b1, b2) = (id(3, 1), id(3, 2));
+    w.thinks(b1, "helper", "", &[("look", json!({}))])?;
+    w.returns(b1, "look", json!("seen"))?;
+    w.thinks(b1, "helper", "First.", &[])?;
+    w.thinks(b2, "helper", "Second.", &[])?;
+    let question = w.find(MAIN, &Held::Question, "user").expect("a question");
+    w.answer(question, "b1", "user")?;
+    let lead = w.at(MAIN).agent(id(1, 0));
+    assert_eq!(lead.counts["look"].ok, 1);
+    // Two of the lead's branch, and two that the helper made in the adopted one.
+    assert_eq!(lead.counters.model_calls_below, 4);
+    assert_eq!(stack(&w, MAIN, "lead"), "U A AC AR");
+    whole(&w, MAIN)
+}
+
+/// While a fork is open its scope stands still; a message waits until it is closed.
+#[test]
+fn a_scope_stands_still_while_its_fork_is_open() -> Result<(), Fault> {
+    let mut w = World::new(Arc::new(forking(None, false)));
+    w.say(MAIN, "Go.")?;
+    w.thinks(MAIN, "a", "", &[("helper", json!({ "message": "Help." }))])?;
+    let helper = w.agent(MAIN, "helper").expect("it was called");
+    w.thinks(MAIN, "helper", "Helped.", &[])?;
+    let ways = json!({ "instructions": ["One."] });
+    w.thinks(MAIN, "a", "", &[("fork", ways)])?;
+    assert!(stands(w.at(MAIN), helper) && stands(w.at(MAIN), id(1, 0)));
+    let took = w.say_to(MAIN, helper, "And you?")?;
+    assert_eq!(took.line, None);
+    assert!(
+        matches!(took.left[..], [(0, Until::Again | Until::Rests(_))]),
+        "{:?}",
+        took.left
+    );
+    let b = id(4, 1);
+    assert!(!stands(w.at(b), helper));
+    w.thinks(b, "a", "Done.", &[])?;
+    assert_eq!(stack(&w, MAIN, "helper"), "U A F UR");
+    whole(&w, MAIN)
+}
+
+/// Cancelling the agent that forked cancels whoever chooses, and its branches have no ticks any more.
+#[test]
+fn a_cancel_takes_the_chooser_and_the_branches_with_it() -> Result<(), Fault> {
+    let mut uses = Vec::new();
+    uses.push(forks(Some(Chooser::Agent("critic".into())), false));
+    let network = Draft::new("cancel")
+        .agent("a", uses)
+        .agent("critic", Vec::new())
+        .fork()
+        .build();
+    let mut w = World::new(Arc::new(network));
+    w.say(MAIN, "Go.")?;
+    let ways = json!({ "instructions": ["One.", "Two."] });
+    w.thinks(MAIN, "a", "", &[("fork", ways)])?;
+    w.thinks(B1(), "a", "First.", &[])?;
+    w.thinks(B2(), "a", "Second.", &[])?;
+    assert_eq!(stack(&w, MAIN, "critic"), "U");
+    w.cancel(MAIN, Cancelled::All)?;
+    assert_eq!(stack(&w, MAIN, "critic"), "U F");
+    assert_eq!(stack(&w, MAIN, "a"), "U A W WR F");
+    assert!(w.branch(B1()).superseded && w.branch(B2()).superseded);
+    assert!(w.out().is_empty());
+    whole(&w, MAIN)
+}
+
+/// A branch forks again; its branches are of it.
+#[test]
+fn a_branch_forks_again() -> Result<(), Fault> {
+    let mut w = forked(None, false)?;
+    let ways = json!({ "instructions": ["Left.", "Right."] });
+    let line = w.lines().len() as u64 + 1;
+    w.thinks(B1(), "a", "", &[("fork", ways)])?;
+    let (c1, c2) = (id(line, 1), id(line, 2));
+    w.thinks(c1, "a", "Left it is.", &[])?;
+    w.thinks(c2, "a", "Right it is.", &[])?;
+    assert_eq!(stack(&w, B1(), "a"), "U A W WR A W WR");
+    w.thinks(B1(), "a", "Both.", &[])?;
+    w.thinks(B2(), "a", "Two.", &[])?;
+    assert_eq!(stack(&w, MAIN, "a"), "U A W WR");
+    whole(&w, MAIN)
+}
+
+/// What a fork is asked for must be a list of texts, and not too long; what does not fit is a result.
+#[test]
+fn a_fork_that_cannot_be_is_a_result() -> Result<(), Fault> {
+    let long: Vec<&str> = vec!["x"; 9];
+    let empty: Vec<&str> = Vec::new();
+    for args in [
+        json!({}),
+        json!({ "instructions": [1] }),
+        json!({ "instructions": empty }),
+        json!({ "instructions": long }),
+    ] {
+        let mut w = World::new(Arc::new(forking(None, false)));
+        w.say(MAIN, "Go.")?;
+        w.thinks(MAIN, "a", "", &[("fork", args.clone())])?;
+        let (how, _) = result(&w, MAIN, "a");
+        assert_eq!(how, How::Refused, "{args}");
+        assert_eq!(w.branches().len(), 1);
+        whole(&w, MAIN)?;
+    }
+    Ok(())
+}
+
+/// A fork begins when the others of its answer are closed, and sees what they wrote.
+#[test]
+fn a_fork_comes_last() -> Result<(), Fault> {
+    let mut w = World::new(Arc::new(forking(None, false)));
+    w.say(MAIN, "Go.")?;
+    let ways = json!({ "instructions": ["One."] });
+    w.thinks(
+        MAIN,
+        "a",
+        "",
+        &[("fork", ways.clone()), ("look", json!({})), ("fork", ways)],
+    )?;
+    assert_eq!(w.branches().len(), 1);
+    w.returns(MAIN, "look", json!("seen"))?;
+    assert_eq!(w.branches().len(), 2);
+    assert_eq!(stack(&w, MAIN, "a"), "U A W TC W WR TR");
+    whole(&w, MAIN)?;
+    insta::assert_snapshot!(w.printed);
+    Ok(())
+}
+
+/// attack 1.11: on an interrupt what was shown of a model call stays, as a partial message.
+#[test]
+fn attack_1_11_what_was_shown_is_kept_on_an_interrupt() -> Result<(), Fault> {
+    let mut w = World::new(Arc::new(forking(None, false)));
+    w.say(MAIN, "Go.")?;
+    let message = w.said("Stop.");
+    let shown = vec![(id(1, 1), "I was about to".into())];
+    let known = Vec::new();
+    w.offer(
+        MAIN,
+        vec![Offered::Interrupt {
+            message,
+            known,
+            shown,
+        }],
+    )?;
+    assert_eq!(stack(&w, MAIN, "a"), "U A U");
+    // The answer of the call that was cut off comes too late.
+    let late = Offered::Outcome {
+        effect: id(1, 1),
+        attempt: 1,
+        outcome: Outcome::Leaf("late".to_owned()),
+    };
+    let took = w.offer(MAIN, vec![late])?;
+    assert_eq!(
+        (took.line, &took.left[..]),
+        (None, &[(0, Until::Stale)][..])
+    );
+    insta::assert_snapshot!(w.printed);
+    Ok(())
+}
+
+/// attack 1.22: an erased text leaves a tombstone; the line verifies, the fold is the same, and it reads `[erased]`.
+#[test]
+fn attack_1_22_an_erased_text_breaks_nothing() -> Result<(), Fault> {
+    use steersman_machine::codec::{decode, encode, erase, verify};
+    let mut w = World::new(Arc::new(forking(None, false)));
+    w.say(MAIN, "My name is Ada.")?;
+    let line = w.line(Line(1)).clone();
+    let (before, salt) = ([0; 32], [7; 16]);
+    let (bytes, hash) = encode(&line, &before, &salt);
+    let k = line.bodies.iter().position(
+        |t| matches!(t, steersman_machine::commit::Text::Here(t) if &**t == "My name is Ada."),
+    );
+    let k = k.expect("the message is in the line") as u32;
+    let erased = erase(&bytes, k, &salt).expect("there is such a text");
+    assert_eq!(verify(&erased, &before, &salt).map(|(_, h)| h), Ok(hash));
+    let (without, _) = decode(&erased).expect("it is still a line");
+    assert!(!format!("{without:?}").contains("Ada"));
+    let empty = steersman_machine::snapshot::Snapshot::empty;
+    let fold = steersman_machine::fold::fold;
+    assert_eq!(fold(empty(), &without), fold(empty(), &line));
+    Ok(())
+}
+
+/// attack 1.8: what a turn costs in bytes does not grow with the turns before it, nor does the snapshot.
+#[test]
+fn attack_1_08_turn_1000_writes_what_turn_10_wrote() -> Result<(), Fault> {
+    let mut w = World::new(Arc::new(forking(None, false)));
+    w.checked = false;
+    let size = |w: &World, n: usize| {
+        let (bytes, _) = steersman_machine::codec::encode(&w.lines()[n], &[0; 32], &[7; 16]);
+        bytes.len()
+    };
+    for _ in 0..1_000 {
+        w.say(MAIN, "Go on.")?;
+        w.thinks(MAIN, "a", "So be it.", &[])?;
+    }
+    let lines = w.lines().len();
+    assert_eq!(lines, 2_000);
+    assert!(size(&w, lines - 1) <= size(&w, 21) + 12);
+    assert!(size(&w, lines - 2) <= size(&w, 20) + 12);
+    let (early, late) = (w.after(Line(20)), w.at(MAIN));
+    assert_eq!(
+        early.calls.len() + early.effects.len(),
+        late.calls.len() + late.effects.len()
+    );
+    assert_eq!(early.agents.len(), late.agents.len());
+    Ok(())
+}
+
+/// attack 1.9: a branch runs under the binding of its path.
+#[test]
+fn attack_1_09_a_branch_keeps_its_binding() -> Result<(), Fault> {
+    let mut w = forked(None, false)?;
+    let binding = w
+        .at(MAIN)
+        .binding
+        .clone()
+        .expect("bound by the first commit");
+    assert_eq!(w.at(B1()).binding.as_ref(), Some(&binding));
+    let b = w.fork(Line(1), Some("other"), None, true)?;
+    assert_eq!(w.at(b).binding.as_ref(), Some(&binding));
+    assert_eq!(w.at(b).forked_at, Line(1));
+    Ok(())
+}
