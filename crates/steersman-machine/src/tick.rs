@@ -415,9 +415,15 @@ impl<'a> Tick<'a> {
         if !self.is_deadlock() {
             return false;
         }
-        if !self.end_tick_waits()
-            && let Some(top) = self.snapshot.top()
-        {
+        if self.end_tick_waits() {
+            return true;
+        }
+        if let Some(top) = self.snapshot.top() {
+            if self.agent(self.floor(top)).phase == Phase::Resting {
+                let text = "A person has the floor, and nobody is asked on this branch.";
+                self.end_with(top, Cause::Leaf, "leaf", text);
+                return true;
+            }
             let text = "Nothing is owed or awaited from outside any more, and nobody can go on.";
             self.end_with(top, Cause::Deadlock, "deadlock", text);
         }
@@ -432,8 +438,8 @@ impl<'a> Tick<'a> {
         self.snapshot.effects.is_empty()
             && self.agent(top).phase != Phase::Resting
             && !self.thinkers.iter().any(|(_, id)| self.owes_thought(*id))
-            // A person's next message goes to who has the floor.
-            && self.agent(self.floor(top)).phase != Phase::Resting
+            // A person's next message goes to who has the floor; on the branches of an agent's fork nobody speaks.
+            && (self.snapshot.of.is_some() || self.agent(self.floor(top)).phase != Phase::Resting)
             && (self.snapshot.waits.is_empty() || self.snapshot.expiring.is_empty())
             && !self.awaits_branches()
     }

@@ -488,7 +488,7 @@ impl Trace {
                 if *cause != Cause::Answer {
                     let _ = write!(out, " {}", cause_word(*cause));
                 }
-                if let Some(code) = code {
+                if let Some(code) = code.as_ref().filter(|c| ***c != *cause_word(*cause)) {
                     let _ = write!(out, " {code}");
                 }
                 if let Some(body) = body {

@@ -431,7 +431,8 @@ fn settle(world: &mut World, dice: &mut Dice) -> Result<(), Fault> {
         };
         answer(world, dice, effect, true)?;
     }
-    if let Some((effect, out)) = world.out().iter().next() {
+    let mut out = world.out().iter().filter(|(_, out)| out.held != Held::Told);
+    if let Some((effect, out)) = out.next() {
         return fault(format!(
             "{effect} is still out at the end: {:?}",
             out.wish.work

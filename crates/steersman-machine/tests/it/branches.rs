@@ -471,3 +471,30 @@ fn attack_1_09_a_branch_keeps_its_binding() -> Result<(), Fault> {
     assert_eq!(w.at(b).forked_at, Line(1));
     Ok(())
 }
+
+/// On the branches of an agent's fork nobody speaks: a dialogue that hands the floor to a person is a leaf.
+#[test]
+fn a_dialogue_below_an_agents_fork_is_a_leaf() -> Result<(), Fault> {
+    let mut uses = offers(&[], &["talker"]);
+    uses.push(forks(None, false));
+    let network = Draft::new("talk")
+        .agent("a", uses)
+        .agent_turns(
+            "talker",
+            steersman_machine::network::Turns::Dialogue,
+            Vec::new(),
+        )
+        .fork()
+        .build();
+    let mut w = World::new(Arc::new(network));
+    w.say(MAIN, "Go.")?;
+    let ways = json!({ "instructions": ["Talk."] });
+    w.thinks(MAIN, "a", "", &[("fork", ways)])?;
+    let b = id(2, 1);
+    w.thinks(b, "a", "", &[("talker", json!({ "message": "Talk." }))])?;
+    w.thinks(b, "talker", "And you?", &[])?;
+    let end = w.branch(b).ended.clone().expect("it ended");
+    assert_eq!(end.cause, Cause::Leaf);
+    assert_eq!(stack(&w, MAIN, "a"), "U A W WR");
+    whole(&w, MAIN)
+}
