@@ -31,6 +31,8 @@ pub(crate) struct Play<'a> {
     story: Story,
     texts: Texts,
     status: Status,
+    /// What the person says was typed right here, so it is not told again.
+    pub(crate) typed_here: bool,
 }
 
 /// How driving ended.
@@ -60,6 +62,7 @@ impl<'a> Play<'a> {
             story: Story::default(),
             texts: Texts::default(),
             status: Status::new(printer),
+            typed_here: false,
         };
         let mut lines = play.feed.lines().await?;
         let new = lines.split_off(lines.partition_point(|line| line.n <= told));
@@ -143,7 +146,8 @@ impl<'a> Play<'a> {
         {
             self.head(binding);
         }
-        let rows = self.story.tell(line, &self.texts);
+        let mut rows = self.story.tell(line, &self.texts);
+        rows.retain(|row| !(self.typed_here && row.who == "you"));
         if aloud {
             self.status.clear();
             for row in rows.iter().flat_map(|row| row.print(true)) {

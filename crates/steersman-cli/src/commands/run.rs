@@ -125,6 +125,7 @@ async fn converse(
     once: bool,
 ) -> Result<Over, CommandError> {
     let mut prompt = Prompt::default();
+    play.typed_here = !once;
     loop {
         let settled = match play.settle().await? {
             Ended::Settled(settled) => settled,

@@ -157,8 +157,12 @@ pub(super) fn settled(
     let Some(root) = snapshot.root_agent() else {
         return Settled::Empty;
     };
-    if root.phase == Phase::Resting && root.height > 0 {
-        return rested(root.id, root.last, history);
+    if root.phase == Phase::Resting {
+        // with nothing on its stack nothing was said yet
+        return match root.height {
+            0 => Settled::Empty,
+            _ => rested(root.id, root.last, history),
+        };
     }
     if pending.iter().any(|p| p.kind == PendingKind::Doubt) {
         return Settled::Doubt(pending);
