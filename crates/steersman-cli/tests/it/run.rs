@@ -85,9 +85,9 @@ fn time_comes_from_a_file() {
     let world = World::new();
     world.write(
         "steersman.yaml",
-        r#"tools: { later: { description: Waits., wait: { time: 3d } } }
+        r"tools: { later: { description: Waits., wait: { time: 3d } } }
 agents: { desk: { system: You wait., tools: [later] } }
-"#,
+",
     );
     world.write(
         "script.yaml",
