@@ -89,11 +89,12 @@ fn process(file: &mut File) -> String {
 /// Whether the process that wrote its id is alive, as far as this machine tells.
 #[cfg(unix)]
 fn lives(process: &str) -> bool {
-    let id = process.parse().ok().and_then(rustix::process::Pid::from_raw);
+    let id = process
+        .parse()
+        .ok()
+        .and_then(rustix::process::Pid::from_raw);
     // somebody else's process may not be signalled, and lives
-    id.is_none_or(|id| {
-        rustix::process::test_kill_process(id) != Err(rustix::io::Errno::SRCH)
-    })
+    id.is_none_or(|id| rustix::process::test_kill_process(id) != Err(rustix::io::Errno::SRCH))
 }
 
 #[cfg(not(unix))]
