@@ -422,23 +422,20 @@ impl Trace {
 
     fn wished(&self, wished: &Wished, bodies: &dyn Bodies) -> String {
         let mut out = wished.id.to_string();
-        let _ = match wished.call {
-            Some(call) => {
-                let name = self.calls.get(&call).map_or("call", |(_, name)| name);
-                if call == wished.id {
-                    write!(out, " {name}")
-                } else {
-                    write!(out, " {name} for {call}")
-                }
+        let _ = if let Some(call) = wished.call {
+            let name = self.calls.get(&call).map_or("call", |(_, name)| name);
+            if call == wished.id {
+                write!(out, " {name}")
+            } else {
+                write!(out, " {name} for {call}")
             }
-            None => {
-                let what = match self.agents.get(&wished.agent) {
-                    Some((_, Kind::Model)) => "model",
-                    Some((_, Kind::Routed)) => "route",
-                    None => "step",
-                };
-                write!(out, " {what} of {}", self.agent(wished.agent))
-            }
+        } else {
+            let what = match self.agents.get(&wished.agent) {
+                Some((_, Kind::Model)) => "model",
+                Some((_, Kind::Routed)) => "route",
+                None => "step",
+            };
+            write!(out, " {what} of {}", self.agent(wished.agent))
         };
         if let Some(args) = wished.args {
             let _ = write!(out, " {}", plain(bodies, args));

@@ -55,7 +55,7 @@ fn forking(choose: Option<Chooser>, live: bool) -> Network {
         .native("look", Class::Read)
         .native("pay", Class::Unsafe)
         .change_tool("pay", |t| {
-            t.simulate = Some(Data::Plain(json!("as if paid")))
+            t.simulate = Some(Data::Plain(json!("as if paid")));
         })
         .native("bare", Class::Unsafe)
         .native("judge", Class::Read)
@@ -293,8 +293,7 @@ fn a_scope_stands_still_while_its_fork_is_open() -> Result<(), Fault> {
 /// Cancelling the agent that forked cancels whoever chooses, and its branches have no ticks any more.
 #[test]
 fn a_cancel_takes_the_chooser_and_the_branches_with_it() -> Result<(), Fault> {
-    let mut uses = Vec::new();
-    uses.push(forks(Some(Chooser::Agent("critic".into())), false));
+    let uses = vec![forks(Some(Chooser::Agent("critic".into())), false)];
     let network = Draft::new("cancel")
         .agent("a", uses)
         .agent("critic", Vec::new())

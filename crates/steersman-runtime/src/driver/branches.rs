@@ -468,8 +468,8 @@ impl Driver {
     }
 
     /// Calls whose branches have ended, as many as they need, are offered these ends together.
-    pub(super) fn offer_ends(&mut self) {
-        let mut offers = Vec::new();
+    pub(super) async fn offer_ends(&mut self) -> Result<(), EngineError> {
+        let mut waiting = Vec::new();
         for (id, branch) in &self.branches {
             let offered = |call: (Id, Id)| {
                 branch.offers.iter().any(|offer| match &offer.what {
@@ -479,40 +479,64 @@ impl Driver {
                     _ => false,
                 })
             };
-            for waits in awaited(&branch.snapshot) {
-                let ends: Vec<BranchEnd> = waits
-                    .branches
-                    .iter()
-                    .filter_map(|b| self.end_of(*b))
-                    .collect();
-                if ends.len() >= waits.need && !offered(waits.call) {
-                    let call = waits.call;
-                    offers.push((*id, Offered::Ended { call, ends }));
-                }
-            }
+            let waits = awaited(&branch.snapshot).into_iter();
+            waiting.extend(waits.filter(|w| !offered(w.call)).map(|w| (*id, w)));
         }
-        for (id, offered) in offers {
+        for (id, waits) in waiting {
+            let over = |b: &&Id| self.is_over(**b);
+            if waits.branches.iter().filter(over).count() < waits.need {
+                continue;
+            }
+            let mut ends = Vec::new();
+            for branch in &waits.branches {
+                ends.extend(self.end_of(*branch).await?);
+            }
+            let call = waits.call;
+            let offered = Offered::Ended { call, ends };
             self.offer(id, Offer::new(What::Offer(Box::new(offered))));
         }
+        Ok(())
     }
 
-    fn end_of(&self, id: Id) -> Option<BranchEnd> {
-        let known = self.ledger.branch(id)?;
-        known.ended?;
-        let snapshot = &self.branches.get(&id)?.snapshot;
-        let top = snapshot.agent(snapshot.top()?);
-        if top.phase != Phase::Resting {
-            return None;
-        }
-        let (end, cause) = top.ended.unwrap_or((End::Turn, Cause::Answer));
-        Some(BranchEnd {
+    /// Whether a branch ended, or has no ticks in which it could.
+    fn is_over(&self, id: Id) -> bool {
+        let Some(known) = self.ledger.branch(id) else {
+            return false;
+        };
+        let rests = |snapshot: &Snapshot| {
+            let top = snapshot.top().map(|top| snapshot.agent(top).phase);
+            top == Some(Phase::Resting)
+        };
+        let ended = known.ended.is_some();
+        known.superseded.is_some()
+            || (ended && self.branches.get(&id).is_some_and(|b| rests(&b.snapshot)))
+    }
+
+    /// How a branch that is over ended: as its top agent did; as cancelled if it was superseded before.
+    async fn end_of(&mut self, id: Id) -> Result<Option<BranchEnd>, EngineError> {
+        let Some(known) = self.ledger.branch(id).cloned().filter(|_| self.is_over(id)) else {
+            return Ok(None);
+        };
+        let snapshot = match self.branches.get(&id) {
+            Some(branch) => branch.snapshot.clone(),
+            None => self.snapshot_at(id, known.commit).await?,
+        };
+        let top = snapshot.top().map(|top| snapshot.agent(top));
+        let top = top.filter(|top| top.phase == Phase::Resting);
+        let (end, cause) = match top {
+            Some(top) => top.ended.unwrap_or((End::Turn, Cause::Answer)),
+            None => (End::Task, Cause::Cancelled),
+        };
+        Ok(Some(BranchEnd {
             branch: id,
             label: known.opening.as_ref().and_then(|o| o.label.clone()),
             at: snapshot.line,
-            answer: top.answer.map(|body| self.past.text(body)),
+            answer: top
+                .and_then(|top| top.answer)
+                .map(|body| self.past.text(body)),
             end,
             cause,
-        })
+        }))
     }
 
     /// The end of a step whose draft was begun elsewhere.
@@ -544,7 +568,7 @@ impl Driver {
         self.leave_behind().await?;
         self.settle_requests().await?;
         if std::mem::take(&mut self.look_at_ends) {
-            self.offer_ends();
+            self.offer_ends().await?;
         }
         Ok(())
     }

@@ -225,8 +225,7 @@ impl Driver {
         self.write(draft).await?;
         self.leave_behind().await?;
         self.settle_requests().await?;
-        self.offer_ends();
-        Ok(())
+        self.offer_ends().await
     }
 
     async fn take_up(

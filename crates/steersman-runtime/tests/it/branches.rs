@@ -203,3 +203,33 @@ async fn an_unknown_branch_is_refused_in_words() {
         Settled::Answered { .. }
     ));
 }
+
+/// A branch of a commit that waits for branches gets their ends, also where they were left behind long ago.
+#[tokio::test]
+async fn a_branch_of_an_open_fork_gets_the_ends_of_what_is_left_behind() {
+    let definition = r"
+agents:
+  main: { system: You fork., tools: [fork] }
+";
+    let script = json!({
+        "main": [
+            { "call": { "fork": { "instructions": ["One.", "Two."] } } },
+            "Found.",
+            "Both are well.",
+        ],
+        "main@again": ["Both are well there, too."],
+    });
+    let world = World::new(script);
+    let session = world.start(definition, "Go.").await;
+    session.settled().await.unwrap();
+    assert_eq!(world.stack("main").await, "U A W WR A F");
+    let again = Fork {
+        at: Some(Line(2)),
+        label: Some("again".into()),
+        ..Fork::default()
+    };
+    session.fork(again).await.unwrap();
+    session.settled().await.unwrap();
+    let seen = world.printed().await;
+    assert!(seen.contains("Both are well there, too."), "{seen}");
+}

@@ -296,20 +296,16 @@ impl World {
             by: by.into(),
             body: None,
         };
-        match happened {
-            Some(result) => {
-                self.seen.insert(effect, Seen::Started(1));
-                self.note(released(Release::Outcome));
-                self.gives(effect, &Raw::Done(result.clone()))
-            }
-            None => {
-                let ledger = vec![released(Release::Go), self.start_effect(effect, &tool)];
-                self.ledger_line(branch, ledger);
-                self.hold(effect, Held::Ready);
-                self.ready.push_back(effect);
-                Ok(())
-            }
+        if let Some(result) = happened {
+            self.seen.insert(effect, Seen::Started(1));
+            self.note(released(Release::Outcome));
+            return self.gives(effect, &Raw::Done(result.clone()));
         }
+        let ledger = vec![released(Release::Go), self.start_effect(effect, &tool)];
+        self.ledger_line(branch, ledger);
+        self.hold(effect, Held::Ready);
+        self.ready.push_back(effect);
+        Ok(())
     }
 
     /// A person gives a doubt up: the model is told that it may have happened.
@@ -383,13 +379,12 @@ impl World {
                 break;
             };
             self.now = self.now.max(at);
-            match effect {
-                Some(effect) => self.due(effect)?,
-                None => {
-                    let took = self.offer(branch, vec![Offered::Clock])?;
-                    if took.line.is_none() {
-                        return fault(format!("time passed on {branch} and nothing happened"));
-                    }
+            if let Some(effect) = effect {
+                self.due(effect)?;
+            } else {
+                let took = self.offer(branch, vec![Offered::Clock])?;
+                if took.line.is_none() {
+                    return fault(format!("time passed on {branch} and nothing happened"));
                 }
             }
             if pump {
