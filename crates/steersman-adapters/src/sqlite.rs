@@ -392,11 +392,7 @@ impl Store for SqliteStore {
         })
     }
 
-    fn put_blob<'a>(
-        &'a self,
-        hash: [u8; 32],
-        bytes: Arc<[u8]>,
-    ) -> Boxed<'a, Result<(), StoreError>> {
+    fn put_blob(&self, hash: [u8; 32], bytes: Arc<[u8]>) -> Boxed<'_, Result<(), StoreError>> {
         self.write(move |conn, _| {
             conn.prepare_cached(
                 "INSERT INTO blob (hash, bytes) VALUES (?1, ?2) ON CONFLICT DO NOTHING",

@@ -226,7 +226,12 @@ pub fn spill(line: &mut LogLine) -> Vec<(Hash, Arc<str>)> {
 fn values(commit: &Commit) -> BTreeSet<u32> {
     let mut of_state = BTreeSet::new();
     let mut take = |writes: &[Write]| {
-        of_state.extend(writes.iter().filter_map(|w| w.value).map(|b| b.k()));
+        of_state.extend(
+            writes
+                .iter()
+                .filter_map(|w| w.value)
+                .map(super::ids::Body::k),
+        );
     };
     take(&commit.edits);
     commit.made.iter().for_each(|made| take(&made.state));

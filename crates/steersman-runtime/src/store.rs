@@ -29,6 +29,9 @@ pub const COMPANY: Duration = Duration::from_millis(20);
 /// A session's random id: 16 characters of base 32, lower case.
 pub type SessionId = Arc<str>;
 
+/// A timer: its session, its effect, when it is due.
+pub type DueTimer = (SessionId, Id, Time);
+
 /// A place where sessions are kept.
 pub trait Store: Send + Sync + 'static {
     /// Makes a session with nothing in its log. An id that exists is an error (`Conflict`).
@@ -126,7 +129,7 @@ pub trait Store: Send + Sync + 'static {
         &self,
         until: Time,
         limit: usize,
-    ) -> Boxed<'_, Result<Vec<(SessionId, Id, Time)>, StoreError>>;
+    ) -> Boxed<'_, Result<Vec<DueTimer>, StoreError>>;
 }
 
 /// A new session.

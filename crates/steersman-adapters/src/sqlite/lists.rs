@@ -3,6 +3,7 @@
 use super::append::name;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
+use std::fmt::Write as _;
 use steersman_machine::ids::Time;
 use steersman_runtime::store::{
     BoxedEvent, InboxMessage, SessionInfo, SessionQuery, SessionState, StoreError, meets,
@@ -208,7 +209,7 @@ pub(super) fn sessions(
     }
     if !query.status.is_empty() {
         let marks = vec!["?"; query.status.len()].join(", ");
-        filter += &format!(" AND status IN ({marks})");
+        let _ = write!(filter, " AND status IN ({marks})");
         values.extend(query.status.iter().map(|s| text(s)));
     }
     if let Some(since) = query.since {

@@ -2,6 +2,7 @@
 
 use super::table::{FILE, SHORT, TYPE, Table, Ty};
 use serde_json::{Map, Value as Json, json};
+use std::fmt::Write as _;
 
 /// The JSON Schema (draft 2020-12) of a definition file. Keys that this version does not understand are in it, never
 /// valid, so that an editor tells them from mistakes.
@@ -139,10 +140,11 @@ pub fn reference() -> String {
     }
     let mut text = String::new();
     for of in tables {
-        text.push_str(&format!(
+        let _ = write!(
+            text,
             "\n## {}\n\n| key | type | default | meaning |\n|---|---|---|---|\n",
             of.name
-        ));
+        );
         for key in of.keys {
             let (ty, doc) = if key.built {
                 (words(&key.ty), key.doc.to_owned())
@@ -164,7 +166,7 @@ pub fn reference() -> String {
                 .filter(|name| of.key(name).is_some_and(|key| key.built));
             let names = super::shape::list_of(built);
             let how = if *exactly { "Exactly" } else { "At most" };
-            text.push_str(&format!("\n{how} one of {names}.\n"));
+            let _ = writeln!(text, "\n{how} one of {names}.");
         }
     }
     text

@@ -69,7 +69,6 @@ pub(super) fn value_of(write: &Write, bodies: &[Text]) -> Option<Value> {
 
 fn reduced(how: Reduce, old: &Value, new: Value) -> Value {
     match (how, &*old.0, &*new.0) {
-        (Reduce::Last, ..) => new,
         (Reduce::Append, Json::Array(list), Json::Array(more)) => {
             Value::new(list.iter().chain(more).cloned().collect())
         }
@@ -91,7 +90,7 @@ fn reduced(how: Reduce, old: &Value, new: Value) -> Value {
                 .collect(),
         )),
         // A value that does not fit its reducer is refused where it is written; here the later one wins.
-        (Reduce::Append | Reduce::Sum | Reduce::Max | Reduce::Merge, ..) => new,
+        (Reduce::Last | Reduce::Append | Reduce::Sum | Reduce::Max | Reduce::Merge, ..) => new,
     }
 }
 

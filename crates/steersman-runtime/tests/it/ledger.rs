@@ -115,7 +115,7 @@ fn an_approved_effect_is_done() {
             started(b, 1, 7),
         ],
     );
-    let at_hold = ledger(&[asked.clone()]);
+    let at_hold = ledger(std::slice::from_ref(&asked));
     assert_eq!(
         at_hold.hold(b, Why::Approval).map(|h| h.digest),
         Some(digest())
@@ -479,7 +479,7 @@ fn a_retry_waits_for_its_time() {
         }],
     );
     assert_eq!(
-        ledger(&[waits.clone()]).effect(model).unwrap().again,
+        ledger(std::slice::from_ref(&waits)).effect(model).unwrap().again,
         Some(Time(3_600_000))
     );
     let answered = committed(line(3, Id::MAIN, vec![]), outcome(model));

@@ -54,6 +54,7 @@ const NAMES: usize = "lookup".len() + "call_abc123".len() + "openai/gpt-5-mini".
 
 /// The lines of one round of a tool loop, around line `at`, and the bytes of their names, digests and hash:
 /// first a model's outcome with a call of a `read` tool, the same of an `unsafe` one that starts, then a tool's outcome.
+#[expect(clippy::too_many_lines, reason = "a log written out by hand")]
 pub(crate) fn tool_loop(at: u64) -> Vec<(&'static str, LogLine, usize)> {
     let root = id(1, 0);
     let answer = |class| {
@@ -273,8 +274,8 @@ fn start() -> LogLine {
 
 fn loop_answer() -> LogLine {
     let (_, mut line, _) = tool_loop(2).remove(0);
-    line.commit.as_mut().unwrap().admitted[0].id = Some(id(1, 1));
-    line.commit.as_mut().unwrap().usage[0].effect = Some(id(1, 1));
+    line.commit.as_mut().expect("made above").admitted[0].id = Some(id(1, 1));
+    line.commit.as_mut().expect("made above").usage[0].effect = Some(id(1, 1));
     line
 }
 
