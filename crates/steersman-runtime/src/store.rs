@@ -125,11 +125,7 @@ pub trait Store: Send + Sync + 'static {
     ) -> Boxed<'a, Result<Vec<SessionInfo>, StoreError>>;
 
     /// Timers that are due, over all sessions, soonest first.
-    fn timers(
-        &self,
-        until: Time,
-        limit: usize,
-    ) -> Boxed<'_, Result<Vec<DueTimer>, StoreError>>;
+    fn timers(&self, until: Time, limit: usize) -> Boxed<'_, Result<Vec<DueTimer>, StoreError>>;
 }
 
 /// A new session.

@@ -479,7 +479,10 @@ fn a_retry_waits_for_its_time() {
         }],
     );
     assert_eq!(
-        ledger(std::slice::from_ref(&waits)).effect(model).unwrap().again,
+        ledger(std::slice::from_ref(&waits))
+            .effect(model)
+            .unwrap()
+            .again,
         Some(Time(3_600_000))
     );
     let answered = committed(line(3, Id::MAIN, vec![]), outcome(model));
