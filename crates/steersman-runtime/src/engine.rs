@@ -178,7 +178,7 @@ pub(crate) struct Inner {
     networks: Mutex<HashMap<[u8; 32], Arc<Network>>>,
     /// Slots of tools, by network and tool: how many run at once in this process.
     pub(crate) slots: Mutex<HashMap<(Digest, Name), Arc<tokio::sync::Semaphore>>>,
-    /// Ends all that runs when the last handle of the engine is gone.
+    /// Cancelled by [`Engine::kill`].
     pub(crate) alive: CancellationToken,
 }
 

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use steersman_machine::ids::{Id, Line, Name};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
-/// A session that this process owns and drives. Cloning gives another handle to it; it is driven until it is stopped
-/// or the last handle and the engine are gone.
+/// A session that this process owns and drives. Cloning gives another handle to it; it is driven until somebody stops
+/// it, a write fails, or the tokio runtime ends: dropping handles changes nothing.
 #[derive(Clone)]
 pub struct Session {
     pub(crate) id: SessionId,

@@ -128,7 +128,7 @@ impl Driver {
                     continue;
                 };
                 self.unqueue(effect, out.wish.agent);
-                Self::quit_waiting(&mut draft, &out);
+                self.quit_waiting(&mut draft, &out);
                 match (&out.state, out.touches_world()) {
                     (OutState::Running(cancel), false) => {
                         cancel.cancel();

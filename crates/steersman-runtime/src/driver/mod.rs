@@ -460,11 +460,13 @@ impl Driver {
             && (self.to_start.is_empty() || self.ledger.paused || self.stopping.is_some())
             && self.outs.values().all(|out| match out.state {
                 OutState::Held | OutState::Waits | OutState::Later(_) => true,
-                OutState::Ready | OutState::Queued => self.ledger.paused || self.stopping.is_some(),
-                OutState::Starting | OutState::Running(_) | OutState::Soon | OutState::Over => {
-                    false
+                OutState::Ready | OutState::Queued | OutState::Soon => {
+                    self.ledger.paused || self.stopping.is_some()
                 }
+                OutState::Starting | OutState::Running(_) | OutState::Over => false,
             })
+            // What is due already ends in the next turn of the loop.
+            && self.next_due().is_none_or(|due| due > self.engine.clock().now())
     }
 
     fn is_done(&self) -> bool {

@@ -640,6 +640,7 @@ impl Driver {
         };
         self.busy();
         if matches!(out.state, OutState::Later(_)) {
+            self.state(effect, OutState::Soon);
             self.to_start.insert(effect);
             return;
         }

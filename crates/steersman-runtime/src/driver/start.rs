@@ -34,7 +34,12 @@ impl Driver {
         if again && out.tool().is_some() {
             // A slot, and `Started` for what touches the world, come first.
             let mut draft = Draft::new(self.next, out.branch);
-            if matches!(out.state, OutState::Later(_)) {
+            let timed = self
+                .ledger
+                .effect(id)
+                .and_then(|r| r.again)
+                .or(out.wish.due);
+            if timed.is_some() {
                 draft.timers.push((id, None));
             }
             self.begin(&mut draft, id);

@@ -176,7 +176,7 @@ impl Driver {
             return;
         };
         self.unqueue(effect, out.wish.agent);
-        Self::quit_waiting(draft, &out);
+        self.quit_waiting(draft, &out);
         drop(out.permit);
         self.retry_queued();
     }
@@ -208,7 +208,7 @@ impl Driver {
             return;
         };
         self.unqueue(effect, out.wish.agent);
-        Self::quit_waiting(draft, &out);
+        self.quit_waiting(draft, &out);
         if let OutState::Running(cancel) = &out.state {
             cancel.cancel();
             if out.touches_world() {

@@ -105,7 +105,7 @@ impl Driver {
     }
 
     /// What waited from outside waits no more: its timer and its wait are taken back.
-    pub(super) fn quit_waiting(draft: &mut Draft, out: &Out) {
+    pub(super) fn quit_waiting(&self, draft: &mut Draft, out: &Out) {
         let id = out.wish.id;
         if let Work::Event { .. } = out.wish.work {
             draft.waits.push(WaitChange {
@@ -113,7 +113,8 @@ impl Driver {
                 open: None,
             });
         }
-        if out.wish.due.is_some() || matches!(out.state, OutState::Later(_)) {
+        let again = self.ledger.effect(id).is_some_and(|r| r.again.is_some());
+        if out.wish.due.is_some() || again {
             draft.timers.push((id, None));
         }
     }

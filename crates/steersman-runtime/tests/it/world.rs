@@ -127,7 +127,14 @@ impl World {
         let store = Spy::default();
         let clock = Virtual::at(NOON);
         let model = ScriptedModel::new(Script::parse(&script).unwrap());
-        Self::of(store, clock, model, Arc::default())
+        Self::of(store, clock, model, Arc::default(), true)
+    }
+
+    /// The same where nobody can be asked.
+    pub(crate) fn unattended(script: Json) -> Self {
+        let model = ScriptedModel::new(Script::parse(&script).unwrap());
+        let (store, clock) = (Spy::default(), Virtual::at(NOON));
+        Self::of(store, clock, model, Arc::default(), false)
     }
 
     /// Another engine over the same store: a process that was started again.
@@ -137,10 +144,17 @@ impl World {
             self.clock.clone(),
             self.model.clone(),
             self.tools.clone(),
+            true,
         )
     }
 
-    fn of(store: Spy, clock: Virtual, model: ScriptedModel, tools: Arc<Tools>) -> Self {
+    fn of(
+        store: Spy,
+        clock: Virtual,
+        model: ScriptedModel,
+        tools: Arc<Tools>,
+        user_reachable: bool,
+    ) -> Self {
         let engine = Engine::new(Parts {
             store: Arc::new(store.clone()),
             clock: Arc::new(clock.clone()),
@@ -149,6 +163,7 @@ impl World {
             sealer: Sealer::new(&[7; 32]),
             options: Options {
                 env: Arc::new(|_| None),
+                user_reachable,
                 ..Options::default()
             },
         });

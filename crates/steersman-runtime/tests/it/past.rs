@@ -1,0 +1,212 @@
+//! The past in memory: what is kept, what is read again, and what is said when it cannot be read.
+
+use std::sync::Arc;
+use steersman_machine::codec;
+use steersman_machine::commit::{LogLine, Text};
+use steersman_machine::context::History;
+use steersman_machine::effect::Bodies;
+use steersman_machine::ids::{Body, Id, Line, Time};
+use steersman_machine::interaction::Interaction;
+use steersman_runtime::conformance::{SALT, story};
+use steersman_runtime::load::{Load, Since};
+use steersman_runtime::past::{ERASED, Past};
+use steersman_runtime::store::memory::MemoryStore;
+use steersman_runtime::store::{Batch, Claim, NewSession, Row, Store, StoreError};
+
+const ROOT: Line = Line(1);
+
+struct Session {
+    store: MemoryStore,
+    claim: Claim,
+    lines: Vec<Arc<LogLine>>,
+}
+
+/// A session whose first `written` lines are in the store.
+async fn session(written: usize) -> Session {
+    let store = MemoryStore::new();
+    let new = NewSession {
+        id: "a".into(),
+        network: "desk".into(),
+        key: None,
+        salt: SALT,
+        created: Time(1),
+    };
+    store.create(new).await.unwrap();
+    let claim = store.claim("a").await.unwrap();
+    let told = story(100, None);
+    let rows = told[..written].iter().map(|(line, bytes)| Row {
+        n: line.n,
+        bytes: bytes.as_slice().into(),
+    });
+    let batch = Batch {
+        rows: rows.collect(),
+        ..Batch::default()
+    };
+    store.append(&claim, batch).await.unwrap();
+    Session {
+        store,
+        claim,
+        lines: told.into_iter().map(|(line, _)| Arc::new(line)).collect(),
+    }
+}
+
+impl Session {
+    fn past(&self, written: u64, bound: usize) -> Past {
+        Past::new(
+            Arc::new(self.store.clone()),
+            "a".into(),
+            Line(written),
+            bound,
+        )
+    }
+}
+
+fn root() -> Id {
+    Id::new(ROOT, 0)
+}
+
+/// The whole stack, by its chain of pushes.
+fn stack(past: &Past, last: Line) -> Vec<Interaction> {
+    let mut stack = Vec::new();
+    let mut at = last;
+    while at.is_some() {
+        let (pushed, below) = past.pushes(root(), at);
+        assert!(!pushed.is_empty(), "line {at}");
+        stack.extend(pushed.iter().rev().cloned());
+        at = below;
+    }
+    stack.reverse();
+    stack
+}
+
+#[tokio::test]
+async fn stacks_and_texts_are_read_from_anywhere() {
+    let session = session(100).await;
+    // Nothing kept, everything kept, and room for a few lines only.
+    for bound in [0, 5_000, usize::MAX] {
+        let past = session.past(100, bound);
+        for _ in 0..2 {
+            let stack = stack(&past, Line(100));
+            assert_eq!(stack.len(), 100, "bound {bound}");
+            assert!(matches!(stack[0], Interaction::UserMessage { .. }));
+            assert!(matches!(stack[99], Interaction::Finished { .. }));
+        }
+        assert_eq!(&*past.text(Body::new(Line(7), 0)), "text 7 on main");
+        assert!(past.fault().is_none());
+    }
+}
+
+/// Lines ahead of the disk are nowhere else: they stay, whatever the bound.
+#[tokio::test]
+async fn lines_ahead_of_the_disk_are_kept() {
+    let session = session(10).await;
+    let past = session.past(10, 0);
+    for line in &session.lines[10..] {
+        past.add(line.clone());
+    }
+    assert_eq!(stack(&past, Line(100)).len(), 100);
+    past.written(Line(60));
+    // 11 to 60 were let go of, and are not in the store.
+    assert!(past.line(Line(60)).is_err());
+    assert_eq!(past.line(Line(61)).unwrap().n, Line(61));
+}
+
+#[tokio::test]
+async fn what_acts_is_read_before_it_is_needed() {
+    let session = session(100).await;
+    let load = Load::new(Arc::new(session.store.clone()), "a".into(), SALT);
+    let loaded = load.snapshot(Line(100)).await.unwrap();
+    let past = session.past(100, usize::MAX);
+    past.warm(&loaded.snapshot, 20).await.unwrap();
+    // Behind its back, all rows are damaged: what was read is still to be had.
+    for n in 1..=100 {
+        assert!(session.store.damage("a", Line(n), 0));
+    }
+    let mut at = Line(100);
+    for _ in 0..20 {
+        at = past.pushes(root(), at).1;
+    }
+    assert!(past.fault().is_none());
+    past.pushes(root(), at);
+    let fault = past.fault().unwrap();
+    assert!(
+        matches!(&fault, StoreError::Corrupt { place, .. } if place.contains("line 80")),
+        "{fault}"
+    );
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_said() {
+    let session = session(100).await;
+    let past = session.past(100, usize::MAX);
+    assert_eq!(&*past.text(Body::new(Line(7), 3)), "[unreadable]");
+    assert!(matches!(past.fault(), Some(StoreError::Corrupt { .. })));
+    assert!(past.fault().is_none(), "said once");
+    let (pushed, below) = past.pushes(Id::new(Line(9), 9), Line(9));
+    assert_eq!((pushed.len(), below), (0, Line::NONE));
+    assert!(matches!(past.fault(), Some(StoreError::Corrupt { .. })));
+    assert_eq!(&*past.text(Body::new(Line(900), 0)), "[unreadable]");
+    assert!(past.fault().unwrap().to_string().contains("missing"));
+}
+
+#[tokio::test]
+async fn erased_texts_and_blobs_read_as_what_they_are() {
+    let session = session(100).await;
+    let past = session.past(100, usize::MAX);
+    let body = Body::new(Line(4), 0);
+    assert_eq!(&*past.text(body), "text 4 on main");
+    let row = session.store.row_now("a", Line(4)).unwrap().unwrap();
+    let erased = codec::erase(&row.bytes, 0, &SALT).unwrap();
+    let row = Row {
+        n: Line(4),
+        bytes: erased.into(),
+    };
+    session.store.rewrite(&session.claim, row).await.unwrap();
+    past.forget(Line(4));
+    assert_eq!(&*past.text(body), ERASED);
+
+    let long: Arc<str> = "long ".repeat(9_000).into();
+    let mut line = LogLine {
+        n: Line(101),
+        prev: Line(100),
+        branch: Id::MAIN,
+        commit: None,
+        ledger: Vec::new(),
+        bodies: vec![Text::Here(long.clone())],
+    };
+    let blobs = codec::spill(&mut line);
+    let (hash, text) = &blobs[0];
+    past.add(Arc::new(line));
+    assert_eq!(&*past.text(Body::new(Line(101), 0)), "[unreadable]");
+    assert!(past.fault().unwrap().to_string().contains("blob"));
+    session
+        .store
+        .put_blob(*hash, text.as_bytes().into())
+        .await
+        .unwrap();
+    for _ in 0..2 {
+        assert_eq!(past.text(Body::new(Line(101), 0)), long);
+    }
+    assert!(past.fault().is_none());
+}
+
+#[test]
+fn a_checkpoint_is_due_by_rows_and_size() {
+    let mut since = Since::default();
+    for _ in 0..64 {
+        since.wrote(1_000);
+    }
+    assert!(!since.is_due(), "64 rows are not more than 64");
+    since.wrote(1_000);
+    assert!(since.is_due());
+    assert!(
+        !since.made(10_000),
+        "65,000 bytes are not more than eight times 10,000"
+    );
+    assert!(!since.is_due());
+    for _ in 0..16 {
+        since.wrote(1_000);
+    }
+    assert!(since.is_due() && since.made(10_000));
+    assert!(!since.is_due(), "it begins anew");
+}

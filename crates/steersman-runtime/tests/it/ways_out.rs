@@ -1,0 +1,173 @@
+//! Ways out of doubt, and sessions that nobody watches.
+
+use crate::world::{Does, World, answered, network};
+use serde_json::json;
+use steersman_runtime::engine::StartOptions;
+use steersman_runtime::inbox::Message;
+use steersman_runtime::session::Settled;
+use tokio_util::sync::CancellationToken;
+
+fn desk(otherwise: &str) -> String {
+    format!(
+        r#"
+tools:
+  pay:
+    description: Pays.
+    parameters: {{ cents: integer }}
+    effect: unsafe
+    on_doubt: {{ probe: payments, args: {{ cents: "{{{{ args.cents }}}}" }}, done: result.found, else: {otherwise} }}
+    result: "Paid: {{{{ result.found }}}}"
+    native: 1
+  payments: {{ parameters: {{ cents: integer }}, effect: read, native: 1 }}
+agents:
+  desk: {{ system: You pay., tools: [pay] }}
+"#
+    )
+}
+
+fn world() -> World {
+    let world = World::new(json!({ "desk": [{ "call": { "pay": { "cents": 5 } } }, "So be it."] }));
+    world.tools.will("pay", Does::Unknown);
+    world
+}
+
+#[tokio::test]
+async fn a_probe_that_finds_it_settles_the_doubt() {
+    let world = world();
+    world
+        .tools
+        .will("payments", Does::Done(json!({ "found": true })));
+    let session = world.start(&desk("ask"), "Go.").await;
+    assert_eq!(answered(&session.settled().await.unwrap()), "So be it.");
+    assert_eq!(world.tools.args("payments"), [json!({ "cents": 5 })]);
+    assert_eq!(world.tools.count("pay"), 1);
+    insta::assert_snapshot!(world.printed().await);
+}
+
+#[tokio::test]
+async fn a_probe_that_finds_nothing_may_let_it_run_again() {
+    let world = world();
+    world
+        .tools
+        .will("payments", Does::Done(json!({ "found": false })));
+    world
+        .tools
+        .will("pay", Does::Done(json!({ "found": true })));
+    let session = world.start(&desk("not_performed"), "Go.").await;
+    assert_eq!(answered(&session.settled().await.unwrap()), "So be it.");
+    let runs: Vec<_> = world
+        .tools
+        .runs()
+        .into_iter()
+        .filter(|r| r.0 == "pay")
+        .collect();
+    assert_eq!(runs.len(), 2);
+    assert_eq!(runs[0].1, runs[1].1, "one key for all attempts");
+}
+
+#[tokio::test]
+async fn a_probe_that_fails_has_decided_nothing() {
+    let world = world();
+    world.tools.will("payments", Does::Panics);
+    let session = world.start(&desk("not_performed"), "Go.").await;
+    let settled = session.settled().await.unwrap();
+    assert!(matches!(&*settled, Settled::Doubt(_)), "{settled:?}");
+    assert_eq!(world.tools.count("pay"), 1);
+}
+
+#[tokio::test]
+async fn a_probe_that_finds_nothing_may_leave_it_to_the_model() {
+    let world = world();
+    world
+        .tools
+        .will("payments", Does::Done(json!({ "found": false })));
+    let session = world.start(&desk("fail"), "Go.").await;
+    assert_eq!(answered(&session.settled().await.unwrap()), "So be it.");
+    assert!(world.printed().await.contains("it may have happened"));
+}
+
+const WAITER: &str = r#"
+events:
+  paid: { fields: { invoice: string }, id: "{{ event.invoice }}" }
+tools:
+  nap: { description: Waits., wait: { time: 1h } }
+  await_payment: { description: Waits., parameters: { invoice: string }, wait: { event: paid, match: { invoice: "{{ args.invoice }}" } } }
+agents:
+  main: { system: You wait., tools: [nap, await_payment] }
+"#;
+
+async fn create(world: &World, id: &str) {
+    let options = StartOptions {
+        id: Some(id.into()),
+        say: Some("Go.".to_owned()),
+        seed: Some(1),
+        ..StartOptions::default()
+    };
+    world.engine.create(network(WAITER), options).await.unwrap();
+}
+
+async fn until(world: &World, id: &str, word: &str) {
+    for _ in 0..3_000 {
+        let seen = world.engine.inspect(id).await.unwrap();
+        let begun = !matches!(seen.settled, Settled::Empty);
+        if begun && seen.settled.word() == word && world.engine.driven(id).is_none() {
+            return;
+        }
+        world.clock.advance(1);
+        tokio::task::yield_now().await;
+    }
+    let seen = world.engine.inspect(id).await.unwrap();
+    let driven = world.engine.driven(id).is_some();
+    panic!(
+        "session {id} is not {word}: {:?}, driven {driven}",
+        seen.settled
+    );
+}
+
+#[tokio::test]
+async fn all_sessions_of_a_store_are_driven_and_let_go_of() {
+    let world = World::new(json!({ "main": [{ "call": { "nap": {} } }, "Awake."] }));
+    for id in ["one", "two", "three"] {
+        create(&world, id).await;
+    }
+    let stop = CancellationToken::new();
+    let (engine, stopped) = (world.engine.clone(), stop.clone());
+    let all = tokio::spawn(async move { engine.run_all(stopped).await });
+    for id in ["one", "two", "three"] {
+        until(&world, id, "waits").await;
+    }
+    world.clock.advance(3_600_000);
+    for id in ["one", "two", "three"] {
+        until(&world, id, "answered").await;
+    }
+    let message = Message::Say {
+        text: "And?".to_owned(),
+        to: None,
+        by: None,
+        branch: None,
+    };
+    world.engine.deliver("two", message).await.unwrap();
+    until(&world, "two", "failed").await;
+    stop.cancel();
+    all.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn where_nobody_can_be_asked_the_model_is_told() {
+    let world = World::unattended(json!({
+        "main": [{ "call": { "pay": {} } }, { "call": { "pay": {} } }, "Enough."],
+    }));
+    world.tools.will("pay", Does::Unknown);
+    let definition = "
+tools: { pay: { description: Pays., effect: unsafe, native: 1 } }
+agents: { main: { system: You pay., tools: [pay] } }
+";
+    let session = world.start(definition, "Go.").await;
+    assert_eq!(answered(&session.settled().await.unwrap()), "Enough.");
+    assert_eq!(
+        world.tools.count("pay"),
+        1,
+        "the second call is answered by the guard"
+    );
+    insta::assert_snapshot!(world.printed().await);
+}
