@@ -113,6 +113,12 @@ impl Driver {
                 return Ok(());
             }
         };
+        // A call that waits for the disk is rendered again when it starts, and would then share everything with itself:
+        // what it shares with the call before is measured once.
+        self.requests
+            .entry(id)
+            .and_modify(|(digest, _, _)| *digest = request.digest)
+            .or_insert_with(|| (request.digest, request.prefix, request.broke.clone()));
         let (bound, model) = match self.model(&request.model) {
             Ok(found) => found,
             Err(message) => {
@@ -160,14 +166,6 @@ impl Driver {
             request,
             transport,
         };
-        self.requests.insert(
-            id,
-            (
-                call.request.digest,
-                call.request.prefix,
-                call.request.broke.clone(),
-            ),
-        );
         attempt::call_model(
             model,
             call,
