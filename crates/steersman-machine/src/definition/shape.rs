@@ -46,7 +46,7 @@ impl Shape<'_> {
                     let what = format!("`{}`", key.name);
                     self.found.push(Diagnostic::reserved(place, &what));
                 }
-                None => self.unknown(key, table),
+                None => self.unknown(key, value, table),
             }
         }
         for key in table.keys.iter().filter(|key| key.required) {
@@ -81,20 +81,19 @@ impl Shape<'_> {
         }
     }
 
-    fn unknown(&mut self, key: &Key, table: &'static Table) {
+    fn unknown(&mut self, key: &Key, value: &Node, table: &'static Table) {
         if &*key.name == "{{" || &*key.name == "<<" {
             return; // said where it was read
         }
         let known = || table.keys.iter().map(|key| key.name);
         let near = near(&key.name, known());
         let at = self.place(key.span);
-        self.found.push(Diagnostic::unknown_key(
-            at,
-            &key.name,
-            table.words,
-            near,
-            &list_of(known()),
-        ));
+        let found = if near.is_none() && is_rest_of_a_text(value) {
+            Diagnostic::rest_of_a_text(at, &key.name, table.words)
+        } else {
+            Diagnostic::unknown_key(at, &key.name, table.words, near, &list_of(known()))
+        };
+        self.found.push(found);
     }
 
     fn wrong(&mut self, node: &Node, wanted: &str) {
@@ -345,6 +344,16 @@ pub(crate) fn with_article(kind: &str) -> String {
         _ if kind.starts_with(['i', 'o']) => format!("an {kind}"),
         _ => format!("a {kind}"),
     }
+}
+
+/// Whether nothing stands behind a key, not even `null`: in `{ say: The best, please. }` the text ends at its comma, and
+/// what is left of it reads as a key.
+fn is_rest_of_a_text(value: &Node) -> bool {
+    let nothing = value.span.start == value.span.end;
+    nothing
+        && value
+            .scalar()
+            .is_some_and(|scalar| scalar.kind == Kind::Null && scalar.style == Style::Plain)
 }
 
 /// Where to point for a whole value: its first line.

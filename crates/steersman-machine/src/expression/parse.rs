@@ -16,7 +16,7 @@ const TOKENS: usize = 2_000;
 pub(super) fn expression(source: &str) -> Result<Node, SyntaxError> {
     if let Some(range) = braces(source) {
         return Err(SyntaxError {
-            message: "this is an expression: it is written without `{{ }}`".to_owned(),
+            message: "an expression is written without `{{ }}`".to_owned(),
             range,
         });
     }

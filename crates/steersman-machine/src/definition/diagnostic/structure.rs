@@ -36,6 +36,11 @@ impl Diagnostic {
             None => diagnostic.note(format!("its keys are {known}")),
         }
     }
+    pub(crate) fn rest_of_a_text(at: At, key: &str, table: &str) -> Self {
+        Self::new("E0105", at, format!("{table} has no key `{key}`"))
+            .note("nothing stands behind it; in `{ .. }` a text ends at its first comma")
+            .help("put a text that holds a comma in quotes")
+    }
     pub(crate) fn wrong_kind(at: At, wanted: &str, found: &str) -> Self {
         Self::new(
             "E0106",

@@ -9,8 +9,8 @@ pub(crate) static FILE: Table = Table {
         key(
             "steersman",
             Ty::Integer(0),
-            "required in the main file",
-            "Version of the format: 1.",
+            "1",
+            "Version of the format, in the main file: 1.",
         ),
         key(
             "name",

@@ -106,7 +106,12 @@ pub(crate) static EXPECT: Table = Table {
         key("answer", Ty::Text, "–", "The answer."),
         key("that", Ty::Expr, "–", "Over `state`, `calls`, `outcome`."),
         key("branches", Ty::Integer(0), "–", "How many there are."),
-        key("open", Ty::List(&Ty::Text), "–", "What waits."),
+        key(
+            "open",
+            Ty::List(&Ty::Text),
+            "–",
+            "What waits: `approval TOOL`, `input TOOL`, `doubt TOOL`, `repeat TOOL`, `question PERSON`, `event EVENT`, `budget`.",
+        ),
         key(
             "same_as",
             Ty::Word(&[("undisturbed", true)]),
