@@ -300,6 +300,9 @@ impl Look<'_> {
         if self.key()?.is_some() {
             return self.openai().await;
         }
+        if let Some(url) = self.var("OPENAI_BASE_URL") {
+            return self.without_key(url).await;
+        }
         let no_key = match self.def.key {
             Some(_) => "its `key` is empty",
             None => "OPENAI_API_KEY is not set",
@@ -344,10 +347,25 @@ impl Look<'_> {
             return Ok(bound);
         }
         Err(self.error(format!(
-            "`auto` found nothing to talk to: {}. Set OPENAI_API_KEY (and OPENAI_BASE_URL), start a local server \
+            "`auto` found nothing to talk to: {}. Set OPENAI_API_KEY, or OPENAI_BASE_URL to a server's address, start a local server \
              (Ollama, llama.cpp, vLLM), give the model a `url`, or take a script with --script FILE",
             looked.join("; ")
         )))
+    }
+
+    /// An address in the environment and no key: a server that wants none, like those on this machine.
+    async fn without_key(&self, url: String) -> Result<BoundModel, ModelsError> {
+        let url = self.storable(url)?;
+        let mut bound = self.bound("compatible");
+        let model = match bound.model.take() {
+            Some(model) => model,
+            None => self.first_model(&url).await?,
+        };
+        bound.model = Some(model.clone());
+        bound.url = Some(url.clone());
+        self.say_taken(&bound, "OPENAI_BASE_URL is set, without a key");
+        self.say_tools(&url, &model).await;
+        Ok(bound)
     }
 
     async fn first_model(&self, url: &str) -> Result<String, ModelsError> {

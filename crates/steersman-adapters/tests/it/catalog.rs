@@ -81,6 +81,20 @@ async fn auto_takes_a_key_first() {
         Some("Bearer sk-1")
     );
 
+    // A server that wants no key.
+    let server = Listener::new(vec![
+        Reply::json(200, LIST),
+        Reply::with(404, &[], ""),
+        Reply::with(404, &[], ""),
+    ])
+    .await;
+    let got = resolve(&catalog, "", &[("OPENAI_BASE_URL", &server.url)]).await;
+    assert_eq!(
+        got,
+        format!("default = compatible smollm2 at {} with -", server.url)
+    );
+    assert_eq!(server.requests()[0].header("authorization"), None);
+
     // What would be stored with the session must hold no secret.
     let vars = [
         ("OPENAI_API_KEY", "sk-1"),
