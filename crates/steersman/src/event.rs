@@ -4,7 +4,7 @@ use crate::{Error, Network, Steersman};
 use serde_json::{Map, Value as Json, json};
 use std::sync::Arc;
 use steersman_machine::expression::{Names, Template};
-use steersman_machine::ids::Digest;
+use steersman_machine::ids::{Digest, Name};
 use steersman_machine::network::{EventDef, StartDef};
 use steersman_machine::types::misfit;
 use steersman_runtime::engine::{EngineError, StartOptions};
@@ -43,27 +43,10 @@ impl Steersman {
         fields: &Json,
         session: Option<&str>,
     ) -> Result<Sent, Error> {
-        let refused = |why: String| Error::Refused(why);
-        let def = network.checked().events.get(name).ok_or_else(|| {
-            let known: Vec<&str> = network.checked().events.keys().map(|k| &**k).collect();
-            refused(format!(
-                "`{}` has no event `{name}`; it has: {}",
-                network.name(),
-                known.join(", ")
-            ))
-        })?;
-        fits(def, name, fields).map_err(refused)?;
-        let render = |template: &Template| {
-            let names = Names::from_json(json!({ "event": fields }));
-            template
-                .render(&names)
-                .map_err(|e| refused(format!("event `{name}`: {e}")))
-        };
-        let id = render(&def.id)?;
+        let (def, id) = judged(network.checked(), name, fields)?;
         if let Some(key) = &def.session {
-            return self
-                .by_key(network, name, def, fields, &render(key)?, &id)
-                .await;
+            let key = render(key, name, fields)?;
+            return self.by_key(network, name, def, fields, &key, &id).await;
         }
         if let Some(start) = &def.start {
             return self.begin(network, name, start, fields, None, &id).await;
@@ -135,7 +118,7 @@ impl Steersman {
         };
         let receipt = self
             .engine()
-            .deliver_as(session, format!("event {name} {id}").into(), message)
+            .deliver_as(session, message_id(name, id), message)
             .await?;
         match receipt.fate {
             Fate::Known => Ok(Sent::Known),
@@ -179,6 +162,58 @@ impl Steersman {
             Err(error) => Err(error),
         }
     }
+}
+
+/// Judges an event that is meant for one session: the message that carries it, and the id under which that session
+/// accepts it once.
+///
+/// # Errors
+/// [`Error::Refused`] if the network declares no such event, or its fields do not fit.
+pub fn event_message(
+    network: &steersman_machine::network::Network,
+    name: &str,
+    fields: &Json,
+) -> Result<(Name, Message), Error> {
+    let (_, id) = judged(network, name, fields)?;
+    let message = Message::Event {
+        event: name.into(),
+        fields: canonical(fields).to_string(),
+    };
+    Ok((message_id(name, &id), message))
+}
+
+/// The declaration of an event, and the id of this one.
+fn judged<'a>(
+    network: &'a steersman_machine::network::Network,
+    name: &str,
+    fields: &Json,
+) -> Result<(&'a EventDef, String), Error> {
+    let def = network.events.get(name).ok_or_else(|| {
+        let known: Vec<&str> = network.events.keys().map(|k| &**k).collect();
+        Error::Refused(format!(
+            "`{}` has no event `{name}`; it has: {}",
+            network.name,
+            if known.is_empty() {
+                "none".to_owned()
+            } else {
+                known.join(", ")
+            }
+        ))
+    })?;
+    fits(def, name, fields).map_err(Error::Refused)?;
+    let id = render(&def.id, name, fields)?;
+    Ok((def, id))
+}
+
+fn render(template: &Template, name: &str, fields: &Json) -> Result<String, Error> {
+    let names = Names::from_json(json!({ "event": fields }));
+    template
+        .render(&names)
+        .map_err(|e| Error::Refused(format!("event `{name}`: {e}")))
+}
+
+fn message_id(name: &str, id: &str) -> Name {
+    format!("event {name} {id}").into()
 }
 
 fn fits(def: &EventDef, name: &str, fields: &Json) -> Result<(), String> {

@@ -84,7 +84,7 @@ pub mod testing;
 mod tool;
 
 pub use error::{DefinitionError, Error};
-pub use event::Sent;
+pub use event::{Sent, event_message};
 pub use network::{Agent, Builder, Network, agent};
 pub use session::{Answer, By, Question, Session, Stop, StopKind, Turn};
 pub use steersman::{Setup, Steersman};

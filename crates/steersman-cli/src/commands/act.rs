@@ -130,6 +130,13 @@ impl Target {
                 }
                 let mut play = Play::new(&place, printer, session, told, None).await?;
                 let ended = play.settle().await?;
+                if let Fate::Waits(why) = fate
+                    && play.line() <= told
+                {
+                    let short = play.short.clone();
+                    play.session.clone().stop().await;
+                    return waits(printer, play.session.id(), &short, &why);
+                }
                 play.report(ended).await
             }
             Err(steersman::Error::Engine(EngineError::Store(StoreError::Owned {
@@ -167,6 +174,17 @@ async fn elsewhere(
         waited += LOOK;
     }
     noted(printer, session, &short, "inbox")
+}
+
+/// It was left where it lies, and nothing moved.
+fn waits(printer: &Printer, session: &str, short: &str, why: &str) -> Result<Exit, CommandError> {
+    if printer.is_json() {
+        printer.json(&json!({ "session": session, "status": "inbox", "why": why }))?;
+    }
+    printer.talk(format!("It lies in the inbox, durably, and waits: {why}."));
+    printer.next("steersman pending", "");
+    printer.next(format!("steersman show {short}"), "");
+    Ok(Exit::Answered)
 }
 
 fn noted(printer: &Printer, session: &str, short: &str, fate: &str) -> Result<Exit, CommandError> {

@@ -68,7 +68,7 @@ async fn send_event(
 ) -> Result<Exit, CommandError> {
     let fields: Json = serde_json::from_str(payload).map_err(|e| {
         CommandError::usage(format!("the payload is not JSON: {e}"))
-            .hint("steersman send TO --event NAME '{\"ticket\": \"T-9\"}'")
+            .hint("steersman send TO --event NAME '{\"FIELD\": \"...\"}'")
     })?;
     if !fields.is_object() {
         return Err(CommandError::usage(
@@ -89,12 +89,12 @@ async fn send_event(
             error
         }
     })?;
-    let message = Message::Event {
-        event: event.into(),
-        fields: fields.to_string(),
-    };
-    let id = args.id.as_deref().map(Into::into);
-    target.deliver(message, id, &args.act, printer).await
+    let network = target.inspection.network.as_ref().ok_or_else(|| {
+        CommandError::usage("this session was never begun: no definition says what its events are")
+    })?;
+    let (id, message) = steersman::event_message(network, event, &fields)?;
+    let id = args.id.as_deref().map_or(id, Into::into);
+    target.deliver(message, Some(id), &args.act, printer).await
 }
 
 async fn to_network(

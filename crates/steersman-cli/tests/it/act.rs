@@ -139,3 +139,48 @@ agents: { support: { system: You help., tools: [ask_customer] } }
         "{told}"
     );
 }
+
+#[test]
+fn an_event_to_a_session_is_judged_and_says_where_it_lies() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        r#"name: desk
+events: { answer: { fields: { ticket: string }, id: "{{ event.ticket }}" } }
+tools: { await_answer: { description: Waits., wait: { event: answer, match: { ticket: T-9 } } } }
+agents: { support: { system: You help., tools: [await_answer] } }
+"#,
+    );
+    world.write(
+        "script.yaml",
+        "support: [ { call: { await_answer: {} } }, It came. ]\n",
+    );
+    let (code, told) = world.json(&["run", "--script", "script.yaml", "--input", "Wait."]);
+    assert_eq!(code, Some(5), "{told}");
+    // of no such name, and of other fields: refused, and nothing lies about
+    for (event, fields) in [
+        ("anwser", r#"{"ticket": "T-9"}"#),
+        ("answer", r#"{"ticket": 9}"#),
+    ] {
+        let refused = world.run(&["send", "last", "--event", event, fields]);
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+    }
+    assert_eq!(world.json(&["show", "last"]).1["inbox"], 0);
+    // right, but not waited for; and a message, while it waits
+    let early = ["send", "last", "--event", "answer", r#"{"ticket": "T-8"}"#];
+    let (code, told) = world.json(&early);
+    assert_eq!(
+        (code, &told["status"]),
+        (Some(0), &"inbox".into()),
+        "{told}"
+    );
+    assert_eq!(told["why"], "nobody waits for such a `answer` yet");
+    assert_eq!(world.run(&early).code, Some(2), "its id is accepted once");
+    let said = world.run(&["send", "last", "Is it there?"]);
+    assert!(
+        said.err.contains("waits: `support` has calls open"),
+        "{said:?}"
+    );
+    let (code, told) = world.json(&["send", "last", "--event", "answer", r#"{"ticket": "T-9"}"#]);
+    assert_eq!((code, &told["answer"]), (Some(0), &"It came.".into()));
+}
