@@ -12,6 +12,7 @@ mod check;
 mod crash;
 mod demo;
 mod disk;
+mod docs;
 mod examples;
 mod readme;
 mod run;

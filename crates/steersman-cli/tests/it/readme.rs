@@ -1,6 +1,8 @@
 //! The READMEs of the examples: each console block is typed again, and what it shows must come.
 
+use crate::docs::blocks;
 use crate::world::{self, Service, World, examples, replace_word};
+use std::path::Path;
 use std::process::Stdio;
 
 /// Runs a line as it stands in a README: `$ steersman ...`, quoted words as a shell takes them.
@@ -50,47 +52,55 @@ fn split(line: &str) -> Vec<String> {
     words
 }
 
-/// The console blocks: what is typed, and what is shown below it.
-fn blocks(text: &str) -> Vec<(String, String)> {
+/// What a console block types, and what it shows below it.
+fn commands(block: &str) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
-    let mut inside = false;
-    for line in text.lines() {
-        if line.starts_with("```") {
-            inside = line == "```console";
-        } else if inside {
-            if let Some(command) = line.strip_prefix("$ ") {
-                found.push((command.to_owned(), String::new()));
-            } else {
-                let shown = &mut found.last_mut().expect("a command comes first").1;
-                shown.push_str(line);
-                shown.push('\n');
-            }
+    for line in block.lines() {
+        if let Some(command) = line.strip_prefix("$ ") {
+            found.push((command.to_owned(), String::new()));
+        } else {
+            let shown = &mut found.last_mut().expect("a command comes first").1;
+            shown.push_str(line);
+            shown.push('\n');
         }
     }
     found
 }
 
-fn transcript_is_true(name: &str, world: &World) {
-    let readme = examples().join(name).join("README.md");
-    let text = std::fs::read_to_string(&readme).unwrap();
-    let blocks = blocks(&text);
-    assert!(!blocks.is_empty());
-    let mut updated = text.clone();
+/// A page from its top: files that it names are written, what it types is typed, and what it shows must come.
+pub(crate) fn transcript_is_true(readme: &Path, world: &World) {
+    let text = std::fs::read_to_string(readme).unwrap();
+    let (mut updated, mut behind) = (String::new(), text.as_str());
     let mut wrong = Vec::new();
     let (mut written, mut now) = (None, None);
-    for (command, shown) in &blocks {
-        let real = typed(world, command);
-        if settled(&real, &mut now) != settled(shown, &mut written) {
-            wrong.push(format!("$ {command}\n{real}\ninstead of\n{shown}"));
+    for block in blocks(&text) {
+        if let ("yaml", Some(file)) = (&*block.fence, &block.file) {
+            world.write(file, &block.text);
+        }
+        if block.fence != "console" {
+            continue;
+        }
+        for (command, shown) in commands(&block.text) {
+            let real = typed(world, &command);
             let old = format!("$ {command}\n{shown}");
-            updated = updated.replacen(&old, &format!("$ {command}\n{}\n", real.trim_end()), 1);
+            let at = behind.find(&old).expect("it was read from there") + old.len();
+            let mut new = behind[..at].to_owned();
+            if settled(&real, &mut now) != settled(&shown, &mut written) {
+                wrong.push(format!("$ {command}\n{real}\ninstead of\n{shown}"));
+                new.truncate(at - old.len());
+                new.push_str(&format!("$ {command}\n{}\n", real.trim_end()));
+            }
+            updated.push_str(&new);
+            behind = &behind[at..];
         }
     }
+    assert!(now.is_some(), "nothing was run in {}", readme.display());
+    updated.push_str(behind);
     if wrong.is_empty() {
         return;
     }
     if std::env::var_os("INSTA_UPDATE").is_some_and(|v| v == "always") {
-        std::fs::write(&readme, updated).unwrap();
+        std::fs::write(readme, updated).unwrap();
         return;
     }
     panic!("{} is not true:\n{}", readme.display(), wrong.join("\n\n"));
@@ -100,13 +110,13 @@ fn transcript_is_true(name: &str, world: &World) {
 fn the_readme_of_support_is_true() {
     let mut world = World::example("support");
     let _service = Service::support(&mut world, false);
-    transcript_is_true("support", &world);
+    transcript_is_true(&examples().join("support/README.md"), &world);
 }
 
 #[test]
 fn the_readme_of_react_is_true() {
     let world = World::example("react");
-    transcript_is_true("react", &world);
+    transcript_is_true(&examples().join("react/README.md"), &world);
 }
 
 #[test]

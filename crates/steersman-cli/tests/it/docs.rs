@@ -1,0 +1,120 @@
+//! The documents: every definition in them compiles, and the guide is what happens.
+
+use crate::readme::transcript_is_true;
+use crate::world::{self, Service, World};
+use std::path::{Path, PathBuf};
+use steersman_machine::definition::{Files, Severity, compile};
+
+/// A block of code in a document: the text of its fence, the lines within, and where it begins.
+pub(crate) struct Block {
+    pub(crate) fence: String,
+    pub(crate) text: String,
+    pub(crate) line: usize,
+    /// The file that the prose before it ends with: `` .. `steersman.yaml`: ``
+    pub(crate) file: Option<String>,
+}
+
+pub(crate) fn blocks(page: &str) -> Vec<Block> {
+    let mut found: Vec<Block> = Vec::new();
+    let (mut inside, mut prose) = (false, "");
+    for (i, line) in page.lines().enumerate() {
+        if let Some(fence) = line.strip_prefix("```") {
+            inside = !inside;
+            if inside {
+                found.push(Block {
+                    fence: fence.to_owned(),
+                    text: String::new(),
+                    line: i + 2,
+                    file: named(prose),
+                });
+            }
+            prose = "";
+        } else if inside {
+            let block = found.last_mut().expect("a fence came first");
+            block.text.push_str(line);
+            block.text.push('\n');
+        } else if !line.trim().is_empty() {
+            prose = line;
+        }
+    }
+    assert!(!inside, "a block has no end");
+    found
+}
+
+fn named(prose: &str) -> Option<String> {
+    let before = prose.trim_end().strip_suffix("`:")?;
+    let (_, path) = before.rsplit_once('`')?;
+    Some(path.to_owned())
+}
+
+fn pages() -> Vec<PathBuf> {
+    let root = world::root();
+    let mut pages = vec![root.join("README.md")];
+    pages.extend(world::files(&root.join("docs")));
+    pages.retain(|page| page.extension().is_some_and(|e| e == "md"));
+    pages
+}
+
+fn shown(page: &Path) -> String {
+    let page = page.strip_prefix(world::root()).unwrap_or(page);
+    page.display().to_string()
+}
+
+#[test]
+fn every_definition_in_a_document_compiles() {
+    let (mut seen, mut wrong) = (0, Vec::new());
+    for page in pages() {
+        for block in blocks(&std::fs::read_to_string(&page).unwrap()) {
+            if block.fence != "yaml" || !block.text.starts_with("steersman: 1\n") {
+                continue;
+            }
+            seen += 1;
+            let (network, found) = compile(&Files::new("steersman.yaml", block.text.as_str()));
+            let errors: Vec<String> = found
+                .iter()
+                .filter(|d| d.severity == Severity::Error)
+                .map(|d| d.render(false))
+                .collect();
+            if network.is_none() || !errors.is_empty() {
+                wrong.push(format!(
+                    "{}:{}\n{}",
+                    shown(&page),
+                    block.line,
+                    errors.join("\n")
+                ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    assert!(
+        seen >= 5,
+        "the README and the guide hold definitions, not {seen}"
+    );
+}
+
+#[test]
+fn every_link_of_a_document_leads_somewhere() {
+    let mut broken = Vec::new();
+    for page in pages() {
+        let text = std::fs::read_to_string(&page).unwrap();
+        for (_, rest) in text
+            .match_indices("](")
+            .map(|(at, _)| text.split_at(at + 2))
+        {
+            let link = rest.split([')', '#']).next().unwrap_or_default();
+            let elsewhere = link.is_empty() || link.contains("://");
+            if !elsewhere && !page.parent().unwrap().join(link).exists() {
+                broken.push(format!("{}: {link}", shown(&page)));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+#[test]
+fn the_guide_to_a_first_definition_is_true() {
+    let mut world = World::new();
+    let _shop = Service::support(&mut world, false);
+    let guide = world::root().join("docs/guides/first-definition.md");
+    transcript_is_true(&guide, &world);
+}
