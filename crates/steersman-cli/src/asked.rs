@@ -1,7 +1,7 @@
 //! What waits, for people: boxes, commands to type, JSON.
 
 use crate::printer::{bold, dim, red, yellow};
-use crate::words::{WIDTH, line as one_line, span, wrap};
+use crate::words::{WIDTH, left, line as one_line, wrap};
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
 use steersman::runtime::pending::{Pending, PendingKind};
@@ -80,7 +80,7 @@ pub(crate) fn frame(pending: &Pending, now: i64) -> Vec<String> {
     let mut fine = fine.to_owned();
     if let Some(due) = pending.due {
         let separator = if fine.is_empty() { "" } else { "; " };
-        let _ = write!(fine, "{separator}ends by itself in {}", span(due.0 - now));
+        let _ = write!(fine, "{separator}ends by itself in {}", left(due.0 - now));
     }
     if !fine.is_empty() {
         row(&fine, &|t| dim(t));

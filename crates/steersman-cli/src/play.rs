@@ -8,6 +8,7 @@ use crate::story::Story;
 use crate::texts::Texts;
 use crate::words::{count, line as one_line};
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,7 +17,7 @@ use steersman::runtime::feed::{Feed, FeedItem};
 use steersman::runtime::model::Delta;
 use steersman::runtime::pending::Pending;
 use steersman::runtime::session::{Session, Settled};
-use steersman_machine::commit::{Binding, LogLine};
+use steersman_machine::commit::{Admitted, Binding, LogLine};
 use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Id, Line};
 
@@ -31,6 +32,8 @@ pub(crate) struct Play<'a> {
     story: Story,
     texts: Texts,
     status: Status,
+    /// Effects whose outcome was told: what still streams of them is old.
+    over: BTreeSet<Id>,
     /// What the person says was typed right here, so it is not told again.
     pub(crate) typed_here: bool,
 }
@@ -62,6 +65,7 @@ impl<'a> Play<'a> {
             story: Story::default(),
             texts: Texts::default(),
             status: Status::new(printer),
+            over: BTreeSet::new(),
             typed_here: false,
         };
         let mut lines = play.feed.lines().await?;
@@ -126,7 +130,12 @@ impl<'a> Play<'a> {
     async fn item(&mut self, item: FeedItem) -> Result<(), CommandError> {
         match item {
             FeedItem::Line(line) => self.tell(&line, true).await?,
-            FeedItem::Delta { agent, delta, .. } if !self.printer.is_json() => {
+            FeedItem::Delta {
+                effect,
+                agent,
+                delta,
+                ..
+            } if !self.printer.is_json() && !self.over.contains(&effect) => {
                 let name = self.story.agent(agent).to_owned();
                 self.status.show(agent, &name, delta);
             }
@@ -141,6 +150,12 @@ impl<'a> Play<'a> {
 
     async fn tell(&mut self, line: &LogLine, aloud: bool) -> Result<(), CommandError> {
         self.texts.learn(line, &**self.place.store()).await?;
+        let admitted = line.commit.iter().flat_map(|commit| &commit.admitted);
+        self.over.extend(
+            admitted
+                .filter(|a| a.kind == Admitted::Outcome)
+                .filter_map(|a| a.id),
+        );
         if let Some(binding) = line.commit.as_ref().and_then(|c| c.binding.as_ref())
             && aloud
         {
@@ -333,7 +348,10 @@ pub(crate) fn summary(short: &str, settled: &Settled, now: i64) -> Vec<String> {
         )),
         Settled::Failed { code, message } => rows.push(format!(
             "{} {}",
-            red(&format!("Failed ({code}): {message}")),
+            red(&format!(
+                "Failed ({code}): {}.",
+                message.trim_end_matches('.')
+            )),
             next(&[format!("steersman show {short}")])
         )),
         Settled::Cancelled => rows.push(format!(

@@ -71,7 +71,8 @@ pub(crate) struct Story {
 struct Opened {
     name: Name,
     target: Target,
-    at: Time,
+    /// None once something held it: what passed until then is no work of its own.
+    at: Option<Time>,
 }
 
 impl Story {
@@ -277,7 +278,7 @@ impl Story {
             Opened {
                 name: call.name.clone(),
                 target: call.target.clone(),
-                at: self.now,
+                at: Some(self.now),
             },
         );
         let note = match &call.target {
@@ -313,8 +314,8 @@ impl Story {
             Some(body) => texts.text(body).to_string(),
             None => String::new(),
         };
-        let took = opened.map_or(String::new(), |o| {
-            format!(", {}", span(self.now.0.saturating_sub(o.at.0)))
+        let took = opened.and_then(|o| o.at).map_or(String::new(), |at| {
+            format!(", {}", span(self.now.0.saturating_sub(at.0)))
         });
         let (note, tone) = match result.how {
             How::Done if self.settled.contains(&result.call) => ("done".to_owned(), Tone::Came),
@@ -442,8 +443,12 @@ impl Story {
                 by,
                 body,
             } => {
+                let call = *effects_call(&self.effects, effect);
                 if *why == Why::Doubt {
-                    self.settled.insert(*effects_call(&self.effects, effect));
+                    self.settled.insert(call);
+                }
+                if let Some(opened) = self.calls.get_mut(&call) {
+                    opened.at = None;
                 }
                 let said = body.map(|body| texts.text(body).to_string());
                 let (word, tone) = released(*why, *how, by, said.as_deref());

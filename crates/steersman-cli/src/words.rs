@@ -29,8 +29,22 @@ pub(crate) fn due(now: i64, at: Option<i64>) -> String {
     match at {
         None => "-".into(),
         Some(at) if at <= now => "overdue".into(),
-        Some(at) => span(at - now),
+        Some(at) => left(at - now),
     }
+}
+
+/// What is left of a span, to the nearest unit: of three days that began just now, `3 d`.
+pub(crate) fn left(millis: i64) -> String {
+    let unit = match millis {
+        ..60_000 => 1_000,
+        60_000..3_600_000 => 60_000,
+        3_600_000..86_400_000 => 3_600_000,
+        _ => 86_400_000,
+    };
+    if millis < 1_000 {
+        return span(millis);
+    }
+    span((millis + unit / 2) / unit * unit)
 }
 
 /// `1 line`, `2 lines`.
@@ -161,6 +175,9 @@ mod tests {
         assert_eq!(ago(0, 5), "just now");
         assert_eq!(due(0, Some(7_200_000)), "2 h");
         assert_eq!(due(5, Some(5)), "overdue");
+        assert_eq!(due(40, Some(3 * 86_400_000)), "3 d");
+        assert_eq!(due(0, Some(59 * 60_000 + 59_900)), "1 h");
+        assert_eq!(due(0, Some(999)), "999 ms");
         assert_eq!(count(1, "reply"), "1 reply");
         assert_eq!(count(2, "reply"), "2 replies");
         assert_eq!(count(0, "day"), "0 days");

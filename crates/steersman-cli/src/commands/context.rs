@@ -193,13 +193,18 @@ fn sizes(call: &Call, request: &Request) -> String {
             digits(usage.cached),
             digits(usage.output)
         ));
-        parts.push(match &usage.broke {
-            None => format!("{} bytes as in the call before", digits(usage.prefix)),
-            Some(part) => format!(
+        match &usage.broke {
+            // nothing was before it that this process knew
+            None if usage.prefix == 0 => {}
+            None => parts.push(format!(
+                "{} bytes as in the call before",
+                digits(usage.prefix)
+            )),
+            Some(part) => parts.push(format!(
                 "{} bytes as before, then {part} changed",
                 digits(usage.prefix)
-            ),
-        });
+            )),
+        }
     }
     parts.join(", ")
 }

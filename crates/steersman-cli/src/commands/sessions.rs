@@ -45,7 +45,7 @@ pub(crate) async fn run(
             vec![
                 shortest(&info.id, all.iter().map(|i| &*i.id)).to_owned(),
                 info.network.to_string(),
-                info.state.status.to_string(),
+                status(info).to_owned(),
                 ago(now, info.state.updated.0),
                 info.head.to_string(),
                 digits(info.state.tokens),
@@ -89,10 +89,18 @@ pub(crate) fn labels(info: &SessionInfo) -> String {
         .join(" ")
 }
 
+/// How a session stands. One that was at work and that nobody drives any more was stopped, or its process died.
+pub(crate) fn status(info: &SessionInfo) -> &str {
+    match &*info.state.status {
+        "running" if info.owner.is_none() => "interrupted",
+        status => status,
+    }
+}
+
 /// What a name of a filter stands for in a session.
 pub(crate) fn field(info: &SessionInfo, name: &str) -> Option<Field> {
     Some(match name {
-        "status" => Field::Text(info.state.status.to_string()),
+        "status" => Field::Text(status(info).to_owned()),
         "network" => Field::Text(info.network.to_string()),
         // by name or by digest
         "definition" => Field::Text(if info.state.definition.is_empty() {
@@ -122,7 +130,7 @@ pub(crate) fn document(info: &SessionInfo) -> Json {
         "session": &*info.id,
         "network": info.network,
         "definition": info.state.definition,
-        "status": info.state.status,
+        "status": status(info),
         "created": asked::time(info.created.0),
         "updated": asked::time(info.state.updated.0),
         "line": info.head.0,

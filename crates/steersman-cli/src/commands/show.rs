@@ -76,8 +76,18 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
+    /// How it stands: while somebody is at work on it, or was, what it came to before says nothing.
+    fn standing(&self) -> &str {
+        match sessions::status(&self.inspection.info) {
+            at_work @ ("running" | "interrupted") => at_work,
+            _ => self.inspection.settled.word(),
+        }
+    }
+
     fn rows(&self) -> Vec<String> {
         let info = &self.inspection.info;
+        // what lists show is written when a session comes to rest; the log knows it of one that was cut off, too
+        let ledger = &self.inspection.ledger;
         let now = self.place.now();
         let digest = match &*info.state.definition {
             "" => String::new(),
@@ -87,11 +97,11 @@ impl Page<'_> {
             "{}   {}{digest}   {} {}   {}, {} tokens, {}",
             bold(self.short),
             info.network,
-            status(self.inspection.settled.word()),
+            status(self.standing()),
             ago(now, info.state.updated.0),
-            count(info.state.model_calls, "model call"),
-            digits(info.state.tokens),
-            money(info.state.micros),
+            count(ledger.calls, "model call"),
+            digits(ledger.spent.tokens),
+            money(ledger.spent.micros),
         )];
         if let Some(owner) = &info.owner {
             rows.push(format!("process {owner} drives it now"));
@@ -337,6 +347,12 @@ impl Page<'_> {
                 );
             }
         }
+        if self.standing() == "interrupted" {
+            rows.push((
+                format!("steersman run --resume {short}"),
+                "goes on where it stopped",
+            ));
+        }
         let called = self.deeds().all().last().map(|d| d.tool.to_string());
         rows.push(match called {
             Some(tool) => (
@@ -360,11 +376,16 @@ impl Page<'_> {
         let line = self.line.unwrap_or(self.branch.head);
         let mut document = sessions::document(info);
         let status = play::document(&info.id, line, &self.inspection.settled);
-        for key in ["status", "answer", "code", "message", "line"] {
+        for key in ["answer", "code", "message", "line"] {
             if let Some(value) = status.get(key) {
                 document[key] = value.clone();
             }
         }
+        let ledger = &self.inspection.ledger;
+        document["status"] = self.standing().into();
+        document["model_calls"] = ledger.calls.into();
+        document["tokens"] = ledger.spent.tokens.into();
+        document["cost"] = (ledger.spent.micros as f64 / 1e6).into();
         document["branch"] = branch_name(self.branch).into();
         document["current"] = self
             .inspection

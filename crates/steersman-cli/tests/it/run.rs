@@ -37,6 +37,13 @@ agents: { desk: { system: You look., tools: [look] } }
     let told = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(130), "{told}");
     assert!(told.contains("steersman run --resume"), "{told}");
+    // cut off in the middle of its work: lists say so, and the page knows what it had cost by then
+    assert_eq!(world.json(&["sessions"]).1["status"], "interrupted");
+    let (_, shown) = world.json(&["show", "last"]);
+    assert_eq!(
+        (&shown["status"], &shown["model_calls"]),
+        (&"interrupted".into(), &1.into())
+    );
     let (code, document) = world.json(&["run", "--resume", "last"]);
     assert_eq!((code, &document["answer"]), (Some(0), &"Done.".into()));
 }
