@@ -8,7 +8,7 @@
 use crate::commit::{Adoption, Branched, Branching, Watermark, Wished};
 use crate::effect::{BranchEnd, Fact, Known, Mapped, Outcome, Request, ToolWork, Work};
 use crate::expression::Data;
-use crate::ids::{Id, Line, Name, Path};
+use crate::ids::{Id, Line, Name, Path, Time};
 use crate::interaction::{Cause, End, How, Interaction, Origin, Target};
 use crate::mapping::{Fault, Raw, map};
 use crate::network::{Chooser, Does, Offer, Parameters, ToolUse, TypeKind};
@@ -143,7 +143,9 @@ fn written(from: &Snapshot, fork: Line) -> Vec<((Id, Name), Option<Cell>)> {
 }
 
 /// What an adopting commit takes over from `from`, where it stood at the line that is adopted.
-pub(crate) fn adoption(target: &Snapshot, branch: Id, from: &Snapshot) -> Adoption {
+pub(crate) fn adoption(target: &Snapshot, now: Time, branch: Id, from: &Snapshot) -> Adoption {
+    // What was out has its time from the adopted line.
+    let stood = now.0.saturating_sub(from.now.0);
     let mut agents: Vec<Agent> = from
         .agents
         .values()
@@ -176,6 +178,10 @@ pub(crate) fn adoption(target: &Snapshot, branch: Id, from: &Snapshot) -> Adopti
         calls: calls
             .map(|c| OpenCall {
                 effect: None,
+                opened: match c.call.target {
+                    Target::Wait => Time(c.opened.0.saturating_add(stood)),
+                    _ => c.opened,
+                },
                 ..(**c).clone()
             })
             .collect(),
@@ -289,7 +295,9 @@ impl Tick<'_> {
             Outcome::Failed(failure) => {
                 Mapped::plain(How::Failed, Some(&failure.code), failure.message.clone())
             }
-            Outcome::Answer(_) | Outcome::Leaf(_) => Mapped::plain(How::Done, None, String::new()),
+            Outcome::Answer(_) | Outcome::Leaf(_) | Outcome::Came(_) => {
+                Mapped::plain(How::Done, None, String::new())
+            }
         };
         self.close_call(open.owner, open.call.id, mapped);
     }
@@ -508,7 +516,7 @@ pub(crate) fn work(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Work {
             tool: tool.clone(),
             class: cx.network.tool(tool).effect,
             args,
-            approve: None,
+            approve: Vec::new(),
             inputs: Vec::new(),
         }),
         Some(Chooser::Person(person)) => Work::Ask {

@@ -61,7 +61,7 @@ pub struct Commit {
     pub made: Vec<Made>,
     /// What was pushed, in the order in which it was made.
     pub pushes: Vec<Push>,
-    /// Forks that began, and branches that were chosen.
+    /// What became of calls that stay open: forks that began, branches that were chosen, parts of waits that are over.
     pub branching: Vec<Branching>,
     /// Effects that are wanted from the outside.
     pub wished: Vec<Wished>,
@@ -109,7 +109,7 @@ pub struct Adoption {
     pub watermarks: Vec<Watermark>,
 }
 
-/// What became of a call to branches while it is open. Its branches are known when it begins, not when it is pushed.
+/// What became of a call while it is open. The branches of a fork are known when it begins, not when it is pushed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Branching {
     /// Whose call.
@@ -129,6 +129,10 @@ pub enum Branched {
     Ended(Body),
     /// This one of them is to be adopted, as it stood at the line where its end was told.
     Chose(Id, Line),
+    /// Not of branches: this part of a wait is over, and this came of it (JSON); none: nothing can come of it.
+    Met(u32, Option<Body>),
+    /// Not of branches: who was to approve it gave other arguments, and approved these.
+    Edited(Name),
 }
 
 /// Something that was taken. Its body lies in what was pushed.

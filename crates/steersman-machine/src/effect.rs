@@ -52,6 +52,8 @@ pub enum Offered {
         args: Arc<str>,
         /// Their role.
         by: Name,
+        /// Whose approval it was that they gave ([`Approval::by`]).
+        approver: Name,
     },
     /// Time passed; something may be due ([`crate::wait::deadline`]).
     Clock,
@@ -202,6 +204,22 @@ pub enum Outcome {
     Failed(Failure),
     /// Dry mode can go no further here.
     Leaf(String),
+    /// Something that a wait of several parts waits for; it may go on all the same.
+    Came(Came),
+}
+
+/// What came for a wait.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Came {
+    /// Its effect is due.
+    Time,
+    /// An event.
+    Event {
+        /// Its name.
+        event: String,
+        /// Its fields.
+        fields: Json,
+    },
 }
 
 /// What a model answered.
@@ -336,12 +354,10 @@ pub enum Work {
         /// Answers to choose from; empty: free text.
         options: Vec<String>,
     },
-    /// Something from outside whose fields match.
+    /// One of these events from outside.
     Event {
-        /// Its name.
-        event: Name,
-        /// Canonical JSON of the fields that must be equal.
-        key: Arc<str>,
+        /// The events that it waits for, at least one, sorted.
+        any: Vec<EventKey>,
     },
     /// Only time.
     Timer,
@@ -363,6 +379,15 @@ pub enum Work {
     },
 }
 
+/// An event that is waited for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EventKey {
+    /// Its name.
+    pub event: Name,
+    /// Canonical JSON of the fields that must be equal.
+    pub key: Arc<str>,
+}
+
 /// A tool to be run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolWork {
@@ -372,10 +397,21 @@ pub struct ToolWork {
     pub class: Class,
     /// JSON object of the arguments.
     pub args: Arc<str>,
-    /// A person decides first.
-    pub approve: Option<Approval>,
+    /// People who decide first, one after the other.
+    pub approve: Vec<Approval>,
     /// Secret parameters that a person is asked for: name and question.
     pub inputs: Vec<(Name, String)>,
+}
+
+impl ToolWork {
+    /// Who decides next, where these have approved already.
+    pub fn next_approval(&self, approved: &[Name]) -> Option<&Approval> {
+        let mut approved: Vec<&Name> = approved.iter().collect();
+        self.approve.iter().find(|wanted| {
+            let given = approved.iter().position(|by| **by == wanted.by);
+            given.map(|k| approved.swap_remove(k)).is_none()
+        })
+    }
 }
 
 /// An approval that is wanted.

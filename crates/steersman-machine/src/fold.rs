@@ -15,7 +15,7 @@ use crate::interaction::{
     Call, CallResult, Cause, Choice, End, How, Interaction, Origin, Route, Target, Write,
 };
 use crate::snapshot::{Agent, Closed, Counters, Effect, OpenCall, Phase, Routing, Snapshot};
-use imbl::OrdMap;
+use imbl::{OrdMap, Vector};
 use std::sync::Arc;
 
 /// Code of a result whose arguments or writes did not fit a type. Refused, it counts as a correction.
@@ -74,7 +74,7 @@ fn owes(kind: Kind) -> Phase {
 impl Snapshot {
     fn apply(&mut self, line: Line, branch: Id, commit: &Commit, bodies: &[Text]) {
         if let Some(opening) = &commit.opening {
-            self.open(branch, commit.parent, opening);
+            self.open(branch, commit.parent, commit.now, opening);
         }
         if let Some(adoption) = &commit.adoption {
             self.adopt(line, adoption);
@@ -117,7 +117,14 @@ impl Snapshot {
     }
 
     /// A branch begins here. Nothing that was out is out on it; its first commit wishes anew what may be asked twice.
-    pub(crate) fn open(&mut self, branch: Id, parent: Line, opening: &Opening) {
+    /// Its waits stood still since then.
+    pub(crate) fn open(&mut self, branch: Id, parent: Line, now: Time, opening: &Opening) {
+        let stood = Time(now.0.saturating_sub(self.now.0));
+        let waits: Vec<(Id, Id)> = self.waits.iter().copied().collect();
+        for (owner, call) in waits {
+            let open = self.open_call(owner, call);
+            open.opened = Time(open.opened.0.saturating_add(stood.0));
+        }
         self.branch = branch;
         self.scope = opening.scope;
         self.dry = opening.dry;
@@ -214,6 +221,7 @@ impl Snapshot {
                 }
                 if *end == End::Task {
                     agent.serving = None;
+                    self.may_begin_next(push.agent);
                 }
                 for write in writes {
                     self.edit(line, now, write, bodies);
@@ -291,7 +299,7 @@ impl Snapshot {
             }
         }
         if let Target::Agent(child) = call.target {
-            self.agent_mut(child).queue.push(call.id);
+            self.agent_mut(child).queue.push_back(call.id);
         }
         let digest = digest_of(line, &call.name, Some(call.args), bodies);
         self.insert_call(OpenCall {
@@ -319,12 +327,38 @@ impl Snapshot {
                 self.waits.insert(key);
             }
             if !open.begun {
-                self.unbegun.insert(key);
+                if self.is_next(&open) {
+                    self.unbegun.insert(key);
+                }
             } else if matches!(open.call.target, Target::Branches(_)) {
                 self.forks.insert(key);
             }
         }
         self.calls.insert(key, Arc::new(open));
+    }
+
+    /// Whether nothing but room keeps a call from beginning: at an agent that serves another one it waits in the queue,
+    /// where nobody looks at it.
+    pub(crate) fn is_next(&self, open: &OpenCall) -> bool {
+        let Target::Agent(child) = open.call.target else {
+            return true;
+        };
+        self.agents.get(&child).is_none_or(|child| {
+            child.serving.is_none() && child.queue.front().is_none_or(|c| *c == open.call.id)
+        })
+    }
+
+    /// An agent serves nobody, or its queue is shorter: the oldest call in it may begin.
+    pub(crate) fn may_begin_next(&mut self, child: Id) {
+        let agent = self.agent(child);
+        let (Some(parent), Some(call), None) = (agent.parent, agent.queue.front(), agent.serving)
+        else {
+            return;
+        };
+        let key = (parent, *call);
+        if self.calls.get(&key).is_some_and(|c| !c.begun) {
+            self.unbegun.insert(key);
+        }
     }
 
     fn remove_call(&mut self, owner: Id, call: Id) -> Option<Arc<OpenCall>> {
@@ -334,6 +368,7 @@ impl Snapshot {
             self.forks.remove(key);
             self.unbegun.remove(key);
         }
+        self.asides.remove(key);
         self.calls.remove(&(owner, call))
     }
 
@@ -385,7 +420,8 @@ impl Snapshot {
             self.effects.remove(&effect);
         }
         if let Target::Agent(child) = call.target {
-            self.agent_mut(child).queue.retain(|c| *c != call.id);
+            leave(&mut self.agent_mut(child).queue, call.id);
+            self.may_begin_next(child);
         }
         if result.how == How::Simulated && self.first_simulated.is_none() {
             self.first_simulated = Some(line);
@@ -553,7 +589,7 @@ fn newborn(made: &Made, path: crate::ids::Path) -> Agent {
         open: 0,
         running: 0,
         exchanges: 0,
-        queue: Vec::new(),
+        queue: Vector::new(),
         children: OrdMap::new(),
         args: None,
         message: None,
@@ -567,6 +603,13 @@ fn newborn(made: &Made, path: crate::ids::Path) -> Agent {
         routing: Routing::default(),
         counters: Counters::default(),
         counts: OrdMap::new(),
+    }
+}
+
+/// A call leaves a queue, most often as the oldest.
+fn leave(queue: &mut Vector<Id>, call: Id) {
+    if let Some(at) = queue.iter().position(|c| *c == call) {
+        queue.remove(at);
     }
 }
 
@@ -593,7 +636,7 @@ fn hear(agent: &mut Agent, now: Time, from: &Origin, body: Body) {
     match from {
         Origin::Call(call) => {
             agent.serving = Some(*call);
-            agent.queue.retain(|c| c != call);
+            leave(&mut agent.queue, *call);
             agent.args = Some(body);
             agent.counts = OrdMap::new();
             let c = &mut agent.counters;

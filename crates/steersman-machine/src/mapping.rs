@@ -293,7 +293,8 @@ impl<'a> At<'a> {
         Ok(Some((then.tool.to_string(), Json::Object(args))))
     }
 
-    /// Without `args` the next tool gets the result: as its arguments if it is an object, else as its one argument.
+    /// Without `args` the next tool gets the result: as its arguments if it is an object, else as its one argument, if it
+    /// has one.
     fn handed_on(&self, tool: &Name, result: &Json) -> Map<String, Json> {
         let parameters = self.cx.network.tools.get(tool).map(|t| &t.parameters);
         match (result, parameters) {
@@ -304,6 +305,7 @@ impl<'a> At<'a> {
             {
                 fields.clone()
             }
+            (_, Some(Parameters::Fields(declared))) if declared.is_empty() => Map::new(),
             (_, Some(Parameters::Fields(declared))) if declared.len() == 1 => {
                 Map::from_iter([(declared[0].0.to_string(), result.clone())])
             }

@@ -3,7 +3,7 @@
 use crate::commit::{Binding, Kind};
 use crate::ids::{Body, Digest, Id, Line, Name, Path, Time};
 use crate::interaction::{Artifact, Call, Cause, End, How, Write};
-use imbl::{OrdMap, OrdSet};
+use imbl::{OrdMap, OrdSet, Vector};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::sync::Arc;
@@ -33,7 +33,8 @@ pub struct Snapshot {
     pub agents: OrdMap<Id, Arc<Agent>>,
     /// Calls of open exchanges by caller and id, closed ones included until their exchange closes.
     pub calls: OrdMap<(Id, Id), Arc<OpenCall>>,
-    /// Those of them that have not begun: no effect was wished, no called agent serves them.
+    /// Those of them that have not begun: no effect was wished, no called agent serves them. Of calls to one agent only
+    /// the oldest, while it serves none: the others are in its queue.
     pub unbegun: OrdSet<(Id, Id)>,
     /// Those of them that wait for an event, a time or a predicate.
     pub waits: OrdSet<(Id, Id)>,
@@ -57,6 +58,8 @@ pub struct Snapshot {
     pub binding: Option<Arc<Binding>>,
     /// Commits on this branch's path, for waits that count them.
     pub ticks: u64,
+    /// What became of open calls of this branch, by caller and id.
+    pub asides: OrdMap<(Id, Id), Arc<Aside>>,
 }
 
 /// The phase of an agent: a function of its kind and stack.
@@ -102,7 +105,7 @@ pub struct Agent {
     /// Exchanges closed so far.
     pub exchanges: u32,
     /// Calls of its parent that wait for it, oldest first.
-    pub queue: Vec<Id>,
+    pub queue: Vector<Id>,
     /// Children to be continued, by `agent` (routed) or `agent/name` (`named: true`).
     pub children: OrdMap<Name, Id>,
     /// Arguments of the call it serves: JSON; none for the root of a plain message.
@@ -215,13 +218,13 @@ pub struct OpenCall {
     pub effect: Option<Id>,
     /// Arguments that a person edited; they replace the call's.
     pub edited: Option<Body>,
-    /// When it was opened.
+    /// When it was opened; of a wait on a branch that began later by as much later.
     pub opened: Time,
     /// When its effect is due or its wait ends.
     pub due: Option<Time>,
     /// It has begun: an effect was wished, or the called agent serves it. Always true of a closed one.
     pub begun: bool,
-    /// A person approved it with the arguments in `edited`.
+    /// A person approved it with the arguments in `edited`; [`Aside::approver`] says who.
     pub approved: bool,
     /// Commits on the branch's path when it was opened: what a wait for ticks counts from.
     pub opened_at: u64,
@@ -235,6 +238,15 @@ pub struct OpenCall {
     pub digest: Digest,
     /// What its result carried, once it is closed.
     pub closed: Option<Closed>,
+}
+
+/// What became of an open call and is not stored with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Aside {
+    /// Of a wait: parts that are over, and what came of them (JSON); none: nothing can come.
+    pub met: Vec<(u32, Option<Body>)>,
+    /// Who was to approve it and gave the arguments with which it runs: so approved just these.
+    pub approver: Option<Name>,
 }
 
 /// What lies between a result and the close of its exchange.
@@ -339,6 +351,7 @@ impl Snapshot {
             labels: OrdMap::new(),
             binding: None,
             ticks: 0,
+            asides: OrdMap::new(),
         }
     }
 
@@ -373,6 +386,11 @@ impl Snapshot {
     /// An open call by caller and id.
     pub fn call(&self, agent: Id, call: Id) -> Option<&Arc<OpenCall>> {
         self.calls.get(&(agent, call))
+    }
+
+    /// What became of an open call beside its result.
+    pub fn aside(&self, owner: Id, call: Id) -> Option<&Arc<Aside>> {
+        self.asides.get(&(owner, call))
     }
 
     /// The call that an effect is for.

@@ -57,7 +57,8 @@ impl Tick<'_> {
                     name: name.clone(),
                     value: Some(self.body(default.to_string())),
                     reduce: Reduce::Last,
-                    expires: ty.expires,
+                    // It is what is left when a value has expired.
+                    expires: None,
                 });
             }
         }

@@ -365,7 +365,12 @@ impl<'a> Tick<'a> {
                     attempt: _,
                     outcome,
                 } => self.take_outcome(*effect, outcome),
-                Offered::Edited { effect, args, by } => self.take_edited(*effect, args, by),
+                Offered::Edited {
+                    effect,
+                    args,
+                    by,
+                    approver,
+                } => self.take_edited(*effect, args, by, approver),
                 Offered::Clock => self.take_clock(expired),
                 Offered::Ended { call, ends } => self.take_ended(*call, ends),
                 Offered::Join { branches, then } => self.take_join(branches, then.as_ref()),
@@ -435,7 +440,7 @@ impl<'a> Tick<'a> {
         let Some(top) = self.snapshot.top() else {
             return false;
         };
-        self.snapshot.effects.is_empty()
+        !self.snapshot.effects.values().any(|e| self.may_end(e))
             && self.agent(top).phase != Phase::Resting
             && !self.thinkers.iter().any(|(_, id)| self.owes_thought(*id))
             // A person's next message goes to who has the floor; on the branches of an agent's fork nobody speaks.
@@ -445,7 +450,7 @@ impl<'a> Tick<'a> {
     }
 
     fn awaits_branches(&self) -> bool {
-        !self.snapshot.forks.is_empty()
+        !self.snapshot.forks.is_empty() || self.waits_for_branches()
     }
 
     fn owes_thought(&self, agent: Id) -> bool {

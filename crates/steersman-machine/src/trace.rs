@@ -260,9 +260,14 @@ impl Trace {
         }
         self.pushes(out, line, commit, bodies);
         for branching in &commit.branching {
+            let of = match &branching.what {
+                Branched::Began(_) | Branched::Ended(_) | Branched::Chose(..) => "branch",
+                Branched::Met(..) => "wait",
+                Branched::Edited(_) => "edited",
+            };
             let _ = write!(
                 out,
-                "  branch  {} of {}",
+                "  {of:<7} {} of {}",
                 branching.call,
                 self.agent(branching.agent)
             );
@@ -278,6 +283,15 @@ impl Trace {
                 }
                 Branched::Chose(branch, at) => {
                     let _ = write!(out, " chose {branch} at {at}");
+                }
+                Branched::Met(part, Some(gave)) => {
+                    let _ = write!(out, " part {part} is over {}", plain(bodies, *gave));
+                }
+                Branched::Met(part, None) => {
+                    let _ = write!(out, " part {part} cannot be met");
+                }
+                Branched::Edited(by) => {
+                    let _ = write!(out, " approved by {by}");
                 }
             }
             out.push('\n');

@@ -1,17 +1,25 @@
 //! Waits: for an event, a time, a predicate over state, commits, branches; and the machine's own deadlines.
 //!
 //! What waits for the outside (an event, a time) is an effect with a moment at which it is due. What waits for state or
-//! for commits is no effect: it is looked at again when state changed, and with each commit.
+//! for commits is no effect: it is looked at again when state changed, and with each commit. A wait of several parts is
+//! one effect for all of them; what has come of it is recorded with the call, and the same effect goes on for the rest.
 
-use crate::effect::{Mapped, Outcome, Work};
+mod parts;
+
+pub(crate) use parts::awaits_branches;
+pub use parts::{ForBranches, for_branches};
+
+use crate::commit::{Branched, Wished};
+use crate::effect::{Came, EventKey, Work};
 use crate::ids::{Id, Name, Time};
-use crate::interaction::{How, Target};
+use crate::interaction::Target;
 use crate::limits;
 use crate::mapping::{self, Fault, Raw};
-use crate::network::{Limit, OnLimit, Source, ToolDef, Wait, WaitOn};
-use crate::snapshot::{OpenCall, Phase, Snapshot};
+use crate::network::{Limit, OnLimit, WaitOn};
+use crate::snapshot::{Effect, OpenCall, Phase, Snapshot};
 use crate::tick::{Cx, Tick};
 use crate::view::View;
+use parts::Look;
 use serde_json::{Map, Value as Json};
 use std::sync::Arc;
 
@@ -69,88 +77,66 @@ fn is_asking(snapshot: &Snapshot, agent: Id) -> bool {
     open.any(|c| c.closed.is_none() && *c.call.name == *crate::fold::MORE)
 }
 
-/// What became of an effect whose time came: a wait that is over, or one that took too long. None if the effect is not
-/// out or has no such moment.
-pub fn fired(cx: &Cx<'_>, snapshot: &Snapshot, effect: Id) -> Option<Outcome> {
-    let open = snapshot.call_of(effect)?;
-    snapshot.effects.get(&effect)?.due?;
-    let tool = cx.network.tools.get(&open.call.name);
-    let over = matches!(tool.map(|t| &t.source), Some(Source::Wait(wait)) if is_time(&wait.on));
-    let raw = if over && !times_out_first(cx, snapshot, open) {
-        Raw::Done(Json::Null)
-    } else {
-        Raw::NotPerformed(Fault::new("timeout", "nothing came in time"))
-    };
-    Some(Outcome::Mapped(mapping::map(
-        cx,
-        snapshot,
-        open.owner,
-        open.call.id,
-        &raw,
-    )))
+/// What something that came means to an effect that waits.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Meets {
+    /// Nothing: the effect does not wait for it.
+    Nothing,
+    /// A part of it: [`crate::effect::Outcome::Came`] is to be offered.
+    Part,
+    /// It is over; this is to be mapped and offered.
+    Over(Raw),
 }
 
-/// Whether an event ends a wait that is open: its name, its fields, and the expression over it.
-pub fn matches(cx: &Cx<'_>, snapshot: &Snapshot, effect: Id, event: &str, payload: &Json) -> bool {
-    let Some(open) = snapshot.call_of(effect) else {
-        return false;
+/// What it means to an effect that its time came.
+pub fn due(cx: &Cx<'_>, snapshot: &Snapshot, effect: Id) -> Meets {
+    let Some(due) = snapshot.effects.get(&effect).and_then(|e| e.due) else {
+        return Meets::Nothing;
     };
-    let Some(Source::Wait(wait)) = cx.network.tools.get(&open.call.name).map(|t| &t.source) else {
-        return false;
-    };
-    event_of(&wait.on, &mut |on| {
-        let WaitOn::Event {
-            event: name,
-            matching,
-            when,
-        } = on
-        else {
-            return false;
-        };
-        let view = view(cx, snapshot, open).with("event", payload.clone());
-        let equal = |(field, template): &(Name, crate::expression::Template)| {
-            template
-                .value(&view)
-                .is_ok_and(|wanted| payload.get(&**field) == Some(&wanted))
-        };
-        **name == *event
-            && matching.iter().all(equal)
-            && when
-                .as_ref()
-                .is_none_or(|when| view.holds(when).unwrap_or(false))
+    let open = snapshot
+        .call_of(effect)
+        .filter(|c| c.call.target == Target::Wait);
+    let look = open.and_then(|open| Look::new(cx, snapshot, open, due.max(snapshot.now)));
+    look.map_or(Meets::Nothing, |look| {
+        look.stands().over().map_or(Meets::Part, Meets::Over)
     })
 }
 
-fn event_of(on: &WaitOn, found: &mut dyn FnMut(&WaitOn) -> bool) -> bool {
-    match on {
-        WaitOn::Event { .. } => found(on),
-        WaitOn::Any(list) | WaitOn::All(list) => list.iter().any(|w| event_of(&w.on, found)),
-        WaitOn::Time(_)
-        | WaitOn::Until(_)
-        | WaitOn::Branches(_)
-        | WaitOn::Ticks(_)
-        | WaitOn::When(_) => false,
-    }
+/// What an event means to an effect: its name, its fields, and the expression over it.
+pub fn event(cx: &Cx<'_>, snapshot: &Snapshot, effect: Id, event: &str, payload: &Json) -> Meets {
+    let open = snapshot.call_of(effect).filter(|c| c.closed.is_none());
+    let Some(mut look) = open.and_then(|open| Look::new(cx, snapshot, open, snapshot.now)) else {
+        return Meets::Nothing;
+    };
+    let Some(part) = look.part_of(event, payload) else {
+        return Meets::Nothing;
+    };
+    look.came = Some((part, payload));
+    look.stands().over().map_or(Meets::Part, Meets::Over)
 }
 
 /// What the outside is asked to wait for.
 pub(crate) fn work(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Work {
-    let Some(Source::Wait(wait)) = cx.network.tools.get(&open.call.name).map(|t| &t.source) else {
+    let Some(look) = Look::new(cx, snapshot, open, snapshot.now) else {
         return Work::Timer;
     };
-    let mut event = None;
-    event_of(&wait.on, &mut |on| {
-        event = Some(on.clone());
-        true
-    });
-    match event {
-        Some(WaitOn::Event {
+    let view = look.view();
+    let events = look.awaited().into_iter().filter_map(|(_, on)| match on {
+        WaitOn::Event {
             event, matching, ..
-        }) => Work::Event {
-            key: key(&view(cx, snapshot, open), &matching),
-            event,
-        },
-        Some(_) | None => Work::Timer,
+        } => Some(EventKey {
+            event: event.clone(),
+            key: key(&view, matching),
+        }),
+        _ => None,
+    });
+    let mut any: Vec<EventKey> = events.collect();
+    any.sort();
+    any.dedup();
+    if any.is_empty() {
+        Work::Timer
+    } else {
+        Work::Event { any }
     }
 }
 
@@ -169,68 +155,6 @@ fn key(view: &View<'_>, matching: &[(Name, crate::expression::Template)]) -> Arc
 fn view<'a>(cx: &Cx<'a>, snapshot: &'a Snapshot, open: &OpenCall) -> View<'a> {
     let args = mapping::arguments(cx, snapshot, open);
     View::new(cx, snapshot, Some(open.owner)).with("args", Json::Object(args))
-}
-
-fn is_time(on: &WaitOn) -> bool {
-    match on {
-        WaitOn::Time(_) | WaitOn::Until(_) => true,
-        WaitOn::Any(list) | WaitOn::All(list) => list.iter().any(|w| is_time(&w.on)),
-        WaitOn::Event { .. } | WaitOn::Branches(_) | WaitOn::Ticks(_) | WaitOn::When(_) => false,
-    }
-}
-
-fn times_out_first(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> bool {
-    let Some(Source::Wait(wait)) = cx.network.tools.get(&open.call.name).map(|t| &t.source) else {
-        return true;
-    };
-    let timeout = wait.timeout.map(|ms| open.opened.plus(ms));
-    let time = moment(cx, snapshot, open, &wait.on).ok().flatten();
-    matches!((timeout, time), (Some(timeout), Some(time)) if timeout < time)
-}
-
-/// When a wait for time is over; none: it does not wait for time.
-fn moment(
-    cx: &Cx<'_>,
-    snapshot: &Snapshot,
-    open: &OpenCall,
-    on: &WaitOn,
-) -> Result<Option<Time>, String> {
-    let shown = |template: &crate::expression::Template| {
-        template
-            .render(&view(cx, snapshot, open))
-            .map_err(|e| e.to_string())
-    };
-    Ok(match on {
-        WaitOn::Time(template) => {
-            let text = shown(template)?;
-            let span = duration(&text).ok_or_else(|| format!("`{text}` is no duration"))?;
-            Some(open.opened.plus(span))
-        }
-        WaitOn::Until(template) => {
-            let text = shown(template)?;
-            Some(
-                date(&text, &cx.network.timezone)
-                    .ok_or_else(|| format!("`{text}` is no date and time"))?,
-            )
-        }
-        WaitOn::Any(list) => {
-            let times = list.iter().map(|w| moment(cx, snapshot, open, &w.on));
-            times
-                .collect::<Result<Vec<_>, _>>()?
-                .into_iter()
-                .flatten()
-                .min()
-        }
-        WaitOn::All(list) => {
-            let times = list.iter().map(|w| moment(cx, snapshot, open, &w.on));
-            times
-                .collect::<Result<Vec<_>, _>>()?
-                .into_iter()
-                .flatten()
-                .max()
-        }
-        WaitOn::Event { .. } | WaitOn::Branches(_) | WaitOn::Ticks(_) | WaitOn::When(_) => None,
-    })
 }
 
 /// `250ms 30s 15m 4h 3d`, or plain seconds, in milliseconds.
@@ -264,35 +188,41 @@ fn date(text: &str, zone: &str) -> Option<Time> {
 
 impl Tick<'_> {
     /// A wait opens: what holds already is over at once; what waits for the outside is wished.
-    pub(crate) fn begin_wait(&mut self, open: &OpenCall, tool: &ToolDef) {
-        let Source::Wait(wait) = &tool.source else {
+    pub(crate) fn begin_wait(&mut self, open: &OpenCall) {
+        let cx = self.cx();
+        let Some(look) = Look::new(&cx, &self.snapshot, open, self.now) else {
             return;
         };
-        let when = match moment(&self.cx(), &self.snapshot, open, &wait.on) {
-            Ok(when) => when,
-            Err(why) => {
-                let raw = Raw::NotPerformed(Fault::new("failed", why));
-                let mapped =
-                    mapping::map(&self.cx(), &self.snapshot, open.owner, open.call.id, &raw);
-                return self.close_call(open.owner, open.call.id, mapped);
+        if let Some(why) = look.unreadable() {
+            let raw = Raw::NotPerformed(Fault::new("failed", why));
+            self.end_wait(open, &raw);
+            return;
+        }
+        let (over, due) = (look.stands().over(), look.next_moment());
+        match over {
+            Some(raw) => {
+                self.end_wait(open, &raw);
             }
-        };
-        let timeout = wait.timeout.map(|ms| open.opened.plus(ms));
-        let due = [when, timeout].into_iter().flatten().min();
-        self.wish_call(open, due);
+            None => self.wish_call(open, due),
+        }
     }
 
-    /// Whether a call waits for nothing outside: state or commits end it.
+    /// Whether a call waits for nothing outside: state, commits or the ends of branches end it.
     pub(crate) fn is_parked(&self, open: &OpenCall) -> bool {
-        let tool = self.network.tools.get(&open.call.name);
-        match tool.map(|t| &t.source) {
-            Some(Source::Wait(wait)) => wait.timeout.is_none() && parks(&wait.on),
-            _ => false,
-        }
+        parts::wait_of(&self.cx(), open).is_some_and(parts::parks)
     }
 
     /// Waits over state and commits are looked at again. Whether one of them ended.
     pub(crate) fn look_at_waits(&mut self) -> bool {
+        self.look_at(false)
+    }
+
+    /// Ends waits for commits where nothing else can make one. Whether there was one.
+    pub(crate) fn end_tick_waits(&mut self) -> bool {
+        self.look_at(true)
+    }
+
+    fn look_at(&mut self, no_more_ticks: bool) -> bool {
         if self.snapshot.waits.is_empty() {
             return false;
         }
@@ -302,81 +232,101 @@ impl Tick<'_> {
             let Some(open) = self.snapshot.call(owner, call).cloned() else {
                 continue;
             };
-            let Some(Source::Wait(wait)) =
-                self.network.tools.get(&open.call.name).map(|t| &t.source)
-            else {
+            if !self.snapshot.in_scope(owner) {
+                continue;
+            }
+            let cx = self.cx();
+            let Some(mut look) = Look::new(&cx, &self.snapshot, &open, self.now) else {
                 continue;
             };
-            let raw = match self.holds(&open, wait) {
-                Ok(false) => continue,
-                Ok(true) => Raw::Done(Json::Null),
-                Err(why) => Raw::NotPerformed(Fault::new("failed", why)),
-            };
-            let mapped = mapping::map(&self.cx(), &self.snapshot, owner, call, &raw);
-            self.close_call(owner, call, mapped);
-            ended = true;
-        }
-        ended
-    }
-
-    /// Ends waits for commits where nothing else can make one. Whether there was one.
-    pub(crate) fn end_tick_waits(&mut self) -> bool {
-        let waits: Vec<(Id, Id)> = self.snapshot.waits.iter().copied().collect();
-        let mut ended = false;
-        for (owner, call) in waits {
-            let Some(open) = self.snapshot.call(owner, call).cloned() else {
+            if !parts::is_watched(&look.wait.on) {
                 continue;
-            };
-            let source = self.network.tools.get(&open.call.name).map(|t| &t.source);
-            if let Some(Source::Wait(wait)) = source
-                && matches!(wait.on, WaitOn::Ticks(_))
-            {
-                self.close_call(owner, call, Mapped::plain(How::Done, None, "ok"));
-                ended = true;
+            }
+            look.no_more_ticks = no_more_ticks;
+            if let Some(raw) = look.stands().over() {
+                ended |= self.end_wait(&open, &raw);
             }
         }
         ended
     }
 
-    fn holds(&self, open: &OpenCall, wait: &Wait) -> Result<bool, String> {
-        if open.call.target != Target::Wait || !self.snapshot.in_scope(open.owner) {
-            return Ok(false);
-        }
-        match &wait.on {
-            WaitOn::When(expr) => {
-                let cx = self.cx();
-                let view = view(&cx, &self.snapshot, open).at(self.now);
-                view.holds(expr).map_err(|e| e.to_string())
-            }
-            WaitOn::Ticks(n) => Ok(self.snapshot.ticks + 1 >= open.opened_at + 1 + n),
-            WaitOn::Any(list) => {
-                for one in list {
-                    if self.holds(open, one)? {
-                        return Ok(true);
-                    }
-                }
-                Ok(false)
-            }
-            WaitOn::All(list) => {
-                for one in list {
-                    if !self.holds(open, one)? {
-                        return Ok(false);
-                    }
-                }
-                Ok(!list.is_empty())
-            }
-            WaitOn::Event { .. } | WaitOn::Time(_) | WaitOn::Until(_) | WaitOn::Branches(_) => {
-                Ok(false)
-            }
+    /// Whether an effect waits for something that may come: an event, or time.
+    pub(crate) fn may_end(&self, effect: &Effect) -> bool {
+        let open = effect
+            .call
+            .and_then(|c| self.snapshot.call(effect.agent, c));
+        let Some(open) = open.filter(|c| c.call.target == Target::Wait && effect.due.is_none())
+        else {
+            return true;
+        };
+        matches!(work(&self.cx(), &self.snapshot, open), Work::Event { .. })
+    }
+
+    /// Whether an open wait is to hear of branches.
+    pub(crate) fn waits_for_branches(&self) -> bool {
+        !for_branches(&self.cx(), &self.snapshot).is_empty()
+    }
+
+    /// The part of a wait that something is for; none if it waits for no such thing.
+    pub(crate) fn part_that_came(&self, open: &OpenCall, came: &Came) -> Option<Option<u32>> {
+        let cx = self.cx();
+        let look = Look::new(&cx, &self.snapshot, open, self.now)?;
+        match came {
+            Came::Time => Some(None),
+            Came::Event { event, fields } => look.part_of(event, fields).map(Some),
         }
     }
-}
 
-/// Whether nothing outside ends it.
-fn parks(on: &WaitOn) -> bool {
-    match on {
-        WaitOn::When(_) | WaitOn::Ticks(_) | WaitOn::Branches(_) => true,
-        WaitOn::Any(list) | WaitOn::All(list) => list.iter().all(|w| parks(&w.on)),
-        WaitOn::Event { .. } | WaitOn::Time(_) | WaitOn::Until(_) => false,
+    /// A part of a wait was met: it is recorded, and the wait ends or goes on with the rest.
+    pub(crate) fn part_met(&mut self, open: &OpenCall, part: Option<u32>, gave: Option<&Json>) {
+        let (owner, call) = (open.owner, open.call.id);
+        if let Some(part) = part {
+            let body = gave.map(|json| self.body(json.to_string()));
+            self.branch(owner, call, Branched::Met(part, body));
+        }
+        let Some(open) = self.snapshot.call(owner, call).cloned() else {
+            return;
+        };
+        let cx = self.cx();
+        let Some(look) = Look::new(&cx, &self.snapshot, &open, self.now) else {
+            return;
+        };
+        let (over, due) = (look.stands().over(), look.next_moment());
+        match (over, open.effect) {
+            (Some(raw), _) => {
+                self.end_wait(&open, &raw);
+            }
+            (None, Some(effect)) => self.wish_rest(&open, effect, due),
+            // It waits for nothing outside.
+            (None, None) => {}
+        }
+    }
+
+    /// The same effect goes on, for what is left of the wait.
+    fn wish_rest(&mut self, open: &OpenCall, effect: Id, due: Option<Time>) {
+        self.wish(Wished {
+            id: effect,
+            agent: open.owner,
+            call: Some(open.call.id),
+            args: None,
+            due,
+        });
+    }
+
+    /// A wait is over. What is to be sealed goes through the driver: its effect is due at once. Whether it ended here.
+    fn end_wait(&mut self, open: &OpenCall, raw: &Raw) -> bool {
+        let mapped = mapping::map(&self.cx(), &self.snapshot, open.owner, open.call.id, raw);
+        if !mapped.writes.iter().any(|w| w.seal) {
+            self.close_call(open.owner, open.call.id, mapped);
+            return true;
+        }
+        match open.effect {
+            Some(effect) if open.due.is_none_or(|due| due > self.now) => {
+                self.wish_rest(open, effect, Some(self.now));
+            }
+            Some(_) => {}
+            None => self.wish_call(open, Some(self.now)),
+        }
+        false
     }
 }

@@ -340,7 +340,7 @@ fn everything() -> Batch {
         consumed: vec!["m1".into()],
         waits: vec![WaitChange {
             effect,
-            open: Some(("paid".into(), r#"{"order":7}"#.into())),
+            open: vec![("paid".into(), r#"{"order":7}"#.into())],
         }],
         timers: vec![(effect, Some(Time(50)))],
         labels: vec![("vendor".into(), Some("Acme".into()))],
@@ -476,7 +476,7 @@ async fn events_find_their_waits(place: &impl Place) {
         ("d", "{}"),
     ] {
         let claim = claimed(&store, id).await;
-        let open = Some(("paid".into(), key.into()));
+        let open = vec![("paid".into(), key.into())];
         let batch = Batch {
             waits: vec![WaitChange { effect, open }],
             ..rows(vec![row(1, b"x")])
@@ -505,7 +505,10 @@ async fn events_find_their_waits(place: &impl Place) {
     // The waits of a and d close; another name, another network, another value meet nothing.
     for claim in [&claims[0], &claims[2], &claims[3]] {
         let closed = Batch {
-            waits: vec![WaitChange { effect, open: None }],
+            waits: vec![WaitChange {
+                effect,
+                open: Vec::new(),
+            }],
             ..rows(vec![row(2, b"x")])
         };
         store.append(claim, closed).await.expect("written");

@@ -123,6 +123,8 @@ pub struct Record {
     pub holds: Vec<Hold>,
     /// How the holds before ended; they cover all attempts.
     pub ended: Vec<(Why, Release)>,
+    /// Whose approval it has: the `by` of these holds.
+    pub approved: Vec<Name>,
     /// Not to be tried before.
     pub again: Option<Time>,
 }
@@ -345,6 +347,10 @@ impl Ledger {
         let Some(record) = self.effects.get_mut(&effect) else {
             return;
         };
+        if (why, how) == (Why::Approval, Release::Go) {
+            let asked = record.holds.iter().filter(|h| h.why == why);
+            record.approved.extend(asked.map(|h| h.by.clone()));
+        }
         record.holds.retain(|h| h.why != why);
         record.ended.push((why, how));
         let goes_on = matches!(how, Release::Go);
@@ -373,6 +379,7 @@ impl Ledger {
             progress: Progress::Wished,
             holds: Vec::new(),
             ended: Vec::new(),
+            approved: Vec::new(),
             again: None,
         })
     }

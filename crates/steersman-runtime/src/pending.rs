@@ -124,7 +124,9 @@ pub(crate) fn of(
     };
     if let Work::Tool(tool) = &wish.work {
         pending.args = Some(tool.args.clone());
-        if let Some(approval) = &tool.approve {
+        let asked = hold.as_ref().filter(|hold| hold.why == Why::Approval);
+        let asked = asked.and_then(|hold| tool.approve.iter().find(|a| a.by == hold.by));
+        if let Some(approval) = asked.or(tool.approve.first()) {
             pending.edit.clone_from(&approval.edit);
             pending.because.clone_from(&approval.because);
         }
@@ -161,10 +163,15 @@ pub(crate) fn of(
             pending.options.clone_from(options);
             Some(pending)
         }
-        Work::Event { event, key } => {
+        Work::Event { any } => {
             pending.kind = PendingKind::Event;
-            pending.text = event.as_ref().into();
-            pending.args = Some(key.clone());
+            let names: Vec<&str> = any.iter().map(|one| &*one.event).collect();
+            pending.text = names.join(" or ").into();
+            // Of several the names say enough.
+            pending.args = match &any[..] {
+                [one] => Some(one.key.clone()),
+                _ => None,
+            };
             Some(pending)
         }
         Work::Timer => Some(pending),

@@ -217,8 +217,8 @@ pub struct Checkpoint {
 pub struct WaitChange {
     /// The effect that waits.
     pub effect: Id,
-    /// Event name and match key while it is open; none: closed.
-    pub open: Option<(Name, Arc<str>)>,
+    /// Event names and match keys, any of which it waits for from now on, in place of those before; empty: closed.
+    pub open: Vec<(Name, Arc<str>)>,
 }
 
 /// Something for a session from outside its owner.
@@ -349,7 +349,7 @@ pub fn check(session: &SessionId, last: Line, batch: &Batch) -> Result<(), Store
         within(|| format!("label `{name}` of session `{session}`"), len)?;
     }
     for wait in &batch.waits {
-        let len = wait.open.as_ref().map_or(0, |(_, key)| key.len());
+        let len = wait.open.iter().map(|(_, key)| key.len()).sum();
         within(|| format!("the match key of wait {}", wait.effect), len)?;
     }
     if let Some(info) = &batch.info {

@@ -134,26 +134,25 @@ pub(super) fn of_no(of: CheckpointOf) -> i64 {
 
 fn wait(conn: &Connection, no: i64, change: &WaitChange) -> rusqlite::Result<()> {
     let effect = effect_no(change.effect);
-    let Some((event, key)) = &change.open else {
-        conn.prepare_cached("DELETE FROM wait WHERE no = ?1 AND effect = ?2")?
-            .execute(params![no, effect])?;
-        return Ok(());
-    };
-    // A key that is no object meets no event.
-    let Ok(key) = serde_json::from_str(key) else {
-        return Ok(());
-    };
-    conn.prepare_cached(
-        "INSERT OR REPLACE INTO wait (no, effect, network, event, fields, key)
-         SELECT ?1, ?2, network, ?3, ?4, ?5 FROM session WHERE no = ?1",
-    )?
-    .execute(params![
-        no,
-        effect,
-        &**event,
-        field_names(&key),
-        canonical(&key)
-    ])?;
+    conn.prepare_cached("DELETE FROM wait WHERE no = ?1 AND effect = ?2")?
+        .execute(params![no, effect])?;
+    for (event, key) in &change.open {
+        // A key that is no object meets no event.
+        let Ok(key) = serde_json::from_str(key) else {
+            continue;
+        };
+        conn.prepare_cached(
+            "INSERT OR REPLACE INTO wait (no, effect, network, event, fields, key)
+             SELECT ?1, ?2, network, ?3, ?4, ?5 FROM session WHERE no = ?1",
+        )?
+        .execute(params![
+            no,
+            effect,
+            &**event,
+            field_names(&key),
+            canonical(&key)
+        ])?;
+    }
     Ok(())
 }
 

@@ -48,7 +48,7 @@ const MIGRATIONS: &[&str] = &["
     -- fields: the names in the match key; so an event finds its waits by one look for each such list.
     CREATE TABLE wait (
         no INTEGER NOT NULL, effect INTEGER NOT NULL, network TEXT NOT NULL, event TEXT NOT NULL,
-        fields TEXT NOT NULL, key TEXT NOT NULL, PRIMARY KEY (no, effect)
+        fields TEXT NOT NULL, key TEXT NOT NULL, PRIMARY KEY (no, effect, event, fields, key)
     ) WITHOUT ROWID;
     CREATE INDEX wait_key ON wait (network, event, fields, key);
     CREATE TABLE event (

@@ -51,7 +51,7 @@ pub(crate) fn run_of(network: &Arc<Network>, names: Json, env: &Env) -> ToolRun 
             tool: "t".into(),
             class: network.tool("t").effect,
             args: args.to_string().into(),
-            approve: None,
+            approve: Vec::new(),
             inputs: Vec::new(),
         },
         scope: Arc::new(scope.expect("the secrets are there")),

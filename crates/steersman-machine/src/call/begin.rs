@@ -119,7 +119,7 @@ impl Tick<'_> {
                     self.wish_call(open, None);
                 }
             },
-            (Target::Wait, Some(tool)) => self.begin_wait(open, tool),
+            (Target::Wait, Some(_)) => self.begin_wait(open),
             (Target::Person(person), _) => {
                 let timeout = self.network.people.get(person).and_then(|p| p.timeout);
                 self.wish_call(open, timeout.map(|ms| self.now.plus(ms)));
@@ -137,7 +137,7 @@ impl Tick<'_> {
             }
             crate::network::Parameters::Schema(_) => false,
         };
-        !asks && super::wish::approval(&self.cx(), &self.snapshot, open, tool).is_none()
+        !asks && super::wish::approvals(&self.cx(), &self.snapshot, open, tool).is_empty()
     }
 
     fn begin_last(&mut self, owner: Id, open: &OpenCall) {

@@ -95,7 +95,7 @@ fn of_tool(
     let work = ToolWork {
         tool: tool.name.clone(),
         class,
-        approve: approval(cx, snapshot, open, tool),
+        approve: approvals(cx, snapshot, open, tool),
         inputs: inputs(cx, snapshot, open, tool),
         args,
     };
@@ -190,24 +190,32 @@ pub(crate) fn effective(
     (args != given).then_some(args)
 }
 
-/// The approval that a call wants; none if nobody needs to decide, or a person approved just these arguments.
-pub(crate) fn approval(
+/// The approvals that a call wants, in their order: the tool's own before those of its use. Whoever gave just these
+/// arguments approved them; everybody else decides upon them.
+pub(crate) fn approvals(
     cx: &Cx<'_>,
     snapshot: &Snapshot,
     open: &OpenCall,
     tool: &ToolDef,
-) -> Option<Approval> {
+) -> Vec<Approval> {
     let own: &[Approve] = use_of(cx, snapshot, open).map_or(&[], |u| &u.approve);
     if tool.approve.is_empty() && own.is_empty() {
-        return None;
+        return Vec::new();
     }
     let args = mapping::arguments(cx, snapshot, open);
     let view = View::new(cx, snapshot, Some(open.owner)).with("args", Json::Object(args));
     // What cannot be judged was refused when the call was judged; should it fail only now, a person decides.
     let wanted = tool.approve.iter().chain(own);
-    let mut wanted = wanted.filter(|a| view.holds(&a.when).unwrap_or(true));
-    // Who edited the arguments approved them; a further approver decides for himself.
-    let approve = wanted.nth(usize::from(open.approved))?;
+    let mut wanted: Vec<&Approve> = wanted
+        .filter(|a| view.holds(&a.when).unwrap_or(true))
+        .collect();
+    let aside = snapshot.aside(open.owner, open.call.id);
+    let approver = aside
+        .and_then(|a| a.approver.as_ref())
+        .filter(|_| open.approved);
+    if let Some(k) = approver.and_then(|by| wanted.iter().position(|a| a.by == *by)) {
+        wanted.remove(k);
+    }
     let plain = || {
         format!(
             "{}({})",
@@ -215,15 +223,18 @@ pub(crate) fn approval(
             cx.bodies.text(open.edited.unwrap_or(open.call.args))
         )
     };
-    let ask = approve.ask.as_ref();
-    Some(Approval {
-        by: approve.by.clone(),
-        ask: ask.and_then(|t| t.render(&view).ok()).unwrap_or_else(plain),
-        edit: approve.edit.clone(),
-        timeout: approve.timeout,
-        on_timeout: approve.on_timeout,
-        because: (&*approve.when.source != "true").then(|| approve.when.source.to_string()),
-    })
+    let approval = |approve: &Approve| {
+        let ask = approve.ask.as_ref();
+        Approval {
+            by: approve.by.clone(),
+            ask: ask.and_then(|t| t.render(&view).ok()).unwrap_or_else(plain),
+            edit: approve.edit.clone(),
+            timeout: approve.timeout,
+            on_timeout: approve.on_timeout,
+            because: (&*approve.when.source != "true").then(|| approve.when.source.to_string()),
+        }
+    };
+    wanted.into_iter().map(approval).collect()
 }
 
 /// Secret parameters that a person is asked for, with the question.

@@ -3,7 +3,7 @@
 use crate::commit::{Adoption, Branched, Branching};
 use crate::ids::{Id, Line};
 use crate::interaction::Target;
-use crate::snapshot::{Agent, Phase, Snapshot};
+use crate::snapshot::{Agent, Aside, Phase, Snapshot};
 use std::sync::Arc;
 
 impl Snapshot {
@@ -42,6 +42,9 @@ impl Snapshot {
         }
         for call in &adoption.calls {
             self.insert_call(call.clone());
+        }
+        for agent in &adoption.agents {
+            self.may_begin_next(agent.id);
         }
         for (key, cell) in &adoption.cells {
             self.set_cell(line, key.clone(), cell.clone());
@@ -92,12 +95,28 @@ impl Snapshot {
         }
     }
 
-    /// A fork begins, or one of its branches was chosen.
+    fn aside_mut(&mut self, key: (Id, Id)) -> &mut Aside {
+        Arc::make_mut(self.asides.entry(key).or_default())
+    }
+
+    /// A fork begins, or one of its branches was chosen; a part of a wait is over; arguments were changed.
     pub(crate) fn branching(&mut self, branching: &Branching) {
         let key = (branching.agent, branching.call);
+        match &branching.what {
+            Branched::Met(part, gave) => {
+                self.aside_mut(key).met.push((*part, *gave));
+                return;
+            }
+            Branched::Edited(by) => {
+                self.aside_mut(key).approver = Some(by.clone());
+                return;
+            }
+            Branched::Began(_) | Branched::Ended(_) | Branched::Chose(..) => {}
+        }
         self.begin(branching.agent, branching.call);
         let open = self.open_call(branching.agent, branching.call);
         match &branching.what {
+            Branched::Met(..) | Branched::Edited(_) => {}
             Branched::Began(branches) => open.call.target = Target::Branches(branches.clone()),
             Branched::Ended(ends) => open.ends = Some(*ends),
             Branched::Chose(branch, at) => open.chosen = Some((*branch, *at)),

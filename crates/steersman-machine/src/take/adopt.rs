@@ -1,7 +1,7 @@
 //! A branch is adopted: a fork backwards.
 
 use crate::branch::{self, Renewal};
-use crate::commit::Admitted;
+use crate::commit::{Admitted, Branched};
 use crate::effect::{Known, Mapped, Request, Until};
 use crate::ids::{Id, Line};
 use crate::interaction::{How, Target};
@@ -71,9 +71,10 @@ impl Tick<'_> {
             self.stop(effect);
         }
         let serving = self.agent(top).serving;
-        let adoption = branch::adoption(&self.snapshot, branch, from);
+        let adoption = branch::adoption(&self.snapshot, self.now, branch, from);
         self.snapshot.adopt(self.line, &adoption);
         self.commit.adoption = Some(adoption);
+        self.adopt_asides(from);
         self.changed = true;
         let out = branch::out(from, |agent| from.in_scope(agent));
         let how = if self.snapshot.dry {
@@ -94,6 +95,23 @@ impl Tick<'_> {
         };
         self.requests.push(Request::Supersede { branches });
         Ok(())
+    }
+}
+
+impl Tick<'_> {
+    /// What became of the adopted calls in the branch became of them here.
+    fn adopt_asides(&mut self, from: &Snapshot) {
+        for ((owner, call), aside) in &from.asides {
+            if !from.in_scope(*owner) || self.snapshot.call(*owner, *call).is_none() {
+                continue;
+            }
+            for (part, gave) in &aside.met {
+                self.branch(*owner, *call, Branched::Met(*part, *gave));
+            }
+            if let Some(by) = &aside.approver {
+                self.branch(*owner, *call, Branched::Edited(by.clone()));
+            }
+        }
     }
 }
 

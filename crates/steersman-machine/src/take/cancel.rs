@@ -150,7 +150,9 @@ impl Tick<'_> {
                     then: None,
                     ..mapped.clone()
                 },
-                Outcome::Answer(_) | Outcome::Failed(_) | Outcome::Leaf(_) => cancelled(),
+                Outcome::Answer(_) | Outcome::Failed(_) | Outcome::Leaf(_) | Outcome::Came(_) => {
+                    cancelled()
+                }
             },
             Some(Fact::Unknown) if !crate::call::class(&open.call.target).is_free() => {
                 Mapped::plain(How::Unknown, Some("in_doubt"), MAY_HAVE_HAPPENED)

@@ -1,7 +1,7 @@
 //! A person changed arguments or state, or time passed.
 
 use crate::call::{parse, refusal, refuse};
-use crate::commit::{Admission, Admitted, Wished};
+use crate::commit::{Admission, Admitted, Branched, Wished};
 use crate::effect::{NewWrite, Until};
 use crate::fold::MISFIT;
 use crate::ids::{Digest, Id, Name};
@@ -13,11 +13,17 @@ use crate::take::Taken;
 use crate::take::cancel::Cut;
 use crate::tick::Tick;
 use crate::types::arguments_misfit;
-use crate::view::complete;
+use crate::view::{complete, declares};
 
 impl Tick<'_> {
     /// A person approved a call with other arguments: it is judged again with these and wished as another effect.
-    pub(crate) fn take_edited(&mut self, effect: Id, args: &str, by: &Name) -> Taken {
+    pub(crate) fn take_edited(
+        &mut self,
+        effect: Id,
+        args: &str,
+        by: &Name,
+        approver: &Name,
+    ) -> Taken {
         let Some(open) = self.snapshot.call_of(effect).cloned() else {
             return Err(Until::Stale);
         };
@@ -56,6 +62,7 @@ impl Tick<'_> {
             return Ok(());
         }
         self.stop(effect);
+        self.branch(owner, call, Branched::Edited(approver.clone()));
         let id = self.id();
         let args = self.body(args);
         self.wish(Wished {
@@ -94,7 +101,7 @@ impl Tick<'_> {
         Ok(())
     }
 
-    /// Entries whose time is over become unset, or their default again. Whether there was one.
+    /// Entries whose time is over have their default again, or are unset. Whether there was one.
     pub(crate) fn expire(&mut self) -> bool {
         let now = self.now;
         let due: Vec<(Id, Name)> = self
@@ -105,10 +112,14 @@ impl Tick<'_> {
             .map(|(_, scope, name)| (*scope, name.clone()))
             .collect();
         for (scope, name) in &due {
+            let cx = self.cx();
+            let declared = declares(&cx, &self.snapshot, *scope, name);
+            let default = declared.and_then(|(_, ty)| ty.default.clone());
+            let value = default.map(|json| self.body(json.to_string()));
             self.edit(Write {
                 scope: *scope,
                 name: name.clone(),
-                value: None,
+                value,
                 reduce: Reduce::Last,
                 expires: None,
             });

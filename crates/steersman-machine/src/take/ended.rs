@@ -2,13 +2,14 @@
 
 use crate::branch::JOIN;
 use crate::commit::{Admitted, Branched};
-use crate::effect::{BranchEnd, Mapped, Until};
+use crate::effect::{BranchEnd, Until};
 use crate::ids::Id;
-use crate::interaction::{Call, How, Interaction, Target};
+use crate::interaction::{Call, Interaction, Target};
 use crate::network::Then;
 use crate::table::{Event, Rule, rule};
 use crate::take::Taken;
 use crate::tick::Tick;
+use crate::wait::awaits_branches;
 use serde_json::{Value as Json, json};
 
 impl Tick<'_> {
@@ -22,6 +23,16 @@ impl Tick<'_> {
         if !matches!(open.call.target, Target::Branches(_) | Target::Wait) {
             return Err(Until::Stale);
         }
+        let waiting = match open.call.target {
+            Target::Wait => {
+                let part = awaits_branches(&self.cx(), &self.snapshot, &open);
+                Some(part.ok_or(Until::Stale)?.0)
+            }
+            _ => None,
+        };
+        if ends.is_empty() {
+            self.admit_as(Admitted::Ended, Some(open.call.id), b"");
+        }
         for end in ends {
             let text = format!("{}@{}", end.branch, end.at);
             self.admit_as(Admitted::Ended, Some(end.branch), text.as_bytes());
@@ -32,9 +43,8 @@ impl Tick<'_> {
             }
             Target::Branches(_) => self.ends(&open, ends),
             _ => {
-                let text = crate::branch::results(ends).to_string();
-                let mapped = Mapped::plain(How::Done, None, text);
-                self.close_call(open.owner, open.call.id, mapped);
+                let gave = (!ends.is_empty()).then(|| crate::branch::results(ends));
+                self.part_met(&open, waiting, gave.as_ref());
             }
         }
         Ok(())

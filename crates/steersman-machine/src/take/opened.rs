@@ -48,8 +48,12 @@ impl Tick<'_> {
         self.admit_as(kind, opened.fork.map(|(_, call, ..)| call), b"");
         // A branch of a person is numbered behind all that its first line makes.
         self.names_branch = branch.is_none();
-        self.snapshot
-            .open(branch.unwrap_or(self.snapshot.branch), parent, &opening);
+        self.snapshot.open(
+            branch.unwrap_or(self.snapshot.branch),
+            parent,
+            self.now,
+            &opening,
+        );
         self.commit.opening = Some(opening);
         out.retain(|o| self.snapshot.in_scope(o.agent()));
         if let Some((owner, call, index, of)) = opened.fork {

@@ -2,7 +2,7 @@
 
 use crate::branch::standing;
 use crate::commit::Admitted;
-use crate::effect::{Answer, Mapped, Outcome, Until};
+use crate::effect::{Answer, Came, Mapped, Outcome, Until};
 use crate::ids::Id;
 use crate::interaction::{How, Interaction, Target};
 use crate::nets::{self, Event};
@@ -31,11 +31,32 @@ impl Tick<'_> {
         {
             return Err(Until::Exchange(forked));
         }
+        if let Outcome::Came(came) = outcome {
+            return self.came(effect, &out, came);
+        }
         self.admit_as(Admitted::Outcome, Some(effect), &digested(outcome));
         match out.call {
             Some(call) => self.call_ended(&out, call, outcome),
             None => self.decided(&out, effect, outcome),
         }
+        Ok(())
+    }
+
+    /// Something came for a wait of several parts.
+    fn came(&mut self, effect: Id, out: &Effect, came: &Came) -> Taken {
+        let open = out
+            .call
+            .and_then(|c| self.snapshot.call(out.agent, c))
+            .cloned();
+        let open = open.ok_or(Until::Stale)?;
+        let part = self.part_that_came(&open, came).ok_or(Until::Stale)?;
+        let outcome = Outcome::Came(came.clone());
+        self.admit_as(Admitted::Outcome, Some(effect), &digested(&outcome));
+        let gave = match came {
+            Came::Time => None,
+            Came::Event { fields, .. } => Some(fields),
+        };
+        self.part_met(&open, part, gave);
         Ok(())
     }
 
@@ -49,6 +70,9 @@ impl Tick<'_> {
             Outcome::Mapped(mapped) => self.gave(out.agent, effect, mapped),
             Outcome::Failed(failure) => self.fail(out.agent, &failure.code, &failure.message),
             Outcome::Leaf(text) => self.leaf(out.agent, text),
+            Outcome::Came(_) => {
+                unreachable!("only calls wait, and what comes for them was taken before")
+            }
         }
     }
 
@@ -105,6 +129,7 @@ impl Tick<'_> {
                 self.close_call(owner, call, Mapped::plain(How::Done, None, text));
             }
             Outcome::Leaf(text) => self.leaf(owner, text),
+            Outcome::Came(_) => unreachable!("what comes for a wait was taken before"),
         }
     }
 
@@ -170,6 +195,11 @@ fn digested(outcome: &Outcome) -> Vec<u8> {
             add(&failure.message);
         }
         Outcome::Leaf(text) => add(text),
+        Outcome::Came(Came::Time) => {}
+        Outcome::Came(Came::Event { event, fields }) => {
+            add(event);
+            add(&fields.to_string());
+        }
     }
     bytes
 }

@@ -16,7 +16,7 @@ use crate::branch::{adopted_up_to, awaited};
 use crate::commit::{LedgerEntry, LogLine, Text};
 use crate::context::History;
 use crate::effect::{
-    Bodies, BranchEnd, Fact, Known, Offered, Opened, Outcome, Request, Step, Until, Wish,
+    Bodies, BranchEnd, Fact, Known, Offered, Opened, Outcome, Request, Step, Until, Wish, Work,
 };
 use crate::fold::fold;
 use crate::ids::{Body, Id, Line, Name, Time};
@@ -25,6 +25,7 @@ use crate::network::Network;
 use crate::snapshot::{Phase, Snapshot};
 use crate::tick::{Cx, tick};
 use crate::trace::Trace;
+use crate::wait::for_branches;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
@@ -59,6 +60,8 @@ pub struct Branch {
     pub superseded: bool,
     /// Its top agent rests since then.
     pub ended: Option<BranchEnd>,
+    /// The branch that was forked.
+    pub from: Option<Id>,
 }
 
 /// An effect that is out.
@@ -70,6 +73,8 @@ pub struct Out {
     pub wish: Wish,
     /// What it waits for.
     pub held: Held,
+    /// Who has approved it.
+    pub approved: Vec<Name>,
 }
 
 /// What became of an effect, as far as the world saw it.
@@ -157,6 +162,7 @@ impl World {
             label: None,
             superseded: false,
             ended: None,
+            from: None,
         };
         Self {
             network,
@@ -390,6 +396,7 @@ impl World {
             label: None,
             superseded: false,
             ended: None,
+            from: prev.0.checked_sub(1).map(|k| self.lines[k as usize].branch),
         };
         let held = self.branches.entry(branch).or_insert(entry);
         held.snapshot = snapshot.clone();
@@ -406,6 +413,7 @@ impl World {
         if ended.is_some() || !unmoved {
             held.ended.clone_from(&ended);
         }
+        let waits = !snapshot.waits.is_empty();
         self.lines.push(line);
         self.after.push(snapshot);
         self.take_wishes(branch, wishes, &stop)?;
@@ -416,7 +424,7 @@ impl World {
         for request in requests {
             self.todo.push_back(Todo::Request(branch, request));
         }
-        if ended.is_some() || opens || adopts {
+        if ended.is_some() || opens || adopts || waits {
             self.todo.push_back(Todo::Ends);
         }
         self.todo.push_back(Todo::Waiting(branch));
@@ -458,13 +466,23 @@ impl World {
     /// New wishes are out; what the snapshot does not hold any more is not.
     fn take_wishes(&mut self, branch: Id, wishes: Vec<Wish>, stop: &[Id]) -> Result<(), Fault> {
         for wish in wishes {
-            if !self.wished.insert(wish.id) {
+            // What is left of a wait goes on under the same id.
+            let goes_on = self.out.contains_key(&wish.id)
+                && matches!(wish.work, Work::Event { .. } | Work::Timer);
+            if !self.wished.insert(wish.id) && !goes_on {
                 return fault(format!("effect {} is wished twice", wish.id));
             }
             self.ready.push_back(wish.id);
             let held = Held::of(&wish);
             let id = wish.id;
-            self.out.insert(id, Out { branch, wish, held });
+            let approved = Vec::new();
+            let out = Out {
+                branch,
+                wish,
+                held,
+                approved,
+            };
+            self.out.insert(id, out);
         }
         let effects = &self.branches[&branch].snapshot.effects;
         let gone: Vec<Id> = self
@@ -591,6 +609,18 @@ impl World {
                     .filter_map(|b| self.end_of(*b))
                     .collect();
                 if ends.len() >= waits.need {
+                    let call = waits.call;
+                    self.offer_once(branch, vec![Offered::Ended { call, ends }])?;
+                }
+            }
+            for waits in for_branches(&self.cx(), self.at(branch)) {
+                let forked = self.branches.iter();
+                let forked = forked
+                    .filter(|(_, b)| b.from == Some(branch) && !b.superseded)
+                    .map(|(id, _)| (*id, self.end_of(*id).is_some()));
+                let forked: Vec<(Id, bool)> = forked.collect();
+                if let Some(met) = waits.met(&forked) {
+                    let ends = met.iter().filter_map(|b| self.end_of(*b)).collect();
                     let call = waits.call;
                     self.offer_once(branch, vec![Offered::Ended { call, ends }])?;
                 }

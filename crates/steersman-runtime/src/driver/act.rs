@@ -1,7 +1,7 @@
 //! What people and programs want: read from the inbox, judged by what is open, turned into offers or ledger lines.
 
 use super::draft::{Draft, Note, Offer};
-use super::{Driver, Out, OutState, What};
+use super::{Driver, OutState, What};
 use crate::engine::EngineError;
 use crate::inbox::{Begin, CancelWhat, Message, Resolution};
 use crate::session::Fate;
@@ -9,12 +9,14 @@ use crate::store::InboxMessage;
 use serde_json::{Map, Value as Json};
 use std::sync::Arc;
 use steersman_machine::commit::{LedgerEntry, Release, Why};
-use steersman_machine::effect::{Cancelled, NewWrite, Offered, Said, Start, Work};
+use steersman_machine::effect::{
+    Came, Cancelled, EventKey, NewWrite, Offered, Outcome, Said, Start, Work,
+};
 use steersman_machine::ids::{Id, Name};
 use steersman_machine::mapping::{Fault, Raw};
-use steersman_machine::network::{Source, Then, WaitOn};
+use steersman_machine::network::Then;
 use steersman_machine::tick::allowed;
-use steersman_machine::view::View;
+use steersman_machine::wait::{self, Meets};
 
 /// What becomes of an act where it is not offered to a branch: its line is written, or why it is refused.
 type Acted = Result<(), String>;
@@ -392,11 +394,10 @@ impl Driver {
     ) -> Acted {
         let out = self.outs.get(&effect).ok_or_else(|| not_open(effect))?;
         let tool = out.tool().ok_or_else(|| not_open(effect))?;
-        let may = tool
-            .approve
-            .as_ref()
-            .map(|a| a.edit.clone())
-            .unwrap_or_default();
+        let asked = tool
+            .next_approval(&out.approved)
+            .ok_or_else(|| not_open(effect))?;
+        let (may, approver) = (asked.edit.clone(), asked.by.clone());
         let given: Map<String, Json> = serde_json::from_str(args)
             .map_err(|e| format!("the arguments are no JSON object: {e}"))?;
         let mut merged: Map<String, Json> = serde_json::from_str(&tool.args).unwrap_or_default();
@@ -412,6 +413,7 @@ impl Driver {
             effect,
             args: text.as_str().into(),
             by: by.clone(),
+            approver,
         }));
         let mut offer = Offer::new(what);
         offer.message = Some(message.clone());
@@ -624,8 +626,8 @@ impl Driver {
                 self.refuse(message, "the fields are no JSON").await?;
                 continue;
             };
-            if let Some(effect) = self.wait_for(&event, &fields)? {
-                self.offer_raw(effect, Raw::Done(fields), Vec::new(), Some(&message), None);
+            if let Some((effect, meets)) = self.wait_for(&event, &fields)? {
+                self.meet(effect, meets, &event, fields, Some(&message));
             } else {
                 self.waits_for_a_wait(&message, &event);
                 self.inbox.events.push(message);
@@ -653,9 +655,10 @@ impl Driver {
                 out.branch == self.ledger.current && matches!(out.state, OutState::Waits)
             })
             .filter_map(|(id, out)| match &out.wish.work {
-                Work::Event { event, key } => Some((*id, event.clone(), key.clone())),
+                Work::Event { any } => Some((*id, any.clone())),
                 _ => None,
             })
+            .flat_map(|(id, any)| any.into_iter().map(move |one| (id, one.event, one.key)))
             .collect();
         for (effect, event, key) in open {
             let boxed = self
@@ -667,8 +670,10 @@ impl Driver {
                 let Ok(fields) = serde_json::from_str::<Json>(&found.fields) else {
                     continue;
                 };
-                if self.wait_for(&event, &fields)? == Some(effect) {
-                    self.offer_raw(effect, Raw::Done(fields), Vec::new(), None, None);
+                // Whoever was met a moment ago is looked at again when it waits again.
+                let met = self.wait_for(&event, &fields)?;
+                if let Some((_, meets)) = met.filter(|(met, _)| *met == effect) {
+                    self.meet(effect, meets, &event, fields, None);
                     if let Some(offer) = self.last_offer(effect) {
                         offer.event = Some(found.id);
                     }
@@ -679,47 +684,58 @@ impl Driver {
         Ok(())
     }
 
-    /// The oldest open wait that an event ends.
-    fn wait_for(&self, event: &str, fields: &Json) -> Result<Option<Id>, EngineError> {
+    /// The oldest open wait that an event is for, and what it means to it.
+    fn wait_for(&self, event: &str, fields: &Json) -> Result<Option<(Id, Meets)>, EngineError> {
         for (id, out) in &self.outs {
-            let Work::Event { event: name, key } = &out.wish.work else {
+            let Work::Event { any } = &out.wish.work else {
                 continue;
             };
             let here = out.branch == self.ledger.current && matches!(out.state, OutState::Waits);
-            if !here || **name != *event || !matches_key(key, fields) {
+            let meets = |one: &EventKey| *one.event == *event && matches_key(&one.key, fields);
+            if !here || !any.iter().any(meets) {
                 continue;
             }
-            if self.wait_holds(out, fields)? {
-                return Ok(Some(*id));
+            let snapshot = &self.branches[&out.branch].snapshot;
+            let meets = self.ask(|cx| wait::event(cx, snapshot, *id, event, fields))?;
+            if meets != Meets::Nothing {
+                return Ok(Some((*id, meets)));
             }
         }
         Ok(None)
     }
 
-    /// Whether `when` of the wait holds over the event; an error holds for nothing.
-    fn wait_holds(&self, out: &Out, fields: &Json) -> Result<bool, EngineError> {
-        let snapshot = &self.branches[&out.branch].snapshot;
-        let Some(open) = out.wish.call.and_then(|c| snapshot.call(out.wish.agent, c)) else {
-            return Ok(true);
+    /// An event ends a wait, or a part of it.
+    fn meet(
+        &mut self,
+        effect: Id,
+        meets: Meets,
+        event: &str,
+        fields: Json,
+        message: Option<&InboxMessage>,
+    ) {
+        match meets {
+            Meets::Over(raw) => self.offer_raw(effect, raw, Vec::new(), message, None),
+            Meets::Nothing | Meets::Part => {
+                let event = event.to_owned();
+                self.offer_came(effect, Came::Event { event, fields }, message);
+            }
+        }
+    }
+
+    /// Offers what came for a wait of several parts.
+    pub(super) fn offer_came(&mut self, effect: Id, came: Came, message: Option<&InboxMessage>) {
+        let Some(out) = self.outs.get_mut(&effect) else {
+            return;
         };
-        let tool = self.tool_def(&open.call.name);
-        let Some(Source::Wait(wait)) = tool.map(|t| &t.source) else {
-            return Ok(true);
-        };
-        let WaitOn::Event {
-            when: Some(when), ..
-        } = &wait.on
-        else {
-            return Ok(true);
-        };
-        let holds = self.ask(|cx| {
-            let args = steersman_machine::mapping::arguments(cx, snapshot, open);
-            View::new(cx, snapshot, Some(out.wish.agent))
-                .with("args", Json::Object(args))
-                .with("event", fields.clone())
-                .holds(when)
-        })?;
-        Ok(holds.unwrap_or(false))
+        out.state = OutState::Over;
+        let branch = out.branch;
+        let mut offer = Offer::new(What::Offer(Box::new(Offered::Outcome {
+            effect,
+            attempt: out.attempt,
+            outcome: Outcome::Came(came),
+        })));
+        offer.message = message.cloned();
+        self.offer(branch, offer);
     }
 }
 

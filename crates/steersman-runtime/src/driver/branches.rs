@@ -12,9 +12,10 @@ use steersman_machine::effect::{
     Bodies, BranchEnd, Known, Offered, Opened, Request, Said, Step, Until,
 };
 use steersman_machine::ids::{Id, Line, Name};
-use steersman_machine::interaction::{Cause, End, Target};
+use steersman_machine::interaction::{Cause, End, Interaction, Target};
 use steersman_machine::snapshot::{Phase, Snapshot};
 use steersman_machine::tick::tick;
+use steersman_machine::wait::for_branches;
 
 type Acted = Result<(), String>;
 
@@ -469,7 +470,7 @@ impl Driver {
 
     /// Calls whose branches have ended, as many as they need, are offered these ends together.
     pub(super) async fn offer_ends(&mut self) -> Result<(), EngineError> {
-        let mut waiting = Vec::new();
+        let (mut waiting, mut over) = (Vec::new(), Vec::new());
         for (id, branch) in &self.branches {
             let offered = |call: (Id, Id)| {
                 branch.offers.iter().any(|offer| match &offer.what {
@@ -481,21 +482,42 @@ impl Driver {
             };
             let waits = awaited(&branch.snapshot).into_iter();
             waiting.extend(waits.filter(|w| !offered(w.call)).map(|w| (*id, w)));
-        }
-        for (id, waits) in waiting {
-            let over = |b: &&Id| self.is_over(**b);
-            if waits.branches.iter().filter(over).count() < waits.need {
+            if branch.snapshot.waits.is_empty() {
                 continue;
             }
-            let mut ends = Vec::new();
-            for branch in &waits.branches {
-                ends.extend(self.end_of(*branch).await?);
+            for waits in self.ask(|cx| for_branches(cx, &branch.snapshot))? {
+                let met = waits.met(&self.forked_from(*id));
+                if let Some(branches) = met.filter(|_| !offered(waits.call)) {
+                    over.push((*id, waits.call, branches));
+                }
             }
-            let call = waits.call;
+        }
+        for (id, waits) in waiting {
+            let ended = |b: &&Id| self.is_over(**b);
+            if waits.branches.iter().filter(ended).count() >= waits.need {
+                over.push((id, waits.call, waits.branches));
+            }
+        }
+        for (id, call, branches) in over {
+            let mut ends = Vec::new();
+            for branch in branches {
+                ends.extend(self.end_of(branch).await?);
+            }
             let offered = Offered::Ended { call, ends };
             self.offer(id, Offer::new(What::Offer(Box::new(offered))));
         }
         Ok(())
+    }
+
+    /// The branches that were forked from this one, and whether each is over. Those that are superseded do not count.
+    fn forked_from(&self, id: Id) -> Vec<(Id, bool)> {
+        let branches = self.ledger.branches();
+        let forked = branches.filter(|(_, known)| {
+            known.superseded.is_none() && known.from.is_some_and(|(from, _)| from == id)
+        });
+        forked
+            .map(|(branch, _)| (branch, self.is_over(branch)))
+            .collect()
     }
 
     /// Whether a branch ended, or has no ticks in which it could.
@@ -550,7 +572,12 @@ impl Driver {
         let branching = draft.commit.as_ref().is_some_and(|c| {
             !c.branching.is_empty() || c.adoption.is_some() || c.opening.is_some()
         });
-        self.look_at_ends |= branching || step.ended.is_some();
+        let waits = draft.commit.as_ref().is_some_and(|c| {
+            c.pushes
+                .iter()
+                .any(|p| matches!(&p.what, Interaction::Call(call) if call.target == Target::Wait))
+        });
+        self.look_at_ends |= branching || step.ended.is_some() || waits;
         for effect in step.stop {
             self.stop_effect(&mut draft, effect);
         }

@@ -168,6 +168,8 @@ pub(crate) struct Out {
     inputs: Vec<(Name, String)>,
     /// Holds that it has passed.
     passed: Vec<Why>,
+    /// Whose approval it has ([`Hold::by`](steersman_machine::commit::Hold::by)).
+    approved: Vec<Name>,
     since: Time,
 }
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use steersman_machine::commit::{LedgerEntry, Release, Why};
 use steersman_machine::context::RENDER_VERSION;
 use steersman_machine::effect::{
-    Answer, Bodies, Fact, Failure, Known, Mapped, Offered, Outcome, Retry, ToolWork, Work,
+    Answer, Bodies, Came, Fact, Failure, Known, Mapped, Offered, Outcome, Retry, ToolWork, Work,
 };
 use steersman_machine::expression::{Data, EvalError, Scope};
 use steersman_machine::ids::{Id, Time};
@@ -22,6 +22,7 @@ use steersman_machine::interaction::{CallResult, Class, How, Interaction};
 use steersman_machine::mapping::{self, Fault, Raw};
 use steersman_machine::network::{AgentDef, Does, Offer as Offers, OnDoubt, ProbeElse};
 use steersman_machine::view::View;
+use steersman_machine::wait::{self, Meets};
 use tokio_util::sync::CancellationToken;
 
 /// An outcome that is on record, for the repeat guard, dry mode and rewinds.
@@ -334,7 +335,7 @@ impl Driver {
                 tool: probe.clone(),
                 class,
                 args: args.to_string().into(),
-                approve: None,
+                approve: Vec::new(),
                 inputs: Vec::new(),
             },
             scope: self.scope(effect, Some(args)),
@@ -615,7 +616,7 @@ impl Driver {
             .map(|(id, _)| *id)
             .collect();
         for effect in due {
-            self.is_due(effect);
+            self.is_due(effect)?;
         }
         self.holds_due(now).await?;
         let branches: Vec<Id> = self
@@ -634,18 +635,18 @@ impl Driver {
         Ok(())
     }
 
-    fn is_due(&mut self, effect: Id) {
+    fn is_due(&mut self, effect: Id) -> Result<(), EngineError> {
         let Some(out) = self.outs.get(&effect) else {
-            return;
+            return Ok(());
         };
         self.busy();
         if matches!(out.state, OutState::Later(_)) {
             self.state(effect, OutState::Soon);
             self.to_start.insert(effect);
-            return;
+            return Ok(());
         }
         match &out.wish.work {
-            Work::Timer => self.answer_raw(effect, Raw::Done(Json::Null), Vec::new()),
+            Work::Timer | Work::Event { .. } => self.wait_is_due(effect)?,
             Work::Ask { to, .. } => {
                 let instead = self
                     .network()
@@ -661,7 +662,6 @@ impl Driver {
                     None => self.answer_fault(effect, "timeout", "no answer came in time"),
                 }
             }
-            Work::Event { .. } => self.answer_fault(effect, "timeout", "it did not come in time"),
             Work::Model
             | Work::Route
             | Work::Tool(_)
@@ -669,6 +669,19 @@ impl Driver {
             | Work::Send { .. }
             | Work::Custom { .. } => {}
         }
+        Ok(())
+    }
+
+    /// The time of a wait came: it is over, or goes on with what is left of it.
+    fn wait_is_due(&mut self, effect: Id) -> Result<(), EngineError> {
+        let branch = self.outs[&effect].branch;
+        let snapshot = &self.branches[&branch].snapshot;
+        match self.ask(|cx| wait::due(cx, snapshot, effect))? {
+            Meets::Over(raw) => self.answer_raw(effect, raw, Vec::new()),
+            Meets::Part => self.offer_came(effect, Came::Time, None),
+            Meets::Nothing => {}
+        }
+        Ok(())
     }
 
     async fn holds_due(&mut self, now: Time) -> Result<(), EngineError> {
@@ -689,7 +702,7 @@ impl Driver {
             }
             let approves = out
                 .tool()
-                .and_then(|t| t.approve.as_ref())
+                .and_then(|t| t.next_approval(&out.approved))
                 .is_some_and(|a| a.on_timeout);
             if why == Why::Approval && approves {
                 let mut draft = Draft::new(self.next, out.branch);

@@ -311,6 +311,7 @@ impl Driver {
         };
         if let Some(out) = self.outs.get_mut(&effect) {
             out.inputs = given;
+            out.approved.clone_from(&record.approved);
             let passed = record.ended.iter();
             let passed = passed.filter(|(_, how)| *how == Release::Go);
             out.passed = passed.map(|(why, _)| *why).collect();

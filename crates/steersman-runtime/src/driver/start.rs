@@ -313,7 +313,7 @@ impl Driver {
     /// Dry mode answers in the world's place: from the recording, else by `simulate:`, else the block ends here.
     async fn simulate(&mut self, id: Id, tool: &ToolWork) -> Result<(), EngineError> {
         let digest = super::wish::digest(tool);
-        if tool.approve.is_some() {
+        if !tool.approve.is_empty() {
             let mut draft = Draft::new(self.next, self.outs[&id].branch);
             draft.ledger.push(LedgerEntry::WouldAsk(id));
             self.write(draft).await?;

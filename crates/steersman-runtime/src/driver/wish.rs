@@ -45,10 +45,10 @@ impl Driver {
                 draft.urgent = true;
                 self.wait_outside(draft, id);
             }
-            Work::Event { event, key } => {
+            Work::Event { any } => {
                 draft.waits.push(WaitChange {
                     effect: id,
-                    open: Some((event, key)),
+                    open: any.into_iter().map(|one| (one.event, one.key)).collect(),
                 });
                 self.wait_outside(draft, id);
                 self.inbox.look = true;
@@ -72,6 +72,7 @@ impl Driver {
             sent: 0,
             inputs: Vec::new(),
             passed: Vec::new(),
+            approved: Vec::new(),
             since: self.now(branch),
             wish,
         };
@@ -110,7 +111,7 @@ impl Driver {
         if let Work::Event { .. } = out.wish.work {
             draft.waits.push(WaitChange {
                 effect: id,
-                open: None,
+                open: Vec::new(),
             });
         }
         let again = self.ledger.effect(id).is_some_and(|r| r.again.is_some());
@@ -123,6 +124,7 @@ impl Driver {
     pub(super) fn gate(&mut self, draft: &mut Draft, id: Id) -> Result<(), EngineError> {
         let out = &self.outs[&id];
         let (branch, passed) = (out.branch, out.passed.clone());
+        let approved = out.approved.clone();
         let Some(tool) = out.tool().cloned() else {
             draft.ready.push(id);
             return Ok(());
@@ -136,9 +138,7 @@ impl Driver {
         {
             return Ok(());
         }
-        if let Some(approval) = &tool.approve
-            && !passed.contains(&Why::Approval)
-        {
+        if let Some(approval) = tool.next_approval(&approved) {
             draft.hold(NewHold {
                 effect: id,
                 why: Why::Approval,
@@ -407,8 +407,12 @@ impl Driver {
             by,
             text,
         });
+        let asked = self.ledger.hold(id, why).map(|hold| hold.by.clone());
         if let Some(out) = self.outs.get_mut(&id) {
             out.passed.push(why);
+            if why == Why::Approval {
+                out.approved.extend(asked);
+            }
         }
         self.gate(draft, id)
     }

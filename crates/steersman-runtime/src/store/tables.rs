@@ -31,7 +31,7 @@ pub(super) struct Session {
     pub(super) rows: BTreeMap<Line, Arc<[u8]>>,
     pub(super) inbox: Vec<InboxMessage>,
     known: HashSet<Name>,
-    waits: BTreeMap<Id, (Name, Arc<str>)>,
+    waits: BTreeMap<Id, Vec<(Name, Arc<str>)>>,
     timers: BTreeMap<Id, Time>,
     labels: BTreeMap<Name, Arc<str>>,
     state: SessionState,
@@ -153,9 +153,9 @@ impl Tables {
         session.inbox.retain(|m| !batch.consumed.contains(&m.id));
         session.known.extend(batch.consumed);
         for wait in batch.waits {
-            match wait.open {
-                Some(open) => session.waits.insert(wait.effect, open),
-                None => session.waits.remove(&wait.effect),
+            match wait.open.is_empty() {
+                false => session.waits.insert(wait.effect, wait.open),
+                true => session.waits.remove(&wait.effect),
             };
         }
         for (effect, at) in batch.timers {
@@ -297,6 +297,7 @@ impl Tables {
                 && session
                     .waits
                     .values()
+                    .flatten()
                     .any(|(name, key)| *name == event.event && meets(key, &event.fields));
             if waits {
                 met = true;

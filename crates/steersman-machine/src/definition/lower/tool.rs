@@ -15,7 +15,7 @@ use crate::network::{
 use std::collections::BTreeMap;
 
 /// Codes of `on_error`, beside `http_NNN` and `http_Nxx`.
-const CODES: [&str; 15] = [
+const CODES: [&str; 16] = [
     "refused",
     "rejected",
     "expired",
@@ -26,6 +26,7 @@ const CODES: [&str; 15] = [
     "done_elsewhere",
     "not_in_this_branch",
     "limit",
+    "no_branches",
     "failed",
     "*",
     "ended_failed",

@@ -199,6 +199,12 @@ fn waits(world: &World, snapshot: &Snapshot, agent: &Agent, open: &OpenCall) -> 
                     child.id
                 ));
             }
+            if snapshot.unbegun.contains(&(agent.id, id)) && !snapshot.is_next(open) {
+                return fault(format!(
+                    "call {id} is looked at and not the next of {}",
+                    child.id
+                ));
+            }
             // Queued at one who rests for good, it would never be taken.
             if !serves && child.serving.is_none() && child.phase == Phase::Resting && open.begun {
                 return fault(format!("call {id} is queued at {}, who rests", child.id));

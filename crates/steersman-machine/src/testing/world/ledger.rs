@@ -3,7 +3,7 @@
 use super::{Seen, World};
 use crate::commit::{Hold, LedgerEntry, LogLine, Why};
 use crate::effect::{BranchEnd, Fact, Offered, Request, ToolWork, Until, Wish, Work};
-use crate::ids::{Digest, Id};
+use crate::ids::{Digest, Id, Name};
 
 impl World {
     pub(super) fn ledger(
@@ -24,7 +24,7 @@ impl World {
         }
         for wish in wishes {
             if let Work::Tool(tool) = &wish.work {
-                match hold(wish, tool) {
+                match hold(wish.id, tool, &[]) {
                     Some(hold) => line.ledger.push(LedgerEntry::Hold(hold)),
                     None if !tool.class.is_free() => {
                         line.ledger.push(self.start_effect(wish.id, tool));
@@ -159,14 +159,15 @@ pub(crate) fn digest(tool: &ToolWork) -> Digest {
     Digest::of(format!("{}\n{}", tool.tool, tool.args).as_bytes())
 }
 
-fn hold(wish: &Wish, tool: &ToolWork) -> Option<Hold> {
-    let (why, by, about) = match (&tool.approve, tool.inputs.first()) {
+/// The hold that keeps a tool from running, where these have approved it.
+pub(super) fn hold(effect: Id, tool: &ToolWork, approved: &[Name]) -> Option<Hold> {
+    let (why, by, about) = match (tool.next_approval(approved), tool.inputs.first()) {
         (Some(approve), _) => (Why::Approval, approve.by.clone(), None),
         (None, Some((input, _))) => (Why::Input, "user".into(), Some(input.clone())),
         (None, None) => return None,
     };
     Some(Hold {
-        effect: wish.id,
+        effect,
         why,
         digest: digest(tool),
         by,

@@ -41,7 +41,7 @@ impl Held {
     /// What a new wish waits for.
     pub(super) fn of(wish: &Wish) -> Self {
         match &wish.work {
-            Work::Tool(tool) if tool.approve.is_some() => Self::Approval,
+            Work::Tool(tool) if !tool.approve.is_empty() => Self::Approval,
             Work::Tool(tool) if !tool.inputs.is_empty() => Self::Input(0),
             Work::Ask { .. } => Self::Question,
             Work::Event { .. } => Self::Event,

@@ -2,14 +2,14 @@
 
 use super::{Fault, Held, Seen, Took, World, fault};
 use crate::commit::{LedgerEntry, Release, Why};
-use crate::effect::{Cancelled, Offered, Opened, Said, Start, ToolWork, Work};
+use crate::effect::{Came, Cancelled, Offered, Opened, Outcome, Said, Start, ToolWork, Work};
 use crate::fold::fold;
 use crate::ids::{Body, Digest, Id, Line, Name};
 use crate::mapping::{self, Raw};
 use crate::network::Then;
 use crate::snapshot::Snapshot;
 use crate::tick::allowed;
-use crate::wait::deadline;
+use crate::wait::{self, Meets, deadline};
 use serde_json::Value as Json;
 
 impl World {
@@ -158,7 +158,7 @@ impl World {
             let call = self.at(branch).call_of(**id);
             let named = match &out.wish.work {
                 Work::Ask { to, .. } => **to == *name,
-                Work::Event { event, .. } => **event == *name,
+                Work::Event { any } => any.iter().any(|one| *one.event == *name),
                 _ => false,
             };
             out.branch == branch
@@ -204,7 +204,17 @@ impl World {
             return self.gives(effect, &raw);
         }
         let mut ledger = vec![accepted, released];
-        if tool.inputs.is_empty() {
+        let asked = self.asked(effect)?;
+        let mut approved = self.out[&effect].approved.clone();
+        approved.push(asked);
+        let next = super::ledger::hold(effect, &tool, &approved);
+        if let Some(out) = self.out.get_mut(&effect) {
+            out.approved = approved;
+        }
+        if let Some(hold) = next.filter(|hold| hold.why == Why::Approval) {
+            // Another one decides as well.
+            ledger.push(LedgerEntry::Hold(hold));
+        } else if tool.inputs.is_empty() {
             if !tool.class.is_free() {
                 ledger.push(self.start_effect(effect, &tool));
             }
@@ -215,6 +225,14 @@ impl World {
         }
         self.ledger_line(branch, ledger);
         Ok(())
+    }
+
+    /// Who is asked to approve an effect now.
+    fn asked(&self, effect: Id) -> Result<Name, Fault> {
+        let tool = self.tool_of(effect)?;
+        let asked = tool.next_approval(&self.out[&effect].approved);
+        let asked = asked.ok_or_else(|| Fault(format!("nobody is asked to approve {effect}")))?;
+        Ok(asked.by.clone())
     }
 
     /// A person approves an effect with other arguments.
@@ -231,7 +249,16 @@ impl World {
         });
         let args = args.to_string().into();
         let by = by.into();
-        self.offer(branch, vec![Offered::Edited { effect, args, by }])
+        let approver = self.asked(effect)?;
+        self.offer(
+            branch,
+            vec![Offered::Edited {
+                effect,
+                args,
+                by,
+                approver,
+            }],
+        )
     }
 
     /// A person rejects an effect.
@@ -325,24 +352,31 @@ impl World {
 
     /// An event that a wait on the branch may take; false if none does.
     pub fn event(&mut self, branch: Id, name: &str, fields: &Json) -> Result<bool, Fault> {
-        let meets = |key: &str| {
-            let key: Json = serde_json::from_str(key).unwrap_or_default();
-            let mut wanted = key.as_object().into_iter().flatten();
-            wanted.all(|(name, value)| fields.get(name) == Some(value))
-        };
-        let found = self.out.iter().find(|(_, out)| {
-            let Work::Event { event, key } = &out.wish.work else {
-                return false;
-            };
-            out.branch == branch && **event == *name && meets(key)
-        });
-        let Some((effect, _)) = found else {
+        let here = self.out.iter().filter(|(_, out)| out.branch == branch);
+        let waits = here.filter(|(_, out)| matches!(out.wish.work, Work::Event { .. }));
+        let found = waits
+            .map(|(id, _)| {
+                (
+                    *id,
+                    wait::event(&self.cx(), self.at(branch), *id, name, fields),
+                )
+            })
+            .find(|(_, meets)| *meets != Meets::Nothing);
+        let Some((effect, meets)) = found else {
             return Ok(false);
         };
-        let effect = *effect;
         let accepted = self.accept();
         self.note(accepted);
-        self.gives(effect, &Raw::Done(fields.clone()))?;
+        match meets {
+            Meets::Over(raw) => self.gives(effect, &raw)?,
+            Meets::Nothing | Meets::Part => {
+                let came = Came::Event {
+                    event: name.to_owned(),
+                    fields: fields.clone(),
+                };
+                self.outcome(effect, Outcome::Came(came))?;
+            }
+        }
         Ok(true)
     }
 
@@ -399,9 +433,16 @@ impl World {
     fn due(&mut self, effect: Id) -> Result<(), Fault> {
         let raw = match &self.out[&effect].held {
             Held::Later(_, raw) => raw.clone(),
-            Held::Timer => Raw::Done(Json::Null),
+            Held::Timer | Held::Event => {
+                let branch = self.out[&effect].branch;
+                match wait::due(&self.cx(), self.at(branch), effect) {
+                    Meets::Over(raw) => raw,
+                    Meets::Part => return self.outcome(effect, Outcome::Came(Came::Time)),
+                    Meets::Nothing => return fault(format!("{effect} is due and is no wait")),
+                }
+            }
             Held::Approval => Raw::NotPerformed(mapping::Fault::new("expired", "nobody decided")),
-            Held::Question | Held::Event | Held::Input(_) => {
+            Held::Question | Held::Input(_) => {
                 Raw::NotPerformed(mapping::Fault::new("timeout", "nobody answered in time"))
             }
             Held::Ready | Held::Doubt | Held::Told => {
@@ -422,7 +463,10 @@ impl World {
                 let tool = match &out.wish.work {
                     Work::Tool(tool) => tool.tool.to_string(),
                     Work::Ask { to, .. } => to.to_string(),
-                    Work::Event { event, .. } => event.to_string(),
+                    Work::Event { any } => {
+                        let names: Vec<&str> = any.iter().map(|one| &*one.event).collect();
+                        names.join(" ")
+                    }
                     _ => String::new(),
                 };
                 match out.held {

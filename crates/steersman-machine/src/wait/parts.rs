@@ -1,0 +1,415 @@
+//! How a wait stands: a tree of parts that is looked at with what has come so far.
+//!
+//! Parts are numbered from 0 in the order in which they are written, those of inner `any` and `all` included. What
+//! came from outside (an event, the ends of branches) is recorded with the call; time, state and commits are looked at.
+
+use crate::expression::Template;
+use crate::ids::{Id, Time};
+use crate::mapping::{Fault, Raw};
+use crate::network::{Source, Wait, WaitOn};
+use crate::snapshot::{OpenCall, Snapshot};
+use crate::tick::Cx;
+use crate::view::View;
+use serde_json::Value as Json;
+
+/// Code of a wait for branches where too few were forked.
+const NO_BRANCHES: &str = "no_branches";
+
+/// How a wait, or a part of one, stands.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Stands {
+    /// It is not over.
+    Open,
+    /// It is over; what it gave.
+    Met(Json),
+    /// It is over and can never be met.
+    Failed(Fault),
+}
+
+impl Stands {
+    /// What came of it; none while it is open.
+    pub(super) fn over(self) -> Option<Raw> {
+        match self {
+            Self::Open => None,
+            Self::Met(json) => Some(Raw::Done(json)),
+            Self::Failed(fault) => Some(Raw::NotPerformed(fault)),
+        }
+    }
+}
+
+/// The wait of a tool, if it is one.
+pub(super) fn wait_of<'n>(cx: &Cx<'n>, open: &OpenCall) -> Option<&'n Wait> {
+    match cx.network.tools.get(&open.call.name).map(|t| &t.source) {
+        Some(Source::Wait(wait)) => Some(wait),
+        _ => None,
+    }
+}
+
+/// A look at one wait at one moment.
+pub(super) struct Look<'a> {
+    pub(super) cx: Cx<'a>,
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) open: &'a OpenCall,
+    pub(super) wait: &'a Wait,
+    pub(super) now: Time,
+    /// What comes just now, and is not recorded yet.
+    pub(super) came: Option<(u32, &'a Json)>,
+    /// No further commit can come by itself: who counts them has waited long enough.
+    pub(super) no_more_ticks: bool,
+}
+
+/// A part and its number.
+type Part<'a> = (u32, &'a WaitOn);
+
+impl<'a> Look<'a> {
+    pub(super) fn new(
+        cx: &Cx<'a>,
+        snapshot: &'a Snapshot,
+        open: &'a OpenCall,
+        now: Time,
+    ) -> Option<Self> {
+        Some(Self {
+            cx: *cx,
+            snapshot,
+            open,
+            wait: wait_of(cx, open)?,
+            now,
+            came: None,
+            no_more_ticks: false,
+        })
+    }
+
+    /// How the whole wait stands.
+    pub(super) fn stands(&self) -> Stands {
+        self.node(self.wait, 0, self.now, false)
+    }
+
+    /// A wait with its time-out. What came by then counts, however late the clock is looked at.
+    fn node(&self, wait: &Wait, part: u32, at: Time, inner: bool) -> Stands {
+        let timeout = wait.timeout.map(|ms| self.open.opened.plus(ms));
+        let until = timeout.map_or(at, |timeout| timeout.min(at));
+        let stands = self.on(&wait.on, part, until);
+        if stands != Stands::Open || timeout.is_none_or(|timeout| timeout > at) {
+            return stands;
+        }
+        match &wait.on_timeout {
+            // That of the whole is the mapping's.
+            Some(instead) if inner => match instead.value(&self.view()) {
+                Ok(json) => Stands::Met(json),
+                Err(e) => Stands::Failed(Fault::new("failed", format!("on_timeout: {e}"))),
+            },
+            _ => Stands::Failed(Fault::new("timeout", "nothing came in time")),
+        }
+    }
+
+    fn on(&self, on: &WaitOn, part: u32, at: Time) -> Stands {
+        match on {
+            WaitOn::Event { .. } => self.came_of(part).unwrap_or(Stands::Open),
+            WaitOn::Branches(_) => match self.came_of(part) {
+                Some(Stands::Met(Json::Null)) => Stands::Failed(Fault::new(
+                    NO_BRANCHES,
+                    "there are no such branches to wait for",
+                )),
+                Some(stands) => stands,
+                None => Stands::Open,
+            },
+            WaitOn::Time(_) | WaitOn::Until(_) => match self.moment(on) {
+                Ok(moment) if moment <= at => Stands::Met(Json::Null),
+                Ok(_) => Stands::Open,
+                Err(why) => Stands::Failed(Fault::new("failed", why)),
+            },
+            WaitOn::Ticks(n) => {
+                let counted = self.snapshot.ticks.saturating_sub(self.open.opened_at);
+                if self.no_more_ticks || counted >= *n {
+                    Stands::Met(Json::Null)
+                } else {
+                    Stands::Open
+                }
+            }
+            WaitOn::When(expr) => match self.view().holds(expr) {
+                Ok(true) => Stands::Met(Json::Null),
+                Ok(false) => Stands::Open,
+                Err(e) => Stands::Failed(Fault::new("failed", e.to_string())),
+            },
+            WaitOn::Any(list) => self.any(list, part, at),
+            WaitOn::All(list) => self.all(list, part, at),
+        }
+    }
+
+    /// The first that is met; it fails when all have failed.
+    fn any(&self, list: &[Wait], part: u32, at: Time) -> Stands {
+        let mut failed = None;
+        let mut open = list.is_empty();
+        for (part, wait) in numbered(list, part) {
+            match self.node(wait, part, at, true) {
+                Stands::Met(json) => return Stands::Met(json),
+                Stands::Open => open = true,
+                Stands::Failed(fault) => failed = failed.or(Some(fault)),
+            }
+        }
+        match failed {
+            Some(fault) if !open => Stands::Failed(fault),
+            Some(_) | None => Stands::Open,
+        }
+    }
+
+    /// What each gave, in their order; it fails when one has failed.
+    fn all(&self, list: &[Wait], part: u32, at: Time) -> Stands {
+        let mut gave = Vec::with_capacity(list.len());
+        let mut open = list.is_empty();
+        for (part, wait) in numbered(list, part) {
+            match self.node(wait, part, at, true) {
+                Stands::Met(json) => gave.push(json),
+                Stands::Open => open = true,
+                Stands::Failed(fault) => return Stands::Failed(fault),
+            }
+        }
+        if open {
+            Stands::Open
+        } else if gave.iter().all(Json::is_null) {
+            Stands::Met(Json::Null)
+        } else {
+            Stands::Met(Json::Array(gave))
+        }
+    }
+
+    /// What came of a part from outside: null if it can never come.
+    fn came_of(&self, part: u32) -> Option<Stands> {
+        if let Some((_, json)) = self.came.filter(|(came, _)| *came == part) {
+            return Some(Stands::Met(json.clone()));
+        }
+        let aside = self.snapshot.aside(self.open.owner, self.open.call.id)?;
+        let (_, body) = aside.met.iter().find(|(met, _)| *met == part)?;
+        let text = body.map(|body| self.cx.bodies.text(body));
+        let json = text.map_or(Json::Null, |text| {
+            // What was erased reads as the tombstone.
+            serde_json::from_str(&text).unwrap_or_else(|_| Json::from(&*text))
+        });
+        Some(Stands::Met(json))
+    }
+
+    /// The parts that still wait for something from outside, in order: events and branches. The time-out of the whole
+    /// is left to the clock: what comes before that was looked at counts.
+    pub(super) fn awaited(&self) -> Vec<Part<'a>> {
+        let mut found = Vec::new();
+        self.awaited_on(&self.wait.on, 0, &mut found);
+        found
+    }
+
+    fn awaited_on(&self, on: &'a WaitOn, part: u32, found: &mut Vec<Part<'a>>) {
+        match on {
+            WaitOn::Event { .. } | WaitOn::Branches(_) => {
+                if self.came_of(part).is_none() {
+                    found.push((part, on));
+                }
+            }
+            WaitOn::Any(list) | WaitOn::All(list) => {
+                if self.on(on, part, self.now) != Stands::Open {
+                    return;
+                }
+                for (part, wait) in numbered(list, part) {
+                    if self.node(wait, part, self.now, true) == Stands::Open {
+                        self.awaited_on(&wait.on, part, found);
+                    }
+                }
+            }
+            WaitOn::Time(_) | WaitOn::Until(_) | WaitOn::Ticks(_) | WaitOn::When(_) => {}
+        }
+    }
+
+    /// The part that an event is for: the first that is open and that it meets. One event meets one part.
+    pub(super) fn part_of(&self, event: &str, payload: &Json) -> Option<u32> {
+        let meets = |on: &WaitOn| {
+            let WaitOn::Event {
+                event: name,
+                matching,
+                when,
+            } = on
+            else {
+                return false;
+            };
+            let view = self.view().with("event", payload.clone());
+            **name == *event
+                && matching.iter().all(|(field, template)| {
+                    template
+                        .value(&view)
+                        .is_ok_and(|wanted| payload.get(&**field) == Some(&wanted))
+                })
+                && when
+                    .as_ref()
+                    .is_none_or(|when| view.holds(when).unwrap_or(false))
+        };
+        let parts = self.awaited();
+        parts
+            .into_iter()
+            .find(|(_, on)| meets(on))
+            .map(|(part, _)| part)
+    }
+
+    /// When time alone may change how it stands next.
+    pub(super) fn next_moment(&self) -> Option<Time> {
+        self.next_of(self.wait)
+    }
+
+    fn next_of(&self, wait: &Wait) -> Option<Time> {
+        let timeout = wait.timeout.map(|ms| self.open.opened.plus(ms));
+        let on = match &wait.on {
+            WaitOn::Time(_) | WaitOn::Until(_) => self.moment(&wait.on).ok(),
+            WaitOn::Any(list) => list.iter().filter_map(|w| self.next_of(w)).min(),
+            WaitOn::All(list) => {
+                // Of plain times only the last matters.
+                let (times, others): (Vec<&Wait>, Vec<&Wait>) =
+                    list.iter().partition(|w| is_time(w));
+                let last = times.into_iter().filter_map(|w| self.next_of(w)).max();
+                let others = others.into_iter().filter_map(|w| self.next_of(w));
+                others.chain(last).min()
+            }
+            WaitOn::Event { .. } | WaitOn::Branches(_) | WaitOn::Ticks(_) | WaitOn::When(_) => None,
+        };
+        let later = |at: &Time| *at > self.now;
+        [timeout, on].into_iter().flatten().filter(later).min()
+    }
+
+    /// Why a time that it names cannot be read, if so.
+    pub(super) fn unreadable(&self) -> Option<String> {
+        self.unreadable_on(&self.wait.on)
+    }
+
+    fn unreadable_on(&self, on: &WaitOn) -> Option<String> {
+        match on {
+            WaitOn::Time(_) | WaitOn::Until(_) => self.moment(on).err(),
+            WaitOn::Any(list) | WaitOn::All(list) => {
+                list.iter().find_map(|wait| self.unreadable_on(&wait.on))
+            }
+            WaitOn::Event { .. } | WaitOn::Branches(_) | WaitOn::Ticks(_) | WaitOn::When(_) => None,
+        }
+    }
+
+    /// When a part that waits for time is over.
+    fn moment(&self, on: &WaitOn) -> Result<Time, String> {
+        let shown = |template: &Template| template.render(&self.view()).map_err(|e| e.to_string());
+        match on {
+            WaitOn::Time(template) => {
+                let text = shown(template)?;
+                let span =
+                    super::duration(&text).ok_or_else(|| format!("`{text}` is no duration"))?;
+                Ok(self.open.opened.plus(span))
+            }
+            WaitOn::Until(template) => {
+                let text = shown(template)?;
+                super::date(&text, &self.cx.network.timezone)
+                    .ok_or_else(|| format!("`{text}` is no date and time"))
+            }
+            WaitOn::Event { .. }
+            | WaitOn::Branches(_)
+            | WaitOn::Ticks(_)
+            | WaitOn::When(_)
+            | WaitOn::Any(_)
+            | WaitOn::All(_) => Err("it does not wait for time".to_owned()),
+        }
+    }
+
+    pub(super) fn view(&self) -> View<'a> {
+        super::view(&self.cx, self.snapshot, self.open).at(self.now)
+    }
+}
+
+/// The waits of a list, each with the number of its first part.
+fn numbered(list: &[Wait], first: u32) -> impl Iterator<Item = (u32, &Wait)> {
+    let mut next = first;
+    list.iter().map(move |wait| {
+        let part = next;
+        next += parts(&wait.on);
+        (part, wait)
+    })
+}
+
+fn parts(on: &WaitOn) -> u32 {
+    match on {
+        WaitOn::Any(list) | WaitOn::All(list) => list.iter().map(|w| parts(&w.on)).sum(),
+        WaitOn::Event { .. }
+        | WaitOn::Time(_)
+        | WaitOn::Until(_)
+        | WaitOn::Branches(_)
+        | WaitOn::Ticks(_)
+        | WaitOn::When(_) => 1,
+    }
+}
+
+fn is_time(wait: &Wait) -> bool {
+    wait.timeout.is_none() && matches!(wait.on, WaitOn::Time(_) | WaitOn::Until(_))
+}
+
+/// Whether nothing outside but the ends of branches can end it.
+pub(super) fn parks(wait: &Wait) -> bool {
+    wait.timeout.is_none()
+        && match &wait.on {
+            WaitOn::When(_) | WaitOn::Ticks(_) | WaitOn::Branches(_) => true,
+            WaitOn::Any(list) | WaitOn::All(list) => list.iter().all(parks),
+            WaitOn::Event { .. } | WaitOn::Time(_) | WaitOn::Until(_) => false,
+        }
+}
+
+/// Whether state or commits can end it, or a part of it.
+pub(super) fn is_watched(on: &WaitOn) -> bool {
+    match on {
+        WaitOn::When(_) | WaitOn::Ticks(_) => true,
+        WaitOn::Any(list) | WaitOn::All(list) => list.iter().any(|w| is_watched(&w.on)),
+        WaitOn::Event { .. } | WaitOn::Branches(_) | WaitOn::Time(_) | WaitOn::Until(_) => false,
+    }
+}
+
+/// A call of a wait that waits for branches that were forked here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForBranches {
+    /// Caller and call.
+    pub call: (Id, Id),
+    /// How many of them must end; none: all.
+    pub need: Option<u32>,
+}
+
+impl ForBranches {
+    /// The branches whose ends are to be offered, given those that were forked here and are not superseded, and whether
+    /// each is over; nothing yet while too few are. Where too few were forked it is to hear of no end at all.
+    pub fn met(&self, forked: &[(Id, bool)]) -> Option<Vec<Id>> {
+        let need = self.need.map_or(forked.len(), |need| need as usize);
+        if forked.len() < need.max(1) {
+            return Some(Vec::new());
+        }
+        let over = forked.iter().filter(|(_, over)| *over);
+        let over: Vec<Id> = over.map(|(branch, _)| *branch).collect();
+        (over.len() >= need).then_some(over)
+    }
+}
+
+/// The open waits of a branch that wait for branches. The driver offers [`crate::effect::Offered::Ended`] to each, as
+/// [`ForBranches::met`] says.
+pub fn for_branches(cx: &Cx<'_>, snapshot: &Snapshot) -> Vec<ForBranches> {
+    let mut found = Vec::new();
+    for (owner, call) in &snapshot.waits {
+        let Some(open) = snapshot.call(*owner, *call) else {
+            continue;
+        };
+        let need = awaits_branches(cx, snapshot, open).filter(|_| snapshot.in_scope(*owner));
+        if let Some((_, need)) = need {
+            found.push(ForBranches {
+                call: (*owner, *call),
+                need,
+            });
+        }
+    }
+    found
+}
+
+/// The first part of a wait that waits for branches, and for how many.
+pub(crate) fn awaits_branches(
+    cx: &Cx<'_>,
+    snapshot: &Snapshot,
+    open: &OpenCall,
+) -> Option<(u32, Option<u32>)> {
+    let look = Look::new(cx, snapshot, open, snapshot.now)?;
+    look.awaited().into_iter().find_map(|(part, on)| match on {
+        WaitOn::Branches(need) => Some((part, *need)),
+        _ => None,
+    })
+}
