@@ -9,7 +9,7 @@ use steersman_machine::commit::{Commit, Hold, LedgerEntry, LogLine, Opening, Rel
 use steersman_machine::ids::{Body, Digest, Id, Line, Name, Time};
 
 /// Version of the form of ledgers in checkpoints, and of what the fold means. One of another version is discarded.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 /// What is known of the world behind a line.
 ///

@@ -164,7 +164,7 @@ pub(crate) static TYPE: Table = Table {
             "expires",
             Ty::Duration,
             "–",
-            "State only: becomes `none` this long after its last write.",
+            "State only: its default again, else `none`, this long after its last write.",
         ),
         key(
             "reduce",

@@ -25,8 +25,17 @@ tools:
     native: 1
   await_payment: { description: Waits., parameters: { invoice: string }, wait: { event: paid, match: { invoice: "{{ args.invoice }}" }, timeout: 4h, on_timeout: Nothing came. } }
   nap: { description: Waits., wait: { time: 1h } }
+  await_both:
+    description: Waits.
+    wait: { all: [ { event: paid, match: { invoice: "1" } }, { event: paid, match: { invoice: "2" } }, { time: 1h } ] }
+    result: "{{ result[0].cents + result[1].cents }} cents."
+  await_any: { description: Waits., wait: { any: [ { event: paid, match: { invoice: "1" } }, { event: paid, match: { invoice: "2" } }, { time: 1h } ] } }
+  await_branches: { description: Waits., wait: { branches: all } }
+  transfer: { description: Pays., parameters: { cents: integer }, effect: unsafe, native: 1, approve: { by: user } }
 agents:
-  main: { system: You work., tools: [look, pay, file, login, await_payment, nap, ask] }
+  boss: { person: { role: boss } }
+  main: { system: You work., tools: [look, pay, file, login, await_payment, nap, ask, await_both, await_any, await_branches, { tool: transfer, approve: { by: boss } }] }
+entry: main
 "#;
 
 fn calls(call: Json) -> World {
@@ -305,6 +314,84 @@ async fn a_nap_is_over_when_its_time_has_come() {
     world.clock.advance(1_000);
     settle().await;
     assert_eq!(answered(&session.settled().await.unwrap()), "So be it.");
+}
+
+#[tokio::test]
+async fn parts_of_a_wait_come_one_by_one_and_survive_the_process() {
+    let world = calls(json!({ "await_both": {} }));
+    let session = world.start(TOOLS, "Go.").await;
+    session.settled().await.unwrap();
+    let second = json!({ "invoice": "2", "cents": 9 });
+    let taken = session.event("paid", &second).await.unwrap();
+    assert!(matches!(taken.fate, Fate::Taken(_)), "{taken:?}");
+    drop(session);
+    let world = world.killed().await;
+    let session = world.open().await;
+    settle().await;
+    let again = json!({ "invoice": "2", "cents": 1 });
+    let left = session.event("paid", &again).await.unwrap();
+    assert!(!matches!(left.fate, Fate::Taken(_)), "{left:?}");
+    world.clock.advance(3_600_000);
+    settle().await;
+    assert!(matches!(
+        &*session.settled().await.unwrap(),
+        Settled::Waits(_)
+    ));
+    drop(session);
+    let world = world.killed().await;
+    let session = world.open().await;
+    let first = json!({ "invoice": "1", "cents": 8 });
+    let taken = session.event("paid", &first).await.unwrap();
+    assert!(matches!(taken.fate, Fate::Taken(_)), "{taken:?}");
+    assert_eq!(answered(&session.settled().await.unwrap()), "So be it.");
+    assert!(world.printed().await.contains("17 cents."));
+}
+
+#[tokio::test]
+async fn the_first_of_several_events_ends_a_wait() {
+    for (invoice, by_time) in [("1", false), ("2", false), ("", true)] {
+        let world = calls(json!({ "await_any": {} }));
+        let session = world.start(TOOLS, "Go.").await;
+        session.settled().await.unwrap();
+        if by_time {
+            world.clock.advance(3_600_000);
+            settle().await;
+        } else {
+            let fields = json!({ "invoice": invoice, "cents": 9 });
+            let taken = session.event("paid", &fields).await.unwrap();
+            assert!(matches!(taken.fate, Fate::Taken(_)), "{taken:?}");
+        }
+        assert_eq!(answered(&session.settled().await.unwrap()), "So be it.");
+    }
+}
+
+#[tokio::test]
+async fn a_wait_for_branches_says_that_there_are_none() {
+    let world = calls(json!({ "await_branches": {} }));
+    let session = world.start(TOOLS, "Go.").await;
+    assert_eq!(answered(&session.settled().await.unwrap()), "So be it.");
+    assert!(world.printed().await.contains("no_branches"));
+}
+
+#[tokio::test]
+async fn two_approvers_decide_one_after_the_other() {
+    let world = calls(json!({ "transfer": { "cents": 5 } }));
+    world.tools.will("transfer", Does::Done(json!("paid")));
+    let session = world.start(TOOLS, "Go.").await;
+    let effect = asked(&session.settled().await.unwrap());
+    session.approve(effect, "user").await.unwrap();
+    settle().await;
+    assert_eq!(world.tools.count("transfer"), 0);
+    let still = asked(&session.settled().await.unwrap());
+    assert_eq!(still, effect);
+    let wrong = session.approve(effect, "user").await.unwrap();
+    assert!(matches!(wrong.fate, Fate::Refused(_)), "{wrong:?}");
+    drop(session);
+    let world = world.killed().await;
+    let session = world.open().await;
+    session.approve(effect, "boss").await.unwrap();
+    assert_eq!(answered(&session.settled().await.unwrap()), "So be it.");
+    assert_eq!(world.tools.count("transfer"), 1);
 }
 
 #[tokio::test]
