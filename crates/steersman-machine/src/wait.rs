@@ -10,7 +10,7 @@ pub(crate) use parts::awaits_branches;
 pub use parts::{ForBranches, for_branches};
 
 use crate::commit::{Branched, Wished};
-use crate::effect::{Came, EventKey, Work};
+use crate::effect::{EventKey, Work};
 use crate::ids::{Id, Name, Time};
 use crate::interaction::Target;
 use crate::limits;
@@ -267,14 +267,10 @@ impl Tick<'_> {
         !for_branches(&self.cx(), &self.snapshot).is_empty()
     }
 
-    /// The part of a wait that something is for; none if it waits for no such thing.
-    pub(crate) fn part_that_came(&self, open: &OpenCall, came: &Came) -> Option<Option<u32>> {
+    /// The part of a wait that an event is for.
+    pub(crate) fn part_of(&self, open: &OpenCall, event: &str, fields: &Json) -> Option<u32> {
         let cx = self.cx();
-        let look = Look::new(&cx, &self.snapshot, open, self.now)?;
-        match came {
-            Came::Time => Some(None),
-            Came::Event { event, fields } => look.part_of(event, fields).map(Some),
-        }
+        Look::new(&cx, &self.snapshot, open, self.now)?.part_of(event, fields)
     }
 
     /// A part of a wait was met: it is recorded, and the wait ends or goes on with the rest.

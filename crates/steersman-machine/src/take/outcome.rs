@@ -49,13 +49,18 @@ impl Tick<'_> {
             .and_then(|c| self.snapshot.call(out.agent, c))
             .cloned();
         let open = open.ok_or(Until::Stale)?;
-        let part = self.part_that_came(&open, came).ok_or(Until::Stale)?;
+        if open.call.target != Target::Wait {
+            return Err(Until::Stale);
+        }
+        let (part, gave) = match came {
+            Came::Time => (None, None),
+            Came::Event { event, fields } => {
+                let part = self.part_of(&open, event, fields).ok_or(Until::Stale)?;
+                (Some(part), Some(fields))
+            }
+        };
         let outcome = Outcome::Came(came.clone());
         self.admit_as(Admitted::Outcome, Some(effect), &digested(&outcome));
-        let gave = match came {
-            Came::Time => None,
-            Came::Event { fields, .. } => Some(fields),
-        };
         self.part_met(&open, part, gave);
         Ok(())
     }

@@ -153,9 +153,10 @@ impl Tables {
         session.inbox.retain(|m| !batch.consumed.contains(&m.id));
         session.known.extend(batch.consumed);
         for wait in batch.waits {
-            match wait.open.is_empty() {
-                false => session.waits.insert(wait.effect, wait.open),
-                true => session.waits.remove(&wait.effect),
+            if wait.open.is_empty() {
+                session.waits.remove(&wait.effect)
+            } else {
+                session.waits.insert(wait.effect, wait.open)
             };
         }
         for (effect, at) in batch.timers {
