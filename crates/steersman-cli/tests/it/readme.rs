@@ -88,7 +88,7 @@ pub(crate) fn transcript_is_true(readme: &Path, world: &World) {
             if settled(&real, &mut now) != settled(&shown, &mut written) {
                 wrong.push(format!("$ {command}\n{real}\ninstead of\n{shown}"));
                 new.truncate(at - old.len());
-                new.push_str(&format!("$ {command}\n{}\n", real.trim_end()));
+                new.extend(["$ ", command.as_str(), "\n", real.trim_end(), "\n"]);
             }
             updated.push_str(&new);
             behind = &behind[at..];
