@@ -1,7 +1,6 @@
 //! What a command came to: exit codes, and errors with hints for people.
 
 use std::fmt;
-use std::sync::Arc;
 use steersman::runtime::bind::BindError;
 use steersman::runtime::engine::EngineError;
 use steersman::runtime::store::StoreError;
@@ -106,6 +105,18 @@ impl From<steersman::Error> for CommandError {
 
 impl From<StoreError> for CommandError {
     fn from(error: StoreError) -> Self {
+        Self::of_store(&error)
+    }
+}
+
+impl From<EngineError> for CommandError {
+    fn from(error: EngineError) -> Self {
+        Self::of_engine(&error)
+    }
+}
+
+impl CommandError {
+    fn of_store(error: &StoreError) -> Self {
         let message = error.to_string();
         match error {
             StoreError::NoSession(_) => {
@@ -123,19 +134,18 @@ impl From<StoreError> for CommandError {
             StoreError::Io { .. } => {
                 Self::store(message).hint("name another place: --store FILE or STEERSMAN_STORE")
             }
-            StoreError::Conflict(_)
-            | StoreError::Fenced { .. }
-            | StoreError::Order { .. }
-            | StoreError::TooLarge { .. } => Self::store(message),
+            StoreError::TooLarge { .. } => Self::usage(format!("{message}; nothing was written"))
+                .hint("put it into a file, and let a tool read the parts that matter"),
+            StoreError::Conflict(_) | StoreError::Fenced { .. } | StoreError::Order { .. } => {
+                Self::store(message)
+            }
         }
     }
-}
 
-impl From<EngineError> for CommandError {
-    fn from(error: EngineError) -> Self {
+    fn of_engine(error: &EngineError) -> Self {
         let message = error.to_string();
         match error {
-            EngineError::Store(error) => error.into(),
+            EngineError::Store(error) => Self::of_store(error),
             EngineError::Bind(BindError::NoTool(_)) => {
                 Self::store(message).hint("run it from the program that registers this tool")
             }
@@ -151,9 +161,10 @@ impl From<EngineError> for CommandError {
             EngineError::Inbox(_) | EngineError::Definition { .. } | EngineError::Broken { .. } => {
                 Self::store(message)
             }
-            EngineError::Gone(why) => match Arc::try_unwrap(why) {
-                Ok(why) => why.into(),
-                Err(shared) => Self::store(shared.to_string()),
+            EngineError::Gone(why) => match &**why {
+                // It came from inside a session that was driven: nobody used anything wrongly.
+                EngineError::Store(StoreError::TooLarge { .. }) => Self::store(why.to_string()),
+                why => Self::of_engine(why),
             },
             EngineError::Stopped => Self::new(Exit::Interrupted, message),
         }

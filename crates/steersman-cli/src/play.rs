@@ -20,6 +20,7 @@ use steersman::runtime::session::{Session, Settled};
 use steersman_machine::commit::{Admitted, Binding, LogLine};
 use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Id, Line};
+use tokio::signal::unix::{SignalKind, signal};
 
 /// A session that this process drives, and what was told of it.
 pub(crate) struct Play<'a> {
@@ -100,22 +101,28 @@ impl<'a> Play<'a> {
         let session = self.session.clone();
         let settled = session.settled();
         tokio::pin!(settled);
+        // A supervisor's SIGTERM leaves a session as Ctrl-C does.
+        let mut term = signal(SignalKind::terminate())?;
+        let mut int = signal(SignalKind::interrupt())?;
         let settled = loop {
             tokio::select! {
                 biased;
                 settled = &mut settled => break settled?,
+                // before the feed: a model that streams without a pause must not keep anybody from leaving
+                _ = int.recv() => return self.leave_off().await,
+                _ = term.recv() => return self.leave_off().await,
                 item = self.feed.next() => self.item(item?).await?,
-                stop = tokio::signal::ctrl_c() => {
-                    stop?;
-                    self.status.clear();
-                    self.session.clone().stop().await;
-                    self.rest().await?;
-                    return Ok(Ended::Interrupted);
-                }
             }
         };
         self.rest().await?;
         Ok(Ended::Settled(settled))
+    }
+
+    async fn leave_off(&mut self) -> Result<Ended, CommandError> {
+        self.status.clear();
+        self.session.clone().stop().await;
+        self.rest().await?;
+        Ok(Ended::Interrupted)
     }
 
     /// Tells what is on disk and was not told yet.
@@ -268,7 +275,11 @@ fn report(
         .hint("nothing was promised and nothing ran; begin anew with `steersman run`"));
     }
     for row in summary(short, settled, now) {
-        printer.talk(row);
+        match settled {
+            // said with `--quiet` too: it is what went wrong
+            Settled::Failed { .. } if !row.is_empty() => printer.complain(row),
+            _ => printer.talk(row),
+        }
     }
     Ok(exit)
 }

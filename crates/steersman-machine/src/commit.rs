@@ -269,6 +269,13 @@ pub struct Usage {
     pub broke: Option<Name>,
 }
 
+impl Usage {
+    /// Tokens in and out. What a server claims is no reason to overflow: it stays at the greatest number.
+    pub fn tokens(&self) -> u64 {
+        self.input.saturating_add(self.output)
+    }
+}
+
 /// What the commits after it run under.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Binding {

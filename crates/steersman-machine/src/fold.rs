@@ -270,15 +270,17 @@ impl Snapshot {
 
     /// Tokens count for the agent whose model call is still out, and for all above it.
     pub(crate) fn spend(&mut self, usage: &Usage) {
-        let tokens = usage.input + usage.output;
+        let tokens = usage.tokens();
         let mut at = usage
             .effect
             .and_then(|e| self.effects.get(&e))
             .map(|e| e.agent);
         while let Some(id) = at {
             let agent = self.agent_mut(id);
-            agent.counters.tokens_below += tokens;
-            agent.counters.tokens_below_task += tokens;
+            let sum = &mut agent.counters.tokens_below;
+            *sum = sum.saturating_add(tokens);
+            let sum = &mut agent.counters.tokens_below_task;
+            *sum = sum.saturating_add(tokens);
             at = agent.parent;
         }
     }

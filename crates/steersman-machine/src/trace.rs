@@ -239,7 +239,7 @@ impl Trace {
         for edit in &commit.edits {
             let _ = writeln!(out, "  edit    {}", write_of(edit, bodies));
         }
-        for usage in commit.usage.iter().filter(|u| u.input + u.output > 0) {
+        for usage in commit.usage.iter().filter(|u| u.tokens() > 0) {
             let _ = writeln!(out, "  used    {}", usage_of(usage));
         }
         for made in &commit.made {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// Resolves what only transport fields (URL, header, body, environment) may read. The driver's, never the machine's.
 pub trait Transport {
-    /// The secret of this name; none: an optional one that is unset.
+    /// The secret of this name; none if it is unset: an error where it is read, unless it is optional.
     fn secret(&self, name: &str) -> Option<String>;
     /// The value of a `config` entry that is `live`, as it is now.
     fn live(&self, name: &str) -> Option<Json>;
@@ -238,11 +238,16 @@ impl<'a> View<'a> {
     }
 
     fn secret(&self, name: &str) -> Value {
-        if !self.cx.network.secrets.contains_key(name) {
+        let Some(declared) = self.cx.network.secrets.get(name) else {
             return Value::UNDEFINED;
-        }
+        };
         match self.transport {
-            Some(transport) => transport.secret(name).map_or(Value::from(()), Value::from),
+            Some(transport) => match transport.secret(name) {
+                Some(secret) => Value::from(secret),
+                None if declared.optional => Value::from(()),
+                // Nothing is sent in the place of a secret that must be there.
+                None => Value::UNDEFINED,
+            },
             None => from_json(json!({ SEALED: name })),
         }
     }

@@ -11,7 +11,7 @@ use crate::pending::Pending;
 use crate::seal::Sealer;
 use crate::session::{Fate, Receipt, Session, Settled};
 use crate::store::{
-    BoxedEvent, InboxMessage, NewSession, SessionId, SessionInfo, Store, StoreError,
+    BoxedEvent, InboxMessage, NewSession, SessionId, SessionInfo, Store, StoreError, within,
 };
 use crate::toolset::Toolset;
 use serde_json::Value as Json;
@@ -255,7 +255,20 @@ impl Engine {
         let mut salt = [0_u8; 16];
         getrandom::fill(&mut salt).expect("the operating system gives random bytes");
         let source: Arc<[u8]> = network.source.as_bytes().into();
-        inner.store.put_blob(binding.source, source).await?;
+        let source_hash = binding.source;
+        let begin = Message::Start(Box::new(Begin {
+            binding,
+            values: serde_json::to_string(&values).expect("values are JSON"),
+            agent: options.agent,
+            args: options.args.map(|a| a.to_string()),
+            say: options.say,
+            by: options.by,
+        }));
+        let message = options.message_id.unwrap_or_else(random_id);
+        // Looked at first: a session that cannot begin is not made.
+        let begin = begin.encode(message, inner.clock.now());
+        within(|| "the first message".to_owned(), begin.bytes.len())?;
+        inner.store.put_blob(source_hash, source).await?;
         inner
             .store
             .create(NewSession {
@@ -266,17 +279,8 @@ impl Engine {
                 created: inner.clock.now(),
             })
             .await?;
-        self.remember(binding.source, network);
-        let begin = Message::Start(Box::new(Begin {
-            binding,
-            values: serde_json::to_string(&values).expect("values are JSON"),
-            agent: options.agent,
-            args: options.args.map(|a| a.to_string()),
-            say: options.say,
-            by: options.by,
-        }));
-        let message = options.message_id.unwrap_or_else(random_id);
-        self.put(&id, message, &begin).await?;
+        self.remember(source_hash, network);
+        inner.store.deliver(&id, begin).await?;
         Ok(id)
     }
 

@@ -15,6 +15,7 @@ use steersman_machine::trace;
 use steersman_runtime::Env;
 use steersman_runtime::clock::System;
 use steersman_runtime::engine::{Engine, Options, Parts, StartOptions};
+use steersman_runtime::feed::FeedItem;
 use steersman_runtime::seal::Sealer;
 use steersman_runtime::session::{Session, Settled};
 use steersman_runtime::store::memory::MemoryStore;
@@ -331,4 +332,47 @@ agents: { clerk: { system: You order., tools: [order, finish], tool_choice: any 
     assert_eq!(requests[0].json()["tool_choice"], "required");
     let last = requests[3].json()["messages"].clone();
     insta::assert_snapshot!(serde_json::to_string_pretty(&last).unwrap());
+}
+
+/// Whoever stops cuts a model off; that is no failure of the model.
+#[tokio::test]
+async fn a_session_that_is_left_while_a_model_speaks_goes_on() {
+    let half = "data: {\"choices\":[{\"delta\":{\"content\":\"Half an\"}}]}\n\n";
+    let model = model(vec![
+        Reply::open(&[half]).then(Frame::Stall),
+        text("Whole."),
+    ])
+    .await;
+    let engine = engine(env(&[
+        ("MODEL_URL", &model.url),
+        ("MODEL_KEY", "k"),
+        ("BANK_URL", "-"),
+        ("BANK_KEY", "-"),
+    ]));
+    let session = start(&engine, DESK, "Hello?").await;
+    let id = session.id().to_owned();
+    let mut feed = session.feed(Line::NONE);
+    while !matches!(feed.next().await.unwrap(), FeedItem::Delta { .. }) {}
+    session.stop().await;
+    let session = engine.open(&id).await.unwrap();
+    assert_eq!(answered(&session.settled().await.unwrap()), "Whole.");
+}
+
+#[tokio::test]
+async fn what_a_server_claims_to_have_used_breaks_nothing() {
+    let most = u64::MAX;
+    let event = json!({ "choices": [{ "delta": { "content": "Yes." }, "finish_reason": "stop" }],
+                        "usage": { "prompt_tokens": most, "completion_tokens": most } });
+    let reply = Reply::stream(&[&format!("data: {event}\n\n"), "data: [DONE]\n\n"]);
+    let model = model(vec![reply]).await;
+    let engine = engine(env(&[
+        ("MODEL_URL", &model.url),
+        ("MODEL_KEY", "k"),
+        ("BANK_URL", "-"),
+        ("BANK_KEY", "-"),
+    ]));
+    let session = start(&engine, DESK, "Hello?").await;
+    assert_eq!(answered(&session.settled().await.unwrap()), "Yes.");
+    let seen = engine.inspect(session.id()).await.unwrap();
+    assert_eq!(seen.ledger.spent.tokens, most, "the budget is used up");
 }

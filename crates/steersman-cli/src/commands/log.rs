@@ -84,7 +84,7 @@ fn show(
             "line": line.n.0,
             "branch": line.branch.to_string(),
             "at": line.commit.as_ref().map_or(Json::Null, |c| crate::asked::time(c.now.0)),
-            "tokens": line.commit.as_ref().map_or(0, |c| c.usage.iter().map(|u| u.input + u.output).sum::<u64>()),
+            "tokens": line.commit.as_ref().map_or(0, |c| c.usage.iter().fold(0_u64, |sum, u| sum.saturating_add(u.tokens()))),
             "head": head,
             "rows": rows,
         }));

@@ -16,6 +16,7 @@ use steersman::StartOptions;
 use steersman::runtime::inbox::Resolution;
 use steersman::runtime::pending::{Pending, PendingKind};
 use steersman::runtime::session::{Fate, Receipt, Session, Settled};
+use steersman::runtime::store::MAX_VALUE;
 use steersman_machine::ids::Line;
 
 pub(crate) async fn run(
@@ -94,9 +95,21 @@ async fn resume(
     .await
 }
 
-fn standard_input() -> Result<String, CommandError> {
-    let mut text = String::new();
-    std::io::stdin().lock().read_to_string(&mut text)?;
+/// What is said, of standard input. More than a message can hold is not read to its end.
+pub(crate) fn standard_input() -> Result<String, CommandError> {
+    let mut bytes = Vec::new();
+    let most = MAX_VALUE as u64 + 1;
+    std::io::stdin().lock().take(most).read_to_end(&mut bytes)?;
+    if bytes.len() > MAX_VALUE {
+        return Err(CommandError::usage(format!(
+            "standard input holds more than the {MAX_VALUE} bytes of a message"
+        ))
+        .hint("put it into a file, and let a tool read the parts that matter"));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| {
+        CommandError::usage("what standard input holds is no text in UTF-8")
+            .hint("convert it, for example with iconv")
+    })?;
     Ok(text.trim_end().to_owned())
 }
 

@@ -3,11 +3,11 @@
 use crate::cli::{Global, Send};
 use crate::commands::act::{Target, is_plain};
 use crate::commands::check;
+use crate::commands::run::standard_input;
 use crate::error::{CommandError, Exit};
 use crate::place::Place;
 use crate::printer::Printer;
 use serde_json::{Value as Json, json};
-use std::io::Read;
 use std::path::Path;
 use steersman::Sent;
 use steersman::runtime::inbox::Message;
@@ -18,11 +18,7 @@ pub(crate) async fn run(
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
     let text = match args.text.as_deref() {
-        Some("-") => {
-            let mut text = String::new();
-            std::io::stdin().lock().read_to_string(&mut text)?;
-            Some(text.trim_end().to_owned())
-        }
+        Some("-") => Some(standard_input()?),
         other => other.map(str::to_owned),
     };
     if let Some(event) = &args.event {

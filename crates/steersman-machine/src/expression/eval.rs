@@ -526,7 +526,14 @@ impl<'a> Eval<'a> {
     }
 
     pub(super) fn undefined(&self, node: &Node) -> EvalError {
-        let message = format!("`{}` is not defined", self.part(node));
+        let part = self.part(node);
+        // `check` has seen that it is declared, so what is missing is its value.
+        let what = if part.starts_with("secrets.") {
+            "set: its environment variable or file holds no value"
+        } else {
+            "defined"
+        };
+        let message = format!("`{part}` is not {what}");
         self.error(EvalKind::Undefined, message, node)
     }
 

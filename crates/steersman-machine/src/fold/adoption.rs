@@ -75,8 +75,10 @@ impl Snapshot {
             let agent = self.agent_mut(id);
             agent.counters.model_calls_below += calls;
             agent.counters.model_calls_below_task += calls_task;
-            agent.counters.tokens_below += tokens;
-            agent.counters.tokens_below_task += tokens_task;
+            let sum = &mut agent.counters.tokens_below;
+            *sum = sum.saturating_add(tokens);
+            let sum = &mut agent.counters.tokens_below_task;
+            *sum = sum.saturating_add(tokens_task);
             for (name, count) in &top.counts {
                 let before = here.counts.get(name).map(Arc::as_ref);
                 let (ok, failed) = before.map_or((0, 0), |c| (c.ok, c.failed));

@@ -62,7 +62,7 @@ impl Driver {
     }
 
     fn draw(&mut self, draft: &mut Draft, wanted: u64, allowance: u64) {
-        let taken = self.ledger.spent.tokens + self.ledger.slice.tokens;
+        let taken = self.ledger.spent.plus(self.ledger.slice).tokens;
         let left = allowance.saturating_sub(taken);
         let tokens = left.min(wanted.saturating_mul(CALLS));
         if tokens > 0 {
@@ -90,12 +90,14 @@ impl Driver {
             .find(|(name, _)| name == "max_tokens")
             .and_then(|(_, value)| value.as_u64())
             .unwrap_or(ANSWER);
-        let bound = sent + longest;
+        let bound = sent.saturating_add(longest);
         self.dearest = self.dearest.max(bound);
         let branch = self.outs[&id].branch;
         let held = self.reserved();
         let open = self.ledger.slice.tokens.saturating_sub(held);
-        let left = allowance.saturating_sub(self.ledger.spent.tokens + held);
+        let left = allowance
+            .saturating_sub(self.ledger.spent.tokens)
+            .saturating_sub(held);
         if left < bound {
             return self.exhausted(id, left).await;
         }

@@ -88,7 +88,7 @@ impl Driver {
         let Some(out) = self.outs.get(&effect) else {
             return Ok(());
         };
-        if out.attempt != attempt {
+        if out.attempt != attempt || out.was_cut() {
             return Ok(());
         }
         let branch = out.branch;
@@ -102,8 +102,8 @@ impl Driver {
                 if let Some((digest, prefix, broke)) = self.requests.remove(&effect) {
                     (usage.request, usage.prefix, usage.broke) = (Some(digest), prefix, broke);
                 }
-                let (tokens, micros) =
-                    (usage.input + usage.output, usage.micros.unwrap_or_default());
+                let tokens = usage.tokens();
+                let micros = usage.micros.unwrap_or_default();
                 let notes = vec![Note::Spend(effect, tokens, micros)];
                 self.unreserve(effect, tokens);
                 self.judge(branch, effect, &mut answer);
@@ -178,7 +178,7 @@ impl Driver {
         let Some(out) = self.outs.get_mut(&effect) else {
             return self.late(effect, attempt, raw).await;
         };
-        if out.attempt != attempt {
+        if out.attempt != attempt || out.was_cut() {
             return Ok(());
         }
         let Some(tool) = out.tool().cloned() else {

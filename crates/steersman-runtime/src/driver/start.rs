@@ -307,6 +307,7 @@ impl Driver {
             out.wish.agent,
             given,
             &self.engine,
+            self.values.folder.as_deref(),
         ))
     }
 
@@ -405,6 +406,7 @@ impl Driver {
             agent,
             None,
             &self.engine,
+            self.values.folder.as_deref(),
         );
         let render = |template: &steersman_machine::expression::Template| {
             template

@@ -7,10 +7,12 @@ use crate::past::Past;
 use crate::seal::Sealer;
 use minijinja::Value;
 use serde_json::Value as Json;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use steersman_machine::effect::Mapped;
 use steersman_machine::expression::Scope;
 use steersman_machine::ids::Id;
-use steersman_machine::network::{Network, SecretSource};
+use steersman_machine::network::{Network, Parameters, SecretSource, TypeKind};
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::tick::Cx;
 use steersman_machine::view::{Transport, View};
@@ -32,10 +34,12 @@ impl TransportScope {
         agent: Id,
         args: Option<Json>,
         engine: &Engine,
+        folder: Option<&str>,
     ) -> Self {
         Self {
             opener: Opener {
                 network: network.clone(),
+                folder: folder.map(PathBuf::from).unwrap_or_default(),
                 env: engine.0.options.env.clone(),
                 sealer: engine.sealer().clone(),
             },
@@ -74,13 +78,19 @@ impl Scope for TransportScope {
 
 struct Opener {
     network: Arc<Network>,
+    /// Files of secrets are relative to it.
+    folder: PathBuf,
     env: Env,
     sealer: Sealer,
 }
 
 impl Transport for Opener {
     fn secret(&self, name: &str) -> Option<String> {
-        read_secret(&self.network.secrets.get(name)?.source, &self.env)
+        read_secret(
+            &self.network.secrets.get(name)?.source,
+            &self.env,
+            &self.folder,
+        )
     }
 
     fn live(&self, name: &str) -> Option<Json> {
@@ -94,12 +104,91 @@ impl Transport for Opener {
 }
 
 /// A secret as it is now; none if it is unset.
-pub(crate) fn read_secret(source: &SecretSource, env: &Env) -> Option<String> {
+fn read_secret(source: &SecretSource, env: &Env, folder: &Path) -> Option<String> {
     match source {
         SecretSource::Env(name) => env(name).filter(|v| !v.is_empty()),
         SecretSource::File(path) => {
-            let text = std::fs::read_to_string(path).ok()?;
-            Some(text.strip_suffix('\n').unwrap_or(&text).to_owned())
+            let text = std::fs::read_to_string(folder.join(path)).ok()?;
+            let text = text.strip_suffix('\n').unwrap_or(&text);
+            Some(text.to_owned()).filter(|text| !text.is_empty())
         }
+    }
+}
+
+/// What stands where a service or program gave back a secret that it was sent.
+const MASK: &str = "(secret)";
+/// A shorter text than this is not searched for: it would hit by chance.
+const SEARCHED: usize = 6;
+
+/// All secrets that an attempt of this tool can read, as they are now: declared ones, secret arguments, sealed state.
+pub(super) fn readable(network: &Network, tool: &str, scope: &dyn Scope) -> Vec<String> {
+    let mut names: Vec<(&str, &str)> = Vec::new();
+    names.extend(network.secrets.keys().map(|name| ("secrets", &**name)));
+    if let Some(Parameters::Fields(fields)) = network.tools.get(tool).map(|tool| &tool.parameters) {
+        let secret = fields.iter().filter(|(_, ty)| ty.kind == TypeKind::Secret);
+        names.extend(secret.map(|(name, _)| ("args", &**name)));
+    }
+    for agent in network.agents.values() {
+        let secret = agent
+            .state
+            .iter()
+            .filter(|(_, ty)| ty.kind == TypeKind::Secret);
+        names.extend(secret.map(|(name, _)| ("state", &**name)));
+    }
+    let mut texts = Vec::new();
+    for (root, name) in names {
+        let Some((value, steps)) = scope.path(root, &[name]) else {
+            continue;
+        };
+        let value = match steps {
+            0 => value.get_attr(name).unwrap_or_default(),
+            _ => value,
+        };
+        if let Some(text) = value.as_str().filter(|text| text.len() >= SEARCHED) {
+            let escaped = Json::from(text).to_string();
+            let escaped = &escaped[1..escaped.len() - 1];
+            if escaped != text {
+                texts.push(escaped.to_owned());
+            }
+            texts.push(text.to_owned());
+        }
+    }
+    // Of two secrets of which one is part of the other, the longer goes first.
+    texts.sort_by_key(|text| std::cmp::Reverse(text.len()));
+    texts.dedup();
+    texts
+}
+
+/// Takes secrets out of all that becomes of an outcome but what is sealed: a service may give back what it was sent.
+pub(super) fn mask(mapped: &mut Mapped, secrets: &[String]) {
+    if let Some(shown) = &mut mapped.shown {
+        mask_text(shown, secrets);
+    }
+    for write in mapped.writes.iter_mut().filter(|write| !write.seal) {
+        if let Some(value) = &mut write.value {
+            mask_json(value, secrets);
+        }
+    }
+    if let Some((_, args)) = &mut mapped.then {
+        mask_json(args, secrets);
+    }
+}
+
+fn mask_text(text: &mut String, secrets: &[String]) {
+    for secret in secrets {
+        if text.contains(secret.as_str()) {
+            *text = text.replace(secret.as_str(), MASK);
+        }
+    }
+}
+
+fn mask_json(json: &mut Json, secrets: &[String]) {
+    match json {
+        Json::String(text) => mask_text(text, secrets),
+        Json::Array(list) => list.iter_mut().for_each(|json| mask_json(json, secrets)),
+        Json::Object(fields) => fields
+            .values_mut()
+            .for_each(|json| mask_json(json, secrets)),
+        Json::Null | Json::Bool(_) | Json::Number(_) => {}
     }
 }

@@ -377,6 +377,12 @@ impl Driver {
             return Ok(Mapped::plain(How::Done, None, plain(raw)));
         };
         let mut mapped = self.ask(|cx| mapping::map(cx, snapshot, owner, call, raw))?;
+        if let Some(tool) = self.outs.get(&effect).and_then(super::Out::tool) {
+            let name = tool.tool.clone();
+            let scope = self.scope(effect, None);
+            let secrets = super::transport::readable(self.network(), &name, &*scope);
+            super::transport::mask(&mut mapped, &secrets);
+        }
         let sealer = self.engine.sealer();
         for write in &mut mapped.writes {
             if write.seal {

@@ -435,6 +435,12 @@ enum Full {
 }
 
 impl Out {
+    /// Its attempt was cut by a stop: it begins anew wherever the session goes on, so what the attempt says of its end
+    /// is no outcome.
+    pub(super) fn was_cut(&self) -> bool {
+        matches!(self.state, OutState::Ready)
+    }
+
     /// The tool, if it is one that is run.
     pub(super) fn tool(&self) -> Option<&ToolWork> {
         match &self.wish.work {
