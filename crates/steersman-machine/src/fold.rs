@@ -208,6 +208,10 @@ impl Snapshot {
                 writes,
                 ..
             } => {
+                if *cause == Cause::Failed && self.agent(push.agent).owed.is_some() {
+                    // The model was asked and failed: the next call is another one, in scripts, too.
+                    self.agent_mut(push.agent).counters.model_calls_all += 1;
+                }
                 self.withdraw(push.agent);
                 if *cause == Cause::Leaf && self.first_simulated.is_none() {
                     self.first_simulated = Some(line);

@@ -160,7 +160,7 @@ pub struct Counters {
     pub model_calls: u32,
     /// Model calls of this task.
     pub model_calls_task: u32,
-    /// Model calls of this instance.
+    /// Model calls of this instance, failed ones included.
     pub model_calls_all: u32,
     /// Model calls of this answer, those of all it started included.
     pub model_calls_below: u32,
