@@ -368,7 +368,8 @@ impl Engine {
             driven.values().cloned().collect()
         };
         for session in driven {
-            let _ = session.to.send(crate::session::ToDriver::Inbox(None));
+            // What is full has somebody look already.
+            let _ = session.to.try_send(crate::session::ToDriver::Inbox(None));
         }
         Ok(accepted)
     }

@@ -120,6 +120,8 @@ pub enum Message {
         branch: Option<Id>,
         /// The line.
         at: Line,
+        /// What people call the new branch.
+        label: Option<Name>,
         /// The first message there.
         say: Option<String>,
     },
@@ -129,6 +131,8 @@ pub enum Message {
         branches: Vec<Id>,
         /// A tool that follows.
         then: Option<Name>,
+        /// Its arguments, a JSON object whose texts are templates over `result`; none: what the tool reads of it.
+        args: Option<String>,
     },
     /// A branch is taken over.
     Adopt {

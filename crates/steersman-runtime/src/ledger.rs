@@ -104,6 +104,18 @@ pub struct Branch {
     pub adopted: Option<Line>,
 }
 
+impl Branch {
+    /// What people call it.
+    pub fn label(&self) -> Option<&Name> {
+        self.opening.as_ref()?.label.as_ref()
+    }
+
+    /// Which of the branches of an agent's fork it is, from 1.
+    pub fn index(&self) -> Option<u32> {
+        self.opening.as_ref()?.of.map(|(index, _)| index)
+    }
+}
+
 /// What is known of an effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
@@ -453,19 +465,24 @@ impl Ledger {
         self.branches.iter().map(|(id, branch)| (*id, branch))
     }
 
-    /// The branch of this label, or of this id as people write it.
+    /// The branch of this label, of this id as people write it, or of this number in the newest fork of an agent.
     pub fn find_branch(&self, name: &str) -> Option<Id> {
-        let labelled = self.branches.iter().find(|(_, branch)| {
-            let label = branch.opening.as_ref().and_then(|o| o.label.as_deref());
-            label == Some(name)
-        });
-        match labelled {
-            Some((id, _)) => Some(*id),
-            None => name
-                .parse()
+        let mut labelled = self.branches.iter();
+        let labelled = labelled.find(|(_, branch)| branch.label().is_some_and(|l| **l == *name));
+        let by_id = || {
+            name.parse()
                 .ok()
-                .filter(|id| self.branches.contains_key(id)),
-        }
+                .filter(|id| self.branches.contains_key(id))
+        };
+        let by_index = || {
+            let index: u32 = name.parse().ok()?;
+            let mut newest = self.branches.iter().rev();
+            newest.find(|(_, branch)| branch.index() == Some(index))
+        };
+        let labelled = labelled.map(|(id, _)| *id);
+        labelled
+            .or_else(by_id)
+            .or_else(|| by_index().map(|(id, _)| *id))
     }
 
     /// The hash of the last line folded in.

@@ -40,8 +40,10 @@ pub struct ModelCall {
     pub agent: Arc<str>,
     /// The agent's definition name.
     pub def: Name,
-    /// Label of the branch, `main` for main.
+    /// Label of the branch, `main` for main; its id if it has none.
     pub branch: Arc<str>,
+    /// Which of the branches of an agent's fork it is, from 1.
+    pub index: Option<u32>,
     /// Model calls of this agent committed on its branch before this one: the position in a script.
     pub position: u32,
     /// The same, since its branch began: the position in a script of that branch.

@@ -7,7 +7,7 @@ use crate::pending::Pending;
 use crate::store::SessionId;
 use serde_json::Value as Json;
 use std::sync::Arc;
-use steersman_machine::ids::{Id, Line, Name};
+use steersman_machine::ids::{Id, Line, Name, Time};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 /// A session that this process owns and drives. Cloning gives another handle to it; it is driven until somebody stops
@@ -16,7 +16,7 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 pub struct Session {
     pub(crate) id: SessionId,
     pub(crate) engine: Engine,
-    pub(crate) to: mpsc::UnboundedSender<ToDriver>,
+    pub(crate) to: mpsc::Sender<ToDriver>,
     pub(crate) settled: watch::Receiver<Standing>,
     pub(crate) live: broadcast::Sender<Notice>,
 }
@@ -29,11 +29,13 @@ pub(crate) enum ToDriver {
     Stop(oneshot::Sender<()>),
 }
 
-/// Where a driver stands: how many things it was told, and what it settled on.
+/// Where a driver stands.
 #[derive(Clone, Debug)]
 pub(crate) enum Standing {
     Busy,
-    Settled(Arc<Settled>),
+    /// All that can be done is done and on disk, but effects run or are tried again in a moment.
+    Outside(Outside),
+    Settled(Arc<Settled>, Outside),
     Gone(Arc<EngineError>),
 }
 
@@ -59,6 +61,15 @@ pub enum Fate {
     Known,
     /// Nobody drives the session: it lies in the inbox.
     Lies,
+}
+
+/// What has to happen outside before anything goes on.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outside {
+    /// Effects that run.
+    pub running: usize,
+    /// When time is the next to do something, where it is: a timer, a deadline, another attempt.
+    pub due: Option<Time>,
 }
 
 /// How things stand when nothing goes on by itself.
@@ -254,18 +265,27 @@ impl Session {
         self.send(Message::Rewind {
             branch: None,
             at,
+            label: None,
             say: say.map(str::to_owned),
         })
         .await
     }
 
-    /// The root waits for these branches; their ends are the result, `then` follows.
+    /// The root waits for these branches; their ends are the result. `then` follows: a tool, and its arguments if they
+    /// are not what it reads of the result: an object whose texts are templates over `result`.
     pub async fn join(
         &self,
         branches: Vec<Id>,
-        then: Option<Name>,
+        then: Option<(Name, Option<Json>)>,
     ) -> Result<Receipt, EngineError> {
-        self.send(Message::Join { branches, then }).await
+        let (then, args) = then.unzip();
+        let args = args.flatten().map(|args| args.to_string());
+        self.send(Message::Join {
+            branches,
+            then,
+            args,
+        })
+        .await
     }
 
     /// Takes over a branch on the current one.
@@ -295,6 +315,7 @@ impl Session {
         // A driver that is gone drops the reply with what it was sent, so the answer never hangs.
         self.to
             .send(ToDriver::Inbox(Some((id.clone(), reply))))
+            .await
             .map_err(drop)
             .ok();
         match answer.await {
@@ -311,7 +332,8 @@ impl Session {
     /// waits visibly or is refused. `Known` if it was taken already.
     pub async fn fate_of(&self, id: &Name) -> Fate {
         let (reply, answer) = oneshot::channel();
-        let told = self.to.send(ToDriver::Inbox(Some((id.clone(), reply))));
+        let told = ToDriver::Inbox(Some((id.clone(), reply)));
+        let told = self.to.send(told).await;
         match (told, answer.await) {
             (Ok(()), Ok(receipt)) => receipt.fate,
             _ => Fate::Lies,
@@ -323,8 +345,24 @@ impl Session {
         let mut standing = self.settled.clone();
         loop {
             match &*standing.borrow_and_update() {
+                Standing::Busy | Standing::Outside(_) => {}
+                Standing::Settled(settled, _) => return Ok(settled.clone()),
+                Standing::Gone(why) => return Err(EngineError::Gone(why.clone())),
+            }
+            if standing.changed().await.is_err() {
+                return Err(EngineError::Gone(Arc::new(EngineError::Stopped)));
+            }
+        }
+    }
+
+    /// Waits until nothing happens before something outside does: an effect that runs ends, somebody says something,
+    /// time passes. All that it tells of is on disk.
+    pub async fn outside(&self) -> Result<Outside, EngineError> {
+        let mut standing = self.settled.clone();
+        loop {
+            match &*standing.borrow_and_update() {
                 Standing::Busy => {}
-                Standing::Settled(settled) => return Ok(settled.clone()),
+                Standing::Outside(outside) | Standing::Settled(_, outside) => return Ok(*outside),
                 Standing::Gone(why) => return Err(EngineError::Gone(why.clone())),
             }
             if standing.changed().await.is_err() {
@@ -343,7 +381,7 @@ impl Session {
     /// are waited for within their time, all lines reach the disk, the claim ends.
     pub async fn stop(self) {
         let (done, ended) = oneshot::channel();
-        if self.to.send(ToDriver::Stop(done)).is_ok() {
+        if self.to.send(ToDriver::Stop(done)).await.is_ok() {
             let _ = ended.await;
         }
     }

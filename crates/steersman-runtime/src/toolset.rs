@@ -13,6 +13,11 @@ pub trait Toolset: Send + Sync + 'static {
     /// Whether it runs this tool of this network.
     fn has(&self, network: &Network, tool: &str) -> bool;
 
+    /// Whether an attempt is cut when the time is over that its definition gives it. What plays tools may say no.
+    fn is_timed(&self) -> bool {
+        true
+    }
+
     /// Runs it once. Never panics on any argument; what it may have done when it is cut is in the [`Raw`].
     fn run<'a>(&'a self, run: &'a ToolRun, cancel: &'a CancellationToken) -> Boxed<'a, Raw>;
 }

@@ -156,6 +156,7 @@ pub(crate) fn call_of(request: Request, key: Option<&str>) -> ModelCall {
         agent: "agent".into(),
         def: "agent".into(),
         branch: "main".into(),
+        index: None,
         position: 0,
         position_on_branch: 0,
         transport: Transport {

@@ -288,10 +288,17 @@ impl Subject for In<'_> {
         let labelled = self.world.branches().iter();
         let mut labelled = labelled.filter(|(_, b)| b.label.as_deref() == Some(name));
         let id = labelled.next().map(|(id, _)| *id);
-        id.or_else(|| {
+        let by_id = || {
             let id = name.parse().ok()?;
             self.world.branches().contains_key(&id).then_some(id)
-        })
+        };
+        let by_index = || {
+            let index: u32 = name.parse().ok()?;
+            let mut newest = self.world.branches().iter().rev();
+            let found = newest.find(|(_, b)| b.index == Some(index));
+            found.map(|(id, _)| *id)
+        };
+        id.or_else(by_id).or_else(by_index)
     }
     fn branch_count(&self) -> u64 {
         self.world.branches().len() as u64

@@ -56,6 +56,8 @@ pub struct Branch {
     pub head: Line,
     /// What people call it.
     pub label: Option<Name>,
+    /// Which of the branches of an agent's fork it is, from 1.
+    pub index: Option<u32>,
     /// No ticks any more.
     pub superseded: bool,
     /// Its top agent rests since then.
@@ -160,6 +162,7 @@ impl World {
             snapshot: Snapshot::empty(),
             head: Line::NONE,
             label: None,
+            index: None,
             superseded: false,
             ended: None,
             from: None,
@@ -394,6 +397,7 @@ impl World {
             snapshot: snapshot.clone(),
             head: n,
             label: None,
+            index: None,
             superseded: false,
             ended: None,
             from: prev.0.checked_sub(1).map(|k| self.lines[k as usize].branch),
@@ -406,6 +410,7 @@ impl World {
         let adopts = line.commit.as_ref().is_some_and(|c| c.adoption.is_some());
         if let Some(opening) = opening {
             held.label.clone_from(&opening.label);
+            held.index = opening.of.map(|(index, _)| index);
         }
         // A commit that moves somebody else leaves an ended branch as it is.
         let rests = |id| snapshot.agent(id).last != n && snapshot.agent(id).phase == Phase::Resting;

@@ -12,6 +12,7 @@ use steersman_machine::commit::{LedgerEntry, Release, Why};
 use steersman_machine::effect::{
     Came, Cancelled, EventKey, NewWrite, Offered, Outcome, Said, Start, Work,
 };
+use steersman_machine::expression::Data;
 use steersman_machine::ids::{Id, Name};
 use steersman_machine::mapping::{Fault, Raw};
 use steersman_machine::network::Then;
@@ -20,6 +21,27 @@ use steersman_machine::wait::{self, Meets};
 
 /// What becomes of an act where it is not offered to a branch: its line is written, or why it is refused.
 type Acted = Result<(), String>;
+
+/// The tool that follows a join, with its arguments as they were given.
+fn follows(tool: Option<Name>, args: Option<&str>) -> Result<Option<Then>, String> {
+    let Some(tool) = tool else {
+        return match args {
+            Some(_) => Err("arguments are given, and no tool that follows".to_owned()),
+            None => Ok(None),
+        };
+    };
+    let Some(args) = args else {
+        return Ok(Some(Then { tool, args: None }));
+    };
+    let given: Map<String, Json> = serde_json::from_str(args)
+        .map_err(|e| format!("the arguments of `{tool}` are no JSON object: {e}"))?;
+    let given = given.into_iter().map(|(name, value)| {
+        let data = Data::parse(value).map_err(|e| format!("`{name}`: {}", e.message))?;
+        Ok((name.into(), data))
+    });
+    let args = Some(given.collect::<Result<_, String>>()?);
+    Ok(Some(Then { tool, args }))
+}
 
 impl Driver {
     /// Reads what came into the inbox since it was last read, oldest first.
@@ -89,12 +111,23 @@ impl Driver {
                 say,
                 live,
             } => self.fork(&message, branch, at, label, say, live).await?,
-            Message::Rewind { branch, at, say } => self.rewind(&message, branch, at, say).await?,
-            Message::Join { branches, then } => {
-                let then = then.map(|tool| Then { tool, args: None });
-                let offered = Offered::Join { branches, then };
-                self.offer_message(&message, None, What::Offer(Box::new(offered)))
-            }
+            Message::Rewind {
+                branch,
+                at,
+                label,
+                say,
+            } => self.rewind(&message, branch, at, label, say).await?,
+            Message::Join {
+                branches,
+                then,
+                args,
+            } => match follows(then, args.as_deref()) {
+                Ok(then) => {
+                    let offered = Offered::Join { branches, then };
+                    self.offer_message(&message, None, What::Offer(Box::new(offered)))
+                }
+                Err(why) => Err(why),
+            },
             Message::Adopt { branch, at } => self.adopt(&message, branch, at).await?,
             Message::Current(branch) => self.make_current(&message, branch).await?,
             Message::Edit { writes, by } => self.edit(&message, writes, by),

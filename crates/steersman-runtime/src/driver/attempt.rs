@@ -6,14 +6,17 @@ use crate::engine::Timeouts;
 use crate::model::{Delta, Model, ModelCall, Sink};
 use crate::toolset::{ToolRun, Toolset};
 use futures::FutureExt;
+use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use steersman_machine::effect::{Answer, Failure, Retry};
 use steersman_machine::ids::Id;
 use steersman_machine::interaction::Class;
 use steersman_machine::mapping::{Fault, Raw};
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::Notify;
+use tokio::sync::mpsc::Sender;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio_util::sync::CancellationToken;
 
 /// How long a tool that was told to end may take to say what it did, in milliseconds.
@@ -42,14 +45,16 @@ pub(crate) fn call_model(
     timeouts: Timeouts,
     clock: Arc<dyn Clock>,
     cancel: CancellationToken,
-    to: UnboundedSender<FromTask>,
+    to: Sender<FromTask>,
 ) {
     let (effect, attempt) = (call.effect, call.attempt);
     tokio::spawn(async move {
         let relay = Relay {
             effect,
             attempt,
-            pieces: AtomicU64::new(0),
+            begun: AtomicBool::new(false),
+            piece: Notify::new(),
+            kept: Mutex::default(),
             to: to.clone(),
         };
         let answer = AssertUnwindSafe(model.call(&call, &relay, &cancel)).catch_unwind();
@@ -66,51 +71,49 @@ pub(crate) fn call_model(
             }
             () = cancel.cancelled() => return,
         };
-        let _ = to.send(FromTask::Model(effect, attempt, result));
+        for delta in relay.take_kept() {
+            let _ = to.send(FromTask::Delta(effect, attempt, delta)).await;
+        }
+        let _ = to.send(FromTask::Model(effect, attempt, result)).await;
     });
 }
 
 /// Runs a tool once, at most `timeout` milliseconds.
-pub(crate) fn run_tool(
+pub(crate) async fn run_tool(
     toolset: Option<Arc<dyn Toolset>>,
     run: ToolRun,
     timeout: u64,
     clock: Arc<dyn Clock>,
     cancel: CancellationToken,
-    done: impl FnOnce(Raw) + Send + 'static,
-) {
-    tokio::spawn(async move {
-        let Some(toolset) = toolset else {
-            done(Raw::NotPerformed(fault(
-                "failed",
-                format!("nothing here runs the tool `{}`", run.work.tool),
-            )));
-            return;
-        };
-        let class = run.work.class;
-        let running = AssertUnwindSafe(toolset.run(&run, &cancel)).catch_unwind();
-        tokio::pin!(running);
-        let late = tokio::select! {
-            biased;
-            raw = &mut running => return done(settled(raw, class)),
-            () = clock.sleep(timeout) => "timeout",
-            () = cancel.cancelled() => "cancelled",
-        };
-        // Told to end, it may still say what it did: an outcome that is known is worth a moment.
-        cancel.cancel();
-        let raw = tokio::select! {
-            biased;
-            raw = &mut running => told_why(settled(raw, class), late, timeout),
-            () = clock.sleep(GRACE) => {
-                let message = match late {
-                    "timeout" => format!("no answer within {timeout} ms"),
-                    _ => "it was cut".to_owned(),
-                };
-                unknown(class, fault(late, message))
-            }
-        };
-        done(raw);
-    });
+) -> Raw {
+    let Some(toolset) = toolset else {
+        return Raw::NotPerformed(fault(
+            "failed",
+            format!("nothing here runs the tool `{}`", run.work.tool),
+        ));
+    };
+    let class = run.work.class;
+    let running = AssertUnwindSafe(toolset.run(&run, &cancel)).catch_unwind();
+    tokio::pin!(running);
+    let late = tokio::select! {
+        biased;
+        raw = &mut running => return settled(raw, class),
+        () = clock.sleep(timeout), if toolset.is_timed() => "timeout",
+        () = cancel.cancelled() => "cancelled",
+    };
+    // Told to end, it may still say what it did: an outcome that is known is worth a moment.
+    cancel.cancel();
+    tokio::select! {
+        biased;
+        raw = &mut running => told_why(settled(raw, class), late, timeout),
+        () = clock.sleep(GRACE) => {
+            let message = match late {
+                "timeout" => format!("no answer within {timeout} ms"),
+                _ => "it was cut".to_owned(),
+            };
+            unknown(class, fault(late, message))
+        }
+    }
 }
 
 /// A tool that was told to end knows that it was cancelled, but not that its time was up.
@@ -160,20 +163,60 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
         .unwrap_or("no message")
 }
 
-/// Passes on what streams in, and counts it.
+/// Passes on what streams in. Where the driver does not keep up, pieces are kept and joined until it does, so that they
+/// never take more room than the answer.
 struct Relay {
     effect: Id,
     attempt: u32,
-    pieces: AtomicU64,
-    to: UnboundedSender<FromTask>,
+    begun: AtomicBool,
+    /// Something streamed in.
+    piece: Notify,
+    kept: Mutex<VecDeque<Delta>>,
+    to: Sender<FromTask>,
+}
+
+impl Relay {
+    fn kept(&self) -> MutexGuard<'_, VecDeque<Delta>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take_kept(&self) -> VecDeque<Delta> {
+        std::mem::take(&mut *self.kept())
+    }
 }
 
 impl Sink for Relay {
     fn delta(&self, delta: Delta) {
-        self.pieces.fetch_add(1, Ordering::Relaxed);
-        let _ = self
-            .to
-            .send(FromTask::Delta(self.effect, self.attempt, delta));
+        self.begun.store(true, Ordering::Relaxed);
+        self.piece.notify_one();
+        let mut kept = self.kept();
+        keep(&mut kept, delta);
+        while let Some(delta) = kept.pop_front() {
+            match self
+                .to
+                .try_send(FromTask::Delta(self.effect, self.attempt, delta))
+            {
+                Ok(()) | Err(TrySendError::Closed(_)) => {}
+                Err(TrySendError::Full(told)) => {
+                    if let FromTask::Delta(_, _, delta) = told {
+                        kept.push_front(delta);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Joins a piece to the one before it, if it goes on with the same.
+fn keep(kept: &mut VecDeque<Delta>, delta: Delta) {
+    match (kept.back_mut(), delta) {
+        (Some(Delta::Text(before)), Delta::Text(text))
+        | (Some(Delta::Reasoning(before)), Delta::Reasoning(text)) => before.push_str(&text),
+        (Some(Delta::Call(at, _, before)), Delta::Call(index, None, text)) if *at == index => {
+            before.push_str(&text);
+        }
+        (_, delta) => kept.push_back(delta),
     }
 }
 
@@ -181,15 +224,15 @@ impl Sink for Relay {
 async fn silence(relay: &Relay, timeouts: Timeouts, clock: &dyn Clock) -> Failure {
     let idle = async {
         loop {
-            let seen = relay.pieces.load(Ordering::Relaxed);
-            let (limit, what) = if seen == 0 {
-                (timeouts.first, "the first token")
-            } else {
+            let (limit, what) = if relay.begun.load(Ordering::Relaxed) {
                 (timeouts.idle, "the next token")
+            } else {
+                (timeouts.first, "the first token")
             };
-            clock.sleep(limit).await;
-            if relay.pieces.load(Ordering::Relaxed) == seen {
-                return format!("{what} did not come within {limit} ms");
+            tokio::select! {
+                biased;
+                () = relay.piece.notified() => {}
+                () = clock.sleep(limit) => return format!("{what} did not come within {limit} ms"),
             }
         }
     };

@@ -267,11 +267,18 @@ impl Driver {
         message: &InboxMessage,
         branch: Option<Id>,
         at: Line,
+        label: Option<Name>,
         say: Option<String>,
     ) -> Result<Acted, EngineError> {
         let from = branch.unwrap_or(self.ledger.current);
+        if let Some(label) = &label
+            && self.ledger.find_branch(label).is_some()
+        {
+            return Ok(Err(format!("a branch `{label}` exists already")));
+        }
         let opened = Opened {
             rewound: true,
+            label,
             say: say.map(|text| said(message, text)),
             ..Opened::default()
         };

@@ -138,7 +138,12 @@ pub(crate) async fn run_all(engine: &Engine, stop: CancellationToken) -> Result<
         }
         let rest: Vec<SessionId> = driven
             .iter()
-            .filter(|(_, session)| !matches!(*session.settled.borrow(), Standing::Busy))
+            .filter(|(_, session)| {
+                !matches!(
+                    *session.settled.borrow(),
+                    Standing::Busy | Standing::Outside(_)
+                )
+            })
             .map(|(id, _)| id.clone())
             .collect();
         for id in rest {

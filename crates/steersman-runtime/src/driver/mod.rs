@@ -31,7 +31,7 @@ use crate::feed::{FeedItem, Notice};
 use crate::ledger::Ledger;
 use crate::load::{Load, Since};
 use crate::past::Past;
-use crate::session::{Fate, Receipt, Session, Settled, Standing, ToDriver};
+use crate::session::{Fate, Outside, Receipt, Session, Settled, Standing, ToDriver};
 use crate::store::{Claim, InboxMessage, Row, SessionId, SessionState, StoreError};
 use attempt::FromTask;
 use draft::Offer;
@@ -54,6 +54,10 @@ use writer::Writer;
 
 /// How often an owner looks whether something came into an inbox from elsewhere, in milliseconds.
 const LOOK: u64 = 50;
+/// Things that handles may have told and the driver did not hear yet; whoever tells more waits.
+const TOLD: usize = 64;
+/// The same of tasks.
+const FROM_TASKS: usize = 256;
 
 /// A session and all that its owner knows of it.
 pub(crate) struct Driver {
@@ -83,9 +87,9 @@ pub(crate) struct Driver {
     writer: Writer<OnDisk>,
     next: Line,
     inbox: Inbox,
-    tasks: mpsc::UnboundedSender<FromTask>,
-    from_tasks: mpsc::UnboundedReceiver<FromTask>,
-    from_handles: mpsc::UnboundedReceiver<ToDriver>,
+    tasks: mpsc::Sender<FromTask>,
+    from_tasks: mpsc::Receiver<FromTask>,
+    from_handles: mpsc::Receiver<ToDriver>,
     standing: watch::Sender<Standing>,
     live: broadcast::Sender<Notice>,
     /// What lists show, as last written.
@@ -186,8 +190,8 @@ pub(crate) enum OutState {
     Starting,
     /// An attempt runs.
     Running(CancellationToken),
-    /// Another attempt follows soon; waited for in memory.
-    Soon,
+    /// Another attempt follows soon, at about this time; waited for in memory.
+    Soon(Time),
     /// Another attempt follows at that time.
     Later(Time),
     /// It ends from outside or by time: a question, an event, a timer.
@@ -226,7 +230,7 @@ pub(crate) async fn spawn(
 ) -> Result<Session, EngineError> {
     let claim = engine.store().claim(id).await?;
     let session = claim.session.clone();
-    let (to, from_handles) = mpsc::unbounded_channel();
+    let (to, from_handles) = mpsc::channel(TOLD);
     let (standing, settled) = watch::channel(Standing::Busy);
     let (live, _) = broadcast::channel(1_024);
     let handle = Session {
@@ -237,7 +241,8 @@ pub(crate) async fn spawn(
         live: live.clone(),
     };
     if let Some(hears) = hears {
-        handle.to.send(ToDriver::Inbox(Some(hears))).ok();
+        // nobody else has the handle yet: there is room
+        handle.to.try_send(ToDriver::Inbox(Some(hears))).ok();
     }
     let driver = Driver::load(engine.clone(), claim, from_handles, standing, live).await?;
     tokio::spawn(driver.run());
@@ -313,7 +318,7 @@ impl Driver {
             for ready in self.writer.take_ready() {
                 self.on_disk(ready);
             }
-            if self.writer.is_full(self.is_step()) {
+            if !self.writer.has_room(0, self.is_step()) {
                 return Ok(());
             }
             if std::mem::take(&mut self.inbox.look) {
@@ -343,8 +348,7 @@ impl Driver {
             biased;
             written = self.writer.written() => {
                 written?;
-                self.past.written(self.writer.durable);
-                self.live.send(Notice::Durable).ok();
+                self.reached_disk();
             }
             Some(told) = self.from_handles.recv() => self.told(told),
             Some(ended) = self.from_tasks.recv() => self.task_told(ended).await?,
@@ -357,6 +361,25 @@ impl Driver {
         }
         while let Ok(ended) = self.from_tasks.try_recv() {
             self.task_told(ended).await?;
+        }
+        Ok(())
+    }
+
+    fn reached_disk(&self) {
+        self.past.written(self.writer.durable);
+        self.live.send(Notice::Durable).ok();
+    }
+
+    /// Waits until a line of this many bytes may be appended.
+    async fn room(&mut self, bytes: usize) -> Result<(), EngineError> {
+        let alive = self.engine.0.alive.clone();
+        while !self.writer.has_room(bytes, self.is_step()) {
+            tokio::select! {
+                biased;
+                written = self.writer.written() => written?,
+                () = alive.cancelled() => return Err(EngineError::Stopped),
+            }
+            self.reached_disk();
         }
         Ok(())
     }
@@ -426,7 +449,7 @@ impl Driver {
 
     fn busy(&self) {
         self.standing.send_if_modified(|standing| match standing {
-            Standing::Settled(_) => {
+            Standing::Settled(..) | Standing::Outside(_) => {
                 *standing = Standing::Busy;
                 true
             }
@@ -435,16 +458,32 @@ impl Driver {
     }
 
     fn publish(&mut self) {
+        if !self.is_still() {
+            return;
+        }
+        let outside = self.outside();
         if !self.is_quiet() {
+            self.standing.send_if_modified(|standing| {
+                let gone = matches!(standing, Standing::Gone(_));
+                let same = matches!(standing, Standing::Outside(known) if *known == outside);
+                if !gone && !same {
+                    *standing = Standing::Outside(outside);
+                }
+                !gone && !same
+            });
             return;
         }
         let settled: Arc<Settled> = Arc::new(self.settled());
         let changed = self.standing.send_if_modified(|standing| match standing {
-            Standing::Busy => {
-                *standing = Standing::Settled(settled.clone());
+            Standing::Busy | Standing::Outside(_) => {
+                *standing = Standing::Settled(settled.clone(), outside);
                 true
             }
-            Standing::Settled(_) | Standing::Gone(_) => false,
+            Standing::Settled(_, known) => {
+                *known = outside;
+                false
+            }
+            Standing::Gone(_) => false,
         });
         if changed {
             self.live
@@ -453,16 +492,35 @@ impl Driver {
         }
     }
 
-    /// Nothing goes on by itself, and all is on disk.
-    fn is_quiet(&self) -> bool {
+    /// The driver has nothing to do, and all is on disk; effects may run.
+    fn is_still(&self) -> bool {
         self.writer.is_idle()
             && !self.inbox.look
             && self.next_branch().is_none()
-            && self.probing.is_empty()
             && (self.to_start.is_empty() || self.ledger.paused || self.stopping.is_some())
+    }
+
+    /// What has to happen before anything goes on.
+    fn outside(&self) -> Outside {
+        let running = self.outs.values();
+        let running = running.filter(|out| matches!(out.state, OutState::Running(_)));
+        let soon = self.outs.values().filter_map(|out| match out.state {
+            OutState::Soon(at) => Some(at),
+            _ => None,
+        });
+        Outside {
+            running: running.count() + self.probing.len(),
+            due: soon.chain(self.next_due()).min(),
+        }
+    }
+
+    /// Nothing goes on by itself, and all is on disk.
+    fn is_quiet(&self) -> bool {
+        self.is_still()
+            && self.probing.is_empty()
             && self.outs.values().all(|out| match out.state {
                 OutState::Held | OutState::Waits | OutState::Later(_) => true,
-                OutState::Ready | OutState::Queued | OutState::Soon => {
+                OutState::Ready | OutState::Queued | OutState::Soon(_) => {
                     self.ledger.paused || self.stopping.is_some()
                 }
                 OutState::Starting | OutState::Running(_) | OutState::Over => false,

@@ -9,6 +9,7 @@ use crate::ledger::Progress;
 use crate::model::Delta;
 use crate::retry::{self, Next};
 use crate::toolset::ToolRun;
+use futures::FutureExt;
 use serde_json::Value as Json;
 use std::sync::Arc;
 use steersman_machine::commit::{LedgerEntry, Release, Why};
@@ -154,12 +155,12 @@ impl Driver {
         let Some(out) = self.outs.get_mut(&effect) else {
             return;
         };
-        out.state = OutState::Soon;
-        out.permit = None;
         let (clock, tasks) = (self.engine.clock().clone(), self.tasks.clone());
+        out.state = OutState::Soon(clock.now().plus(millis));
+        out.permit = None;
         tokio::spawn(async move {
             clock.sleep(millis).await;
-            let _ = tasks.send(FromTask::Again(effect));
+            let _ = tasks.send(FromTask::Again(effect)).await;
         });
     }
 
@@ -308,23 +309,36 @@ impl Driver {
         args: &[(steersman_machine::ids::Name, Data)],
     ) {
         self.probing.insert(effect);
+        let said = match self.probe_run(effect, tool, probe, args) {
+            Ok((run, timeout)) => {
+                let toolset = self.engine.toolset(self.network(), probe).cloned();
+                let (clock, cancel) = (self.engine.clock().clone(), CancellationToken::new());
+                attempt::run_tool(toolset, run, timeout, clock, cancel).left_future()
+            }
+            Err(fault) => std::future::ready(Raw::NotPerformed(fault)).right_future(),
+        };
         let tasks = self.tasks.clone();
-        let said = move |raw| {
-            let _ = tasks.send(FromTask::Probe(effect, raw));
-        };
-        let Some(def) = self.tool_def(probe) else {
-            return said(Raw::NotPerformed(Fault::new(
-                "failed",
-                "there is no such probe",
-            )));
-        };
+        tokio::spawn(async move {
+            let raw = said.await;
+            let _ = tasks.send(FromTask::Probe(effect, raw)).await;
+        });
+    }
+
+    /// What a probe is run with, and how long it may take.
+    fn probe_run(
+        &self,
+        effect: Id,
+        tool: &ToolWork,
+        probe: &steersman_machine::ids::Name,
+        args: &[(steersman_machine::ids::Name, Data)],
+    ) -> Result<(ToolRun, u64), Fault> {
+        let def = self
+            .tool_def(probe)
+            .ok_or_else(|| Fault::new("failed", "there is no such probe"))?;
         let (timeout, class) = (def.timeout, def.effect);
         let scope = self.scope(effect, serde_json::from_str(&tool.args).ok());
-        let rendered = rendered(args, &*scope);
-        let args = match rendered {
-            Ok(args) => Json::Object(args),
-            Err(e) => return said(Raw::NotPerformed(Fault::new("failed", e.to_string()))),
-        };
+        let args = rendered(args, &*scope).map_err(|e| Fault::new("failed", e.to_string()))?;
+        let args = Json::Object(args);
         let run = ToolRun {
             network: self.network().clone(),
             session: self.session.clone(),
@@ -340,14 +354,7 @@ impl Driver {
             },
             scope: self.scope(effect, Some(args)),
         };
-        attempt::run_tool(
-            self.engine.toolset(self.network(), probe).cloned(),
-            run,
-            timeout,
-            self.engine.clock().clone(),
-            CancellationToken::new(),
-            said,
-        );
+        Ok((run, timeout))
     }
 
     async fn probed(&mut self, effect: Id, raw: Raw) -> Result<(), EngineError> {

@@ -25,7 +25,7 @@ impl Driver {
     pub(super) async fn load(
         engine: Engine,
         claim: Claim,
-        from_handles: mpsc::UnboundedReceiver<ToDriver>,
+        from_handles: mpsc::Receiver<ToDriver>,
         standing: watch::Sender<Standing>,
         live: broadcast::Sender<Notice>,
     ) -> Result<Self, EngineError> {
@@ -38,7 +38,7 @@ impl Driver {
             claim.head,
             past::DEFAULT_BOUND,
         );
-        let (tasks, from_tasks) = mpsc::unbounded_channel();
+        let (tasks, from_tasks) = mpsc::channel(super::FROM_TASKS);
         let mut mark = [0_u8; 8];
         getrandom::fill(&mut mark).expect("the operating system gives random bytes");
         let mut driver = Self {

@@ -57,7 +57,9 @@ impl Driver {
             || self.outs.values().any(|out| match out.state {
                 OutState::Held | OutState::Waits | OutState::Later(_) => false,
                 OutState::Ready | OutState::Queued => !self.ledger.paused,
-                OutState::Starting | OutState::Running(_) | OutState::Soon | OutState::Over => true,
+                OutState::Starting | OutState::Running(_) | OutState::Soon(_) | OutState::Over => {
+                    true
+                }
             });
         let offered = !self.fresh.is_empty();
         let mut state = SessionState {

@@ -26,7 +26,7 @@ impl Driver {
         };
         let again = match out.state {
             OutState::Ready | OutState::Starting => false,
-            OutState::Queued | OutState::Soon | OutState::Later(_) => true,
+            OutState::Queued | OutState::Soon(_) | OutState::Later(_) => true,
             OutState::Held | OutState::Running(_) | OutState::Waits | OutState::Over => {
                 return Ok(());
             }
@@ -161,6 +161,10 @@ impl Driver {
             agent: self.path_of(branch, agent),
             def: self.branches[&branch].snapshot.agent(agent).def.clone(),
             branch: self.label_of(branch),
+            index: self
+                .ledger
+                .branch(branch)
+                .and_then(crate::ledger::Branch::index),
             position: seen.0,
             position_on_branch: seen.1,
             request,
@@ -260,17 +264,11 @@ impl Driver {
             work: tool.clone(),
             scope,
         };
-        let tasks = self.tasks.clone();
-        attempt::run_tool(
-            toolset,
-            run,
-            timeout,
-            self.engine.clock().clone(),
-            cancel,
-            move |raw| {
-                let _ = tasks.send(FromTask::Tool(id, attempt, raw));
-            },
-        );
+        let (clock, tasks) = (self.engine.clock().clone(), self.tasks.clone());
+        tokio::spawn(async move {
+            let raw = attempt::run_tool(toolset, run, timeout, clock, cancel).await;
+            let _ = tasks.send(FromTask::Tool(id, attempt, raw)).await;
+        });
     }
 
     /// The mark of the owner that wished an effect: the key that a service saw stays the same for every attempt.

@@ -284,6 +284,8 @@ impl Driver {
         }
         batch.info = self.changed_info(now);
         self.add_checkpoints(&mut batch, id, line.n);
+        let bytes = batch.rows.iter().map(|r| r.bytes.len()).sum();
+        self.room(bytes).await?;
         self.writer.append(line.n, batch);
         for then in draft.then {
             self.writer.when_durable(line.n, then);

@@ -296,7 +296,7 @@ impl Driver {
             if let Ok(permit) = slots.acquire_owned().await {
                 // Given back at once: whoever asks next gets it in turn.
                 drop(permit);
-                let _ = tasks.send(super::FromTask::Slot(id));
+                let _ = tasks.send(super::FromTask::Slot(id)).await;
             }
         });
     }
@@ -468,7 +468,7 @@ impl Out {
     /// Whether it counts against what an exchange may run at once.
     fn takes_room(&self) -> bool {
         let at_work = match self.state {
-            OutState::Ready | OutState::Starting | OutState::Running(_) | OutState::Soon => true,
+            OutState::Ready | OutState::Starting | OutState::Running(_) | OutState::Soon(_) => true,
             OutState::Held
             | OutState::Queued
             | OutState::Later(_)

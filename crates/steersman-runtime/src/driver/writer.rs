@@ -69,12 +69,10 @@ impl<T> Writer<T> {
         self.waiting.drain(..ready).map(|(_, what)| what).collect()
     }
 
-    /// Whether no further line may be appended before one reaches the disk.
-    pub(crate) fn is_full(&self, step: bool) -> bool {
-        if step {
-            return !self.flying.is_empty();
-        }
-        self.flying.len() as u64 >= AHEAD_LINES || self.bytes >= AHEAD_BYTES
+    /// Whether a line of this many bytes may be appended before another reaches the disk. Alone any may.
+    pub(crate) fn has_room(&self, bytes: usize, step: bool) -> bool {
+        let ahead = self.flying.len() as u64;
+        ahead == 0 || !step && ahead < AHEAD_LINES && self.bytes + bytes < AHEAD_BYTES
     }
 
     /// Whether all is on disk.

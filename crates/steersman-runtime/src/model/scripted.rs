@@ -40,7 +40,8 @@ pub struct ScriptError {
 }
 
 impl Script {
-    /// Reads a script: a map from agents (`parent/adder`, `main@b1`) to lists of answers.
+    /// Reads a script: a map from agents (`parent/adder`, `main@b1`, `planner@2` on the second branch of a fork) to
+    /// lists of answers.
     pub fn parse(json: &Json) -> Result<Self, ScriptError> {
         let error = |place: &str, message: &str| ScriptError {
             place: place.to_owned(),
@@ -261,9 +262,12 @@ impl State {
     fn take(&mut self, call: &ModelCall) -> Result<Scripted, Failure> {
         let name = call.agent.rsplit('/').next().unwrap_or(&call.def);
         let names = [&*call.agent, name, &*call.def];
-        let on_branch = names.map(|n| (format!("{n}@{}", call.branch), call.position_on_branch));
+        let labels = std::iter::once(call.branch.to_string());
+        let labels = labels.chain(call.index.map(|index| index.to_string()));
+        let on_branch =
+            labels.flat_map(|l| names.map(|n| (format!("{n}@{l}"), call.position_on_branch)));
         let anywhere = names.map(|n| (n.to_owned(), call.position));
-        let keys: Vec<(String, u32)> = on_branch.into_iter().chain(anywhere).collect();
+        let keys: Vec<(String, u32)> = on_branch.chain(anywhere).collect();
         let found = self.sections.iter_mut().rev().find_map(|section| {
             let answers = &section.script.answers;
             let key = keys.iter().find(|(key, _)| answers.contains_key(key))?;

@@ -1,47 +1,76 @@
 //! Outcomes that a test gives to tools, in order.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use steersman_machine::definition::test::{Gives, ToolOutcome};
-use steersman_machine::ids::Name;
+use steersman_machine::ids::{Id, Name, Time};
 use steersman_machine::mapping::{Fault, Raw};
-use steersman_machine::network::Network;
+use steersman_machine::network::{Network, Source};
 use steersman_runtime::Boxed;
 use steersman_runtime::clock::{Clock, Virtual};
 use steersman_runtime::toolset::{ToolRun, Toolset};
 use tokio_util::sync::CancellationToken;
 
-/// Answers for the tools that a test names; others run for real.
+/// Answers for the tools that a test names, and for those in Rust that nobody registered; others run for real.
 pub(super) struct ToolOutcomes {
     left: Mutex<BTreeMap<Name, VecDeque<ToolOutcome>>>,
+    /// Outcomes that were given, with the effect, in order.
+    given: Mutex<Vec<(Id, Name, ToolOutcome)>>,
     named: Vec<Name>,
+    registered: Vec<Name>,
     clock: Virtual,
-    waiting: AtomicUsize,
+    /// When calls that wait for the clock end.
+    waiting: Mutex<Vec<Time>>,
+    /// Tools that were called and had no outcome.
+    missed: Mutex<Vec<Name>>,
 }
 
 impl ToolOutcomes {
-    pub(super) fn new(tools: &BTreeMap<Name, Vec<ToolOutcome>>, clock: Virtual) -> Self {
+    pub(super) fn new(
+        tools: &BTreeMap<Name, Vec<ToolOutcome>>,
+        registered: Vec<Name>,
+        clock: Virtual,
+    ) -> Self {
         let left = tools
             .iter()
             .map(|(name, list)| (name.clone(), list.iter().cloned().collect()))
             .collect();
         Self {
             left: Mutex::new(left),
+            given: Mutex::default(),
             named: tools.keys().cloned().collect(),
+            registered,
             clock,
-            waiting: AtomicUsize::new(0),
+            waiting: Mutex::default(),
+            missed: Mutex::default(),
         }
     }
 
-    /// Calls that wait for the clock.
-    pub(super) fn waiting(&self) -> usize {
-        self.waiting.load(Ordering::SeqCst)
+    /// When the calls end that wait for the clock; not those whose time has come.
+    pub(super) fn waiting(&self) -> Vec<Time> {
+        let now = self.clock.now();
+        let waiting = lock(&self.waiting);
+        waiting.iter().copied().filter(|at| *at > now).collect()
+    }
+
+    /// The process died: effects that are not kept on disk had no outcome so far, and have the same when they run again.
+    pub(super) fn take_back(&self, kept: impl Fn(Id) -> bool) {
+        let mut left = lock(&self.left);
+        for (effect, tool, outcome) in lock(&self.given).drain(..).rev() {
+            if !kept(effect) {
+                left.entry(tool).or_default().push_front(outcome);
+            }
+        }
+    }
+
+    /// Tools that were called and had no outcome.
+    pub(super) fn missed(&self) -> Vec<Name> {
+        lock(&self.missed).clone()
     }
 
     /// Tools with outcomes that were never wanted, and how many.
     pub(super) fn left_over(&self) -> Vec<(Name, usize)> {
-        let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = lock(&self.left);
         left.iter()
             .filter(|(_, list)| !list.is_empty())
             .map(|(name, list)| (name.clone(), list.len()))
@@ -49,14 +78,47 @@ impl ToolOutcomes {
     }
 
     fn take(&self, tool: &str) -> Option<ToolOutcome> {
-        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left = lock(&self.left);
         left.get_mut(tool)?.pop_front()
     }
 }
 
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A call that waits for the clock, for as long as it does.
+struct Waits<'a>(&'a ToolOutcomes, Time);
+
+impl<'a> Waits<'a> {
+    fn until(tools: &'a ToolOutcomes, at: Time) -> Self {
+        lock(&tools.waiting).push(at);
+        Self(tools, at)
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        let mut waiting = lock(&self.0.waiting);
+        if let Some(at) = waiting.iter().position(|at| *at == self.1) {
+            waiting.swap_remove(at);
+        }
+    }
+}
+
 impl Toolset for ToolOutcomes {
-    fn has(&self, _network: &Network, tool: &str) -> bool {
-        self.named.iter().any(|name| **name == *tool)
+    fn has(&self, network: &Network, tool: &str) -> bool {
+        let native = || {
+            let def = network.tools.get(tool);
+            def.is_some_and(|t| matches!(t.source, Source::Native { .. }))
+        };
+        let named = |names: &[Name]| names.iter().any(|name| **name == *tool);
+        named(&self.named) || native() && !named(&self.registered)
+    }
+
+    /// A call takes as long as the test says.
+    fn is_timed(&self) -> bool {
+        false
     }
 
     fn run<'a>(&'a self, run: &'a ToolRun, cancel: &'a CancellationToken) -> Boxed<'a, Raw> {
@@ -69,18 +131,21 @@ impl Toolset for ToolOutcomes {
                 again: None,
             };
             let Some(outcome) = self.take(tool) else {
+                lock(&self.missed).push(tool.clone());
                 return Raw::NotPerformed(fault(
                     "failed",
                     format!("the test has no further outcome for `{tool}`"),
                 ));
             };
+            lock(&self.given).push((run.effect, tool.clone(), outcome.clone()));
             if let Some(after) = outcome.after {
-                self.waiting.fetch_add(1, Ordering::SeqCst);
+                let at = self.clock.now().plus(after);
+                let waits = Waits::until(self, at);
                 let cut = tokio::select! {
-                    () = self.clock.sleep(after) => false,
+                    () = self.clock.sleep_until(at) => false,
                     () = cancel.cancelled() => true,
                 };
-                self.waiting.fetch_sub(1, Ordering::SeqCst);
+                drop(waits);
                 if cut {
                     return Raw::Unknown(fault("cancelled", "it was cut off".into()));
                 }

@@ -4,21 +4,23 @@ use super::subject::{Whole, essence};
 use super::{PATIENCE, Report, Stage, answers, told};
 use crate::{Network, Session, Steersman};
 use serde_json::Value as Json;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-use steersman_machine::commit::LogLine;
+use steersman_machine::commit::{Admitted, LogLine};
 use steersman_machine::definition::test::{Act, Expect, Kill, Resolve, Step, Test};
-use steersman_machine::ids::{Id, Line};
-use steersman_machine::interaction::Interaction;
-use steersman_machine::testing::expect::judge;
-use steersman_runtime::engine::{Inspection, StartOptions};
+use steersman_machine::ids::{Id, Line, Time};
+use steersman_machine::interaction::{Class, Interaction};
+use steersman_machine::testing::expect::{Subject, find, judge};
+use steersman_runtime::clock::Clock;
+use steersman_runtime::engine::{BranchView, Inspection, StartOptions};
 use steersman_runtime::inbox::{CancelWhat, Message, Resolution};
+use steersman_runtime::ledger::Progress;
 use steersman_runtime::pending::{Pending, PendingKind};
 use steersman_runtime::session::{Fate, Fork, Receipt};
-use steersman_runtime::store::Store;
 
-/// How long everything must be quiet before a call that waits for the clock counts as settled.
-const QUIET: Duration = Duration::from_millis(60);
+/// How soon it is looked again whether what has to happen has happened.
+const AGAIN: Duration = Duration::from_millis(1);
 
 pub(super) struct Run<'a> {
     stage: &'a Stage,
@@ -51,8 +53,8 @@ impl<'a> Run<'a> {
             let dies = self.dies_in(n).await.map_err(place)?;
             self.stage.store.dies_after(dies);
             match self.step(step).await {
-                // what dies in a step does not end it
-                Err(_) if dies.is_some() && self.id.is_some() => {}
+                // what dies in a step does not end it, and got to nothing yet
+                Err(_) if dies.is_some() && self.id.is_some() => continue,
                 done => done.map_err(place)?,
             }
             if !step.expect.is_empty() {
@@ -80,6 +82,11 @@ impl<'a> Run<'a> {
             report
                 .failures
                 .push(format!("`{tool}` has {n} more outcomes than were wanted"));
+        }
+        for tool in self.stage.tools.missed() {
+            report.failures.push(format!(
+                "`{tool}` was called and the test has no (further) outcome for it under `tools:`"
+            ));
         }
         if let Some(process) = self.process {
             process.engine().stop().await;
@@ -166,7 +173,7 @@ impl<'a> Run<'a> {
             (Ok(()), true) => Err("it was to be refused and was not".into()),
             (Err(Stopped::Refused(why)), false) => Err(format!("refused: {why}")),
             (Err(Stopped::Failed(why)), _) => Err(why),
-            (Ok(()), false) => self.settle().await,
+            (Ok(()), false) => self.settle().await.map(drop),
         }
     }
 
@@ -174,7 +181,18 @@ impl<'a> Run<'a> {
         let by = step.role.as_deref().unwrap_or("user");
         match act {
             Act::Say(text) => self.say(text, step).await,
-            Act::Event { name, fields } => self.event(name, fields).await,
+            Act::Event { name, fields } => {
+                self.event(name, fields).await?;
+                if step.refused {
+                    // what lies in the inbox met no wait
+                    self.settle().await?;
+                    let (inspection, _) = self.look().await?;
+                    if !inspection.inbox.is_empty() {
+                        return Err(Stopped::Refused("no wait takes it".into()));
+                    }
+                }
+                Ok(())
+            }
             Act::Interrupt(text) => {
                 let message = Message::Interrupt {
                     text: text.clone(),
@@ -218,7 +236,7 @@ impl<'a> Run<'a> {
                 let open = self.open(&[PendingKind::Doubt], Some(tool), step).await?;
                 let how = match to {
                     Resolve::Done => Resolution::Done {
-                        result: "null".into(),
+                        result: "\"done\"".into(),
                     },
                     Resolve::NotPerformed => Resolution::NotPerformed,
                     Resolve::Fail => Resolution::Fail,
@@ -236,10 +254,7 @@ impl<'a> Run<'a> {
             Act::Fork { .. } | Act::Rewind { .. } | Act::Adopt(_) | Act::Join { .. } => {
                 self.branching(act).await
             }
-            Act::Advance(millis) => {
-                self.stage.clock.advance(*millis);
-                Ok(())
-            }
+            Act::Advance(millis) => Ok(self.advance(*millis).await?),
             // the line behind which it died was set before the step ahead of this one
             Act::Kill(_) => {
                 self.process = None;
@@ -247,12 +262,44 @@ impl<'a> Run<'a> {
                 Ok(())
             }
             Act::Resume => {
+                self.take_back().await?;
                 self.process = Some(self.stage.process(self.network));
                 self.killed = false;
                 self.session().await?;
                 Ok(())
             }
         }
+    }
+
+    /// What tools gave and the log does not hold is given again. An unsafe tool that has begun has had its outcome, whether
+    /// anybody knows it or not.
+    async fn take_back(&self) -> Did {
+        if self.id.is_none() {
+            return Ok(());
+        }
+        let (inspection, lines) = self.look().await?;
+        let admitted: BTreeSet<Id> = lines
+            .iter()
+            .filter_map(|line| line.commit.as_ref())
+            .flat_map(|commit| &commit.admitted)
+            .filter(|admission| admission.kind == Admitted::Outcome)
+            .filter_map(|admission| admission.id)
+            .collect();
+        let begun = |effect: Id| {
+            let record = inspection.ledger.effect(effect);
+            record.is_some_and(|r| r.progress != Progress::Wished)
+        };
+        let free = |effect: Id| {
+            let called = |b: &BranchView| {
+                let tool = b.snapshot.call_of(effect)?.call.name.clone();
+                Some(self.network.checked().tools.get(&tool)?.effect != Class::Unsafe)
+            };
+            inspection.branches.iter().find_map(called).unwrap_or(true)
+        };
+        self.stage
+            .tools
+            .take_back(|effect| admitted.contains(&effect) || !free(effect) && begun(effect));
+        Ok(())
     }
 
     async fn branching(&self, act: &Act) -> Result<(), Stopped> {
@@ -275,13 +322,18 @@ impl<'a> Run<'a> {
                 taken(session.driven().fork(fork).await.map_err(told)?)
             }
             Act::Rewind {
-                branch, from, say, ..
+                branch,
+                name,
+                from,
+                say,
             } => {
                 let (branch, at) = self.place(branch, from.as_deref()).await?;
-                let at = at.ok_or("`rewind` needs `from`: a line or a tool")?;
+                let (inspection, _) = self.look().await?;
+                let head = inspection.branches.iter().find(|b| b.id == branch);
                 let message = Message::Rewind {
                     branch: Some(branch),
-                    at,
+                    at: at.or(head.map(|b| b.head)).unwrap_or(Line::NONE),
+                    label: name.as_deref().map(Into::into),
                     say: say.clone(),
                 };
                 self.send(message).await
@@ -295,10 +347,17 @@ impl<'a> Run<'a> {
                 for branch in branches {
                     ids.push(self.branch(branch).await?);
                 }
+                let args = then.as_ref().and_then(|then| then.args.as_ref());
+                let args = args.map(|args| {
+                    let args = args.iter();
+                    let args = args.map(|(name, data)| (name.to_string(), data.source()));
+                    Json::Object(args.collect()).to_string()
+                });
                 let then = then.as_ref().map(|t| t.tool.clone());
                 self.send(Message::Join {
                     branches: ids,
                     then,
+                    args,
                 })
                 .await
             }
@@ -371,16 +430,19 @@ impl<'a> Run<'a> {
                 .call_of(**effect)
                 .is_some_and(|call| *call.call.name == *what)
         });
-        let agent = snapshot.agents.values().find(|a| *a.def == *what);
-        let named = inspection
-            .branches
-            .iter()
-            .find(|b| b.label.as_deref() == Some(what));
-        let (what, branch) = match (what, effect, agent, named) {
+        let whole = Whole {
+            inspection: &inspection,
+            network: self.network.checked(),
+            lines: &[],
+            undisturbed: None,
+        };
+        let agent = find(&whole, what).ok();
+        let named = whole.branch_named(what);
+        let (what, branch) = match (what, named, effect, agent) {
             ("session", ..) => (CancelWhat::Session, None),
-            (_, Some(effect), ..) => (CancelWhat::Effect(*effect), at),
-            (_, None, Some(agent), _) => (CancelWhat::Agent(agent.id), at),
-            (_, None, None, Some(branch)) => (CancelWhat::Branch, Some(branch.id)),
+            (_, Some(branch), ..) => (CancelWhat::Branch, Some(branch)),
+            (_, _, Some(effect), _) => (CancelWhat::Effect(*effect), at),
+            (_, _, None, Some((branch, agent))) => (CancelWhat::Agent(agent), Some(branch)),
             _ => return Err(Stopped::Failed(format!("there is no `{what}` to cancel"))),
         };
         self.send(Message::Cancel {
@@ -423,28 +485,43 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Waits until nothing goes on by itself, or all that goes on waits for the clock.
-    async fn settle(&self) -> Did {
+    /// Time passes, and what is due happens, the earliest first, with all that follows.
+    async fn advance(&self, millis: u64) -> Did {
+        let clock = &self.stage.clock;
+        let end = clock.now().plus(millis);
+        loop {
+            let due = self.settle().await?;
+            let next = due.filter(|due| *due < end).unwrap_or(end);
+            let millis = u64::try_from(next.0 - clock.now().0).unwrap_or(0);
+            clock.advance(millis);
+            if next == end {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits until all that goes on waits for somebody outside or for the clock; when time is the next to do something.
+    async fn settle(&self) -> Result<Option<Time>, String> {
         if self.killed || self.id.is_none() {
-            return Ok(());
+            return Ok(None);
         }
         let session = self.session().await?;
-        let quiet = async {
-            let mut head = Line::NONE;
+        let rests = async {
             loop {
-                tokio::time::sleep(QUIET).await;
-                let now = self.stage.store.head(session.id()).await.unwrap_or(head);
-                if now == head && self.stage.tools.waiting() > 0 {
-                    return;
+                let outside = session.driven().outside().await.map_err(told)?;
+                let waiting = self.stage.tools.waiting();
+                let now = self.stage.clock.now();
+                if outside.running == waiting.len() && outside.due.is_none_or(|due| due > now) {
+                    return Ok(waiting.into_iter().chain(outside.due).min());
                 }
-                head = now;
+                // whoever is about to go on has not been polled since
+                tokio::time::sleep(AGAIN).await;
             }
         };
         tokio::select! {
-            settled = session.settled() => settled.map(drop).map_err(told),
-            () = quiet => Ok(()),
+            settled = rests => settled,
             () = tokio::time::sleep(PATIENCE) => {
-                Err("it does not come to rest: does it wait for time? (`advance`)".into())
+                Err("it does not come to rest".into())
             }
         }
     }
@@ -458,12 +535,8 @@ impl<'a> Run<'a> {
 
     async fn branch(&self, name: &str) -> Result<Id, String> {
         let (inspection, _) = self.look().await?;
-        inspection
-            .branches
-            .iter()
-            .find(|b| b.label.as_deref() == Some(name) || b.id.to_string() == name)
-            .map(|b| b.id)
-            .ok_or_else(|| format!("there is no branch `{name}`"))
+        let found = inspection.ledger.find_branch(name);
+        found.ok_or_else(|| format!("there is no branch `{name}`"))
     }
 
     /// A branch and a line of it: a number, or the first (`#2`: the second) that called a tool.

@@ -45,11 +45,7 @@ impl Subject for Whole<'_> {
         self.inspection.current
     }
     fn branch_named(&self, name: &str) -> Option<Id> {
-        self.inspection
-            .branches
-            .iter()
-            .find(|b| b.label.as_deref() == Some(name) || b.id.to_string() == name)
-            .map(|b| b.id)
+        self.inspection.ledger.find_branch(name)
     }
     fn branch_count(&self) -> u64 {
         self.inspection.branches.len() as u64
@@ -57,11 +53,12 @@ impl Subject for Whole<'_> {
     fn snapshot(&self, branch: Id) -> &Snapshot {
         &self.view(branch).snapshot
     }
-    /// With results in the order of their calls: which of two ends first is nobody's promise.
     fn stack(&self, branch: Id, agent: Id) -> Vec<Interaction> {
         let stack = self.inspection.stack(self.view(branch), agent);
-        let stack: Vec<Interaction> = stack.into_iter().map(|(_, i)| i).collect();
-        in_call_order(&stack).into_iter().cloned().collect()
+        stack.into_iter().map(|(_, i)| i).collect()
+    }
+    fn any_order(&self) -> bool {
+        true
     }
     fn model_calls(&self) -> u64 {
         self.lines
@@ -130,7 +127,7 @@ pub(super) fn essence(whole: &Whole<'_>) -> String {
         for agent in agents {
             let stack = whole.stack(branch.id, agent.id);
             let _ = writeln!(out, "  {} {:?}", agent.def, agent.path);
-            for interaction in &stack {
+            for interaction in in_call_order(&stack) {
                 let _ = writeln!(out, "    {}", essential(interaction, whole));
             }
         }

@@ -2,5 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test says where it failed")]
 
+mod cases;
 mod network;
 mod tool;

@@ -234,8 +234,11 @@ impl World {
     fn scripted(&self, branch: Id, effect: Id, agent: Id) -> Result<Outcome, Fault> {
         let snapshot = self.at(branch);
         let who = snapshot.agent(agent);
-        let label = self.branch(branch).label.as_deref();
-        let keys = keys(snapshot, who, label);
+        let on = self.branch(branch);
+        let labels = on.label.iter().map(ToString::to_string);
+        let labels = labels.chain(std::iter::once(branch.to_string()));
+        let labels: Vec<String> = labels.chain(on.index.map(|i| i.to_string())).collect();
+        let keys = keys(snapshot, who, &labels);
         let found = self
             .players
             .sections
@@ -272,12 +275,12 @@ impl World {
 }
 
 /// Under which keys a script may answer for an agent, the most special first.
-fn keys(snapshot: &Snapshot, agent: &Agent, label: Option<&str>) -> Vec<String> {
+fn keys(snapshot: &Snapshot, agent: &Agent, labels: &[String]) -> Vec<String> {
     let mut names = vec![path(snapshot, agent.id)];
     names.extend(agent.named.as_ref().map(ToString::to_string));
     names.push(agent.def.to_string());
-    let on_branch = label
-        .into_iter()
+    let on_branch = labels
+        .iter()
         .flat_map(|l| names.iter().map(move |n| format!("{n}@{l}")));
     on_branch.chain(names.iter().cloned()).collect()
 }
