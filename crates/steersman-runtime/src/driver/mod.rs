@@ -505,7 +505,7 @@ impl Driver {
         let running = self.outs.values();
         let running = running.filter(|out| matches!(out.state, OutState::Running(_)));
         let soon = self.outs.values().filter_map(|out| match out.state {
-            OutState::Soon(at) => Some(at),
+            OutState::Soon(at) if !self.ledger.paused => Some(at),
             _ => None,
         });
         Outside {

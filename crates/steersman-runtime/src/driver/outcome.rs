@@ -648,7 +648,7 @@ impl Driver {
         };
         self.busy();
         if matches!(out.state, OutState::Later(_)) {
-            self.state(effect, OutState::Soon);
+            self.state(effect, OutState::Soon(self.engine.clock().now()));
             self.to_start.insert(effect);
             return Ok(());
         }

@@ -177,7 +177,7 @@ async fn t4_an_agent_forks_and_one_branch_is_adopted() {
     let script = json!({
         "lead": [{ "call": [{ "a": { "message": "try" } }, { "b": { "message": "wait" } }] }, "Both."],
         "b": ["Waited."],
-        "a": [{ "call": { "fork": { "instructions": ["one", "two"] } } }, "Adopted and done."],
+        "a": [{ "call": { "fork": { "instructions": ["one", "two"] } } }, "Nothing.", "Paid."],
         "a@2": [{ "call": { "transfer": { "cents": 5 } } }, "Forecast."],
         "critic": ["2"],
     });

@@ -5,11 +5,13 @@
     reason = "helpers of tests panic with what they found"
 )]
 
+mod bounds;
 mod branches;
 mod crash;
 mod effects;
 mod feed;
 mod ledger;
+mod models;
 mod past;
 mod plain;
 mod spy;

@@ -8,6 +8,7 @@ use steersman_runtime::store::{
     Batch, BoxedEvent, Checkpoint, CheckpointOf, Claim, InboxMessage, NewSession, Row, SessionId,
     SessionInfo, SessionQuery, Store, StoreError,
 };
+use tokio::sync::Semaphore;
 
 /// What becomes of lines behind the last that is written.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -19,10 +20,16 @@ pub(crate) enum Behind {
 }
 
 /// See the module.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Spy {
-    below: MemoryStore,
+    below: Arc<dyn Store>,
     state: Arc<Mutex<State>>,
+}
+
+impl Default for Spy {
+    fn default() -> Self {
+        Self::over(Arc::new(MemoryStore::new()))
+    }
 }
 
 #[derive(Default)]
@@ -32,9 +39,39 @@ struct State {
     /// So many more lines are written.
     left: Option<(usize, Behind)>,
     withheld: usize,
+    /// Behind so many lines none is on disk before this is opened.
+    gate: Option<(usize, Arc<Semaphore>)>,
+    /// Lines and bytes that are on their way, and the most that ever were.
+    ahead: (usize, usize),
+    most: (usize, usize),
 }
 
 impl Spy {
+    /// Writes to this store.
+    pub(crate) fn over(below: Arc<dyn Store>) -> Self {
+        Self {
+            below,
+            state: Arc::default(),
+        }
+    }
+
+    /// The disk takes its time: behind so many lines nothing is on it before the gate is opened.
+    pub(crate) fn stall_behind(&self, lines: usize) -> Arc<Semaphore> {
+        let gate = Arc::new(Semaphore::new(0));
+        self.state.lock().unwrap().gate = Some((lines, gate.clone()));
+        gate
+    }
+
+    /// Lines and bytes that were appended and are not on disk.
+    pub(crate) fn ahead(&self) -> (usize, usize) {
+        self.state.lock().unwrap().ahead
+    }
+
+    /// The most that ever were.
+    pub(crate) fn most_ahead(&self) -> (usize, usize) {
+        self.state.lock().unwrap().most
+    }
+
     /// Writes so many lines from now on.
     pub(crate) fn write_only(&self, lines: usize, behind: Behind) {
         self.state.lock().unwrap().left = Some((lines, behind));
@@ -86,8 +123,23 @@ impl Store for Spy {
         }
         let lines = batch.rows.iter().map(|row| (row.n, batch.urgent));
         state.written.extend(lines);
+        let bytes: usize = batch.rows.iter().map(|row| row.bytes.len()).sum();
+        state.ahead = (state.ahead.0 + batch.rows.len(), state.ahead.1 + bytes);
+        state.most.0 = state.most.0.max(state.ahead.0);
+        state.most.1 = state.most.1.max(state.ahead.1);
+        let (gate, rows) = (state.gate.clone(), batch.rows.len());
+        let gate = gate.filter(|(lines, _)| state.written.len() > *lines);
         drop(state);
-        self.below.append(claim, batch)
+        let (written, all) = (self.below.append(claim, batch), self.state.clone());
+        Box::pin(async move {
+            if let Some((_, gate)) = gate {
+                drop(gate.acquire().await.unwrap());
+            }
+            let written = written.await;
+            let mut state = all.lock().unwrap();
+            state.ahead = (state.ahead.0 - rows, state.ahead.1 - bytes);
+            written
+        })
     }
 
     fn create(&self, session: NewSession) -> Boxed<'_, Result<(), StoreError>> {

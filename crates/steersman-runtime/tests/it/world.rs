@@ -13,7 +13,7 @@ use steersman_machine::network::Network;
 use steersman_machine::trace::{self, Sync, Trace};
 use steersman_runtime::Boxed;
 use steersman_runtime::clock::Virtual;
-use steersman_runtime::engine::{Engine, Options, Parts, StartOptions};
+use steersman_runtime::engine::{Durability, Engine, Options, Parts, StartOptions};
 use steersman_runtime::model::scripted::{Script, ScriptedModel};
 use steersman_runtime::seal::Sealer;
 use steersman_runtime::session::{Session, Settled};
@@ -124,17 +124,28 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(script: Json) -> Self {
-        let store = Spy::default();
-        let clock = Virtual::at(NOON);
+        Self::over(Spy::default(), Durability::Commit, script)
+    }
+
+    /// Over a store of the test's choice.
+    pub(crate) fn over(store: Spy, durability: Durability, script: Json) -> Self {
         let model = ScriptedModel::new(Script::parse(&script).unwrap());
-        Self::of(store, clock, model, Arc::default(), true)
+        let options = Options {
+            durability,
+            ..Options::default()
+        };
+        Self::of(store, Virtual::at(NOON), model, Arc::default(), options)
     }
 
     /// The same where nobody can be asked.
     pub(crate) fn unattended(script: Json) -> Self {
         let model = ScriptedModel::new(Script::parse(&script).unwrap());
         let (store, clock) = (Spy::default(), Virtual::at(NOON));
-        Self::of(store, clock, model, Arc::default(), false)
+        let options = Options {
+            user_reachable: false,
+            ..Options::default()
+        };
+        Self::of(store, clock, model, Arc::default(), options)
     }
 
     /// Another engine over the same store: a process that was started again.
@@ -144,7 +155,7 @@ impl World {
             self.clock.clone(),
             self.model.clone(),
             self.tools.clone(),
-            true,
+            Options::default(),
         )
     }
 
@@ -153,7 +164,7 @@ impl World {
         clock: Virtual,
         model: ScriptedModel,
         tools: Arc<Tools>,
-        user_reachable: bool,
+        options: Options,
     ) -> Self {
         let engine = Engine::new(Parts {
             store: Arc::new(store.clone()),
@@ -163,8 +174,7 @@ impl World {
             sealer: Sealer::new(&[7; 32]),
             options: Options {
                 env: Arc::new(|_| None),
-                user_reachable,
-                ..Options::default()
+                ..options
             },
         });
         Self {

@@ -1,0 +1,134 @@
+//! How far a session is ahead of its disk, and a whole session on a store that is awkward to use.
+
+use crate::spy::Spy;
+use crate::world::{Does, World, answered, asked};
+use serde_json::{Value as Json, json};
+use std::sync::Arc;
+use steersman_runtime::engine::Durability;
+use steersman_runtime::store::awkward::AwkwardStore;
+use steersman_runtime::store::{AHEAD_BYTES, AHEAD_LINES};
+
+const DESK: &str = r#"
+tools:
+  look: { description: Looks., parameters: { what: string }, effect: read, native: 1 }
+  pay:
+    description: Pays.
+    parameters: { cents: integer }
+    effect: unsafe
+    approve: { by: user, ask: "Pay {{ args.cents }}?" }
+    native: 1
+agents: { desk: { system: You are a desk., tools: [look, pay] } }
+"#;
+
+fn desk() -> Json {
+    json!({ "desk": [
+        { "call": { "look": { "what": "purse" } } },
+        { "call": { "pay": { "cents": 500 } } },
+        "Paid.",
+        "You are welcome.",
+    ] })
+}
+
+#[tokio::test]
+async fn a_session_lives_on_an_awkward_store() {
+    let store = Spy::over(Arc::new(AwkwardStore::new()));
+    let world = World::over(store, Durability::Commit, desk());
+    let session = world.start(DESK, "Pay.").await;
+    let effect = asked(&session.settled().await.unwrap());
+
+    let world = world.killed().await;
+    let session = world.open().await;
+    assert_eq!(asked(&session.settled().await.unwrap()), effect);
+    session.approve(effect, "user").await.unwrap();
+    assert_eq!(answered(&session.settled().await.unwrap()), "Paid.");
+    session.stop().await;
+
+    let world = world.killed().await;
+    let session = world.open().await;
+    session.say("Thank you.").await.unwrap();
+    let settled = session.settled().await.unwrap();
+    assert_eq!(answered(&settled), "You are welcome.");
+    assert_eq!(world.stack("desk").await, "U A TC TR A TC TR A F UR A F");
+    assert_eq!(world.tools.count("pay"), 1);
+    let seen = world.engine.inspect("session").await.unwrap();
+    assert!(seen.pending.is_empty());
+}
+
+const BUSY: &str = r#"
+state: { last: { type: string, default: "" } }
+tools:
+  note:
+    description: Notes.
+    parameters: { n: integer }
+    effect: pure
+    native: 1
+    set: { last: "{{ result }}" }
+    result: Noted.
+agents: { busy: { system: You note., tools: [note], limits: { model_calls: 1000 } } }
+"#;
+
+/// A session that notes so many texts of so many bytes, one after the other. All of it but the first line, with which
+/// it draws tokens, could be done before anything is on disk.
+fn busy(durability: Durability, notes: usize, bytes: usize) -> World {
+    let mut script: Vec<Json> = (0..notes)
+        .map(|n| json!({ "call": { "note": { "n": n } } }))
+        .collect();
+    script.push("Done.".into());
+    let world = World::over(Spy::default(), durability, json!({ "busy": script }));
+    for _ in 0..notes {
+        world
+            .tools
+            .will("note", Does::Done("x".repeat(bytes).into()));
+    }
+    world
+}
+
+/// Lets everything go on that can.
+async fn go_on() {
+    for _ in 0..5_000 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn by_steps_each_line_is_on_disk_before_the_next() {
+    for (durability, lines) in [(Durability::Step, 1..=1), (Durability::Commit, 2..=64)] {
+        let world = busy(durability, 8, 10);
+        let gate = world.store.stall_behind(1);
+        let session = world.start(BUSY, "Work.").await;
+        go_on().await;
+        let (ahead, _) = world.store.ahead();
+        assert!(lines.contains(&ahead), "{durability:?}: {ahead} ahead");
+        gate.add_permits(1);
+        assert_eq!(answered(&session.settled().await.unwrap()), "Done.");
+        let (most, _) = world.store.most_ahead();
+        assert!(lines.contains(&most), "{durability:?}: {most} ahead");
+    }
+}
+
+#[tokio::test]
+async fn a_session_stops_ahead_of_a_slow_disk_and_goes_on_after() {
+    let lines = usize::try_from(AHEAD_LINES).unwrap();
+    // many small lines come to the bound of lines, large ones to that of bytes
+    for (notes, size) in [(60, 10), (20, 200_000)] {
+        let world = busy(Durability::Commit, notes, size);
+        let gate = world.store.stall_behind(1);
+        let session = world.start(BUSY, "Work.").await;
+        go_on().await;
+        let ahead = world.store.ahead();
+        go_on().await;
+        assert_eq!(world.store.ahead(), ahead, "it has stopped");
+        if size < 1_000 {
+            assert_eq!(ahead.0, lines);
+        } else {
+            assert!(ahead.0 < lines, "{} lines", ahead.0);
+            assert!(ahead.1 > AHEAD_BYTES - 2 * size, "{} bytes", ahead.1);
+        }
+        gate.add_permits(1);
+        assert_eq!(answered(&session.settled().await.unwrap()), "Done.");
+        let most = world.store.most_ahead();
+        assert!(most.0 <= lines && most.1 <= AHEAD_BYTES, "{most:?}");
+        assert_eq!(world.store.ahead(), (0, 0));
+        assert_eq!(world.tools.count("note"), notes);
+    }
+}
