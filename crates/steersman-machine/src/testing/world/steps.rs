@@ -465,7 +465,7 @@ impl World {
                     Work::Ask { to, .. } => to.to_string(),
                     Work::Event { any } => {
                         let names: Vec<&str> = any.iter().map(|one| &*one.event).collect();
-                        names.join(" ")
+                        names.join(" or ")
                     }
                     _ => String::new(),
                 };
