@@ -5,6 +5,7 @@ use crate::cli::{Drive, Durability, Global};
 use crate::clock::FileClock;
 use crate::error::CommandError;
 use crate::locate;
+use crate::printer::{Printer, dim};
 use std::path::PathBuf;
 use std::sync::Arc;
 use steersman::Steersman;
@@ -38,6 +39,8 @@ impl Place {
         if let Some(script) = &drive.script {
             setup = setup.script_file(script);
         }
+        let printer = Printer::new(global);
+        setup = setup.heard_by(move |sentence| printer.talk(dim(sentence)));
         if let Some(clock) = &drive.clock {
             setup = setup.clock(Arc::new(FileClock::new(clock)?));
         }

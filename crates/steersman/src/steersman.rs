@@ -171,7 +171,11 @@ pub struct Setup {
     clock: Option<Arc<dyn Clock>>,
     durability: Durability,
     user_absent: bool,
+    hears: Option<Hears>,
 }
+
+/// Who is told what was found out about models.
+type Hears = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl Setup {
     /// Every model answers from this script instead: YAML, answers by agent.
@@ -200,6 +204,19 @@ impl Setup {
         self
     }
 
+    /// Who is told, in one sentence each, which model `auto` took and why, and what a server cannot do. Nobody by default.
+    pub fn heard_by(mut self, hears: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.hears = Some(Arc::new(hears));
+        self
+    }
+
+    fn catalog(&self) -> Catalog {
+        match self.hears.clone() {
+            None => Catalog::default(),
+            Some(hears) => Catalog::default().heard_by(move |sentence| hears(sentence)),
+        }
+    }
+
     /// With sessions in this SQLite file.
     ///
     /// # Errors
@@ -220,13 +237,13 @@ impl Setup {
                 path: path.to_owned(),
                 source,
             })??;
-        let models = Scripted::over(Catalog::default(), self.script.clone());
+        let models = Scripted::over(self.catalog(), self.script.clone());
         Ok(self.with(Arc::new(store), Arc::new(models), None, Sealer::new(&key)))
     }
 
     /// With sessions that end with the process.
     pub fn in_memory(self) -> Steersman {
-        let models = Scripted::over(Catalog::default(), self.script.clone());
+        let models = Scripted::over(self.catalog(), self.script.clone());
         self.with(
             Arc::new(MemoryStore::new()),
             Arc::new(models),
