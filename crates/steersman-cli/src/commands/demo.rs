@@ -213,10 +213,22 @@ impl<'a> Stage<'a> {
 
     /// Runs it to its end: its talk goes where ours goes, its document is read.
     fn act(&self, service: &Service, args: &[&str]) -> Result<(ExitStatus, Json), CommandError> {
-        let output = self
+        // ours drops the colours again where nobody would see them
+        let mut child = self
             .command(service, args)
-            .stderr(Stdio::inherit())
-            .output()?;
+            .args(["--color", "always"])
+            .stderr(Stdio::piped())
+            .spawn()?;
+        if let Some(talk) = child.stderr.take() {
+            for row in BufReader::new(talk).lines() {
+                let row = row?;
+                // shop and script go with the demo: there is nobody to send anything to
+                if !row.contains("steersman send") {
+                    self.printer.talk(row);
+                }
+            }
+        }
+        let output = child.wait_with_output()?;
         let told = String::from_utf8_lossy(&output.stdout);
         let last = told.lines().last().unwrap_or_default();
         Ok((
