@@ -124,3 +124,48 @@ fn a_tool_is_not_run_without_its_secret() {
     let log = world.run(&["log", "last", "--json"]).out;
     assert!(log.contains("`secrets.key` is not set"), "{log}");
 }
+
+#[test]
+fn a_tool_is_not_run_without_a_secret_that_another_key_sealed() {
+    let world = World::new();
+    with_tool(
+        &world,
+        "    parameters: { pin: { type: secret, ask: \"Your pin?\" } }\n    effect: unsafe\n    command: [sh, -c, \"touch ran\"]\n    env: { PIN: \"{{ args.pin }}\" }",
+        LOOK_ONCE,
+    );
+    world.write("net/pin.txt", "unused\n");
+    assert_eq!(world.run(RUN).code, Some(5));
+    let answer = world.run(&["answer", "last", "1234", "--no-run"]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    std::fs::remove_file(world.folder.join(".steersman/key")).unwrap();
+    let ran = world.run(&["run", "--resume", "last"]);
+    assert_eq!(ran.code, Some(5), "it is asked again: {ran:?}");
+    assert!(!world.folder.join("net/ran").exists());
+    let answer = world.run(&["answer", "last", "1234"]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert!(world.folder.join("net/ran").exists());
+}
+
+#[test]
+fn a_key_that_is_lost_between_two_answers_starts_nothing() {
+    let world = World::new();
+    with_tool(
+        &world,
+        "    parameters: { pin: { type: secret, ask: \"Your pin?\" }, code: { type: secret, ask: \"Your code?\" } }\n    effect: unsafe\n    command: [sh, -c, \"touch ran\"]\n    env: { PIN: \"{{ args.pin }}\" }",
+        LOOK_ONCE,
+    );
+    world.write("net/pin.txt", "unused\n");
+    assert_eq!(world.run(RUN).code, Some(5));
+    let answer = world.run(&["answer", "last", "1234"]);
+    assert_eq!(answer.code, Some(5), "it waits for the other: {answer:?}");
+    std::fs::remove_file(world.folder.join(".steersman/key")).unwrap();
+    let ran = world.run(&["answer", "last", "5678"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(!world.folder.join("net/ran").exists(), "{ran:?}");
+    assert!(
+        world
+            .run(&["log", "last", "--json"])
+            .out
+            .contains("cannot be opened with this key")
+    );
+}

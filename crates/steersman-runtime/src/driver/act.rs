@@ -369,6 +369,10 @@ impl Driver {
         if let Err(why) = self.hold_for(effect, &by, &[Why::Input]) {
             return Ok(Err(why));
         }
+        // What this machine's key does not open would leave the tool without it: the question stays.
+        if let Err(error) = self.engine.sealer().open_text(sealed) {
+            return Ok(Err(error.to_string()));
+        }
         let branch = out.branch;
         let about = self
             .ledger

@@ -254,6 +254,12 @@ impl Driver {
             out.state = OutState::Running(cancel.clone());
             out.attempt
         };
+        if let Some(fault) = self.locked_input(id) {
+            let _ = self
+                .tasks
+                .send(FromTask::Tool(id, attempt, Raw::NotPerformed(fault)));
+            return;
+        }
         let toolset = self.engine.toolset(self.network(), &tool.tool).cloned();
         let run = ToolRun {
             network: self.network().clone(),
@@ -269,6 +275,14 @@ impl Driver {
             let raw = attempt::run_tool(toolset, run, timeout, clock, cancel).await;
             let _ = tasks.send(FromTask::Tool(id, attempt, raw)).await;
         });
+    }
+
+    /// A secret that was asked for and that the key of this machine does not open: the tool would run without it.
+    fn locked_input(&self, id: Id) -> Option<Fault> {
+        self.outs[&id].inputs.iter().find_map(|(name, sealed)| {
+            let error = self.engine.sealer().open_text(sealed).err()?;
+            Some(Fault::new("sealed", format!("`args.{name}`: {error}")))
+        })
     }
 
     /// The mark of the owner that wished an effect: the key that a service saw stays the same for every attempt.
