@@ -1,0 +1,52 @@
+//! The project's figures: what a step costs, in CPU time and as ratios of one run.
+//!
+//! `cargo bench -p steersman` runs all sections, `cargo bench -p steersman -- machine store` some of them: `machine`,
+//! `store`, `whole`, `growth`, `program`. `--quick` does a hundredth of the work, to see that everything runs; so does
+//! a run without `--bench`, as `cargo test --benches` makes it. Nothing here fails for being slow.
+
+#[path = "figures/desk.rs"]
+mod desk;
+#[path = "figures/growth.rs"]
+mod growth;
+#[path = "figures/machine.rs"]
+mod machine;
+#[path = "figures/measure.rs"]
+mod measure;
+#[path = "figures/program.rs"]
+mod program;
+#[path = "figures/store.rs"]
+mod store;
+#[path = "figures/whole.rs"]
+mod whole;
+#[path = "figures/world.rs"]
+mod world;
+
+use measure::{Size, Table};
+
+type Section = (&'static str, fn(&Table, Size));
+
+const SECTIONS: [Section; 5] = [
+    ("machine", machine::report),
+    ("store", store::report),
+    ("whole", whole::report),
+    ("growth", growth::report),
+    ("program", program::report),
+];
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if let [weigh, what, count] = &args[..]
+        && weigh == "--weigh"
+    {
+        machine::weigh(what, count.parse().expect("a number"));
+        return;
+    }
+    let quick = args.iter().any(|a| a == "--quick") || !args.iter().any(|a| a == "--bench");
+    let wanted: Vec<&String> = args.iter().filter(|a| !a.starts_with('-')).collect();
+    let table = Table::begin();
+    for (name, report) in SECTIONS {
+        if wanted.is_empty() || wanted.iter().any(|w| name.contains(w.as_str())) {
+            report(&table, Size::new(quick));
+        }
+    }
+}

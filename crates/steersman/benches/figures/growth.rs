@@ -1,0 +1,157 @@
+//! What a session costs as it grows: on disk, a turn, to open, to fork and to rewind.
+
+use crate::measure::{Goal, Size, Table, Took, Watch, median, short};
+use crate::store::file;
+use crate::world::{Looker, answered, engine, rows, run, runtime, start};
+use std::path::Path;
+use std::sync::Arc;
+use steersman_adapters::sqlite::SqliteStore;
+use steersman_machine::codec;
+use steersman_machine::commit::Text;
+use steersman_machine::ids::Line;
+use steersman_runtime::engine::Durability;
+use steersman_runtime::session::Fork;
+
+/// The section of growth.
+pub(crate) fn report(table: &Table, size: Size) {
+    on_disk(table, size);
+    late_turns(table, size);
+    long_sessions(table, size);
+}
+
+fn on_disk(table: &Table, size: Size) {
+    let path = file("disk.db");
+    let empty = {
+        drop(SqliteStore::open(&path).expect("it opens"));
+        bytes(&path)
+    };
+    let (lines, content) = {
+        let store = Arc::new(SqliteStore::open(&path).expect("it opens"));
+        let engine = engine(store.clone(), Durability::Commit, &Looker::of(size.of(5_000, 50)));
+        runtime().block_on(async {
+            let (lines, _) = run(&engine, 1).await;
+            let rows = rows(&*store, "session0").await;
+            (lines, rows.iter().map(|row| content(row)).sum::<u64>())
+        })
+    };
+    let full = bytes(&path);
+    let each = (full - empty).saturating_sub(content) as f64 / lines as f64;
+    let beside = format!(
+        "{} of content a line; {} lines, checkpoints and the definition in it",
+        short(content as f64 / lines as f64),
+        lines
+    );
+    let figure = "bytes on disk of a line beside its content";
+    table.row(figure, each, " bytes", Goal::AtMost(300.0), &beside);
+}
+
+/// Bytes of a line's texts.
+fn content(row: &[u8]) -> u64 {
+    let (line, _) = codec::decode(row).expect("it was just written");
+    let texts = line.bodies.iter().map(|text| match text {
+        Text::Here(text) => text.len() as u64,
+        Text::Blob { len, .. } => *len,
+        Text::Erased { .. } => 0,
+    });
+    texts.sum()
+}
+
+fn bytes(path: &Path) -> u64 {
+    let wal = path.with_extension("db-wal");
+    let len = |path: &Path| std::fs::metadata(path).map_or(0, |m| m.len());
+    len(path) + len(&wal)
+}
+
+fn late_turns(table: &Table, size: Size) {
+    let (late, half) = (size.of(2_000, 60), size.of(50, 5));
+    let (first, last) = (size.of(100, 30), late);
+    let mut early = Vec::new();
+    let mut later = Vec::new();
+    for _ in 0..size.repeat {
+        let model = Looker::of(last + half + 1);
+        model.mark(&[first - half, first + half, last - half, last + half]);
+        let store = SqliteStore::open(file("turns.db")).expect("it opens");
+        let engine = engine(Arc::new(store), Durability::Commit, &model);
+        runtime().block_on(run(&engine, 1));
+        let each = |from| model.between(from - half, from + half) * 1e6 / (2 * half) as f64;
+        early.push(each(first));
+        later.push(each(last));
+    }
+    let ratio = median(early.iter().zip(&later).map(|(early, late)| late / early));
+    let beside = format!(
+        "{} and {} us of CPU for a turn of two lines",
+        short(median(later)),
+        short(median(early))
+    );
+    let figure = format!("turn {last} over turn {first}, 20 exchanges in view");
+    table.row(&figure, ratio, " times", Goal::AtMost(1.1), &beside);
+}
+
+/// A session of so many turns, ended and let go of.
+fn grown(path: &Path, turns: u64) -> Line {
+    let model = Looker::of(turns);
+    let store = Arc::new(SqliteStore::open(path).expect("it opens"));
+    let engine = engine(store, Durability::Commit, &model);
+    runtime().block_on(async {
+        let session = start(&engine, "long").await;
+        answered(&session).await;
+        session.stop().await;
+        let head = engine.store().head("long").await;
+        head.expect("it is there")
+    })
+}
+
+/// What opening, forking in the middle and rewinding to the middle took.
+fn visit(path: &Path, middle: Line) -> [Took; 3] {
+    let store = Arc::new(SqliteStore::open(path).expect("it opens"));
+    let engine = engine(store, Durability::Commit, &Looker::of(0));
+    runtime().block_on(async {
+        let watch = Watch::start();
+        let session = engine.open("long").await.expect("it opens");
+        answered(&session).await;
+        let opening = watch.took();
+        let watch = Watch::start();
+        let fork = Fork {
+            at: Some(middle),
+            ..Fork::default()
+        };
+        session.fork(fork).await.expect("it forks");
+        let forking = watch.took();
+        answered(&session).await;
+        let watch = Watch::start();
+        session.rewind(middle, None).await.expect("it rewinds");
+        let rewinding = watch.took();
+        answered(&session).await;
+        session.stop().await;
+        [opening, forking, rewinding]
+    })
+}
+
+fn long_sessions(table: &Table, size: Size) {
+    let (short_path, long_path) = (file("short.db"), file("long.db"));
+    let short_head = grown(&short_path, 50);
+    let long_head = grown(&long_path, size.of(50_000, 200));
+    let mut of_short = Vec::new();
+    let mut of_long = Vec::new();
+    for n in 0..size.repeat as u64 {
+        // A rewind supersedes what lay behind it: each goes a little further back.
+        of_short.push(visit(&short_path, Line(short_head.0 / 2 - n)));
+        of_long.push(visit(&long_path, Line(long_head.0 / 2 - n)));
+    }
+    for (k, what) in ["opening", "forking", "rewinding"].into_iter().enumerate() {
+        let cpu = |of: &[[Took; 3]]| median(of.iter().map(|all| all[k].cpu)) * 1e3;
+        let clock = |of: &[[Took; 3]]| median(of.iter().map(|all| all[k].clock)) * 1e3;
+        let (long, brief) = (cpu(&of_long), cpu(&of_short));
+        let beside = format!(
+            "{} and {} ms of CPU, {} and {} by the clock; {} and {} lines",
+            short(long),
+            short(brief),
+            short(clock(&of_long)),
+            short(clock(&of_short)),
+            long_head,
+            short_head,
+        );
+        let figure = format!("{what} a long session over a short one");
+        table.row(&figure, long / brief, " times", Goal::AtMost(2.0), &beside);
+    }
+}

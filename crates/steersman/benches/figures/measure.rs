@@ -1,0 +1,145 @@
+//! Time, memory, and the table.
+
+use rustix::time::{ClockId, clock_gettime};
+use std::time::Instant;
+
+/// How much is done: all of it for figures, a little to see that everything runs.
+#[derive(Copy, Clone)]
+pub(crate) struct Size {
+    quick: bool,
+    /// Repetitions of which the median counts.
+    pub(crate) repeat: usize,
+}
+
+impl Size {
+    pub(crate) fn new(quick: bool) -> Self {
+        let repeat = if quick { 1 } else { 5 };
+        Self { quick, repeat }
+    }
+
+    /// So many; far fewer in a quick run.
+    pub(crate) fn of(self, full: u64, quick: u64) -> u64 {
+        if self.quick { quick } else { full }
+    }
+}
+
+/// CPU time of this process with all its threads so far, in seconds.
+pub(crate) fn cpu() -> f64 {
+    let at = clock_gettime(ClockId::ProcessCPUTime);
+    at.tv_sec as f64 + at.tv_nsec as f64 / 1e9
+}
+
+/// What something took, in seconds.
+#[derive(Copy, Clone, Default)]
+pub(crate) struct Took {
+    pub(crate) cpu: f64,
+    pub(crate) clock: f64,
+}
+
+impl Took {
+    /// Of one of so many, in microseconds of CPU.
+    pub(crate) fn micros(self, of: u64) -> f64 {
+        self.cpu * 1e6 / of as f64
+    }
+
+    /// So many a second, by the clock.
+    pub(crate) fn rate(self, of: u64) -> f64 {
+        of as f64 / self.clock
+    }
+}
+
+/// Runs it, and what that took.
+pub(crate) fn timed<T>(run: impl FnOnce() -> T) -> (T, Took) {
+    let watch = Watch::start();
+    let value = run();
+    (value, watch.took())
+}
+
+/// Runs since it was started.
+#[derive(Copy, Clone)]
+pub(crate) struct Watch {
+    cpu: f64,
+    clock: Instant,
+}
+
+impl Watch {
+    pub(crate) fn start() -> Self {
+        Self {
+            cpu: cpu(),
+            clock: Instant::now(),
+        }
+    }
+
+    pub(crate) fn took(self) -> Took {
+        Took {
+            cpu: cpu() - self.cpu,
+            clock: self.clock.elapsed().as_secs_f64(),
+        }
+    }
+}
+
+/// Memory of this process that is in use, in bytes.
+pub(crate) fn resident() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: Option<u64> = statm.split(' ').nth(1).and_then(|n| n.parse().ok());
+    pages.unwrap_or_default() * 4096
+}
+
+pub(crate) fn median(of: impl IntoIterator<Item = f64>) -> f64 {
+    let mut of: Vec<f64> = of.into_iter().collect();
+    of.sort_by(f64::total_cmp);
+    of[of.len() / 2]
+}
+
+/// What a figure is to be.
+#[derive(Copy, Clone)]
+pub(crate) enum Goal {
+    AtMost(f64),
+    AtLeast(f64),
+    /// Told for what it tells.
+    None,
+}
+
+/// Prints one line of the table for each figure, as it is known.
+pub(crate) struct Table;
+
+impl Table {
+    #[expect(clippy::print_stdout, reason = "a benchmark reports")]
+    pub(crate) fn begin() -> Self {
+        println!("| figure | measured | goal | | beside, in the same run |");
+        println!("|---|---|---|---|---|");
+        Self
+    }
+
+    #[expect(clippy::print_stdout, reason = "a benchmark reports")]
+    pub(crate) fn note(&self, text: &str) {
+        println!("| {text} | | | | |");
+    }
+
+    #[expect(clippy::print_stdout, reason = "a benchmark reports")]
+    pub(crate) fn row(&self, figure: &str, value: f64, unit: &str, goal: Goal, beside: &str) {
+        let (goal, met) = match goal {
+            Goal::AtMost(most) => (format!("at most {}{unit}", short(most)), met(value <= most)),
+            Goal::AtLeast(least) => (
+                format!("at least {}{unit}", short(least)),
+                met(value >= least),
+            ),
+            Goal::None => (String::new(), ""),
+        };
+        println!("| {figure} | {}{unit} | {goal} | {met} | {beside} |", short(value));
+    }
+}
+
+fn met(met: bool) -> &'static str {
+    if met { "met" } else { "**missed**" }
+}
+
+/// Three digits or so.
+pub(crate) fn short(value: f64) -> String {
+    let digits = match value.abs() {
+        v if v >= 100.0 => 0,
+        v if v >= 10.0 => 1,
+        _ => 2,
+    };
+    format!("{value:.digits$}")
+}
