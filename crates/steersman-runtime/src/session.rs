@@ -384,6 +384,8 @@ impl Session {
         if self.to.send(ToDriver::Stop(done)).await.is_ok() {
             let _ = ended.await;
         }
+        // The engine keeps no handle to what nobody drives: such a handle would keep the engine, too.
+        let _ = self.engine.driven(&self.id);
     }
 }
 

@@ -99,7 +99,9 @@ impl Driver {
             Message::Pause(paused) => {
                 let entry = LedgerEntry::Paused(paused);
                 self.accept_with(&message, vec![entry]).await?;
-                if !paused {
+                if paused {
+                    self.give_back_slots();
+                } else {
                     self.wake_ready();
                 }
                 Ok(())

@@ -14,6 +14,7 @@ use steersman_machine::effect::{Answer, Failure, Retry};
 use steersman_machine::ids::Id;
 use steersman_machine::interaction::Class;
 use steersman_machine::mapping::{Fault, Raw};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::Sender;
 use tokio::sync::mpsc::error::TrySendError;
@@ -34,8 +35,8 @@ pub(crate) enum FromTask {
     Delta(Id, u32, Delta),
     /// The delay before the next attempt is over.
     Again(Id),
-    /// A slot is free that this effect waited for.
-    Slot(Id),
+    /// The slot that this effect waited for.
+    Slot(Id, OwnedSemaphorePermit),
 }
 
 /// Calls a model once.

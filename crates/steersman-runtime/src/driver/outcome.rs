@@ -51,10 +51,14 @@ impl Driver {
             }
             FromTask::Tool(effect, attempt, raw) => self.tool_ended(effect, attempt, raw).await,
             FromTask::Probe(effect, raw) => self.probed(effect, raw).await,
-            FromTask::Again(effect) | FromTask::Slot(effect) => {
+            FromTask::Again(effect) => {
                 if self.outs.contains_key(&effect) {
                     self.to_start.insert(effect);
                 }
+                Ok(())
+            }
+            FromTask::Slot(effect, permit) => {
+                self.slot_came(effect, permit);
                 Ok(())
             }
         }

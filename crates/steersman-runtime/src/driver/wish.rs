@@ -180,7 +180,8 @@ impl Driver {
 
     /// An attempt begins with this line if a slot is free, else when one becomes free.
     pub(super) fn begin(&mut self, draft: &mut Draft, id: Id) {
-        let permit = match self.slot(id) {
+        let held = self.outs.get_mut(&id).and_then(|out| out.permit.take());
+        let permit = match self.slot(id, held) {
             Ok(permit) => permit,
             Err(full) => {
                 if let Some(out) = self.outs.get_mut(&id) {
@@ -218,8 +219,12 @@ impl Driver {
         draft.then.push(super::OnDisk::Start(id));
     }
 
-    /// A slot of the tool in this process, and room in the exchange.
-    fn slot(&self, id: Id) -> Result<Option<OwnedSemaphorePermit>, Full> {
+    /// A slot of the tool in this process, and room in the exchange. `held`: the slot that it waited for and got.
+    fn slot(
+        &self,
+        id: Id,
+        held: Option<OwnedSemaphorePermit>,
+    ) -> Result<Option<OwnedSemaphorePermit>, Full> {
         let out = &self.outs[&id];
         let Some(tool) = out.tool() else {
             return Ok(None);
@@ -236,6 +241,9 @@ impl Driver {
             .count();
         if beside >= room.max(1) {
             return Err(Full::Room);
+        }
+        if held.is_some() {
+            return Ok(held);
         }
         let slots = self.slots(tool);
         slots.try_acquire_owned().map(Some).map_err(|_| Full::Slots)
@@ -269,7 +277,7 @@ impl Driver {
             .filter_map(|ids| ids.first().copied())
             .collect();
         for id in first {
-            if self.outs.contains_key(&id) && self.slot(id).is_ok() {
+            if self.outs.contains_key(&id) && self.slot(id, None).is_ok() {
                 self.to_start.insert(id);
             }
         }
@@ -286,6 +294,27 @@ impl Driver {
         }
     }
 
+    /// The slot that an effect waited for is its own now, unless it waits no longer. A session in which nothing may
+    /// begin keeps none from others; it asks again when it goes on.
+    pub(super) fn slot_came(&mut self, id: Id, permit: OwnedSemaphorePermit) {
+        let idle = self.ledger.paused || self.stopping.is_some();
+        if let Some(out) = self.outs.get_mut(&id)
+            && matches!(out.state, OutState::Queued)
+        {
+            out.permit = (!idle).then_some(permit);
+            self.to_start.insert(id);
+        }
+    }
+
+    /// Gives back slots of effects that have not begun.
+    pub(super) fn give_back_slots(&mut self) {
+        for out in self.outs.values_mut() {
+            if matches!(out.state, OutState::Queued) {
+                out.permit = None;
+            }
+        }
+    }
+
     /// Waits for a slot of the tool in a task of its own.
     pub(super) fn await_slot(&self, id: Id) {
         let Some(tool) = self.outs.get(&id).and_then(Out::tool) else {
@@ -294,9 +323,9 @@ impl Driver {
         let (slots, tasks) = (self.slots(tool), self.tasks.clone());
         tokio::spawn(async move {
             if let Ok(permit) = slots.acquire_owned().await {
-                // Given back at once: whoever asks next gets it in turn.
-                drop(permit);
-                let _ = tasks.send(super::FromTask::Slot(id)).await;
+                // Handed over, not given back: given back it goes to whoever waits next, in any session, and slots
+                // that many wait for are never free when their turn comes.
+                let _ = tasks.send(super::FromTask::Slot(id, permit)).await;
             }
         });
     }

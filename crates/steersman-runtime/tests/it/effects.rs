@@ -5,6 +5,7 @@ use serde_json::{Value as Json, json};
 use std::sync::Arc;
 use steersman_machine::ids::Time;
 use steersman_machine::mapping::Fault;
+use steersman_runtime::engine::StartOptions;
 use steersman_runtime::session::{Fate, Settled};
 use tokio::sync::Semaphore;
 
@@ -515,4 +516,43 @@ async fn cancelling_a_session_ends_it() {
         Settled::Cancelled
     ));
     assert_eq!(world.stack("main").await, "U A TC TR F");
+}
+
+#[tokio::test]
+async fn sessions_that_share_one_slot_get_it_in_turn() {
+    const ONE: &str = r#"
+tools:
+  look: { description: Looks., effect: read, parallel: 1, native: 1 }
+agents:
+  main: { system: You look., tools: [look] }
+"#;
+    let script =
+        json!({ "main": [{ "call": { "look": {} } }, { "call": { "look": {} } }, "Seen."] });
+    let world = World::new(script);
+    let gate = Arc::new(Semaphore::new(0));
+    world
+        .tools
+        .will("look", Does::Gate(gate.clone(), json!("A lamp.")));
+    let network = crate::world::network(ONE);
+    let mut sessions = Vec::new();
+    for n in 0..16 {
+        let options = StartOptions {
+            id: Some(format!("session{n}").into()),
+            say: Some("Look.".to_owned()),
+            ..StartOptions::default()
+        };
+        sessions.push(world.engine.start(network.clone(), options).await.unwrap());
+    }
+    until_run(&world, "look", 1).await;
+    assert_eq!(world.tools.count("look"), 1, "one at once");
+    // Who is paused keeps no slot from the others.
+    let paused = &sessions[15];
+    paused.pause().await.unwrap();
+    gate.add_permits(1);
+    for session in &sessions[..15] {
+        assert_eq!(answered(&*session.settled().await.unwrap()), "Seen.");
+    }
+    paused.resume().await.unwrap();
+    assert_eq!(answered(&*paused.settled().await.unwrap()), "Seen.");
+    assert_eq!(world.tools.count("look"), 32);
 }
