@@ -21,7 +21,7 @@ steersman: 1
 name: bench
 models: { default: scripted }
 tools:
-  look: { description: Looks something up., parameters: { what: string }, effect: read, native: 1 }
+  look: { description: Looks something up., parameters: { what: string }, effect: read, native: 1, parallel: 100 }
   wait: { description: Takes long., parameters: { what: string }, effect: read, native: 1, parallel: 100000 }
 agents:
   main:

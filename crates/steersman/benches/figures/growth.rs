@@ -1,5 +1,6 @@
 //! What a session costs as it grows: on disk, a turn, to open, to fork and to rewind.
 
+use crate::desk::network;
 use crate::measure::{Goal, Size, Table, Took, Watch, median, short};
 use crate::store::file;
 use crate::world::{Looker, answered, engine, rows, run, runtime, start};
@@ -27,7 +28,11 @@ fn on_disk(table: &Table, size: Size) {
     };
     let (lines, content) = {
         let store = Arc::new(SqliteStore::open(&path).expect("it opens"));
-        let engine = engine(store.clone(), Durability::Commit, &Looker::of(size.of(5_000, 50)));
+        let engine = engine(
+            store.clone(),
+            Durability::Commit,
+            &Looker::of(size.of(5_000, 50)),
+        );
         runtime().block_on(async {
             let (lines, _) = run(&engine, 1).await;
             let rows = rows(&*store, "session0").await;
@@ -93,9 +98,9 @@ fn grown(path: &Path, turns: u64) -> Line {
     let store = Arc::new(SqliteStore::open(path).expect("it opens"));
     let engine = engine(store, Durability::Commit, &model);
     runtime().block_on(async {
-        let session = start(&engine, "long").await;
+        let session = start(&engine, network(), "long").await;
         answered(&session).await;
-        session.stop().await;
+        engine.stop().await;
         let head = engine.store().head("long").await;
         head.expect("it is there")
     })
@@ -122,7 +127,7 @@ fn visit(path: &Path, middle: Line) -> [Took; 3] {
         session.rewind(middle, None).await.expect("it rewinds");
         let rewinding = watch.took();
         answered(&session).await;
-        session.stop().await;
+        engine.stop().await;
         [opening, forking, rewinding]
     })
 }

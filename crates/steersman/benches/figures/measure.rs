@@ -126,7 +126,10 @@ impl Table {
             ),
             Goal::None => (String::new(), ""),
         };
-        println!("| {figure} | {}{unit} | {goal} | {met} | {beside} |", short(value));
+        println!(
+            "| {figure} | {}{unit} | {goal} | {met} | {beside} |",
+            short(value)
+        );
     }
 }
 

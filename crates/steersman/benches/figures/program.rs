@@ -18,7 +18,8 @@ pub(crate) fn report(table: &Table, size: Size) {
         table.note("the program is not there: `cargo build --release` first");
         return;
     };
-    let mib = |path: &PathBuf| std::fs::metadata(path).map_or(0.0, |m| m.len() as f64 / 1_048_576.0);
+    let mib =
+        |path: &PathBuf| std::fs::metadata(path).map_or(0.0, |m| m.len() as f64 / 1_048_576.0);
     let stripped = file("steersman");
     let strip = Command::new("strip")
         .arg("-o")
@@ -31,7 +32,13 @@ pub(crate) fn report(table: &Table, size: Size) {
         table.row("program, stripped", mib(&stripped), " MiB", goal, &beside);
     } else {
         let goal = Goal::AtMost(30.0);
-        table.row("program as it is built", mib(&program), " MiB", goal, "no `strip` here");
+        table.row(
+            "program as it is built",
+            mib(&program),
+            " MiB",
+            goal,
+            "no `strip` here",
+        );
     }
     let version = || {
         let run = Command::new(&program)
@@ -42,5 +49,11 @@ pub(crate) fn report(table: &Table, size: Size) {
     };
     let times = (0..size.of(31, 1)).map(|_| timed(version).1.clock * 1e3);
     let goal = Goal::AtMost(10.0);
-    table.row("`steersman --version`", median(times), " ms", goal, "by the clock");
+    table.row(
+        "`steersman --version`",
+        median(times),
+        " ms",
+        goal,
+        "by the clock",
+    );
 }

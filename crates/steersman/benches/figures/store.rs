@@ -169,7 +169,13 @@ pub(crate) fn report(table: &Table, size: Size) {
         }
     };
     let encoding = median((0..size.repeat).map(|_| timed(encode).1.micros(count)));
-    table.row("CPU of encoding and hashing a line", encoding, " us", Goal::None, "");
+    table.row(
+        "CPU of encoding and hashing a line",
+        encoding,
+        " us",
+        Goal::None,
+        "",
+    );
     let rows: Vec<Vec<u8>> = lines
         .iter()
         .map(|l| codec::encode(l, &[0; 32], &SALT).0)
@@ -180,7 +186,13 @@ pub(crate) fn report(table: &Table, size: Size) {
         }
     };
     let verifying = median((0..size.repeat).map(|_| timed(verify).1.micros(count)));
-    table.row("CPU of decoding and verifying a line", verifying, " us", Goal::None, "");
+    table.row(
+        "CPU of decoding and verifying a line",
+        verifying,
+        " us",
+        Goal::None,
+        "",
+    );
 }
 
 fn compare(table: &Table, name: &str, count: u64, group: u64, most: f64, size: Size) {

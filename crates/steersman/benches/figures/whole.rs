@@ -41,7 +41,12 @@ fn driven(turns: u64, durability: Durability) -> Driven {
 fn rendering(turns: u64) -> f64 {
     let network = network();
     let mut desk = Desk::new(network.clone());
-    let past = Past::new(Arc::new(MemoryStore::new()), "bench".into(), Line::NONE, usize::MAX);
+    let past = Past::new(
+        Arc::new(MemoryStore::new()),
+        "bench".into(),
+        Line::NONE,
+        usize::MAX,
+    );
     let first = desk.start();
     let mut model = first.wish();
     past.add(Arc::new(first.line));
@@ -67,21 +72,24 @@ fn rendering(turns: u64) -> f64 {
 /// The section of the whole loop.
 pub(crate) fn report(table: &Table, size: Size) {
     let rendering = rendering(size.of(4_000, 40));
-    let about = "every line synced";
-    beside_bare(table, about, Durability::Step, size.of(1_000, 10), rendering, size);
-    let about = "by the output-commit rule";
-    beside_bare(table, about, Durability::Commit, size.of(5_000, 20), rendering, size);
+    beside_bare(table, Durability::Step, size.of(1_000, 10), rendering, size);
+    beside_bare(
+        table,
+        Durability::Commit,
+        size.of(5_000, 20),
+        rendering,
+        size,
+    );
     synced(table, size);
 }
 
-fn beside_bare(
-    table: &Table,
-    about: &str,
-    durability: Durability,
-    turns: u64,
-    rendering: f64,
-    size: Size,
-) {
+fn beside_bare(table: &Table, durability: Durability, turns: u64, rendering: f64, size: Size) {
+    // The goals are those of a loop that syncs every line; the other is told beside the same bytes in as many
+    // transactions, of which each carries many lines.
+    let (about, cpu_goal, rate_goal) = match durability {
+        Durability::Step => ("every line synced", Goal::AtMost(2.5), Goal::AtLeast(80.0)),
+        Durability::Commit => ("by the output-commit rule", Goal::None, Goal::None),
+    };
     let mut all = Vec::new();
     for _ in 0..size.repeat {
         let whole = driven(turns, durability);
@@ -98,13 +106,16 @@ fn beside_bare(
         "{} and {} us a line, {} lines a transaction; store path {}, rendering {}, driver with tasks {}",
         short(ours),
         short(bare),
-        short(median(all.iter().map(|(w, ..)| w.lines as f64 / w.transactions as f64))),
+        short(median(
+            all.iter()
+                .map(|(w, ..)| w.lines as f64 / w.transactions as f64)
+        )),
         short(path),
         short(rendering),
         short(ours - path - rendering),
     );
     let figure = format!("whole loop, {about}: CPU over a bare insert");
-    table.row(&figure, cpu, " times", Goal::AtMost(2.5), &beside);
+    table.row(&figure, cpu, " times", cpu_goal, &beside);
     let rate = median(all.iter().map(|(w, b, _)| b.clock / w.took.clock));
     let beside = format!(
         "{} and {} steps/s",
@@ -112,7 +123,7 @@ fn beside_bare(
         short(median(all.iter().map(|(w, b, _)| b.rate(w.lines)))),
     );
     let figure = format!("whole loop, {about}: steps/s over a bare insert");
-    table.row(&figure, rate * 100.0, " %", Goal::AtLeast(80.0), &beside);
+    table.row(&figure, rate * 100.0, " %", rate_goal, &beside);
 }
 
 /// Steps a second where a sync takes a millisecond.
@@ -138,7 +149,11 @@ fn synced(table: &Table, size: Size) {
         &beside,
     );
     let together = mid(size.of(200, 5), Durability::Step, 64);
-    let beside = format!("{} and {} steps/s, each line synced", short(together), short(step));
+    let beside = format!(
+        "{} and {} steps/s, each line synced",
+        short(together),
+        short(step)
+    );
     table.row(
         "sync of 1 ms: 64 sessions over one",
         together / step,

@@ -149,13 +149,13 @@ pub(crate) fn runtime() -> tokio::runtime::Runtime {
 }
 
 /// Starts a session with a message.
-pub(crate) async fn start(engine: &Engine, id: &str) -> Session {
+pub(crate) async fn start(engine: &Engine, network: Arc<Network>, id: &str) -> Session {
     let options = StartOptions {
         id: Some(id.into()),
         say: Some("Please look it up.".to_owned()),
         ..StartOptions::default()
     };
-    engine.start(network(), options).await.expect("it starts")
+    engine.start(network, options).await.expect("it starts")
 }
 
 /// Drives a session from its first message to its answer.
@@ -167,10 +167,11 @@ pub(crate) async fn answered(session: &Session) {
 
 /// Runs so many sessions together to their answers: how many lines that were, and what it took.
 pub(crate) async fn run(engine: &Engine, sessions: usize) -> (u64, Took) {
+    let network = network();
     let watch = Watch::start();
     let mut started = Vec::new();
     for n in 0..sessions {
-        started.push(start(engine, &format!("session{n}")).await);
+        started.push(start(engine, network.clone(), &format!("session{n}")).await);
     }
     for session in &started {
         answered(session).await;
@@ -180,8 +181,8 @@ pub(crate) async fn run(engine: &Engine, sessions: usize) -> (u64, Took) {
     for session in started {
         let head = engine.store().head(session.id()).await;
         lines += head.expect("it is there").0;
-        session.stop().await;
     }
+    engine.stop().await;
     (lines, took)
 }
 
