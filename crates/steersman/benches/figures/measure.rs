@@ -112,11 +112,13 @@ impl Table {
     }
 
     #[expect(clippy::print_stdout, reason = "a benchmark reports")]
+    #[expect(clippy::unused_self, reason = "a table is what is written to")]
     pub(crate) fn note(&self, text: &str) {
         println!("| {text} | | | | |");
     }
 
     #[expect(clippy::print_stdout, reason = "a benchmark reports")]
+    #[expect(clippy::unused_self, reason = "a table is what is written to")]
     pub(crate) fn row(&self, figure: &str, value: f64, unit: &str, goal: Goal, beside: &str) {
         let (goal, met) = match goal {
             Goal::AtMost(most) => (format!("at most {}{unit}", short(most)), met(value <= most)),

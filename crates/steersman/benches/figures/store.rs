@@ -90,7 +90,7 @@ impl Lines {
                 ticked
             }
         };
-        if last % 500 == 0 {
+        if last.is_multiple_of(500) {
             self.desk.forget_texts();
         }
         ticked.line
