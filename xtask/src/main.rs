@@ -28,7 +28,7 @@ fn say(text: &str) {
 
 /// All stages in order; each prints its wall time, since a number that is seen gets defended.
 fn ci() -> Result<(), String> {
-    let quiet = [("RUSTDOCFLAGS", "-A rustdoc::private_intra_doc_links")];
+    let strict = [("RUSTDOCFLAGS", "-D warnings")];
     let stages: [(&str, &[&str]); 4] = [
         ("format", &["fmt", "--all", "--check"]),
         (
@@ -51,7 +51,7 @@ fn ci() -> Result<(), String> {
         say(&format!("== {name}: cargo {}", args.join(" ")));
         let status = Command::new("cargo")
             .args(args)
-            .envs(quiet)
+            .envs(strict)
             .status()
             .map_err(|e| format!("cargo could not be started: {e}"))?;
         if !status.success() {

@@ -148,6 +148,11 @@ fn rust_file(path: &str, text: &str, faults: &mut Vec<String>) {
                 at()
             ));
         }
+        if path.starts_with("crates/")
+            && (line.contains("unbounded_channel") || line.contains("mpsc::channel()"))
+        {
+            faults.push(format!("{}: everything has a bound", at()));
+        }
     }
 }
 

@@ -136,8 +136,8 @@ impl SqliteStore {
         let path = self.inner.path.clone();
         Box::pin(async move {
             match result.await {
-                Ok(result) => result.map_err(|e| sql(&path, e)),
-                Err(_) => Err(Self::gone(&path)),
+                Some(result) => result.map_err(|e| sql(&path, e)),
+                None => Err(Self::gone(&path)),
             }
         })
     }
@@ -276,7 +276,7 @@ impl Store for SqliteStore {
             let locked = self.inner.readers.read(move |_| owner::lock(&path, &name));
             let lock = locked
                 .await
-                .unwrap_or_else(|_| Err(Self::gone(&self.inner.path)))?;
+                .unwrap_or_else(|| Err(Self::gone(&self.inner.path)))?;
             self.write(move |conn, state| claim(conn, state, id, lock))
                 .await
         })

@@ -1,7 +1,7 @@
 //! Branch operations. A fork, a rewind and an adoption are one mechanism: what is owed by the outside and may be asked
 //! twice is wished anew under ids of the branch that goes on; what may not is closed with what the ledger knows.
 //!
-//! A `fork` call begins when it is the last open one of its exchange ([`Tick::begin_fork`]); until it closes, its
+//! A `fork` call begins when it is the last open one of its exchange (`Tick::begin_fork`); until it closes, its
 //! scope stands still ([`stands`]). It closes with the results of its branches, or by the adoption of one of them,
 //! picked by the chooser that was named where the tool is offered. The chooser is a child of the agent that forked.
 

@@ -1,6 +1,6 @@
 //! **The transition of each interaction**: the only place where a phase changes.
 //!
-//! The machine pushes by folding: while it works out a tick, each push goes through [`Snapshot::push`] and then into
+//! The machine pushes by folding: while it works out a tick, each push goes through `Snapshot::push` and then into
 //! the commit. So [`fold`] and the machine cannot drift. Each step here costs what its interaction costs, never
 //! what lies beside it. [`phase`] recomputes a phase from a whole stack and is the oracle of the tests.
 

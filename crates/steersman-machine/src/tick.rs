@@ -1,6 +1,6 @@
 //! The tick: takes or leaves what is offered, lets every woken agent move to rest in path order, and returns the step.
 //!
-//! [`Tick`] is the working form. It pushes by folding: each push goes through the fold's own functions and into the
+//! `Tick` is the working form. It pushes by folding: each push goes through the fold's own functions and into the
 //! commit, in the same order. The fold applies a commit's parts in a fixed order (opening, adoption, binding, edits,
 //! usage, made, pushes, wished, modes), so: edits come before anything is pushed, and a wish that is withdrawn again
 //! in the same tick does not stay in the commit.

@@ -73,7 +73,7 @@ impl std::fmt::Debug for Transport {
 }
 
 /// Knows models: what the definition's names mean here, and who calls them. Implemented by an adapter's catalog, and
-/// by [`scripted::Scripted`] for tests.
+/// by [`ScriptedModel`](scripted::ScriptedModel) for tests.
 pub trait Models: Send + Sync + 'static {
     /// Decides what each model of a network means for a session that starts now; recorded in its binding. `auto` is
     /// resolved here, once.

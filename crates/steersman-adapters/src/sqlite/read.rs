@@ -2,15 +2,20 @@
 //! disk; and one for those who do want to wait.
 
 use rusqlite::Connection;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 type Job = Box<dyn FnOnce(&Connection) + Send>;
 
+/// Reads that may wait for a thread; who comes later waits outside.
+const WAITING: usize = 256;
+
 pub(super) struct Readers {
-    jobs: Option<Sender<Job>>,
+    /// Taken when the pool ends, also from those who still wait outside.
+    jobs: Arc<Mutex<Option<SyncSender<Job>>>>,
+    room: Arc<Semaphore>,
     threads: Vec<JoinHandle<()>>,
     here: Mutex<Connection>,
 }
@@ -18,7 +23,7 @@ pub(super) struct Readers {
 impl Readers {
     /// Takes one connection for each thread, and the last for reading in the caller's.
     pub(super) fn start(pool: Vec<Connection>, here: Connection) -> std::io::Result<Self> {
-        let (jobs, waiting) = channel::<Job>();
+        let (jobs, waiting) = sync_channel::<Job>(WAITING);
         let waiting = Arc::new(Mutex::new(waiting));
         let threads = pool
             .into_iter()
@@ -34,27 +39,35 @@ impl Readers {
             })
             .collect::<std::io::Result<_>>()?;
         Ok(Self {
-            jobs: Some(jobs),
+            jobs: Arc::new(Mutex::new(Some(jobs))),
+            room: Arc::new(Semaphore::new(WAITING)),
             threads,
             here: Mutex::new(here),
         })
     }
 
-    /// Reads in a thread of the pool.
+    /// Reads in a thread of the pool; `None` if its threads are gone.
     pub(super) fn read<T: Send + 'static>(
         &self,
         run: impl FnOnce(&Connection) -> T + Send + 'static,
-    ) -> oneshot::Receiver<T> {
-        let (done, result) = oneshot::channel();
-        if let Some(jobs) = &self.jobs {
+    ) -> impl Future<Output = Option<T>> + Send + 'static {
+        let (jobs, room) = (self.jobs.clone(), self.room.clone());
+        async move {
+            let place = room.acquire_owned().await.ok()?;
+            let (done, result) = oneshot::channel();
             let job: Job = Box::new(move |conn| {
+                drop(place);
                 // Who does not wait any more has dropped its end.
                 let _ = done.send(run(conn));
             });
-            // Fails only when the threads are gone; the receiver hears that.
-            let _ = jobs.send(job);
+            // Never waits: there are as many places as the channel holds.
+            jobs.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .as_ref()?
+                .send(job)
+                .ok()?;
+            result.await.ok()
         }
-        result
     }
 
     /// Reads in the caller's thread.
@@ -70,7 +83,7 @@ fn next(waiting: &Mutex<Receiver<Job>>) -> Option<Job> {
 
 impl Drop for Readers {
     fn drop(&mut self) {
-        self.jobs = None;
+        *self.jobs.lock().unwrap_or_else(PoisonError::into_inner) = None;
         for thread in self.threads.drain(..) {
             // A panic there has been heard by whoever waited.
             let _ = thread.join();

@@ -1,7 +1,7 @@
 //! Text in, a tree with places out. The one module that knows the YAML parser.
 //!
 //! The tree is built from the parser's events with a stack of our own, so nesting costs no stack; duplicate and merge
-//! keys, odd numbers and sizes are judged here, what a key may hold is judged by [`super::shape`].
+//! keys, odd numbers and sizes are judged here, what a key may hold is judged by `definition::shape`.
 
 mod node;
 mod yaml;
@@ -98,7 +98,7 @@ impl Files {
 /// Where something is written: bytes of a file. What the Rust builder made is written nowhere.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span {
-    /// Index of the file in [`Sources`]; `u32::MAX` for none.
+    /// Index of the file among those that were read; `u32::MAX` for none.
     pub file: u32,
     /// First byte.
     pub start: u32,

@@ -7,17 +7,13 @@ use crate::inbox::{Begin, CancelWhat, Message, Resolution};
 use crate::session::Fate;
 use crate::store::InboxMessage;
 use serde_json::{Map, Value as Json};
-use std::sync::Arc;
 use steersman_machine::commit::{LedgerEntry, Release, Why};
-use steersman_machine::effect::{
-    Came, Cancelled, EventKey, NewWrite, Offered, Outcome, Said, Start, Work,
-};
+use steersman_machine::effect::{Cancelled, NewWrite, Offered, Said, Start, Work};
 use steersman_machine::expression::Data;
 use steersman_machine::ids::{Id, Name};
 use steersman_machine::mapping::{Fault, Raw};
 use steersman_machine::network::Then;
 use steersman_machine::tick::allowed;
-use steersman_machine::wait::{self, Meets};
 
 /// What becomes of an act where it is not offered to a branch: its line is written, or why it is refused.
 type Acted = Result<(), String>;
@@ -170,7 +166,11 @@ impl Driver {
     }
 
     /// It is gone from the inbox, and whoever sent it hears why.
-    async fn refuse(&mut self, message: InboxMessage, why: &str) -> Result<(), EngineError> {
+    pub(super) async fn refuse(
+        &mut self,
+        message: InboxMessage,
+        why: &str,
+    ) -> Result<(), EngineError> {
         let mut draft = Draft::new(self.next, self.ledger.current);
         draft.accept(&message.id);
         self.receipt(&mut draft, &message.id, Fate::Refused(why.to_owned()));
@@ -554,7 +554,7 @@ impl Driver {
         Ok(Ok(()))
     }
 
-    fn last_offer(&mut self, effect: Id) -> Option<&mut Offer> {
+    pub(super) fn last_offer(&mut self, effect: Id) -> Option<&mut Offer> {
         let branch = self.outs.get(&effect)?.branch;
         self.branches.get_mut(&branch)?.offers.last_mut()
     }
@@ -651,140 +651,6 @@ impl Driver {
             .map(|(id, _)| *id);
         self.to_start.extend(ready.collect::<Vec<_>>());
     }
-
-    // ---- events
-
-    /// Events that lie in the inbox or in the store's box meet waits that are open on the current branch.
-    async fn match_events(&mut self) -> Result<(), EngineError> {
-        let events = std::mem::take(&mut self.inbox.events);
-        for message in events {
-            let Ok(Message::Event { event, fields }) = Message::decode(&message) else {
-                continue;
-            };
-            let Ok(fields) = serde_json::from_str::<Json>(&fields) else {
-                self.refuse(message, "the fields are no JSON").await?;
-                continue;
-            };
-            if let Some((effect, meets)) = self.wait_for(&event, &fields)? {
-                self.meet(effect, meets, &event, fields, Some(&message));
-            } else {
-                self.waits_for_a_wait(&message, &event);
-                self.inbox.events.push(message);
-            }
-        }
-        self.match_box().await
-    }
-
-    fn waits_for_a_wait(&mut self, message: &InboxMessage, event: &str) {
-        if let Some(reply) = self.inbox.replies.remove(&message.id) {
-            let fate = Fate::Waits(format!("nobody waits for such a `{event}` yet"));
-            let id = message.id.clone();
-            reply.send(crate::session::Receipt { id, fate }).ok();
-        }
-    }
-
-    async fn match_box(&mut self) -> Result<(), EngineError> {
-        let Some(network) = self.network.clone() else {
-            return Ok(());
-        };
-        let open: Vec<(Id, Name, Arc<str>)> = self
-            .outs
-            .iter()
-            .filter(|(_, out)| {
-                out.branch == self.ledger.current && matches!(out.state, OutState::Waits)
-            })
-            .filter_map(|(id, out)| match &out.wish.work {
-                Work::Event { any } => Some((*id, any.clone())),
-                _ => None,
-            })
-            .flat_map(|(id, any)| any.into_iter().map(move |one| (id, one.event, one.key)))
-            .collect();
-        for (effect, event, key) in open {
-            let boxed = self
-                .engine
-                .store()
-                .boxed_events(&network.name, &event, &key)
-                .await?;
-            for found in boxed {
-                let Ok(fields) = serde_json::from_str::<Json>(&found.fields) else {
-                    continue;
-                };
-                // Whoever was met a moment ago is looked at again when it waits again.
-                let met = self.wait_for(&event, &fields)?;
-                if let Some((_, meets)) = met.filter(|(met, _)| *met == effect) {
-                    self.meet(effect, meets, &event, fields, None);
-                    if let Some(offer) = self.last_offer(effect) {
-                        offer.event = Some(found.id);
-                    }
-                    break;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The oldest open wait that an event is for, and what it means to it.
-    fn wait_for(&self, event: &str, fields: &Json) -> Result<Option<(Id, Meets)>, EngineError> {
-        for (id, out) in &self.outs {
-            let Work::Event { any } = &out.wish.work else {
-                continue;
-            };
-            let here = out.branch == self.ledger.current && matches!(out.state, OutState::Waits);
-            let meets = |one: &EventKey| *one.event == *event && matches_key(&one.key, fields);
-            if !here || !any.iter().any(meets) {
-                continue;
-            }
-            let snapshot = &self.branches[&out.branch].snapshot;
-            let meets = self.ask(|cx| wait::event(cx, snapshot, *id, event, fields))?;
-            if meets != Meets::Nothing {
-                return Ok(Some((*id, meets)));
-            }
-        }
-        Ok(None)
-    }
-
-    /// An event ends a wait, or a part of it.
-    fn meet(
-        &mut self,
-        effect: Id,
-        meets: Meets,
-        event: &str,
-        fields: Json,
-        message: Option<&InboxMessage>,
-    ) {
-        match meets {
-            Meets::Over(raw) => self.offer_raw(effect, raw, Vec::new(), message, None),
-            Meets::Nothing | Meets::Part => {
-                let event = event.to_owned();
-                self.offer_came(effect, Came::Event { event, fields }, message);
-            }
-        }
-    }
-
-    /// Offers what came for a wait of several parts.
-    pub(super) fn offer_came(&mut self, effect: Id, came: Came, message: Option<&InboxMessage>) {
-        let Some(out) = self.outs.get_mut(&effect) else {
-            return;
-        };
-        out.state = OutState::Over;
-        let branch = out.branch;
-        let mut offer = Offer::new(What::Offer(Box::new(Offered::Outcome {
-            effect,
-            attempt: out.attempt,
-            outcome: Outcome::Came(came),
-        })));
-        offer.message = message.cloned();
-        self.offer(branch, offer);
-    }
-}
-
-/// Whether each field of a wait's key is equal in the event.
-fn matches_key(key: &str, fields: &Json) -> bool {
-    let Ok(key) = serde_json::from_str::<Map<String, Json>>(key) else {
-        return false;
-    };
-    key.iter()
-        .all(|(name, value)| fields.get(name) == Some(value))
 }
 
 fn not_open(effect: Id) -> String {

@@ -13,6 +13,7 @@ mod attempt;
 mod branches;
 mod budget;
 mod draft;
+mod events;
 mod inspect;
 mod outcome;
 mod recover;

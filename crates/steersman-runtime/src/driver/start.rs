@@ -254,12 +254,7 @@ impl Driver {
             out.state = OutState::Running(cancel.clone());
             out.attempt
         };
-        if let Some(fault) = self.locked_input(id) {
-            let _ = self
-                .tasks
-                .send(FromTask::Tool(id, attempt, Raw::NotPerformed(fault)));
-            return;
-        }
+        let locked = self.locked_input(id);
         let toolset = self.engine.toolset(self.network(), &tool.tool).cloned();
         let run = ToolRun {
             network: self.network().clone(),
@@ -272,7 +267,10 @@ impl Driver {
         };
         let (clock, tasks) = (self.engine.clock().clone(), self.tasks.clone());
         tokio::spawn(async move {
-            let raw = attempt::run_tool(toolset, run, timeout, clock, cancel).await;
+            let raw = match locked {
+                Some(fault) => Raw::NotPerformed(fault),
+                None => attempt::run_tool(toolset, run, timeout, clock, cancel).await,
+            };
             let _ = tasks.send(FromTask::Tool(id, attempt, raw)).await;
         });
     }

@@ -520,12 +520,12 @@ async fn cancelling_a_session_ends_it() {
 
 #[tokio::test]
 async fn sessions_that_share_one_slot_get_it_in_turn() {
-    const ONE: &str = r#"
+    const ONE: &str = r"
 tools:
   look: { description: Looks., effect: read, parallel: 1, native: 1 }
 agents:
   main: { system: You look., tools: [look] }
-"#;
+";
     let script =
         json!({ "main": [{ "call": { "look": {} } }, { "call": { "look": {} } }, "Seen."] });
     let world = World::new(script);
@@ -550,9 +550,9 @@ agents:
     paused.pause().await.unwrap();
     gate.add_permits(1);
     for session in &sessions[..15] {
-        assert_eq!(answered(&*session.settled().await.unwrap()), "Seen.");
+        assert_eq!(answered(&session.settled().await.unwrap()), "Seen.");
     }
     paused.resume().await.unwrap();
-    assert_eq!(answered(&*paused.settled().await.unwrap()), "Seen.");
+    assert_eq!(answered(&paused.settled().await.unwrap()), "Seen.");
     assert_eq!(world.tools.count("look"), 32);
 }
