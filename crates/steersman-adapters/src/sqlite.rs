@@ -58,7 +58,7 @@ pub struct SqliteOptions {
 
 impl SqliteStore {
     /// Opens a store, making it if there is none. Refuses what is no store of ours (`Corrupt`) or was written by a
-    /// newer version (`Newer`) without touching it.
+    /// newer version (`Newer`) without touching it. One on a disk that cannot be written can be looked at.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::open_with(path, &SqliteOptions::default())
     }
@@ -68,7 +68,7 @@ impl SqliteStore {
         let path = path.as_ref();
         schema::look(path)?;
         let failed = |e| sql(path, e);
-        let writer = if options.read_only {
+        let writer = if options.read_only || schema::frozen(path) {
             None
         } else {
             let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
@@ -84,10 +84,7 @@ impl SqliteStore {
             Some(Writer::start(conn, path.to_owned()).map_err(|e| error::io(path, e))?)
         };
         let reader = || -> Result<Connection, StoreError> {
-            let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-            let conn = Connection::open_with_flags(path, flags).map_err(failed)?;
-            schema::settings(&conn).map_err(failed)?;
-            Ok(conn)
+            schema::reader(path, writer.is_none()).map_err(failed)
         };
         let pool = (0..READERS).map(|_| reader()).collect::<Result<_, _>>()?;
         let readers = Readers::start(pool, reader()?).map_err(|e| error::io(path, e))?;

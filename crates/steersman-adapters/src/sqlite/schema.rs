@@ -1,8 +1,8 @@
 //! The tables, their versions, and what is refused before anything is touched.
 
 use super::error::io;
-use rusqlite::Connection;
 use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
@@ -128,6 +128,39 @@ pub(super) fn settings(conn: &Connection) -> rusqlite::Result<()> {
     conn.set_prepared_statement_cache_capacity(64);
     conn.pragma_update(None, "synchronous", "FULL")?;
     conn.pragma_update(None, "foreign_keys", "OFF")
+}
+
+/// Whether the store lies on a disk that nobody can write.
+pub(super) fn frozen(path: &Path) -> bool {
+    let opened = std::fs::OpenOptions::new().append(true).open(path);
+    opened.is_err_and(|e| e.kind() == std::io::ErrorKind::ReadOnlyFilesystem)
+}
+
+/// A connection that only reads. On a disk that cannot be written SQLite refuses a store that was closed well, since
+/// it has no journal beside it and none can be made; nobody can write such a file either, so it is read as it is.
+pub(super) fn reader(path: &Path, may_be_frozen: bool) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let open = |name: &Path, flags: OpenFlags| {
+        let conn = Connection::open_with_flags(name, flags)?;
+        settings(&conn)?;
+        // Opening alone reads nothing.
+        conn.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+        Ok(conn)
+    };
+    let opened = open(path, flags);
+    let (Err(e), Some(name)) = (&opened, path.to_str()) else {
+        return opened;
+    };
+    let cannot = e.sqlite_error_code() == Some(ErrorCode::CannotOpen);
+    if !may_be_frozen || !cannot || Path::new(&format!("{name}-wal")).exists() {
+        return opened;
+    }
+    let name = name
+        .replace('%', "%25")
+        .replace('?', "%3f")
+        .replace('#', "%23");
+    let uri = format!("file:{name}?immutable=1");
+    open(Path::new(&uri), flags | OpenFlags::SQLITE_OPEN_URI)
 }
 
 /// Brings the store to our format. One that is newer (known only to its journal so far) is left as it is.

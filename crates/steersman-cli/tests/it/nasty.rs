@@ -166,6 +166,6 @@ fn a_key_that_is_lost_between_two_answers_starts_nothing() {
         world
             .run(&["log", "last", "--json"])
             .out
-            .contains("cannot be opened with this key")
+            .contains("failed sealed")
     );
 }
