@@ -78,7 +78,7 @@ const B2: fn() -> Id = || id(2, 2);
 
 /// attack 2.1: a tool chooses; the adopted end is the answer, the writes come with it.
 #[test]
-fn a_tool_chooses_and_the_end_is_adopted() -> Result<(), Fault> {
+fn attack_2_01_a_tool_chooses_and_the_end_is_adopted() -> Result<(), Fault> {
     let mut w = forked(Some(Chooser::Tool("judge".into())), false)?;
     w.thinks(B1(), "a", "", &[("note", json!({ "value": 1 }))])?;
     w.thinks(B1(), "a", "First.", &[])?;
@@ -117,7 +117,7 @@ fn a_person_chooses_or_does_not() -> Result<(), Fault> {
 
 /// attack 1.1: the target wrote what the branch wrote: refused with the path, and the agent goes on with that.
 #[test]
-fn an_adoption_that_conflicts_is_refused_with_the_path() -> Result<(), Fault> {
+fn attack_1_01_an_adoption_that_conflicts_is_refused_with_the_path() -> Result<(), Fault> {
     let mut w = forked(Some(Chooser::Tool("judge".into())), false)?;
     w.thinks(B1(), "a", "", &[("note", json!({ "value": 1 }))])?;
     w.thinks(B1(), "a", "First.", &[])?;

@@ -316,7 +316,7 @@ History: user "Check it."
 
 /// attack, part two 15: an exchange that the engine opened is one user part; a chain is one call.
 #[test]
-fn exchanges_of_the_engine_and_chains() {
+fn attack_2_15_exchanges_of_the_engine_and_chains() {
     let mut log = Log::new(DEFINITION);
     let desk = log.start("desk", "Go");
     let first = log.line(|l| {

@@ -87,7 +87,7 @@ fn write(name: &str, value: Json, seal: bool) -> NewWrite {
 
 /// attack 21, part two 7; user-review F4: a token reaches the state sealed, and nothing else at all.
 #[test]
-fn a_field_written_to_a_secret_reads_sealed() {
+fn attack_1_21_a_field_written_to_a_secret_reads_sealed() {
     let result = json!({ "auth": { "token": "s3cr3t-t0ken" }, "note": "use s3cr3t-t0ken", "n": 1 });
     let mapped = tool("login", Raw::Done(result));
     assert_eq!(mapped.how, How::Done);

@@ -102,7 +102,8 @@ async fn a_kill_behind_every_line_changes_nothing() {
     let session = world.start(DESK, "Pay.").await;
     to_the_end(&session).await;
     let lines = world.store.lines();
-    let undisturbed = essence(&world.engine.inspect("session").await.unwrap());
+    let calm = world.engine.inspect("session").await.unwrap();
+    let (undisturbed, least) = (essence(&calm), calm.ledger.spent.tokens);
     insta::assert_snapshot!(undisturbed);
     assert!(lines >= 12, "{lines} lines");
     for kept in 0..lines {
@@ -134,7 +135,11 @@ async fn a_kill_behind_every_line_changes_nothing() {
             "killed behind line {kept}, {before} before"
         );
         check_keys(&world, kept);
-        check_spend(&seen, kept);
+        let spent = seen.ledger.spent.tokens;
+        assert!(
+            spent >= least,
+            "killed behind line {kept}: {spent} < {least}"
+        );
     }
 }
 
@@ -149,11 +154,6 @@ fn check_keys(world: &World, kept: usize) {
     keys.sort();
     keys.dedup_by_key(|r| r.1.clone());
     assert_eq!(keys.len(), 2, "killed behind line {kept}: {keys:?}");
-}
-
-/// What was spent is never less than what an undisturbed run spends.
-fn check_spend(seen: &Inspection, kept: usize) {
-    assert!(seen.ledger.spent.tokens > 400, "killed behind line {kept}");
 }
 
 /// Killed again and again, each time behind the next line it writes.
@@ -202,7 +202,7 @@ async fn a_full_disk_stops_the_session_and_loses_nothing() {
 }
 
 #[tokio::test]
-async fn two_engines_do_not_own_one_session() {
+async fn attack_1_13_two_engines_do_not_own_one_session() {
     let world = World::new(script());
     let session = world.start(DESK, "Pay.").await;
     let other = world.again();

@@ -436,7 +436,7 @@ async fn a_budget_is_a_state_and_more_can_be_granted() {
 }
 
 #[tokio::test]
-async fn a_crash_loop_spends_its_budget_and_stops() {
+async fn attack_1_11_a_crash_loop_spends_its_budget_and_stops() {
     let definition = format!("limits: {{ tokens: 50000 }}\n{TOOLS}");
     let mut world = World::new(json!({ "main": ["One."] }));
     drop(world.start(&definition, "Go.").await);

@@ -339,7 +339,7 @@ fn an_abandoned_effect_that_runs_is_in_doubt() {
 
 /// Promise 5: the open slice counts as spent once at a takeover, less what was settled.
 #[test]
-fn an_open_slice_is_settled_at_takeover() {
+fn attack_2_14_an_open_slice_is_settled_at_takeover() {
     let spend = |n, tokens, micros| E::Spend {
         effect: id(n, 0),
         tokens,

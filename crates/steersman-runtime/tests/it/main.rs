@@ -5,6 +5,7 @@
     reason = "helpers of tests panic with what they found"
 )]
 
+mod attack;
 mod bounds;
 mod branches;
 mod crash;

@@ -191,7 +191,7 @@ async fn erased_texts_and_blobs_read_as_what_they_are() {
 }
 
 #[test]
-fn a_checkpoint_is_due_by_rows_and_size() {
+fn attack_2_10_a_checkpoint_is_due_by_rows_and_size() {
     let mut since = Since::default();
     for _ in 0..64 {
         since.wrote(1_000);

@@ -36,6 +36,8 @@ impl Default for Spy {
 struct State {
     /// Lines that were written, and whether somebody waited for them.
     written: Vec<(Line, bool)>,
+    /// Bytes of all lines that were written.
+    bytes: usize,
     /// So many more lines are written.
     left: Option<(usize, Behind)>,
     withheld: usize,
@@ -98,6 +100,11 @@ impl Spy {
             .any(|(n, urgent)| *n == line && *urgent)
     }
 
+    /// Bytes of all lines that were written so far.
+    pub(crate) fn bytes(&self) -> usize {
+        self.state.lock().unwrap().bytes
+    }
+
     pub(crate) fn lines(&self) -> usize {
         self.state.lock().unwrap().written.len()
     }
@@ -124,6 +131,7 @@ impl Store for Spy {
         let lines = batch.rows.iter().map(|row| (row.n, batch.urgent));
         state.written.extend(lines);
         let bytes: usize = batch.rows.iter().map(|row| row.bytes.len()).sum();
+        state.bytes += bytes;
         state.ahead = (state.ahead.0 + batch.rows.len(), state.ahead.1 + bytes);
         state.most.0 = state.most.0.max(state.ahead.0);
         state.most.1 = state.most.1.max(state.ahead.1);
@@ -137,6 +145,7 @@ impl Store for Spy {
             }
             let written = written.await;
             let mut state = all.lock().unwrap();
+            state.bytes += bytes;
             state.ahead = (state.ahead.0 - rows, state.ahead.1 - bytes);
             written
         })

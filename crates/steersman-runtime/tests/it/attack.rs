@@ -1,0 +1,178 @@
+//! Counterexamples to earlier designs that only a whole session can show; each is named after its number.
+
+use crate::spy::Behind;
+use crate::world::{World, answered, asked};
+use serde_json::{Value as Json, json};
+use std::collections::BTreeSet;
+use steersman_machine::commit::LedgerEntry;
+use steersman_machine::ids::Line;
+use steersman_runtime::inbox::Resolution;
+use steersman_runtime::session::Settled;
+
+const DESK: &str = r"
+tools:
+  look: { description: Looks., parameters: { n: integer }, effect: read, native: 1 }
+  pay: { description: Pays., parameters: { n: integer }, effect: unsafe, native: 1 }
+agents:
+  helper: { description: Helps., system: You help., tools: [look] }
+  main: { system: You work., tools: [look, pay, helper] }
+entry: main
+";
+
+fn calls(tool: &str, n: usize) -> Json {
+    json!({ "call": { tool: { "n": n } } })
+}
+
+async fn go_on() {
+    for _ in 0..2_000 {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Part two, 9: a round of model and unsafe tool is two rows that something waits for; holds, attempts and money travel
+/// with the commits.
+#[tokio::test]
+async fn attack_2_09_a_round_costs_two_syncs() {
+    const ROUNDS: usize = 8;
+    let mut answers: Vec<Json> = (0..ROUNDS).map(|n| calls("pay", n)).collect();
+    answers.push("Paid.".into());
+    let world = World::new(json!({ "main": answers }));
+    let session = world.start(DESK, "Pay.").await;
+    answered(&session.settled().await.unwrap());
+    let lines = world.lines().await;
+    let numbers: BTreeSet<Line> = lines.iter().map(|line| line.n).collect();
+    assert_eq!(numbers.len(), lines.len(), "one row per line");
+    let urgent = lines.iter().filter(|l| world.store.urgent(l.n)).count();
+    assert!(
+        lines.len() <= 2 * ROUNDS + 3,
+        "{} lines of {ROUNDS} rounds",
+        lines.len()
+    );
+    assert!(
+        urgent <= 2 * ROUNDS + 3,
+        "{urgent} synced of {} lines",
+        lines.len()
+    );
+}
+
+/// Part two, 10: ten times as many ended children and turns do not make a line longer.
+#[tokio::test]
+async fn attack_2_10_a_line_does_not_grow_with_ended_children() {
+    const TURNS: usize = 200;
+    let turn = [
+        json!({ "call": { "helper": { "message": "Look." } } }),
+        "Done.".into(),
+    ];
+    let script = json!({
+        "main": turn.iter().cycle().take(2 * TURNS).collect::<Vec<_>>(),
+        "helper": [calls("look", 0), "Seen."],
+    });
+    let world = World::new(script);
+    let session = world.start(DESK, "Go.").await;
+    answered(&session.settled().await.unwrap());
+    let mut written = Vec::new();
+    for _ in 1..TURNS {
+        session.say("Go.").await.unwrap();
+        answered(&session.settled().await.unwrap());
+        written.push(world.store.bytes());
+    }
+    let agents = world.engine.inspect("session").await.unwrap();
+    let agents = agents.current_branch().unwrap().snapshot.agents.len();
+    assert_eq!(agents, TURNS + 1, "a child each turn");
+    let of = |from: usize, to: usize| (written[to] - written[from]) / (to - from);
+    let (early, late) = (of(2, 20), of(TURNS - 22, TURNS - 2));
+    assert!(
+        late <= early + early / 8,
+        "{early} bytes a turn, later {late}"
+    );
+}
+
+/// Part two, 11: numbers of lines that were lost in a crash never come back, and what an effect of a lost line said
+/// is never taken for the answer to another.
+#[tokio::test]
+async fn attack_2_11_numbers_of_lost_lines_never_come_back() {
+    let script = json!({ "main": [calls("look", 1), calls("look", 2), calls("look", 3), "Seen."] });
+    let world = World::new(script);
+    world.store.write_only(1, Behind::Silence);
+    let session = world.start(DESK, "Look.").await;
+    go_on().await;
+    let keys = |world: &World| -> Vec<String> {
+        let runs = world.tools.runs().into_iter();
+        runs.map(|(_, key, _)| key).collect()
+    };
+    assert_eq!(keys(&world).len(), 3, "it ran ahead of the disk");
+    drop(session);
+    let world = world.killed().await;
+    let kept = world.lines().await.last().unwrap().n;
+    let session = world.open().await;
+    answered(&session.settled().await.unwrap());
+    let lines = world.lines().await;
+    let anew: Vec<Line> = lines.iter().map(|l| l.n).filter(|n| *n > kept).collect();
+    assert!(!anew.is_empty());
+    assert!(
+        anew.iter().all(|n| n.0 >= 100),
+        "the next owner numbers from a block of its own: {anew:?}"
+    );
+    let keys = keys(&world);
+    let named: BTreeSet<&String> = keys.iter().collect();
+    assert_eq!((keys.len(), named.len()), (6, 6), "{keys:?}");
+}
+
+/// Part two, 14: ten restarts do not use up a budget of which little was spent.
+#[tokio::test]
+async fn attack_2_14_restarts_in_order_cost_no_budget() {
+    let definition = format!("limits: {{ tokens: 100000 }}\n{DESK}");
+    let mut world = World::new(json!({ "main": vec!["One."; 11] }));
+    let session = world.start(&definition, "Go.").await;
+    answered(&session.settled().await.unwrap());
+    session.stop().await;
+    for _ in 0..10 {
+        world = world.killed().await;
+        let session = world.open().await;
+        session.say("On.").await.unwrap();
+        answered(&session.settled().await.unwrap());
+        session.stop().await;
+    }
+    let seen = world.engine.inspect("session").await.unwrap();
+    let spent = seen.ledger.spent.tokens;
+    let used: u64 = world
+        .lines()
+        .await
+        .iter()
+        .flat_map(|line| line.ledger.iter())
+        .map(|entry| match entry {
+            LedgerEntry::Spend { tokens, .. } => *tokens,
+            _ => 0,
+        })
+        .sum();
+    assert_eq!(spent, used, "what was granted and not used came back");
+    assert!(spent < 10_000, "{spent}");
+}
+
+/// Part one, 3 (c): an outcome that was lost with its process is in doubt, and a person's word ends it once.
+#[tokio::test]
+async fn attack_1_03_a_lost_owner_leaves_a_doubt() {
+    let world = World::new(json!({ "main": [calls("pay", 1), "Paid."] }));
+    // the line that says it began comes to the disk, its outcome never
+    world.store.write_only(2, Behind::Silence);
+    let session = world.start(DESK, "Pay.").await;
+    go_on().await;
+    drop(session);
+    assert_eq!(world.tools.count("pay"), 1);
+    let world = world.killed().await;
+    let session = world.open().await;
+    let settled = session.settled().await.unwrap();
+    assert!(matches!(&*settled, Settled::Doubt(_)), "{settled:?}");
+    let done = || Resolution::Done {
+        result: json!("paid").to_string(),
+    };
+    let effect = asked(&settled);
+    session.resolve(effect, done(), "user").await.unwrap();
+    assert_eq!(answered(&session.settled().await.unwrap()), "Paid.");
+    let again = session.resolve(effect, done(), "user").await.unwrap();
+    assert!(
+        matches!(again.fate, steersman_runtime::session::Fate::Refused(_)),
+        "{again:?}"
+    );
+    assert_eq!(world.tools.count("pay"), 1, "it ran once");
+}
