@@ -139,6 +139,7 @@ fn ours(lines: &[LogLine], group: u64) -> (f64, f64) {
             key: None,
             salt: SALT,
             created: Time(0),
+            first: None,
         };
         store.create(session).await.expect("made");
         store.claim("bench").await.expect("claimed")

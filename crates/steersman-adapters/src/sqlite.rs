@@ -245,21 +245,28 @@ fn one_row(conn: &Connection, no: i64, n: Line) -> rusqlite::Result<Option<Row>>
 impl Store for SqliteStore {
     fn create(&self, session: NewSession) -> Boxed<'_, Result<(), StoreError>> {
         self.write(move |conn, _| {
+            if let Some(first) = &session.first
+                && let Err(e) = within(|| format!("message `{}`", first.id), first.bytes.len())
+            {
+                return Ok(Err(e));
+            }
+            if let Some(other) = lists::rival(conn, &session)? {
+                return Ok(Err(StoreError::Conflict(other)));
+            }
             let made = conn
                 .prepare_cached(
                     "INSERT INTO session (id, network, key, salt, created, status, updated, definition, micros, tokens,
-                     model_calls, waits, outcome) VALUES (?1, ?2, ?3, ?4, ?5, '', ?5, '', 0, 0, 0, '', '')
-                     ON CONFLICT (id) DO NOTHING",
+                     model_calls, waits, outcome) VALUES (?1, ?2, ?3, ?4, ?5, '', ?5, '', 0, 0, 0, '', '')",
                 )?
-                .execute(params![
+                .insert(params![
                     &*session.id,
                     &*session.network,
                     session.key.as_deref(),
                     session.salt,
                     session.created.0
                 ])?;
-            if made == 0 {
-                return Ok(Err(StoreError::Conflict(session.id)));
+            if let Some(first) = &session.first {
+                lists::deliver(conn, made, first)?;
             }
             Ok(Ok(()))
         })

@@ -2,6 +2,7 @@
 //!
 //! Checks panic with what is wrong, as tests do. Each gets a place of its own.
 
+mod begin;
 mod log;
 mod story;
 
@@ -29,7 +30,8 @@ pub trait Place: Send + Sync + 'static {
 
 /// Everything that every store must do.
 pub async fn suite<P: Place>(make: impl Fn() -> P) {
-    sessions_are_made_once(&make()).await;
+    begin::sessions_are_made_once(&make()).await;
+    begin::sessions_begin_with_their_message(&make()).await;
     rows_come_back_in_order(&make()).await;
     a_batch_is_all_or_nothing(&make()).await;
     one_owner_at_a_time(&make()).await;
@@ -61,6 +63,7 @@ fn new(id: &str) -> NewSession {
         key: None,
         salt: SALT,
         created: Time(1_000),
+        first: None,
     }
 }
 
@@ -88,23 +91,6 @@ fn rows(rows: Vec<Row>) -> Batch {
 async fn all(store: &Arc<dyn Store>, id: &str) -> Vec<Row> {
     let rows = store.rows(id, Line(1), Line::MAX, usize::MAX).await;
     rows.expect("rows are read")
-}
-
-async fn sessions_are_made_once(place: &impl Place) {
-    let store = open(place);
-    store.create(new("abcd")).await.expect("it is made");
-    let again = store.create(new("abcd")).await;
-    assert!(matches!(again, Err(StoreError::Conflict(id)) if &*id == "abcd"));
-    let none = |e: StoreError| assert!(matches!(e, StoreError::NoSession(id) if &*id == "none"));
-    none(store.claim("none").await.err().expect("there is none"));
-    none(store.head("none").await.expect_err("there is none"));
-    none(store.inbox("none").await.expect_err("there is none"));
-    none(store.row("none", Line(1)).await.expect_err("there is none"));
-    none(store.row_now("none", Line(1)).expect_err("there is none"));
-    let to_none = store.deliver("none", message("m1", 0)).await;
-    none(to_none.expect_err("there is none"));
-    assert_eq!(store.head("abcd").await.expect("empty"), Line::NONE);
-    assert_eq!(all(&store, "abcd").await, []);
 }
 
 async fn rows_come_back_in_order(place: &impl Place) {

@@ -117,7 +117,7 @@ pub struct StartOptions {
     pub by: Option<Name>,
     /// `config` values that go before the environment.
     pub config: BTreeMap<Name, Json>,
-    /// Key by which events find it.
+    /// Key by which events find it: one session of a network has it.
     pub key: Option<Name>,
     /// Seed of all that is random; none: a random one.
     pub seed: Option<u64>,
@@ -215,6 +215,9 @@ impl Engine {
     }
 
     /// Starts a session: binds it, stores its definition, makes it durable, owns it and drives it.
+    ///
+    /// A session is made together with the message that begins it. So whoever starts one under an id or key of its own
+    /// may try again after whatever failed: [`StoreError::Conflict`] says that it was begun, and names it.
     pub async fn start(
         &self,
         network: Arc<Network>,
@@ -277,10 +280,10 @@ impl Engine {
                 key: options.key,
                 salt,
                 created: inner.clock.now(),
+                first: Some(begin),
             })
             .await?;
         self.remember(source_hash, network);
-        inner.store.deliver(&id, begin).await?;
         Ok(id)
     }
 

@@ -34,7 +34,8 @@ pub type DueTimer = (SessionId, Id, Time);
 
 /// A place where sessions are kept.
 pub trait Store: Send + Sync + 'static {
-    /// Makes a session with nothing in its log. An id that exists is an error (`Conflict`).
+    /// Makes a session with nothing in its log, together with the message that begins it: both or neither. An id that
+    /// exists is an error (`Conflict`), and so is a key that a session of this network has (`Conflict`, with its id).
     fn create(&self, session: NewSession) -> Boxed<'_, Result<(), StoreError>>;
 
     /// Becomes the owner: a new epoch, and the first line number it may use (the next hundred above what may have
@@ -141,6 +142,8 @@ pub struct NewSession {
     pub salt: [u8; 16],
     /// When.
     pub created: Time,
+    /// What lies in its inbox from the first moment on.
+    pub first: Option<InboxMessage>,
 }
 
 /// Ownership of a session. Dropping it lets go of the lock.
@@ -391,7 +394,7 @@ pub enum StoreError {
     /// There is no such session, row or blob.
     #[error("no session `{0}` in this store")]
     NoSession(SessionId),
-    /// It exists already.
+    /// It exists already, or has the key that was wanted.
     #[error("a session `{0}` exists already")]
     Conflict(SessionId),
     /// A living process owns the session.

@@ -150,6 +150,7 @@ impl Steersman {
         let session: Arc<str> = session_of(&known).into();
         let options = StartOptions {
             id: Some(session.clone()),
+            message_id: Some(message_id(name, id)),
             agent: start.agent.clone(),
             args: (!args.is_empty()).then_some(Json::Object(args)),
             say,
@@ -158,7 +159,13 @@ impl Steersman {
         };
         match self.start_with(network, options).await {
             Ok(session) => Ok(Sent::Started(session.id().to_owned())),
-            Err(Error::Engine(EngineError::Store(StoreError::Conflict(_)))) => Ok(Sent::Known),
+            Err(Error::Engine(EngineError::Store(StoreError::Conflict(other)))) => {
+                if other == session {
+                    return Ok(Sent::Known);
+                }
+                // another event was quicker with the session of this key
+                self.put_into(&other, name, fields, id).await
+            }
             Err(error) => Err(error),
         }
     }

@@ -6,7 +6,8 @@ use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
 use std::fmt::Write as _;
 use steersman_machine::ids::Time;
 use steersman_runtime::store::{
-    BoxedEvent, InboxMessage, SessionInfo, SessionQuery, SessionState, StoreError, meets,
+    BoxedEvent, InboxMessage, NewSession, SessionId, SessionInfo, SessionQuery, SessionState,
+    StoreError, meets,
 };
 
 /// Eight bytes over what a message says, so that a damaged one is not taken for another.
@@ -19,6 +20,19 @@ pub(super) fn sum(message: &InboxMessage) -> [u8; 8] {
     let mut sum = [0; 8];
     sum.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
     sum
+}
+
+/// The session that has the id which a new one wants, else the one of its network that has its key.
+pub(super) fn rival(conn: &Connection, new: &NewSession) -> rusqlite::Result<Option<SessionId>> {
+    conn.prepare_cached(
+        "SELECT id FROM session WHERE id = ?1 UNION ALL
+         SELECT id FROM session WHERE network = ?2 AND key = ?3 LIMIT 1",
+    )?
+    .query_row(
+        params![&*new.id, &*new.network, new.key.as_deref()],
+        |row| name(row, 0),
+    )
+    .optional()
 }
 
 /// Puts a message into an inbox. False if its id is known.

@@ -76,6 +76,7 @@ fn session(id: &str) -> NewSession {
         key: None,
         salt: SALT,
         created: Time(1),
+        first: None,
     }
 }
 

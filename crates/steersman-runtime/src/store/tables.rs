@@ -60,10 +60,22 @@ impl Tables {
             .ok_or_else(|| StoreError::NoSession(id.into()))
     }
 
-    pub(super) fn create(&mut self, new: NewSession) -> Result<(), StoreError> {
+    pub(super) fn create(&mut self, mut new: NewSession) -> Result<(), StoreError> {
+        let first = new.first.take();
+        if let Some(first) = &first {
+            within(|| format!("message `{}`", first.id), first.bytes.len())?;
+        }
         if self.sessions.contains_key(&new.id) {
             return Err(StoreError::Conflict(new.id));
         }
+        let mut others = self.sessions.values().map(|s| &s.new);
+        let same = |other: &&NewSession| other.key == new.key && other.network == new.network;
+        if new.key.is_some()
+            && let Some(other) = others.find(same)
+        {
+            return Err(StoreError::Conflict(other.id.clone()));
+        }
+        let id = new.id.clone();
         let session = Session {
             number: self.sessions.len() as u64 + 1,
             epoch: 0,
@@ -83,8 +95,11 @@ impl Tables {
             checkpoints: HashMap::new(),
             new,
         };
-        self.sessions.insert(session.new.id.clone(), session);
-        Ok(())
+        self.sessions.insert(id.clone(), session);
+        match first {
+            Some(first) => self.deliver(&id, first).map(drop),
+            None => Ok(()),
+        }
     }
 
     pub(super) fn claim(&mut self, id: &str) -> Result<Claim, StoreError> {

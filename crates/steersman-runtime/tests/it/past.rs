@@ -30,6 +30,7 @@ async fn session(written: usize) -> Session {
         key: None,
         salt: SALT,
         created: Time(1),
+        first: None,
     };
     store.create(new).await.unwrap();
     let claim = store.claim("a").await.unwrap();

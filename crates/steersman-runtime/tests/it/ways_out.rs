@@ -2,9 +2,10 @@
 
 use crate::world::{Does, World, answered, network};
 use serde_json::json;
-use steersman_runtime::engine::StartOptions;
+use steersman_runtime::engine::{EngineError, StartOptions};
 use steersman_runtime::inbox::Message;
 use steersman_runtime::session::Settled;
+use steersman_runtime::store::StoreError;
 use tokio_util::sync::CancellationToken;
 
 fn desk(otherwise: &str) -> String {
@@ -170,4 +171,28 @@ agents: { main: { system: You pay., tools: [pay] } }
         "the second call is answered by the guard"
     );
     insta::assert_snapshot!(world.printed().await);
+}
+
+#[tokio::test]
+async fn a_session_lies_there_with_what_begins_it_and_is_begun_once() {
+    let world = World::new(json!({ "main": ["Hello."] }));
+    create(&world, "one").await;
+    let seen = world.engine.inspect("one").await.unwrap();
+    assert_eq!(seen.inbox.len(), 1);
+    let options = StartOptions {
+        id: Some("one".into()),
+        say: Some("Something else.".to_owned()),
+        ..StartOptions::default()
+    };
+    let again = world.engine.start(network(WAITER), options).await;
+    let Err(EngineError::Store(StoreError::Conflict(id))) = again else {
+        panic!("it exists");
+    };
+    assert_eq!(&*id, "one");
+    // whoever finds it there goes on with what began it
+    let session = world.engine.open(&id).await.unwrap();
+    assert_eq!(answered(&session.settled().await.unwrap()), "Hello.");
+    let begun = world.engine.inspect("one").await.unwrap();
+    assert!(begun.ledger.accepted(&seen.inbox[0].id));
+    assert!(begun.inbox.is_empty());
 }

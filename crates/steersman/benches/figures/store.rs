@@ -122,6 +122,7 @@ pub(crate) fn path(count: u64, group: u64) -> Took {
             key: None,
             salt: SALT,
             created: Time(0),
+            first: None,
         };
         store.create(session).await.expect("made");
         store.claim("bench").await.expect("claimed")

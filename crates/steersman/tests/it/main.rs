@@ -3,5 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a test says where it failed")]
 
 mod cases;
+mod event;
 mod network;
 mod tool;
