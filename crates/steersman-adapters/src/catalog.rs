@@ -9,7 +9,7 @@ use crate::transport::{Clients, Redirects, body};
 use reqwest::Url;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use steersman_machine::expression::{Names, Template};
@@ -40,7 +40,6 @@ pub struct Catalog {
     clients: Clients,
     timeouts: Timeouts,
     local: Vec<String>,
-    folder: PathBuf,
     hears: Box<dyn Fn(&str) + Send + Sync>,
     /// Models by provider, address and name: one keeps its connections and what it learned of its server.
     open: Mutex<BTreeMap<[String; 3], Arc<Chat>>>,
@@ -53,7 +52,6 @@ impl Default for Catalog {
             clients: Clients::new(Duration::from_secs(2), Redirects::Never),
             timeouts: Timeouts::default(),
             local: LOCAL.map(str::to_owned).to_vec(),
-            folder: PathBuf::from("."),
             hears: Box::new(|_| {}),
             open: Mutex::default(),
             said: Mutex::default(),
@@ -71,14 +69,6 @@ impl Catalog {
     pub fn with_local(self, local: impl IntoIterator<Item = String>) -> Self {
         Self {
             local: local.into_iter().collect(),
-            ..self
-        }
-    }
-
-    /// The folder that files of secrets are relative to.
-    pub fn with_folder(self, folder: impl Into<PathBuf>) -> Self {
-        Self {
-            folder: folder.into(),
             ..self
         }
     }
@@ -105,7 +95,7 @@ impl Catalog {
         name: &Name,
         def: &ModelDef,
         network: &Network,
-        env: &Env,
+        (env, folder): (&Env, &Path),
     ) -> Result<BoundModel, ModelsError> {
         let look = Look {
             catalog: self,
@@ -113,6 +103,7 @@ impl Catalog {
             def,
             network,
             env,
+            folder,
         };
         match def.provider {
             Provider::Scripted => Err(look.error(NO_SCRIPT)),
@@ -132,11 +123,12 @@ impl Models for Catalog {
         &'a self,
         network: &'a Network,
         env: &'a Env,
+        folder: &'a Path,
     ) -> Boxed<'a, Result<Vec<BoundModel>, ModelsError>> {
         Box::pin(async move {
             let mut bound = Vec::new();
             for (name, def) in &network.models {
-                match self.bind(name, def, network, env).await {
+                match self.bind(name, def, network, (env, folder)).await {
                     Ok(found) => bound.push(found),
                     Err(error) if is_used(network, name) => return Err(error),
                     // Every network has a `default`; one that nobody calls need not be there.
@@ -187,6 +179,7 @@ struct Look<'a> {
     def: &'a ModelDef,
     network: &'a Network,
     env: &'a Env,
+    folder: &'a Path,
 }
 
 impl Look<'_> {
@@ -221,7 +214,7 @@ impl Look<'_> {
         let mut names = serde_json::Map::new();
         names.insert("config".to_owned(), Json::Object(config));
         let names = Names::from_json(Json::Object(names));
-        let scope = Opened::new(names, self.network, self.env, &self.catalog.folder);
+        let scope = Opened::new(names, self.network, self.env, self.folder);
         let scope = scope.map_err(|error| self.error(error.to_string()))?;
         template
             .render(&scope)

@@ -4,12 +4,10 @@
 //! call is cancelled, and when the program ends and leaves children behind. A child that leaves the group on purpose
 //! (`setsid`) is beyond reach; it cannot hold the call open, since output is not waited for longer than the program.
 
-use crate::secrets::{self, Folder};
+use crate::secrets;
 use crate::transport::clip;
 use serde_json::Value as Json;
-use std::path::Path;
 use std::process::{ExitStatus, Stdio};
-use std::sync::Arc;
 use std::time::Duration;
 use steersman_machine::expression::{Scope, Template};
 use steersman_machine::interaction::Class;
@@ -28,30 +26,21 @@ const TOLD_MAX: usize = 2000;
 /// How long output is waited for after the program and its group are gone.
 const DRAIN: Duration = Duration::from_millis(500);
 
-/// Runs the tools with `command:`.
+/// Runs the tools with `command:`, in the folder of their definition.
 pub struct CommandTools {
-    folder: Folder,
     env: Env,
 }
 
+impl Default for CommandTools {
+    fn default() -> Self {
+        Self { env: process_env() }
+    }
+}
+
 impl CommandTools {
-    /// Programs run in the folder of their definition.
-    pub fn new(folder: Folder) -> Self {
-        Self {
-            folder,
-            env: process_env(),
-        }
-    }
-
-    /// All programs run in this folder.
-    pub fn at(folder: impl AsRef<Path>) -> Self {
-        let folder = folder.as_ref().to_owned();
-        Self::new(Arc::new(move |_| folder.clone()))
-    }
-
     /// `PATH` is read here instead of in this process.
     pub fn with_env(self, env: Env) -> Self {
-        Self { env, ..self }
+        Self { env }
     }
 
     fn build(
@@ -71,16 +60,15 @@ impl CommandTools {
         let mut words = words.into_iter();
         let program = words.next().filter(|program| !program.is_empty());
         let program = program.ok_or("`command` names no program")?;
-        let folder = (self.folder)(&run.network);
         let mut command = if program.contains('/') {
-            Command::new(folder.join(&program))
+            Command::new(run.folder.join(&program))
         } else {
             Command::new(&program)
         };
         let path = (self.env)("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".to_owned());
         command
             .args(words)
-            .current_dir(&folder)
+            .current_dir(&run.folder)
             .env_clear()
             .env("PATH", path);
         if run.work.class == Class::Idempotent {

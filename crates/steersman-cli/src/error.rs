@@ -153,10 +153,7 @@ impl CommandError {
                 Self::usage(message).hint("offline: --script FILE")
             }
             EngineError::Bind(
-                BindError::Missing { .. }
-                | BindError::Misfit { .. }
-                | BindError::Undeclared(_)
-                | BindError::NoSecret { .. },
+                BindError::Missing { .. } | BindError::Misfit { .. } | BindError::Undeclared(_),
             ) => Self::usage(message),
             EngineError::Inbox(_) | EngineError::Definition { .. } | EngineError::Broken { .. } => {
                 Self::store(message)

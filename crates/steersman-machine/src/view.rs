@@ -17,8 +17,9 @@ use std::sync::Arc;
 
 /// Resolves what only transport fields (URL, header, body, environment) may read. The driver's, never the machine's.
 pub trait Transport {
-    /// The secret of this name; none if it is unset: an error where it is read, unless it is optional.
-    fn secret(&self, name: &str) -> Option<String>;
+    /// The secret of this name; none if it is optional and unset. What it is otherwise that it cannot be had is an
+    /// error where it is read.
+    fn secret(&self, name: &str) -> Result<Option<String>, String>;
     /// The value of a `config` entry that is `live`, as it is now.
     fn live(&self, name: &str) -> Option<Json>;
     /// What a sealed handle holds; none if it cannot be opened, then using it is an error.
@@ -238,15 +239,15 @@ impl<'a> View<'a> {
     }
 
     fn secret(&self, name: &str) -> Value {
-        let Some(declared) = self.cx.network.secrets.get(name) else {
+        if !self.cx.network.secrets.contains_key(name) {
             return Value::UNDEFINED;
-        };
+        }
         match self.transport {
             Some(transport) => match transport.secret(name) {
-                Some(secret) => Value::from(secret),
-                None if declared.optional => Value::from(()),
-                // Nothing is sent in the place of a secret that must be there.
-                None => Value::UNDEFINED,
+                Ok(Some(secret)) => Value::from(secret),
+                Ok(None) => Value::from(()),
+                // Nothing is sent in the place of a secret that must be there, or that is there and cannot be read.
+                Err(_) => Value::UNDEFINED,
             },
             None => from_json(json!({ SEALED: name })),
         }

@@ -5,6 +5,8 @@ use crate::model::BoundModel;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
 use steersman_machine::commit::Binding;
 use steersman_machine::ids::{Body, Digest, Line, Name};
 use steersman_machine::network::{Config, Network, TypeKind};
@@ -18,9 +20,16 @@ pub struct Values {
     pub models: Vec<BoundModel>,
     /// Seed of all that is random here.
     pub seed: u64,
-    /// The folder of the definition, where its commands run. No part of the digest: a session may move.
+    /// The folder of the definition: what its relative paths mean, and where its commands run. No part of the digest: a session may move.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
+}
+
+impl Values {
+    /// The folder of the definition; that of the process for a definition that lies nowhere.
+    pub fn folder(&self) -> Arc<Path> {
+        Path::new(self.folder.as_deref().unwrap_or(".")).into()
+    }
 }
 
 /// Why a session cannot be bound. Nothing was written.
@@ -49,14 +58,6 @@ pub enum BindError {
     /// A value was given for a name that the definition does not declare.
     #[error("config `{0}` is not declared by this definition")]
     Undeclared(Name),
-    /// A required secret is missing: found before the first effect needs it.
-    #[error("secret `{name}` is not set: set {place}")]
-    NoSecret {
-        /// Name in `secrets`.
-        name: Name,
-        /// Variable or file.
-        place: String,
-    },
     /// A model cannot be had.
     #[error(transparent)]
     Model(#[from] crate::model::ModelsError),

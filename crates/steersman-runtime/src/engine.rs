@@ -121,7 +121,7 @@ pub struct StartOptions {
     pub key: Option<Name>,
     /// Seed of all that is random; none: a random one.
     pub seed: Option<u64>,
-    /// The folder of the definition, where its commands run.
+    /// The folder of the definition: what its relative paths mean, and where its commands run.
     pub folder: Option<String>,
 }
 
@@ -237,17 +237,16 @@ impl Engine {
         self.check_tools(&network)?;
         let mut seed = [0_u8; 8];
         getrandom::fill(&mut seed).expect("the operating system gives random bytes");
-        let values = Values {
+        let mut values = Values {
             config: bind::config(&network, &inner.options.env, &options.config)?,
-            models: inner
-                .models
-                .resolve(&network, &inner.options.env)
-                .await
-                .map_err(BindError::Model)?,
+            models: Vec::new(),
             // Kept below 2^53, so that every JSON reader gives it back as it was.
             seed: options.seed.unwrap_or(u64::from_le_bytes(seed) >> 11),
             folder: options.folder,
         };
+        let folder = values.folder();
+        let models = inner.models.resolve(&network, &inner.options.env, &folder);
+        values.models = models.await.map_err(BindError::Model)?;
         let entry = options
             .agent
             .clone()

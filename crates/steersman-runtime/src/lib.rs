@@ -16,6 +16,7 @@ pub mod past;
 pub mod pending;
 pub mod retry;
 pub mod seal;
+pub mod secrets;
 pub mod session;
 pub mod store;
 pub mod toolset;

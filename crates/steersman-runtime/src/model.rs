@@ -4,6 +4,7 @@ pub mod scripted;
 
 use crate::{Boxed, Env};
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 use std::sync::Arc;
 use steersman_machine::context::Request;
 use steersman_machine::effect::{Answer, Failure};
@@ -76,11 +77,12 @@ impl std::fmt::Debug for Transport {
 /// by [`ScriptedModel`](scripted::ScriptedModel) for tests.
 pub trait Models: Send + Sync + 'static {
     /// Decides what each model of a network means for a session that starts now; recorded in its binding. `auto` is
-    /// resolved here, once.
+    /// resolved here, once. Files that the network names lie in `folder`.
     fn resolve<'a>(
         &'a self,
         network: &'a Network,
         env: &'a Env,
+        folder: &'a Path,
     ) -> Boxed<'a, Result<Vec<BoundModel>, ModelsError>>;
 
     /// The model that was bound, in this process.

@@ -83,10 +83,11 @@ impl<M: Models> Models for Scripted<M> {
         &'a self,
         network: &'a Network,
         env: &'a Env,
+        folder: &'a Path,
     ) -> Boxed<'a, Result<Vec<BoundModel>, ModelsError>> {
         Box::pin(async move {
             let Some(script) = &self.script else {
-                return self.catalog.resolve(network, env).await;
+                return self.catalog.resolve(network, env, folder).await;
             };
             let file = match script {
                 Script::Text(_) => None,

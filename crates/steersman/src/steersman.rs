@@ -4,20 +4,15 @@ use crate::models::{Script, Scripted};
 use crate::session::Session;
 use crate::tool::RustTools;
 use crate::{Error, Network};
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use steersman_adapters::catalog::Catalog;
 use steersman_adapters::command::CommandTools;
 use steersman_adapters::http::HttpTools;
 use steersman_adapters::secrets::sealing_key;
 use steersman_adapters::sqlite::SqliteStore;
-use steersman_machine::ids::Digest;
-use steersman_machine::network as checked;
-use steersman_runtime::bind::Values;
 use steersman_runtime::clock::{Clock, System};
 use steersman_runtime::engine::{Durability, Engine, Options, Parts, StartOptions};
-use steersman_runtime::inbox::Message;
 use steersman_runtime::model::Models;
 use steersman_runtime::process_env;
 use steersman_runtime::seal::Sealer;
@@ -31,31 +26,6 @@ use steersman_runtime::toolset::Toolset;
 pub struct Steersman {
     engine: Engine,
     tools: Arc<RustTools>,
-    folders: Arc<Folders>,
-}
-
-/// The digest of a network's stored form: the first half of the hash that bindings name it by.
-fn source_of(network: &checked::Network) -> Digest {
-    Digest::of(network.source.as_bytes())
-}
-
-/// Where the commands of a network run, by the digest of its stored form.
-#[derive(Default)]
-struct Folders(Mutex<BTreeMap<Digest, PathBuf>>);
-
-impl Folders {
-    fn add(&self, source: Digest, folder: &Path) {
-        let mut folders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        folders.insert(source, folder.to_owned());
-    }
-
-    fn of(&self, network: &checked::Network) -> PathBuf {
-        let folders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        folders
-            .get(&source_of(network))
-            .cloned()
-            .unwrap_or_else(|| PathBuf::from("."))
-    }
 }
 
 impl std::fmt::Debug for Steersman {
@@ -110,7 +80,6 @@ impl Steersman {
     /// Goes on with a session of this store, whichever process drove it before. Tools in Rust that its definition
     /// names must be [`Steersman::register`]ed first.
     pub async fn session(&self, id: &str) -> Result<Session, Error> {
-        self.find_folder(id).await?;
         Ok(Session(self.engine.open(id).await?))
     }
 
@@ -120,41 +89,13 @@ impl Steersman {
         id: &str,
         message: &Arc<str>,
     ) -> Result<(Session, Fate), Error> {
-        self.find_folder(id).await?;
         let (session, fate) = self.engine.open_for(id, message).await?;
         Ok((Session(session), fate))
-    }
-
-    /// Where the commands of a session's definition run, as its binding remembers it: in its log, or in the message that
-    /// begins it, if its first line was never written.
-    async fn find_folder(&self, id: &str) -> Result<(), Error> {
-        if self.engine.driven(id).is_some() {
-            return Ok(());
-        }
-        let found = self.engine.inspect(id).await?;
-        if let (Some(network), Some(folder)) = (&found.network, &found.values.folder) {
-            self.folders.add(source_of(network), Path::new(folder));
-            return Ok(());
-        }
-        for message in &found.inbox {
-            if let Ok(Message::Start(begin)) = Message::decode(message) {
-                let values: Values = serde_json::from_str(&begin.values).unwrap_or_default();
-                if let Some(folder) = &values.folder {
-                    let mut source = Digest([0; 16]);
-                    source.0.copy_from_slice(&begin.binding.source[..16]);
-                    self.folders.add(source, Path::new(folder));
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Makes the tools in Rust of a network known, for sessions that were started by another process.
     pub fn register(&self, network: &Network) {
         self.tools.add(network.tools());
-        if let Some(folder) = network.folder() {
-            self.folders.add(source_of(network.checked()), folder);
-        }
     }
 
     /// The engine, with all that the paved path leaves out.
@@ -274,14 +215,10 @@ impl Setup {
         sealer: Sealer,
     ) -> Steersman {
         let tools = Arc::new(RustTools::default());
-        let folders = Arc::new(Folders::default());
-        let known = folders.clone();
         let mut toolsets: Vec<Arc<dyn Toolset>> = Vec::from_iter(first);
         toolsets.push(tools.clone());
         toolsets.push(Arc::new(HttpTools::default()));
-        toolsets.push(Arc::new(CommandTools::new(Arc::new(move |network| {
-            known.of(network)
-        }))));
+        toolsets.push(Arc::new(CommandTools::default()));
         let engine = Engine::new(Parts {
             store,
             clock: self.clock.unwrap_or_else(|| Arc::new(System)),
@@ -294,10 +231,6 @@ impl Setup {
                 ..Options::default()
             },
         });
-        Steersman {
-            engine,
-            tools,
-            folders,
-        }
+        Steersman { engine, tools }
     }
 }

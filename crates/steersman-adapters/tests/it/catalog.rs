@@ -3,6 +3,7 @@
 use crate::listener::{Listener, Reply};
 use crate::request::{call_of, request, user};
 use crate::tools::{env, network};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use steersman_adapters::catalog::Catalog;
 use steersman_adapters::chat::Quiet;
@@ -16,7 +17,7 @@ async fn resolve(catalog: &Catalog, models: &str, vars: &[(&str, &str)]) -> Stri
         "{models}\nsecrets: {{ key: {{ env: KEY, optional: true }} }}\n\
          config: {{ url: {{ type: string, env: URL, live: true, default: none }} }}\nagents: {{ a: {{ system: Hi. }} }}"
     ));
-    match catalog.resolve(&network, &env(vars)).await {
+    match catalog.resolve(&network, &env(vars), Path::new(".")).await {
         Ok(bound) => bound
             .iter()
             .map(|b| {
@@ -124,9 +125,33 @@ async fn a_model_that_nobody_calls_need_not_be_there() {
         "models: { other: { url: \"http://127.0.0.1:9\", model: m, calls: structured } }\n\
          agents: { a: { system: Hi., model: other } }",
     );
-    let bound = catalog.resolve(&network, &env(&[])).await.unwrap();
+    let bound = catalog
+        .resolve(&network, &env(&[]), Path::new("."))
+        .await
+        .unwrap();
     let names = bound.iter().map(|bound| &*bound.name).collect::<Vec<_>>();
     assert_eq!(names, ["other"]);
+}
+
+#[tokio::test]
+async fn the_key_of_a_model_is_found_beside_its_definition() {
+    let folder = std::env::temp_dir().join(format!("steersman-catalog-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("key.txt"), "sk-1\n").unwrap();
+    let network = network(
+        "models: { default: { provider: openai, model: m, key: \"{{ secrets.key }}\" } }\n\
+         secrets: { key: { file: key.txt } }\nagents: { a: { system: Hi. } }",
+    );
+    let catalog = Catalog::default();
+    let elsewhere = Path::new(".");
+    let missing = catalog.resolve(&network, &env(&[]), elsewhere).await;
+    assert_eq!(
+        missing.unwrap_err().to_string(),
+        "model `default`: secret `key` is not set: set the file key.txt"
+    );
+    let bound = catalog.resolve(&network, &env(&[]), &folder).await;
+    assert_eq!(bound.unwrap()[0].model.as_deref(), Some("m"));
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[tokio::test]

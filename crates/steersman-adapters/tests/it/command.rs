@@ -53,12 +53,13 @@ impl Drop for Folder {
 }
 
 async fn at(folder: &Path, network: &Arc<Network>, x: Json) -> Raw {
-    let run_of = run_of(
+    let mut run_of = run_of(
         network,
         json!({ "args": { "x": x } }),
         &env(&[("TOKEN", "tok-123456")]),
     );
-    run(&CommandTools::at(folder), &run_of).await
+    run_of.folder = folder.into();
+    run(&CommandTools::default(), &run_of).await
 }
 
 async fn once(network: &Arc<Network>) -> Raw {
@@ -95,12 +96,13 @@ async fn a_program_sees_its_folder_its_path_and_what_env_passes() {
     env: { TOKEN: "{{ secrets.token }}", X: "{{ args.x }}" }
     command: [sh, -c, "pwd; env | grep -v ^_= | grep -v ^PWD= | grep -v ^SHLVL= | grep -v ^OLDPWD= | sort; cat"]"#,
     );
-    let run_of = run_of(
+    let mut run_of = run_of(
         &network,
         json!({ "args": { "x": null } }),
         &env(&[("TOKEN", "tok-123456")]),
     );
-    let tools = CommandTools::at(&folder.0)
+    run_of.folder = folder.0.as_path().into();
+    let tools = CommandTools::default()
         .with_env(env(&[("PATH", "/usr/bin:/bin"), ("HOME", "/home/secret")]));
     let Raw::Done(Json::String(text)) = run(&tools, &run_of).await else {
         panic!()
@@ -280,10 +282,11 @@ async fn a_cancelled_program_is_killed() {
     let folder = Folder::new("cancelled");
     let mut watch = Watch::new(&folder.0);
     let network = watched("unsafe", "60s", "sleep 1000");
-    let run = run_of(&network, json!({}), &env(&[("TOKEN", "x")]));
+    let mut run = run_of(&network, json!({}), &env(&[("TOKEN", "x")]));
+    run.folder = folder.0.as_path().into();
     let cancel = CancellationToken::new();
     let task = tokio::spawn({
-        let (run, cancel, tools) = (run.clone(), cancel.clone(), CommandTools::at(&folder.0));
+        let (run, cancel, tools) = (run.clone(), cancel.clone(), CommandTools::default());
         async move { tools.run(&run, &cancel).await }
     });
     assert_eq!((&mut watch.begun).await.unwrap(), "begun\n");
@@ -293,7 +296,7 @@ async fn a_cancelled_program_is_killed() {
         "unknown: cancelled: cancelled while it ran; it was killed"
     );
     watch.gone().await;
-    let raw = CommandTools::at(&folder.0).run(&run, &cancel).await;
+    let raw = CommandTools::default().run(&run, &cancel).await;
     assert_eq!(
         shown(&raw),
         "not performed: cancelled: cancelled before it began"

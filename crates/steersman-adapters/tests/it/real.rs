@@ -9,6 +9,7 @@ use crate::request::{
 use crate::tools::{env, network};
 use crate::whole;
 use serde_json::{Value as Json, json};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use steersman_adapters::catalog::Catalog;
 use steersman_adapters::chat::Chat;
@@ -220,7 +221,10 @@ async fn auto_finds_it_and_says_what_it_cannot() {
     let catalog = Catalog::default().with_local([url.clone()]);
     let catalog = catalog.heard_by(move |sentence| *heard.lock().unwrap() += sentence);
     let network = network("agents: { a: { system: Hi. } }");
-    let bound = catalog.resolve(&network, &env(&[])).await.unwrap();
+    let bound = catalog
+        .resolve(&network, &env(&[]), Path::new("."))
+        .await
+        .unwrap();
     assert_eq!(
         (&*bound[0].provider, bound[0].url.as_deref()),
         ("compatible", Some(url.as_str()))

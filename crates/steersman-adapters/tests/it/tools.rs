@@ -54,6 +54,7 @@ pub(crate) fn run_of(network: &Arc<Network>, names: Json, env: &Env) -> ToolRun 
             approve: Vec::new(),
             inputs: Vec::new(),
         },
+        folder: Path::new(".").into(),
         scope: Arc::new(scope.expect("the secrets are there")),
     }
 }

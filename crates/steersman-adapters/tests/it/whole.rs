@@ -28,7 +28,7 @@ pub(crate) fn engine(env: Env) -> Engine {
         models: Arc::new(Catalog::default()),
         toolsets: vec![
             Arc::new(HttpTools::default()),
-            Arc::new(CommandTools::at(std::env::temp_dir())),
+            Arc::new(CommandTools::default()),
         ],
         sealer: Sealer::ephemeral(),
         options: Options {

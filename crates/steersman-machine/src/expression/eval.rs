@@ -529,7 +529,7 @@ impl<'a> Eval<'a> {
         let part = self.part(node);
         // `check` has seen that it is declared, so what is missing is its value.
         let what = if part.starts_with("secrets.") {
-            "set: its environment variable or file holds no value"
+            "set: its environment variable or file holds no value, or cannot be read"
         } else {
             "defined"
         };

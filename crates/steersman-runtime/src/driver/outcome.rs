@@ -356,6 +356,7 @@ impl Driver {
                 approve: Vec::new(),
                 inputs: Vec::new(),
             },
+            folder: self.values.folder(),
             scope: self.scope(effect, Some(args)),
         };
         Ok((run, timeout))

@@ -263,6 +263,7 @@ impl Driver {
             effect: id,
             attempt,
             work: tool.clone(),
+            folder: self.values.folder(),
             scope,
         };
         let (clock, tasks) = (self.engine.clock().clone(), self.tasks.clone());
@@ -317,7 +318,7 @@ impl Driver {
             out.wish.agent,
             given,
             &self.engine,
-            self.values.folder.as_deref(),
+            self.values.folder(),
         ))
     }
 
@@ -416,7 +417,7 @@ impl Driver {
             agent,
             None,
             &self.engine,
-            self.values.folder.as_deref(),
+            self.values.folder(),
         );
         let render = |template: &steersman_machine::expression::Template| {
             template

@@ -5,14 +5,15 @@ use crate::Env;
 use crate::engine::Engine;
 use crate::past::Past;
 use crate::seal::Sealer;
+use crate::secrets;
 use minijinja::Value;
 use serde_json::Value as Json;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use steersman_machine::effect::Mapped;
 use steersman_machine::expression::Scope;
 use steersman_machine::ids::Id;
-use steersman_machine::network::{Network, Parameters, SecretSource, TypeKind};
+use steersman_machine::network::{Network, Parameters, TypeKind};
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::tick::Cx;
 use steersman_machine::view::{Transport, View};
@@ -34,12 +35,12 @@ impl TransportScope {
         agent: Id,
         args: Option<Json>,
         engine: &Engine,
-        folder: Option<&str>,
+        folder: Arc<Path>,
     ) -> Self {
         Self {
             opener: Opener {
                 network: network.clone(),
-                folder: folder.map(PathBuf::from).unwrap_or_default(),
+                folder,
                 env: engine.0.options.env.clone(),
                 sealer: engine.sealer().clone(),
             },
@@ -79,18 +80,18 @@ impl Scope for TransportScope {
 struct Opener {
     network: Arc<Network>,
     /// Files of secrets are relative to it.
-    folder: PathBuf,
+    folder: Arc<Path>,
     env: Env,
     sealer: Sealer,
 }
 
 impl Transport for Opener {
-    fn secret(&self, name: &str) -> Option<String> {
-        read_secret(
-            &self.network.secrets.get(name)?.source,
-            &self.env,
-            &self.folder,
-        )
+    fn secret(&self, name: &str) -> Result<Option<String>, String> {
+        match self.network.secrets.get_key_value(name) {
+            Some((name, secret)) => secrets::read(name, secret, &self.env, &self.folder)
+                .map_err(|error| error.to_string()),
+            None => Err(format!("secret `{name}` is not declared")),
+        }
     }
 
     fn live(&self, name: &str) -> Option<Json> {
@@ -100,18 +101,6 @@ impl Transport for Opener {
 
     fn open(&self, sealed: &Json) -> Option<Json> {
         self.sealer.open(sealed).ok()
-    }
-}
-
-/// A secret as it is now; none if it is unset.
-fn read_secret(source: &SecretSource, env: &Env, folder: &Path) -> Option<String> {
-    match source {
-        SecretSource::Env(name) => env(name).filter(|v| !v.is_empty()),
-        SecretSource::File(path) => {
-            let text = std::fs::read_to_string(folder.join(path)).ok()?;
-            let text = text.strip_suffix('\n').unwrap_or(&text);
-            Some(text.to_owned()).filter(|text| !text.is_empty())
-        }
     }
 }
 

@@ -5,6 +5,7 @@ use super::{BoundModel, Delta, Model, ModelCall, Models, ModelsError, Sink};
 use crate::{Boxed, Env};
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use steersman_machine::commit::Usage;
 use steersman_machine::context::{Content, Request};
@@ -342,6 +343,7 @@ impl Models for ScriptedModel {
         &'a self,
         network: &'a Network,
         _env: &'a Env,
+        _folder: &'a Path,
     ) -> Boxed<'a, Result<Vec<BoundModel>, ModelsError>> {
         Box::pin(async move {
             Ok(network

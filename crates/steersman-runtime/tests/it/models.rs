@@ -2,6 +2,7 @@
 
 use crate::spy::Spy;
 use crate::world::{NOON, answered, network};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use steersman_machine::effect::{Answer, Failure};
@@ -73,6 +74,7 @@ impl Models for Told {
         &'a self,
         network: &'a Network,
         _env: &'a Env,
+        _folder: &'a Path,
     ) -> Boxed<'a, Result<Vec<BoundModel>, ModelsError>> {
         let names = network.models.keys();
         let bound = names.map(|name| BoundModel {

@@ -4,6 +4,7 @@ use crate::desk::{found, look, network};
 use crate::measure::{Took, Watch, cpu};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use steersman_machine::commit::Usage;
@@ -97,6 +98,7 @@ impl Models for Looker {
         &'a self,
         network: &'a Network,
         _env: &'a Env,
+        _folder: &'a Path,
     ) -> Boxed<'a, Result<Vec<BoundModel>, ModelsError>> {
         let bound = network.models.keys().map(|name| BoundModel {
             name: name.clone(),

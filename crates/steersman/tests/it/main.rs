@@ -4,5 +4,6 @@
 
 mod cases;
 mod event;
+mod folder;
 mod network;
 mod tool;

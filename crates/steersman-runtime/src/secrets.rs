@@ -1,0 +1,87 @@
+//! Declared secrets, read where they are used and when they are used: of the environment or a file.
+
+use crate::Env;
+use std::fs;
+use std::io::Read as _;
+use std::path::Path;
+use steersman_machine::ids::Name;
+use steersman_machine::network::{Secret, SecretSource};
+
+/// Bytes of a secret file at most.
+const FILE_MAX: u64 = 64 << 10;
+
+/// Why a secret cannot be had. Never holds one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SecretError {
+    /// It is required and not there.
+    #[error("secret `{name}` is not set: set {place}")]
+    Unset {
+        /// Name in `secrets`.
+        name: Name,
+        /// Variable or file.
+        place: String,
+    },
+    /// Its file cannot be read.
+    #[error("secret `{name}`: `{path}` cannot be read: {why}")]
+    Unreadable {
+        /// Name in `secrets`.
+        name: Name,
+        /// The file.
+        path: String,
+        /// What the system says.
+        why: String,
+    },
+}
+
+/// Reads one secret as it is now; none if it is optional and unset. Paths are relative to the definition's folder.
+pub fn read(
+    name: &Name,
+    secret: &Secret,
+    env: &Env,
+    folder: &Path,
+) -> Result<Option<String>, SecretError> {
+    let (found, place) = match &secret.source {
+        SecretSource::Env(variable) => (
+            env(variable),
+            format!("the environment variable {variable}"),
+        ),
+        SecretSource::File(path) => {
+            let unreadable = |why: String| SecretError::Unreadable {
+                name: name.clone(),
+                path: path.clone(),
+                why,
+            };
+            let text = match fs::File::open(folder.join(path)) {
+                Ok(file) => {
+                    let mut text = String::new();
+                    let read = file.take(FILE_MAX + 1).read_to_string(&mut text);
+                    read.map_err(|error| unreadable(error.to_string()))?;
+                    if text.len() as u64 > FILE_MAX {
+                        return Err(unreadable("it is larger than 64 KiB".to_owned()));
+                    }
+                    Some(without_newline(text))
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+                Err(error) => return Err(unreadable(error.to_string())),
+            };
+            (text, format!("the file {path}"))
+        }
+    };
+    match found.filter(|text| !text.is_empty()) {
+        None if !secret.optional => Err(SecretError::Unset {
+            name: name.clone(),
+            place,
+        }),
+        found => Ok(found),
+    }
+}
+
+fn without_newline(mut text: String) -> String {
+    if text.ends_with('\n') {
+        text.pop();
+        if text.ends_with('\r') {
+            text.pop();
+        }
+    }
+    text
+}
