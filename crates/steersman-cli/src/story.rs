@@ -216,7 +216,7 @@ impl Story {
                 }
                 Interaction::Call(call) => rows.push(self.call(line, push.agent, call, texts)),
                 Interaction::Result(result) => {
-                    rows.extend(self.result(line, push.agent, result, texts));
+                    rows.extend(self.result(line, result, texts));
                 }
                 Interaction::Route(route) => rows.push(self.route(line, push.agent, route, texts)),
                 Interaction::Summary(body) => rows.push(row(
@@ -300,7 +300,7 @@ impl Story {
         )
     }
 
-    fn result(&self, line: &LogLine, agent: Id, result: &CallResult, texts: &Texts) -> Option<Row> {
+    fn result(&self, line: &LogLine, result: &CallResult, texts: &Texts) -> Option<Row> {
         let opened = self.calls.get(&result.call);
         let ended_here = opened.is_some_and(|o| matches!(o.target, Target::Agent(_)))
             && result.how == How::Finished;
@@ -308,7 +308,6 @@ impl Story {
             // the child's own answer stands in the row before
             return None;
         }
-        let _ = agent;
         let name = opened.map_or("call", |o| &o.name);
         let text = match result.body {
             Some(body) => texts.text(body).to_string(),

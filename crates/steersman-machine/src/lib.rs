@@ -1,4 +1,111 @@
 //! Decides: `(network, snapshot, what came in) -> commit + wishes`. No async, clock, I/O or randomness.
+//!
+//! ```text
+//!              offered: outcomes, messages, edits, ends of branches, cancels
+//!                 |
+//!                 v
+//!   snapshot --> tick --> commit --------------> one line of the log --> fold --> the next snapshot
+//!    (where       |                                                                (the same that
+//!   a branch      +--> wishes: models to call, tools to run, people to ask          tick returned)
+//!    stands)      +--> left: what is offered again when its time has come
+//! ```
+//!
+//! Who drives a session does this, again and again:
+//!
+//! 1. Compiles a definition ([`definition::compile`]); a session begins with [`snapshot::Snapshot::empty`].
+//! 2. Offers what came in to [`tick::tick`], which takes, leaves or refuses each by [`table`] and moves every agent that it
+//!    wakes to rest.
+//! 3. Makes a line of the commit and the ledger entries that it decided on itself, has [`codec::encode`] make bytes of it,
+//!    and has it stored before anybody outside relies on it.
+//! 4. Performs the wishes. What a tool answered goes through [`mapping::map`] before it is offered: what the model will
+//!    see, what is written to the state, what is secret.
+//! 5. After a crash folds the stored lines ([`fold::fold`], which never runs the machine) and asks [`tick::wishes`] what
+//!    is still owed.
+//!
+//! The same network, snapshot, time and offers give the same step, on every machine. So the log is the truth, a snapshot
+//! is a cache, and a run can be replayed and compared byte by byte ([`testing`]).
+//!
+//! ```
+//! use std::sync::Arc;
+//! use steersman_machine::commit::{Binding, LogLine, Text};
+//! use steersman_machine::definition::{Files, compile};
+//! use steersman_machine::effect::{Answer, Bodies, Offered, Outcome, Said, Start, Step, Work};
+//! use steersman_machine::fold::fold;
+//! use steersman_machine::ids::{Body, Id, Line, Time};
+//! use steersman_machine::snapshot::{Phase, Snapshot};
+//! use steersman_machine::tick::{Cx, tick, wishes};
+//!
+//! /// The log in memory: texts are found by the line that they came in with.
+//! #[derive(Default)]
+//! struct Log(Vec<LogLine>);
+//!
+//! impl Bodies for Log {
+//!     fn text(&self, body: Body) -> Arc<str> {
+//!         match &self.0[body.line().0 as usize - 1].bodies[body.k() as usize] {
+//!             Text::Here(text) => text.clone(),
+//!             other => panic!("{other:?}"),
+//!         }
+//!     }
+//! }
+//!
+//! let files = Files::new("desk.yaml", "
+//! steersman: 1
+//! name: desk
+//! agents: { desk: { description: Answers., system: You answer. } }
+//! entry: desk
+//! ");
+//! let (network, diagnostics) = compile(&files);
+//! let network = network.unwrap_or_else(|| panic!("{diagnostics:?}"));
+//! let mut log = Log::default();
+//! let mut step = |snapshot: Snapshot, offered: Offered| -> Step {
+//!     let (n, prev) = (Line(log.0.len() as u64 + 1), Line(log.0.len() as u64));
+//!     let cx = Cx { network: &network, bodies: &log };
+//!     let step = tick(&cx, snapshot.clone(), n, Time(1_767_614_400_000), &[offered]);
+//!     let line = LogLine {
+//!         n,
+//!         prev,
+//!         branch: Id::MAIN,
+//!         commit: step.commit.clone(),
+//!         ledger: Vec::new(), // a driver's: holds, attempts, money
+//!         bodies: step.bodies.clone(),
+//!     };
+//!     assert_eq!(fold(snapshot, &line), step.snapshot, "the log alone says where the branch stands");
+//!     log.0.push(line);
+//!     step
+//! };
+//!
+//! // A message comes in: the agent is made, and owes a model call.
+//! let message = Said { id: "m1".into(), text: "What is a kettle?".into(), by: None, to: None, sender: None };
+//! let begun = step(Snapshot::empty(), Offered::Start(Start {
+//!     agent: None,
+//!     args: None,
+//!     message: Some(message),
+//!     binding: Binding {
+//!         network: network.name.clone(),
+//!         digest: network.digest,
+//!         source: [0; 32],
+//!         entry: "desk".into(),
+//!         values: Body::new(Line(1), 0),
+//!         machine: 1,
+//!     },
+//!     values: "{}".into(),
+//! }));
+//! let [wish] = begun.wishes.as_slice() else { panic!("one thing is wanted") };
+//! assert!(matches!(wish.work, Work::Model));
+//!
+//! // The model's answer comes in: the turn is finished, nothing is owed.
+//! let answer = Answer { text: Some("It boils water.".to_owned()), ..Answer::default() };
+//! let answered = step(begun.snapshot, Offered::Outcome {
+//!     effect: wish.id,
+//!     attempt: 1,
+//!     outcome: Outcome::Answer(answer),
+//! });
+//! let root = answered.snapshot.root_agent().expect("it was made");
+//! assert_eq!(root.phase, Phase::Resting);
+//! let text = root.answer.expect("it answered");
+//! assert_eq!(&*log.text(text), "It boils water.");
+//! assert!(wishes(&Cx { network: &network, bodies: &log }, &answered.snapshot).is_empty());
+//! ```
 
 #![warn(missing_docs)]
 

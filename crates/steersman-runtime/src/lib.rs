@@ -1,4 +1,81 @@
-//! Drives sessions through the traits Store, Model, Toolset and Clock.
+//! Drives sessions through four ports: Store, Models, Toolset and Clock. Knows no vendor, no SQL and no terminal.
+//!
+//! ```text
+//!    people, programs --Message--> inbox --+
+//!                                          v
+//!    +----------- one driver for each session, which owns it by a claim -----------+
+//!    |  offers --> steersman_machine::tick --> commit + wishes                     |
+//!    |     ^                                     |        |                        |
+//!    |     |                    ledger: holds, attempts,  |                        |
+//!    |     |                    money, what was accepted  |                        |
+//!    |     |                                     v        v                        |
+//!    |     |                           one line --> Store::append (epoch, atomic)  |
+//!    |     |                                              |                        |
+//!    |     +-- outcomes <-- Model, Toolset <-- what may begin now that it is on disk
+//!    +-----------------------------------------------------------------------------+
+//!                                                         |
+//!                              Feed: lines on disk, by cursor --> whoever follows
+//! ```
+//!
+//! What it promises, in the order in which it happens:
+//!
+//! 1. **One owner.** [`engine::Engine::open`] claims a session; a claim that was lost writes nothing any more.
+//! 2. **Once.** A message has an id and is accepted once, in the line that takes it, whoever delivers it how often.
+//! 3. **Output commit.** An `idempotent` or `unsafe` effect begins when the line that says so is on disk; answers,
+//!    questions and acknowledgements leave the process after theirs. Other calls run ahead of the disk, within bounds.
+//! 4. **In doubt.** Of an effect that began and whose outcome is lost, a probe or a person says what became of it; an
+//!    `unsafe` one never runs again on a guess.
+//! 5. **Money.** What calls may cost is granted in the log before they begin and counts as spent until it is settled.
+//! 6. **Going on.** Killed anywhere, the next owner folds the log, asks the machine what is owed, and goes on.
+//!
+//! The ports are small traits; [`store::memory`] and [`model::scripted`] serve tests and offline runs,
+//! [`conformance`] is what every store must pass. A complete session:
+//!
+//! ```
+//! use std::sync::Arc;
+//! use serde_json::json;
+//! use steersman_machine::definition::{Files, compile};
+//! use steersman_machine::ids::Line;
+//! use steersman_runtime::clock::System;
+//! use steersman_runtime::engine::{Engine, Options, Parts, StartOptions};
+//! use steersman_runtime::model::scripted::{Script, ScriptedModel};
+//! use steersman_runtime::seal::Sealer;
+//! use steersman_runtime::session::Settled;
+//! use steersman_runtime::store::memory::MemoryStore;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let script = Script::parse(&json!({ "desk": ["It boils water."] }))?;
+//! let engine = Engine::new(Parts {
+//!     store: Arc::new(MemoryStore::new()),
+//!     clock: Arc::new(System),
+//!     models: Arc::new(ScriptedModel::new(script)),
+//!     toolsets: Vec::new(),
+//!     sealer: Sealer::ephemeral(),
+//!     options: Options::default(),
+//! });
+//! let files = Files::new("desk.yaml", "
+//! steersman: 1
+//! name: desk
+//! models: { default: scripted }
+//! agents: { desk: { description: Answers., system: You answer. } }
+//! entry: desk
+//! ");
+//! let (network, diagnostics) = compile(&files);
+//! let network = network.unwrap_or_else(|| panic!("{diagnostics:?}"));
+//!
+//! let say = Some("What is a kettle?".to_owned());
+//! let session = engine.start(Arc::new(network), StartOptions { say, ..StartOptions::default() }).await?;
+//! let Settled::Answered { text, .. } = &*session.settled().await? else { panic!("it answers") };
+//! assert_eq!(&**text, "It boils water.");
+//!
+//! // Everything that happened is in the log; anybody may follow it from any line.
+//! let lines = engine.feed(session.id(), Line::NONE).lines().await?;
+//! assert!(lines.len() >= 2);
+//! session.stop().await;
+//! # Ok(())
+//! # }
+//! ```
 
 #![warn(missing_docs)]
 

@@ -46,7 +46,7 @@ pub(crate) async fn run(
         CommandError::usage("no model was called there")
             .hint(format!("`steersman show {short}` names the lines"))
     })?;
-    let (request, network) = rendered(&inspection, &log, &path, chosen)?;
+    let request = rendered(&inspection, &log, &path, chosen)?;
     let same = chosen
         .usage
         .as_ref()
@@ -75,7 +75,6 @@ pub(crate) async fn run(
         )),
         None => printer.talk(dim("Not sent yet, or no answer came.")),
     }
-    let _ = network;
     let others: Vec<String> = calls
         .iter()
         .filter(|c| c.effect != chosen.effect)
@@ -137,14 +136,12 @@ fn choose(calls: &[Call], line: Option<Line>) -> Option<&Call> {
         .or_else(|| calls.iter().rev().find(|c| c.wished <= line))
 }
 
-type Rendered = (Request, Arc<steersman_machine::network::Network>);
-
 fn rendered(
     inspection: &Inspection,
     log: &Log,
     path: &[&Arc<LogLine>],
     call: &Call,
-) -> Result<Rendered, CommandError> {
+) -> Result<Request, CommandError> {
     let Some(network) = &inspection.network else {
         return Err(CommandError::usage("this session has not begun"));
     };
@@ -164,7 +161,7 @@ fn rendered(
         &mut RenderCache::default(),
     );
     match rendered {
-        Ok(request) => Ok((request, network.clone())),
+        Ok(request) => Ok(request),
         Err(error) => Err(CommandError::new(
             Exit::Failed,
             format!("it could not be rendered: {error}"),
