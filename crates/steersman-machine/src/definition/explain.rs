@@ -49,6 +49,7 @@ static PAGES: &[(&str, &str)] = &[
     ("E0314", include_str!("explain/E0314.md")),
     ("E0401", include_str!("explain/E0401.md")),
     ("E0402", include_str!("explain/E0402.md")),
+    ("E0403", include_str!("explain/E0403.md")),
     ("E0404", include_str!("explain/E0404.md")),
     ("E0405", include_str!("explain/E0405.md")),
     ("N0401", include_str!("explain/N0401.md")),

@@ -70,7 +70,6 @@ pub(crate) fn load(
         },
     };
     loader.file(&main, path);
-    loader.version(&main);
     loader.tests(path);
     Some(loader.merged)
 }
@@ -115,6 +114,7 @@ impl Loader<'_> {
     }
 
     fn judge(&mut self, node: &Node) {
+        self.version(node);
         let found = shape::check(self.sources, node, &FILE);
         for diagnostic in &found {
             if let Some(at) = &diagnostic.at {
@@ -185,9 +185,9 @@ impl Loader<'_> {
         }
     }
 
-    fn version(&mut self, main: &Node) {
-        let version = main.get("steersman");
-        // files of tests leave it out
+    /// A file that names no version is of the first, for ever.
+    fn version(&mut self, file: &Node) {
+        let version = file.get("steersman");
         let Some(scalar) = version.and_then(Node::scalar) else {
             return;
         };

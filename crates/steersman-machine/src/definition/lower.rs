@@ -44,6 +44,10 @@ pub(crate) struct Lowered {
     pub files: BTreeMap<String, Arc<str>>,
     /// Where `by: user` stands.
     pub by_user: Vec<Span>,
+    /// Where tools are named that choose among branches.
+    pub choosers: Vec<(Name, Span)>,
+    /// Where `approve` stands, and at which tool or agent.
+    pub approves: Vec<(Name, Span)>,
     /// Where an event may begin a session.
     pub starts: Vec<(Name, Span)>,
     /// Whether an agent leads to others by a form that this version does not understand.
@@ -100,6 +104,8 @@ struct Side {
     arguments: Vec<(Name, Name, Node)>,
     files: BTreeMap<String, Arc<str>>,
     by_user: Vec<Span>,
+    approves: Vec<(Name, Span)>,
+    choosers: Vec<(Name, Span)>,
     starts: Vec<(Name, Span)>,
     builtins: BTreeSet<&'static str>,
     /// Names of all state entries.
@@ -135,6 +141,8 @@ pub(crate) fn lower(
         arguments,
         files,
         by_user,
+        approves,
+        choosers,
         starts,
         beyond,
         ..
@@ -151,6 +159,8 @@ pub(crate) fn lower(
         arguments,
         files,
         by_user,
+        approves,
+        choosers,
         starts,
         beyond,
     }

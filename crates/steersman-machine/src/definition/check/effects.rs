@@ -6,13 +6,15 @@ use super::super::source::Span;
 use super::Check;
 use crate::ids::Name;
 use crate::interaction::{Class, Reduce};
-use crate::network::{Does, Offer, OnDoubt, Parameters};
+use crate::network::{Does, Offer, OnDoubt, Parameters, Source};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Check<'_> {
     pub(super) fn effects(&mut self, whole: bool) {
         self.nobody_to_ask();
+        self.approvals();
         self.probes();
+        self.choosers();
         self.writers();
         self.arguments();
         if whole {
@@ -29,6 +31,57 @@ impl Check<'_> {
         for span in &lowered.by_user {
             let (at, declared) = (self.place(*span), self.place(*declared));
             self.say(Diagnostic::no_user(at, event, declared));
+        }
+    }
+
+    /// Only what runs as a tool is held for an approval: nothing else may look as if it were.
+    fn approvals(&mut self) {
+        let lowered = self.lowered;
+        for (of, span) in &lowered.approves {
+            let tool = lowered.network.tools.get(of);
+            let what = match tool.map(|tool| &tool.source) {
+                Some(
+                    Source::State
+                    | Source::Http(_)
+                    | Source::Command { .. }
+                    | Source::Native { .. },
+                ) => continue,
+                Some(Source::Wait(_)) => "a tool that waits",
+                Some(Source::Ask(_)) => "a tool that asks",
+                Some(Source::Send(_)) => "a tool that sends a message",
+                Some(Source::BuiltIn(_)) => "a tool of the engine",
+                None => match lowered.declared.get(of).map(|declared| declared.sort) {
+                    Some(Sort::Tool) => continue,
+                    Some(Sort::Agent) => "an agent: each of its tools may have one",
+                    Some(Sort::Person) => "a person",
+                    None => "a tool of the engine",
+                },
+            };
+            let at = self.place(*span);
+            self.say(Diagnostic::type_key(at, "approve", what));
+        }
+    }
+
+    /// A tool that chooses among branches only looks, too: nobody approves what it does, nor is it ever in doubt.
+    fn choosers(&mut self) {
+        let lowered = self.lowered;
+        let network = &lowered.network;
+        for (tool, span) in &lowered.choosers {
+            let Some(tool) = network.tools.get(tool) else {
+                continue;
+            };
+            let runs = matches!(
+                tool.source,
+                Source::Http(_) | Source::Command { .. } | Source::Native { .. }
+            );
+            let does = match tool.effect {
+                Class::Pure | Class::Read if runs => continue,
+                Class::Pure | Class::Read => "gives no answer of its own",
+                Class::Idempotent => "is idempotent",
+                Class::Unsafe => "is unsafe",
+            };
+            let at = self.place(*span);
+            self.say(Diagnostic::chooser_class(at, &tool.name, does));
         }
     }
 

@@ -22,6 +22,14 @@ impl Diagnostic {
         )
         .help("a probe is a tool with `effect: pure` or `effect: read`")
     }
+    pub(crate) fn chooser_class(at: At, tool: &str, does: &str) -> Self {
+        Self::new(
+            "E0403",
+            at,
+            format!("who chooses among branches only looks, but `{tool}` {does}"),
+        )
+        .help("name a tool with `effect: pure` or `effect: read` that runs, an agent or a person")
+    }
     pub(crate) fn no_description(at: At, what: &str, name: &str, by: At) -> Self {
         Self::new(
             "W0405",

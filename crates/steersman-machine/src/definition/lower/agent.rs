@@ -485,6 +485,7 @@ impl Lower<'_> {
                 self.say(Diagnostic::type_key(at, &key.name, "anything but `fork`"));
             }
         }
+        self.approves(node, &name);
         let agents_only = node
             .entries()
             .iter()
@@ -546,7 +547,10 @@ impl Lower<'_> {
             return Some(Chooser::Person(name));
         }
         match self.out.declared.get(&name).map(|declared| declared.sort) {
-            Some(Sort::Tool) => Some(Chooser::Tool(name)),
+            Some(Sort::Tool) => {
+                self.out.choosers.push((name.clone(), node.span));
+                Some(Chooser::Tool(name))
+            }
             Some(Sort::Agent) => Some(Chooser::Agent(name)),
             Some(Sort::Person) => Some(Chooser::Person(name)),
             None => {

@@ -75,6 +75,7 @@ impl Lower<'_> {
             }),
         };
         self.wanted_argument(key, &source, &parameters);
+        self.approves(node, name);
         let seen = scope.with_result();
         ToolDef {
             name: name.clone(),
@@ -229,6 +230,14 @@ impl Lower<'_> {
                 })
             })
             .collect()
+    }
+
+    /// Notes where an approval is wanted, to see later whether there is anything that waits for it.
+    pub(super) fn approves(&mut self, node: &Node, of: &Name) {
+        let mut entries = node.entries().iter();
+        if let Some((key, _)) = entries.find(|(key, _)| &*key.name == "approve") {
+            self.out.approves.push((of.clone(), key.span));
+        }
     }
 
     /// `EXPR` or the long form.

@@ -10,7 +10,7 @@ pub(crate) static FILE: Table = Table {
             "steersman",
             Ty::Integer(0),
             "1",
-            "Version of the format, in the main file: 1.",
+            "Version of the format: 1.",
         ),
         key(
             "name",
