@@ -6,6 +6,7 @@ use std::sync::Arc;
 use steersman_machine::commit::Why;
 use steersman_machine::effect::{Wish, Work};
 use steersman_machine::ids::{Id, Name, Time};
+use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::tick::Cx;
 
@@ -38,6 +39,29 @@ pub struct Pending {
     pub due: Option<Time>,
     /// Since when.
     pub since: Time,
+}
+
+impl Pending {
+    /// Whether somebody in this role may end it; why not.
+    ///
+    /// # Errors
+    /// Who may, in a sentence for people.
+    pub fn may(&self, network: &Network, by: &str) -> Result<(), String> {
+        match &self.by {
+            Some(wanted) => may(network, wanted, by),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Whether somebody in this role may do what is wanted of a person: by name, by role, or anybody.
+pub(crate) fn may(network: &Network, wanted: &str, by: &str) -> Result<(), String> {
+    let role = network.people.get(wanted).map(|p| p.role.clone());
+    if wanted == "any" || wanted == by || role.as_deref() == Some(by) {
+        return Ok(());
+    }
+    let who = role.as_deref().unwrap_or(wanted);
+    Err(format!("only `{who}` may answer this, not `{by}`"))
 }
 
 /// Kinds of waiting.

@@ -48,8 +48,24 @@ impl Target {
         Ok(Self { place, inspection })
     }
 
-    /// What waits and is meant: by its effect, else the only one of these kinds.
+    /// What waits and is meant: by its effect, else the only one of these kinds. Who may not end it is told so here:
+    /// the session is not even claimed for that.
     pub(crate) fn pending(
+        &self,
+        effect: Option<&str>,
+        kinds: &[PendingKind],
+        what: &str,
+        act: &Act,
+    ) -> Result<&Pending, CommandError> {
+        let pending = self.found(effect, kinds, what)?;
+        if let Some(network) = &self.inspection.network {
+            let may = pending.may(network, &role(act));
+            may.map_err(CommandError::usage)?;
+        }
+        Ok(pending)
+    }
+
+    fn found(
         &self,
         effect: Option<&str>,
         kinds: &[PendingKind],

@@ -28,7 +28,7 @@ pub(crate) async fn run(
     };
     let target = Target::find(&args.session, global, &args.act).await?;
     let kinds = &[PendingKind::Question, PendingKind::Input];
-    let pending = target.pending(question, kinds, "question")?;
+    let pending = target.pending(question, kinds, "question", &args.act)?;
     let message = Message::Answer {
         effect: pending.effect,
         sealed: target.place.engine().sealer().seal_text(&text),

@@ -21,7 +21,7 @@ pub(crate) async fn run(
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
     let target = Target::find(&args.session, global, &args.act).await?;
-    let pending = target.pending(args.effect.as_deref(), HELD, "approval")?;
+    let pending = target.pending(args.effect.as_deref(), HELD, "approval", &args.act)?;
     let edited = edited(&args.edit, &pending.edit)?;
     let message = Message::Approve {
         effect: pending.effect,

@@ -13,7 +13,7 @@ pub(crate) async fn run(
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
     let target = Target::find(&args.session, global, &args.act).await?;
-    let pending = target.pending(args.effect.as_deref(), HELD, "approval")?;
+    let pending = target.pending(args.effect.as_deref(), HELD, "approval", &args.act)?;
     let message = Message::Reject {
         effect: pending.effect,
         by: role(&args.act),

@@ -14,7 +14,12 @@ pub(crate) async fn run(
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
     let target = Target::find(&args.session, global, &args.act).await?;
-    let pending = target.pending(args.effect.as_deref(), &[PendingKind::Doubt], "doubt")?;
+    let pending = target.pending(
+        args.effect.as_deref(),
+        &[PendingKind::Doubt],
+        "doubt",
+        &args.act,
+    )?;
     let how = match args.done {
         Some(result) => Resolution::Done {
             result: words::value(&result).to_string(),

@@ -33,6 +33,28 @@ fn what_is_sent_without_running_waits_in_the_inbox() {
 }
 
 #[test]
+fn who_may_not_decide_changes_nothing() {
+    let (world, service) = parked();
+    let log = |world: &World| world.json_lines(&["log", "last"]);
+    let before = log(&world);
+    for args in [
+        &["approve", "last"][..],
+        &["approve", "last", "--as", "clerk"],
+        &["approve", "last", "--as", "clerk", "--no-run"],
+        &["reject", "last", "--say", "no"],
+    ] {
+        let refused = world.run(args);
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(refused.err.contains("only `supervisor` may"), "{refused:?}");
+    }
+    assert_eq!(log(&world), before);
+    let (_, shown) = world.json(&["show", "last"]);
+    assert_eq!(shown["inbox"], 0);
+    let (code, _) = world.json(&["approve", "last", "--as", "supervisor"]);
+    assert_eq!((code, service.refunds()), (Some(0), 1));
+}
+
+#[test]
 fn an_id_is_accepted_once() {
     let (world, _service) = parked();
     let first = world.run(&["send", "last", "Is it done?", "--id", "m-1", "--no-run"]);

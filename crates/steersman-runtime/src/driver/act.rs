@@ -4,6 +4,7 @@ use super::draft::{Draft, Note, Offer};
 use super::{Driver, OutState, What};
 use crate::engine::EngineError;
 use crate::inbox::{Begin, CancelWhat, Message, Resolution};
+use crate::pending::may;
 use crate::session::Fate;
 use crate::store::InboxMessage;
 use serde_json::{Map, Value as Json};
@@ -317,22 +318,12 @@ impl Driver {
                 Some(other) => format!("{effect} waits for something else: {}", word(other.why)),
                 None => not_open(effect),
             })?;
-        self.may(&hold.by, by)?;
+        may(self.network(), &hold.by, by)?;
         // An answer that is offered already decides.
         match self.outs.get(&effect) {
             Some(out) if matches!(out.state, OutState::Over) => Err(not_open(effect)),
             _ => Ok(hold.why),
         }
-    }
-
-    fn may(&self, wanted: &str, by: &str) -> Result<(), String> {
-        let role = self.network().people.get(wanted).map(|p| p.role.clone());
-        let may = wanted == "any" || wanted == by || role.as_deref() == Some(by);
-        if may {
-            return Ok(());
-        }
-        let who = role.as_deref().unwrap_or(wanted);
-        Err(format!("only `{who}` may answer this, not `{by}`"))
     }
 
     async fn answer(
@@ -349,7 +340,7 @@ impl Driver {
             if matches!(out.state, OutState::Over) {
                 return Ok(Err(not_open(effect)));
             }
-            if let Err(why) = self.may(to, &by) {
+            if let Err(why) = may(self.network(), to, &by) {
                 return Ok(Err(why));
             }
             let text = match self.engine.sealer().open_text(sealed) {
