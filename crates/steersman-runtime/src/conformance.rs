@@ -620,6 +620,14 @@ async fn lists_find_sessions(place: &impl Place) {
         ..any()
     };
     assert_eq!(found(query).await, ["ab2"]);
+    let lies = || SessionQuery {
+        inbox: true,
+        ..any()
+    };
+    assert!(found(lies()).await.is_empty());
+    let delivered = store.deliver("cd", message("m1", 0)).await;
+    assert!(delivered.expect("it is there"));
+    assert_eq!(found(lies()).await, ["cd"]);
     let query = SessionQuery {
         since: Some(Time(99)),
         ..any()

@@ -2,6 +2,7 @@
 //! notices: whoever looks late sees the same.
 
 use crate::ledger::Ledger;
+use serde_json::{Value as Json, json};
 use std::sync::Arc;
 use steersman_machine::commit::Why;
 use steersman_machine::effect::{Wish, Work};
@@ -87,6 +88,19 @@ pub enum PendingKind {
     Again,
 }
 
+/// Kinds by their words.
+const KINDS: [PendingKind; 9] = [
+    PendingKind::Approval,
+    PendingKind::Input,
+    PendingKind::Doubt,
+    PendingKind::Budget,
+    PendingKind::Repeat,
+    PendingKind::Question,
+    PendingKind::Event,
+    PendingKind::Timer,
+    PendingKind::Again,
+];
+
 impl PendingKind {
     /// As people see it: `approval`, `question`, `doubt`.
     pub fn word(self) -> &'static str {
@@ -115,6 +129,73 @@ impl PendingKind {
             Self::Event | Self::Timer | Self::Again => false,
         }
     }
+}
+
+/// Bytes of all that waits in a session, as lists keep it. What is more is looked up in the session.
+const LISTED: usize = 32 * 1024;
+
+/// What waits in a session, as lists keep it: JSON. `null` if it is too much for a list.
+pub(crate) fn list(all: &[Pending]) -> String {
+    let all: Json = all.iter().map(entry).collect();
+    let text = all.to_string();
+    if text.len() > LISTED {
+        return Json::Null.to_string();
+    }
+    text
+}
+
+/// Reads what lists keep ([`SessionState::waits`](crate::store::SessionState::waits)). None: it is not kept there, look
+/// at the session.
+pub fn read(list: &str) -> Option<Vec<Pending>> {
+    let all: Json = serde_json::from_str(list).ok()?;
+    all.as_array()?.iter().map(pending).collect()
+}
+
+fn entry(pending: &Pending) -> Json {
+    json!({
+        "effect": pending.effect.to_string(),
+        "branch": pending.branch.to_string(),
+        "agent": [pending.agent.0.to_string(), pending.agent.1],
+        "kind": pending.kind.word(),
+        "by": pending.by,
+        "tool": pending.tool,
+        "args": pending.args,
+        "text": pending.text,
+        "options": pending.options,
+        "edit": pending.edit,
+        "because": pending.because,
+        "due": pending.due.map(|due| due.0),
+        "since": pending.since.0,
+    })
+}
+
+fn pending(entry: &Json) -> Option<Pending> {
+    let text = |name: &str| Some(entry.get(name)?.as_str()?.to_owned());
+    let name = |name: &str| Some(Name::from(text(name)?));
+    let texts = |name: &str| -> Option<Vec<String>> {
+        let list = entry.get(name)?.as_array()?.iter();
+        list.map(|item| Some(item.as_str()?.to_owned())).collect()
+    };
+    let agent = entry.get("agent")?;
+    let kind = text("kind")?;
+    Some(Pending {
+        effect: text("effect")?.parse().ok()?,
+        branch: text("branch")?.parse().ok()?,
+        agent: (
+            agent.get(0)?.as_str()?.parse().ok()?,
+            agent.get(1)?.as_str()?.into(),
+        ),
+        kind: KINDS.into_iter().find(|known| known.word() == kind)?,
+        by: name("by"),
+        tool: name("tool"),
+        args: name("args"),
+        text: name("text")?,
+        options: texts("options")?,
+        edit: texts("edit")?.into_iter().map(Into::into).collect(),
+        because: text("because"),
+        due: entry.get("due")?.as_i64().map(Time),
+        since: Time(entry.get("since")?.as_i64()?),
+    })
 }
 
 /// What an effect that is out waits for; none if it runs or may run.

@@ -269,7 +269,7 @@ pub struct SessionState {
     pub tokens: u64,
     /// Model calls made.
     pub model_calls: u64,
-    /// What it waits for: JSON list, as `pending` shows it.
+    /// What it waits for on any branch, while nothing of it runs: JSON, read by [`crate::pending::read`].
     pub waits: Arc<str>,
     /// JSON object of its `outcome:`.
     pub outcome: Arc<str>,
@@ -313,6 +313,8 @@ pub struct SessionQuery {
     pub status: Vec<Name>,
     /// Updated at or after.
     pub since: Option<Time>,
+    /// With something in their inbox.
+    pub inbox: bool,
     /// At most; none: all.
     pub limit: Option<usize>,
 }

@@ -226,6 +226,9 @@ pub(super) fn sessions(
         let _ = write!(filter, " AND status IN ({marks})");
         values.extend(query.status.iter().map(|s| text(s)));
     }
+    if query.inbox {
+        filter += " AND no IN (SELECT no FROM inbox WHERE bytes IS NOT NULL)";
+    }
     if let Some(since) = query.since {
         filter += " AND updated >= ?";
         values.push(Value::Integer(since.0));

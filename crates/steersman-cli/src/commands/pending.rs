@@ -9,7 +9,7 @@ use crate::place::{Place, shortest};
 use crate::printer::{Printer, bold, dim};
 use crate::words::{arguments, count, due, table};
 use std::collections::BTreeMap;
-use steersman::runtime::pending::Pending as Waits;
+use steersman::runtime::pending::{self, Pending as Waits};
 use steersman::runtime::store::{SessionInfo, SessionQuery};
 
 /// Rows that are shown unless all are wanted.
@@ -28,9 +28,12 @@ pub(crate) async fn run(
     let all = place.store().sessions(&SessionQuery::default()).await?;
     let now = place.now();
     let mut found: Vec<(&SessionInfo, Waits)> = Vec::new();
-    for info in all.iter().filter(|i| may_wait(i)) {
-        let inspection = place.engine().inspect(&info.id).await?;
-        for pending in inspection.pending {
+    for info in &all {
+        let pending = match listed(info) {
+            Some(pending) => pending,
+            None => place.engine().inspect(&info.id).await?.pending,
+        };
+        for pending in pending {
             if filter.holds(now, |name| field(info, &pending, name))? {
                 found.push((info, pending));
             }
@@ -97,9 +100,15 @@ pub(crate) async fn run(
     Ok(Exit::Answered)
 }
 
-fn may_wait(info: &SessionInfo) -> bool {
-    // a session that rests may have a branch that waits; lists know what waits anywhere
-    !matches!(&*info.state.waits, "" | "[]") || info.head.0 == 0 || &*info.state.status == "running"
+/// What the list of sessions says that one waits for. None: something of it runs or did when its process died, or it is
+/// too much for a list; then the session says it.
+fn listed(info: &SessionInfo) -> Option<Vec<Waits>> {
+    match &*info.state.status {
+        // nothing was driven yet
+        "" => Some(Vec::new()),
+        "running" => None,
+        _ => pending::read(&info.state.waits),
+    }
 }
 
 fn talk(printer: &Printer, found: &[(&SessionInfo, Waits)], shown: usize) {

@@ -11,7 +11,7 @@ use crate::store::{SessionId, SessionInfo, SessionQuery, StoreError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman_machine::effect::Bodies;
-use steersman_machine::ids::Id;
+use steersman_machine::ids::{Id, Name};
 use steersman_machine::tick::{Cx, wishes};
 use tokio_util::sync::CancellationToken;
 
@@ -112,6 +112,8 @@ const TIMERS: usize = 1_000;
 pub(crate) async fn run_all(engine: &Engine, stop: CancellationToken) -> Result<(), EngineError> {
     let store = engine.store().clone();
     let mut driven: BTreeMap<SessionId, Session> = BTreeMap::new();
+    // What lay in inboxes when their sessions were taken: what waits there is no reason to take one again.
+    let mut seen: BTreeMap<SessionId, Vec<Name>> = BTreeMap::new();
     let mut version = None;
     let running = SessionQuery {
         status: vec!["running".into()],
@@ -124,10 +126,22 @@ pub(crate) async fn run_all(engine: &Engine, stop: CancellationToken) -> Result<
         let now = store.inbox_version().await?;
         if version != Some(now) {
             version = Some(now);
-            for info in store.sessions(&SessionQuery::default()).await? {
-                let known = driven.contains_key(&info.id);
-                if !known && !store.inbox(&info.id).await?.is_empty() {
-                    take(engine, &info.id, &mut driven).await?;
+            let lies = SessionQuery {
+                inbox: true,
+                ..SessionQuery::default()
+            };
+            let found = store.sessions(&lies).await?;
+            seen.retain(|id, _| found.iter().any(|info| info.id == *id));
+            for info in found {
+                if driven.contains_key(&info.id) {
+                    continue;
+                }
+                let inbox = store.inbox(&info.id).await?;
+                let inbox: Vec<Name> = inbox.into_iter().map(|message| message.id).collect();
+                let known = seen.get(&info.id);
+                let new = |id: &Name| known.is_none_or(|known| !known.contains(id));
+                if inbox.iter().any(new) && take(engine, &info.id, &mut driven).await? {
+                    seen.insert(info.id, inbox);
                 }
             }
         }
@@ -148,6 +162,9 @@ pub(crate) async fn run_all(engine: &Engine, stop: CancellationToken) -> Result<
             .collect();
         for id in rest {
             if let Some(session) = driven.remove(&id) {
+                if matches!(*session.settled.borrow(), Standing::Gone(_)) {
+                    seen.remove(&id);
+                }
                 session.stop().await;
             }
         }
@@ -162,18 +179,18 @@ pub(crate) async fn run_all(engine: &Engine, stop: CancellationToken) -> Result<
     Ok(())
 }
 
-/// One that another process owns is left to it.
+/// One that another process owns is left to it; then false.
 async fn take(
     engine: &Engine,
     id: &SessionId,
     driven: &mut BTreeMap<SessionId, Session>,
-) -> Result<(), EngineError> {
+) -> Result<bool, EngineError> {
     match engine.open(id).await {
         Ok(session) => {
             driven.insert(id.clone(), session);
-            Ok(())
+            Ok(true)
         }
-        Err(EngineError::Store(StoreError::Owned { .. })) => Ok(()),
+        Err(EngineError::Store(StoreError::Owned { .. })) => Ok(false),
         Err(error) => Err(error),
     }
 }

@@ -5,7 +5,7 @@ use crate::ledger::Ledger;
 use crate::pending::{self, Pending, PendingKind};
 use crate::session::Settled;
 use crate::store::SessionState;
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Map, Value as Json};
 use std::sync::Arc;
 use steersman_machine::context::History;
 use steersman_machine::expression::to_json;
@@ -27,23 +27,24 @@ impl Driver {
         settled(
             &self.ledger,
             &branch.snapshot,
-            self.pending(self.ledger.current),
+            self.pending(Some(self.ledger.current)),
             &*self.past,
         )
     }
 
-    /// What the current branch waits for, oldest first.
-    fn pending(&self, id: Id) -> Vec<Pending> {
-        let snapshot = &self.branches[&id].snapshot;
+    /// What a branch waits for, oldest first; none: all branches.
+    fn pending(&self, of: Option<Id>) -> Vec<Pending> {
+        let cx = Cx {
+            network: self.network(),
+            bodies: &*self.past,
+        };
         let mut pending: Vec<Pending> = self
             .outs
             .values()
-            .filter(|out| out.branch == id && !matches!(out.state, OutState::Over))
+            .filter(|out| of.is_none_or(|id| out.branch == id))
+            .filter(|out| !matches!(out.state, OutState::Over))
             .filter_map(|out| {
-                let cx = Cx {
-                    network: self.network(),
-                    bodies: &*self.past,
-                };
+                let snapshot = &self.branches.get(&out.branch)?.snapshot;
                 pending::of(&cx, &self.ledger, snapshot, &out.wish, out.since)
             })
             .collect();
@@ -81,7 +82,7 @@ impl Driver {
         if !busy && !offered && current && self.network.is_some() {
             let settled = self.settled();
             state.status = settled.word().into();
-            state.waits = waits_json(&settled);
+            state.waits = pending::list(&self.pending(None)).into();
             state.outcome = self.outcome();
         }
         let same = (&state.status, &state.waits, &state.outcome)
@@ -115,35 +116,6 @@ pub(super) fn outcome(cx: &Cx<'_>, snapshot: &Snapshot) -> Json {
         }
     }
     Json::Object(values)
-}
-
-fn waits_json(settled: &Settled) -> Arc<str> {
-    let pending = match settled {
-        Settled::Asks(pending) | Settled::Waits(pending) | Settled::Doubt(pending) => {
-            pending.as_slice()
-        }
-        Settled::Answered { .. }
-        | Settled::Limit { .. }
-        | Settled::Failed { .. }
-        | Settled::Cancelled
-        | Settled::Paused
-        | Settled::Empty => &[],
-    };
-    let list: Vec<Json> = pending
-        .iter()
-        .map(|p| {
-            json!({
-                "effect": p.effect.to_string(),
-                "kind": p.kind.word(),
-                "by": p.by.as_deref(),
-                "tool": p.tool.as_deref(),
-                "text": &*p.text,
-                "due": p.due.map(|due| due.0),
-                "since": p.since.0,
-            })
-        })
-        .collect();
-    Json::Array(list).to_string().into()
 }
 
 /// How a branch stands of which nothing goes on by itself.

@@ -383,6 +383,7 @@ fn matches(session: &Session, query: &SessionQuery) -> bool {
             .as_ref()
             .is_none_or(|(name, value)| session.labels.get(name) == Some(value))
         && (query.status.is_empty() || query.status.contains(&session.state.status))
+        && (!query.inbox || !session.inbox.is_empty())
         && query
             .since
             .is_none_or(|since| session.state.updated >= since)

@@ -3,6 +3,7 @@
 use crate::world::{World, answered};
 use serde_json::{Value as Json, json};
 use steersman_machine::ids::Line;
+use steersman_runtime::pending::{self, Pending};
 use steersman_runtime::session::{Fate, Fork, Session, Settled};
 
 const LOOK: &str = r#"
@@ -232,4 +233,43 @@ agents:
     session.settled().await.unwrap();
     let seen = world.printed().await;
     assert!(seen.contains("Both are well there, too."), "{seen}");
+}
+
+#[tokio::test]
+async fn lists_know_what_waits_on_every_branch() {
+    let definition = r#"
+tools: { pay: { description: Pays., parameters: { cents: integer }, effect: unsafe, approve: { by: boss, edit: [cents] }, native: 1 } }
+agents:
+  main: { system: You pay., tools: [pay, ask] }
+  boss: { person: { role: boss } }
+"#;
+    let world = World::new(json!({
+        "main": ["Here I am.", { "call": { "ask": { "question": "Red?", "options": ["yes", "no"] } } }],
+        "main@b1": [{ "call": { "pay": { "cents": 3 } } }],
+    }));
+    let session = world.start(definition, "Hello.").await;
+    let listed = async || {
+        let seen = world.engine.inspect("session").await.unwrap();
+        let listed = pending::read(&seen.info.state.waits);
+        assert_eq!(listed.as_ref(), Some(&seen.pending));
+        let words = |p: &Pending| format!("{} {}", p.kind.word(), p.by.as_deref().unwrap());
+        let waits: Vec<String> = seen.pending.iter().map(words).collect();
+        (seen.info.state.status.to_string(), waits.join(", "))
+    };
+    session.settled().await.unwrap();
+    assert_eq!(listed().await, ("answered".to_owned(), String::new()));
+    let live = Fork {
+        live: true,
+        ..fork("b1", "Pay.")
+    };
+    session.fork(live).await.unwrap();
+    session.settled().await.unwrap();
+    assert_eq!(
+        listed().await,
+        ("answered".to_owned(), "approval boss".to_owned())
+    );
+    session.say("Which colour?").await.unwrap();
+    session.settled().await.unwrap();
+    let both = "approval boss, question user".to_owned();
+    assert_eq!(listed().await, ("waits".to_owned(), both));
 }

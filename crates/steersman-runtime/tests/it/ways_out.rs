@@ -196,3 +196,38 @@ async fn a_session_lies_there_with_what_begins_it_and_is_begun_once() {
     assert!(begun.ledger.accepted(&seen.inbox[0].id));
     assert!(begun.inbox.is_empty());
 }
+
+#[tokio::test]
+async fn what_waits_in_an_inbox_is_no_reason_to_take_its_session_again_and_again() {
+    let world = World::new(json!({ "main": [{ "call": { "nap": {} } }, "Awake."] }));
+    for id in ["one", "two"] {
+        create(&world, id).await;
+    }
+    let paid = |nr: usize| Message::Event {
+        event: "paid".into(),
+        fields: json!({ "invoice": nr.to_string() }).to_string(),
+    };
+    // nobody waits for it: it stays where it is
+    world.engine.deliver("one", paid(0)).await.unwrap();
+    let stop = CancellationToken::new();
+    let (engine, stopped) = (world.engine.clone(), stop.clone());
+    let all = tokio::spawn(async move { engine.run_all(stopped).await });
+    until(&world, "one", "waits").await;
+    for nr in 1..8 {
+        world.engine.deliver("two", paid(nr)).await.unwrap();
+        until(&world, "two", "waits").await;
+        for _ in 0..200 {
+            world.clock.advance(1);
+            tokio::task::yield_now().await;
+        }
+    }
+    stop.cancel();
+    world.clock.advance(100);
+    all.await.unwrap().unwrap();
+    let lies = |id: &'static str| world.engine.store().inbox(id);
+    assert_eq!(lies("one").await.unwrap().len(), 1);
+    assert_eq!(lies("two").await.unwrap().len(), 7);
+    let epoch = async |id| world.engine.store().claim(id).await.unwrap().epoch;
+    assert_eq!(epoch("one").await, 2, "taken once, and here");
+    assert!(epoch("two").await > 7, "each message is looked at");
+}
