@@ -9,7 +9,10 @@ use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 use steersman::Network;
+use steersman::runtime::bind::{self, Values};
+use steersman::runtime::process_env;
 use steersman_machine::definition::{Diagnostic, Place, Severity};
+use steersman_machine::ids::Digest;
 use steersman_machine::interaction::Class;
 use steersman_machine::network::{self, Approve, Does, OnLimit, Per, Source};
 
@@ -34,7 +37,7 @@ pub(crate) fn run(args: Check, printer: &Printer) -> Result<Exit, CommandError> 
         printer.json(&json!({
             "ok": true,
             "network": network.name(),
-            "digest": checked.digest.to_string(),
+            "digest": digest(checked).map(|digest| digest.to_string()),
             "agents": checked.agents.keys().collect::<Vec<_>>(),
             "people": checked.people.keys().collect::<Vec<_>>(),
             "tools": checked.tools.values().map(|t| (t.name.to_string(), t.effect.word())).collect::<BTreeMap<_, _>>(),
@@ -152,6 +155,18 @@ fn complain(printer: &Printer, diagnostics: &[Diagnostic], tools: &[String]) {
     }
 }
 
+/// What a session that starts here and now is bound to: the definition with the values that are bound at the start.
+/// The same word stands at its sessions. None while a value is missing.
+fn digest(network: &network::Network) -> Option<Digest> {
+    let config = bind::config(network, &process_env(), &BTreeMap::new()).ok()?;
+    let values = Values {
+        config,
+        ..Values::default()
+    };
+    let entry = network.entry.first()?.clone();
+    Some(bind::binding(network, entry, &values).digest)
+}
+
 /// One screen of what was proved.
 fn proved(network: &network::Network) -> Vec<String> {
     let mut parts = vec![
@@ -165,9 +180,9 @@ fn proved(network: &network::Network) -> Vec<String> {
         });
     }
     let mut rows = vec![format!(
-        "{} {}: {}. All reachable, all names known, all typed.",
+        "{}{}: {}. All reachable, all names known, all typed.",
         bold(&network.name),
-        network.digest.short(),
+        digest(network).map_or_else(String::new, |digest| format!(" {}", digest.short())),
         parts.join(", ")
     )];
     let mut row = |name: &str, text: String| rows.push(format!("  {name:<11} {text}"));

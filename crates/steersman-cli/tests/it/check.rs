@@ -2,6 +2,7 @@
 
 use crate::world::World;
 use insta::assert_snapshot;
+use serde_json::Value as Json;
 
 #[test]
 fn help_shows_the_groups() {
@@ -104,4 +105,36 @@ fn the_schema_is_the_committed_one() {
         committed == schema,
         "docs/reference/steersman.schema.json is not what `steersman schema` prints"
     );
+}
+
+#[test]
+fn the_word_that_check_shows_is_that_of_the_sessions_that_start_here() {
+    let mut world = World::new();
+    world.write(
+        "steersman.yaml",
+        "name: desk\nconfig: { limit: { type: integer, env: LIMIT } }\nagents: { desk: { system: \"At most {{ config.limit }}.\" } }\n",
+    );
+    world.write("script.yaml", "desk: [Hello.]\n");
+    let (code, told) = world.json(&["check"]);
+    assert_eq!((code, &told["digest"]), (Some(0), &Json::Null), "{told}");
+    let mut words = Vec::new();
+    for limit in ["3", "4"] {
+        world.set("LIMIT", limit);
+        let (_, told) = world.json(&["check"]);
+        let digest = told["digest"].as_str().unwrap().to_owned();
+        let ran = world.run(&["run", "--script", "script.yaml", "--input", "Hi."]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let listed = world.json_lines(&["sessions"]);
+        let word = listed[0]["definition"].as_str().unwrap().to_owned();
+        assert!(digest.starts_with(&word), "{digest} {word}");
+        for shown in [
+            world.run(&["check"]).out,
+            ran.err,
+            world.run(&["show", "last"]).out,
+        ] {
+            assert!(shown.contains(&word), "{word} is not in {shown}");
+        }
+        words.push(word);
+    }
+    assert_ne!(words[0], words[1], "other values are another binding");
 }

@@ -84,13 +84,15 @@ pub(crate) fn transcript_is_true(readme: &Path, world: &World) {
             let real = typed(world, &command);
             let old = format!("$ {command}\n{shown}");
             let at = behind.find(&old).expect("it was read from there") + old.len();
-            let mut new = behind[..at].to_owned();
             if settled(&real, &mut now) != settled(&shown, &mut written) {
                 wrong.push(format!("$ {command}\n{real}\ninstead of\n{shown}"));
-                new.truncate(at - old.len());
-                new.extend(["$ ", command.as_str(), "\n", real.trim_end(), "\n"]);
             }
-            updated.push_str(&new);
+            // a page is written anew as a whole: its ids and digests are those of one run
+            updated.push_str(&behind[..at - old.len()]);
+            updated.extend(["$ ", command.as_str(), "\n", real.trim_end(), "\n"]);
+            if shown.ends_with("\n\n") {
+                updated.push('\n');
+            }
             behind = &behind[at..];
         }
     }

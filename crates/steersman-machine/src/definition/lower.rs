@@ -104,8 +104,8 @@ struct Side {
     arguments: Vec<(Name, Name, Node)>,
     files: BTreeMap<String, Arc<str>>,
     by_user: Vec<Span>,
-    approves: Vec<(Name, Span)>,
     choosers: Vec<(Name, Span)>,
+    approves: Vec<(Name, Span)>,
     starts: Vec<(Name, Span)>,
     builtins: BTreeSet<&'static str>,
     /// Names of all state entries.
@@ -141,8 +141,8 @@ pub(crate) fn lower(
         arguments,
         files,
         by_user,
-        approves,
         choosers,
+        approves,
         starts,
         beyond,
         ..
@@ -159,8 +159,8 @@ pub(crate) fn lower(
         arguments,
         files,
         by_user,
-        approves,
         choosers,
+        approves,
         starts,
         beyond,
     }

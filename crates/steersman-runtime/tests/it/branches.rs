@@ -237,12 +237,12 @@ agents:
 
 #[tokio::test]
 async fn lists_know_what_waits_on_every_branch() {
-    let definition = r#"
+    let definition = r"
 tools: { pay: { description: Pays., parameters: { cents: integer }, effect: unsafe, approve: { by: boss, edit: [cents] }, native: 1 } }
 agents:
   main: { system: You pay., tools: [pay, ask] }
   boss: { person: { role: boss } }
-"#;
+";
     let world = World::new(json!({
         "main": ["Here I am.", { "call": { "ask": { "question": "Red?", "options": ["yes", "no"] } } }],
         "main@b1": [{ "call": { "pay": { "cents": 3 } } }],
