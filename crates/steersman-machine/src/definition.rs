@@ -16,6 +16,7 @@ mod canonical;
 mod check;
 mod diagnostic;
 mod explain;
+mod keys;
 mod load;
 mod lower;
 mod schema;
@@ -23,7 +24,6 @@ mod shape;
 mod site;
 pub mod source;
 pub mod summary;
-mod table;
 pub mod test;
 
 pub use diagnostic::{Diagnostic, Patch, Place, Severity};

@@ -1,9 +1,13 @@
-//! What each kind of offer does to the snapshot, one file each. [`crate::table`] answers first.
+//! What each kind of offer does to the snapshot, one file each. [`crate::table`] answers first, for those that it judges.
 
 mod adopt;
 pub(crate) mod cancel;
+mod clock;
 mod edit;
+mod edited;
 mod ended;
+mod interrupt;
+mod join;
 mod message;
 mod opened;
 mod outcome;

@@ -3,9 +3,9 @@
 //!
 //! Fields and parameters keep their order: a model sees them in it.
 
+use super::keys::{FILE, TYPE, Table, Ty};
 use super::load::{Merged, resolve};
 use super::source::{Key, Kind, Node, Sources, Value};
-use super::table::{FILE, TYPE, Table, Ty};
 use serde_json::{Map, Value as Json};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! The files of a definition, read and merged: imports first, then what names them.
 
 use super::diagnostic::{Diagnostic, near};
+use super::keys::FILE;
 use super::source::{Files, Key, Node, Sources, Span, Value, parse};
-use super::table::FILE;
 use super::{shape, source};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,6 @@
 //! The JSON Schema of the format, for editors: made from the table of keys that the parser judges by.
 
-use super::table::{FILE, SHORT, TYPE, Table, Ty};
+use super::keys::{FILE, SHORT, TYPE, Table, Ty};
 use serde_json::{Map, Value as Json, json};
 use std::fmt::Write as _;
 

@@ -2,8 +2,8 @@
 //! reported; what comes after reads what is well formed and passes over the rest.
 
 use super::diagnostic::{Diagnostic, near};
+use super::keys::{SHORT, TYPE, Table, Ty};
 use super::source::{Key, Kind, Node, Scalar, Sources, Span, Style, Value};
-use super::table::{SHORT, TYPE, Table, Ty};
 
 /// More than so many mistakes of one file help nobody.
 const MOST: usize = 200;

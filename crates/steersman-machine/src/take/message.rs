@@ -2,14 +2,13 @@
 
 use crate::branch;
 use crate::commit::{Admission, Admitted};
-use crate::effect::{Known, Said, Until};
+use crate::effect::{Said, Until};
 use crate::ids::{Digest, Id};
 use crate::interaction::Target;
 use crate::network::{Does, Offer, Source, Turns};
 use crate::snapshot::{OpenCall, Phase};
 use crate::table::{self, Event, Rule};
 use crate::take::Taken;
-use crate::take::cancel::Cut;
 use crate::tick::Tick;
 use std::sync::Arc;
 
@@ -25,32 +24,7 @@ impl Tick<'_> {
         Ok(())
     }
 
-    /// A message that cancels what is open first.
-    pub(crate) fn take_interrupt(
-        &mut self,
-        said: &Said,
-        known: &Known,
-        shown: &[(Id, Arc<str>)],
-    ) -> Taken {
-        let agent = self.addressee(said)?;
-        match table::rule(self.agent(agent).phase, Event::Interrupt) {
-            Rule::Take => {}
-            Rule::TakeUnlessEnded => self.may_hear(agent)?,
-            Rule::TakeIfNothingWished
-            | Rule::TakeIfAddressed
-            | Rule::Queue
-            | Rule::Leave
-            | Rule::Stale
-            | Rule::Nothing => return Err(Until::Stale),
-        }
-        let cut = Cut { known, shown };
-        self.cut_calls(agent, &cut);
-        self.cut_thought(agent, &cut);
-        self.hear(agent, said, Admitted::Interrupt);
-        Ok(())
-    }
-
-    fn addressee(&self, said: &Said) -> Result<Id, Until> {
+    pub(super) fn addressee(&self, said: &Said) -> Result<Id, Until> {
         let from = match said.to {
             Some(to) if self.snapshot.agents.contains_key(&to) => to,
             Some(_) => return Err(Until::Refused("there is no such agent or open question")),
@@ -66,7 +40,7 @@ impl Tick<'_> {
     }
 
     /// Whether the table lets an agent hear a message now; else what the message waits for.
-    fn may_hear(&self, agent: Id) -> Taken {
+    pub(super) fn may_hear(&self, agent: Id) -> Taken {
         let state = self.agent(agent);
         match table::rule(state.phase, Event::Message) {
             Rule::TakeUnlessEnded

@@ -46,7 +46,7 @@ impl Lower<'_> {
             return self.args_without_run(node);
         };
         for (key, _) in node.entries() {
-            let known = super::super::table::AGENT.key(&key.name);
+            let known = super::super::keys::AGENT.key(&key.name);
             let other = ["route", "person", "run", "override"].contains(&&*key.name);
             let fits = &*key.name == kind || keys.contains(&&*key.name) || other;
             if !fits && known.is_some_and(|key| key.built) {
@@ -298,7 +298,7 @@ impl Lower<'_> {
                 if short == "text" {
                     return None;
                 }
-                let known = super::super::table::SHORT
+                let known = super::super::keys::SHORT
                     .iter()
                     .any(|(word, _)| *word == short);
                 if !known {

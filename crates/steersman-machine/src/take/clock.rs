@@ -1,0 +1,67 @@
+//! Time passed: state entries expire, a limit of time is reached.
+
+use crate::commit::Admitted;
+use crate::effect::Until;
+use crate::ids::{Id, Name};
+use crate::interaction::{Reduce, Write};
+use crate::limits::{OnLimit, Reached};
+use crate::take::Taken;
+use crate::take::cancel::Cut;
+use crate::tick::Tick;
+use crate::view::declares;
+
+impl Tick<'_> {
+    /// Entries whose time is over have their default again, or are unset. Whether there was one.
+    pub(crate) fn expire(&mut self) -> bool {
+        let now = self.now;
+        let due: Vec<(Id, Name)> = self
+            .snapshot
+            .expiring
+            .iter()
+            .take_while(|(at, ..)| *at <= now)
+            .map(|(_, scope, name)| (*scope, name.clone()))
+            .collect();
+        for (scope, name) in &due {
+            let cx = self.cx();
+            let declared = declares(&cx, &self.snapshot, *scope, name);
+            let default = declared.and_then(|(_, ty)| ty.default.clone());
+            let value = default.map(|json| self.body(json.to_string()));
+            self.edit(Write {
+                scope: *scope,
+                name: name.clone(),
+                value,
+                reduce: Reduce::Last,
+                expires: None,
+            });
+        }
+        !due.is_empty()
+    }
+
+    /// A limit of time ends what is open, but where a person is asked for more: then it goes on until they answer.
+    fn out_of_time(&mut self, agent: Id, reached: &Reached) {
+        let cut = Cut::default();
+        if reached.then != OnLimit::Ask {
+            self.cut_calls(agent, &cut);
+            self.cut_thought(agent, &cut);
+        }
+        if self.limit(agent, reached) {
+            // The last call, whatever the time.
+            let place = self.place(agent);
+            self.thinkers.insert(place);
+        }
+    }
+
+    /// Time passed: a limit of time may be reached.
+    pub(crate) fn take_clock(&mut self, expired: bool) -> Taken {
+        let late = crate::wait::limit_of_time(&self.cx(), &self.snapshot);
+        let late = late.filter(|(at, ..)| *at <= self.now);
+        if !expired && late.is_none() {
+            return Err(Until::Stale);
+        }
+        self.admit_as(Admitted::Clock, None, b"");
+        if let Some((_, agent, limit)) = late {
+            self.out_of_time(agent, &Reached::new("wall_time", &limit));
+        }
+        Ok(())
+    }
+}

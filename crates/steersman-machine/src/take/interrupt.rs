@@ -1,0 +1,37 @@
+//! Something was said that cancels what is open.
+
+use crate::commit::Admitted;
+use crate::effect::{Known, Said, Until};
+use crate::ids::Id;
+use crate::table::{self, Event, Rule};
+use crate::take::Taken;
+use crate::take::cancel::Cut;
+use crate::tick::Tick;
+use std::sync::Arc;
+
+impl Tick<'_> {
+    /// A message that cancels what is open first.
+    pub(crate) fn take_interrupt(
+        &mut self,
+        said: &Said,
+        known: &Known,
+        shown: &[(Id, Arc<str>)],
+    ) -> Taken {
+        let agent = self.addressee(said)?;
+        match table::rule(self.agent(agent).phase, Event::Interrupt) {
+            Rule::Take => {}
+            Rule::TakeUnlessEnded => self.may_hear(agent)?,
+            Rule::TakeIfNothingWished
+            | Rule::TakeIfAddressed
+            | Rule::Queue
+            | Rule::Leave
+            | Rule::Stale
+            | Rule::Nothing => return Err(Until::Stale),
+        }
+        let cut = Cut { known, shown };
+        self.cut_calls(agent, &cut);
+        self.cut_thought(agent, &cut);
+        self.hear(agent, said, Admitted::Interrupt);
+        Ok(())
+    }
+}

@@ -1,0 +1,60 @@
+//! A person joins branches.
+
+use crate::branch::JOIN;
+use crate::commit::{Admitted, Branched};
+use crate::effect::Until;
+use crate::ids::Id;
+use crate::interaction::{Call, Interaction, Target};
+use crate::network::Then;
+use crate::table::{Event, Rule, rule};
+use crate::take::Taken;
+use crate::tick::Tick;
+use serde_json::{Value as Json, json};
+
+impl Tick<'_> {
+    /// A person joins branches: the root opens a call to them. It rests meanwhile for nobody.
+    pub(crate) fn take_join(&mut self, branches: &[Id], then: Option<&Then>) -> Taken {
+        let root = self
+            .snapshot
+            .root
+            .ok_or(Until::Refused("the session has not begun"))?;
+        if branches.is_empty() {
+            return Err(Until::Refused("no branch is named"));
+        }
+        if then.is_some_and(|then| !self.network.tools.contains_key(&then.tool)) {
+            return Err(Until::Refused("there is no tool of that name"));
+        }
+        if !self.snapshot.in_scope(root) || rule(self.agent(root).phase, Event::Join) != Rule::Take
+        {
+            return Err(Until::Refused("the session is at work; join when it rests"));
+        }
+        let named: Vec<String> = branches.iter().map(Id::to_string).collect();
+        let mut args = json!({ "branches": named });
+        if let Some(then) = then {
+            args["then"] = json!(&*then.tool);
+            if let Some(given) = &then.args {
+                let given = given
+                    .iter()
+                    .map(|(name, data)| (name.to_string(), data.source()));
+                args["args"] = Json::Object(given.collect());
+            }
+        }
+        self.admit_as(Admitted::Join, None, args.to_string().as_bytes());
+        let id = self.id();
+        let args = self.body(args.to_string());
+        self.push(
+            root,
+            Interaction::Call(Call {
+                id,
+                name: JOIN.into(),
+                seen: None,
+                target: Target::Branches(branches.to_vec()),
+                label: None,
+                args,
+                chain: None,
+            }),
+        );
+        self.branch(root, id, Branched::Began(branches.to_vec()));
+        Ok(())
+    }
+}
