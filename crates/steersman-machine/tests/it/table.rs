@@ -1,8 +1,11 @@
-//! The table of phases and events, printed; and that every row of it is what ticks do.
+//! The table of phases and events, printed, with who judges each kind of offer.
 
 use std::fmt::Write as _;
-use steersman_machine::snapshot::Phase;
-use steersman_machine::table::{Event, rule};
+use steersman_machine::commit::Binding;
+use steersman_machine::effect::{Cancelled, Offered, Opened, Outcome, Said, Start};
+use steersman_machine::ids::{Body, Digest, Id, Line};
+use steersman_machine::snapshot::{Phase, Snapshot};
+use steersman_machine::table::{Event, judge, rule};
 
 const PHASES: [Phase; 4] = [
     Phase::Resting,
@@ -35,6 +38,102 @@ fn the_table_reads_as_it_is() {
             write!(page, "{rule:<20}").expect("a string takes it");
         }
     }
+    page.push_str("\n\nWho judges what is offered, beside or without a phase:");
+    for offered in offers() {
+        let judge = judge(&offered);
+        let events: Vec<String> = judge.events.iter().map(|e| format!("{e:?}")).collect();
+        let events = events.join(", ");
+        write!(page, "\n{:<12}{events:<24}{}", judge.offer, judge.asked)
+            .expect("a string takes it");
+    }
     let page: Vec<&str> = page.lines().map(str::trim_end).collect();
     insta::assert_snapshot!(page.join("\n"));
+}
+
+/// Each event but a parent's call comes about by an offer.
+#[test]
+fn every_event_is_offered_or_comes_about_within_a_tick() {
+    let offers = offers();
+    let offered: Vec<Event> = offers
+        .iter()
+        .flat_map(|offer| judge(offer).events)
+        .copied()
+        .collect();
+    for event in EVENTS {
+        let within = event == Event::ParentCall;
+        let times = offered.iter().filter(|e| **e == event).count();
+        assert_eq!(times, usize::from(!within), "{event:?}");
+    }
+}
+
+/// One offer of each kind, in the order in which a tick takes them. Another kind does not compile in `judge`; that it
+/// stands here, too, is seen by the printed names.
+fn offers() -> Vec<Offered> {
+    let said = || Said {
+        id: "m".into(),
+        text: "".into(),
+        to: None,
+        by: None,
+        sender: None,
+    };
+    vec![
+        Offered::Start(Start {
+            agent: None,
+            args: None,
+            message: None,
+            binding: Binding {
+                digest: Digest::of(b""),
+                source: [0; 32],
+                network: "n".into(),
+                entry: "e".into(),
+                values: Body::new(Line(1), 0),
+                machine: 1,
+            },
+            values: "".into(),
+        }),
+        Offered::Opened(Opened::default()),
+        Offered::Adopt {
+            call: None,
+            branch: Id::MAIN,
+            at: Line::NONE,
+            from: Box::new(Snapshot::empty()),
+            known: Vec::new(),
+        },
+        Offered::Outcome {
+            effect: Id::MAIN,
+            attempt: 1,
+            outcome: Outcome::Leaf("".into()),
+        },
+        Offered::Edited {
+            effect: Id::MAIN,
+            args: "".into(),
+            by: "user".into(),
+            approver: "user".into(),
+        },
+        Offered::Clock,
+        Offered::Ended {
+            call: (Id::MAIN, Id::MAIN),
+            ends: Vec::new(),
+        },
+        Offered::Join {
+            branches: Vec::new(),
+            then: None,
+        },
+        Offered::Edit {
+            writes: Vec::new(),
+            by: "user".into(),
+        },
+        Offered::Interrupt {
+            message: said(),
+            known: Vec::new(),
+            shown: Vec::new(),
+        },
+        Offered::Cancel {
+            what: Cancelled::All,
+            by: "user".into(),
+            known: Vec::new(),
+            shown: Vec::new(),
+        },
+        Offered::Message(said()),
+    ]
 }
