@@ -152,6 +152,7 @@ pub(crate) fn adoption(target: &Snapshot, now: Time, branch: Id, from: &Snapshot
         .filter(|a| from.in_scope(a.id))
         .map(|a| Agent {
             owed: None,
+            counters: a.counters.clone().stopped(from.now),
             ..(**a).clone()
         })
         .collect();
@@ -366,7 +367,7 @@ impl Tick<'_> {
     /// A step of a call to branches, through the fold and into the commit.
     pub(crate) fn branch(&mut self, agent: Id, call: Id, what: Branched) {
         let branching = Branching { agent, call, what };
-        self.snapshot.branching(&branching);
+        self.snapshot.branching(self.now, &branching);
         self.commit.branching.push(branching);
     }
 

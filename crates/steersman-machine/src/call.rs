@@ -418,7 +418,7 @@ impl Tick<'_> {
         let (effect, target) = (open.effect, open.call.target.clone());
         // The branches of a person's join are people's: they may go on.
         let joins = *open.call.name == *crate::branch::JOIN;
-        let asked = *open.call.name == *crate::fold::MORE;
+        let asked = crate::fold::is_more(&open.call.name);
         if let Some(effect) = effect {
             self.stop(effect);
         }

@@ -27,7 +27,7 @@ use std::sync::Arc;
 pub const VERSION: u8 = 1;
 
 /// Version of the form of snapshots in checkpoints, and of what the fold means. One of another version is discarded.
-pub const SNAPSHOT_VERSION: u8 = 2;
+pub const SNAPSHOT_VERSION: u8 = 3;
 
 /// A text longer than this lies in the blob store, not in its line.
 pub const INLINE_TEXT: usize = 16 * 1024;

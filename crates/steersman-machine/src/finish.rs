@@ -5,7 +5,7 @@ use crate::commit::Kind;
 use crate::effect::Answer;
 use crate::ids::{Body, Id, Name};
 use crate::interaction::{Cause, End, How, Interaction, Origin, Target, Write};
-use crate::limits::{self, Reached};
+use crate::limits::{self, Key, Reached};
 use crate::mapping;
 use crate::nets::{self, Event, Step};
 use crate::network::{Does, ModelAgent, OnLimit, Turns};
@@ -174,7 +174,7 @@ impl Tick<'_> {
                 if self.declined.remove(&agent) {
                     self.reach(agent, reached, End::Task, None);
                 } else {
-                    self.engine_call(agent, &crate::fold::MORE.into(), None, user, &args, None);
+                    self.engine_call(agent, &reached.question(), None, user, &args, None);
                 }
                 false
             }
@@ -192,7 +192,7 @@ impl Tick<'_> {
                 end,
                 cause: Cause::Limit,
                 body: Some(body),
-                code: Some(reached.name),
+                code: Some(reached.name()),
                 writes: Vec::new(),
             },
         );
@@ -303,7 +303,7 @@ impl Tick<'_> {
         };
         let code = match how.cause {
             Cause::Limit => {
-                limits::reached(&self.cx(), &self.snapshot, agent, self.now).map(|r| r.name)
+                limits::reached(&self.cx(), &self.snapshot, agent, self.now).map(|r| r.name())
             }
             _ => None,
         };
@@ -364,11 +364,12 @@ impl Tick<'_> {
 
     /// Tells the model what was wrong with its answer, a limited number of times.
     fn correct(&mut self, agent: Id, text: &str) {
-        let counters = &self.agent(agent).counters;
+        let state = self.agent(agent);
         let limit = &self.def(agent).limits.corrections;
-        let spent = u64::from(counters.corrections) >= limit.max;
-        if spent || counters.limited {
-            let reached = Reached::corrections(limit.max);
+        let spent = limits::no_more_corrections(state, limit) && limit.then == OnLimit::Fail;
+        // Nothing follows: the end says what was wrong. Where something does, it follows upon the correction.
+        if spent || state.counters.limited {
+            let reached = Reached::new(Key::own("corrections"), limit);
             let body = self.body(text);
             self.reach(agent, &reached, End::Task, Some(body));
             return;

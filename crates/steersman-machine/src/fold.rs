@@ -5,16 +5,18 @@
 //! what lies beside it. [`phase`] recomputes a phase from a whole stack and is the oracle of the tests.
 
 mod adoption;
+mod counts;
 mod values;
 
+pub(crate) use counts::{is_more, more};
 use values::value_of;
 
-use crate::commit::{Commit, Kind, LogLine, Made, Opening, Push, Text, Usage, Wished};
+use crate::commit::{Commit, Kind, LogLine, Made, Opening, Push, Text, Wished};
 use crate::ids::{Body, Digest, Id, Line, Name, Time};
 use crate::interaction::{
     Call, CallResult, Cause, Choice, End, How, Interaction, Origin, Route, Target, Write,
 };
-use crate::snapshot::{Agent, Closed, Counters, Effect, OpenCall, Phase, Routing, Snapshot};
+use crate::snapshot::{Agent, Closed, Counters, Effect, OpenCall, Phase, Routing, Snapshot, Span};
 use imbl::{OrdMap, Vector};
 use std::sync::Arc;
 
@@ -23,9 +25,6 @@ pub const MISFIT: &str = "misfit";
 
 /// Code of a call that a limit keeps from running.
 pub const LIMIT: &str = "limit";
-
-/// Name of the engine's own question to a person where a limit says `ask`.
-pub const MORE: &str = "more";
 
 /// Carries a snapshot over one line. A line without a commit changes nothing.
 pub fn fold(mut snapshot: Snapshot, line: &LogLine) -> Snapshot {
@@ -77,7 +76,7 @@ impl Snapshot {
             self.open(branch, commit.parent, commit.now, opening);
         }
         if let Some(adoption) = &commit.adoption {
-            self.adopt(line, adoption);
+            self.adopt(line, commit.now, adoption);
         }
         if let Some(binding) = &commit.binding {
             self.binding = Some(Arc::new(binding.clone()));
@@ -95,10 +94,10 @@ impl Snapshot {
             self.push(line, commit.now, push, bodies);
         }
         for branching in &commit.branching {
-            self.branching(branching);
+            self.branching(commit.now, branching);
         }
         for wished in &commit.wished {
-            self.wish(wished);
+            self.wish(commit.now, wished);
         }
         for (agent, mode) in &commit.modes {
             self.set_mode(*agent, mode);
@@ -131,7 +130,9 @@ impl Snapshot {
         self.of = opening.of;
         self.forked_at = parent;
         self.first_simulated = None;
+        // Nothing works between the commit that was forked and now.
         for (_, effect) in std::mem::take(&mut self.effects) {
+            self.works(self.now, &effect, false);
             match effect.call {
                 Some(call) => self.open_call(effect.agent, call).effect = None,
                 None => self.agent_mut(effect.agent).owed = None,
@@ -167,7 +168,7 @@ impl Snapshot {
             self.root = Some(made.agent);
         }
         self.agents
-            .insert(made.agent, Arc::new(newborn(made, path)));
+            .insert(made.agent, Arc::new(newborn(made, path, now)));
         for write in &made.state {
             self.edit(line, now, write, bodies);
         }
@@ -181,19 +182,20 @@ impl Snapshot {
         }
         agent.last = line;
         agent.height += 1;
+        self.moves(line, push.agent);
         match &push.what {
             Interaction::UserMessage { from, body } => {
                 let agent = self.agent_mut(push.agent);
                 hear(agent, now, from, *body);
                 let parent = agent.parent;
-                self.owe(push.agent);
+                self.owe(now, push.agent);
                 if let (Origin::Call(call), Some(parent)) = (from, parent) {
                     self.begin(parent, *call);
                     self.chooses(parent, *call, push.agent);
                 }
             }
             Interaction::AssistantMessage { text, .. } => {
-                self.owe(push.agent);
+                self.owe(now, push.agent);
                 self.agent_mut(push.agent).said = *text;
                 self.count_model_call(push.agent);
             }
@@ -212,7 +214,7 @@ impl Snapshot {
                     // The model was asked and failed: the next call is another one, in scripts, too.
                     self.agent_mut(push.agent).counters.model_calls_all += 1;
                 }
-                self.withdraw(push.agent);
+                self.withdraw(now, push.agent);
                 if *cause == Cause::Leaf && self.first_simulated.is_none() {
                     self.first_simulated = Some(line);
                 }
@@ -245,59 +247,23 @@ impl Snapshot {
     }
 
     /// The agent owes a step; what it had wished for itself is withdrawn.
-    fn owe(&mut self, id: Id) {
-        self.withdraw(id);
+    fn owe(&mut self, now: Time, id: Id) {
+        self.withdraw(now, id);
         let agent = self.agent_mut(id);
         agent.phase = owes(agent.kind);
     }
 
-    fn withdraw(&mut self, id: Id) {
+    fn withdraw(&mut self, now: Time, id: Id) {
         if let Some(effect) = self.agent_mut(id).owed.take() {
-            self.effects.remove(&effect);
-        }
-    }
-
-    fn count_model_call(&mut self, id: Id) {
-        let counters = &mut self.agent_mut(id).counters;
-        counters.model_calls += 1;
-        counters.model_calls_task += 1;
-        counters.model_calls_all += 1;
-        counters.mode_calls += 1;
-        let mut at = Some(id);
-        while let Some(id) = at {
-            let agent = self.agent_mut(id);
-            agent.counters.model_calls_below += 1;
-            agent.counters.model_calls_below_task += 1;
-            at = agent.parent;
-        }
-    }
-
-    /// Tokens count for the agent whose model call is still out, and for all above it.
-    pub(crate) fn spend(&mut self, usage: &Usage) {
-        let tokens = usage.tokens();
-        let mut at = usage
-            .effect
-            .and_then(|e| self.effects.get(&e))
-            .map(|e| e.agent);
-        while let Some(id) = at {
-            let agent = self.agent_mut(id);
-            let sum = &mut agent.counters.tokens_below;
-            *sum = sum.saturating_add(tokens);
-            let sum = &mut agent.counters.tokens_below_task;
-            *sum = sum.saturating_add(tokens);
-            at = agent.parent;
+            self.drop_effect(now, effect);
         }
     }
 
     fn push_call(&mut self, line: Line, now: Time, owner: Id, call: &Call, bodies: &[Text]) {
-        self.withdraw(owner);
+        self.withdraw(now, owner);
         let agent = self.agent_mut(owner);
         agent.phase = Phase::Calling;
         agent.open += 1;
-        if let Target::Agent(_) = call.target {
-            agent.counters.agent_calls += 1;
-            agent.counters.agent_calls_task += 1;
-        }
         if agent.kind == Kind::Routed {
             let member = call.seen.as_ref().unwrap_or(&call.name);
             if agent.routing.pending.first() == Some(member) {
@@ -305,6 +271,7 @@ impl Snapshot {
             }
         }
         if let Target::Agent(child) = call.target {
+            self.count_agent_call(owner);
             self.agent_mut(child).queue.push_back(call.id);
         }
         let digest = digest_of(line, &call.name, Some(call.args), bodies);
@@ -423,7 +390,7 @@ impl Snapshot {
             Target::Tool(_) | Target::Agent(_) | Target::Person(_) | Target::Unknown => {}
         }
         if let Some(effect) = effect {
-            self.effects.remove(&effect);
+            self.drop_effect(now, effect);
         }
         if let Target::Agent(child) = call.target {
             leave(&mut self.agent_mut(child).queue, call.id);
@@ -437,7 +404,7 @@ impl Snapshot {
             let agent = self.agent_mut(id);
             count(agent, &call.name, result, args);
             // The engine's own question is no member.
-            if id == owner && agent.kind == Kind::Routed && *call.name != *MORE {
+            if id == owner && agent.kind == Kind::Routed && !is_more(&call.name) {
                 let member = call.seen.clone().unwrap_or_else(|| call.name.clone());
                 if member != call.name {
                     count(agent, &member, result, args);
@@ -454,12 +421,13 @@ impl Snapshot {
         }
         if result.how == How::Refused && result.code.as_deref() == Some(LIMIT) {
             // An agent that was asked for above the limit counts, too: so it shows that one more was wanted.
-            let asked = u32::from(call.target == Target::Unknown);
-            agent.counters.agent_calls += asked;
-            agent.counters.agent_calls_task += asked;
+            if call.target == Target::Unknown {
+                self.count_agent_call(owner);
+            }
         }
-        if matches!(call.target, Target::Person(_)) && *call.name == *MORE && result.how.is_ok() {
-            agent.counters.more += 1;
+        let agent = self.agent_mut(owner);
+        if matches!(call.target, Target::Person(_)) && is_more(&call.name) && result.how.is_ok() {
+            agent.counters.allow(&call.name);
         }
         if agent.open == 0 {
             agent.exchanges += 1;
@@ -496,7 +464,7 @@ impl Snapshot {
     }
 
     fn push_route(&mut self, line: Line, now: Time, id: Id, route: &Route, bodies: &[Text]) {
-        self.owe(id);
+        self.owe(now, id);
         let agent = self.agent_mut(id);
         if route.refused.is_some() {
             agent.routing.refused += 1;
@@ -522,7 +490,7 @@ impl Snapshot {
     }
 
     /// An effect is out. What was out for the same owner before is not any more.
-    pub(crate) fn wish(&mut self, wished: &Wished) {
+    pub(crate) fn wish(&mut self, now: Time, wished: &Wished) {
         let before = match wished.call {
             Some(call) => {
                 let again = self.open_call(wished.agent, call).begun;
@@ -539,13 +507,14 @@ impl Snapshot {
             None => self.agent_mut(wished.agent).owed.replace(wished.id),
         };
         if let Some(before) = before {
-            self.effects.remove(&before);
+            self.drop_effect(now, before);
         }
         let effect = Effect {
             agent: wished.agent,
             call: wished.call,
             due: wished.due,
         };
+        self.works(now, &effect, true);
         self.effects.insert(wished.id, effect);
     }
 
@@ -580,7 +549,7 @@ impl Snapshot {
     }
 }
 
-fn newborn(made: &Made, path: crate::ids::Path) -> Agent {
+fn newborn(made: &Made, path: crate::ids::Path, now: Time) -> Agent {
     Agent {
         id: made.agent,
         def: made.def.clone(),
@@ -607,7 +576,13 @@ fn newborn(made: &Made, path: crate::ids::Path) -> Agent {
         height: 0,
         mode: made.mode.clone(),
         routing: Routing::default(),
-        counters: Counters::default(),
+        counters: Counters {
+            answer: Span::since(now),
+            task: Span::since(now),
+            session: Span::since(now),
+            stood: now.0,
+            ..Counters::default()
+        },
         counts: OrdMap::new(),
     }
 }
@@ -622,18 +597,7 @@ fn leave(queue: &mut Vector<Id>, call: Id) {
 /// A message begins a new answer where the agent rested, and a new task where its caller calls.
 fn hear(agent: &mut Agent, now: Time, from: &Origin, body: Body) {
     if agent.phase == Phase::Resting {
-        let c = std::mem::take(&mut agent.counters);
-        agent.counters = Counters {
-            model_calls_task: c.model_calls_task,
-            model_calls_all: c.model_calls_all,
-            model_calls_below_task: c.model_calls_below_task,
-            tokens_below_task: c.tokens_below_task,
-            agent_calls_task: c.agent_calls_task,
-            mode_calls: c.mode_calls,
-            ticks: 1,
-            began: now,
-            ..Counters::default()
-        };
+        agent.counters.begin_answer(now);
         agent.said = None;
         agent.routing.count = 0;
         agent.routing.pending.clear();
@@ -645,13 +609,7 @@ fn hear(agent: &mut Agent, now: Time, from: &Origin, body: Body) {
             leave(&mut agent.queue, *call);
             agent.args = Some(body);
             agent.counts = OrdMap::new();
-            let c = &mut agent.counters;
-            (
-                c.model_calls_task,
-                c.agent_calls_task,
-                c.model_calls_below_task,
-                c.tokens_below_task,
-            ) = (0, 0, 0, 0);
+            agent.counters.begin_task(now);
         }
         Origin::Limit => {
             agent.counters.last_call = true;
@@ -710,17 +668,6 @@ pub(crate) fn choice_digest(line: Line, route: &Route, bodies: &[Text]) -> Diges
         Choice::Named(place, _) => place.to_string(),
     };
     digest_of(line, &chosen, route.read, bodies)
-}
-
-impl Counters {
-    /// An exchange closed, or a choice was made: how often the same came in a row.
-    fn again(&mut self, digest: Digest) {
-        let times = match self.same {
-            Some((before, times)) if before == digest => times + 1,
-            _ => 1,
-        };
-        self.same = Some((digest, times));
-    }
 }
 
 fn count(agent: &mut Agent, name: &Name, result: &CallResult, args: Body) {

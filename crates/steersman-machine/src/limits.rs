@@ -1,8 +1,9 @@
 //! Limits of agents and sessions: each has a default and an outcome that is never silent.
 
 use crate::commit::Kind;
-use crate::ids::{Id, Time};
-use crate::snapshot::{Agent, Snapshot};
+use crate::fold::more;
+use crate::ids::{Id, Name, Time};
+use crate::snapshot::{Agent, Counters, Snapshot, Span};
 use crate::tick::Cx;
 use std::fmt;
 
@@ -13,19 +14,20 @@ pub struct Limits {
     pub model_calls: Limit,
     /// Agent calls.
     pub agent_calls: Limit,
-    /// Calls of one exchange at once; the rest waits.
+    /// Calls of one exchange at once; the rest waits. An agent's is never above the session's.
     pub parallel: u32,
-    /// Depth; the root is at 1.
-    pub depth: u32,
+    /// How deep agents may stand, the root at 1; none: as [`deepest`] says.
+    pub depth: Option<u32>,
     /// Commits.
     pub ticks: Limit,
-    /// Same tool, arguments and result.
+    /// Same tool, arguments and result. An agent's is never above the session's.
     pub same_call: Limit,
-    /// Answers that could not be used.
+    /// Answers that could not be used. An agent's is never above the session's.
     pub corrections: Limit,
     /// Milliseconds; none: no limit.
     pub wall_time: Option<Limit>,
-    /// Tokens; none: no limit.
+    /// Tokens; none: no limit. Those of the session per session are the driver's to keep: it counts them in the ledger,
+    /// whatever became of the branch that spent them.
     pub tokens: Option<Limit>,
 }
 
@@ -47,9 +49,9 @@ pub struct Limit {
 pub enum Per {
     /// Since the message that is being answered.
     Answer,
-    /// Since the call that is being served.
+    /// Since the call that is being served; at the root as `Session`.
     Task,
-    /// Since the session began.
+    /// Since the agent was started: the root's session. An agent counts on the path of its branch.
     Session,
 }
 
@@ -66,6 +68,19 @@ pub enum OnLimit {
     Ask,
 }
 
+/// How deep agents may stand where nothing else is written.
+pub const DEPTH: u32 = 5;
+
+impl fmt::Display for Per {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Answer => "answer",
+            Self::Task => "task",
+            Self::Session => "session",
+        })
+    }
+}
+
 impl Limits {
     /// The limits where a definition writes none.
     pub fn standard(session: bool) -> Self {
@@ -79,7 +94,7 @@ impl Limits {
             model_calls: limit(50, OnLimit::Answer),
             agent_calls: limit(100, OnLimit::Answer),
             parallel: 8,
-            depth: 5,
+            depth: None,
             ticks: limit(10_000, OnLimit::Fail),
             same_call: limit(3, OnLimit::Answer),
             corrections: limit(3, OnLimit::Fail),
@@ -97,36 +112,86 @@ impl Limits {
 /// A limit that is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reached {
-    /// Its key in the definition.
-    pub(crate) name: &'static str,
+    key: Key,
     max: u64,
+    per: Per,
     /// What happens.
     pub(crate) then: OnLimit,
 }
 
+/// Which limit: its key in the definition, and whether it stands there for the whole session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    name: &'static str,
+    all: bool,
+}
+
+impl Key {
+    /// Of an agent.
+    pub(crate) fn own(name: &'static str) -> Self {
+        Self { name, all: false }
+    }
+}
+
 impl Reached {
-    pub(crate) fn new(name: &'static str, limit: &Limit) -> Self {
+    pub(crate) fn new(key: Key, limit: &Limit) -> Self {
         Self {
-            name,
+            key,
             max: limit.max,
+            per: limit.per,
             then: limit.then,
         }
     }
 
-    /// Answers that could not be used.
-    pub(crate) fn corrections(max: u64) -> Self {
+    /// Its key in the definition.
+    pub(crate) fn name(&self) -> &'static str {
+        self.key.name
+    }
+
+    /// How much it allows.
+    pub(crate) fn max(&self) -> u64 {
+        self.max
+    }
+
+    /// The name of the question for more.
+    pub(crate) fn question(&self) -> Name {
+        more(self.key.name, &self.per.to_string(), self.key.all)
+    }
+
+    /// It is not this agent's own: it ends, and whose it is decides when that one moves.
+    fn of_another(self) -> Self {
         Self {
-            name: "corrections",
-            max,
             then: OnLimit::Fail,
+            ..self
         }
     }
 }
 
 impl fmt::Display for Reached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "The limit `{}` of {} is reached.", self.name, self.max)
+        let (name, max) = (self.key.name, self.max);
+        write!(f, "The limit `{name}` of {max} is reached.")
     }
+}
+
+/// The limits that cover what an agent does beside its own: those above it and those of the session, each with the
+/// agent that counts for it.
+fn above<'a>(
+    cx: &Cx<'a>,
+    snapshot: &'a Snapshot,
+    agent: Id,
+) -> impl Iterator<Item = (&'a Agent, &'a Limits, bool)> {
+    let network = cx.network;
+    let first = snapshot.agent(agent).parent;
+    let up = std::iter::successors(first, |id| snapshot.agent(*id).parent);
+    let agents = up.map(|id| {
+        let agent: &Agent = snapshot.agent(id);
+        (agent, &network.agent(&agent.def).limits, false)
+    });
+    let root = snapshot
+        .root_agent()
+        .map(|root| (&**root, &network.limits, true));
+    agents.chain(root)
 }
 
 /// The limit that keeps an agent from owing one more step; none if there is none. Defaults count an agent's own calls;
@@ -134,130 +199,187 @@ impl fmt::Display for Reached {
 /// reached, the agent ends, and they decide when they move.
 pub(crate) fn reached(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, now: Time) -> Option<Reached> {
     let state = snapshot.agent(agent);
-    let limits = &cx.network.agent(&state.def).limits;
-    let own = own(state, limits, now);
-    if own.is_some() {
-        return own;
-    }
-    let mut at = state.parent;
-    while let Some(id) = at {
-        let above = snapshot.agent(id);
-        let limits = &cx.network.agent(&above.def).limits;
-        if let Some(reached) = covered(above, limits) {
-            return Some(Reached {
-                then: OnLimit::Fail,
-                ..reached
-            });
-        }
-        at = above.parent;
-    }
-    // Those of the session cover the root and all it started.
-    let root = snapshot.root_agent()?;
-    let reached = covered(root, &cx.network.limits)?;
-    Some(if root.id == agent {
-        reached
-    } else {
-        Reached {
-            then: OnLimit::Fail,
-            ..reached
-        }
+    let own = own(state, &cx.network.agent(&state.def).limits, now);
+    own.or_else(|| {
+        above(cx, snapshot, agent).find_map(|(above, limits, all)| {
+            let reached = covered(above, limits, all);
+            if above.id != agent {
+                return reached.map(Reached::of_another);
+            }
+            // The session's, at the root.
+            reached
+                .or_else(|| asked_for_agents(above, limits, all))
+                .or_else(|| out_of_time(above, limits, all, now))
+        })
     })
 }
 
 fn own(agent: &Agent, limits: &Limits, now: Time) -> Option<Reached> {
     let c = &agent.counters;
-    let over = |name, limit: &Limit, count: u64| {
-        (count >= most(limit, c.more)).then(|| Reached::new(name, limit))
+    let model = agent.kind == Kind::Model;
+    let again = c.same.map_or(0, |(_, times)| u64::from(times));
+    // The last try is still to be made.
+    let tries = u64::from(c.corrections).saturating_sub(1);
+    let over = |name: &'static str, limit: &Limit, count: u64| {
+        let key = Key::own(name);
+        (count >= most(c, key, limit)).then(|| Reached::new(key, limit))
     };
-    if agent.kind == Kind::Model {
-        let again = c.same.map_or(0, |(_, times)| u64::from(times));
-        let found = over(
-            "model_calls",
-            &limits.model_calls,
-            model_calls(agent, &limits.model_calls),
-        )
-        .or_else(|| over("same_call", &limits.same_call, again))
-        .or_else(|| {
-            // The last try is still to be made.
-            let tries = u64::from(c.corrections).saturating_sub(1);
-            over("corrections", &limits.corrections, tries)
-        });
-        if found.is_some() {
-            return found;
-        }
-        // One more than allowed was asked for and refused.
-        let limit = &limits.agent_calls;
-        if asked_agents(agent, limit) > most(limit, c.more) {
-            return Some(Reached::new("agent_calls", limit));
-        }
-    }
-    let ticks = over("ticks", &limits.ticks, u64::from(c.ticks));
-    ticks
-        .or_else(|| {
-            limits
-                .tokens
-                .as_ref()
-                .and_then(|l| over("tokens", l, tokens(agent, l)?))
-        })
-        .or_else(|| {
-            let limit = limits.wall_time.as_ref()?;
-            (now >= wall_time(agent, limit)).then(|| Reached::new("wall_time", limit))
-        })
-}
-
-/// The limits of an agent that cover what it started.
-fn covered(agent: &Agent, limits: &Limits) -> Option<Reached> {
-    let most = |limit: &Limit| most(limit, agent.counters.more);
-    let calls = Some(&limits.model_calls).filter(|l| l.written);
-    let calls = calls.filter(|l| model_calls(agent, l) >= most(l));
-    let tokens = limits.tokens.as_ref().filter(|l| l.written);
-    let tokens = tokens.filter(|l| self::tokens(agent, l).is_some_and(|n| n >= most(l)));
-    calls
-        .map(|l| Reached::new("model_calls", l))
-        .or_else(|| tokens.map(|l| Reached::new("tokens", l)))
-}
-
-fn model_calls(agent: &Agent, limit: &Limit) -> u64 {
-    let c = &agent.counters;
-    u64::from(match (limit.per, limit.written) {
-        (Per::Answer, false) => c.model_calls,
-        (Per::Answer, true) => c.model_calls_below,
-        (Per::Task, false) => c.model_calls_task,
-        (Per::Task, true) => c.model_calls_below_task,
-        (Per::Session, _) => c.model_calls_all,
+    let calls = &limits.model_calls;
+    over(
+        "model_calls",
+        calls,
+        count(c, calls, c.model_calls, |s| s.model_calls),
+    )
+    .or_else(|| over("same_call", &limits.same_call, again).filter(|_| model))
+    .or_else(|| over("corrections", &limits.corrections, tries).filter(|_| model))
+    .or_else(|| asked_for_agents(agent, limits, false).filter(|_| model))
+    .or_else(|| {
+        let limit = &limits.ticks;
+        over("ticks", limit, count(c, limit, c.ticks, |s| s.ticks))
     })
+    .or_else(|| {
+        let limit = limits.tokens.as_ref()?;
+        over("tokens", limit, span(c, limit.per).tokens)
+    })
+    .or_else(|| out_of_time(agent, limits, false, now))
 }
 
-/// Tokens of an answer or task; those of the session are counted from the ledger, which the machine never reads.
-fn tokens(agent: &Agent, limit: &Limit) -> Option<u64> {
-    match limit.per {
-        Per::Answer => Some(agent.counters.tokens_below),
-        Per::Task => Some(agent.counters.tokens_below_task),
-        Per::Session => None,
+/// The limits of an agent, or of the session, that cover what the agent started.
+fn covered(agent: &Agent, limits: &Limits, all: bool) -> Option<Reached> {
+    let c = &agent.counters;
+    let key = |name| Key { name, all };
+    let over = |name, limit: &Limit, count: fn(&Span) -> u64| {
+        let reached = limit.written && count(span(c, limit.per)) >= most(c, key(name), limit);
+        reached.then(|| Reached::new(key(name), limit))
+    };
+    over("model_calls", &limits.model_calls, |s| s.model_calls)
+        .or_else(|| over("ticks", &limits.ticks, |s| s.ticks))
+        .or_else(|| {
+            let limit = limits.tokens.as_ref();
+            // Those that the ledger counts are kept by the driver.
+            let limit = limit.filter(|l| !(all && l.per == Per::Session))?;
+            over("tokens", limit, |s| s.tokens)
+        })
+}
+
+/// One more agent than allowed was asked for and refused. That ends whose limit it is, and nobody who works below.
+fn asked_for_agents(agent: &Agent, limits: &Limits, all: bool) -> Option<Reached> {
+    let name = "agent_calls";
+    let (c, key, limit) = (&agent.counters, Key { name, all }, &limits.agent_calls);
+    let over = (limit.written || !all) && agent_calls(c, limit) > most(c, key, limit);
+    over.then(|| Reached::new(key, limit))
+}
+
+fn span(counters: &Counters, per: Per) -> &Span {
+    match per {
+        Per::Answer => &counters.answer,
+        Per::Task => &counters.task,
+        Per::Session => &counters.session,
     }
 }
 
-/// When an agent's limit of time is reached: with as much again for each time that a person allowed it.
-pub(crate) fn wall_time(agent: &Agent, limit: &Limit) -> Time {
-    agent.counters.began.plus(most(limit, agent.counters.more))
+/// What a limit counts: a default, which is one of the answer, what the agent did itself.
+fn count(c: &Counters, limit: &Limit, own: u32, below: impl Fn(&Span) -> u64) -> u64 {
+    if limit.written {
+        below(span(c, limit.per))
+    } else {
+        u64::from(own)
+    }
 }
 
-/// Whether an agent called as many agents as this limit allows.
-pub(crate) fn no_more_agents(agent: &Agent, limit: &Limit) -> bool {
-    asked_agents(agent, limit) >= most(limit, agent.counters.more)
-}
-
-fn asked_agents(agent: &Agent, limit: &Limit) -> u64 {
-    let c = &agent.counters;
-    u64::from(match limit.per {
-        Per::Answer => c.agent_calls,
-        Per::Task | Per::Session => c.agent_calls_task,
-    })
+fn agent_calls(c: &Counters, limit: &Limit) -> u64 {
+    count(c, limit, c.agent_calls, |s| s.agent_calls)
 }
 
 /// What a limit allows, with as much again for each time that a person said so.
-fn most(limit: &Limit, more: u32) -> u64 {
-    limit.max.saturating_mul(u64::from(more) + 1)
+fn most(c: &Counters, key: Key, limit: &Limit) -> u64 {
+    let said = &span(c, limit.per).more;
+    if said.is_empty() {
+        return limit.max;
+    }
+    let question = Reached::new(key, limit).question();
+    let times = said.iter().find(|(name, _)| *name == question);
+    let times = times.map_or(0, |(_, times)| u64::from(*times));
+    limit.max.saturating_mul(times + 1)
+}
+
+/// Whether an answer that cannot be used was the last that may be corrected.
+pub(crate) fn no_more_corrections(agent: &Agent, limit: &Limit) -> bool {
+    let c = &agent.counters;
+    u64::from(c.corrections) >= most(c, Key::own("corrections"), limit)
+}
+
+/// The limit of time of an agent or of the session is reached.
+fn out_of_time(agent: &Agent, limits: &Limits, all: bool, now: Time) -> Option<Reached> {
+    let limit = limits.wall_time.as_ref()?;
+    let left = time_left(agent, limit, all, now);
+    (left <= 0).then(|| Reached::new(time(all), limit))
+}
+
+/// The key of a limit of time.
+pub(crate) fn time(all: bool) -> Key {
+    Key {
+        name: "wall_time",
+        all,
+    }
+}
+
+/// How many milliseconds an agent has left, with as much again for each time that a person allowed it. Of an answer
+/// the time does not count in which nothing but people and waits keeps it.
+fn time_left(agent: &Agent, limit: &Limit, all: bool, now: Time) -> i64 {
+    let c = &agent.counters;
+    let most = i64::try_from(most(c, time(all), limit)).unwrap_or(i64::MAX);
+    let stood = match limit.per {
+        Per::Answer => c.stood(now),
+        Per::Task | Per::Session => 0,
+    };
+    let past = now.0.saturating_sub(span(c, limit.per).began.0);
+    most.saturating_sub(past.saturating_sub(stood))
+}
+
+/// When an agent's limit of time will be reached if it goes on as it does; none while its clock stands.
+pub(crate) fn deadline(agent: &Agent, limit: &Limit, all: bool, now: Time) -> Option<Time> {
+    if limit.per == Per::Answer && agent.counters.working == 0 {
+        return None;
+    }
+    let left = time_left(agent, limit, all, now);
+    Some(Time(now.0.saturating_add(left)))
+}
+
+/// The limit that keeps an agent from calling one more agent.
+pub(crate) fn no_more_agents(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Option<Reached> {
+    let state = snapshot.agent(agent);
+    let full = |agent: &Agent, limits: &Limits, key: Key| {
+        let (c, limit) = (&agent.counters, &limits.agent_calls);
+        let full = agent_calls(c, limit) >= most(c, key, limit);
+        full.then(|| Reached::new(key, limit))
+    };
+    let own = full(
+        state,
+        &cx.network.agent(&state.def).limits,
+        Key::own("agent_calls"),
+    );
+    own.or_else(|| {
+        above(cx, snapshot, agent)
+            .filter(|(_, limits, _)| limits.agent_calls.written)
+            .find_map(|(above, limits, all)| {
+                let name = "agent_calls";
+                let reached = full(above, limits, Key { name, all })?;
+                Some(if above.id == agent {
+                    reached
+                } else {
+                    reached.of_another()
+                })
+            })
+    })
+}
+
+/// How deep agents that this one starts may stand: the least of what is written for it, above it and for the session.
+pub(crate) fn deepest(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> u32 {
+    let state = snapshot.agent(agent);
+    let own = cx.network.agent(&state.def).limits.depth;
+    let above = above(cx, snapshot, agent).filter_map(|(_, limits, _)| limits.depth);
+    own.into_iter().chain(above).min().unwrap_or(DEPTH)
 }
 
 /// Whether a person's answer to the question of a limit is a no.

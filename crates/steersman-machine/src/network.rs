@@ -5,7 +5,7 @@
 use crate::expression::{Data, Expr, Template};
 use crate::ids::{Digest, Name};
 use crate::interaction::{Class, Reduce};
-pub use crate::limits::{Limit, Limits, OnLimit, Per};
+pub use crate::limits::{DEPTH, Limit, Limits, OnLimit, Per};
 use serde_json::Value as Json;
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -10,7 +10,7 @@ use crate::finish::{Conclude, Finish};
 use crate::fold::choice_digest;
 use crate::ids::{Id, Name};
 use crate::interaction::{Call, Cause, Choice, How, Interaction, Route as Routed, Target};
-use crate::limits::{self, Reached};
+use crate::limits::{self, Key, Reached};
 use crate::network::{
     AgentDef, Does, Limit, OnFailed, OnLimit, Parameters, Per, Route, RouteBy, Type, TypeKind,
 };
@@ -42,14 +42,16 @@ impl Tick<'_> {
         if failed && !self.goes_on(agent, route) {
             return;
         }
-        if let Some(reached) = limits::reached(&self.cx(), &self.snapshot, agent, self.now) {
-            self.limit(agent, &reached);
-            return;
-        }
         if self.agent(agent).phase != crate::snapshot::Phase::Routing {
             return;
         }
+        // It keeps the router from calling one more, and not from being done.
+        let reached = limits::reached(&self.cx(), &self.snapshot, agent, self.now);
         if let Some(next) = self.agent(agent).routing.pending.first().cloned() {
+            if let Some(reached) = reached {
+                self.limit(agent, &reached);
+                return;
+            }
             return self.call_member(agent, def, &next);
         }
         let decision = match &route.by {
@@ -64,6 +66,9 @@ impl Tick<'_> {
             ),
         };
         match decision {
+            Decision::Chosen(Choice::Agents(_), _) if let Some(reached) = reached => {
+                self.limit(agent, &reached);
+            }
             Decision::Chosen(choice, read) => self.choose(agent, def, choice, read),
             Decision::NoRule => self.end_route(agent, Cause::NoRule),
             Decision::Failed(text) => self.fail(agent, "route", &text),
@@ -135,10 +140,10 @@ impl Tick<'_> {
         choice: &Choice,
         read: &Map<String, Json>,
     ) -> Option<Reached> {
-        let limits = &self.def(agent).limits;
-        if limits::no_more_agents(self.agent(agent), &limits.agent_calls) {
-            return Some(Reached::new("agent_calls", &limits.agent_calls));
+        if let Some(reached) = limits::no_more_agents(&self.cx(), &self.snapshot, agent) {
+            return Some(reached);
         }
+        let limits = &self.def(agent).limits;
         let same = if limits.same_call.written {
             limits.same_call
         } else {
@@ -155,7 +160,7 @@ impl Tick<'_> {
         self.texts.forget(body);
         let again = self.agent(agent).counters.same;
         let spent = again.is_some_and(|(d, times)| d == digest && u64::from(times) >= same.max);
-        spent.then(|| Reached::new("same_call", &same))
+        spent.then(|| Reached::new(Key::own("same_call"), &same))
     }
 
     fn push_route(&mut self, agent: Id, choice: Choice, read: &Map<String, Json>) {
@@ -236,7 +241,7 @@ impl Tick<'_> {
     fn call_agent(&mut self, agent: Id, def: &AgentDef, next: &AgentDef) {
         let args = self.member_args(agent, def, &next.parameters);
         let misfit = arguments_misfit(&next.parameters, &args);
-        let depth = self.def(agent).limits.depth.min(self.network.limits.depth);
+        let depth = limits::deepest(&self.cx(), &self.snapshot, agent);
         let why = match misfit {
             Some(misfit) => Some(misfit.under("args").to_string()),
             None if self.snapshot.depth(agent) >= depth => {

@@ -153,27 +153,15 @@ pub struct Routing {
     pub spoken: u32,
 }
 
-/// Counters; `answer` ones begin anew with the message above a final `Finished`, `task` ones with the call.
+/// Counters; those of the answer begin anew with the message above a final `Finished`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
-    /// Model calls of this answer.
+    /// Its own model calls of this answer.
     pub model_calls: u32,
-    /// Model calls of this task.
-    pub model_calls_task: u32,
     /// Model calls of this instance, failed ones included.
     pub model_calls_all: u32,
-    /// Model calls of this answer, those of all it started included.
-    pub model_calls_below: u32,
-    /// Model calls of this task, those of all it started included.
-    pub model_calls_below_task: u32,
-    /// Tokens of this answer and of this task, those of all it started included.
-    pub tokens_below: u64,
-    /// Tokens of this task, those of all it started included.
-    pub tokens_below_task: u64,
-    /// Agent calls of this answer.
+    /// Its own agent calls of this answer.
     pub agent_calls: u32,
-    /// Agent calls of this task.
-    pub agent_calls_task: u32,
     /// Corrections of this answer.
     pub corrections: u32,
     /// Commits in which it moved, this answer.
@@ -188,10 +176,82 @@ pub struct Counters {
     pub last_call: bool,
     /// It was asked for because of a limit, and not by the net.
     pub limited: bool,
-    /// How often a person allowed as much again where a limit was reached.
-    pub more: u32,
-    /// When this answer began.
+    /// It and all it started, since the message that it answers.
+    pub answer: Span,
+    /// It and all it started, since the call that it serves; of the root: since the session began.
+    pub task: Span,
+    /// It and all it started, since it was started.
+    pub session: Span,
+    /// The last line that moved it or one of those that it started.
+    pub moved: Line,
+    /// Effects that are out for it and all it started, but those that wait for people or are waits.
+    pub working: u32,
+    /// The clock of the answer stands while nothing works. While something does: for how many milliseconds it stood.
+    /// While nothing does: the moment from which it would have stood as long as it did. So to go and to stop are the
+    /// same step, and doing both within one commit changes nothing.
+    pub stood: i64,
+}
+
+/// What an agent and all it started did since something began.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Span {
+    /// When it began.
     pub began: Time,
+    /// Model calls.
+    pub model_calls: u64,
+    /// Agent calls, those that a limit refused included.
+    pub agent_calls: u64,
+    /// Tokens, as far as providers report them.
+    pub tokens: u64,
+    /// Commits that moved one of them.
+    pub ticks: u64,
+    /// How often a person allowed as much again where one of its limits was reached, by the name of the question.
+    pub more: Vec<(Name, u32)>,
+}
+
+impl Counters {
+    /// What counts anew with answer, task and session.
+    pub(crate) fn spans(&mut self) -> [&mut Span; 3] {
+        [&mut self.answer, &mut self.task, &mut self.session]
+    }
+
+    /// For how many milliseconds of this answer nothing worked.
+    pub fn stood(&self, now: Time) -> i64 {
+        if self.working == 0 {
+            now.0.saturating_sub(self.stood)
+        } else {
+            self.stood
+        }
+    }
+
+    /// Nothing of it is out any more: from `at` on its clock stands.
+    pub(crate) fn stopped(mut self, at: Time) -> Self {
+        if std::mem::take(&mut self.working) > 0 {
+            self.stood = at.0.saturating_sub(self.stood);
+        }
+        self
+    }
+}
+
+impl Span {
+    /// Nothing was done yet.
+    pub(crate) fn since(began: Time) -> Self {
+        Self {
+            began,
+            ..Self::default()
+        }
+    }
+
+    /// Adds what another one counts more than it did before.
+    pub(crate) fn add(&mut self, now: &Self, before: &Self) {
+        let sum = |sum: &mut u64, now: u64, before: u64| {
+            *sum = sum.saturating_add(now.saturating_sub(before));
+        };
+        sum(&mut self.model_calls, now.model_calls, before.model_calls);
+        sum(&mut self.agent_calls, now.agent_calls, before.agent_calls);
+        sum(&mut self.tokens, now.tokens, before.tokens);
+        sum(&mut self.ticks, now.ticks, before.ticks);
+    }
 }
 
 /// `calls.NAME`.

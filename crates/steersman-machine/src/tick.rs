@@ -282,7 +282,7 @@ impl<'a> Tick<'a> {
 
     /// Wishes an effect for a call, or for the agent itself.
     pub(crate) fn wish(&mut self, wished: Wished) {
-        self.snapshot.wish(&wished);
+        self.snapshot.wish(self.now, &wished);
         self.commit.wished.push(wished);
     }
 

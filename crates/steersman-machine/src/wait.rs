@@ -13,9 +13,9 @@ use crate::commit::{Branched, Wished};
 use crate::effect::{EventKey, Work};
 use crate::ids::{Id, Name, Time};
 use crate::interaction::Target;
-use crate::limits;
+use crate::limits::{self, Reached};
 use crate::mapping::{self, Fault, Raw};
-use crate::network::{Limit, OnLimit, WaitOn};
+use crate::network::{OnLimit, WaitOn};
 use crate::snapshot::{Effect, OpenCall, Phase, Snapshot};
 use crate::tick::{Cx, Tick};
 use crate::view::View;
@@ -34,7 +34,7 @@ pub fn deadline(cx: &Cx<'_>, snapshot: &Snapshot) -> Option<Time> {
 }
 
 /// The first agent at work whose limit of time will be reached, when, and what happens then.
-pub(crate) fn limit_of_time(cx: &Cx<'_>, snapshot: &Snapshot) -> Option<(Time, Id, Limit)> {
+pub(crate) fn limit_of_time(cx: &Cx<'_>, snapshot: &Snapshot) -> Option<(Time, Id, Reached)> {
     let limited = cx.network.limits.wall_time.is_some()
         || cx
             .network
@@ -44,7 +44,7 @@ pub(crate) fn limit_of_time(cx: &Cx<'_>, snapshot: &Snapshot) -> Option<(Time, I
     if !limited {
         return None;
     }
-    let mut first: Option<(Time, Id, Limit)> = None;
+    let mut first: Option<(Time, Id, Reached)> = None;
     for effect in snapshot.effects.values() {
         let mut at = Some(effect.agent);
         while let Some(id) = at {
@@ -55,14 +55,18 @@ pub(crate) fn limit_of_time(cx: &Cx<'_>, snapshot: &Snapshot) -> Option<(Time, I
                 .limits
                 .wall_time
                 .filter(|_| agent.parent.is_none());
-            for limit in own.into_iter().chain(session) {
-                let reached = limits::wall_time(agent, &limit);
-                if agent.phase != Phase::Resting
+            let own = own.map(|limit| (limit, false));
+            let session = session.map(|limit| (limit, true));
+            for (limit, all) in own.into_iter().chain(session) {
+                let reached = Reached::new(limits::time(all), &limit);
+                let due = limits::deadline(agent, &limit, all, snapshot.now);
+                if let Some(due) = due
+                    && agent.phase != Phase::Resting
                     && !agent.counters.limited
-                    && first.is_none_or(|(at, ..)| reached < at)
+                    && first.is_none_or(|(at, ..)| due < at)
                     && !(limit.then == OnLimit::Ask && is_asking(snapshot, id))
                 {
-                    first = Some((reached, id, limit));
+                    first = Some((due, id, reached));
                 }
             }
             at = agent.parent;
@@ -74,7 +78,7 @@ pub(crate) fn limit_of_time(cx: &Cx<'_>, snapshot: &Snapshot) -> Option<(Time, I
 /// Whether a person was asked for more, and has not answered.
 fn is_asking(snapshot: &Snapshot, agent: Id) -> bool {
     let mut open = snapshot.exchange(agent);
-    open.any(|c| c.closed.is_none() && *c.call.name == *crate::fold::MORE)
+    open.any(|c| c.closed.is_none() && crate::fold::is_more(&c.call.name))
 }
 
 /// What something that came means to an effect that waits.

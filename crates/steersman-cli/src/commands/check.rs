@@ -253,6 +253,14 @@ fn approved(approve: &[Approve]) -> String {
     }
 }
 
+fn per(per: Per) -> &'static str {
+    match per {
+        Per::Answer => "an answer",
+        Per::Task => "a task",
+        Per::Session => "a session",
+    }
+}
+
 /// What an answer may take at most, as far as limits say it.
 fn worst(network: &network::Network) -> String {
     let calls: Vec<String> = network
@@ -261,11 +269,7 @@ fn worst(network: &network::Network) -> String {
         .filter(|a| matches!(a.does, Does::Model(_)) && network.entry.contains(&a.name))
         .map(|a| {
             let limit = a.limits.model_calls;
-            let per = match limit.per {
-                Per::Answer => "an answer",
-                Per::Task => "a task",
-                Per::Session => "a session",
-            };
+            let per = per(limit.per);
             let then = match limit.then {
                 OnLimit::Answer => "then a forced answer",
                 OnLimit::Fail => "then it fails",
@@ -277,7 +281,10 @@ fn worst(network: &network::Network) -> String {
         .collect();
     let tokens = network.limits.tokens.map_or_else(
         || "no limit of tokens".to_owned(),
-        |limit| format!("{} tokens a session", crate::words::digits(limit.max)),
+        |limit| {
+            let tokens = crate::words::digits(limit.max);
+            format!("{tokens} tokens {}", per(limit.per))
+        },
     );
     if calls.is_empty() {
         tokens

@@ -4,7 +4,7 @@ use super::{effective, todo};
 use crate::commit::Wished;
 use crate::effect::Mapped;
 use crate::finish::Conclude;
-use crate::fold::MORE;
+use crate::fold::is_more;
 use crate::ids::{Body, Id, Time};
 use crate::interaction::{Cause, How, Interaction, Origin, Target};
 use crate::limits;
@@ -291,7 +291,7 @@ impl Tick<'_> {
             return self.chosen(owner, call, text);
         }
         let mut mapped = mapping::answer(&self.cx(), &self.snapshot, owner, call, text, by);
-        if *open.call.name == *MORE && limits::declines(text) {
+        if is_more(&open.call.name) && limits::declines(text) {
             mapped = Mapped {
                 by: mapped.by,
                 ..Mapped::plain(How::Refused, Some("rejected"), text)

@@ -2,6 +2,7 @@
 
 use crate::effect::Mapped;
 use crate::ids::Id;
+use crate::limits;
 use crate::mapping::{self, Fault, Raw};
 use crate::network::{Approve, Requires, ToolDef, ToolUse};
 use crate::snapshot::{OpenCall, Snapshot};
@@ -32,22 +33,16 @@ impl Tick<'_> {
 
     /// Whether an agent may call one more agent: depth and number are limited.
     pub(super) fn may_start(&self, owner: Id) -> Option<Mapped> {
-        let limits = &self.def(owner).limits;
-        let deepest = limits.depth.min(self.network.limits.depth);
+        let deepest = limits::deepest(&self.cx(), &self.snapshot, owner);
         if self.snapshot.depth(owner) >= deepest {
             return Some(refuse(
                 "limit",
                 format!("limit: agents may stand {deepest} deep at most"),
             ));
         }
-        let limit = &limits.agent_calls;
-        if crate::limits::no_more_agents(self.agent(owner), limit) {
-            return Some(refuse(
-                "limit",
-                format!("limit: at most {} calls of agents", limit.max),
-            ));
-        }
-        None
+        let reached = limits::no_more_agents(&self.cx(), &self.snapshot, owner)?;
+        let text = format!("limit: at most {} calls of agents", reached.max());
+        Some(refuse("limit", text))
     }
 }
 

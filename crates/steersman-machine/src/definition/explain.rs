@@ -24,6 +24,7 @@ static PAGES: &[(&str, &str)] = &[
     ("E0120", include_str!("explain/E0120.md")),
     ("E0121", include_str!("explain/E0121.md")),
     ("E0122", include_str!("explain/E0122.md")),
+    ("E0123", include_str!("explain/E0123.md")),
     ("E0201", include_str!("explain/E0201.md")),
     ("E0202", include_str!("explain/E0202.md")),
     ("E0203", include_str!("explain/E0203.md")),

@@ -4,6 +4,7 @@
 mod agent;
 mod builtin;
 mod file;
+mod limits;
 mod tests;
 mod tool;
 mod values;

@@ -50,10 +50,10 @@ pub struct Worst {
     pub per: Per,
     /// What happens then.
     pub then: OnLimit,
-    /// Tokens of the session.
-    pub tokens: Option<u64>,
-    /// Time of the session in milliseconds.
-    pub wall_time: Option<u64>,
+    /// Tokens of all agents together, and since when they count.
+    pub tokens: Option<(u64, Per)>,
+    /// Time of the root in milliseconds, and since when it counts.
+    pub wall_time: Option<(u64, Per)>,
 }
 
 /// A plain value in a summary.
@@ -107,8 +107,8 @@ impl Summary {
                 model_calls: calls.max,
                 per: calls.per,
                 then: calls.then,
-                tokens: network.limits.tokens.map(|limit| limit.max),
-                wall_time: network.limits.wall_time.map(|limit| limit.max),
+                tokens: network.limits.tokens.map(|l| (l.max, l.per)),
+                wall_time: network.limits.wall_time.map(|l| (l.max, l.per)),
             },
             config: network
                 .config
@@ -229,7 +229,7 @@ impl fmt::Display for Tool {
 
 impl fmt::Display for Worst {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let per = match self.per {
+        let per = |per| match per {
             Per::Answer => "an answer",
             Per::Task => "a task",
             Per::Session => "a session",
@@ -240,9 +240,14 @@ impl fmt::Display for Worst {
             OnLimit::Finish => "then it finishes",
             OnLimit::Ask => "then a person is asked",
         };
-        write!(f, "{} model calls {per}, {then}", self.model_calls)?;
-        if let Some(tokens) = self.tokens {
-            write!(f, "; {tokens} tokens a session")?;
+        write!(
+            f,
+            "{} model calls {}, {then}",
+            self.model_calls,
+            per(self.per)
+        )?;
+        if let Some((tokens, of)) = self.tokens {
+            write!(f, "; {tokens} tokens {}", per(of))?;
         }
         f.write_str("; no cost limit")
     }

@@ -1,14 +1,14 @@
 //! What the fold does where a branch is adopted, or a fork begins and is chosen from.
 
 use crate::commit::{Adoption, Branched, Branching};
-use crate::ids::{Id, Line};
+use crate::ids::{Id, Line, Time};
 use crate::interaction::Target;
 use crate::snapshot::{Agent, Aside, Phase, Snapshot};
 use std::sync::Arc;
 
 impl Snapshot {
     /// The scope gets what the adopted branch holds of it. What its agents did there counts for those above it, too.
-    pub(crate) fn adopt(&mut self, line: Line, adoption: &Adoption) {
+    pub(crate) fn adopt(&mut self, line: Line, now: Time, adoption: &Adoption) {
         let Some(top) = adoption.agents.iter().min_by_key(|a| a.path.len()) else {
             return;
         };
@@ -20,16 +20,22 @@ impl Snapshot {
             .filter(|a| a.path.starts_with(&top.path))
             .cloned()
             .collect();
-        for agent in ours {
+        for agent in &ours {
             let calls: Vec<(Id, Option<Id>)> = self
                 .exchange(agent.id)
                 .map(|c| (c.call.id, c.effect))
                 .collect();
             for (call, effect) in calls {
+                if let Some(effect) = effect {
+                    self.drop_effect(now, effect);
+                }
                 self.remove_call(agent.id, call);
-                effect.map(|e| self.effects.remove(&e));
             }
-            agent.owed.map(|owed| self.effects.remove(&owed));
+            if let Some(owed) = agent.owed {
+                self.drop_effect(now, owed);
+            }
+        }
+        for agent in ours {
             // Who was born here since and rests (a chooser) stays to be read; who works, works for nobody now. Parents
             // come before their children.
             let orphan = agent.parent.is_some_and(|p| !self.agents.contains_key(&p));
@@ -64,21 +70,13 @@ impl Snapshot {
             return;
         };
         let (now, then) = (&top.counters, &here.counters);
-        let calls = now.model_calls_below.saturating_sub(then.model_calls_below);
-        let calls_task = now
-            .model_calls_below_task
-            .saturating_sub(then.model_calls_below_task);
-        let tokens = now.tokens_below.saturating_sub(then.tokens_below);
-        let tokens_task = now.tokens_below_task.saturating_sub(then.tokens_below_task);
         let mut at = here.parent;
         while let Some(id) = at {
             let agent = self.agent_mut(id);
-            agent.counters.model_calls_below += calls;
-            agent.counters.model_calls_below_task += calls_task;
-            let sum = &mut agent.counters.tokens_below;
-            *sum = sum.saturating_add(tokens);
-            let sum = &mut agent.counters.tokens_below_task;
-            *sum = sum.saturating_add(tokens_task);
+            let counters = &mut agent.counters;
+            counters.answer.add(&now.answer, &then.answer);
+            counters.task.add(&now.task, &then.task);
+            counters.session.add(&now.session, &then.session);
             for (name, count) in &top.counts {
                 let before = here.counts.get(name).map(Arc::as_ref);
                 let (ok, failed) = before.map_or((0, 0), |c| (c.ok, c.failed));
@@ -102,7 +100,7 @@ impl Snapshot {
     }
 
     /// A fork begins, or one of its branches was chosen; a part of a wait is over; arguments were changed.
-    pub(crate) fn branching(&mut self, branching: &Branching) {
+    pub(crate) fn branching(&mut self, now: Time, branching: &Branching) {
         let key = (branching.agent, branching.call);
         match &branching.what {
             Branched::Met(part, gave) => {
@@ -116,6 +114,11 @@ impl Snapshot {
             Branched::Began(_) | Branched::Ended(_) | Branched::Chose(..) => {}
         }
         self.begin(branching.agent, branching.call);
+        // Who was asked to choose has answered.
+        let open = self.open_call(branching.agent, branching.call);
+        if let Some(effect) = open.effect.take() {
+            self.drop_effect(now, effect);
+        }
         let open = self.open_call(branching.agent, branching.call);
         match &branching.what {
             Branched::Met(..) | Branched::Edited(_) => {}
@@ -125,11 +128,6 @@ impl Snapshot {
         }
         if open.closed.is_none() {
             self.forks.insert(key);
-        }
-        let open = self.open_call(branching.agent, branching.call);
-        // Who was asked to choose has answered.
-        if let Some(effect) = open.effect.take() {
-            self.effects.remove(&effect);
         }
     }
 }

@@ -72,7 +72,7 @@ impl Tick<'_> {
         }
         let serving = self.agent(top).serving;
         let adoption = branch::adoption(&self.snapshot, self.now, branch, from);
-        self.snapshot.adopt(self.line, &adoption);
+        self.snapshot.adopt(self.line, self.now, &adoption);
         self.commit.adoption = Some(adoption);
         self.adopt_asides(from);
         self.changed = true;

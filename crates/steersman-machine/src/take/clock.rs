@@ -59,8 +59,8 @@ impl Tick<'_> {
             return Err(Until::Stale);
         }
         self.admit_as(Admitted::Clock, None, b"");
-        if let Some((_, agent, limit)) = late {
-            self.out_of_time(agent, &Reached::new("wall_time", &limit));
+        if let Some((_, agent, reached)) = late {
+            self.out_of_time(agent, &reached);
         }
         Ok(())
     }

@@ -112,7 +112,7 @@ impl Tick<'_> {
                     let text = mapped.shown.as_deref().unwrap_or_default();
                     return self.chosen(owner, call, text);
                 }
-                let declined = *open.call.name == *crate::fold::MORE
+                let declined = crate::fold::is_more(&open.call.name)
                     && mapped.shown.as_deref().is_none_or(crate::limits::declines);
                 if declined {
                     let mut mapped = mapped.clone();

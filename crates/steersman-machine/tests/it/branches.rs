@@ -260,7 +260,7 @@ fn an_adopted_branch_counts_for_its_callers() -> Result<(), Fault> {
     let lead = w.at(MAIN).agent(id(1, 0));
     assert_eq!(lead.counts["look"].ok, 1);
     // Two of the lead's branch, and two that the helper made in the adopted one.
-    assert_eq!(lead.counters.model_calls_below, 4);
+    assert_eq!(lead.counters.answer.model_calls, 4);
     assert_eq!(stack(&w, MAIN, "lead"), "U A AC AR");
     whole(&w, MAIN)
 }

@@ -6,6 +6,7 @@ mod codec;
 mod context;
 mod definition;
 mod expression;
+mod limits;
 mod log;
 mod mapping;
 mod nets;

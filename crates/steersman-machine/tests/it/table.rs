@@ -102,7 +102,7 @@ fn offers() -> Vec<Offered> {
         Offered::Outcome {
             effect: Id::MAIN,
             attempt: 1,
-            outcome: Outcome::Leaf("".into()),
+            outcome: Outcome::Leaf(String::new()),
         },
         Offered::Edited {
             effect: Id::MAIN,

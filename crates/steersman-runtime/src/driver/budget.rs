@@ -11,7 +11,7 @@ use crate::ledger::Amount;
 use steersman_machine::commit::{LedgerEntry, Release, Why};
 use steersman_machine::context::Request;
 use steersman_machine::ids::{Digest, Id};
-use steersman_machine::network::{Limit, OnLimit};
+use steersman_machine::network::{Limit, OnLimit, Per};
 
 /// A call was cut or broke off: what it sent and what had come counts as spent.
 pub(super) fn abandon_spend(draft: &mut Draft, out: &mut Out) {
@@ -34,8 +34,10 @@ const CALLS: u64 = 4;
 const FIRST: u64 = 10_000;
 
 impl Driver {
+    /// Those of an answer or a task the machine counts.
     fn token_limit(&self) -> Option<Limit> {
-        self.network.as_ref()?.limits.tokens
+        let tokens = self.network.as_ref()?.limits.tokens;
+        tokens.filter(|limit| limit.per == Per::Session)
     }
 
     /// What the session may spend: the limit, and once more for each time somebody granted more.

@@ -435,6 +435,46 @@ async fn a_budget_is_a_state_and_more_can_be_granted() {
     assert!(matches!(&*settled, Settled::Answered { .. }), "{settled:?}");
 }
 
+/// What a session came to that was talked to until it did not answer, four times at most.
+async fn talked_to(limits: &str) -> (World, Arc<Settled>) {
+    let definition = format!("limits: {{ {limits} }}\n{TOOLS}");
+    let world = World::new(json!({ "main": ["One.", "Two.", "Three.", "Four."] }));
+    let session = world.start(&definition, "Go.").await;
+    let mut settled = session.settled().await.unwrap();
+    for _ in 0..3 {
+        if !matches!(&*settled, Settled::Answered { .. }) {
+            break;
+        }
+        session.say(&"On, ".repeat(400)).await.unwrap();
+        settled = session.settled().await.unwrap();
+    }
+    (world, settled)
+}
+
+#[tokio::test]
+async fn a_budget_that_fails_fails() {
+    let (world, settled) = talked_to("tokens: { max: 9000, on_limit: fail }").await;
+    assert!(matches!(&*settled, Settled::Failed { .. }), "{settled:?}");
+    let stack = world.stack("main").await;
+    assert!(
+        stack.starts_with("U A F") && stack.ends_with("UR F"),
+        "{stack}"
+    );
+}
+
+/// What counts with each answer is no budget of the session: nothing is drawn for it.
+#[tokio::test]
+async fn tokens_of_an_answer_are_counted_by_the_machine() {
+    let (world, settled) = talked_to("tokens: { max: 9000, per: answer, on_limit: fail }").await;
+    assert!(matches!(&*settled, Settled::Answered { .. }), "{settled:?}");
+    assert_eq!(world.stack("main").await, "U A F UR A F UR A F UR A F");
+    let (_, settled) = talked_to("tokens: { max: 9000, per: session, on_limit: fail }").await;
+    assert!(
+        !matches!(&*settled, Settled::Answered { .. }),
+        "{settled:?}"
+    );
+}
+
 #[tokio::test]
 async fn attack_1_11_a_crash_loop_spends_its_budget_and_stops() {
     let definition = format!("limits: {{ tokens: 50000 }}\n{TOOLS}");

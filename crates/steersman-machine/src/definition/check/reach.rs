@@ -183,7 +183,14 @@ impl Check<'_> {
                 .find(|(from, to, _)| from == name && circle.contains(to));
             let at = offer.and_then(|(_, _, span)| self.place(*span));
             let names = list_of(circle.iter().map(|name| &**name));
-            self.say(Diagnostic::circle(at, &names, network.limits.depth));
+            // What is written for one of them, or for all, ends the circle.
+            let own = circle.iter().map(|name| network.agent(name).limits.depth);
+            let depth = own.chain([network.limits.depth]).flatten().min();
+            self.say(Diagnostic::circle(
+                at,
+                &names,
+                depth.unwrap_or(crate::network::DEPTH),
+            ));
             said.extend(circle);
         }
     }

@@ -177,6 +177,10 @@ impl Diagnostic {
                 .help("write `entry: NAME`")
         }
     }
+    pub(crate) fn limit_outcome(at: At, word: &str, of: &str, can: &str, why: &str) -> Self {
+        let what = format!("`on_limit: {word}` cannot be for {of}");
+        Self::new("E0123", at, what).note(format!("{why}; {can} can be"))
+    }
     pub(crate) fn no_agents(at: At) -> Self {
         Self::new(
             "E0107",

@@ -1,6 +1,6 @@
 //! Keys of agents, people, contexts and limits.
 
-use super::{APPROVE, DATA, REQUIRES, TYPES, Table, Ty, key, later, route};
+use super::{APPROVE, DATA, Key, REQUIRES, TYPES, Table, Ty, key, later, route};
 
 const TOOLS: Ty = Ty::List(&Ty::Or(&[Ty::Text, Ty::Table(&TOOL_USE)]));
 
@@ -203,7 +203,11 @@ pub(crate) static CONTEXT: Table = Table {
 };
 
 const COUNT: Ty = Ty::Or(&[Ty::Integer(1), Ty::Table(&LIMIT)]);
+const OF_ANSWER: Ty = Ty::Or(&[Ty::Integer(1), Ty::Table(&ANSWER_LIMIT)]);
+const BOUND: Ty = Ty::Or(&[Ty::Integer(1), Ty::Table(&BOUND_LIMIT)]);
 
+/// What stands at an agent covers it and, where it counts, all that it started; what stands at the top covers the root
+/// and so everybody. Where a limit of another one is reached, an agent ends, and that one decides when it moves.
 pub(crate) static LIMITS: Table = Table {
     name: "Limits",
     words: "limits",
@@ -212,74 +216,109 @@ pub(crate) static LIMITS: Table = Table {
             "model_calls",
             COUNT,
             "50 per answer, `answer`",
-            "Model calls.",
+            "Model calls. The default counts the agent's own; what is written counts those of all it started, too.",
         ),
         key(
             "agent_calls",
             COUNT,
             "100 per answer, `answer`",
-            "Agent calls.",
+            "Calls of agents, counted like model calls. One more is refused with a result; where it was asked for, the limit is reached.",
         ),
         key(
             "parallel",
-            COUNT,
+            BOUND,
             "8",
-            "Calls of one exchange at once; the rest waits.",
+            "Calls of one exchange at once; the rest waits. At the top: of every agent.",
         ),
         key(
             "depth",
-            COUNT,
+            BOUND,
             "5",
-            "Calls within calls; a deeper one is refused with a result.",
+            "How deep agents may stand, the root at 1; a deeper call is refused with a result. The least counts of what is written at the agent, above it and at the top.",
         ),
-        key("ticks", COUNT, "10000 per answer, `fail`", "Commits."),
+        key(
+            "ticks",
+            COUNT,
+            "10000 per answer, `fail`",
+            "Commits that move the agent; what is written counts those that move any it started, too.",
+        ),
         key(
             "same_call",
-            COUNT,
+            OF_ANSWER,
             "3 per answer, `answer`",
-            "Same tool, arguments and result.",
+            "The same calls with the same arguments and results in a row. Of a route: the same choice over unchanged state (`2`, `fail`). At the top: of every agent.",
         ),
         key(
             "corrections",
-            COUNT,
+            OF_ANSWER,
             "3 per answer, `fail`",
-            "Answers that could not be used.",
+            "Arguments and answers that could not be used. At the top: of every agent.",
         ),
         key(
             "wall_time",
             Ty::Or(&[Ty::Duration, Ty::Table(&TIME_LIMIT)]),
             "none; per session, `fail`",
-            "Time.",
+            "Time since it began. Per answer without the time in which nothing but people and waits keeps it; a call that waits for approval counts as one that runs.",
         ),
-        key("tokens", COUNT, "2000000 per session, `ask`", "Tokens."),
+        key(
+            "tokens",
+            COUNT,
+            "at the top 2000000, at an agent none; per session, `ask`",
+            "Tokens. At the top per session they are drawn ahead of use and count whatever becomes of the branch that spent them; else they are what the answers of this branch used.",
+        ),
         later("cost", "Money."),
     ],
     one_of: &[],
 };
 
+const MOST: Key = key("max", Ty::Integer(1), "required", "At most.").required();
+const PER: Key = key(
+    "per",
+    Ty::Word(&[("answer", true), ("task", true), ("session", true)]),
+    "as in Limits",
+    "Counted since the message that is being answered, the call that is being served (at the root: as `session`), or the agent's start.",
+);
+const ON_LIMIT: Key = key(
+    "on_limit",
+    Ty::Word(&[
+        ("answer", true),
+        ("fail", true),
+        ("finish", true),
+        ("ask", true),
+    ]),
+    "as in Limits",
+    "`answer`: one last model call with tools off (a routed root fails); `fail`; `finish`: ends with what it has; `ask`: a person may allow as much again.",
+);
+
 pub(crate) static LIMIT: Table = Table {
     name: "Limit",
     words: "a limit",
+    keys: &[MOST, PER, ON_LIMIT],
+    one_of: &[],
+};
+
+/// What is counted in a row counts anew with each answer.
+pub(crate) static ANSWER_LIMIT: Table = Table {
+    name: "AnswerLimit",
+    words: "a limit of one answer",
     keys: &[
-        key("max", Ty::Integer(1), "required", "At most.").required(),
+        MOST,
         key(
             "per",
-            Ty::Word(&[("answer", true), ("task", true), ("session", true)]),
-            "as in Limits",
-            "Counted since.",
+            Ty::Word(&[("answer", true)]),
+            "answer",
+            "Each answer counts anew.",
         ),
-        key(
-            "on_limit",
-            Ty::Word(&[
-                ("answer", true),
-                ("fail", true),
-                ("finish", true),
-                ("ask", true),
-            ]),
-            "as in Limits",
-            "What happens.",
-        ),
+        ON_LIMIT,
     ],
+    one_of: &[],
+};
+
+/// What is never exceeded has no span, and nothing happens at it.
+pub(crate) static BOUND_LIMIT: Table = Table {
+    name: "Bound",
+    words: "a bound",
+    keys: &[MOST],
     one_of: &[],
 };
 
@@ -289,23 +328,8 @@ pub(crate) static TIME_LIMIT: Table = Table {
     words: "a limit",
     keys: &[
         key("max", Ty::Duration, "required", "At most.").required(),
-        key(
-            "per",
-            Ty::Word(&[("answer", true), ("task", true), ("session", true)]),
-            "as in Limits",
-            "Counted since.",
-        ),
-        key(
-            "on_limit",
-            Ty::Word(&[
-                ("answer", true),
-                ("fail", true),
-                ("finish", true),
-                ("ask", true),
-            ]),
-            "as in Limits",
-            "What happens.",
-        ),
+        PER,
+        ON_LIMIT,
     ],
     one_of: &[],
 };

@@ -10,8 +10,8 @@ use super::values::{At, plain_text};
 use super::{Lower, Sort, count, flag, text, word};
 use crate::ids::Name;
 use crate::network::{
-    AgentDef, Chooser, Context, Does, Limit, Limits, ModelAgent, Offer, OnFailed, OnLimit, Output,
-    Parameters, Part, Per, Route, RouteBy, Rule, RuleTo, ToolChoice, ToolUse, Turns,
+    AgentDef, Chooser, Context, Does, ModelAgent, Offer, OnFailed, Output, Parameters, Part, Route,
+    RouteBy, Rule, RuleTo, ToolChoice, ToolUse, Turns,
 };
 
 /// Ways in which model calls make steps; others are registered in Rust.
@@ -123,7 +123,7 @@ impl Lower<'_> {
                 _ if is_entry => Turns::Dialogue,
                 _ => Turns::Task,
             },
-            limits: limits(node.get("limits"), Limits::standard(false)),
+            limits: self.limits_of_agent(node),
             parameters,
             does,
         }
@@ -653,65 +653,6 @@ impl Lower<'_> {
     }
 }
 
-/// Limits as written over the standard ones.
-pub(super) fn limits(node: Option<&Node>, standard: Limits) -> Limits {
-    let Some(node) = node else {
-        return standard;
-    };
-    let of =
-        |key: &str, standard: Limit| node.get(key).map_or(standard, |node| limit(node, standard));
-    let most = |key: &str, standard: u32| {
-        let node = node.get(key);
-        let max = node.and_then(|node| super::whole(node.get("max").unwrap_or(node)));
-        max.map_or(standard, |max| u32::try_from(max).unwrap_or(u32::MAX))
-    };
-    let none = |then| Limit {
-        max: u64::MAX,
-        per: Per::Session,
-        then,
-        written: false,
-    };
-    Limits {
-        model_calls: of("model_calls", standard.model_calls),
-        agent_calls: of("agent_calls", standard.agent_calls),
-        parallel: most("parallel", standard.parallel),
-        depth: most("depth", standard.depth),
-        ticks: of("ticks", standard.ticks),
-        same_call: of("same_call", standard.same_call),
-        corrections: of("corrections", standard.corrections),
-        wall_time: node
-            .get("wall_time")
-            .map(|node| limit(node, none(OnLimit::Fail)))
-            .or(standard.wall_time),
-        tokens: node
-            .get("tokens")
-            .map(|node| limit(node, none(OnLimit::Ask)))
-            .or(standard.tokens),
-    }
-}
-
 fn version_span(route: &Node) -> Span {
     route.get("native").map_or(route.span, |node| node.span)
-}
-
-fn limit(node: &Node, standard: Limit) -> Limit {
-    let max = node.get("max").unwrap_or(node);
-    let max = super::whole(max).or_else(|| shape::duration(max.as_text()?));
-    Limit {
-        max: max.unwrap_or(standard.max),
-        per: match word(node, "per") {
-            Some("answer") => Per::Answer,
-            Some("task") => Per::Task,
-            Some("session") => Per::Session,
-            _ => standard.per,
-        },
-        then: match word(node, "on_limit") {
-            Some("answer") => OnLimit::Answer,
-            Some("fail") => OnLimit::Fail,
-            Some("finish") => OnLimit::Finish,
-            Some("ask") => OnLimit::Ask,
-            _ => standard.then,
-        },
-        written: true,
-    }
 }

@@ -8,8 +8,8 @@ use super::{Lower, Sort, duration, flag, real, sorted, text, word};
 use crate::expression::Expr;
 use crate::ids::{Digest, Name};
 use crate::network::{
-    AgentDef, CallStyle, Config, EventDef, Limits, ModelDef, Network, PersonDef, Provider, Record,
-    Secret, SecretSource, StartDef, TypeKind,
+    AgentDef, CallStyle, Config, EventDef, ModelDef, Network, PersonDef, Provider, Record, Secret,
+    SecretSource, StartDef, TypeKind,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,7 +36,7 @@ impl Lower<'_> {
         let (agents, people) = self.agents(&entry);
         let tools = self.with_built_in(tools);
         let (labels, outcome) = self.labels_and_outcome();
-        let limits = super::agent::limits(merged.settings.get("limits"), Limits::standard(true));
+        let limits = self.limits_of_session();
         let record = merged
             .settings
             .get("record")

@@ -24,6 +24,7 @@ pub(super) fn line(world: &World, n: Line) -> Result<(), Fault> {
             .iter()
             .flat_map(|a| a.agents.iter().map(|a| a.id)),
     );
+    working(snapshot).map_err(|Fault(text)| Fault(format!("line {n}: {text}")))?;
     for id in moved {
         agent(world, snapshot, id).map_err(|Fault(text)| Fault(format!("line {n}: {text}")))?;
     }
@@ -110,6 +111,27 @@ fn agent(world: &World, snapshot: &Snapshot, id: Id) -> Result<(), Fault> {
         return fault(format!(
             "{id}: its stack has {open:?} open, the snapshot {held:?}"
         ));
+    }
+    Ok(())
+}
+
+/// Each agent knows how much work is out for it and all it started: its clock runs by that.
+fn working(snapshot: &Snapshot) -> Result<(), Fault> {
+    let mut out: BTreeMap<Id, u32> = BTreeMap::new();
+    for effect in snapshot.effects.values().filter(|e| snapshot.is_work(e)) {
+        let mut at = Some(effect.agent);
+        while let Some(id) = at {
+            *out.entry(id).or_default() += 1;
+            at = snapshot.agent(id).parent;
+        }
+    }
+    for (id, agent) in &snapshot.agents {
+        let (says, is) = (agent.counters.working, out.get(id).copied());
+        if says != is.unwrap_or(0) {
+            return fault(format!(
+                "{id} counts {says} effects at work, out are {is:?}"
+            ));
+        }
     }
     Ok(())
 }

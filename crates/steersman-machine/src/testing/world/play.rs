@@ -259,7 +259,20 @@ impl World {
         let Some(answer) = answers.get(number) else {
             return fault(format!("{key} has no {}. answer", number + 1));
         };
-        played(effect, answer).map_err(Fault)
+        let mut outcome = played(effect, answer).map_err(Fault)?;
+        if self.counts_tokens()
+            && let Outcome::Answer(answer) = &mut outcome
+        {
+            answer.usage.output = tokens(answer);
+        }
+        Ok(outcome)
+    }
+
+    /// Whether the definition limits tokens; else nobody asks how many there were.
+    fn counts_tokens(&self) -> bool {
+        let session = self.network.limits.tokens.is_some_and(|l| l.written);
+        let mut agents = self.network.agents.values();
+        session || agents.any(|a| a.limits.tokens.is_some())
     }
 
     fn calls_at(&self, line: Line, agent: Id) -> u32 {
@@ -283,6 +296,16 @@ fn keys(snapshot: &Snapshot, agent: &Agent, labels: &[String]) -> Vec<String> {
         .iter()
         .flat_map(|l| names.iter().map(move |n| format!("{n}@{l}")));
     on_branch.chain(names.iter().cloned()).collect()
+}
+
+/// What an answer takes, four bytes a token, as scripted models say elsewhere.
+fn tokens(answer: &Answer) -> u64 {
+    let said = answer.text.as_ref().map_or(0, String::len);
+    let asked = answer
+        .asks
+        .iter()
+        .map(|ask| ask.name.len() + ask.args.len());
+    (said as u64 + asked.sum::<usize>() as u64).div_ceil(4)
 }
 
 /// A scripted answer as a model would give it.

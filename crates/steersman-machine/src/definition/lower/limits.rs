@@ -1,0 +1,133 @@
+//! Limits of agents and of the session.
+
+use super::super::diagnostic::Diagnostic;
+use super::super::shape;
+use super::super::source::Node;
+use super::{Lower, whole, word};
+use crate::network::{Limit, Limits, OnLimit, Per};
+
+impl Lower<'_> {
+    /// The session's.
+    pub(super) fn limits_of_session(&mut self) -> Limits {
+        let merged = self.merged;
+        let node = merged.settings.get("limits");
+        let limits = limits(node, None, Limits::standard(true));
+        let tokens = node.and_then(|node| node.get("tokens"));
+        if let (Some(tokens), Some(limit)) = (tokens, limits.tokens)
+            && limit.per == Per::Session
+            && matches!(limit.then, OnLimit::Answer | OnLimit::Finish)
+        {
+            // They are drawn ahead of a call, which is held or fails: one more call there cannot be.
+            let at = self.place(tokens.get("on_limit").unwrap_or(tokens).span);
+            let word = word(tokens, "on_limit").unwrap_or_default();
+            self.say(Diagnostic::limit_outcome(
+                at,
+                word,
+                "`tokens` of the session",
+                "`ask` and `fail`",
+                "they are drawn before a model is called, so there is no last call",
+            ));
+        }
+        limits
+    }
+
+    /// An agent's. What stands at the top for each agent holds for it, too.
+    pub(super) fn limits_of_agent(&mut self, agent: &Node) -> Limits {
+        let merged = self.merged;
+        let node = agent.get("limits");
+        if agent.get("route").is_some() {
+            self.limits_of_router(node);
+        }
+        let above = merged.settings.get("limits");
+        limits(node, above, Limits::standard(false))
+    }
+
+    /// A router calls one agent at a time, is corrected by nobody, and makes no model call that could be the last.
+    fn limits_of_router(&mut self, node: Option<&Node>) {
+        for (key, value) in node.map(Node::entries).unwrap_or_default() {
+            if ["parallel", "corrections"].contains(&&*key.name) {
+                let at = self.place(key.span);
+                let what = format!("limits.{}", key.name);
+                self.say(Diagnostic::type_key(at, &what, "a routed agent"));
+            }
+            let outcome = value.get("on_limit");
+            let outcome = outcome.filter(|node| node.as_text().is_some_and(|w| &**w == "answer"));
+            if let Some(outcome) = outcome {
+                let at = self.place(outcome.span);
+                self.say(Diagnostic::limit_outcome(
+                    at,
+                    "answer",
+                    "a routed agent",
+                    "`fail`, `finish` and `ask`",
+                    "it makes no model call that could be the last",
+                ));
+            }
+        }
+    }
+}
+
+/// Limits as written over the standard ones. Of those that bound each agent by itself the session's and the agent's
+/// hold both: the smaller one counts.
+fn limits(node: Option<&Node>, above: Option<&Node>, standard: Limits) -> Limits {
+    let at = |node: Option<&Node>, key: &str| node.and_then(|node| node.get(key)).cloned();
+    let of =
+        |key: &str, standard: Limit| at(node, key).map_or(standard, |node| limit(&node, standard));
+    let each = |key: &str, standard: Limit| {
+        let written = [at(node, key), at(above, key)].into_iter().flatten();
+        let limits = written.map(|node| limit(&node, standard));
+        limits.min_by_key(|limit| limit.max).unwrap_or(standard)
+    };
+    let bound = |node: Option<&Node>, key: &str| {
+        let node = at(node, key)?;
+        let max = whole(node.get("max").unwrap_or(&node))?;
+        Some(u32::try_from(max).unwrap_or(u32::MAX))
+    };
+    let none = |then| Limit {
+        max: u64::MAX,
+        per: Per::Session,
+        then,
+        written: false,
+    };
+    let parallel = [bound(node, "parallel"), bound(above, "parallel")];
+    Limits {
+        model_calls: of("model_calls", standard.model_calls),
+        agent_calls: of("agent_calls", standard.agent_calls),
+        parallel: parallel
+            .into_iter()
+            .flatten()
+            .min()
+            .unwrap_or(standard.parallel),
+        depth: bound(node, "depth").or(standard.depth),
+        ticks: of("ticks", standard.ticks),
+        same_call: each("same_call", standard.same_call),
+        corrections: each("corrections", standard.corrections),
+        wall_time: at(node, "wall_time")
+            .map(|node| limit(&node, none(OnLimit::Fail)))
+            .or(standard.wall_time),
+        tokens: at(node, "tokens")
+            .map(|node| limit(&node, none(OnLimit::Ask)))
+            .or(standard.tokens),
+    }
+}
+
+fn limit(node: &Node, standard: Limit) -> Limit {
+    let max = node.get("max").unwrap_or(node);
+    let max = whole(max).or_else(|| shape::duration(max.as_text()?));
+    Limit {
+        max: max.unwrap_or(standard.max),
+        per: match word(node, "per") {
+            Some("answer") => Per::Answer,
+            Some("task") => Per::Task,
+            Some("session") => Per::Session,
+            _ => standard.per,
+        },
+        then: match word(node, "on_limit") {
+            Some("answer") => OnLimit::Answer,
+            Some("fail") => OnLimit::Fail,
+            Some("finish") => OnLimit::Finish,
+            Some("ask") => OnLimit::Ask,
+            _ => standard.then,
+        },
+        written: true,
+    }
+}

@@ -1,0 +1,155 @@
+//! What limits count: of an agent and of all that it started, and for how long it works.
+
+use crate::commit::Usage;
+use crate::ids::{Digest, Id, Line, Name, Time};
+use crate::interaction::Target;
+use crate::snapshot::{Counters, Effect, Snapshot, Span};
+
+/// Begins the name of the engine's own question to a person where a limit says `ask`: `more/KEY/PER`, of a limit of the
+/// session `more/KEY/PER/all`. No name of a definition has a `/`.
+const MORE: &str = "more/";
+
+/// Whether a call of this name is the engine's question for more.
+pub(crate) fn is_more(name: &str) -> bool {
+    name.starts_with(MORE)
+}
+
+/// The name of the question for more of a limit.
+pub(crate) fn more(key: &str, per: &str, all: bool) -> Name {
+    let all = if all { "/all" } else { "" };
+    format!("{MORE}{key}/{per}{all}").into()
+}
+
+impl Snapshot {
+    /// An effect is out no longer. Its call is still there, and is of the kind that it was when it was wished.
+    pub(super) fn drop_effect(&mut self, now: Time, id: Id) {
+        if let Some(effect) = self.effects.remove(&id) {
+            self.works(now, &effect, false);
+        }
+    }
+
+    /// Begins or ends to work for its agent, and for all above that one. Who waits for people does not work.
+    pub(super) fn works(&mut self, now: Time, effect: &Effect, begins: bool) {
+        if !self.is_work(effect) {
+            return;
+        }
+        let mut at = Some(effect.agent);
+        while let Some(id) = at {
+            let agent = self.agent_mut(id);
+            let counters = &mut agent.counters;
+            let before = counters.working;
+            counters.working = if begins { before + 1 } else { before - 1 };
+            if before == 0 || counters.working == 0 {
+                counters.stood = now.0.saturating_sub(counters.stood);
+            }
+            at = agent.parent;
+        }
+    }
+
+    /// Whether an effect is work, and not a question to a person or a wait.
+    pub(crate) fn is_work(&self, effect: &Effect) -> bool {
+        let open = effect.call.and_then(|c| self.call(effect.agent, c));
+        open.is_none_or(|open| match open.call.target {
+            Target::Person(_) | Target::Wait | Target::Branches(_) => false,
+            Target::Tool(_) | Target::Agent(_) | Target::Unknown => true,
+        })
+    }
+
+    /// A commit counts once for each agent that it moves, and for all above. Where it has counted, it has above, too.
+    pub(super) fn moves(&mut self, line: Line, id: Id) {
+        let mut at = Some(id);
+        while let Some(id) = at.filter(|id| self.agent(*id).counters.moved != line) {
+            let agent = self.agent_mut(id);
+            agent.counters.moved = line;
+            for span in agent.counters.spans() {
+                span.ticks += 1;
+            }
+            at = agent.parent;
+        }
+    }
+
+    /// Counts something for an agent and for all above it.
+    pub(super) fn count_above(&mut self, from: Option<Id>, mut count: impl FnMut(&mut Span)) {
+        let mut at = from;
+        while let Some(id) = at {
+            let agent = self.agent_mut(id);
+            agent.counters.spans().into_iter().for_each(&mut count);
+            at = agent.parent;
+        }
+    }
+
+    pub(super) fn count_model_call(&mut self, id: Id) {
+        let counters = &mut self.agent_mut(id).counters;
+        counters.model_calls += 1;
+        counters.model_calls_all += 1;
+        counters.mode_calls += 1;
+        self.count_above(Some(id), |span| span.model_calls += 1);
+    }
+
+    pub(super) fn count_agent_call(&mut self, id: Id) {
+        self.agent_mut(id).counters.agent_calls += 1;
+        self.count_above(Some(id), |span| span.agent_calls += 1);
+    }
+
+    /// Tokens count for the agent whose model call is still out, and for all above it.
+    pub(crate) fn spend(&mut self, usage: &Usage) {
+        let tokens = usage.tokens();
+        let effect = usage.effect.and_then(|e| self.effects.get(&e));
+        let agent = effect.map(|e| e.agent);
+        self.count_above(agent, |span| {
+            span.tokens = span.tokens.saturating_add(tokens);
+        });
+    }
+}
+
+impl Counters {
+    /// A message began a new answer. The commit that holds it moves the agent.
+    pub(super) fn begin_answer(&mut self, now: Time) {
+        let before = std::mem::take(self);
+        *self = Self {
+            model_calls_all: before.model_calls_all,
+            mode_calls: before.mode_calls,
+            ticks: 1,
+            answer: Span {
+                ticks: 1,
+                ..Span::since(now)
+            },
+            task: before.task,
+            session: before.session,
+            moved: before.moved,
+            working: before.working,
+            stood: if before.working == 0 { now.0 } else { 0 },
+            ..Self::default()
+        };
+    }
+
+    /// A call began a new task.
+    pub(super) fn begin_task(&mut self, now: Time) {
+        self.task = Span {
+            ticks: 1,
+            ..Span::since(now)
+        };
+    }
+
+    /// A person allowed as much again.
+    pub(super) fn allow(&mut self, question: &Name) {
+        let span = match question.split('/').nth(2) {
+            Some("session") => &mut self.session,
+            Some("task") => &mut self.task,
+            _ => &mut self.answer,
+        };
+        match span.more.iter_mut().find(|(name, _)| name == question) {
+            Some((_, times)) => *times += 1,
+            None => span.more.push((question.clone(), 1)),
+        }
+    }
+
+    /// An exchange closed, or a choice was made: how often the same came in a row.
+    pub(super) fn again(&mut self, digest: Digest) {
+        let times = match self.same {
+            Some((before, times)) if before == digest => times + 1,
+            _ => 1,
+        };
+        self.same = Some((digest, times));
+    }
+}

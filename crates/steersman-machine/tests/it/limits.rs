@@ -1,0 +1,166 @@
+//! Every limit, at every place where it may stand, over every span: reached, never reached, or refused by the check.
+//! Printed as one table, so that a combination that nothing enforces is seen.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use steersman_machine::definition::{Files, compile};
+use steersman_machine::testing::replay::twice;
+
+/// Three agents, one below the other. The clerk serves one call over the turns of *One* and *Two*, is called again with
+/// *Three*, and has in each turn a helper look something up for ten minutes.
+fn definition(top: &str, lead: &str, clerk: &str) -> String {
+    let answers = |answer: &str, times: usize| vec![answer; times].join(", ");
+    let lead_says = answers("{ call: { clerk: { name: c, message: go } } }, Well.", 8);
+    let turn = "{ call: { helper: { message: go } } }, Well.";
+    let clerk_says = format!(
+        "{turn}, {turn}, {{ call: {{ finish: {{ result: Done. }} }} }}, {}",
+        answers(turn, 8)
+    );
+    let helper_says = answers("{ call: { look: {} } }, Seen.", 12);
+    let looks = answers("{ after: 10m, result: a }", 12);
+    format!(
+        "
+tools: {{ look: {{ description: Looks., effect: read, native: 1 }} }}
+agents:
+  lead:
+    system: S.
+    tools: [ {{ agent: clerk, named: true }} ]
+    limits: {{ {lead} }}
+  clerk:
+    description: C.
+    system: S.
+    turns: dialogue
+    tools: [ helper, finish ]
+    limits: {{ {clerk} }}
+  helper: {{ description: H., system: S., tools: [ look ] }}
+entry: lead
+limits: {{ {top} }}
+tests:
+  spans:
+    script: {{ lead: [ {lead_says} ], clerk: [ {clerk_says} ], helper: [ {helper_says} ] }}
+    tools: {{ look: [ {looks} ] }}
+    steps:
+      - {{ say: One. }}
+      - {{ advance: 10m }}
+      - {{ say: Two. }}
+      - {{ advance: 10m }}
+      - {{ say: Stop. }}
+      - {{ say: Three. }}
+      - {{ advance: 10m }}
+"
+    )
+}
+
+/// Who reached the limit and in the answer to which message; or why it may not stand there.
+fn reached(key: &str, text: &str) -> String {
+    let (network, found) = compile(&Files::new("limits.yaml", text));
+    let Some(network) = network.map(Arc::new) else {
+        let said = found.iter().filter(|d| d.is_error()).map(|d| d.code);
+        return format!("refused {}", said.collect::<Vec<_>>().join(" "));
+    };
+    let ran = twice(&network, &network.tests["spans"]).expect("it runs as before");
+    let limit = format!("limit {key} ");
+    let mut message = "";
+    for line in ran.world.printed.lines() {
+        if let Some(said) = line.split("U(\"").nth(1).or(line.split("UR(\"").nth(1)) {
+            message = said.split('.').next().unwrap_or_default();
+        }
+        if line.contains(&limit) {
+            let who = line.trim().split([' ', ':']).nth(1);
+            return format!("{} in {message}", who.unwrap_or_default());
+        }
+    }
+    "never".to_owned()
+}
+
+/// The limits that count something, and what of it so much as: less than a turn of the clerk, more than its task, more
+/// than there is in the session.
+const COUNTED: [(&str, [&str; 4]); 5] = [
+    ("model_calls", ["3", "7", "11", "100"]),
+    ("agent_calls", ["1", "2", "3", "100"]),
+    ("ticks", ["5", "10", "15", "100"]),
+    ("tokens", ["8", "20", "32", "10000"]),
+    ("wall_time", ["5m", "15m", "25m", "31m"]),
+];
+
+#[test]
+fn a_limit_is_enforced_wherever_it_may_stand() {
+    let mut page = String::new();
+    for (key, sizes) in COUNTED {
+        for place in ["clerk", "lead", "top"] {
+            for per in ["answer", "task", "session"] {
+                write!(page, "{key:<12}{place:<6}{per:<8}").expect("a string takes it");
+                for max in sizes {
+                    let limit = format!("{key}: {{ max: {max}, per: {per}, on_limit: fail }}");
+                    let at = |wanted| if place == wanted { limit.as_str() } else { "" };
+                    let text = definition(at("top"), at("lead"), at("clerk"));
+                    let got = format!("{max}: {}", reached(key, &text));
+                    write!(page, " {got:<22}").expect("a string takes it");
+                }
+                page.push('\n');
+            }
+        }
+    }
+    let page: Vec<&str> = page.lines().map(str::trim_end).collect();
+    insta::assert_snapshot!(page.join("\n"));
+}
+
+/// What has no span or no outcome cannot be given one.
+#[test]
+fn what_nothing_would_enforce_is_refused() {
+    let mut page = String::new();
+    let spans = ["parallel", "depth", "same_call", "corrections"];
+    let spans = spans.map(|key| {
+        ["answer", "task", "session"].map(|per| format!("{key}: {{ max: 3, per: {per} }}"))
+    });
+    let outcomes = [
+        "parallel: { max: 3, on_limit: fail }",
+        "depth: { max: 3, on_limit: fail }",
+        "tokens: { max: 3, on_limit: answer }",
+        "tokens: { max: 3, on_limit: finish }",
+        "tokens: { max: 3, per: answer, on_limit: finish }",
+        "tokens: { max: 3, on_limit: fail }",
+        "tokens: 3",
+    ]
+    .map(str::to_owned);
+    for limit in spans.into_iter().flatten().chain(outcomes) {
+        let checked = |text: &str| {
+            let (_, found) = compile(&Files::new("limits.yaml", text));
+            let said = found.iter().filter(|d| d.is_error()).map(|d| {
+                let note = d.notes.join("; ");
+                format!("{} {} ({note})", d.code, d.message)
+            });
+            let said = said.collect::<Vec<_>>().join(" ");
+            if said.is_empty() {
+                "may stand".to_owned()
+            } else {
+                said
+            }
+        };
+        let agent = checked(&definition("", &limit, ""));
+        let top = checked(&definition(&limit, "", ""));
+        if agent == top {
+            writeln!(page, "{limit}\n    {agent}").expect("a string takes it");
+        } else {
+            writeln!(page, "{limit}\n    agent: {agent}\n    top: {top}")
+                .expect("a string takes it");
+        }
+    }
+    for limit in [
+        "model_calls: { max: 3, on_limit: answer }",
+        "parallel: 3",
+        "corrections: 3",
+    ] {
+        let text = format!(
+            "agents: {{ a: {{ route: {{ sequence: [b] }}, limits: {{ {limit} }} }}, b: {{ description: B., system: S. }} }}"
+        );
+        let (_, found) = compile(&Files::new("limits.yaml", text));
+        let found: Vec<String> = found
+            .iter()
+            .map(|d| format!("{} {}", d.code, d.message))
+            .collect();
+        writeln!(page, "of a routed agent, {limit}\n    {}", found.join(" "))
+            .expect("a string takes it");
+    }
+    insta::assert_snapshot!(page);
+}
