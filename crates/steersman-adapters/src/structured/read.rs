@@ -1,6 +1,6 @@
 //! Calls out of an answer that is text.
 
-use super::{Style, must_call, offered};
+use super::{Style, must_call, offered, tools};
 use serde_json::Value as Json;
 use std::sync::{Mutex, PoisonError};
 use steersman_machine::context::Request;
@@ -14,13 +14,16 @@ const SEARCH_MAX: usize = 256 << 10;
 
 /// The answer to a request that was told by [`super::tell`], with calls where the text makes one.
 pub fn read(mut answer: Answer, request: &Request, style: Style) -> Answer {
-    // Without tools the answer is what it always is; a server that made calls of its own accord did our work.
-    if offered(request).is_empty() || !answer.asks.is_empty() {
+    // A server that made calls of its own accord did our work.
+    if !answer.asks.is_empty() {
         return answer;
     }
     let Some(text) = answer.text.take() else {
         return answer;
     };
+    if offered(request).is_empty() {
+        return off(answer, text, request);
+    }
     let found = find(&text);
     match style {
         Style::Structured => structured(&mut answer, text, found, must_call(request)),
@@ -33,6 +36,32 @@ pub fn read(mut answer: Answer, request: &Request, style: Style) -> Answer {
         },
     }
     answer
+}
+
+/// Without tools the answer is what it always is. But where tools are off only now, a model that has learned the form
+/// from what was said before may keep to it: that is no answer for people.
+fn off(mut answer: Answer, text: String, request: &Request) -> Answer {
+    let known = |name: &str| tools(request).any(|tool| *tool.name == *name);
+    let found = match request.output {
+        // an answer of a form of its own says what it says
+        Some(_) => None,
+        None if tools(request).next().is_none() => None,
+        None => find(&text),
+    };
+    match found {
+        Some((before, Found::Answer(said))) if is_bare(&before) => answer.text = Some(said),
+        // what is said beside a call is the answer; without that it is a call that is refused, and told so
+        Some((before, Found::Call(ask))) if known(&ask.name) => {
+            answer.text = (!is_bare(&before)).then(|| before.trim().to_owned());
+            answer.asks.push(ask);
+        }
+        _ => answer.text = Some(text),
+    }
+    answer
+}
+
+fn is_bare(before: &str) -> bool {
+    before.trim().is_empty()
 }
 
 fn structured(answer: &mut Answer, text: String, found: Option<(String, Found)>, must: bool) {

@@ -116,6 +116,53 @@ fn structured_answers_are_read() {
     );
 }
 
+#[test]
+fn an_answer_that_is_wanted_without_tools_is_no_raw_call() {
+    let forced = Request {
+        choice: ToolChoice::None,
+        ..conversation()
+    };
+    for style in [Style::Structured, Style::Text] {
+        let read = |text: &str| shown(read(answer(text), &forced, style));
+        assert_eq!(read(r#"{"answer": "It is 3."}"#), r#"text  "It is 3.""#);
+        assert_eq!(read("It is 3."), r#"text  "It is 3.""#);
+        // the machine refuses it, as it does with a model of native tools
+        assert_eq!(
+            read(r#"{"tool": "add", "arguments": {"a": 1}}"#),
+            r#"call  add {"a":1} as None"#
+        );
+        assert_eq!(
+            read("It is 3, I think. {\"tool\": \"add\", \"arguments\": {}}"),
+            "text  \"It is 3, I think.\"\ncall  add {} as None"
+        );
+        // JSON that is meant is left alone
+        for text in [
+            r#"{"tool": "hammer", "arguments": {}}"#,
+            r#"Write {"answer": 42} into the file."#,
+            r#"{"sum": 3}"#,
+        ] {
+            assert_eq!(read(text), format!("text  {text:?}"));
+        }
+        let formed = Request {
+            output: Some(r#"{"type":"object"}"#.into()),
+            ..forced.clone()
+        };
+        let text = r#"{"answer": "It is 3."}"#;
+        let kept = read_as(answer(text), &formed, style);
+        assert_eq!(shown(kept), format!("text  {text:?}"));
+        let plain = Request {
+            choice: ToolChoice::None,
+            ..request(vec![system("You help."), user("Give JSON.")])
+        };
+        let kept = read_as(answer(text), &plain, style);
+        assert_eq!(shown(kept), format!("text  {text:?}"));
+    }
+}
+
+fn read_as(answer: Answer, request: &Request, style: Style) -> Answer {
+    read(answer, request, style)
+}
+
 fn read_cut(answer: Answer) -> Answer {
     read(answer, &conversation(), Style::Structured)
 }
