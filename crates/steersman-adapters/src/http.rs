@@ -48,7 +48,7 @@ impl HttpTools {
         };
         let reads = matches!(request.method(), &Method::GET | &Method::HEAD);
         let clients = if reads { &self.reads } else { &self.writes };
-        let client = match clients.of(request.url()) {
+        let client = match clients.within(request.url(), limit) {
             Ok(client) => client,
             Err(message) => return not_performed("failed", message, None),
         };

@@ -1,7 +1,8 @@
 //! HTTP clients with rustls and ring, shared by model providers and tools; bodies are read within bounds.
 
 use reqwest::{Client, Url};
-use std::sync::{Once, OnceLock};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, Once, OnceLock, PoisonError};
 use std::time::Duration;
 
 static PROVIDER: Once = Once::new();
@@ -23,7 +24,12 @@ pub(crate) struct Clients {
     loopback: OnceLock<Client>,
     plain: OnceLock<Client>,
     secure: OnceLock<Client>,
+    /// Those that may wait less for a connection: by kind and milliseconds.
+    hasty: Mutex<BTreeMap<(bool, bool, u64), Client>>,
 }
+
+/// Hasty clients that are kept.
+const HASTY: usize = 64;
 
 impl Clients {
     pub(crate) fn new(connect: Duration, redirects: Redirects) -> Self {
@@ -33,7 +39,29 @@ impl Clients {
             loopback: OnceLock::new(),
             plain: OnceLock::new(),
             secure: OnceLock::new(),
+            hasty: Mutex::default(),
         }
+    }
+
+    /// The client for a call to this address that may take so long all in all. A connection gets nine tenths of that at
+    /// most: so when the time is over it is known whether there was one, and without one nothing was sent.
+    pub(crate) fn within(&self, url: &Url, limit: Duration) -> Result<Client, String> {
+        let connect = limit.mul_f64(0.9);
+        if connect >= self.connect {
+            return self.of(url);
+        }
+        let (secure, here) = (url.scheme() == "https", is_loopback(url));
+        let key = (secure, here, connect.as_millis() as u64);
+        let mut hasty = self.hasty.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = hasty.get(&key) {
+            return Ok(client.clone());
+        }
+        let client = self.build(secure, here, connect)?;
+        if hasty.len() >= HASTY {
+            hasty.clear();
+        }
+        hasty.insert(key, client.clone());
+        Ok(client)
     }
 
     /// The client for this address. The machine's certificates are loaded for https alone (a container without any
@@ -49,11 +77,11 @@ impl Clients {
         if let Some(client) = kept.get() {
             return Ok(client.clone());
         }
-        let client = self.build(secure, here)?;
+        let client = self.build(secure, here, self.connect)?;
         Ok(kept.get_or_init(|| client).clone())
     }
 
-    fn build(&self, secure: bool, here: bool) -> Result<Client, String> {
+    fn build(&self, secure: bool, here: bool, connect: Duration) -> Result<Client, String> {
         PROVIDER.call_once(|| {
             // An error only says that a program that embeds us installed its own before.
             drop(rustls::crypto::ring::default_provider().install_default());
@@ -73,7 +101,7 @@ impl Clients {
             }),
         };
         let mut builder = Client::builder()
-            .connect_timeout(self.connect)
+            .connect_timeout(connect)
             .redirect(redirects)
             .retry(reqwest::retry::never())
             .user_agent(concat!("steersman/", env!("CARGO_PKG_VERSION")));

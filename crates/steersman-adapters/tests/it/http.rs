@@ -322,6 +322,24 @@ async fn what_cannot_be_known_is_unknown() {
 }
 
 #[tokio::test]
+async fn time_that_is_over_before_there_is_a_connection_proves_that_nothing_was_sent() {
+    // it takes the connection and says nothing: there is no TLS, so there is no connection to send on
+    let deaf = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}", deaf.local_addr().unwrap());
+    let network = tool(
+        r#"{ method: POST, url: "{{ config.base }}/", json: { a: 1 } }"#,
+        "effect: unsafe\n    timeout: 300ms",
+    );
+    let run_of = run_of(&network, json!({ "args": { "id": "" } }), &envs(&url));
+    let raw = run(&HttpTools::default(), &run_of).await;
+    let Raw::NotPerformed(fault) = raw else {
+        panic!("{raw:?}")
+    };
+    assert_eq!((&*fault.code, fault.again), ("timeout", Some(0)));
+    assert!(fault.message.starts_with("no connection"), "{fault:?}");
+}
+
+#[tokio::test]
 async fn a_cancelled_request_is_unknown_and_one_not_begun_is_not_performed() {
     let network = tool(
         r#"{ method: POST, url: "{{ config.base }}/" }"#,
