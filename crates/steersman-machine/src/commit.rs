@@ -133,6 +133,9 @@ pub enum Branched {
     Met(u32, Option<Body>),
     /// Not of branches: who was to approve it gave other arguments, and approved these.
     Edited(Name),
+    /// Not of branches: the key (JSON) of a part of a wait that is for an event, as it was when the wait opened. Only
+    /// where it hangs on more than the call's arguments: those never change.
+    Awaits(u32, Body),
 }
 
 /// Something that was taken. Its body lies in what was pushed.

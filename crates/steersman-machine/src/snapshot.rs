@@ -305,6 +305,8 @@ pub struct OpenCall {
 pub struct Aside {
     /// Of a wait: parts that are over, and what came of them (JSON); none: nothing can come.
     pub met: Vec<(u32, Option<Body>)>,
+    /// Of a wait: keys of its events that do not follow from its arguments, by part (JSON).
+    pub keys: Vec<(u32, Body)>,
     /// Who was to approve it and gave the arguments with which it runs: so approved just these.
     pub approver: Option<Name>,
 }

@@ -262,7 +262,7 @@ impl Trace {
         for branching in &commit.branching {
             let of = match &branching.what {
                 Branched::Began(_) | Branched::Ended(_) | Branched::Chose(..) => "branch",
-                Branched::Met(..) => "wait",
+                Branched::Met(..) | Branched::Awaits(..) => "wait",
                 Branched::Edited(_) => "edited",
             };
             let _ = write!(
@@ -292,6 +292,9 @@ impl Trace {
                 }
                 Branched::Edited(by) => {
                     let _ = write!(out, " approved by {by}");
+                }
+                Branched::Awaits(part, key) => {
+                    let _ = write!(out, " part {part} is for {}", plain(bodies, *key));
                 }
             }
             out.push('\n');

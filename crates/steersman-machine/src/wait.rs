@@ -11,7 +11,7 @@ pub use parts::{ForBranches, for_branches};
 
 use crate::commit::{Branched, Wished};
 use crate::effect::{EventKey, Work};
-use crate::ids::{Id, Name, Time};
+use crate::ids::{Id, Time};
 use crate::interaction::Target;
 use crate::limits::{self, Reached};
 use crate::mapping::{self, Fault, Raw};
@@ -20,8 +20,7 @@ use crate::snapshot::{Effect, OpenCall, Phase, Snapshot};
 use crate::tick::{Cx, Tick};
 use crate::view::View;
 use parts::Look;
-use serde_json::{Map, Value as Json};
-use std::sync::Arc;
+use serde_json::Value as Json;
 
 /// When the driver is to offer [`crate::effect::Offered::Clock`]: a state entry expires, or a limit of time is reached.
 /// What effects wait for is in their `due`.
@@ -124,16 +123,18 @@ pub(crate) fn work(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Work {
     let Some(look) = Look::new(cx, snapshot, open, snapshot.now) else {
         return Work::Timer;
     };
-    let view = look.view();
-    let events = look.awaited().into_iter().filter_map(|(_, on)| match on {
-        WaitOn::Event {
-            event, matching, ..
-        } => Some(EventKey {
-            event: event.clone(),
-            key: key(&view, matching),
-        }),
-        _ => None,
-    });
+    let events = look
+        .awaited()
+        .into_iter()
+        .filter_map(|(part, on)| match on {
+            WaitOn::Event {
+                event, matching, ..
+            } => Some(EventKey {
+                event: event.clone(),
+                key: look.key(part, matching),
+            }),
+            _ => None,
+        });
     let mut any: Vec<EventKey> = events.collect();
     any.sort();
     any.dedup();
@@ -142,18 +143,6 @@ pub(crate) fn work(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Work {
     } else {
         Work::Event { any }
     }
-}
-
-/// Canonical JSON of the fields that must be equal.
-fn key(view: &View<'_>, matching: &[(Name, crate::expression::Template)]) -> Arc<str> {
-    let mut fields: Vec<(String, Json)> = matching
-        .iter()
-        .map(|(name, template)| (name.to_string(), template.value(view).unwrap_or_default()))
-        .collect();
-    fields.sort_by(|a, b| a.0.cmp(&b.0));
-    Json::Object(fields.into_iter().collect::<Map<_, _>>())
-        .to_string()
-        .into()
 }
 
 fn view<'a>(cx: &Cx<'a>, snapshot: &'a Snapshot, open: &OpenCall) -> View<'a> {
@@ -207,7 +196,14 @@ impl Tick<'_> {
             Some(raw) => {
                 self.end_wait(open, &raw);
             }
-            None => self.wish_call(open, due),
+            None => {
+                let keys = look.keys();
+                for (part, key) in keys {
+                    let body = self.body(key.to_string());
+                    self.branch(open.owner, open.call.id, Branched::Awaits(part, body));
+                }
+                self.wish_call(open, due);
+            }
         }
     }
 

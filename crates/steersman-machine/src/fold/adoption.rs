@@ -99,7 +99,7 @@ impl Snapshot {
         Arc::make_mut(self.asides.entry(key).or_default())
     }
 
-    /// A fork begins, or one of its branches was chosen; a part of a wait is over; arguments were changed.
+    /// A fork begins, or one of its branches was chosen; a part of a wait is over or has its key; arguments were changed.
     pub(crate) fn branching(&mut self, now: Time, branching: &Branching) {
         let key = (branching.agent, branching.call);
         match &branching.what {
@@ -109,6 +109,10 @@ impl Snapshot {
             }
             Branched::Edited(by) => {
                 self.aside_mut(key).approver = Some(by.clone());
+                return;
+            }
+            Branched::Awaits(part, event) => {
+                self.aside_mut(key).keys.push((*part, *event));
                 return;
             }
             Branched::Began(_) | Branched::Ended(_) | Branched::Chose(..) => {}
@@ -121,7 +125,7 @@ impl Snapshot {
         }
         let open = self.open_call(branching.agent, branching.call);
         match &branching.what {
-            Branched::Met(..) | Branched::Edited(_) => {}
+            Branched::Met(..) | Branched::Edited(_) | Branched::Awaits(..) => {}
             Branched::Began(branches) => open.call.target = Target::Branches(branches.clone()),
             Branched::Ended(ends) => open.ends = Some(*ends),
             Branched::Chose(branch, at) => open.chosen = Some((*branch, *at)),

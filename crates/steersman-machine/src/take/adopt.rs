@@ -105,6 +105,9 @@ impl Tick<'_> {
             if !from.in_scope(*owner) || self.snapshot.call(*owner, *call).is_none() {
                 continue;
             }
+            for (part, key) in &aside.keys {
+                self.branch(*owner, *call, Branched::Awaits(*part, *key));
+            }
             for (part, gave) in &aside.met {
                 self.branch(*owner, *call, Branched::Met(*part, *gave));
             }

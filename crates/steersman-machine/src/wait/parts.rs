@@ -4,13 +4,16 @@
 //! came from outside (an event, the ends of branches) is recorded with the call; time, state and commits are looked at.
 
 use crate::expression::Template;
-use crate::ids::{Id, Time};
+use crate::expression::ast::{Node, NodeKind, StmtKind};
+use crate::ids::{Id, Name, Time};
 use crate::mapping::{Fault, Raw};
 use crate::network::{Source, Wait, WaitOn};
 use crate::snapshot::{OpenCall, Snapshot};
 use crate::tick::Cx;
 use crate::view::View;
 use serde_json::Value as Json;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Code of a wait for branches where too few were forked.
 const NO_BRANCHES: &str = "no_branches";
@@ -217,9 +220,41 @@ impl<'a> Look<'a> {
         }
     }
 
+    /// The key of a part that is for an event, canonical JSON of the fields that must be equal: as it was when the wait
+    /// opened, whatever state says now.
+    pub(super) fn key(&self, part: u32, matching: &[(Name, Template)]) -> Arc<str> {
+        let aside = self.snapshot.aside(self.open.owner, self.open.call.id);
+        let kept = aside.and_then(|aside| aside.keys.iter().find(|(of, _)| *of == part));
+        if let Some((_, key)) = kept {
+            return self.cx.bodies.text(*key);
+        }
+        let view = self.view();
+        let fields: BTreeMap<&str, Json> = matching
+            .iter()
+            .map(|(name, template)| (&**name, template.value(&view).unwrap_or_default()))
+            .collect();
+        let fields = fields
+            .into_iter()
+            .map(|(name, json)| (name.to_owned(), json));
+        Json::Object(fields.collect()).to_string().into()
+    }
+
+    /// The keys that are to be kept: those that hang on more than the arguments of the call.
+    pub(super) fn keys(&self) -> Vec<(u32, Arc<str>)> {
+        let awaited = self.awaited().into_iter();
+        awaited
+            .filter_map(|(part, on)| match on {
+                WaitOn::Event { matching, .. } if !matching.iter().all(|(_, t)| is_fixed(t)) => {
+                    Some((part, self.key(part, matching)))
+                }
+                _ => None,
+            })
+            .collect()
+    }
+
     /// The part that an event is for: the first that is open and that it meets. One event meets one part.
     pub(super) fn part_of(&self, event: &str, payload: &Json) -> Option<u32> {
-        let meets = |on: &WaitOn| {
+        let meets = |part: u32, on: &WaitOn| {
             let WaitOn::Event {
                 event: name,
                 matching,
@@ -230,11 +265,7 @@ impl<'a> Look<'a> {
             };
             let view = self.view().with("event", payload.clone());
             **name == *event
-                && matching.iter().all(|(field, template)| {
-                    template
-                        .value(&view)
-                        .is_ok_and(|wanted| payload.get(&**field) == Some(&wanted))
-                })
+                && is_met(&self.key(part, matching), payload)
                 && when
                     .as_ref()
                     .is_none_or(|when| view.holds(when).unwrap_or(false))
@@ -242,7 +273,7 @@ impl<'a> Look<'a> {
         let parts = self.awaited();
         parts
             .into_iter()
-            .find(|(_, on)| meets(on))
+            .find(|(part, on)| meets(*part, on))
             .map(|(part, _)| part)
     }
 
@@ -312,6 +343,32 @@ impl<'a> Look<'a> {
     pub(super) fn view(&self) -> View<'a> {
         super::view(&self.cx, self.snapshot, self.open).at(self.now)
     }
+}
+
+/// Whether each field of a key is equal in an event.
+fn is_met(key: &str, payload: &Json) -> bool {
+    // What was erased is met by nothing.
+    let Ok(Json::Object(key)) = serde_json::from_str(key) else {
+        return false;
+    };
+    key.iter()
+        .all(|(field, wanted)| payload.get(field) == Some(wanted))
+}
+
+/// Whether a template reads nothing but the arguments of the call.
+fn is_fixed(template: &Template) -> bool {
+    fn reads_args(node: &Node) -> bool {
+        match &node.kind {
+            NodeKind::Var(name) => &**name == "args",
+            NodeKind::Call { .. } => false,
+            _ => node.children().into_iter().all(reads_args),
+        }
+    }
+    template.body().iter().all(|piece| match &piece.kind {
+        StmtKind::Text(_) => true,
+        StmtKind::Emit(node) => reads_args(node),
+        _ => false,
+    })
 }
 
 /// The waits of a list, each with the number of its first part.

@@ -4,7 +4,7 @@ use crate::world::{Does, World, answered, network};
 use serde_json::json;
 use steersman_runtime::engine::{EngineError, StartOptions};
 use steersman_runtime::inbox::Message;
-use steersman_runtime::session::Settled;
+use steersman_runtime::session::{Fate, Settled};
 use steersman_runtime::store::StoreError;
 use tokio_util::sync::CancellationToken;
 
@@ -230,4 +230,39 @@ async fn what_waits_in_an_inbox_is_no_reason_to_take_its_session_again_and_again
     let epoch = async |id| world.engine.store().claim(id).await.unwrap().epoch;
     assert_eq!(epoch("one").await, 2, "taken once, and here");
     assert!(epoch("two").await > 7, "each message is looked at");
+}
+
+#[tokio::test]
+async fn whoever_takes_a_session_over_waits_for_the_same_event() {
+    let definition = r#"
+state: { nr: { type: string, default: a } }
+events: { paid: { fields: { nr: string }, id: "{{ event.nr }}" } }
+tools:
+  paid: { description: Waits., wait: { event: paid, match: { nr: "{{ state.nr }}" } }, result: "{{ result.nr }} came" }
+  mark: { description: Marks., set: { nr: b } }
+agents:
+  main: { system: S., tools: [paid, helper] }
+  helper: { description: H., system: S., tools: [mark] }
+"#;
+    let world = World::new(json!({
+        "main": [{ "call": [{ "paid": {} }, { "helper": { "message": "go" } }] }, "Done."],
+        "main/helper": [{ "call": { "mark": {} } }, "Marked."],
+    }));
+    let session = world.start(definition, "Go.").await;
+    let Settled::Waits(pending) = &*session.settled().await.unwrap() else {
+        panic!("it waits for the payment");
+    };
+    assert_eq!(pending[0].args.as_deref(), Some(r#"{"nr":"a"}"#));
+    let world = world.killed().await;
+    let session = world.open().await;
+    let settled = session.settled().await.unwrap();
+    let Settled::Waits(pending) = &*settled else {
+        panic!("{settled:?}");
+    };
+    assert_eq!(pending[0].args.as_deref(), Some(r#"{"nr":"a"}"#));
+    let other = session.event("paid", &json!({ "nr": "b" })).await.unwrap();
+    assert!(matches!(other.fate, Fate::Waits(_)), "{other:?}");
+    let right = session.event("paid", &json!({ "nr": "a" })).await.unwrap();
+    assert!(matches!(right.fate, Fate::Taken(_)), "{right:?}");
+    assert_eq!(answered(&session.settled().await.unwrap()), "Done.");
 }
