@@ -5,7 +5,6 @@ use crate::commit::{Text, Usage};
 use crate::ids::{Body, Id, Line, Name, Time};
 use crate::interaction::{Artifact, Class, How};
 use crate::snapshot::Snapshot;
-use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::sync::Arc;
 
@@ -194,7 +193,7 @@ pub struct BranchEnd {
 }
 
 /// How an effect ended, as the machine meets it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// A model answered.
     Answer(Answer),
@@ -209,7 +208,7 @@ pub enum Outcome {
 }
 
 /// What came for a wait.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Came {
     /// Its effect is due.
     Time,
@@ -223,7 +222,7 @@ pub enum Came {
 }
 
 /// What a model answered.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
     /// Its text.
     pub text: Option<String>,
@@ -240,7 +239,7 @@ pub struct Answer {
 }
 
 /// One call in an answer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Ask {
     /// The name as the model gave it.
     pub name: String,
@@ -253,7 +252,7 @@ pub struct Ask {
 }
 
 /// An outcome after mapping: what becomes of it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Mapped {
     /// How the call closes.
     pub how: How,
@@ -287,7 +286,7 @@ impl Mapped {
 }
 
 /// A write before it has a place in the log.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct NewWrite {
     /// The entry; the machine finds the instance that declares it, outward from the writer.
     pub name: String,
@@ -298,7 +297,7 @@ pub struct NewWrite {
 }
 
 /// A failure as data.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
     /// Stable, snake case: `rate_limited`, `provider_overloaded`, `timeout`.
     pub code: String,
@@ -309,7 +308,7 @@ pub struct Failure {
 }
 
 /// Whether and when to try again.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Retry {
     /// It would fail again.
     Never,

@@ -11,8 +11,10 @@ use steersman_machine::commit::Binding;
 use steersman_machine::ids::{Body, Digest, Line, Name};
 use steersman_machine::network::{Config, Network, TypeKind};
 
-/// The values of a binding. **Stored** as JSON; holds no secret.
+/// The values of a binding. **Stored** as JSON; holds no secret. What is added has a default; a program that does not
+/// know a field refuses the values.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Values {
     /// `config` values that are not `live`.
     pub config: BTreeMap<Name, Json>,

@@ -1,4 +1,5 @@
-//! What lies in an inbox: everything that people and programs want of a session. **Stored**: append-only.
+//! What lies in an inbox: everything that people and programs want of a session. **Stored**: enums grow at their end, a
+//! struct that changes is a new version.
 //!
 //! Every act goes through the inbox, whoever owns the session: so it is durable before it is acknowledged, it is
 //! accepted once, and it waits there, outside every branch, until a tick takes it.
@@ -197,10 +198,12 @@ pub enum CancelWhat {
 }
 
 impl Message {
-    /// As it is stored: a version byte, then positionally.
+    /// As it is stored: a version byte, then positionally, then eight bytes over the id and all of it, so that what is
+    /// damaged is told from what a newer program wrote.
     pub fn encode(&self, id: Name, at: Time) -> InboxMessage {
-        let bytes = postcard::to_extend(self, vec![VERSION])
+        let mut bytes = postcard::to_extend(self, vec![VERSION])
             .expect("a message holds nothing that cannot be encoded");
+        bytes.extend_from_slice(&sum(&id, &bytes));
         InboxMessage {
             id,
             at,
@@ -210,25 +213,45 @@ impl Message {
 
     /// Reads a stored message.
     pub fn decode(message: &InboxMessage) -> Result<Self, DecodeError> {
-        match message.bytes.split_first() {
-            Some((&VERSION, rest)) => {
-                postcard::from_bytes(rest).map_err(|_| DecodeError::Corrupt(message.id.clone()))
+        let corrupt = || DecodeError::Corrupt(message.id.clone());
+        let (said, of) = message.bytes.split_last_chunk::<8>().ok_or_else(corrupt)?;
+        let newer = |what: String| DecodeError::Newer(message.id.clone(), what);
+        match said.split_first() {
+            Some((&VERSION, rest)) if *of == sum(&message.id, said) => {
+                postcard::from_bytes(rest).map_err(|e| newer(e.to_string()))
             }
-            Some((&version, _)) => Err(DecodeError::Newer(message.id.clone(), version)),
-            None => Err(DecodeError::Corrupt(message.id.clone())),
+            Some((&version, rest)) if version > VERSION => {
+                // A damaged version byte is no newer version.
+                let ours = [&[VERSION], rest].concat();
+                if *of == sum(&message.id, &ours) {
+                    return Err(corrupt());
+                }
+                Err(newer(format!("form {version}, this one knows {VERSION}")))
+            }
+            _ => Err(corrupt()),
         }
     }
 }
 
-/// Why a stored message cannot be read. It stays where it is.
+fn sum(id: &str, said: &[u8]) -> [u8; 8] {
+    let mut over = blake3::Hasher::new();
+    over.update(&(id.len() as u64).to_le_bytes());
+    over.update(id.as_bytes());
+    over.update(said);
+    let mut sum = [0; 8];
+    sum.copy_from_slice(&over.finalize().as_bytes()[..8]);
+    sum
+}
+
+/// Why a stored message cannot be read. It stays where it is, and the session goes on without it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// It is not what was written.
-    #[error("inbox message `{0}` cannot be read; nothing was changed")]
+    #[error("inbox message `{0}` is damaged; it stays where it is")]
     Corrupt(Name),
-    /// A newer version wrote it.
-    #[error("inbox message `{0}` has format {1}, this program knows 1; nothing was changed")]
-    Newer(Name, u8),
+    /// A newer program wrote it.
+    #[error("inbox message `{0}` was written by a newer program ({1}); it stays where it is")]
+    Newer(Name, String),
 }
 
 /// A random id: 16 characters of base 32, lower case.

@@ -91,6 +91,7 @@ pub trait Models: Send + Sync + 'static {
 
 /// What a model's name in a definition was resolved to. **Stored** as JSON in the binding; holds no secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct BoundModel {
     /// The definition's name.
     pub name: Name,

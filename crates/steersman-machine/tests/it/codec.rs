@@ -3,12 +3,14 @@
 mod lines;
 
 use lines::{SALT, every, tool_loop};
+use serde_json::json;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use steersman_machine::codec::{self, CodecError, Hash};
 use steersman_machine::commit::{Commit, LedgerEntry, LogLine, Text};
+use steersman_machine::effect::{Mapped, NewWrite};
 use steersman_machine::ids::{Body, Id, Line};
-use steersman_machine::interaction::{Reduce, Write as StateWrite};
+use steersman_machine::interaction::{Artifact, How, Reduce, Write as StateWrite};
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::testing::schema::describe;
 
@@ -372,4 +374,72 @@ fn the_form_of_checkpoints_has_its_version() {
         describe::<Snapshot>()
     );
     insta::assert_snapshot!("checkpoint", now);
+}
+
+/// What an effect gave where no branch took it, all fields filled and all left out, with every way to end.
+#[test]
+fn kept_outcomes_of_the_first_version_are_read_for_ever() {
+    let full = Mapped {
+        how: How::Done,
+        code: Some("http_409".to_owned()),
+        shown: Some("Paid.".to_owned()),
+        writes: vec![
+            NewWrite {
+                name: "balance".to_owned(),
+                value: Some(json!({ "$sealed": "1.0.0.0" })),
+                seal: false,
+            },
+            NewWrite {
+                name: "plan".to_owned(),
+                value: None,
+                seal: false,
+            },
+        ],
+        artifacts: vec![Artifact {
+            name: "report".into(),
+            media: "text/plain".into(),
+            hash: [7; 32],
+            len: 3,
+        }],
+        then: Some(("look".to_owned(), json!({ "at": 95 }))),
+        by: Some("ann".to_owned()),
+    };
+    let ends = [
+        How::Done,
+        How::Simulated,
+        How::Failed,
+        How::Refused,
+        How::Cancelled,
+        How::Unknown,
+        How::NotInThisBranch,
+        How::Finished,
+        How::Released,
+        How::Limit,
+        How::Expired,
+        How::DoneElsewhere,
+    ];
+    let bare = |how| Mapped {
+        shown: None,
+        ..Mapped::plain(how, None, "")
+    };
+    let every: Vec<Mapped> = std::iter::once(full).chain(ends.map(bare)).collect();
+    let now: String = every
+        .iter()
+        .map(|mapped| format!("{}\n", codec::keep_outcome(mapped)))
+        .collect();
+    let then = fixture("kept.jsonl", &now);
+    let read: Vec<Mapped> = then
+        .lines()
+        .map(|line| codec::kept_outcome(line).unwrap())
+        .collect();
+    assert_eq!(read, every[..read.len()]);
+    // What a newer program wrote is refused, never read as less than it says.
+    let first = then.lines().next().unwrap();
+    for newer in [
+        first.replacen("\"version\":1", "\"version\":2", 1),
+        first.replacen('{', "{\"region\":\"eu\",", 1),
+        first.replace("\"Done\"", "\"Undone\""),
+    ] {
+        assert!(codec::kept_outcome(&newer).is_err(), "{newer}");
+    }
 }

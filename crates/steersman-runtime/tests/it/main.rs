@@ -17,6 +17,7 @@ mod past;
 mod plain;
 mod spy;
 mod store;
+mod stored;
 mod transfer;
 mod ways_out;
 mod world;

@@ -1,0 +1,306 @@
+//! What the runtime stores beside lines: inbox messages and binding values. What was written once is read for ever, and
+//! what a newer program wrote is told from what is damaged.
+
+use crate::world::{World, answered};
+use serde_json::json;
+use std::path::Path;
+use steersman_machine::commit::Binding;
+use steersman_machine::ids::{Body, Digest, Id, Line, Time};
+use steersman_machine::testing::schema::describe;
+use steersman_runtime::bind::Values;
+use steersman_runtime::inbox::{Begin, CancelWhat, DecodeError, Message, Resolution};
+use steersman_runtime::model::BoundModel;
+use steersman_runtime::session::Fate;
+use steersman_runtime::store::{InboxMessage, Store};
+
+/// One of each kind, every field filled once.
+fn every() -> Vec<Message> {
+    let (effect, branch, by) = (Id::new(Line(7), 3), Some(Id::new(Line(5), 0)), "ann");
+    let binding = Binding {
+        digest: Digest([3; 16]),
+        source: [4; 32],
+        network: "desk".into(),
+        entry: "main".into(),
+        values: Body::new(Line(1), 0),
+        machine: 1,
+    };
+    let cancel = |what| Message::Cancel {
+        what,
+        by: by.into(),
+        branch,
+    };
+    let resolve = |how| Message::Resolve {
+        effect,
+        by: by.into(),
+        how,
+    };
+    vec![
+        Message::Start(Box::new(Begin {
+            binding,
+            values: "{}".to_owned(),
+            agent: Some("main".into()),
+            args: Some("{}".to_owned()),
+            say: Some("Hello.".to_owned()),
+            by: Some(by.into()),
+        })),
+        Message::Say {
+            text: "Hello.".to_owned(),
+            to: Some(effect),
+            by: Some(by.into()),
+            branch,
+        },
+        Message::Sent {
+            text: "Hello.".to_owned(),
+            to: effect,
+            from: Id::new(Line(2), 1),
+            branch: Id::MAIN,
+        },
+        Message::Interrupt {
+            text: "Stop.".to_owned(),
+            by: Some(by.into()),
+            branch,
+        },
+        Message::Answer {
+            effect,
+            sealed: "1.0.0.0".to_owned(),
+            by: by.into(),
+        },
+        Message::Approve {
+            effect,
+            by: by.into(),
+            args: Some("{}".to_owned()),
+        },
+        Message::Reject {
+            effect,
+            by: by.into(),
+            reason: Some("No.".to_owned()),
+        },
+        resolve(Resolution::Done {
+            result: "null".to_owned(),
+        }),
+        resolve(Resolution::NotPerformed),
+        resolve(Resolution::Fail),
+        cancel(CancelWhat::Effect(effect)),
+        cancel(CancelWhat::Agent(effect)),
+        cancel(CancelWhat::Branch),
+        cancel(CancelWhat::Session),
+        Message::Event {
+            event: "paid".into(),
+            fields: "{}".to_owned(),
+        },
+        Message::Pause(true),
+        Message::Fork {
+            branch,
+            at: Some(Line(4)),
+            label: Some("b1".into()),
+            say: Some("Else?".to_owned()),
+            live: true,
+        },
+        Message::Rewind {
+            branch,
+            at: Line(4),
+            label: Some("b1".into()),
+            say: Some("Else?".to_owned()),
+        },
+        Message::Join {
+            branches: vec![effect],
+            then: Some("sum".into()),
+            args: Some("{}".to_owned()),
+        },
+        Message::Adopt {
+            branch: effect,
+            at: Some(Line(9)),
+        },
+        Message::Current(Id::MAIN),
+        Message::Edit {
+            writes: vec![("mood".into(), Some("1".to_owned())), ("plan".into(), None)],
+            by: by.into(),
+        },
+    ]
+}
+
+fn values() -> Values {
+    Values {
+        config: [("limit".into(), json!(10_000))].into(),
+        models: vec![BoundModel {
+            name: "default".into(),
+            provider: "openai".into(),
+            model: Some("gpt".to_owned()),
+            url: Some("http://127.0.0.1:1".to_owned()),
+            key_env: Some("KEY".to_owned()),
+            stateful: true,
+        }],
+        seed: 9_007_199_254_740_991,
+        folder: Some("/srv/desk".to_owned()),
+    }
+}
+
+fn encoded(message: &Message) -> InboxMessage {
+    message.encode("m1".into(), Time(5))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Vec<u8> {
+    let digits = (0..text.len() / 2).map(|i| &text[2 * i..2 * i + 2]);
+    digits
+        .map(|two| u8::from_str_radix(two, 16).unwrap())
+        .collect()
+}
+
+/// What a file says; one that is not there is written, once and for ever.
+fn fixture(file: &str, now: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/compat/v1");
+    let path = folder.join(file);
+    if let Ok(text) = std::fs::read_to_string(&path) {
+        return text;
+    }
+    assert!(std::env::var_os("CI").is_none(), "{file} is missing");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(&path, now).unwrap();
+    now.to_owned()
+}
+
+/// Bytes that were written once say what they said then. A file here is never changed.
+#[test]
+fn messages_of_the_first_version_are_read_for_ever() {
+    let now: String = every()
+        .iter()
+        .map(|message| format!("{}\n", hex(&encoded(message).bytes)))
+        .collect();
+    let then = fixture("messages.hex", &now);
+    let then = then.lines().map(|line| InboxMessage {
+        id: "m1".into(),
+        at: Time(5),
+        bytes: unhex(line).into(),
+    });
+    let read: Vec<Message> = then.map(|m| Message::decode(&m).unwrap()).collect();
+    assert_eq!(read, every()[..read.len()]);
+}
+
+#[test]
+fn the_form_of_messages_only_grows_at_the_ends_of_enums() {
+    let now = describe::<Message>();
+    let then = fixture("messages.txt", &now);
+    for line in then.lines() {
+        assert!(now.lines().any(|l| l == line), "it was\n  {line}");
+    }
+}
+
+#[test]
+fn binding_values_of_the_first_version_are_read_for_ever() {
+    let now = serde_json::to_string_pretty(&values()).unwrap();
+    let then = fixture("values.json", &now);
+    let read: Values = serde_json::from_str(&then).unwrap();
+    assert_eq!(read, values());
+    // What a newer program adds is not passed over: it would be lost in silence.
+    let newer = then.replacen('{', "{ \"region\": \"eu\",", 1);
+    assert!(serde_json::from_str::<Values>(&newer).is_err());
+}
+
+#[test]
+fn what_a_newer_program_wrote_is_told_from_what_is_damaged() {
+    for message in every() {
+        let good = encoded(&message);
+        assert_eq!(Message::decode(&good), Ok(message.clone()));
+        for bit in 0..good.bytes.len() * 8 {
+            let mut bytes = good.bytes.to_vec();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            let damaged = InboxMessage {
+                bytes: bytes.into(),
+                ..good.clone()
+            };
+            let read = Message::decode(&damaged);
+            assert_eq!(read, Err(DecodeError::Corrupt("m1".into())), "bit {bit}");
+        }
+        for len in 0..good.bytes.len() {
+            let cut = InboxMessage {
+                bytes: good.bytes[..len].into(),
+                ..good.clone()
+            };
+            assert!(matches!(
+                Message::decode(&cut),
+                Err(DecodeError::Corrupt(_) | DecodeError::Newer(..))
+            ));
+        }
+        let elsewhere = InboxMessage {
+            id: "m2".into(),
+            ..good
+        };
+        assert!(Message::decode(&elsewhere).is_err());
+    }
+    for bytes in newer("m1") {
+        let message = InboxMessage {
+            id: "m1".into(),
+            at: Time(5),
+            bytes: bytes.into(),
+        };
+        let read = Message::decode(&message);
+        assert!(matches!(read, Err(DecodeError::Newer(..))), "{read:?}");
+    }
+}
+
+/// What cannot be read stays where it is and is told; nothing else waits for it.
+#[tokio::test]
+async fn a_message_that_cannot_be_read_keeps_nothing_up() {
+    let world = World::new(json!({ "main": ["One.", "Two."] }));
+    let session = world
+        .start("agents: { main: { system: You talk. } }", "Go.")
+        .await;
+    session.settled().await.unwrap();
+    drop(session);
+    let world = world.killed().await;
+    let [unknown, _] = newer("n1");
+    for id in ["n1", "n2"] {
+        let message = InboxMessage {
+            id: id.into(),
+            at: Time(5),
+            bytes: unknown.as_slice().into(),
+        };
+        assert!(world.store.deliver("session", message).await.unwrap());
+    }
+    let session = world.open().await;
+    session.say("On.").await.unwrap();
+    assert_eq!(answered(&session.settled().await.unwrap()), "Two.");
+    let seen = world.engine.inspect("session").await.unwrap();
+    let ids: Vec<&str> = seen.inbox.iter().map(|m| &*m.id).collect();
+    assert_eq!(ids, ["n1", "n2"]);
+    // The second has the checksum of the first: it is damaged.
+    assert!(matches!(&seen.unread[0], DecodeError::Newer(id, _) if **id == *"n1"));
+    assert_eq!(seen.unread[1], DecodeError::Corrupt("n2".into()));
+    // Another owner passes over it as well.
+    drop(session);
+    let world = world.killed().await;
+    let session = world.open().await;
+    session.settled().await.unwrap();
+    assert_eq!(
+        world.engine.inspect("session").await.unwrap().unread.len(),
+        2
+    );
+    // Whoever waits for it hears that it lies there.
+    drop(session);
+    let world = world.killed().await;
+    let (_, fate) = world
+        .engine
+        .open_for("session", &"n1".into())
+        .await
+        .unwrap();
+    assert!(
+        matches!(&fate, Fate::Waits(why) if why.contains("newer")),
+        "{fate:?}"
+    );
+}
+
+/// Messages of a newer program: a kind that this one does not know, and another version.
+pub(crate) fn newer(id: &str) -> [Vec<u8>; 2] {
+    let with_sum = |mut bytes: Vec<u8>| {
+        let mut over = (id.len() as u64).to_le_bytes().to_vec();
+        over.extend_from_slice(id.as_bytes());
+        over.extend_from_slice(&bytes);
+        bytes.extend_from_slice(&blake3::hash(&over).as_bytes()[..8]);
+        bytes
+    };
+    [with_sum(vec![1, 99, 1, 2]), with_sum(vec![2, 0, 0])]
+}
