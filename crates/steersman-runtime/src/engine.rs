@@ -134,7 +134,7 @@ pub enum EngineError {
     /// The session cannot be bound here.
     #[error(transparent)]
     Bind(#[from] BindError),
-    /// A stored message cannot be read.
+    /// The message that begins the session cannot be read.
     #[error(transparent)]
     Inbox(#[from] DecodeError),
     /// The definition that the session is bound to cannot be compiled by this version.
@@ -523,6 +523,8 @@ pub struct Inspection {
     pub ledger: Ledger,
     /// What lies in its inbox, oldest first.
     pub inbox: Vec<InboxMessage>,
+    /// Those of them that this program cannot read, and why. They stay, and nothing waits for them.
+    pub unread: Vec<DecodeError>,
     /// How things stand, as far as the log tells.
     pub settled: Settled,
     /// Reads stacks and texts of any branch.

@@ -98,7 +98,8 @@ pub trait Store: Send + Sync + 'static {
     ) -> Boxed<'a, Result<bool, StoreError>>;
 
     /// What lies in a session's inbox, oldest first. A store with late duplicates may show a message again that was
-    /// consumed: the accepted ids of the ledger decide.
+    /// consumed: the accepted ids of the ledger decide. One that a store finds damaged comes without its bytes: whoever
+    /// decodes it says so, and the others are not kept back.
     fn inbox<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<Vec<InboxMessage>, StoreError>>;
 
     /// Grows whenever anybody, in any process, puts something into an inbox of this store; never before it can be read.

@@ -31,7 +31,7 @@ pub(crate) async fn run(
     for info in &all {
         let pending = match listed(info) {
             Some(pending) => pending,
-            None => place.engine().inspect(&info.id).await?.pending,
+            None => looked_at(&place, &info.id, printer).await?,
         };
         for pending in pending {
             if filter.holds(now, |name| field(info, &pending, name))? {
@@ -109,6 +109,19 @@ fn listed(info: &SessionInfo) -> Option<Vec<Waits>> {
         "running" => None,
         _ => pending::read(&info.state.waits),
     }
+}
+
+/// What a session waits for that no list tells.
+async fn looked_at(
+    place: &Place,
+    session: &str,
+    printer: &Printer,
+) -> Result<Vec<Waits>, CommandError> {
+    let inspection = place.engine().inspect(session).await?;
+    for error in &inspection.unread {
+        printer.talk(format!("session {session}: {error}"));
+    }
+    Ok(inspection.pending)
 }
 
 fn talk(printer: &Printer, found: &[(&SessionInfo, Waits)], shown: usize) {

@@ -250,6 +250,9 @@ impl Page<'_> {
                 ),
             );
         }
+        for error in &self.inspection.unread {
+            row("unread", error.to_string());
+        }
         rows
     }
 
@@ -420,6 +423,10 @@ impl Page<'_> {
         document["effects"] = self.deeds().all().map(crate::deeds::Deed::json).collect();
         document["holds"] = self.inspection.pending.iter().map(asked::json).collect();
         document["inbox"] = self.inspection.inbox.len().into();
+        if !self.inspection.unread.is_empty() {
+            let unread = self.inspection.unread.iter();
+            document["unread"] = unread.map(ToString::to_string).collect();
+        }
         document
     }
 

@@ -3,7 +3,7 @@
 use super::draft::{Draft, Note, Offer};
 use super::{Driver, OutState, What};
 use crate::engine::EngineError;
-use crate::inbox::{Begin, CancelWhat, Message, Resolution};
+use crate::inbox::{Begin, CancelWhat, DecodeError, Message, Resolution};
 use crate::pending::may;
 use crate::session::Fate;
 use crate::store::InboxMessage;
@@ -49,11 +49,25 @@ impl Driver {
                 continue;
             }
             self.busy();
-            let wanted = Message::decode(&message)?;
             self.inbox.known.insert(message.id.clone(), message.clone());
-            self.act(message, wanted).await?;
+            match Message::decode(&message) {
+                Ok(wanted) => {
+                    self.act(message, wanted).await?;
+                }
+                // Without the message that begins it no other can be judged.
+                Err(error) if self.network.is_none() => return Err(error.into()),
+                Err(error) => self.set_aside(&message, &error),
+            }
         }
         self.match_events().await
+    }
+
+    /// What cannot be read stays in the inbox, where everybody who looks sees it, and keeps nothing else up.
+    fn set_aside(&mut self, message: &InboxMessage, error: &DecodeError) {
+        if let Some(reply) = self.inbox.replies.remove(&message.id) {
+            let (id, fate) = (message.id.clone(), Fate::Waits(error.to_string()));
+            reply.send(crate::session::Receipt { id, fate }).ok();
+        }
     }
 
     async fn act(&mut self, message: InboxMessage, wanted: Message) -> Result<(), EngineError> {

@@ -3,11 +3,12 @@
 use super::standing;
 use crate::bind::Values;
 use crate::engine::{BranchView, Engine, EngineError, Inspection};
+use crate::inbox::{DecodeError, Message};
 use crate::load::Load;
 use crate::past::{self, Past};
 use crate::pending::{self, Pending};
 use crate::session::{Session, Settled, Standing};
-use crate::store::{SessionId, SessionInfo, SessionQuery, StoreError};
+use crate::store::{InboxMessage, SessionId, SessionInfo, SessionQuery, StoreError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman_machine::effect::Bodies;
@@ -72,6 +73,7 @@ pub(crate) async fn inspect(engine: &Engine, id: &str) -> Result<Inspection, Eng
     if let Some(fault) = past.fault() {
         return Err(fault.into());
     }
+    let inbox = store.inbox(id).await?;
     Ok(Inspection {
         info,
         network,
@@ -79,11 +81,18 @@ pub(crate) async fn inspect(engine: &Engine, id: &str) -> Result<Inspection, Eng
         branches,
         current: ledger.current,
         pending,
-        inbox: store.inbox(id).await?,
+        unread: unread(&inbox),
+        inbox,
         settled,
         ledger,
         history: past,
     })
+}
+
+/// Why messages of an inbox cannot be read, where they cannot.
+fn unread(inbox: &[InboxMessage]) -> Vec<DecodeError> {
+    let errors = inbox.iter().filter_map(|m| Message::decode(m).err());
+    errors.collect()
 }
 
 fn since(past: &Past, effect: Id) -> steersman_machine::ids::Time {
