@@ -43,6 +43,8 @@ pub type Hash = [u8; 32];
 pub enum CodecError {
     /// Written by a version that this program does not know.
     Version(u8),
+    /// Its hash fits, and it says what this program does not know: a newer one wrote it. Which, and what.
+    Newer(Line, String),
     /// It ends in the middle.
     Truncated,
     /// So many bytes follow its end.
@@ -59,6 +61,9 @@ impl fmt::Display for CodecError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Version(v) => write!(f, "form {v} of lines, this program knows {VERSION}"),
+            Self::Newer(n, why) => {
+                write!(f, "line {n} says what this program does not know: {why}")
+            }
             Self::Truncated => f.write_str("it ends in the middle"),
             Self::Trailing(n) => write!(f, "{n} bytes follow its end"),
             Self::Malformed(part, why) => write!(f, "its {part} cannot be read: {why}"),
@@ -69,6 +74,21 @@ impl fmt::Display for CodecError {
 }
 
 impl std::error::Error for CodecError {}
+
+impl CodecError {
+    /// Whether a newer program wrote it: then nothing is damaged, and the program that wrote it can read it.
+    pub fn is_newer(&self) -> bool {
+        match self {
+            Self::Version(version) => *version > VERSION,
+            Self::Newer(..) => true,
+            Self::Truncated
+            | Self::Trailing(_)
+            | Self::Malformed(..)
+            | Self::Hash(_)
+            | Self::NoText(_) => false,
+        }
+    }
+}
 
 #[derive(Serialize)]
 struct HeadRef<'a> {
@@ -135,13 +155,25 @@ pub fn decode(bytes: &[u8]) -> Result<(LogLine, Hash), CodecError> {
     Ok((line, parts.hash))
 }
 
-/// The line, if its hash fits its content, the line before and the session.
+/// The line, if its hash fits its content, the line before and the session. What fits and cannot be read is newer
+/// ([`CodecError::is_newer`]); everything else that is refused is damaged, or not where it belongs.
 pub fn verify(
     bytes: &[u8],
     prev_hash: &Hash,
     salt: &[u8; 16],
 ) -> Result<(LogLine, Hash), CodecError> {
-    let parts = Parts::of(bytes)?;
+    let parts = match Parts::of(bytes) {
+        Err(CodecError::Version(version)) => {
+            // A version that is damaged is no newer version.
+            let mut ours = bytes.to_vec();
+            ours[0] = VERSION;
+            return Err(match verify(&ours, prev_hash, salt) {
+                Ok((LogLine { n, .. }, _)) | Err(CodecError::Newer(n, _)) => CodecError::Hash(n),
+                Err(_) => CodecError::Version(version),
+            });
+        }
+        parts => parts?,
+    };
     let mut hashed = Vec::with_capacity(32 + parts.before_texts.len() + 32 * parts.texts.len());
     hashed.extend_from_slice(prev_hash);
     hashed.extend_from_slice(parts.before_texts);
@@ -151,15 +183,23 @@ pub fn verify(
     if blake3::keyed_hash(&key(salt, parts.n, LINE_ITSELF), &hashed) != parts.hash {
         return Err(CodecError::Hash(parts.n));
     }
-    decode(bytes)
+    decode(bytes).map_err(|e| CodecError::Newer(parts.n, e.to_string()))
 }
 
-/// Where a line stands, without reading the rest of it: its number, the line before it and its branch. Unverified.
+/// Where a line stands, without reading the rest of it: its number, the line before it and its branch. Unverified, and
+/// of another version as this one would have it, if it can be read so.
 pub fn peek(bytes: &[u8]) -> Result<(Line, Line, Id), CodecError> {
-    let parts = Parts::of(bytes)?;
-    let (prev, branch) =
-        near::read_start(parts.head, parts.n).map_err(|e| malformed("head", &e))?;
-    Ok((parts.n, prev, branch))
+    let version = bytes.first().copied().unwrap_or(VERSION);
+    let place = || {
+        let parts = Parts::of_any(bytes)?;
+        let start = near::read_start(parts.head, parts.n);
+        let (prev, branch) = start.map_err(|e| malformed("head", &e))?;
+        Ok((parts.n, prev, branch))
+    };
+    place().map_err(|e| match version {
+        VERSION => e,
+        other => CodecError::Version(other),
+    })
 }
 
 /// The hash that a line carries, without reading the rest of it.
@@ -392,11 +432,17 @@ struct Slot<'a> {
 
 impl<'a> Parts<'a> {
     fn of(bytes: &'a [u8]) -> Result<Self, CodecError> {
-        let mut input = Input(bytes);
-        match input.byte()? {
-            VERSION => {}
-            other => return Err(CodecError::Version(other)),
+        match bytes.first() {
+            None => Err(CodecError::Truncated),
+            Some(&VERSION) => Self::of_any(bytes),
+            Some(&other) => Err(CodecError::Version(other)),
         }
+    }
+
+    /// Whatever version it says.
+    fn of_any(bytes: &'a [u8]) -> Result<Self, CodecError> {
+        let mut input = Input(bytes);
+        input.byte()?;
         let n = input.line()?;
         if !n.is_some() {
             return Err(malformed("number", &"0"));

@@ -741,9 +741,6 @@ async fn newer_stores_are_refused(place: &impl Place) {
     }
     if place.make_newer() {
         let refused = place.open().err().expect("it is newer");
-        assert!(
-            matches!(&refused, StoreError::Newer { found, known, .. } if found > known),
-            "{refused}"
-        );
+        assert!(matches!(&refused, StoreError::Newer { .. }), "{refused}");
     }
 }

@@ -5,6 +5,7 @@
 //! withdrawn when another attempt takes its place.
 
 use crate::clock::Clock;
+use crate::load::{Hashes, Load};
 use crate::model::Delta;
 use crate::session::Settled;
 use crate::store::{SessionId, Store, StoreError};
@@ -66,6 +67,9 @@ pub struct Feed {
     cursor: Line,
     ready: VecDeque<FeedItem>,
     live: Option<broadcast::Receiver<Notice>>,
+    /// Checks what is read; none before the first line.
+    load: Option<Load>,
+    hashes: Hashes,
 }
 
 impl Feed {
@@ -83,6 +87,8 @@ impl Feed {
             cursor,
             ready: VecDeque::new(),
             live,
+            load: None,
+            hashes: Hashes::default(),
         }
     }
 
@@ -152,8 +158,14 @@ impl Feed {
         }
         let from = self.cursor.next();
         let rows = self.store.rows(&self.session, from, head, PAGE).await?;
+        if self.load.is_none() {
+            self.load = Load::of(&self.store, &self.session).await?;
+        }
+        let Some(load) = &self.load else {
+            return Err(StoreError::NoSession(self.session.clone()));
+        };
         for row in &rows {
-            let line = crate::driver::decode(&self.session, row)?;
+            let line = load.checked(row, &mut self.hashes).await?;
             self.cursor = row.n;
             self.ready.push_back(FeedItem::Line(Arc::new(line)));
         }

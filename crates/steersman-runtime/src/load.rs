@@ -5,7 +5,7 @@
 //! the checkpoint holds, however long the session is.
 
 use crate::ledger::Ledger;
-use crate::store::{CheckpointOf, Row, SessionId, Store, StoreError};
+use crate::store::{CheckpointOf, Row, SessionId, SessionQuery, Store, StoreError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman_machine::codec::{self, CodecError, Hash};
@@ -61,6 +61,22 @@ pub struct Loaded {
     pub lines: Vec<Arc<LogLine>>,
 }
 
+/// Hashes of rows that were read lately: a row is checked against that of the row before it on its branch.
+#[derive(Debug, Default)]
+pub(crate) struct Hashes(BTreeMap<Line, Hash>);
+
+impl Hashes {
+    /// Enough for branches that run beside each other.
+    const KEPT: usize = 256;
+
+    fn put(&mut self, n: Line, hash: Hash) {
+        self.0.insert(n, hash);
+        while self.0.len() > Self::KEPT {
+            self.0.pop_first();
+        }
+    }
+}
+
 /// Reads one session.
 #[derive(Clone)]
 pub struct Load {
@@ -77,6 +93,20 @@ impl Load {
             session,
             salt,
         }
+    }
+
+    /// Of a session that is not owned here; none if there is no such.
+    pub(crate) async fn of(
+        store: &Arc<dyn Store>,
+        session: &SessionId,
+    ) -> Result<Option<Self>, StoreError> {
+        let query = SessionQuery {
+            prefix: Some(session.to_string()),
+            ..SessionQuery::default()
+        };
+        let found = store.sessions(&query).await?;
+        let found = found.into_iter().find(|info| info.id == *session);
+        Ok(found.map(|info| Self::new(store.clone(), info.id, info.salt)))
     }
 
     /// The ledger as of a line, the session's head for all of it. Rows behind that line are not looked at.
@@ -205,18 +235,73 @@ impl Load {
         Ok(None)
     }
 
+    /// A row's line, its hash checked.
+    pub(crate) async fn checked(
+        &self,
+        row: &Row,
+        hashes: &mut Hashes,
+    ) -> Result<LogLine, StoreError> {
+        let (_, prev, _) = self.peek(row)?;
+        let known = hashes.0.get(&prev).copied();
+        let before = match known {
+            Some(hash) => hash,
+            None if !prev.is_some() => [0; 32],
+            None => self.stored_hash(prev).await?,
+        };
+        self.check(row, (prev, before), hashes)
+    }
+
+    /// The same, read at once in the calling thread.
+    pub(crate) fn checked_now(
+        &self,
+        row: &Row,
+        hashes: &mut Hashes,
+    ) -> Result<LogLine, StoreError> {
+        let (_, prev, _) = self.peek(row)?;
+        let known = hashes.0.get(&prev).copied();
+        let before = match known {
+            Some(hash) => hash,
+            None if !prev.is_some() => [0; 32],
+            None => {
+                let before = self.store.row_now(&self.session, prev)?;
+                self.hash_in(prev, before.as_ref())?
+            }
+        };
+        self.check(row, (prev, before), hashes)
+    }
+
+    fn check(
+        &self,
+        row: &Row,
+        before: (Line, Hash),
+        hashes: &mut Hashes,
+    ) -> Result<LogLine, StoreError> {
+        let (line, hash) = self.verify(row, &before.1)?;
+        if before.0.is_some() {
+            hashes.put(before.0, before.1);
+        }
+        hashes.put(line.n, hash);
+        Ok(line)
+    }
+
     async fn row(&self, n: Line) -> Result<Row, StoreError> {
         let row = self.store.row(&self.session, n).await?;
         row.ok_or_else(|| self.corrupt(n, "it is missing"))
     }
 
-    async fn stored_hash(&self, n: Line) -> Result<Hash, StoreError> {
+    /// The hash that the row of a line carries. Whoever builds on it finds out if it is not the line's.
+    pub(crate) async fn stored_hash(&self, n: Line) -> Result<Hash, StoreError> {
         let row = self.row(n).await?;
+        self.hash_in(n, Some(&row))
+    }
+
+    fn hash_in(&self, n: Line, row: Option<&Row>) -> Result<Hash, StoreError> {
+        let row = row.ok_or_else(|| self.corrupt(n, "it is missing"))?;
         codec::stored_hash(&row.bytes).ok_or_else(|| self.corrupt(n, CodecError::Truncated))
     }
 
     fn peek(&self, row: &Row) -> Result<(Line, Line, Id), StoreError> {
-        let place = codec::peek(&row.bytes).map_err(|e| self.corrupt(row.n, e))?;
+        let place = codec::peek(&row.bytes).map_err(|e| self.refused(row.n, &e))?;
         if place.0 == row.n {
             Ok(place)
         } else {
@@ -226,7 +311,7 @@ impl Load {
 
     fn verify(&self, row: &Row, prev: &Hash) -> Result<(LogLine, Hash), StoreError> {
         let (line, hash) =
-            codec::verify(&row.bytes, prev, &self.salt).map_err(|e| self.corrupt(row.n, e))?;
+            codec::verify(&row.bytes, prev, &self.salt).map_err(|e| self.refused(row.n, &e))?;
         if line.n == row.n {
             Ok((line, hash))
         } else {
@@ -234,11 +319,22 @@ impl Load {
         }
     }
 
-    fn corrupt(&self, n: Line, what: impl std::fmt::Display) -> StoreError {
+    pub(crate) fn corrupt(&self, n: Line, what: impl std::fmt::Display) -> StoreError {
         StoreError::Corrupt {
             place: format!("session `{}` line {n}", self.session),
             what: what.to_string(),
         }
+    }
+
+    /// What a newer program wrote is not damaged: whoever is told so restores nothing.
+    fn refused(&self, n: Line, why: &CodecError) -> StoreError {
+        if why.is_newer() {
+            return StoreError::Newer {
+                place: format!("session `{}` line {n}", self.session),
+                what: why.to_string(),
+            };
+        }
+        self.corrupt(n, why)
     }
 
     /// Reads and verifies everything, and says what is damaged and what of the session depends on it.
@@ -246,7 +342,7 @@ impl Load {
         let head = self.store.head(&self.session).await?;
         let mut report = Report::default();
         let mut known: BTreeMap<Line, Place> = BTreeMap::new();
-        let mut broken: BTreeMap<Line, String> = BTreeMap::new();
+        let mut broken: BTreeMap<Line, Found> = BTreeMap::new();
         let mut from = Line(1);
         while from <= head {
             let rows = self.store.rows(&self.session, from, head, 512).await?;
@@ -259,8 +355,12 @@ impl Load {
             }
         }
         report.affected = affected(&known, &broken);
-        let damaged = broken.into_iter();
-        report.damaged = damaged.map(|(line, what)| Damage { line, what }).collect();
+        for (line, found) in broken {
+            match found {
+                Found::Damaged(what) => report.damaged.push(Damage { line, what }),
+                Found::Newer => report.newer.push(line),
+            }
+        }
         Ok(report)
     }
 
@@ -268,13 +368,13 @@ impl Load {
         &self,
         row: &Row,
         known: &mut BTreeMap<Line, Place>,
-        broken: &mut BTreeMap<Line, String>,
+        broken: &mut BTreeMap<Line, Found>,
         report: &mut Report,
     ) -> Result<(), StoreError> {
         let (n, prev, branch) = match self.peek(row) {
             Ok(place) => place,
             Err(e) => {
-                damage(broken, row.n, what_of(e));
+                broken.entry(row.n).or_insert_with(|| Found::of(e));
                 return Ok(());
             }
         };
@@ -305,14 +405,32 @@ impl Load {
             }
             // Behind a broken line nothing can be checked: it is affected, not damaged.
             Err(_) if broken.contains_key(&prev) => {}
-            Err(e) => damage(broken, n, what_of(e)),
+            Err(e) => {
+                broken.entry(n).or_insert_with(|| Found::of(e));
+            }
         }
         Ok(())
     }
 }
 
-fn damage(broken: &mut BTreeMap<Line, String>, n: Line, what: String) {
-    broken.entry(n).or_insert(what);
+fn damage(broken: &mut BTreeMap<Line, Found>, n: Line, what: String) {
+    broken.entry(n).or_insert(Found::Damaged(what));
+}
+
+/// Why a line cannot be taken at its word.
+enum Found {
+    Damaged(String),
+    Newer,
+}
+
+impl Found {
+    fn of(e: StoreError) -> Self {
+        match e {
+            StoreError::Corrupt { what, .. } => Self::Damaged(what),
+            StoreError::Newer { .. } => Self::Newer,
+            other => Self::Damaged(other.to_string()),
+        }
+    }
 }
 
 struct Place {
@@ -321,15 +439,8 @@ struct Place {
     hash: Hash,
 }
 
-fn what_of(e: StoreError) -> String {
-    match e {
-        StoreError::Corrupt { what, .. } => what,
-        other => other.to_string(),
-    }
-}
-
 /// The branches that lead over a broken line, with the first line that cannot be trusted any more.
-fn affected(known: &BTreeMap<Line, Place>, broken: &BTreeMap<Line, String>) -> Vec<(Id, Line)> {
+fn affected(known: &BTreeMap<Line, Place>, broken: &BTreeMap<Line, Found>) -> Vec<(Id, Line)> {
     let mut first: BTreeMap<Line, Line> = broken.keys().map(|n| (*n, *n)).collect();
     let mut branches: BTreeMap<Id, Line> = BTreeMap::new();
     for (n, place) in known {
@@ -351,6 +462,8 @@ pub struct Report {
     pub erased: u64,
     /// What does not verify.
     pub damaged: Vec<Damage>,
+    /// Lines that are whole, and of a newer version of this program: no damage.
+    pub newer: Vec<Line>,
     /// Branches that cannot be loaded, each with the line from which on. All others are untouched.
     pub affected: Vec<(Id, Line)>,
 }

@@ -4,12 +4,13 @@
 //! The owner keeps every line that it writes ([`Past::add`]), and reads the windows of agents that act when it loads
 //! a session ([`Past::warm`]): so the hot path finds all in memory. Only what reaches further back (a template over
 //! an old text, `show`) is read in the calling thread, a few microseconds from a local store; lines that are not on
-//! disk yet are never let go of.
+//! disk yet are never let go of. What is read is checked against its hash, as when a session is loaded.
 
-use crate::store::{SessionId, Store, StoreError};
+use crate::load::{Hashes, Load};
+use crate::store::{Row, SessionId, Store, StoreError};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use steersman_machine::codec::{self, Hash};
+use steersman_machine::codec::Hash;
 use steersman_machine::commit::{LogLine, Text};
 use steersman_machine::context::History;
 use steersman_machine::effect::Bodies;
@@ -27,6 +28,7 @@ pub const DEFAULT_BOUND: usize = 8 * 1024 * 1024;
 pub struct Past {
     store: Arc<dyn Store>,
     session: SessionId,
+    load: Load,
     bound: usize,
     kept: Mutex<Kept>,
 }
@@ -39,6 +41,7 @@ struct Kept {
     bytes: usize,
     /// Lines up to here are on disk.
     written: Line,
+    hashes: Hashes,
     fault: Option<StoreError>,
 }
 
@@ -63,13 +66,21 @@ enum What {
 type Pushed = (Arc<[Interaction]>, Line);
 
 impl Past {
-    /// Nothing in memory yet; `bound` is in bytes ([`DEFAULT_BOUND`]), `written` the last line on disk.
-    pub fn new(store: Arc<dyn Store>, session: SessionId, written: Line, bound: usize) -> Self {
+    /// Nothing in memory yet; `bound` is in bytes ([`DEFAULT_BOUND`]), `written` the last line on disk, `salt` that of
+    /// the session's hashes.
+    pub fn new(
+        store: Arc<dyn Store>,
+        session: SessionId,
+        salt: [u8; 16],
+        written: Line,
+        bound: usize,
+    ) -> Self {
         let kept = Kept {
             written,
             ..Kept::default()
         };
         Self {
+            load: Load::new(store.clone(), session.clone(), salt),
             store,
             session,
             bound,
@@ -139,7 +150,10 @@ impl Past {
             return Ok(line);
         }
         let row = self.store.row_now(&self.session, n)?;
-        self.take_in(n, row.map(|r| r.bytes).as_deref())
+        let row = row.ok_or_else(|| self.corrupt(n, "it is missing".to_owned()))?;
+        let mut hashes = std::mem::take(&mut self.kept().hashes);
+        let checked = self.load.checked_now(&row, &mut hashes);
+        self.take_in(checked, hashes)
     }
 
     /// A line, from memory or from the store without blocking the thread.
@@ -149,18 +163,28 @@ impl Past {
             return Ok(line);
         }
         let row = self.store.row(&self.session, n).await?;
-        self.take_in(n, row.map(|r| r.bytes).as_deref())
+        let row = row.ok_or_else(|| self.corrupt(n, "it is missing".to_owned()))?;
+        self.check(&row).await
     }
 
-    fn take_in(&self, n: Line, bytes: Option<&[u8]>) -> Result<Arc<LogLine>, StoreError> {
-        let line = match bytes.map(codec::decode) {
-            Some(Ok((line, _))) if line.n == n => Arc::new(line),
-            Some(Ok((other, _))) => {
-                return Err(self.corrupt(n, format!("line {} lies in its place", other.n)));
-            }
-            Some(Err(e)) => return Err(self.corrupt(n, e.to_string())),
-            None => return Err(self.corrupt(n, "it is missing".to_owned())),
-        };
+    /// The line of a row that was read elsewhere, checked and kept.
+    pub async fn check(&self, row: &Row) -> Result<Arc<LogLine>, StoreError> {
+        let kept = self.kept().line(row.n);
+        if let Some(line) = kept {
+            return Ok(line);
+        }
+        let mut hashes = std::mem::take(&mut self.kept().hashes);
+        let checked = self.load.checked(row, &mut hashes).await;
+        self.take_in(checked, hashes)
+    }
+
+    fn take_in(
+        &self,
+        checked: Result<LogLine, StoreError>,
+        hashes: Hashes,
+    ) -> Result<Arc<LogLine>, StoreError> {
+        self.kept().hashes = hashes;
+        let line = Arc::new(checked?);
         self.add(line.clone());
         Ok(line)
     }

@@ -434,15 +434,13 @@ pub enum StoreError {
         /// What does not fit.
         what: String,
     },
-    /// The store was written by a newer version.
-    #[error("{place} has format {found}, this program knows up to {known}; nothing was changed")]
+    /// A newer version of this program wrote it; it is whole.
+    #[error("{place} was written by a newer version of this program ({what}); nothing was changed")]
     Newer {
-        /// File.
+        /// File, session, line.
         place: String,
-        /// Its format.
-        found: u32,
-        /// Ours.
-        known: u32,
+        /// What this version does not know.
+        what: String,
     },
     /// A value is over its bound.
     #[error("{what} is {size} bytes, more than the {max} a store takes")]

@@ -115,8 +115,7 @@ fn refuse(path: &Path, application: u32, version: u32) -> Result<(), StoreError>
     if version > known() {
         return Err(StoreError::Newer {
             place: path.display().to_string(),
-            found: version,
-            known: known(),
+            what: format!("format {version}, this one knows up to {}", known()),
         });
     }
     Ok(())

@@ -195,12 +195,7 @@ impl Driver {
             return Ok(hash);
         }
         self.catch_up(at).await?;
-        let row = self.engine.store().row(&self.session, at).await?;
-        let row = row.ok_or_else(|| EngineError::Broken {
-            session: self.session.clone(),
-            what: format!("line {at} is named and does not exist"),
-        })?;
-        Ok(super::decode_with_hash(&self.session, &row)?.1)
+        Ok(self.load.stored_hash(at).await?)
     }
 
     /// Waits until a line is on disk, where it can be read.

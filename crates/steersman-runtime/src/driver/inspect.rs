@@ -26,6 +26,7 @@ pub(crate) async fn inspect(engine: &Engine, id: &str) -> Result<Inspection, Eng
     let past = Arc::new(Past::new(
         store.clone(),
         info.id.clone(),
+        info.salt,
         head,
         past::DEFAULT_BOUND,
     ));

@@ -33,15 +33,15 @@ use crate::ledger::Ledger;
 use crate::load::{Load, Since};
 use crate::past::Past;
 use crate::session::{Fate, Outside, Receipt, Session, Settled, Standing, ToDriver};
-use crate::store::{Claim, InboxMessage, Row, SessionId, SessionState, StoreError};
+use crate::store::{Claim, InboxMessage, SessionId, SessionState, StoreError};
 use attempt::FromTask;
 use draft::Offer;
 use futures::FutureExt;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use steersman_machine::codec::{self, Hash};
-use steersman_machine::commit::{LogLine, Why};
+use steersman_machine::codec::Hash;
+use steersman_machine::commit::Why;
 use steersman_machine::context::RenderCache;
 use steersman_machine::effect::{Offered, Said, Wish};
 use steersman_machine::ids::{Digest, Id, Line, Name, Time};
@@ -248,22 +248,6 @@ pub(crate) async fn spawn(
     let driver = Driver::load(engine.clone(), claim, from_handles, standing, live).await?;
     tokio::spawn(driver.run());
     Ok(handle)
-}
-
-/// Decodes a row.
-pub(crate) fn decode(session: &SessionId, row: &Row) -> Result<LogLine, StoreError> {
-    decode_with_hash(session, row).map(|(line, _)| line)
-}
-
-/// Decodes a row; also its hash.
-pub(crate) fn decode_with_hash(
-    session: &SessionId,
-    row: &Row,
-) -> Result<(LogLine, Hash), StoreError> {
-    codec::decode(&row.bytes).map_err(|error| StoreError::Corrupt {
-        place: format!("session {session}, line {}", row.n),
-        what: error.to_string(),
-    })
 }
 
 impl Driver {

@@ -35,6 +35,7 @@ impl Driver {
         let past = Past::new(
             store.clone(),
             claim.session.clone(),
+            claim.salt,
             claim.head,
             past::DEFAULT_BOUND,
         );
@@ -336,7 +337,7 @@ impl Driver {
             let Some(last) = rows.last() else { break };
             from = last.n.next();
             for row in &rows {
-                let line = super::decode(&self.session, row)?;
+                let line = self.past.check(row).await?;
                 for entry in &line.ledger {
                     match entry {
                         LedgerEntry::Hold(hold)

@@ -56,6 +56,7 @@ impl Session {
         Past::new(
             Arc::new(self.store.clone()),
             "a".into(),
+            SALT,
             Line(written),
             bound,
         )
@@ -148,6 +149,30 @@ async fn what_cannot_be_read_is_said() {
     assert!(matches!(past.fault(), Some(StoreError::Corrupt { .. })));
     assert_eq!(&*past.text(Body::new(Line(900), 0)), "[unreadable]");
     assert!(past.fault().unwrap().to_string().contains("missing"));
+}
+
+/// A digit in an old text is another digit, and the row can still be read: it is not what was written.
+#[tokio::test]
+async fn a_text_that_was_changed_is_never_taken_for_what_was_written() {
+    let session = session(100).await;
+    let row = session.store.row_now("a", Line(7)).unwrap().unwrap();
+    let wanted = b"text 7";
+    let mut windows = row.bytes.windows(wanted.len());
+    let at = windows.position(|w| w == wanted).unwrap();
+    assert!(session.store.damage("a", Line(7), at + 5));
+    let row = session.store.row_now("a", Line(7)).unwrap().unwrap();
+    let (read, _) = codec::decode(&row.bytes).unwrap();
+    assert!(
+        matches!(&read.bodies[0], Text::Here(text) if &**text == "text 6 on main"),
+        "it can be read: {read:?}"
+    );
+    let body = Body::new(Line(7), 0);
+    let past = session.past(100, usize::MAX);
+    assert_eq!(&*past.text(body), "[unreadable]");
+    let fault = past.fault().unwrap().to_string();
+    assert!(fault.contains("line 7: the hash"), "{fault}");
+    assert!(past.read(Line(7)).await.is_err());
+    assert!(past.read(Line(8)).await.is_ok(), "it says what it said");
 }
 
 #[tokio::test]

@@ -4,14 +4,19 @@
 use crate::world::{World, answered};
 use serde_json::json;
 use std::path::Path;
-use steersman_machine::commit::Binding;
+use std::sync::Arc;
+use steersman_machine::codec;
+use steersman_machine::commit::{Binding, LedgerEntry, LogLine};
 use steersman_machine::ids::{Body, Digest, Id, Line, Time};
 use steersman_machine::testing::schema::describe;
 use steersman_runtime::bind::Values;
+use steersman_runtime::conformance::{SALT, story};
 use steersman_runtime::inbox::{Begin, CancelWhat, DecodeError, Message, Resolution};
+use steersman_runtime::load::Load;
 use steersman_runtime::model::BoundModel;
 use steersman_runtime::session::Fate;
-use steersman_runtime::store::{InboxMessage, Store};
+use steersman_runtime::store::memory::MemoryStore;
+use steersman_runtime::store::{Batch, InboxMessage, NewSession, Row, Store, StoreError};
 
 /// One of each kind, every field filled once.
 fn every() -> Vec<Message> {
@@ -239,6 +244,95 @@ fn what_a_newer_program_wrote_is_told_from_what_is_damaged() {
         };
         let read = Message::decode(&message);
         assert!(matches!(read, Err(DecodeError::Newer(..))), "{read:?}");
+    }
+}
+
+/// The bytes of a ledger line whose last entry is of a kind that this program does not know, and of a line of another
+/// version; both whole.
+fn newer_lines(n: Line, prev: Line, before: &codec::Hash) -> [Vec<u8>; 2] {
+    let line = LogLine {
+        n,
+        prev,
+        branch: Id::MAIN,
+        commit: None,
+        ledger: vec![LedgerEntry::Paused(true)],
+        bodies: Vec::new(),
+    };
+    let (bytes, _) = codec::encode(&line, before, &SALT);
+    // The kind of the entry, whether it is paused, no texts, the hash.
+    let kind = bytes.len() - 32 - 3;
+    [(kind, 99), (0, 2)].map(|(at, is)| {
+        let mut bytes = bytes.clone();
+        bytes[at] = is;
+        let end = bytes.len() - 32;
+        let mut key = [0; 32];
+        key[..16].copy_from_slice(&SALT);
+        key[16..24].copy_from_slice(&n.0.to_le_bytes());
+        key[24..].copy_from_slice(&u64::MAX.to_le_bytes());
+        let over = [before, &bytes[..end]].concat();
+        let hash = blake3::keyed_hash(&key, &over);
+        bytes[end..].copy_from_slice(hash.as_bytes());
+        bytes
+    })
+}
+
+/// Whoever is told of damage restores a backup, and loses what the newer program wrote.
+#[tokio::test]
+async fn a_line_of_a_newer_program_is_no_damage() {
+    for kind in 0..2 {
+        let store = MemoryStore::new();
+        let new = NewSession {
+            id: "a".into(),
+            network: "desk".into(),
+            key: None,
+            salt: SALT,
+            created: Time(1),
+            first: None,
+        };
+        store.create(new).await.unwrap();
+        let claim = store.claim("a").await.unwrap();
+        let told = story(5, None);
+        let (last, bytes) = told.last().unwrap();
+        let before = codec::stored_hash(bytes).unwrap();
+        let newer = newer_lines(last.n.next(), last.n, &before);
+        let rows = told.iter().map(|(line, bytes)| (line.n, bytes.clone()));
+        let rows = rows.chain([(last.n.next(), newer[kind].clone())]);
+        let rows = rows.map(|(n, bytes)| Row {
+            n,
+            bytes: bytes.into(),
+        });
+        let batch = Batch {
+            rows: rows.collect(),
+            ..Batch::default()
+        };
+        store.append(&claim, batch).await.unwrap();
+        let load = Load::new(Arc::new(store.clone()), "a".into(), SALT);
+        let n = last.n.next();
+        for refused in [
+            load.snapshot(n).await.map(drop).unwrap_err(),
+            load.ledger(n).await.map(drop).unwrap_err(),
+        ] {
+            let newer =
+                matches!(&refused, StoreError::Newer { place, .. } if place.contains("line 6"));
+            assert!(newer, "{kind}: {refused}");
+        }
+        let report = load.inspect().await.unwrap();
+        assert_eq!((report.newer, report.damaged), (vec![n], vec![]), "{kind}");
+        assert_eq!(report.affected, [(Id::MAIN, n)]);
+        // A bit of it is damage all the same.
+        for byte in [0, 3, newer[kind].len() - 34, newer[kind].len() - 1] {
+            assert!(store.damage("a", n, byte));
+            let report = load.inspect().await.unwrap();
+            let damaged = report.damaged.iter().map(|d| d.line).collect::<Vec<_>>();
+            let told = (damaged, report.newer);
+            // What another version wrote this one cannot check.
+            let wanted = match kind {
+                0 => (vec![n], vec![]),
+                _ => (vec![], vec![n]),
+            };
+            assert_eq!(told, wanted, "{kind}, byte {byte}");
+            assert!(store.damage("a", n, byte));
+        }
     }
 }
 

@@ -44,6 +44,7 @@ fn rendering(turns: u64) -> f64 {
     let past = Past::new(
         Arc::new(MemoryStore::new()),
         "bench".into(),
+        [0; 16],
         Line::NONE,
         usize::MAX,
     );
