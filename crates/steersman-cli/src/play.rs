@@ -182,13 +182,16 @@ impl<'a> Play<'a> {
     /// One line on what runs: network, session, models.
     fn head(&self, binding: &Binding) {
         let values = self.texts.text(binding.values);
-        let values: Values = serde_json::from_str(&values).unwrap_or_default();
+        let models = match Values::read(&values) {
+            Ok(values) => models(&values),
+            Err(why) => why,
+        };
         self.printer.talk(format!(
             "{} {}   session {}   {}   {}",
             bold(&binding.network),
             binding.digest.short(),
             bold(&self.short),
-            models(&values),
+            models,
             dim("Ctrl-C leaves it resumable")
         ));
     }

@@ -48,15 +48,20 @@ pub fn compile_node(root: Node, files: &Files) -> (Option<Network>, Vec<Diagnost
     run(files, Some(root))
 }
 
-/// Compiles the stored form of a network again ([`Network::source`]): the same network, without its tests.
-pub fn compile_stored(text: &str) -> Result<Network, Vec<Diagnostic>> {
-    let stored: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+/// Compiles the stored form of a network again ([`Network::source`]): the same network, without its tests. Otherwise
+/// why not, in words: it is no such form, or this version does not take the definition.
+pub fn compile_stored(text: &str) -> Result<Network, String> {
+    let stored: serde_json::Value =
+        serde_json::from_str(text).map_err(|e| format!("it is no JSON: {e}"))?;
     let mut files = Files::new("", "");
     for (path, text) in stored["files"].as_object().into_iter().flatten() {
         files.add(path.as_str(), text.as_str().unwrap_or_default());
     }
     let (network, found) = compile_node(Node::json(&stored["definition"]), &files);
-    network.ok_or(found)
+    network.ok_or_else(|| {
+        let found: Vec<&str> = found.iter().map(|d| &*d.message).collect();
+        found.join("; ")
+    })
 }
 
 /// Paths of the files that a definition names and `files` lacks. Whoever reads files adds those that exist and asks

@@ -1,15 +1,18 @@
 //! Binding: what a session's definition means here is decided once, when it starts, and recorded.
 
 use crate::Env;
+use crate::engine::EngineError;
 use crate::model::BoundModel;
+use crate::store::{SessionId, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use steersman_machine::commit::Binding;
-use steersman_machine::ids::{Body, Digest, Line, Name};
+use steersman_machine::ids::{Body, Digest, Id, Line, Name};
 use steersman_machine::network::{Config, Network, TypeKind};
+use steersman_machine::snapshot::Snapshot;
 
 /// The values of a binding. **Stored** as JSON; holds no secret. What is added has a default; a program that does not
 /// know a field refuses the values.
@@ -28,6 +31,12 @@ pub struct Values {
 }
 
 impl Values {
+    /// From their stored text; why they cannot be read otherwise. Nothing is made up for what is not there.
+    pub fn read(text: &str) -> Result<Self, String> {
+        serde_json::from_str(text)
+            .map_err(|e| format!("the values of its binding cannot be read: {e}"))
+    }
+
     /// The folder of the definition; that of the process for a definition that lies nowhere.
     pub fn folder(&self) -> Arc<Path> {
         Path::new(self.folder.as_deref().unwrap_or(".")).into()
@@ -126,6 +135,66 @@ pub fn binding(network: &Network, entry: Name, values: &Values) -> Binding {
         values: Body::new(Line(1), 0),
         machine: MACHINE_VERSION,
     }
+}
+
+/// The values that a session runs under, if this program takes its binding: `network` compiles to what it is bound to,
+/// and no newer machine wrote it. `text` is the stored text of the values.
+pub fn open(
+    session: &SessionId,
+    network: &Network,
+    bound: &Binding,
+    text: &str,
+) -> Result<Values, EngineError> {
+    let broken = |what| EngineError::Broken {
+        session: session.clone(),
+        what,
+    };
+    if bound.machine > MACHINE_VERSION {
+        return Err(EngineError::Store(StoreError::Newer {
+            place: format!("session `{session}`"),
+            what: format!("machine {}, this one is {MACHINE_VERSION}", bound.machine),
+        }));
+    }
+    let values = Values::read(text).map_err(broken)?;
+    let digest = binding(network, bound.entry.clone(), &values).digest;
+    if digest != bound.digest {
+        return Err(broken(format!(
+            "its definition now compiles to {}, it is bound to {}",
+            digest.short(),
+            bound.digest.short()
+        )));
+    }
+    Ok(values)
+}
+
+/// The binding that all branches of a session run under; none where none has begun. A session whose branches are bound
+/// otherwise is refused: this version runs it under one.
+pub fn common<'a>(
+    session: &SessionId,
+    branches: impl IntoIterator<Item = (Id, &'a Snapshot)>,
+) -> Result<Option<&'a Binding>, EngineError> {
+    let mut common: Option<(Id, &Binding)> = None;
+    for (branch, snapshot) in branches {
+        let Some(binding) = &snapshot.binding else {
+            continue;
+        };
+        match common {
+            Some((first, other)) if *other != **binding => {
+                return Err(EngineError::Broken {
+                    session: session.clone(),
+                    what: format!(
+                        "branch {branch} is bound to {}, {first} to {}, and this version runs all branches under one \
+                         binding",
+                        binding.digest.short(),
+                        other.digest.short()
+                    ),
+                });
+            }
+            Some(_) => {}
+            None => common = Some((branch, binding)),
+        }
+    }
+    Ok(common.map(|(_, binding)| binding))
 }
 
 /// Changes when the same network, snapshot and offers would give another commit.

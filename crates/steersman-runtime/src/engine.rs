@@ -475,10 +475,7 @@ impl Engine {
         let bytes = self.0.store.blob(source).await?;
         let bytes = bytes.ok_or_else(|| unfit("its definition is not in the store".to_owned()))?;
         let text = std::str::from_utf8(&bytes).map_err(|e| unfit(e.to_string()))?;
-        let network = definition::compile_stored(text).map_err(|found| {
-            let found: Vec<String> = found.iter().map(|d| d.message.clone()).collect();
-            unfit(found.join("; "))
-        })?;
+        let network = definition::compile_stored(text).map_err(unfit)?;
         let network = Arc::new(network);
         self.remember(*source, network.clone());
         Ok(network)

@@ -31,7 +31,7 @@ pub(crate) async fn run(
     for info in &all {
         let pending = match listed(info) {
             Some(pending) => pending,
-            None => looked_at(&place, &info.id, printer).await?,
+            None => looked_at(&place, &info.id, printer).await,
         };
         for pending in pending {
             if filter.holds(now, |name| field(info, &pending, name))? {
@@ -111,17 +111,20 @@ fn listed(info: &SessionInfo) -> Option<Vec<Waits>> {
     }
 }
 
-/// What a session waits for that no list tells.
-async fn looked_at(
-    place: &Place,
-    session: &str,
-    printer: &Printer,
-) -> Result<Vec<Waits>, CommandError> {
-    let inspection = place.engine().inspect(session).await?;
-    for error in &inspection.unread {
-        printer.talk(format!("session {session}: {error}"));
+/// What a session waits for that no list tells. One that cannot be looked at hides no other.
+async fn looked_at(place: &Place, session: &str, printer: &Printer) -> Vec<Waits> {
+    match place.engine().inspect(session).await {
+        Ok(inspection) => {
+            for error in &inspection.unread {
+                printer.talk(format!("session {session}: {error}"));
+            }
+            inspection.pending
+        }
+        Err(error) => {
+            printer.talk(format!("session {session} cannot be looked at: {error}"));
+            Vec::new()
+        }
     }
-    Ok(inspection.pending)
 }
 
 fn talk(printer: &Printer, found: &[(&SessionInfo, Waits)], shown: usize) {

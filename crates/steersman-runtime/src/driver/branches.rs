@@ -2,6 +2,7 @@
 
 use super::draft::{Draft, Note, Offer};
 use super::{Driver, OutState, What};
+use crate::bind;
 use crate::engine::EngineError;
 use crate::ledger::Progress;
 use crate::load::Since;
@@ -449,6 +450,15 @@ impl Driver {
             return Ok(Err(format!("there is no branch {branch}")));
         };
         let superseded = known.superseded.is_some();
+        if superseded {
+            let at = known.commit;
+            let left = self.snapshot_at(branch, at).await?;
+            let others = self.branches.iter().map(|(id, b)| (*id, &b.snapshot));
+            let bound = bind::common(&self.session, others.chain([(branch, &left)]));
+            if let Err(refused) = bound {
+                return Ok(Err(refused.to_string()));
+            }
+        }
         self.accept_with(message, vec![LedgerEntry::Current(branch)])
             .await?;
         if superseded {

@@ -1,7 +1,7 @@
 //! Looking at a session without owning it, and driving all sessions of a store.
 
 use super::standing;
-use crate::bind::Values;
+use crate::bind::{self, Values};
 use crate::engine::{BranchView, Engine, EngineError, Inspection};
 use crate::inbox::{DecodeError, Message};
 use crate::load::Load;
@@ -46,11 +46,13 @@ pub(crate) async fn inspect(engine: &Engine, id: &str) -> Result<Inspection, Eng
             snapshot: loaded.snapshot,
         });
     }
-    let binding = branches.iter().find_map(|b| b.snapshot.binding.clone());
+    let binding = bind::common(&info.id, branches.iter().map(|b| (b.id, &b.snapshot)))?;
     let (mut network, mut values) = (None, Values::default());
     if let Some(binding) = binding {
-        network = Some(engine.bound_network(&info.id, &binding.source).await?);
-        values = serde_json::from_str(&past.text(binding.values)).unwrap_or_default();
+        let bound = engine.bound_network(&info.id, &binding.source).await?;
+        past.read(binding.values.line()).await?;
+        values = bind::open(&info.id, &bound, binding, &past.text(binding.values))?;
+        network = Some(bound);
     }
     let mut pending: Vec<Pending> = Vec::new();
     let mut settled = Settled::Empty;

@@ -2,7 +2,7 @@
 
 use super::draft::{Draft, Note};
 use super::{Branch, Driver, Inbox, OutState};
-use crate::bind::Values;
+use crate::bind::{self, Values};
 use crate::engine::{Engine, EngineError};
 use crate::feed::Notice;
 use crate::ledger::{Progress, Record};
@@ -87,11 +87,10 @@ impl Driver {
         for id in live {
             driver.load_branch(id).await?;
         }
-        let binding = driver
-            .branches
-            .values()
-            .find_map(|b| b.snapshot.binding.clone());
+        let snapshots = driver.branches.iter().map(|(id, b)| (*id, &b.snapshot));
+        let binding = bind::common(&driver.session, snapshots)?.cloned();
         if let Some(binding) = binding {
+            driver.past.read(binding.values.line()).await?;
             let values = driver.past.text(binding.values);
             driver.bind(&binding, &values).await?;
         }
@@ -150,26 +149,12 @@ impl Driver {
         binding: &Binding,
         values: &str,
     ) -> Result<(), EngineError> {
-        let broken = |what: String| EngineError::Broken {
-            session: self.session.clone(),
-            what,
-        };
         let network = self
             .engine
             .bound_network(&self.session, &binding.source)
             .await?;
-        let values: Values = serde_json::from_str(values)
-            .map_err(|e| broken(format!("the values of its binding cannot be read: {e}")))?;
-        let digest = crate::bind::binding(&network, binding.entry.clone(), &values).digest;
-        if digest != binding.digest {
-            return Err(broken(format!(
-                "its definition now compiles to {}, it is bound to {}",
-                digest.short(),
-                binding.digest.short()
-            )));
-        }
+        self.values = bind::open(&self.session, &network, binding, values)?;
         self.network = Some(network);
-        self.values = values;
         Ok(())
     }
 

@@ -6,6 +6,7 @@
 )]
 
 mod attack;
+mod bound;
 mod bounds;
 mod branches;
 mod crash;
