@@ -34,6 +34,15 @@ pub enum Offered {
         /// What the ledger knows of its open effects.
         known: Known,
     },
+    /// The branch that a fork call chose cannot be adopted: the call closes with the reason.
+    NotAdopted {
+        /// Caller and fork call.
+        call: (Id, Id),
+        /// The branch.
+        branch: Id,
+        /// Why, for the model.
+        why: Arc<str>,
+    },
     /// An effect ended.
     Outcome {
         /// Which.

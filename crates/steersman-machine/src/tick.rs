@@ -330,6 +330,7 @@ impl<'a> Tick<'a> {
                 Offered::Start(_)
                 | Offered::Opened(_)
                 | Offered::Adopt { .. }
+                | Offered::NotAdopted { .. }
                 | Offered::Outcome { .. }
                 | Offered::Edited { .. }
                 | Offered::Ended { .. }
@@ -360,6 +361,9 @@ impl<'a> Tick<'a> {
                     from,
                     known,
                 } => self.take_adopt(*call, *branch, *at, from, known),
+                Offered::NotAdopted { call, branch, why } => {
+                    self.take_not_adopted(*call, *branch, why)
+                }
                 Offered::Outcome {
                     effect,
                     attempt: _,

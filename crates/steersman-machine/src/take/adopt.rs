@@ -5,9 +5,10 @@ use crate::commit::{Admitted, Branched};
 use crate::effect::{Known, Mapped, Request, Until};
 use crate::ids::{Id, Line};
 use crate::interaction::{How, Target};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{OpenCall, Snapshot};
 use crate::take::Taken;
 use crate::tick::Tick;
+use std::sync::Arc;
 
 impl Tick<'_> {
     /// `from` is the branch as it stood at `at`; `call` the fork call that the adoption closes, none where a person
@@ -24,39 +25,35 @@ impl Tick<'_> {
             at, from.line,
             "the snapshot is the branch's at the adopted line"
         );
-        let fork = call.map(|(owner, call)| self.snapshot.call(owner, call).cloned());
-        if let Some(fork) = &fork {
-            let open = fork.as_ref().filter(|c| c.closed.is_none());
-            let Some(Target::Branches(branches)) = open.map(|c| &c.call.target) else {
-                return Err(Until::Stale);
-            };
-            if !branches.contains(&branch) {
-                return Err(Until::Refused("this fork has no such branch"));
-            }
+        let fork = match call {
+            Some(call) => Some(self.open_fork(call).ok_or(Until::Stale)?),
+            None => None,
+        };
+        if let Some(fork) = &fork
+            && !matches!(&fork.call.target, Target::Branches(b) if b.contains(&branch))
+        {
+            self.not_adopted(fork, branch, "this fork has no such branch");
+            return Ok(());
         }
         let top = from
             .top()
             .filter(|top| self.snapshot.agents.contains_key(top));
         let Some(top) = top.filter(|top| self.snapshot.in_scope(*top)) else {
-            return Err(Until::Refused("the branch's agent does not act here"));
+            let why = "the branch's agent does not act here";
+            let fork = fork.ok_or(Until::Refused(why))?;
+            self.not_adopted(&fork, branch, why);
+            return Ok(());
         };
         if let Err(paths) = branch::adoptable(&self.snapshot, from) {
-            let Some(Some(fork)) = fork else {
-                return Err(Until::Refused(
-                    "state that the branch wrote was written here since the fork",
-                ));
-            };
-            self.admit_as(Admitted::Adopted, Some(branch), b"refused");
+            let fork = fork.ok_or(Until::Refused(
+                "state that the branch wrote was written here since the fork",
+            ))?;
             let names: Vec<String> = paths
                 .iter()
                 .map(|(_, name)| format!("state.{name}"))
                 .collect();
-            let text = format!(
-                "The branch that was chosen cannot be adopted: {} changed here since the fork.",
-                names.join(", ")
-            );
-            let mapped = Mapped::plain(How::Failed, Some("failed"), text);
-            self.close_branches(&fork, mapped);
+            let why = format!("{} changed here since the fork", names.join(", "));
+            self.not_adopted(&fork, branch, &why);
             return Ok(());
         }
         self.admit_as(Admitted::Adopted, Some(branch), b"");
@@ -86,11 +83,8 @@ impl Tick<'_> {
         self.ended_there(top, serving);
         self.wake(top);
         // What is adopted goes on here.
-        let branches = match fork {
-            Some(Some(fork)) => match &fork.call.target {
-                Target::Branches(branches) => branches.clone(),
-                _ => vec![branch],
-            },
+        let branches = match fork.as_deref().map(|fork| &fork.call.target) {
+            Some(Target::Branches(branches)) => branches.clone(),
             _ => vec![branch],
         };
         self.requests.push(Request::Supersede { branches });
@@ -99,6 +93,26 @@ impl Tick<'_> {
 }
 
 impl Tick<'_> {
+    /// The driver cannot offer what a fork call chose: nobody waits for it for ever.
+    pub(crate) fn take_not_adopted(&mut self, call: (Id, Id), branch: Id, why: &str) -> Taken {
+        let fork = self.open_fork(call).ok_or(Until::Stale)?;
+        self.not_adopted(&fork, branch, why);
+        Ok(())
+    }
+
+    fn open_fork(&self, (owner, call): (Id, Id)) -> Option<Arc<OpenCall>> {
+        let open = self.snapshot.call(owner, call)?;
+        let forks = matches!(open.call.target, Target::Branches(_));
+        (open.closed.is_none() && forks).then(|| open.clone())
+    }
+
+    fn not_adopted(&mut self, fork: &OpenCall, branch: Id, why: &str) {
+        self.admit_as(Admitted::Adopted, Some(branch), b"refused");
+        let text = format!("The branch that was chosen cannot be adopted: {why}.");
+        let mapped = Mapped::plain(How::Failed, Some("failed"), text);
+        self.close_branches(fork, mapped);
+    }
+
     /// What became of the adopted calls in the branch became of them here.
     fn adopt_asides(&mut self, from: &Snapshot) {
         for ((owner, call), aside) in &from.asides {

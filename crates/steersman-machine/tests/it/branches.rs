@@ -497,3 +497,44 @@ fn a_dialogue_below_an_agents_fork_is_a_leaf() -> Result<(), Fault> {
     assert_eq!(stack(&w, MAIN, "a"), "U A W WR");
     whole(&w, MAIN)
 }
+
+/// What was chosen and cannot be adopted is told to whoever forked, whoever finds it out; nobody waits for ever.
+#[test]
+fn a_choice_that_cannot_be_adopted_closes_the_fork_with_the_reason() -> Result<(), Fault> {
+    for by_driver in [true, false] {
+        let mut w = forked(Some(Chooser::Person("user".into())), false)?;
+        w.thinks(B1(), "a", "First.", &[])?;
+        w.thinks(B2(), "a", "Second.", &[])?;
+        let call = w.at(MAIN).forks.iter().next().copied();
+        let call = call.expect("the fork is open");
+        let nobody = id(9, 9);
+        let offered = if by_driver {
+            Offered::NotAdopted {
+                call,
+                branch: nobody,
+                why: "line 7 is not on its path".into(),
+            }
+        } else {
+            Offered::Adopt {
+                call: Some(call),
+                branch: nobody,
+                at: w.at(B1()).line,
+                from: Box::new(w.at(B1()).clone()),
+                known: Vec::new(),
+            }
+        };
+        w.offer(MAIN, vec![offered])?;
+        let (how, text) = result(&w, MAIN, "a");
+        assert_eq!(how, How::Failed);
+        assert!(text.starts_with("The branch that was chosen cannot be adopted: "));
+        let why = match by_driver {
+            true => "line 7 is not on its path",
+            false => "this fork has no such branch",
+        };
+        assert!(text.contains(why), "{text}");
+        assert!(w.at(MAIN).forks.is_empty());
+        w.thinks(MAIN, "a", "So be it.", &[])?;
+        whole(&w, MAIN)?;
+    }
+    Ok(())
+}

@@ -172,9 +172,12 @@ impl Driver {
             self.offer(open.branch, Offer::new(what));
         }
         for (target, call, branch, at) in std::mem::take(&mut self.to_adopt) {
-            // The machine chose among branches that it numbered itself, so there is nobody to tell of a refusal.
             let offered = self.offer_adoption(target, Some(call), branch, Some(at), None);
-            drop(offered.await?);
+            if let Err(why) = offered.await? {
+                let why = why.into();
+                let refused = Offered::NotAdopted { call, branch, why };
+                self.offer(target, Offer::new(What::Offer(Box::new(refused))));
+            }
         }
         Ok(())
     }

@@ -72,8 +72,12 @@ impl Driver {
     }
 
     fn taken(&mut self, draft: &mut Draft, offer: Offer) {
+        // A fork call takes its adoption by closing with why nothing was adopted, too.
+        let adopted = draft.commit.as_ref().is_some_and(|c| c.adoption.is_some());
         for note in offer.notes {
-            draft.note(note);
+            if adopted || !matches!(note, Note::Adopted(..)) {
+                draft.note(note);
+            }
         }
         if let Some(effect) = offer.what.effect() {
             self.forget(draft, effect);
@@ -427,7 +431,7 @@ impl What {
             Self::Offer(offered) => match &**offered {
                 Offered::Start(_) => 0,
                 Offered::Opened(_) => 1,
-                Offered::Adopt { .. } => 2,
+                Offered::Adopt { .. } | Offered::NotAdopted { .. } => 2,
                 Offered::Outcome { .. } => 3,
                 Offered::Edited { .. } => 4,
                 Offered::Clock => 5,

@@ -109,6 +109,7 @@ impl World {
             },
             Offered::Edited { .. }
             | Offered::Clock
+            | Offered::NotAdopted { .. }
             | Offered::Ended { .. }
             | Offered::Join { .. }
             | Offered::Edit { .. }
