@@ -13,6 +13,8 @@ mod opened;
 mod outcome;
 mod start;
 
+pub use message::floor;
+
 use crate::effect::Until;
 
 /// An offer was taken, or left and why.

@@ -12,6 +12,7 @@ use crate::ids::{Body, Digest, Id, Line, Path, Time};
 use crate::interaction::{Cause, End, Interaction, Write};
 use crate::network::{AgentDef, Network, Parameters};
 use crate::snapshot::{Agent, Phase, Snapshot};
+pub use crate::take::floor;
 use crate::view::{View, complete};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};

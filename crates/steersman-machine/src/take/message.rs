@@ -5,8 +5,8 @@ use crate::commit::{Admission, Admitted};
 use crate::effect::{Said, Until};
 use crate::ids::{Digest, Id};
 use crate::interaction::Target;
-use crate::network::{Does, Offer, Source, Turns};
-use crate::snapshot::{OpenCall, Phase};
+use crate::network::{AgentDef, Does, Network, Offer, Source, Turns};
+use crate::snapshot::{OpenCall, Phase, Snapshot};
 use crate::table::{self, Event, Rule};
 use crate::take::Taken;
 use crate::tick::Tick;
@@ -57,45 +57,9 @@ impl Tick<'_> {
         }
     }
 
-    /// Who has the floor, from an agent down through calls of dialogues; of several the oldest.
+    /// Who has the floor below an agent ([`floor`]).
     pub(crate) fn floor(&self, from: Id) -> Id {
-        let mut at = from;
-        while self.agent(at).phase == Phase::Calling && self.has_dialogues(at) {
-            let below = self
-                .snapshot
-                .exchange(at)
-                .find_map(|open| match open.call.target {
-                    Target::Agent(child)
-                        if open.closed.is_none()
-                            && self.agent(child).serving == Some(open.call.id)
-                            && self.def(child).turns == Turns::Dialogue =>
-                    {
-                        Some(child)
-                    }
-                    _ => None,
-                });
-            match below {
-                Some(child) => at = child,
-                None => break,
-            }
-        }
-        at
-    }
-
-    /// Whether an agent may call dialogues at all: those that cannot are not searched.
-    fn has_dialogues(&self, agent: Id) -> bool {
-        let dialogue = |name| {
-            let def = self.network.agents.get(name);
-            def.is_some_and(|d| d.turns == Turns::Dialogue)
-        };
-        match &self.def(agent).does {
-            Does::Model(model) => model.tools.iter().any(|used| match &used.of {
-                Offer::Agent(name) => dialogue(name),
-                Offer::Tool(_) => false,
-            }),
-            Does::Route(_) => true,
-            Does::Run { .. } => false,
-        }
+        floor(self.network, &self.snapshot, from)
     }
 
     /// The open question that an id names: its effect or its call.
@@ -127,5 +91,47 @@ impl Tick<'_> {
         let by = said.by.as_deref().unwrap_or("user");
         self.answer_call(open.owner, open.call.id, &said.text, by);
         Ok(())
+    }
+}
+
+/// Who has the floor, from an agent down through open calls of dialogues; of several the oldest. What is said goes to
+/// it, and where it rests its last words are the answer of all above it.
+pub fn floor(network: &Network, snapshot: &Snapshot, from: Id) -> Id {
+    let def = |id: Id| network.agent(&snapshot.agent(id).def);
+    let mut at = from;
+    while snapshot.agent(at).phase == Phase::Calling && has_dialogues(network, def(at)) {
+        let below = snapshot
+            .exchange(at)
+            .find_map(|open| match open.call.target {
+                Target::Agent(child)
+                    if open.closed.is_none()
+                        && snapshot.agent(child).serving == Some(open.call.id)
+                        && def(child).turns == Turns::Dialogue =>
+                {
+                    Some(child)
+                }
+                _ => None,
+            });
+        match below {
+            Some(child) => at = child,
+            None => break,
+        }
+    }
+    at
+}
+
+/// Whether an agent may call dialogues at all: those that cannot are not searched.
+fn has_dialogues(network: &Network, agent: &AgentDef) -> bool {
+    let dialogue = |name| {
+        let def = network.agents.get(name);
+        def.is_some_and(|d| d.turns == Turns::Dialogue)
+    };
+    match &agent.does {
+        Does::Model(model) => model.tools.iter().any(|used| match &used.of {
+            Offer::Agent(name) => dialogue(name),
+            Offer::Tool(_) => false,
+        }),
+        Does::Route(_) => true,
+        Does::Run { .. } => false,
     }
 }

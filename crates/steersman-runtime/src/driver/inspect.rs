@@ -70,7 +70,7 @@ pub(crate) async fn inspect(engine: &Engine, id: &str) -> Result<Inspection, Eng
         pending.sort_by_key(|p| (p.since, p.effect));
         if let Some(branch) = branches.iter().find(|b| b.id == ledger.current) {
             let here = pending.iter().filter(|p| p.branch == branch.id).cloned();
-            settled = standing::settled(&ledger, &branch.snapshot, here.collect(), &*past);
+            settled = standing::settled(network, &ledger, &branch.snapshot, here.collect(), &*past);
         }
     }
     if let Some(fault) = past.fault() {

@@ -11,8 +11,10 @@ use steersman_machine::context::History;
 use steersman_machine::expression::to_json;
 use steersman_machine::ids::{Id, Time};
 use steersman_machine::interaction::{Cause, End, Interaction};
+use steersman_machine::network::Network;
 use steersman_machine::snapshot::{Phase, Snapshot};
 use steersman_machine::tick::Cx;
+use steersman_machine::tick::floor;
 use steersman_machine::view::View;
 
 impl Driver {
@@ -21,10 +23,11 @@ impl Driver {
         let Some(branch) = self.branches.get(&self.ledger.current) else {
             return Settled::Empty;
         };
-        if self.network.is_none() {
+        let Some(network) = &self.network else {
             return Settled::Empty;
-        }
+        };
         settled(
+            network,
             &self.ledger,
             &branch.snapshot,
             self.pending(Some(self.ledger.current)),
@@ -120,6 +123,7 @@ pub(super) fn outcome(cx: &Cx<'_>, snapshot: &Snapshot) -> Json {
 
 /// How a branch stands of which nothing goes on by itself.
 pub(super) fn settled(
+    network: &Network,
     ledger: &Ledger,
     snapshot: &Snapshot,
     pending: Vec<Pending>,
@@ -145,34 +149,13 @@ pub(super) fn settled(
         return Settled::Asks(pending);
     }
     // A dialogue below ended its turn: its words are the session's answer, and the floor is whoever talks with it.
-    if pending.is_empty()
-        && let Some(floor) = floor(snapshot)
-    {
-        let agent = snapshot.agent(floor);
-        return rested(floor, agent.last, history);
+    if pending.is_empty() {
+        let agent = snapshot.agent(floor(network, snapshot, root.id));
+        if agent.phase == Phase::Resting && agent.height > 0 {
+            return rested(agent.id, agent.last, history);
+        }
     }
     Settled::Waits(pending)
-}
-
-/// The agent that has the floor: down through open calls of dialogues, the oldest first, to one that rests.
-fn floor(snapshot: &Snapshot) -> Option<Id> {
-    let mut at = snapshot.root?;
-    loop {
-        let agent = snapshot.agent(at);
-        match agent.phase {
-            Phase::Resting => return (agent.height > 0).then_some(at),
-            Phase::Thinking | Phase::Routing => return None,
-            Phase::Calling => {}
-        }
-        at = snapshot
-            .exchange(at)
-            .find_map(|open| match open.call.target {
-                steersman_machine::interaction::Target::Agent(child) if open.closed.is_none() => {
-                    Some(child)
-                }
-                _ => None,
-            })?;
-    }
 }
 
 fn rested(agent: Id, last: steersman_machine::ids::Line, history: &dyn History) -> Settled {

@@ -273,3 +273,32 @@ agents:
     let both = "approval boss, question user".to_owned();
     assert_eq!(listed().await, ("waits".to_owned(), both));
 }
+
+/// What is shown as the session's answer is what whoever has the floor said last, though another agent is at work: its
+/// branches wait for time, and nobody here is asked.
+#[tokio::test]
+async fn the_floor_is_where_the_machine_has_it() {
+    let definition = r"
+tools:
+  nap: { description: Naps., wait: { time: 15m } }
+agents:
+  lead: { system: You lead., tools: [worker, talker] }
+  worker: { description: Works., system: You work., tools: [fork, nap] }
+  talker: { description: Talks., system: You talk., turns: dialogue }
+entry: lead
+";
+    let script = json!({
+        "lead": [{ "call": [{ "worker": { "message": "work" } }, { "talker": { "message": "talk" } }] }],
+        "worker": [{ "call": { "fork": { "instructions": ["One."] } } }],
+        "worker@1": [{ "call": { "nap": {} } }],
+        "talker": ["What is your name?", "Hello, Ann."],
+    });
+    let world = World::new(script);
+    let session = world.start(definition, "Go.").await;
+    let settled = session.settled().await.unwrap();
+    assert_eq!(answered(&settled), "What is your name?");
+    let seen = world.engine.inspect("session").await.unwrap().settled;
+    assert_eq!(answered(&seen), "What is your name?");
+    session.say("Ann").await.unwrap();
+    assert_eq!(answered(&session.settled().await.unwrap()), "Hello, Ann.");
+}
