@@ -26,6 +26,9 @@ use steersman_machine::snapshot::Snapshot;
 use tokio::sync::{broadcast, oneshot};
 use tokio_util::sync::CancellationToken;
 
+/// Networks that an engine remembers beside those in use.
+const NETWORKS: usize = 64;
+
 /// What an engine is put together from.
 pub struct Parts {
     /// Where sessions are kept.
@@ -452,11 +455,16 @@ impl Engine {
     }
 
     pub(crate) fn remember(&self, source: [u8; 32], network: Arc<Network>) {
-        self.0
+        let mut networks = self
+            .0
             .networks
             .lock()
-            .expect("nobody panics while holding it")
-            .insert(source, network);
+            .expect("nobody panics while holding it");
+        // One that nobody uses is compiled again from what is stored.
+        if networks.len() >= NETWORKS && !networks.contains_key(&source) {
+            networks.retain(|_, network| Arc::strong_count(network) > 1);
+        }
+        networks.insert(source, network);
     }
 
     /// The network that a session is bound to: handed in by its definition's owner, else compiled from what is stored.

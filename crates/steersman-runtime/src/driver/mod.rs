@@ -111,8 +111,6 @@ pub(crate) struct Driver {
     left_behind: Vec<Id>,
     /// Effects in doubt whose probe runs: they are held, and may end by themselves.
     probing: BTreeSet<Id>,
-    /// Of model calls that run: digest of the request, its common prefix with the one before, and what broke it.
-    requests: HashMap<Id, (Digest, u64, Option<Name>)>,
 }
 
 /// A branch that has ticks.
@@ -165,6 +163,8 @@ pub(crate) struct Out {
     permit: Option<OwnedSemaphorePermit>,
     /// Streamed of the attempt that runs.
     shown: String,
+    /// Of a model call that was rendered: digest of the request, its common prefix with the one before, what broke it.
+    request: Option<(Digest, u64, Option<Name>)>,
     /// Tokens that are reserved for it.
     reserved: u64,
     /// Tokens that it sends, as far as known.

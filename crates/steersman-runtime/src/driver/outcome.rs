@@ -104,7 +104,11 @@ impl Driver {
                 usage.effect = Some(effect);
                 usage.model.get_or_insert(label);
                 usage.render = RENDER_VERSION;
-                if let Some((digest, prefix, broke)) = self.requests.remove(&effect) {
+                let rendered = self
+                    .outs
+                    .get_mut(&effect)
+                    .and_then(|out| out.request.take());
+                if let Some((digest, prefix, broke)) = rendered {
                     (usage.request, usage.prefix, usage.broke) = (Some(digest), prefix, broke);
                 }
                 let tokens = usage.tokens();

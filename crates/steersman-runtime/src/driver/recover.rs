@@ -70,7 +70,6 @@ impl Driver {
             stopping: None,
             since,
             escrow_line: Line::NONE,
-            requests: HashMap::new(),
             dearest: 0,
             to_open: Vec::new(),
             to_adopt: Vec::new(),

@@ -115,10 +115,11 @@ impl Driver {
         };
         // A call that waits for the disk is rendered again when it starts, and would then share everything with itself:
         // what it shares with the call before is measured once.
-        self.requests
-            .entry(id)
-            .and_modify(|(digest, _, _)| *digest = request.digest)
-            .or_insert_with(|| (request.digest, request.prefix, request.broke.clone()));
+        let rendered = &mut self.outs.get_mut(&id).expect("it is out").request;
+        match rendered {
+            Some((digest, ..)) => *digest = request.digest,
+            None => *rendered = Some((request.digest, request.prefix, request.broke.clone())),
+        }
         let (bound, model) = match self.model(&request.model) {
             Ok(found) => found,
             Err(message) => {

@@ -68,6 +68,7 @@ impl Driver {
             state: OutState::Ready,
             permit: None,
             shown: String::new(),
+            request: None,
             reserved: 0,
             sent: 0,
             inputs: Vec::new(),
@@ -262,6 +263,10 @@ impl Driver {
             .slots
             .lock()
             .expect("nobody panics while holding it");
+        // Whoever runs or waits holds the slots; those that nobody holds are as good as new ones.
+        if slots.len() >= SLOTS && !slots.contains_key(&key) {
+            slots.retain(|_, slots| Arc::strong_count(slots) > 1);
+        }
         slots
             .entry(key)
             .or_insert_with(|| Arc::new(Semaphore::new(at_once)))
@@ -453,6 +458,9 @@ impl Driver {
             .is_some_and(|r| r.progress == Progress::Unknown)
     }
 }
+
+/// Tools whose slots an engine remembers beside those in use.
+const SLOTS: usize = 1_024;
 
 /// What there is none of.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
