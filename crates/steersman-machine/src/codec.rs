@@ -11,7 +11,10 @@
 //! hash is keyed by the session's salt and by its place: a tombstone tells nothing about equal texts elsewhere.
 //! A line of another session, or in another place, does not verify.
 
+mod kept;
 mod near;
+
+pub use kept::{KEPT_VERSION, KeptOutcome, keep_outcome, kept_outcome};
 
 use crate::commit::{Commit, LedgerEntry, LogLine, Text};
 use crate::ids::{Id, Line};

@@ -189,7 +189,7 @@ impl Past {
         Ok(line)
     }
 
-    fn corrupt(&self, n: Line, what: String) -> StoreError {
+    pub(crate) fn corrupt(&self, n: Line, what: String) -> StoreError {
         StoreError::Corrupt {
             place: format!("session `{}` line {n}", self.session),
             what,
@@ -216,12 +216,13 @@ impl Past {
         Ok(())
     }
 
-    fn read_text(&self, body: Body) -> Result<Arc<str>, StoreError> {
+    /// A text, for whoever does more with it than show it: none if it was erased.
+    pub fn stored(&self, body: Body) -> Result<Option<Arc<str>>, StoreError> {
         let line = self.line(body.line())?;
         match line.bodies.get(body.k() as usize) {
-            Some(Text::Here(text)) => Ok(text.clone()),
-            Some(Text::Erased { .. }) => Ok(ERASED.into()),
-            Some(Text::Blob { hash, .. }) => self.read_blob(hash),
+            Some(Text::Here(text)) => Ok(Some(text.clone())),
+            Some(Text::Erased { .. }) => Ok(None),
+            Some(Text::Blob { hash, .. }) => self.read_blob(hash).map(Some),
             None => Err(self.corrupt(line.n, format!("it holds no text {}", body.k()))),
         }
     }
@@ -327,10 +328,13 @@ fn pushed(line: &LogLine, agent: Id) -> (Vec<Interaction>, Line) {
 
 impl Bodies for Past {
     fn text(&self, body: Body) -> Arc<str> {
-        self.read_text(body).unwrap_or_else(|e| {
-            self.note(e);
-            "[unreadable]".into()
-        })
+        match self.stored(body) {
+            Ok(text) => text.unwrap_or_else(|| ERASED.into()),
+            Err(e) => {
+                self.note(e);
+                "[unreadable]".into()
+            }
+        }
     }
 }
 

@@ -538,7 +538,9 @@ impl Driver {
                     None => None,
                 };
                 let fault = match recorded {
-                    Some(recorded) => Fault::new("done_elsewhere", recorded.shown()),
+                    Some(recorded) => {
+                        Fault::new("done_elsewhere", recorded.shown.unwrap_or_default())
+                    }
                     None => Fault::new("in_doubt", "the same call may have happened before"),
                 };
                 Raw::NotPerformed(fault)
@@ -579,24 +581,10 @@ impl Driver {
             Resolution::NotPerformed => Release::Go,
             Resolution::Fail => Release::GivenUp,
         };
+        let released = Self::released(effect, Why::Doubt, ended, by);
         let Some(out) = self.outs.get(&effect) else {
             // Its branch waits for it no more; the ledger still wants to know.
-            let entry = LedgerEntry::Released {
-                effect,
-                why: Why::Doubt,
-                how: ended,
-                by: by.clone(),
-                body: None,
-            };
-            self.accept_with(message, vec![entry]).await?;
-            return Ok(Ok(()));
-        };
-        let released = Note::Released {
-            effect,
-            why: Why::Doubt,
-            how: ended,
-            by: by.clone(),
-            text: None,
+            return self.resolve_left(message, effect, released, how).await;
         };
         match how {
             Resolution::Done { result } => {
@@ -619,6 +607,28 @@ impl Driver {
                 self.offer_raw(effect, raw, vec![released], Some(message), Some(by.clone()));
             }
         }
+        Ok(Ok(()))
+    }
+
+    /// A person settles the doubt of an effect that no branch waits for.
+    async fn resolve_left(
+        &mut self,
+        message: &InboxMessage,
+        effect: Id,
+        released: Note,
+        how: Resolution,
+    ) -> Result<Acted, EngineError> {
+        let kept = match how {
+            Resolution::Done { result } => match serde_json::from_str(&result) {
+                Ok(result) => Some(self.kept(effect, &Raw::Done(result)).await?),
+                Err(e) => return Ok(Err(format!("the result is no JSON: {e}"))),
+            },
+            Resolution::NotPerformed | Resolution::Fail => None,
+        };
+        let mut draft = Draft::new(self.next, self.ledger.current);
+        self.keep_notes(&mut draft, vec![released], kept.as_deref());
+        self.accepted(&mut draft, message);
+        self.write(draft).await?;
         Ok(Ok(()))
     }
 

@@ -145,8 +145,17 @@ impl Driver {
                     _ => {}
                 }
             }
+            // What came in for it and was not offered yet.
+            let branch = self.branches.get_mut(&id);
+            for offer in branch
+                .map(|b| std::mem::take(&mut b.offers))
+                .unwrap_or_default()
+            {
+                self.left_over(&mut draft, offer).await?;
+            }
             self.write(draft).await?;
             self.branches.remove(&id);
+            self.fresh.remove(&id);
         }
         self.retry_queued();
         Ok(())

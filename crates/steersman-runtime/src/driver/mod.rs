@@ -16,6 +16,7 @@ mod draft;
 mod events;
 mod inspect;
 mod outcome;
+mod recorded;
 mod recover;
 mod standing;
 mod start;

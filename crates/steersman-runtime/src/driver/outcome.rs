@@ -2,10 +2,9 @@
 
 use super::attempt::{self, FromTask};
 use super::draft::{Draft, NewHold, Note, Offer};
-use super::{Driver, Out, OutState, What};
+use super::{Driver, OutState, What};
 use crate::engine::EngineError;
 use crate::feed::{FeedItem, Notice};
-use crate::ledger::Progress;
 use crate::model::Delta;
 use crate::retry::{self, Next};
 use crate::toolset::ToolRun;
@@ -14,29 +13,15 @@ use serde_json::Value as Json;
 use std::sync::Arc;
 use steersman_machine::commit::{LedgerEntry, Release, Why};
 use steersman_machine::context::RENDER_VERSION;
-use steersman_machine::effect::{
-    Answer, Bodies, Came, Fact, Failure, Known, Mapped, Offered, Outcome, Retry, ToolWork, Work,
-};
+use steersman_machine::effect::{Answer, Came, Failure, Offered, Outcome, Retry, ToolWork, Work};
 use steersman_machine::expression::{Data, EvalError, Scope};
 use steersman_machine::ids::{Id, Time};
-use steersman_machine::interaction::{CallResult, Class, How, Interaction};
-use steersman_machine::mapping::{self, Fault, Raw};
+use steersman_machine::interaction::Class;
+use steersman_machine::mapping::{Fault, Raw};
 use steersman_machine::network::{AgentDef, Does, Offer as Offers, OnDoubt, ProbeElse};
 use steersman_machine::view::View;
 use steersman_machine::wait::{self, Meets};
 use tokio_util::sync::CancellationToken;
-
-/// An outcome that is on record, for the repeat guard, dry mode and rewinds.
-pub(super) struct Recorded {
-    pub(super) mapped: Mapped,
-}
-
-impl Recorded {
-    /// What the model saw of it.
-    pub(super) fn shown(&self) -> String {
-        self.mapped.shown.clone().unwrap_or_default()
-    }
-}
 
 impl Driver {
     /// A task tells of an attempt.
@@ -426,36 +411,6 @@ impl Driver {
         }
     }
 
-    /// An outcome of an effect that no branch waits for: the ledger keeps what it says of the world.
-    async fn late(&mut self, effect: Id, attempt: u32, raw: Raw) -> Result<(), EngineError> {
-        let Some(record) = self.ledger.effect(effect) else {
-            return Ok(());
-        };
-        let said = serde_json::to_string(&match &raw {
-            Raw::Done(json) => mapping::shown(json),
-            Raw::NotPerformed(fault) | Raw::Unknown(fault) => {
-                format!("{}: {}", fault.code, fault.message)
-            }
-        })
-        .expect("a text is JSON");
-        let note = match (&raw, record.progress) {
-            (_, Progress::Done { .. } | Progress::GivenUp { .. }) => {
-                Note::Late(effect, attempt, said)
-            }
-            (Raw::Done(json), _) => {
-                let mapped = Mapped::plain(How::Done, None, mapping::shown(json));
-                let kept = serde_json::to_string(&Outcome::Mapped(mapped));
-                Note::Kept(effect, attempt, kept.expect("outcomes are plain data"))
-            }
-            (Raw::NotPerformed(_), _) => Note::NotPerformed(effect, attempt),
-            (Raw::Unknown(_), Progress::Unknown) => return Ok(()),
-            (Raw::Unknown(_), _) => Note::Unknown(effect, attempt),
-        };
-        let mut draft = Draft::new(self.next, self.ledger.current);
-        draft.note(note);
-        self.write(draft).await
-    }
-
     /// What an adapter has to judge: arguments and answers by a JSON Schema file.
     fn judge(&self, branch: Id, effect: Id, answer: &mut Answer) {
         use steersman_machine::network::{Parameters, TypeKind};
@@ -516,40 +471,6 @@ impl Driver {
         }
     }
 
-    /// What the ledger knows of the effects that are out on a branch and may have touched the world.
-    pub(super) fn known(&self, branch: Id) -> Result<Known, EngineError> {
-        let snapshot = &self.branches[&branch].snapshot;
-        let mut known = Known::new();
-        for effect in snapshot.effects.keys() {
-            let out = self.outs.get(effect);
-            if out.is_some_and(Out::touches_world) {
-                known.push((*effect, self.fact(*effect)?));
-            }
-        }
-        Ok(known)
-    }
-
-    /// What the ledger knows of one effect.
-    pub(super) fn fact(&self, effect: Id) -> Result<Fact, EngineError> {
-        let Some(record) = self.ledger.effect(effect) else {
-            return Ok(Fact::NeverStarted);
-        };
-        let starting = self
-            .outs
-            .get(&effect)
-            .is_some_and(|out| matches!(out.state, OutState::Starting));
-        Ok(match record.progress {
-            Progress::Wished | Progress::NotPerformed => Fact::NeverStarted,
-            // Its line is on its way to the disk and nothing has begun; whoever asks ends it.
-            Progress::Started if starting => Fact::NeverStarted,
-            Progress::Started | Progress::Unknown | Progress::GivenUp { .. } => Fact::Unknown,
-            Progress::Done { .. } => match self.recorded(effect)? {
-                Some(recorded) => Fact::Done(Box::new(Outcome::Mapped(recorded.mapped))),
-                None => Fact::Unknown,
-            },
-        })
-    }
-
     /// What was shown of model calls that are out on a branch.
     pub(super) fn shown(&self, branch: Id) -> Vec<(Id, Arc<str>)> {
         self.outs
@@ -557,48 +478,6 @@ impl Driver {
             .filter(|(_, out)| out.branch == branch && !out.shown.is_empty())
             .map(|(id, out)| (*id, out.shown.as_str().into()))
             .collect()
-    }
-
-    /// The outcome of an effect that was done, as the branch that took it recorded it.
-    pub(super) fn recorded(&self, effect: Id) -> Result<Option<Recorded>, EngineError> {
-        let Some(record) = self.ledger.effect(effect) else {
-            return Ok(None);
-        };
-        let Progress::Done { at, kept } = record.progress else {
-            return Ok(None);
-        };
-        if let Some(kept) = kept {
-            let text = self.past.text(kept);
-            return Ok(match serde_json::from_str(&text) {
-                Ok(Outcome::Mapped(mapped)) => Some(Recorded { mapped }),
-                _ => None,
-            });
-        }
-        let wish = self.past.line(effect.line())?;
-        let wished = wish.commit.iter().flat_map(|c| &c.wished);
-        let call = wished.clone().find(|w| w.id == effect).and_then(|w| w.call);
-        let line = self.past.line(at)?;
-        let pushes = line.commit.iter().flat_map(|c| &c.pushes);
-        let result = pushes.filter_map(|p| match &p.what {
-            Interaction::Result(result) => Some(result),
-            _ => None,
-        });
-        let result = result.into_iter().find(|r| Some(r.call) == call);
-        Ok(result.map(|result| Recorded {
-            mapped: self.mapped_of(result),
-        }))
-    }
-
-    fn mapped_of(&self, result: &CallResult) -> Mapped {
-        Mapped {
-            how: result.how,
-            code: result.code.as_ref().map(ToString::to_string),
-            shown: result.body.map(|b| self.past.text(b).to_string()),
-            writes: Vec::new(),
-            artifacts: result.artifacts.clone(),
-            then: None,
-            by: result.by.as_ref().map(ToString::to_string),
-        }
     }
 
     /// When the clock has something for this session next.

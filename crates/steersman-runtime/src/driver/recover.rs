@@ -259,8 +259,8 @@ impl Driver {
             (Progress::Wished, _) => self.state(effect, OutState::Held),
             (Progress::Done { .. } | Progress::GivenUp { .. }, _) => {
                 // The ledger knows the outcome, and this branch has not taken it: it was left, and is current again.
-                if let Some(recorded) = self.recorded(effect)? {
-                    let outcome = steersman_machine::effect::Outcome::Mapped(recorded.mapped);
+                if let Some(mapped) = self.recorded(effect)? {
+                    let outcome = steersman_machine::effect::Outcome::Mapped(mapped);
                     self.answer_outcome(effect, outcome, Vec::new());
                 } else {
                     let fault = steersman_machine::mapping::Fault::new("in_doubt", "nobody knows");
@@ -305,7 +305,7 @@ impl Driver {
     }
 
     /// Sealed secrets that were given for an effect, by parameter: read from the log, where alone they are.
-    async fn inputs_given(
+    pub(super) async fn inputs_given(
         &mut self,
         effect: Id,
         since: Line,

@@ -298,29 +298,8 @@ impl Driver {
     ) -> Arc<dyn Scope + Send + Sync> {
         let out = &self.outs[&id];
         let snapshot = self.branches[&out.branch].snapshot.clone();
-        let mut given = args;
-        if given.is_none()
-            && let Some(tool) = out.tool()
-        {
-            given = serde_json::from_str(&tool.args).ok();
-        }
-        if let Some(serde_json::Value::Object(args)) = &mut given {
-            for (name, sealed) in &out.inputs {
-                let value = self.engine.sealer().open_text(sealed);
-                if let Ok(value) = value {
-                    args.insert(name.to_string(), (**value).into());
-                }
-            }
-        }
-        Arc::new(super::transport::TransportScope::new(
-            self.network().clone(),
-            self.past.clone(),
-            snapshot,
-            out.wish.agent,
-            given,
-            &self.engine,
-            self.values.folder(),
-        ))
+        let given = args.or_else(|| serde_json::from_str(&out.tool()?.args).ok());
+        self.scope_in(snapshot, out.wish.agent, given, &out.inputs)
     }
 
     /// Dry mode answers in the world's place: from the recording, else by `simulate:`, else the block ends here.
@@ -340,10 +319,12 @@ impl Driver {
         if let Some(before) = same
             && let Some(recorded) = self.recorded(before)?
         {
-            let mapped = Mapped {
-                how: How::Simulated,
-                ..recorded.mapped
+            let how = match recorded.how {
+                how if how.is_ok() => How::Simulated,
+                // What it gave did not fit: so it is here.
+                how => how,
             };
+            let mapped = Mapped { how, ..recorded };
             self.answer_outcome(id, Outcome::Mapped(mapped), Vec::new());
             return Ok(());
         }

@@ -9,10 +9,9 @@ use crate::store::{Batch, Checkpoint, CheckpointOf, Row};
 use std::sync::Arc;
 use steersman_machine::codec;
 use steersman_machine::commit::{LedgerEntry, LogLine, Release, Why};
-use steersman_machine::effect::{Bodies, Mapped, Offered, Outcome, Step, Until};
+use steersman_machine::effect::{Bodies, Offered, Outcome, Step, Until};
 use steersman_machine::ids::{Id, Line, Name};
 use steersman_machine::interaction::How;
-use steersman_machine::mapping;
 use steersman_machine::tick::tick;
 
 impl Driver {
@@ -23,7 +22,18 @@ impl Driver {
         let Some(branch) = self.branches.get_mut(&id) else {
             return Ok(());
         };
-        let mut offers = std::mem::take(&mut branch.offers);
+        let offers = std::mem::take(&mut branch.offers);
+        let open = &branch.snapshot.effects;
+        let (mut offers, gone): (Vec<Offer>, Vec<Offer>) =
+            offers.into_iter().partition(|offer| match &offer.what {
+                What::Raw { effect, .. } => open.contains_key(effect),
+                _ => true,
+            });
+        for offer in gone {
+            let mut draft = Draft::new(self.next, id);
+            self.left_over(&mut draft, offer).await?;
+            self.write(draft).await?;
+        }
         // A branch takes no outcome twice, whatever came in meanwhile.
         offers.sort_by_key(|offer| offer.what.rank());
         let offered = self.in_machine_terms(id, &offers)?;
@@ -88,33 +98,6 @@ impl Driver {
         if let Some(message) = offer.message {
             draft.accept(&message.id);
             self.receipt(draft, &message.id, Fate::Taken(draft.n));
-        }
-    }
-
-    /// Nobody waits for it any more: what it says of the world is kept in the ledger.
-    fn stale(&mut self, draft: &mut Draft, offer: Offer, offered: &Offered) {
-        for note in offer.notes {
-            let note = match (note, offered) {
-                (Note::Done(effect, attempt), Offered::Outcome { outcome, .. }) => {
-                    let kept = serde_json::to_string(outcome).expect("outcomes are plain data");
-                    match self.ledger.effect(effect).map(|r| r.progress) {
-                        Some(crate::ledger::Progress::GivenUp { .. }) => {
-                            Note::Late(effect, attempt, kept)
-                        }
-                        _ => Note::Kept(effect, attempt, kept),
-                    }
-                }
-                (note, _) => note,
-            };
-            draft.note(note);
-        }
-        if let Some(effect) = offer.what.effect() {
-            self.forget(draft, effect);
-        }
-        if let Some(message) = offer.message {
-            draft.accept(&message.id);
-            let why = "nobody waits for this any more".to_owned();
-            self.receipt(draft, &message.id, Fate::Refused(why));
         }
     }
 
@@ -358,7 +341,8 @@ impl Driver {
                     by,
                     simulated,
                 } => {
-                    let mut mapped = self.mapped(id, *effect, raw)?;
+                    let snapshot = &self.branches[&id].snapshot;
+                    let mut mapped = self.mapped_in(snapshot, *effect, raw, None)?;
                     mapped.by = by.as_ref().map(ToString::to_string);
                     if *simulated && mapped.how == How::Done {
                         mapped.how = How::Simulated;
@@ -372,40 +356,6 @@ impl Driver {
             });
         }
         Ok(offered)
-    }
-
-    /// What becomes of what a tool gave: mapped by the machine's pure function, then sealed.
-    fn mapped(&self, branch: Id, effect: Id, raw: &mapping::Raw) -> Result<Mapped, EngineError> {
-        let snapshot = &self.branches[&branch].snapshot;
-        let Some((owner, Some(call))) = snapshot.effects.get(&effect).map(|e| (e.agent, e.call))
-        else {
-            // Nobody waits for it: what it says is for the ledger only.
-            return Ok(Mapped::plain(How::Done, None, plain(raw)));
-        };
-        let mut mapped = self.ask(|cx| mapping::map(cx, snapshot, owner, call, raw))?;
-        if let Some(tool) = self.outs.get(&effect).and_then(super::Out::tool) {
-            let name = tool.tool.clone();
-            let scope = self.scope(effect, None);
-            let secrets = super::transport::readable(self.network(), &name, &*scope);
-            super::transport::mask(&mut mapped, &secrets);
-        }
-        let sealer = self.engine.sealer();
-        for write in &mut mapped.writes {
-            if write.seal {
-                write.value = write.value.as_ref().map(|v| sealer.seal(v));
-                write.seal = false;
-            }
-        }
-        Ok(mapped)
-    }
-}
-
-fn plain(raw: &mapping::Raw) -> String {
-    match raw {
-        mapping::Raw::Done(json) => json.to_string(),
-        mapping::Raw::NotPerformed(fault) | mapping::Raw::Unknown(fault) => {
-            format!("{}: {}", fault.code, fault.message)
-        }
     }
 }
 

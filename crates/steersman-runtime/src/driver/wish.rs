@@ -388,7 +388,8 @@ impl Driver {
     /// The guard's answer where nobody lets it run again.
     pub(super) fn answer_repeat(&mut self, id: Id, before: Id) -> Result<(), EngineError> {
         if let Some(recorded) = self.recorded(before)? {
-            self.answer_fault(id, "done_elsewhere", &recorded.shown());
+            let shown = recorded.shown.unwrap_or_default();
+            self.answer_fault(id, "done_elsewhere", &shown);
         } else {
             let message = "the same call may have happened before; nobody knows";
             self.answer_fault(id, "in_doubt", message);

@@ -43,7 +43,7 @@ fn calls(call: Json) -> World {
     World::new(json!({ "main": [{ "call": call }, "So be it.", "And on."] }))
 }
 
-async fn until_run(world: &World, tool: &str, count: usize) {
+pub(crate) async fn until_run(world: &World, tool: &str, count: usize) {
     while world.tools.count(tool) < count {
         tokio::task::yield_now().await;
     }
@@ -51,7 +51,7 @@ async fn until_run(world: &World, tool: &str, count: usize) {
 }
 
 /// Lets everything run that can.
-async fn settle() {
+pub(crate) async fn settle() {
     for _ in 0..200 {
         tokio::task::yield_now().await;
     }

@@ -16,6 +16,7 @@ mod ledger;
 mod models;
 mod past;
 mod plain;
+mod recorded;
 mod spy;
 mod store;
 mod stored;

@@ -1,0 +1,387 @@
+//! What is on record of effects: outcomes that no branch took, kept whole, and outcomes taken up where they were not
+//! taken first (a dry branch, a branch that is current again, an adoption).
+
+use super::draft::{Draft, Note, Offer};
+use super::{Driver, Out, OutState, What};
+use crate::engine::EngineError;
+use crate::ledger::Progress;
+use crate::past::ERASED;
+use crate::session::Fate;
+use crate::store::StoreError;
+use serde_json::Value as Json;
+use std::sync::Arc;
+use steersman_machine::codec;
+use steersman_machine::commit::{LogLine, Push, Release, Why};
+use steersman_machine::effect::{Fact, Known, Mapped, NewWrite, Offered, Outcome, ToolWork, Work};
+use steersman_machine::ids::{Body, Id, Line, Name};
+use steersman_machine::interaction::{Call, CallResult, How, Interaction};
+use steersman_machine::mapping::{self, Raw};
+use steersman_machine::snapshot::Snapshot;
+use steersman_machine::tick;
+
+impl Driver {
+    // ---- what the ledger knows
+
+    /// What the ledger knows of the effects that are out on a branch and may have touched the world.
+    pub(super) fn known(&self, branch: Id) -> Result<Known, EngineError> {
+        let snapshot = &self.branches[&branch].snapshot;
+        let mut known = Known::new();
+        for effect in snapshot.effects.keys() {
+            let out = self.outs.get(effect);
+            if out.is_some_and(Out::touches_world) {
+                known.push((*effect, self.fact(*effect)?));
+            }
+        }
+        Ok(known)
+    }
+
+    /// What the ledger knows of one effect.
+    pub(super) fn fact(&self, effect: Id) -> Result<Fact, EngineError> {
+        let Some(record) = self.ledger.effect(effect) else {
+            return Ok(Fact::NeverStarted);
+        };
+        let starting = self
+            .outs
+            .get(&effect)
+            .is_some_and(|out| matches!(out.state, OutState::Starting));
+        Ok(match record.progress {
+            Progress::Wished | Progress::NotPerformed => Fact::NeverStarted,
+            // Its line is on its way to the disk and nothing has begun; whoever asks ends it.
+            Progress::Started if starting => Fact::NeverStarted,
+            Progress::Started | Progress::Unknown | Progress::GivenUp { .. } => Fact::Unknown,
+            Progress::Done { at, kept } => {
+                let mapped = self.done(effect, at, kept)?;
+                Fact::Done(Box::new(Outcome::Mapped(mapped)))
+            }
+        })
+    }
+
+    /// The outcome of an effect that was done, as it was recorded; none if it was not done, as far as is known.
+    pub(super) fn recorded(&self, effect: Id) -> Result<Option<Mapped>, EngineError> {
+        match self.ledger.effect(effect).map(|record| record.progress) {
+            Some(Progress::Done { at, kept }) => Ok(Some(self.done(effect, at, kept)?)),
+            _ => Ok(None),
+        }
+    }
+
+    /// What was done is never in doubt again: where its outcome is not to be had, that is what is told of it.
+    fn done(&self, effect: Id, at: Line, kept: Option<Body>) -> Result<Mapped, StoreError> {
+        if let Some(kept) = kept {
+            let Some(text) = self.past.stored(kept)? else {
+                return Ok(Mapped::plain(How::Done, None, ERASED));
+            };
+            return codec::kept_outcome(&text).map_err(|what| StoreError::Corrupt {
+                place: format!("session `{}` line {at}", self.session),
+                what: format!("a kept outcome cannot be read: {what}"),
+            });
+        }
+        let wish = self.past.line(effect.line())?;
+        let mut wished = wish.commit.iter().flat_map(|c| &c.wished);
+        let call = wished.find(|w| w.id == effect).and_then(|w| w.call);
+        let line = self.past.line(at)?;
+        let pushes = line.commit.as_ref().map_or(&[][..], |c| &c.pushes);
+        let found = pushes
+            .iter()
+            .enumerate()
+            .find_map(|(k, push)| match &push.what {
+                Interaction::Result(result) if Some(result.call) == call => Some((k, result)),
+                _ => None,
+            });
+        match found {
+            Some((k, result)) => self.mapped_of(&line, result, pushes.get(k + 1)),
+            None => Ok(Mapped::plain(
+                How::Done,
+                None,
+                "It is done; what it gave was not recorded.",
+            )),
+        }
+    }
+
+    /// An outcome as it was before it was taken: its writes, and the call that followed it.
+    fn mapped_of(
+        &self,
+        line: &LogLine,
+        result: &CallResult,
+        next: Option<&Push>,
+    ) -> Result<Mapped, StoreError> {
+        let mut writes = Vec::with_capacity(result.writes.len());
+        for write in &result.writes {
+            // An erased value reads as unset, here as in every fold.
+            let text = match write.value {
+                Some(body) => self.past.stored(body)?,
+                None => None,
+            };
+            let value = text.map(|text| serde_json::from_str(&text)).transpose();
+            let value = value.map_err(|e| {
+                self.past
+                    .corrupt(line.n, format!("state.{} is no JSON: {e}", write.name))
+            })?;
+            writes.push(NewWrite {
+                name: write.name.to_string(),
+                value,
+                seal: false,
+            });
+        }
+        Ok(Mapped {
+            how: result.how,
+            code: result.code.as_ref().map(ToString::to_string),
+            shown: match result.body {
+                Some(body) => {
+                    let text = self.past.stored(body)?;
+                    Some(text.map_or_else(|| ERASED.to_owned(), |t| t.to_string()))
+                }
+                None => None,
+            },
+            writes,
+            artifacts: result.artifacts.clone(),
+            then: self.followed(result.call, next)?,
+            by: result.by.as_ref().map(ToString::to_string),
+        })
+    }
+
+    /// The call that an outcome opened, its `then`: it was pushed right behind the result, in the chain of its call.
+    fn followed(
+        &self,
+        call: Id,
+        next: Option<&Push>,
+    ) -> Result<Option<(String, Json)>, StoreError> {
+        let Some(Interaction::Call(next)) = next.map(|push| &push.what) else {
+            return Ok(None);
+        };
+        let Some(chain) = next.chain else {
+            return Ok(None);
+        };
+        if chain != call && self.chain_of(call)? != Some(chain) {
+            return Ok(None);
+        }
+        // Erased arguments are none: the call is refused as a misfit, visibly.
+        let args = self.past.stored(next.args)?;
+        let args = args.and_then(|text| serde_json::from_str(&text).ok());
+        Ok(Some((next.name.to_string(), args.unwrap_or_default())))
+    }
+
+    fn chain_of(&self, call: Id) -> Result<Option<Id>, StoreError> {
+        let line = self.past.line(call.line())?;
+        let mut pushes = line.commit.iter().flat_map(|c| &c.pushes);
+        Ok(pushes.find_map(|push| match &push.what {
+            Interaction::Call(Call { id, chain, .. }) if *id == call => *chain,
+            _ => None,
+        }))
+    }
+
+    // ---- outcomes that nobody waits for
+
+    /// An attempt ended whose effect is out no more: the ledger keeps what it says of the world.
+    pub(super) async fn late(
+        &mut self,
+        effect: Id,
+        attempt: u32,
+        raw: Raw,
+    ) -> Result<(), EngineError> {
+        let Some(progress) = self.ledger.effect(effect).map(|record| record.progress) else {
+            return Ok(());
+        };
+        let note = match (&raw, progress) {
+            (_, Progress::Done { .. } | Progress::GivenUp { .. }) => {
+                Note::Late(effect, attempt, self.kept(effect, &raw).await?)
+            }
+            (Raw::Done(_), _) => Note::Kept(effect, attempt, self.kept(effect, &raw).await?),
+            (Raw::NotPerformed(_), _) => Note::NotPerformed(effect, attempt),
+            (Raw::Unknown(_), Progress::Unknown) => return Ok(()),
+            (Raw::Unknown(_), _) => Note::Unknown(effect, attempt),
+        };
+        let mut draft = Draft::new(self.next, self.ledger.current);
+        draft.note(note);
+        self.write(draft).await
+    }
+
+    /// An offer that its branch cannot take any more: what it says of the world is kept, its message is answered.
+    pub(super) async fn left_over(
+        &mut self,
+        draft: &mut Draft,
+        offer: Offer,
+    ) -> Result<(), EngineError> {
+        let kept = match &offer.what {
+            What::Raw { effect, raw, .. }
+                if offer.notes.iter().any(|note| says_done(note).is_some()) =>
+            {
+                Some(self.kept(*effect, raw).await?)
+            }
+            _ => None,
+        };
+        self.given_up(draft, offer, kept.as_deref());
+        Ok(())
+    }
+
+    /// Nobody waits for it any more where it is offered: what it says of the world is kept in the ledger.
+    pub(super) fn stale(&mut self, draft: &mut Draft, offer: Offer, offered: &Offered) {
+        let kept = match offered {
+            Offered::Outcome {
+                outcome: Outcome::Mapped(mapped),
+                ..
+            } => Some(codec::keep_outcome(mapped)),
+            _ => None,
+        };
+        self.given_up(draft, offer, kept.as_deref());
+    }
+
+    fn given_up(&mut self, draft: &mut Draft, offer: Offer, kept: Option<&str>) {
+        self.keep_notes(draft, offer.notes, kept);
+        if let Some(effect) = offer.what.effect() {
+            self.forget(draft, effect);
+        }
+        if let Some(message) = offer.message {
+            draft.accept(&message.id);
+            let why = "nobody waits for this any more".to_owned();
+            self.receipt(draft, &message.id, Fate::Refused(why));
+        }
+    }
+
+    /// The notes of an offer that no commit takes: whoever says that something is done says what it gave.
+    pub(super) fn keep_notes(&mut self, draft: &mut Draft, notes: Vec<Note>, kept: Option<&str>) {
+        for note in notes {
+            let done = says_done(&note).zip(kept);
+            let Some(((effect, attempt), kept)) = done else {
+                draft.note(note);
+                continue;
+            };
+            if matches!(note, Note::Released { .. }) {
+                draft.note(note);
+            }
+            let attempt = attempt.or_else(|| self.ledger.effect(effect).map(|r| r.attempt));
+            let (attempt, kept) = (attempt.unwrap_or_default(), kept.to_owned());
+            let given_up = self
+                .ledger
+                .effect(effect)
+                .is_some_and(|r| matches!(r.progress, Progress::GivenUp { .. }));
+            draft.note(match given_up {
+                true => Note::Late(effect, attempt, kept),
+                false => Note::Kept(effect, attempt, kept),
+            });
+        }
+    }
+
+    /// The text that keeps an outcome, mapped and sealed as if its branch had taken it.
+    pub(super) async fn kept(&mut self, effect: Id, raw: &Raw) -> Result<String, EngineError> {
+        let mapped = match self.stood(effect).await? {
+            Some((snapshot, tool)) => {
+                let given = match tool.inputs.is_empty() {
+                    true => Vec::new(),
+                    false => {
+                        let since = self.ledger.effect(effect).map(|r| r.since);
+                        self.inputs_given(effect, since.unwrap_or(effect.line()))
+                            .await?
+                    }
+                };
+                self.mapped_in(&snapshot, effect, raw, Some((&tool, &given)))?
+            }
+            // Never as it came: it may hold what is secret.
+            None => Mapped::plain(
+                How::Done,
+                None,
+                "It is done; what it gave was not recorded.",
+            ),
+        };
+        Ok(codec::keep_outcome(&mapped))
+    }
+
+    /// Where the call of an effect stood last while it was open, and what was run for it.
+    async fn stood(&mut self, effect: Id) -> Result<Option<(Snapshot, ToolWork)>, EngineError> {
+        let Some(branch) = self.ledger.effect(effect).map(|record| record.branch) else {
+            return Ok(None);
+        };
+        let open = |snapshot: &Snapshot| snapshot.effects.contains_key(&effect);
+        let here = self.branches.get(&branch).map(|b| b.snapshot.clone());
+        let mut found = here.filter(open);
+        let last = self.ledger.branch(branch).map(|b| b.commit);
+        // Behind the line that wished it, it was open for sure.
+        for at in last.into_iter().chain([effect.line()]) {
+            if found.is_none() {
+                found = Some(self.snapshot_at(branch, at).await?).filter(open);
+            }
+        }
+        let Some(snapshot) = found else {
+            return Ok(None);
+        };
+        let wishes = self.ask(|cx| tick::wishes(cx, &snapshot))?;
+        let wish = wishes.into_iter().find(|wish| wish.id == effect);
+        Ok(wish.and_then(|wish| match wish.work {
+            Work::Tool(tool) | Work::Simulate(tool) => Some((snapshot, tool)),
+            _ => None,
+        }))
+    }
+
+    // ---- mapping
+
+    /// What becomes of what a tool gave: mapped by the machine's pure function, its secrets masked, then sealed. `ran`:
+    /// what was run and the sealed secrets that it was given, where the effect is out no more.
+    pub(super) fn mapped_in(
+        &self,
+        snapshot: &Snapshot,
+        effect: Id,
+        raw: &Raw,
+        ran: Option<(&ToolWork, &[(Name, String)])>,
+    ) -> Result<Mapped, EngineError> {
+        let found = snapshot.effects.get(&effect).map(|e| (e.agent, e.call));
+        let Some((owner, Some(call))) = found else {
+            return Ok(Mapped::plain(How::Done, None, String::new()));
+        };
+        let mut mapped = self.ask(|cx| mapping::map(cx, snapshot, owner, call, raw))?;
+        let out = self.outs.get(&effect);
+        let ran = ran.or_else(|| Some((out?.tool()?, &out?.inputs[..])));
+        if let Some((tool, inputs)) = ran {
+            let args = serde_json::from_str(&tool.args).ok();
+            let scope = self.scope_in(snapshot.clone(), owner, args, inputs);
+            let secrets = super::transport::readable(self.network(), &tool.tool, &*scope);
+            super::transport::mask(&mut mapped, &secrets);
+        }
+        let sealer = self.engine.sealer();
+        for write in &mut mapped.writes {
+            if write.seal {
+                write.value = write.value.as_ref().map(|v| sealer.seal(v));
+                write.seal = false;
+            }
+        }
+        Ok(mapped)
+    }
+
+    /// Names that transport fields read, secrets opened.
+    pub(super) fn scope_in(
+        &self,
+        snapshot: Snapshot,
+        agent: Id,
+        mut args: Option<Json>,
+        inputs: &[(Name, String)],
+    ) -> Arc<dyn steersman_machine::expression::Scope + Send + Sync> {
+        if let Some(Json::Object(args)) = &mut args {
+            for (name, sealed) in inputs {
+                if let Ok(value) = self.engine.sealer().open_text(sealed) {
+                    args.insert(name.to_string(), (**value).into());
+                }
+            }
+        }
+        Arc::new(super::transport::TransportScope::new(
+            self.network().clone(),
+            self.past.clone(),
+            snapshot,
+            agent,
+            args,
+            &self.engine,
+            self.values.folder(),
+        ))
+    }
+}
+
+/// The effect that a note says is done, and the attempt where it tells.
+fn says_done(note: &Note) -> Option<(Id, Option<u32>)> {
+    match note {
+        Note::Done(effect, attempt) => Some((*effect, Some(*attempt))),
+        Note::Released {
+            effect,
+            why: Why::Doubt,
+            how: Release::Outcome,
+            ..
+        } => Some((*effect, None)),
+        _ => None,
+    }
+}
