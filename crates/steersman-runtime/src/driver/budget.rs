@@ -2,7 +2,8 @@
 //!
 //! A model call reserves what it may cost at most as far as that is known: what it sends, and the longest answer. What
 //! is reserved is covered by escrow that is on disk; what is spent is settled with the outcome. At a takeover the open
-//! slice counts as spent.
+//! slice counts as spent. A slice is drawn while there is still enough for the call that draws it, so that none waits
+//! for the disk but the first, and those that cost far more than the ones before.
 
 use super::draft::{Draft, NewHold};
 use super::{Driver, Out, OutState};
@@ -10,7 +11,7 @@ use crate::engine::EngineError;
 use crate::ledger::Amount;
 use steersman_machine::commit::{LedgerEntry, Release, Why};
 use steersman_machine::context::Request;
-use steersman_machine::ids::{Digest, Id};
+use steersman_machine::ids::{Digest, Id, Line};
 use steersman_machine::network::{Limit, OnLimit, Per};
 
 /// A call was cut or broke off: what it sent and what had come counts as spent.
@@ -33,6 +34,13 @@ const CALLS: u64 = 4;
 /// What the first call of a session is taken to need.
 const FIRST: u64 = 10_000;
 
+fn drawn(entry: &LedgerEntry) -> u64 {
+    match entry {
+        LedgerEntry::Escrow { tokens, .. } => *tokens,
+        _ => 0,
+    }
+}
+
 impl Driver {
     /// Those of an answer or a task the machine counts.
     fn token_limit(&self) -> Option<Limit> {
@@ -51,28 +59,49 @@ impl Driver {
         self.outs.values().map(|out| out.reserved).sum()
     }
 
-    /// Draws a slice in a line that is written anyway, if the next call may need one.
-    pub(super) fn draw_escrow(&mut self, draft: &mut Draft, _branch: Id) {
+    /// Draws a slice in a line that is written anyway, if what is left would not cover the calls that are wished and
+    /// one more.
+    pub(super) fn draw_escrow(&mut self, draft: &mut Draft) {
         let Some(allowance) = self.allowance() else {
             return;
         };
         let wanted = self.dearest.max(FIRST);
-        let free = self.ledger.slice.tokens.saturating_sub(self.reserved());
-        if free < wanted {
-            self.draw(draft, wanted, allowance);
+        let models = self.outs.values().filter(|out| out.is_model());
+        let wished = models.filter(|out| out.reserved == 0).count() as u64;
+        let drawn: u64 = draft.ledger.iter().map(drawn).sum();
+        let open = self.ledger.slice.tokens.saturating_add(drawn);
+        if open.saturating_sub(self.reserved()) < wanted.saturating_mul(wished + 1) {
+            self.draw(draft, wanted, allowance, drawn);
         }
     }
 
-    fn draw(&mut self, draft: &mut Draft, wanted: u64, allowance: u64) {
+    /// `before`: what this line has drawn already.
+    fn draw(&mut self, draft: &mut Draft, wanted: u64, allowance: u64, before: u64) {
         let taken = self.ledger.spent.plus(self.ledger.slice).tokens;
-        let left = allowance.saturating_sub(taken);
+        let left = allowance.saturating_sub(taken).saturating_sub(before);
         let tokens = left.min(wanted.saturating_mul(CALLS));
         if tokens > 0 {
             draft.ledger.push(LedgerEntry::Escrow { tokens, micros: 0 });
-            // A call waits for it.
+            // A call waits for it, or will soon.
             draft.urgent = true;
-            self.escrow_line = draft.n;
+            self.drawn.push_back((draft.n, tokens));
         }
+    }
+
+    /// The line with which all that is reserved is covered: when that is on disk, the calls may begin.
+    pub(super) fn covered_by(&mut self) -> Line {
+        let durable = self.writer.durable;
+        self.drawn.retain(|(line, _)| *line > durable);
+        let ahead: u64 = self.drawn.iter().map(|(_, tokens)| tokens).sum();
+        let (mut covered, needed) = (self.ledger.slice.tokens.saturating_sub(ahead), self.reserved());
+        let mut by = Line::NONE;
+        for (line, tokens) in &self.drawn {
+            if covered >= needed {
+                break;
+            }
+            (covered, by) = (covered.saturating_add(*tokens), *line);
+        }
+        by
     }
 
     /// Reserves what a call may cost. False: it was held or failed instead.
@@ -105,7 +134,7 @@ impl Driver {
         }
         if open < bound {
             let mut draft = Draft::new(self.next, branch);
-            self.draw(&mut draft, bound, allowance);
+            self.draw(&mut draft, bound, allowance, 0);
             self.write(draft).await?;
         }
         self.outs.get_mut(&id).expect("it is out").reserved = bound;
@@ -159,6 +188,11 @@ impl Driver {
         if asks_models || (self.ledger.slice == Amount::default() && !drawn) {
             return;
         }
+        self.settle(draft);
+    }
+
+    fn settle(&mut self, draft: &mut Draft) {
+        self.drawn.clear();
         draft.ledger.push(LedgerEntry::Settle {
             tokens: 0,
             micros: 0,
@@ -184,10 +218,7 @@ impl Driver {
                 self.outs.insert(id, out);
             }
         }
-        draft.ledger.push(LedgerEntry::Settle {
-            tokens: 0,
-            micros: 0,
-        });
+        self.settle(&mut draft);
         draft.urgent = true;
         self.write(draft).await?;
         Ok(true)

@@ -38,7 +38,7 @@ use crate::store::{Claim, InboxMessage, SessionId, SessionState, StoreError};
 use attempt::FromTask;
 use draft::Offer;
 use futures::FutureExt;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use steersman_machine::codec::Hash;
@@ -100,8 +100,8 @@ pub(crate) struct Driver {
     stopping: Option<Vec<oneshot::Sender<()>>>,
     /// What was written since the ledger's last checkpoint.
     since: Since,
-    /// The line of the newest escrow: what it is drawn for begins when that is on disk.
-    escrow_line: Line,
+    /// Escrow that may not be on disk yet, by line: what it is drawn for begins when it is.
+    drawn: VecDeque<(Line, u64)>,
     /// The most that a model call of this session was taken to need, in tokens.
     dearest: u64,
     /// Branches that agents asked for and that begin next.

@@ -10,7 +10,7 @@ use crate::load::{Load, Since};
 use crate::past::{self, Past};
 use crate::session::{Standing, ToDriver};
 use crate::store::{Claim, SessionState};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use steersman_machine::commit::{Binding, LedgerEntry, Release, Why};
 use steersman_machine::effect::{Bodies, Wish, Work};
@@ -69,7 +69,7 @@ impl Driver {
             shown: SessionState::default(),
             stopping: None,
             since,
-            escrow_line: Line::NONE,
+            drawn: VecDeque::new(),
             dearest: 0,
             to_open: Vec::new(),
             to_adopt: Vec::new(),

@@ -131,7 +131,7 @@ impl Driver {
             return Ok(());
         }
         // What was drawn for it, and what a provider keeps of it, is on disk first.
-        let mut before = self.escrow_line;
+        let mut before = self.covered_by();
         if bound.stateful {
             before = before.max(id.line());
         }

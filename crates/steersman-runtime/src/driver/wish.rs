@@ -32,7 +32,7 @@ impl Driver {
         self.put_out(branch, wish);
         match work {
             Work::Model | Work::Route => {
-                self.draw_escrow(draft, branch);
+                self.draw_escrow(draft);
                 self.begin_or_wait(draft, id, due.filter(|due| *due > now));
             }
             Work::Tool(_) => match due.filter(|due| *due > now) {

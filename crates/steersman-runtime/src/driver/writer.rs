@@ -18,6 +18,8 @@ pub(crate) struct Writer<T> {
     /// The last line that was appended.
     pub(crate) appended: Line,
     bytes: usize,
+    /// Lines and bytes behind the last batch that is synced at once.
+    unhurried: (u64, usize),
     /// What is to happen once a line is on disk, in the order of lines.
     waiting: VecDeque<(Line, T)>,
 }
@@ -31,13 +33,18 @@ impl<T> Writer<T> {
             claim,
             flying: FuturesOrdered::new(),
             bytes: 0,
+            unhurried: (0, 0),
             waiting: VecDeque::new(),
         }
     }
 
-    /// Queues a batch whose last row is `last`.
-    pub(crate) fn append(&mut self, last: Line, batch: Batch) {
+    /// Queues a batch whose last row is `last`. Half way to the bound nothing waits for company any more: so the session
+    /// goes on while the disk takes the first half, and does not come to its bound where the disk keeps up.
+    pub(crate) fn append(&mut self, last: Line, mut batch: Batch) {
         let bytes: usize = batch.rows.iter().map(|r| r.bytes.len()).sum();
+        let behind = (self.unhurried.0 + 1, self.unhurried.1 + bytes);
+        batch.urgent |= behind.0 >= AHEAD_LINES / 2 || behind.1 >= AHEAD_BYTES / 2;
+        self.unhurried = if batch.urgent { (0, 0) } else { behind };
         self.bytes += bytes;
         self.appended = last;
         let written = self.store.append(&self.claim, batch);
