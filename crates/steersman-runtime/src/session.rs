@@ -8,7 +8,7 @@ use crate::store::SessionId;
 use serde_json::Value as Json;
 use std::sync::Arc;
 use steersman_machine::ids::{Id, Line, Name, Time};
-use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 
 /// A session that this process owns and drives. Cloning gives another handle to it; it is driven until somebody stops
 /// it, a write fails, or the tokio runtime ends: dropping handles changes nothing.
@@ -18,6 +18,9 @@ pub struct Session {
     pub(crate) engine: Engine,
     pub(crate) to: mpsc::Sender<ToDriver>,
     pub(crate) settled: watch::Receiver<Standing>,
+    /// Told when nothing happens before something outside does. Most handles wait for the end and not for this, so they
+    /// are not woken with each line.
+    pub(crate) still: Arc<Notify>,
     pub(crate) live: broadcast::Sender<Notice>,
 }
 
@@ -360,13 +363,20 @@ impl Session {
     pub async fn outside(&self) -> Result<Outside, EngineError> {
         let mut standing = self.settled.clone();
         loop {
+            let still = self.still.notified();
+            tokio::pin!(still);
+            // Registered before looking, so what is told in between is not missed.
+            still.as_mut().enable();
             match &*standing.borrow_and_update() {
                 Standing::Busy => {}
                 Standing::Outside(outside) | Standing::Settled(_, outside) => return Ok(*outside),
                 Standing::Gone(why) => return Err(EngineError::Gone(why.clone())),
             }
-            if standing.changed().await.is_err() {
-                return Err(EngineError::Gone(Arc::new(EngineError::Stopped)));
+            tokio::select! {
+                () = still => {}
+                changed = standing.changed() => if changed.is_err() {
+                    return Err(EngineError::Gone(Arc::new(EngineError::Stopped)));
+                }
             }
         }
     }

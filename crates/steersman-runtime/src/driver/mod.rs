@@ -27,6 +27,7 @@ mod writer;
 
 pub(crate) use inspect::{inspect, run_all};
 
+use crate::Boxed;
 use crate::bind::Values;
 use crate::engine::{Durability, Engine, EngineError};
 use crate::feed::{FeedItem, Notice};
@@ -50,7 +51,7 @@ use steersman_machine::mapping::Raw;
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::tick::Cx;
-use tokio::sync::{OwnedSemaphorePermit, broadcast, mpsc, oneshot, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use writer::Writer;
 
@@ -89,10 +90,13 @@ pub(crate) struct Driver {
     writer: Writer<OnDisk>,
     next: Line,
     inbox: Inbox,
+    /// Ends when it is time to look whether something came into an inbox from elsewhere.
+    look: Option<Boxed<'static, ()>>,
     tasks: mpsc::Sender<FromTask>,
     from_tasks: mpsc::Receiver<FromTask>,
     from_handles: mpsc::Receiver<ToDriver>,
     standing: watch::Sender<Standing>,
+    still: Arc<Notify>,
     live: broadcast::Sender<Notice>,
     /// What lists show, as last written.
     shown: SessionState,
@@ -235,18 +239,21 @@ pub(crate) async fn spawn(
     let (to, from_handles) = mpsc::channel(TOLD);
     let (standing, settled) = watch::channel(Standing::Busy);
     let (live, _) = broadcast::channel(1_024);
+    let still = Arc::<Notify>::default();
     let handle = Session {
         id: session,
         engine: engine.clone(),
         to,
         settled,
+        still: still.clone(),
         live: live.clone(),
     };
     if let Some(hears) = hears {
         // nobody else has the handle yet: there is room
         handle.to.try_send(ToDriver::Inbox(Some(hears))).ok();
     }
-    let driver = Driver::load(engine.clone(), claim, from_handles, standing, live).await?;
+    let told = (standing, still);
+    let driver = Driver::load(engine.clone(), claim, from_handles, told, live).await?;
     tokio::spawn(driver.run());
     Ok(handle)
 }
@@ -330,8 +337,14 @@ impl Driver {
             }
         };
         let alive = self.engine.0.alive.clone();
+        let look = self.look.get_or_insert_with(|| clock.sleep(LOOK));
         tokio::select! {
             biased;
+            // First, so that a busy session looks, too.
+            () = look => {
+                self.look = None;
+                self.look_elsewhere().await?;
+            }
             written = self.writer.written() => {
                 written?;
                 self.reached_disk();
@@ -339,7 +352,6 @@ impl Driver {
             Some(told) = self.from_handles.recv() => self.told(told),
             Some(ended) = self.from_tasks.recv() => self.task_told(ended).await?,
             () = timer => self.tick_clock().await?,
-            () = clock.sleep(LOOK) => self.look_elsewhere().await?,
             () = alive.cancelled() => return Err(EngineError::Stopped),
         }
         while let Ok(told) = self.from_handles.try_recv() {
@@ -435,9 +447,10 @@ impl Driver {
 
     fn busy(&self) {
         self.standing.send_if_modified(|standing| match standing {
+            // Nobody waits for that.
             Standing::Settled(..) | Standing::Outside(_) => {
                 *standing = Standing::Busy;
-                true
+                false
             }
             Standing::Busy | Standing::Gone(_) => false,
         });
@@ -450,13 +463,12 @@ impl Driver {
         let outside = self.outside();
         if !self.is_quiet() {
             self.standing.send_if_modified(|standing| {
-                let gone = matches!(standing, Standing::Gone(_));
-                let same = matches!(standing, Standing::Outside(known) if *known == outside);
-                if !gone && !same {
+                if !matches!(standing, Standing::Gone(_)) {
                     *standing = Standing::Outside(outside);
                 }
-                !gone && !same
+                false
             });
+            self.still.notify_waiters();
             return;
         }
         let settled: Arc<Settled> = Arc::new(self.settled());

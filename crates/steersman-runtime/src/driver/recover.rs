@@ -18,7 +18,7 @@ use steersman_machine::ids::{Id, Line, Name};
 use steersman_machine::interaction::Class;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::{branch, tick, wait};
-use tokio::sync::{broadcast, mpsc, watch};
+use tokio::sync::{Notify, broadcast, mpsc, watch};
 
 impl Driver {
     /// Reads a claimed session: its ledger, and the snapshot of every branch that has ticks.
@@ -26,7 +26,7 @@ impl Driver {
         engine: Engine,
         claim: Claim,
         from_handles: mpsc::Receiver<ToDriver>,
-        standing: watch::Sender<Standing>,
+        standing: (watch::Sender<Standing>, Arc<Notify>),
         live: broadcast::Sender<Notice>,
     ) -> Result<Self, EngineError> {
         let store = engine.store().clone();
@@ -64,7 +64,9 @@ impl Driver {
             tasks,
             from_tasks,
             from_handles,
-            standing,
+            standing: standing.0,
+            still: standing.1,
+            look: None,
             live,
             shown: SessionState::default(),
             stopping: None,
