@@ -267,7 +267,7 @@ impl Snapshot {
         if agent.kind == Kind::Routed {
             let member = call.seen.as_ref().unwrap_or(&call.name);
             if agent.routing.pending.first() == Some(member) {
-                agent.routing.pending.remove(0);
+                routing(agent).pending.remove(0);
             }
         }
         if let Target::Agent(child) = call.target {
@@ -409,7 +409,7 @@ impl Snapshot {
                 if member != call.name {
                     count(agent, &member, result, args);
                 }
-                agent.routing.last = Some((member, result.how, result.body));
+                routing(agent).last = Some((member, result.how, result.body));
             }
             at = agent.parent;
         }
@@ -467,20 +467,21 @@ impl Snapshot {
         self.owe(now, id);
         let agent = self.agent_mut(id);
         if route.refused.is_some() {
-            agent.routing.refused += 1;
+            routing(agent).refused += 1;
             return;
         }
-        agent.routing.refused = 0;
-        agent.routing.count += 1;
         agent.counters.again(choice_digest(line, route, bodies));
+        let routing = routing(agent);
+        routing.refused = 0;
+        routing.count += 1;
         match &route.chosen {
-            Choice::Agents(names) => agent.routing.pending.clone_from(names),
+            Choice::Agents(names) => routing.pending.clone_from(names),
             Choice::Named(place, goal) => {
-                if agent.routing.place.as_ref() != Some(place) {
-                    agent.routing.spoken = 0;
+                if routing.place.as_ref() != Some(place) {
+                    routing.spoken = 0;
                 }
-                agent.routing.place = Some(place.clone());
-                agent.routing.goal.clone_from(goal);
+                routing.place = Some(place.clone());
+                routing.goal.clone_from(goal);
             }
             Choice::Finish | Choice::Stay => {}
         }
@@ -549,6 +550,10 @@ impl Snapshot {
     }
 }
 
+fn routing(agent: &mut Agent) -> &mut Routing {
+    Arc::make_mut(&mut agent.routing)
+}
+
 fn newborn(made: &Made, path: crate::ids::Path, now: Time) -> Agent {
     Agent {
         id: made.agent,
@@ -575,14 +580,11 @@ fn newborn(made: &Made, path: crate::ids::Path, now: Time) -> Agent {
         last: Line::NONE,
         height: 0,
         mode: made.mode.clone(),
-        routing: Routing::default(),
-        counters: Counters {
-            answer: Span::since(now),
-            task: Span::since(now),
-            session: Span::since(now),
-            stood: now.0,
-            ..Counters::default()
-        },
+fn routing(agent: &mut Agent) -> &mut Routing {
+    Arc::make_mut(&mut agent.routing)
+}
+
+fn newborn(made: &Made, path: crate::ids::Path, now: Time) -> Agent {
         counts: OrdMap::new(),
     }
 }
@@ -599,9 +601,12 @@ fn hear(agent: &mut Agent, now: Time, from: &Origin, body: Body) {
     if agent.phase == Phase::Resting {
         agent.counters.begin_answer(now);
         agent.said = None;
-        agent.routing.count = 0;
-        agent.routing.pending.clear();
-        agent.routing.refused = 0;
+        if agent.kind == Kind::Routed {
+            let routing = routing(agent);
+            routing.count = 0;
+            routing.pending.clear();
+            routing.refused = 0;
+        }
     }
     match from {
         Origin::Call(call) => {

@@ -126,8 +126,8 @@ pub struct Agent {
     pub height: u32,
     /// Its mode, if its definition has modes.
     pub mode: Option<Name>,
-    /// Routed agents: where the routing stands.
-    pub routing: Routing,
+    /// Routed agents: where the routing stands. Shared by the branches of an agent that none of them routes.
+    pub routing: Arc<Routing>,
     /// What limits and triggers count.
     pub counters: Counters,
     /// `calls.NAME` as seen from here, descendants included, since the task (root: the session) began.
