@@ -4,6 +4,7 @@ use crate::spy::Spy;
 use crate::world::{Does, World, answered, asked};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
+use steersman_machine::ids::Line;
 use steersman_runtime::engine::Durability;
 use steersman_runtime::store::awkward::AwkwardStore;
 use steersman_runtime::store::{AHEAD_BYTES, AHEAD_LINES};
@@ -118,6 +119,11 @@ async fn attack_2_11_a_session_stops_ahead_of_a_slow_disk_and_goes_on_after() {
         let ahead = world.store.ahead();
         go_on().await;
         assert_eq!(world.store.ahead(), ahead, "it has stopped");
+        let unhurried = (1..=1 + ahead.0 as u64)
+            .rev()
+            .take_while(|n| !world.store.urgent(Line(*n)));
+        let unhurried = unhurried.count();
+        assert!(unhurried < lines / 2, "{unhurried} wait for company while it waits");
         if size < 1_000 {
             assert_eq!(ahead.0, lines);
         } else {
@@ -131,4 +137,24 @@ async fn attack_2_11_a_session_stops_ahead_of_a_slow_disk_and_goes_on_after() {
         assert_eq!(world.store.ahead(), (0, 0));
         assert_eq!(world.tools.count("note"), notes);
     }
+}
+
+/// Calls begin for what is drawn on the disk alone, however far the session is ahead of it.
+#[tokio::test]
+async fn tokens_are_drawn_on_disk_before_they_are_spent() {
+    let system = "You note. ".repeat(4_000);
+    let definition = format!("limits: {{ tokens: 100000000 }}\n{BUSY}").replace("You note.", &system);
+    let world = busy(Durability::Commit, 60, 10);
+    let gate = world.store.stall_behind(1);
+    let session = world.start(&definition, "Work.").await;
+    go_on().await;
+    let (ahead, _) = world.store.ahead();
+    let begun = world.tools.count("note");
+    // the first line draws four calls of 10,000 tokens; a call is taken to need more than 20,000 and spends half of it
+    assert!((1..4).contains(&begun), "{begun} calls");
+    assert!(ahead <= 2 * begun + 2, "{ahead} lines");
+    gate.add_permits(1);
+    assert_eq!(answered(&session.settled().await.unwrap()), "Done.");
+    assert_eq!(world.tools.count("note"), 60);
+    assert_eq!(world.store.ahead(), (0, 0));
 }
