@@ -580,11 +580,14 @@ fn newborn(made: &Made, path: crate::ids::Path, now: Time) -> Agent {
         last: Line::NONE,
         height: 0,
         mode: made.mode.clone(),
-fn routing(agent: &mut Agent) -> &mut Routing {
-    Arc::make_mut(&mut agent.routing)
-}
-
-fn newborn(made: &Made, path: crate::ids::Path, now: Time) -> Agent {
+        routing: Arc::default(),
+        counters: Counters {
+            answer: Span::since(now),
+            task: Span::since(now),
+            session: Span::since(now),
+            stood: now.0,
+            ..Counters::default()
+        },
         counts: OrdMap::new(),
     }
 }

@@ -107,6 +107,7 @@ pub fn judge(offered: &Offered) -> Judge {
             &[],
             "the fork call is open and has that branch; its agent acts here; no state was written on both sides",
         ),
+        Offered::NotAdopted { .. } => ("NotAdopted", &[], "the fork call is open"),
         Offered::Outcome { .. } => (
             "Outcome",
             &[Event::Decision, Event::CallOutcome],

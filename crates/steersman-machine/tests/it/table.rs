@@ -99,6 +99,11 @@ fn offers() -> Vec<Offered> {
             from: Box::new(Snapshot::empty()),
             known: Vec::new(),
         },
+        Offered::NotAdopted {
+            call: (Id::MAIN, Id::MAIN),
+            branch: Id::MAIN,
+            why: "gone".into(),
+        },
         Offered::Outcome {
             effect: Id::MAIN,
             attempt: 1,

@@ -93,7 +93,10 @@ impl Driver {
         let durable = self.writer.durable;
         self.drawn.retain(|(line, _)| *line > durable);
         let ahead: u64 = self.drawn.iter().map(|(_, tokens)| tokens).sum();
-        let (mut covered, needed) = (self.ledger.slice.tokens.saturating_sub(ahead), self.reserved());
+        let (mut covered, needed) = (
+            self.ledger.slice.tokens.saturating_sub(ahead),
+            self.reserved(),
+        );
         let mut by = Line::NONE;
         for (line, tokens) in &self.drawn {
             if covered >= needed {

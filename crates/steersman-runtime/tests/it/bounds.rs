@@ -123,7 +123,10 @@ async fn attack_2_11_a_session_stops_ahead_of_a_slow_disk_and_goes_on_after() {
             .rev()
             .take_while(|n| !world.store.urgent(Line(*n)));
         let unhurried = unhurried.count();
-        assert!(unhurried < lines / 2, "{unhurried} wait for company while it waits");
+        assert!(
+            unhurried < lines / 2,
+            "{unhurried} wait for company while it waits"
+        );
         if size < 1_000 {
             assert_eq!(ahead.0, lines);
         } else {
@@ -143,7 +146,8 @@ async fn attack_2_11_a_session_stops_ahead_of_a_slow_disk_and_goes_on_after() {
 #[tokio::test]
 async fn tokens_are_drawn_on_disk_before_they_are_spent() {
     let system = "You note. ".repeat(4_000);
-    let definition = format!("limits: {{ tokens: 100000000 }}\n{BUSY}").replace("You note.", &system);
+    let definition =
+        format!("limits: {{ tokens: 100000000 }}\n{BUSY}").replace("You note.", &system);
     let world = busy(Durability::Commit, 60, 10);
     let gate = world.store.stall_behind(1);
     let session = world.start(&definition, "Work.").await;
