@@ -549,6 +549,15 @@ fn claim(
         .query_row([no], |r| Ok((r.get(0)?, r.get(1)?)))
         .optional()?;
     let head = head(conn, no)?;
+    let fits = |(epoch, first): (i64, i64)| {
+        (0..i64::MAX).contains(&epoch) && u64::try_from(first).is_ok_and(|n| n <= Line::MAX.0)
+    };
+    if before.is_some_and(|before| !fits(before)) {
+        return Ok(Err(StoreError::Corrupt {
+            place: format!("session `{session}`"),
+            what: "the record of its newest owner holds numbers that no owner has".to_owned(),
+        }));
+    }
     let first = first_line(before.map(|(_, first)| Line(first as u64)), head);
     let epoch = before.map_or(0, |(epoch, _)| epoch) + 1;
     conn.prepare_cached("INSERT OR REPLACE INTO owner (no, epoch, first) VALUES (?1, ?2, ?3)")?

@@ -1,5 +1,6 @@
 //! The command tree: what can be typed, and nothing about what it does.
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -272,7 +273,7 @@ pub(crate) struct Send {
     #[arg(long, conflicts_with = "event")]
     pub(crate) interrupt: bool,
     /// An id; the same id is accepted once [default: a random one].
-    #[arg(long)]
+    #[arg(long, value_parser = message_id)]
     pub(crate) id: Option<String>,
     #[command(flatten)]
     pub(crate) act: Act,
@@ -285,7 +286,7 @@ pub(crate) struct Act {
     #[arg(long)]
     pub(crate) no_run: bool,
     /// The role in which you act.
-    #[arg(long = "as", value_name = "ROLE")]
+    #[arg(long = "as", value_name = "ROLE", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) role: Option<String>,
     #[command(flatten)]
     pub(crate) drive: Drive,
@@ -405,6 +406,18 @@ pub(crate) fn command() -> clap::Command {
         "{{about}}\n\n\x1b[1mUsage:\x1b[0m {{usage}}\n\n{list}\x1b[1mOptions\x1b[0m\n{{options}}{{after-help}}"
     ))
     .after_help("First: steersman demo. Each command tells more with --help.")
+}
+
+/// An id is kept for as long as the session lives, and printed: it is short, and moves no cursor.
+fn message_id(text: &str) -> Result<String, String> {
+    const MOST: usize = 200;
+    if text.is_empty() || text.len() > MOST {
+        return Err(format!("an id has 1 to {MOST} bytes"));
+    }
+    if text.chars().any(char::is_control) {
+        return Err("an id has no control characters".into());
+    }
+    Ok(text.to_owned())
 }
 
 #[cfg(test)]

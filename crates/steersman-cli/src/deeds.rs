@@ -206,7 +206,11 @@ impl Deeds {
             _ => return,
         };
         if let (Some(deed), Some(standing)) = (self.by_id.get_mut(&effect), standing) {
-            deed.standing = standing;
+            deed.standing = match (deed.standing, standing) {
+                // its call closed with that in this line: there is no doubt that anybody could settle
+                (Standing::Closed(How::Unknown), Standing::Doubt) => Standing::GivenUp,
+                _ => standing,
+            };
         }
     }
 

@@ -37,6 +37,11 @@ impl Place {
             Durability::Step => steersman::Durability::Step,
         });
         if let Some(script) = &drive.script {
+            // found out before a message is taken that nobody could answer
+            std::fs::metadata(script).map_err(|e| {
+                CommandError::usage(format!("script `{}`: {e}", script.display()))
+                    .hint("offline: --script FILE")
+            })?;
             setup = setup.script_file(script);
         }
         let printer = Printer::new(global);

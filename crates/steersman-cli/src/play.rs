@@ -11,7 +11,7 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use steersman::runtime::bind::Values;
 use steersman::runtime::feed::{Feed, FeedItem};
 use steersman::runtime::model::Delta;
@@ -20,7 +20,10 @@ use steersman::runtime::session::{Session, Settled};
 use steersman_machine::commit::{Admitted, Binding, LogLine};
 use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Id, Line};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// How long somebody who leaves is kept without a word.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// A session that this process drives, and what was told of it.
 pub(crate) struct Play<'a> {
@@ -109,8 +112,8 @@ impl<'a> Play<'a> {
                 biased;
                 settled = &mut settled => break settled?,
                 // before the feed: a model that streams without a pause must not keep anybody from leaving
-                _ = int.recv() => return self.leave_off().await,
-                _ = term.recv() => return self.leave_off().await,
+                _ = int.recv() => return self.leave_off(int, term).await,
+                _ = term.recv() => return self.leave_off(int, term).await,
                 item = self.feed.next() => self.item(item?).await?,
             }
         };
@@ -118,9 +121,30 @@ impl<'a> Play<'a> {
         Ok(Ended::Settled(settled))
     }
 
-    async fn leave_off(&mut self) -> Result<Ended, CommandError> {
+    /// What has begun and must not be repeated is waited for; who does not want to wait says so once more.
+    async fn leave_off(
+        &mut self,
+        mut int: Signal,
+        mut term: Signal,
+    ) -> Result<Ended, CommandError> {
         self.status.clear();
-        self.session.clone().stop().await;
+        let stopped = self.session.clone().stop();
+        tokio::pin!(stopped);
+        let mut told = false;
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut stopped => break,
+                _ = int.recv() => return Ok(Ended::Interrupted),
+                _ = term.recv() => return Ok(Ended::Interrupted),
+                () = tokio::time::sleep(PATIENCE), if !told => {
+                    told = true;
+                    self.printer.talk(yellow(
+                        "Waits for what has begun and must not be repeated. Once more leaves at once: it is in doubt then.",
+                    ));
+                }
+            }
+        }
         self.rest().await?;
         Ok(Ended::Interrupted)
     }

@@ -5,8 +5,10 @@
 
 use crate::cli::{Color, Global};
 use crate::error::CommandError;
+use crate::words::turns;
 use anstyle::{AnsiColor, Style};
 use serde_json::Value as Json;
+use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
 
 /// Prints.
@@ -43,16 +45,27 @@ impl Printer {
         !self.json && std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
     }
 
-    /// One line of data.
+    /// One line of data. A terminal gets nothing that would do more than be read; a program gets the text as it is.
     pub(crate) fn data(&self, text: impl AsRef<str>) -> Result<(), CommandError> {
+        let text = text.as_ref();
+        let screen = std::io::stdout().is_terminal().then(|| harmless(text));
         let mut out = anstream::stdout().lock();
-        writeln!(out, "{}", text.as_ref())?;
+        writeln!(out, "{}", screen.as_deref().unwrap_or(text))?;
         Ok(out.flush()?)
     }
 
-    /// One document of data, on one line.
+    /// One document of data, on one line. Controls that JSON leaves as they are it may hold escaped as well.
     pub(crate) fn json(&self, value: &Json) -> Result<(), CommandError> {
-        self.data(value.to_string())
+        let mut text = String::new();
+        for c in value.to_string().chars() {
+            if c.is_control() || turns(c) {
+                // writing to a text cannot fail
+                let _ = write!(text, "\\u{:04x}", u32::from(c));
+            } else {
+                text.push(c);
+            }
+        }
+        self.data(text)
     }
 
     /// A line of talk: progress, what happens, what to type next.
@@ -65,7 +78,7 @@ impl Printer {
     /// A line of talk that `--quiet` does not silence.
     pub(crate) fn complain(&self, text: impl AsRef<str>) {
         // nobody is left to tell if stderr is gone
-        let _ = writeln!(anstream::stderr(), "{}", text.as_ref());
+        let _ = writeln!(anstream::stderr(), "{}", harmless(text.as_ref()));
     }
 
     /// Talk without an end of line, as it streams in.
@@ -86,6 +99,33 @@ impl Printer {
             self.talk(format!("Next:  {}   {}", bold(command), dim(why)));
         }
     }
+}
+
+/// What models, tools, files and people wrote stands between our own words: of all that a terminal would obey, colours
+/// and styles are left, but for the one that hides text.
+fn harmless(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        if let Some(style) = style_at(rest) {
+            out.push_str(style);
+            rest = &rest[style.len()..];
+            continue;
+        }
+        if c == '\n' || c == '\t' || !(c.is_control() || turns(c)) {
+            out.push(c);
+        }
+        rest = &rest[c.len_utf8()..];
+    }
+    out
+}
+
+/// The escape sequence for colours and styles with which a text begins.
+fn style_at(text: &str) -> Option<&str> {
+    let inner = text.strip_prefix("\u{1b}[")?;
+    let end = inner.find(|c: char| !(c.is_ascii_digit() || c == ';'))?;
+    let hides = inner[..end].split(';').any(|code| code == "8");
+    (inner[end..].starts_with('m') && !hides).then(|| &text[..end + 3])
 }
 
 fn styled(style: Style, text: &str) -> String {

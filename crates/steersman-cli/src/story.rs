@@ -466,15 +466,26 @@ impl Story {
                 format!("attempt {attempt}"),
                 Tone::Engine,
             ),
-            LedgerEntry::Unknown { effect, .. } => (
-                "!".into(),
-                format!(
-                    "{} may have happened. It is not repeated.",
-                    tool(self, effect)
-                ),
-                "in doubt".into(),
-                Tone::Doubt,
-            ),
+            LedgerEntry::Unknown { effect, attempt } => {
+                let name = tool(self, effect);
+                let call = *effects_call(&self.effects, effect);
+                let repeatable = self
+                    .calls
+                    .get(&call)
+                    .is_some_and(|call| matches!(call.target, Target::Tool(Class::Idempotent)));
+                if repeatable {
+                    let text = format!("{name} may have happened");
+                    (
+                        String::new(),
+                        text,
+                        format!("attempt {attempt}"),
+                        Tone::Wrong,
+                    )
+                } else {
+                    let text = format!("{name} may have happened. It is not repeated.");
+                    ("!".into(), text, "in doubt".into(), Tone::Doubt)
+                }
+            }
             LedgerEntry::NotPerformed { effect, attempt } => (
                 String::new(),
                 format!("{} did not happen", tool(self, effect)),

@@ -80,7 +80,7 @@ pub(crate) fn line(text: &str, width: usize) -> String {
     let flat: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let flat: String = flat
         .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
+        .map(|c| if c.is_control() || turns(c) { ' ' } else { c })
         .collect();
     if flat.chars().count() <= width {
         return flat;
@@ -92,8 +92,14 @@ pub(crate) fn line(text: &str, width: usize) -> String {
 /// Text as it is, without what could move a cursor or change colours: models and tools are strangers.
 pub(crate) fn tame(text: &str) -> String {
     text.chars()
-        .filter(|c| *c == '\n' || *c == '\t' || !c.is_control())
+        .filter(|c| *c == '\n' || *c == '\t' || !(c.is_control() || turns(*c)))
         .collect()
+}
+
+/// Whether a character turns the order in which others are shown: with one in an argument a person would approve what
+/// the screen shows, and something else would run.
+pub(crate) fn turns(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Text broken at blanks into lines of at most `width` characters.

@@ -15,6 +15,12 @@ use tokio_util::sync::CancellationToken;
 /// A model that can be called. Retries are the driver's, never a model's.
 pub trait Model: Send + Sync + 'static {
     /// Calls it once. Streams what appears into `sink`; ends early when `cancel` is cancelled.
+    ///
+    /// What an answer cost is in its usage; tokens that are told as 0 are estimated from what was sent and what came.
+    /// What a call cost that failed nobody tells, so it is estimated too, unless nothing came and its code says that the
+    /// model was never asked: `unreachable`, `tls`, `rate_limited`, `provider_overloaded`, `provider_error`,
+    /// `unauthorized`, `insufficient_quota`, `model_not_found`, `invalid_request`, `context_overflow`, `no_tools`,
+    /// `not_supported`, `script_missing`.
     fn call<'a>(
         &'a self,
         call: &'a ModelCall,
@@ -136,4 +142,15 @@ pub enum Delta {
     Reasoning(String),
     /// Of a call's arguments: index, name at its first piece, text.
     Call(u32, Option<String>, String),
+}
+
+impl Delta {
+    /// Bytes of what came, names of tools included.
+    pub(crate) fn len(&self) -> u64 {
+        let bytes = match self {
+            Self::Text(text) | Self::Reasoning(text) => text.len(),
+            Self::Call(_, name, text) => text.len() + name.as_ref().map_or(0, String::len),
+        };
+        bytes as u64
+    }
 }

@@ -10,6 +10,8 @@ use steersman_machine::ids::{Id, Time};
 
 /// A wait longer than this, in milliseconds, is kept in the log as a timer instead of in memory.
 pub const LONG: u64 = 60_000;
+/// A server that asks for more than this, in milliseconds, is not waited for: it does not want to be asked again.
+pub const LONGEST: u64 = 7 * 24 * 3_600_000;
 /// Attempts of a model call at most.
 pub const MODEL_ATTEMPTS: u32 = 5;
 
@@ -31,6 +33,7 @@ pub fn next(wanted: Retry, attempt: u32, attempts: u32, seed: u64, effect: Id, n
     }
     let delay = match wanted {
         Retry::Never => return Next::GiveUp,
+        Retry::After(asked) if asked > LONGEST => return Next::GiveUp,
         Retry::Policy => backoff(attempt, seed, effect),
         Retry::After(asked) => asked.max(backoff(attempt, seed, effect)),
     };
@@ -91,6 +94,10 @@ mod tests {
             Next::At(Time(5).plus(hour))
         );
         assert_eq!(next(Retry::After(hour), 5, 5, 1, id, Time(5)), Next::GiveUp);
+        assert_eq!(
+            next(Retry::After(LONGEST + 1), 1, 5, 1, id, Time(5)),
+            Next::GiveUp
+        );
         assert_eq!(next(Retry::Never, 1, 5, 1, id, Time(5)), Next::GiveUp);
     }
 }

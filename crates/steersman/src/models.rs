@@ -67,7 +67,7 @@ impl<M: Models> Scripted<M> {
 
 fn load(file: &Path) -> Result<ScriptedModel, String> {
     let place = file.display();
-    let text = std::fs::read_to_string(file).map_err(|e| format!("script `{place}`: {e}"))?;
+    let text = crate::network::bounded(file).map_err(|e| format!("script `{place}`: {e}"))?;
     parse(&text).map_err(|e| format!("`{place}`: {e}"))
 }
 

@@ -4,6 +4,7 @@ use crate::error::{DefinitionError, Error};
 use crate::tool::Tool;
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
+use std::io::{Error as IoError, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steersman_machine::definition::{self, Files, Node, Severity};
@@ -88,14 +89,15 @@ fn read(path: &Path) -> Result<Files, Error> {
         path.to_owned()
     };
     let folder = main.parent().map(PathBuf::from).unwrap_or_default();
-    let text = |path: &Path| {
-        std::fs::read_to_string(path).map_err(|source| Error::Read {
-            path: path.to_owned(),
-            source,
-        })
+    let unread = |path: &Path, source| Error::Read {
+        path: path.to_owned(),
+        source,
     };
     let name = main.file_name().map(|n| n.to_string_lossy().into_owned());
-    let mut files = Files::new(name.unwrap_or_default(), text(&main)?);
+    let mut files = Files::new(
+        name.unwrap_or_default(),
+        bounded(&main).map_err(|e| unread(&main, e))?,
+    );
     let full = folder.canonicalize().unwrap_or_else(|_| folder.clone());
     if let Some(name) = full
         .file_name()
@@ -105,7 +107,8 @@ fn read(path: &Path) -> Result<Files, Error> {
     }
     for test in tests(&folder) {
         let path = folder.join(&test);
-        files.add(test, text(&path)?);
+        let text = inside(&main, &folder, &path).and_then(|()| bounded(&path));
+        files.add(test, text.map_err(|e| unread(&path, e))?);
     }
     // a file may name others, so it is asked until it wants no more; one that cannot be read is its diagnostic
     let mut asked = std::collections::BTreeSet::new();
@@ -118,11 +121,58 @@ fn read(path: &Path) -> Result<Files, Error> {
             return Ok(files);
         }
         for path in wanted {
-            if let Ok(text) = std::fs::read_to_string(folder.join(&path)) {
-                files.add(path, text);
+            let file = folder.join(&path);
+            match inside(&main, &folder, &file).and_then(|()| bounded(&file)) {
+                Ok(text) => files.add(path, text),
+                // its diagnostic says where it is named
+                Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+                Err(e) => return Err(unread(&file, e)),
             }
         }
     }
+}
+
+/// Refuses what a definition may not name: what is no plain file could block or never end, and a link that leads out of
+/// the folder would show a model whatever its author likes to see. Links out are fine where the definition itself is one,
+/// and they lead to its neighbours.
+fn inside(main: &Path, folder: &Path, file: &Path) -> std::io::Result<()> {
+    let real = file.canonicalize()?;
+    if !real.metadata()?.is_file() {
+        return Err(IoError::other("it is no plain file"));
+    }
+    let here = |folder: &Path| {
+        let folder = if folder.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            folder
+        };
+        folder
+            .canonicalize()
+            .is_ok_and(|folder| real.starts_with(folder))
+    };
+    let beside = main.canonicalize().ok();
+    if here(folder) || beside.as_deref().and_then(Path::parent).is_some_and(here) {
+        Ok(())
+    } else {
+        Err(IoError::other(
+            "it leads out of the folder of the definition",
+        ))
+    }
+}
+
+/// Most that is read of one file, in bytes. What a definition may hold is far less, and a diagnostic says so.
+const FILE_MAX: u64 = 64 << 20;
+
+/// The text of a file, if it ends.
+pub(crate) fn bounded(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    let file = std::fs::File::open(path)?;
+    let read = file.take(FILE_MAX + 1).read_to_string(&mut text)?;
+    if read as u64 > FILE_MAX {
+        let most = FILE_MAX >> 20;
+        return Err(IoError::other(format!("it is larger than {most} MiB")));
+    }
+    Ok(text)
 }
 
 /// `tests/*.yaml` beside the definition, in order.

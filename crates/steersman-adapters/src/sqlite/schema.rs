@@ -75,6 +75,14 @@ pub(super) fn known() -> u32 {
 /// Refuses what is not ours or newer than we are, by looking at the file's first bytes alone.
 pub(super) fn look(path: &Path) -> Result<(), StoreError> {
     let mut head = [0_u8; 100];
+    let corrupt = |what: &str| StoreError::Corrupt {
+        place: path.display().to_string(),
+        what: what.to_owned(),
+    };
+    // A pipe would be waited for, a device might never end.
+    if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Err(corrupt("it is no file"));
+    }
     let read = std::fs::File::open(path).and_then(|mut f| {
         let len = f.metadata()?.len();
         if len == 0 {
@@ -82,10 +90,6 @@ pub(super) fn look(path: &Path) -> Result<(), StoreError> {
         }
         f.read_exact(&mut head).map(|()| true)
     });
-    let corrupt = |what: &str| StoreError::Corrupt {
-        place: path.display().to_string(),
-        what: what.to_owned(),
-    };
     match read {
         Ok(true) => {}
         Ok(false) => return Ok(()),
@@ -110,6 +114,12 @@ fn refuse(path: &Path, application: u32, version: u32) -> Result<(), StoreError>
         return Err(StoreError::Corrupt {
             place: path.display().to_string(),
             what: "it is a SQLite file of another program".to_owned(),
+        });
+    }
+    if (application, version) == (APPLICATION, 0) {
+        return Err(StoreError::Corrupt {
+            place: path.display().to_string(),
+            what: "it is a store, but the number of its format is gone".to_owned(),
         });
     }
     if version > known() {

@@ -317,8 +317,14 @@ async fn what_it_does_not_understand_it_does_not_touch() {
     .unwrap();
     let short = Folder::new();
     std::fs::write(short.file(), "short").unwrap();
+    let unnumbered = Folder::new();
+    drop(unnumbered.store());
+    let conn = rusqlite::Connection::open(unnumbered.file()).unwrap();
+    conn.execute_batch("PRAGMA user_version = 0").unwrap();
+    drop(conn);
     for (folder, what) in [
         (newer, "format 99"),
+        (unnumbered, "number of its format is gone"),
         (foreign, "another program"),
         (versioned, "another program"),
         (text, "no SQLite file"),
@@ -575,4 +581,29 @@ async fn the_file_is_marked_as_ours() {
     let mut mark = [0; 4];
     file.read_exact(&mut mark).unwrap();
     assert_eq!(&mark, b"STRM");
+}
+
+#[tokio::test]
+async fn an_owner_that_cannot_be_is_refused() {
+    for owner in [
+        "epoch = 9223372036854775807",
+        "epoch = -1",
+        "first = 9223372036854775807",
+        "first = -5",
+    ] {
+        let folder = Folder::new();
+        let store = folder.store();
+        store.create(session("s")).await.unwrap();
+        drop(store.claim("s").await.unwrap());
+        drop(store);
+        let conn = rusqlite::Connection::open(folder.file()).unwrap();
+        conn.execute_batch(&format!("UPDATE owner SET {owner}"))
+            .unwrap();
+        drop(conn);
+        let refused = folder.store().claim("s").await.err().unwrap();
+        assert!(
+            matches!(refused, StoreError::Corrupt { .. }),
+            "{owner}: {refused}"
+        );
+    }
 }

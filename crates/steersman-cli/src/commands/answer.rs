@@ -2,9 +2,9 @@
 
 use crate::cli::{Answer, Global};
 use crate::commands::act::{Target, role};
+use crate::commands::run::standard_input;
 use crate::error::{CommandError, Exit};
 use crate::printer::Printer;
-use std::io::Read;
 use steersman::runtime::inbox::Message;
 use steersman::runtime::pending::PendingKind;
 
@@ -20,9 +20,7 @@ pub(crate) async fn run(
     };
     // a secret on the command line can be read by others on this machine; from standard input it cannot
     let text = if text == "-" {
-        let mut read = String::new();
-        std::io::stdin().lock().read_to_string(&mut read)?;
-        read.trim_end_matches(['\r', '\n']).to_owned()
+        standard_input()?.trim_end_matches(['\r', '\n']).to_owned()
     } else {
         text
     };

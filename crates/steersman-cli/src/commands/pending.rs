@@ -10,7 +10,7 @@ use crate::printer::{Printer, bold, dim};
 use crate::words::{arguments, count, due, table};
 use std::collections::BTreeMap;
 use steersman::runtime::pending::{self, Pending as Waits};
-use steersman::runtime::store::{SessionInfo, SessionQuery};
+use steersman::runtime::store::{BoxedEvent, SessionInfo, SessionQuery};
 
 /// Rows that are shown unless all are wanted.
 const SHOWN: usize = 20;
@@ -28,10 +28,18 @@ pub(crate) async fn run(
     let all = place.store().sessions(&SessionQuery::default()).await?;
     let now = place.now();
     let mut found: Vec<(&SessionInfo, Waits)> = Vec::new();
+    let mut broken: Vec<CommandError> = Vec::new();
     for info in &all {
         let pending = match listed(info) {
             Some(pending) => pending,
-            None => looked_at(&place, &info.id, printer).await,
+            None => match looked_at(&place, &info.id, printer).await {
+                Ok(pending) => pending,
+                // others wait all the same
+                Err(error) => {
+                    broken.push(error);
+                    continue;
+                }
+            },
         };
         for pending in pending {
             if filter.holds(now, |name| field(info, &pending, name))? {
@@ -52,16 +60,30 @@ pub(crate) async fn run(
             document["network"] = (&*info.network).into();
             printer.json(&document)?;
         }
-        return Ok(Exit::Answered);
-    }
-    if found.is_empty() && events.is_empty() {
+    } else if !found.is_empty() || !events.is_empty() {
+        tell(&found, &events, &all, now, args.all, printer)?;
+    } else if broken.is_empty() {
         printer.talk("Nothing waits.");
-        return Ok(Exit::Answered);
     }
+    let all_broken = broken.into_iter().reduce(|mut first, other| {
+        first.message = format!("{}\n       {}", first.message, other.message);
+        first
+    });
+    all_broken.map_or(Ok(Exit::Answered), Err)
+}
+
+fn tell(
+    found: &[(&SessionInfo, Waits)],
+    events: &[BoxedEvent],
+    all: &[SessionInfo],
+    now: i64,
+    show_all: bool,
+    printer: &Printer,
+) -> Result<(), CommandError> {
     let short = |id: &str| shortest(id, all.iter().map(|i| &*i.id)).to_owned();
     let rows: Vec<Vec<String>> = found
         .iter()
-        .take(if args.all { found.len() } else { SHOWN })
+        .take(if show_all { found.len() } else { SHOWN })
         .map(|(info, pending)| {
             vec![
                 due(now, pending.due.map(|d| d.0)),
@@ -78,13 +100,13 @@ pub(crate) async fn run(
             printer.data(if i == 0 { dim(&row) } else { row })?;
         }
     }
-    for event in &events {
+    for event in events {
         printer.data(format!(
             "event {} {} for {} lies in the box until a session waits for it",
             event.event, event.id, event.network
         ))?;
     }
-    talk(printer, &found, rows.len());
+    talk(printer, found, rows.len());
     if let Some((info, first)) = found.first() {
         let only = found.iter().filter(|(i, _)| i.id == info.id).count() == 1;
         let commands = asked::commands(&short(&info.id), first, only);
@@ -97,7 +119,7 @@ pub(crate) async fn run(
                 .join("   ")
         ));
     }
-    Ok(Exit::Answered)
+    Ok(())
 }
 
 /// What the list of sessions says that one waits for. None: something of it runs or did when its process died, or it is
@@ -112,19 +134,16 @@ fn listed(info: &SessionInfo) -> Option<Vec<Waits>> {
 }
 
 /// What a session waits for that no list tells. One that cannot be looked at hides no other.
-async fn looked_at(place: &Place, session: &str, printer: &Printer) -> Vec<Waits> {
-    match place.engine().inspect(session).await {
-        Ok(inspection) => {
-            for error in &inspection.unread {
-                printer.talk(format!("session {session}: {error}"));
-            }
-            inspection.pending
-        }
-        Err(error) => {
-            printer.talk(format!("session {session} cannot be looked at: {error}"));
-            Vec::new()
-        }
+async fn looked_at(
+    place: &Place,
+    session: &str,
+    printer: &Printer,
+) -> Result<Vec<Waits>, CommandError> {
+    let inspection = place.engine().inspect(session).await?;
+    for error in &inspection.unread {
+        printer.talk(format!("session {session}: {error}"));
     }
+    Ok(inspection.pending)
 }
 
 fn talk(printer: &Printer, found: &[(&SessionInfo, Waits)], shown: usize) {

@@ -31,9 +31,13 @@ pub(crate) async fn run(
         );
     }
     let input = match args.input.as_deref() {
-        Some("-") => Some(standard_input()?),
+        Some("-") => Some(standard_input()?.trim_end().to_owned()),
         other => other.map(str::to_owned),
     };
+    if input.as_ref().is_some_and(|input| input.trim().is_empty()) {
+        return Err(CommandError::usage("there is nothing to say")
+            .hint("steersman run --input \"...\", or --input - to read it from standard input"));
+    }
     if let Some(name) = &args.resume {
         return resume(name, input, &args, global, printer).await;
     }
@@ -110,7 +114,7 @@ pub(crate) fn standard_input() -> Result<String, CommandError> {
         CommandError::usage("what standard input holds is no text in UTF-8")
             .hint("convert it, for example with iconv")
     })?;
-    Ok(text.trim_end().to_owned())
+    Ok(text)
 }
 
 /// How a conversation ended.

@@ -18,7 +18,7 @@ pub(crate) async fn run(
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
     let text = match args.text.as_deref() {
-        Some("-") => Some(standard_input()?),
+        Some("-") => Some(standard_input()?.trim_end().to_owned()),
         other => other.map(str::to_owned),
     };
     if let Some(event) = &args.event {

@@ -14,6 +14,7 @@ mod demo;
 mod disk;
 mod docs;
 mod examples;
+mod hostile;
 mod nasty;
 mod readme;
 mod run;

@@ -11,18 +11,61 @@ use crate::engine::EngineError;
 use crate::ledger::Amount;
 use steersman_machine::commit::{LedgerEntry, Release, Why};
 use steersman_machine::context::Request;
+use steersman_machine::effect::{Answer, Failure};
 use steersman_machine::ids::{Digest, Id, Line};
 use steersman_machine::network::{Limit, OnLimit, Per};
 
 /// A call was cut or broke off: what it sent and what had come counts as spent.
 pub(super) fn abandon_spend(draft: &mut Draft, out: &mut Out) {
-    let tokens = out.sent + out.shown.len() as u64 / BYTES;
+    let tokens = out.sent.saturating_add(out.came.div_ceil(BYTES));
     out.reserved = 0;
     draft.ledger.push(LedgerEntry::Spend {
         effect: out.wish.id,
         tokens,
         micros: 0,
     });
+}
+
+/// Failures that say that the model was never asked: no connection, or refused ahead of any work.
+const UNASKED: &[&str] = &[
+    "unreachable",
+    "tls",
+    "rate_limited",
+    "provider_overloaded",
+    "provider_error",
+    "unauthorized",
+    "insufficient_quota",
+    "model_not_found",
+    "invalid_request",
+    "context_overflow",
+    "no_tools",
+    "not_supported",
+    "script_missing",
+];
+
+/// Whether a call that failed may have cost something.
+pub(super) fn may_be_paid(failure: &Failure, out: &Out) -> bool {
+    out.came > 0 || !UNASKED.contains(&&*failure.code)
+}
+
+/// What an answer cost: as its usage says. Where that says nothing of what went in or came out, it is estimated, since
+/// a budget that only honest servers draw on is none.
+pub(super) fn spent(answer: &Answer, out: &Out) -> u64 {
+    let usage = &answer.usage;
+    let input = match usage.input {
+        0 => out.sent,
+        told => told,
+    };
+    let asks = answer
+        .asks
+        .iter()
+        .map(|ask| ask.name.len() + ask.args.len());
+    let came = answer.text.as_ref().map_or(0, String::len) + asks.sum::<usize>();
+    let output = match usage.output {
+        0 => out.came.max(came as u64).div_ceil(BYTES),
+        told => told,
+    };
+    input.saturating_add(output)
 }
 
 /// Bytes of a token: less than any tokenizer of running text makes of one.
@@ -133,7 +176,7 @@ impl Driver {
             .saturating_sub(self.ledger.spent.tokens)
             .saturating_sub(held);
         if left < bound {
-            return self.exhausted(id, left).await;
+            return self.exhausted(id, left, bound).await;
         }
         if open < bound {
             let mut draft = Draft::new(self.next, branch);
@@ -144,13 +187,14 @@ impl Driver {
         Ok(true)
     }
 
-    async fn exhausted(&mut self, id: Id, left: u64) -> Result<bool, EngineError> {
+    async fn exhausted(&mut self, id: Id, left: u64, bound: u64) -> Result<bool, EngineError> {
         let limit = self.token_limit().expect("there is an allowance");
         let branch = self.outs[&id].branch;
         match limit.then {
             OnLimit::Ask => {
                 let ask = format!(
-                    "The budget of {} tokens is used up but for {left}. Go on with as much again?",
+                    "The next call may need {bound} tokens, and of the budget of {} there are {left}. Go on with as much \
+                     again?",
                     limit.max
                 );
                 let mut draft = Draft::new(self.next, branch);

@@ -170,6 +170,8 @@ pub(crate) struct Out {
     shown: String,
     /// Of a model call that was rendered: digest of the request, its common prefix with the one before, what broke it.
     request: Option<(Digest, u64, Option<Name>)>,
+    /// Bytes that the attempt that runs has streamed: text, reasoning, calls.
+    came: u64,
     /// Tokens that are reserved for it.
     reserved: u64,
     /// Tokens that it sends, as far as known.
@@ -320,6 +322,8 @@ impl Driver {
                 self.turn(branch).await?;
             } else if let Some(effect) = self.next_start() {
                 self.start(effect).await?;
+            } else if let Some(effect) = self.next_not_begun() {
+                self.not_begun(effect).await?;
             } else if self.writer.take_ready_is_empty() {
                 return Ok(());
             }
@@ -430,10 +434,27 @@ impl Driver {
 
     /// The next effect that may begin; nothing begins while the session is paused or being stopped.
     fn next_start(&mut self) -> Option<Id> {
-        if self.ledger.paused || self.stopping.is_some() {
+        if self.is_halted() {
             return None;
         }
         self.to_start.pop_first()
+    }
+
+    fn is_halted(&self) -> bool {
+        self.ledger.paused || self.stopping.is_some()
+    }
+
+    /// The next effect whose `Started` has reached the disk while nothing may begin any more.
+    fn next_not_begun(&self) -> Option<Id> {
+        let starting = |id: &&Id| {
+            let out = self.outs.get(id);
+            out.is_some_and(|out| matches!(out.state, OutState::Starting))
+        };
+        self.to_start
+            .iter()
+            .filter(|_| self.is_halted())
+            .find(starting)
+            .copied()
     }
 
     /// Something is to be offered to a branch. Of a branch without ticks it is the ledger's.

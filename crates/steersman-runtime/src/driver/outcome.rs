@@ -56,6 +56,7 @@ impl Driver {
         if out.attempt != attempt {
             return;
         }
+        out.came += delta.len();
         if let Delta::Text(text) = &delta {
             out.shown.push_str(text);
         }
@@ -96,8 +97,8 @@ impl Driver {
                 if let Some((digest, prefix, broke)) = rendered {
                     (usage.request, usage.prefix, usage.broke) = (Some(digest), prefix, broke);
                 }
-                let tokens = usage.tokens();
                 let micros = usage.micros.unwrap_or_default();
+                let tokens = super::budget::spent(&answer, &self.outs[&effect]);
                 let notes = vec![Note::Spend(effect, tokens, micros)];
                 self.unreserve(effect, tokens);
                 self.judge(branch, effect, &mut answer);
@@ -116,12 +117,13 @@ impl Driver {
     ) -> Result<(), EngineError> {
         let branch = self.outs[&effect].branch;
         let now = self.engine.clock().now();
-        // What came before it broke off was paid for: as much as is known counts.
+        // Who was asked may have to be paid, whatever became of the answer: as much as is known counts.
         let mut draft = Draft::new(self.next, branch);
         let mut out = self.outs.remove(&effect).expect("looked at a moment ago");
-        if !out.shown.is_empty() {
+        if super::budget::may_be_paid(&failure, &out) {
             super::budget::abandon_spend(&mut draft, &mut out);
         }
+        out.reserved = 0;
         self.outs.insert(effect, out);
         self.withdraw(effect, attempt);
         let attempts = retry::MODEL_ATTEMPTS;

@@ -152,6 +152,7 @@ impl Driver {
             let out = self.outs.get_mut(&id).expect("it is out");
             out.attempt += 1;
             out.shown.clear();
+            out.came = 0;
             out.state = OutState::Running(cancel.clone());
             (out.attempt, self.position(branch, agent))
         };
@@ -232,6 +233,25 @@ impl Driver {
             Some(label) => label.clone(),
             None => branch.to_string().into(),
         }
+    }
+
+    /// Its `Started` is on disk, and the session was stopped or paused before it began: nothing happened, and it is said,
+    /// so that nobody has to doubt it. It begins anew when the session goes on.
+    pub(super) async fn not_begun(&mut self, id: Id) -> Result<(), EngineError> {
+        let now = self.engine.clock().now();
+        let Some(out) = self.outs.get_mut(&id) else {
+            return Ok(());
+        };
+        if !out.touches_world() {
+            out.state = OutState::Ready;
+            return Ok(());
+        }
+        out.state = OutState::Soon(now);
+        out.permit = None;
+        let mut draft = Draft::new(self.next, out.branch);
+        draft.note(Note::NotPerformed(id, out.attempt));
+        self.retry_queued();
+        self.write(draft).await
     }
 
     fn start_tool(&mut self, id: Id, tool: &ToolWork) {

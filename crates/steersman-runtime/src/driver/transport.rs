@@ -8,6 +8,7 @@ use crate::seal::Sealer;
 use crate::secrets;
 use minijinja::Value;
 use serde_json::Value as Json;
+use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
 use steersman_machine::effect::Mapped;
@@ -135,17 +136,31 @@ pub(super) fn readable(network: &Network, tool: &str, scope: &dyn Scope) -> Vec<
         };
         if let Some(text) = value.as_str().filter(|text| text.len() >= SEARCHED) {
             let escaped = Json::from(text).to_string();
-            let escaped = &escaped[1..escaped.len() - 1];
-            if escaped != text {
-                texts.push(escaped.to_owned());
-            }
+            texts.push(escaped[1..escaped.len() - 1].to_owned());
+            texts.push(encoded(text, b"-._~", false));
+            texts.push(encoded(text, b"*-._", true));
             texts.push(text.to_owned());
         }
     }
     // Of two secrets of which one is part of the other, the longer goes first.
-    texts.sort_by_key(|text| std::cmp::Reverse(text.len()));
+    texts.sort_unstable_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
     texts.dedup();
     texts
+}
+
+/// A text as it stands in a path or query, or in a form, where a blank is a plus.
+fn encoded(text: &str, kept: &[u8], form: bool) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b' ' if form => out.push('+'),
+            _ if byte.is_ascii_alphanumeric() || kept.contains(&byte) => out.push(byte as char),
+            _ => {
+                let _ = write!(out, "%{byte:02X}");
+            }
+        }
+    }
+    out
 }
 
 /// Takes secrets out of all that becomes of an outcome but what is sealed: a service may give back what it was sent.

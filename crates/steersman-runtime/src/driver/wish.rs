@@ -69,6 +69,7 @@ impl Driver {
             permit: None,
             shown: String::new(),
             request: None,
+            came: 0,
             reserved: 0,
             sent: 0,
             inputs: Vec::new(),

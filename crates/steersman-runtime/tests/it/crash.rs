@@ -2,6 +2,7 @@
 
 use crate::spy::Behind;
 use crate::world::{World, asked};
+use futures::FutureExt;
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
 use steersman_machine::trace;
@@ -258,4 +259,65 @@ async fn stopped_in_order_nothing_is_in_doubt() {
         "the slice came back: {:?}",
         seen.ledger.spent
     );
+}
+
+/// The session has been approved, its `Started` is on its way to a disk that takes its time, and nothing ran yet.
+async fn about_to_begin() -> (World, Session, std::sync::Arc<tokio::sync::Semaphore>) {
+    let world = World::new(script());
+    let session = world.start(DESK, "Pay.").await;
+    let settled = session.settled().await.unwrap();
+    let gate = world.store.stall_behind(world.store.lines());
+    let (approved, effect) = (session.clone(), asked(&settled));
+    tokio::spawn(async move { approved.approve(effect, "user").await });
+    while world.store.ahead().0 == 0 {
+        tokio::task::yield_now().await;
+    }
+    (world, session, gate)
+}
+
+async fn begun_only_once_and_never_doubted(world: &World) {
+    assert_eq!(world.tools.count("pay"), 1);
+    let printed = world.printed().await;
+    assert!(printed.contains("not performed"), "{printed}");
+    assert!(!printed.contains("unknown"), "{printed}");
+}
+
+#[tokio::test]
+async fn stopped_before_it_began_it_ends_and_nothing_is_in_doubt() {
+    let (world, session, gate) = about_to_begin().await;
+    let stopped = tokio::spawn(session.stop());
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    gate.add_permits(1);
+    for _ in 0..10_000 {
+        tokio::task::yield_now().await;
+    }
+    assert!(stopped.is_finished(), "it lets go of what never began");
+    assert_eq!(world.tools.count("pay"), 0);
+    let world = world.killed().await;
+    to_the_end(&world.open().await).await;
+    begun_only_once_and_never_doubted(&world).await;
+}
+
+#[tokio::test]
+async fn paused_before_it_began_it_rests_and_begins_when_it_goes_on() {
+    let (world, session, gate) = about_to_begin().await;
+    let pausing = session.clone();
+    let paused = tokio::spawn(async move { pausing.pause().await });
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    gate.add_permits(1);
+    paused.await.unwrap().unwrap();
+    for _ in 0..10_000 {
+        tokio::task::yield_now().await;
+    }
+    let settled = session.settled().now_or_never();
+    let settled = settled.expect("it rests").unwrap();
+    assert_eq!(*settled, Settled::Paused);
+    assert_eq!(world.tools.count("pay"), 0);
+    session.resume().await.unwrap();
+    to_the_end(&session).await;
+    begun_only_once_and_never_doubted(&world).await;
 }

@@ -5,7 +5,7 @@ use crate::world::{NOON, answered, network};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use steersman_machine::effect::{Answer, Failure};
+use steersman_machine::effect::{Answer, Failure, Retry};
 use steersman_machine::ids::Name;
 use steersman_machine::network::Network;
 use steersman_runtime::clock::{Clock, Virtual};
@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 /// What a model does next.
 enum Next {
     Piece,
+    Breaks(&'static str),
     Answers(&'static str),
 }
 
@@ -53,6 +54,13 @@ impl Model for Told {
                 let next = self.next.lock().await.recv().await;
                 match next.expect("the test goes on") {
                     Next::Piece => sink.delta(Delta::Text("and ".into())),
+                    Next::Breaks(code) => {
+                        return Err(Failure {
+                            code: code.into(),
+                            message: "it broke".into(),
+                            retry: Retry::Never,
+                        });
+                    }
                     Next::Answers(text) => {
                         return Ok(Answer {
                             text: Some(text.into()),
@@ -101,7 +109,7 @@ struct Stage {
     clock: Virtual,
     tell: mpsc::Sender<Next>,
     running: Arc<AtomicUsize>,
-    _engine: Engine,
+    engine: Engine,
 }
 
 impl Stage {
@@ -136,7 +144,7 @@ impl Stage {
             clock,
             tell,
             running,
-            _engine: engine,
+            engine,
         };
         stage.until(1).await;
         stage
@@ -216,4 +224,28 @@ async fn all_tokens_together_have_their_time() {
     assert!(stage.runs_after(299).await);
     assert!(!stage.runs_after(1).await);
     stage.answers_then().await;
+}
+
+/// What a session whose only call ended so has spent, in tokens.
+async fn spent(tell: Vec<Next>) -> u64 {
+    let stage = Stage::set().await;
+    for next in tell {
+        stage.tell.send(next).await.unwrap();
+    }
+    stage.session.settled().await.unwrap();
+    let seen = stage.engine.inspect(stage.session.id()).await.unwrap();
+    seen.ledger.spent.tokens
+}
+
+#[tokio::test]
+async fn what_nobody_tells_the_cost_of_is_estimated() {
+    let sent = spent(vec![Next::Breaks("timeout")]).await;
+    assert!(sent > 0, "who was asked may have to be paid");
+    assert_eq!(spent(vec![Next::Breaks("unreachable")]).await, 0);
+    assert_eq!(spent(vec![Next::Breaks("rate_limited")]).await, 0);
+    // 4 bytes, at most 3 a token
+    let broken = vec![Next::Piece, Next::Breaks("provider_error")];
+    assert_eq!(spent(broken).await, sent + 2);
+    // a server that tells no usage
+    assert_eq!(spent(vec![Next::Answers("Fine.")]).await, sent + 2);
 }

@@ -1,0 +1,299 @@
+//! Files, texts and servers of somebody who means harm.
+
+use crate::world::World;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Sets the window's title, clears the screen, begins a colour in one byte, turns the order of what follows.
+const EVIL: &str = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{1b}[8m\u{9b}31m\u{202e}tfel";
+
+fn net(world: &World, rest: &str) {
+    world.write("net/steersman.yaml", &format!("name: net\n{rest}"));
+}
+
+/// Ends within a time in which nobody would give up.
+fn soon(world: &World, args: &[&str]) -> (Option<i32>, String) {
+    let mut child = world
+        .command(args)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let begun = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if begun.elapsed() > Duration::from_secs(30) {
+            child.kill().unwrap();
+            panic!("{args:?} does not end");
+        }
+        std::thread::yield_now();
+    }
+    let ended = child.wait_with_output().unwrap();
+    let err = String::from_utf8(ended.stderr).unwrap();
+    (ended.status.code(), err)
+}
+
+#[test]
+fn a_definition_names_plain_files_of_its_folder() {
+    let world = World::new();
+    net(&world, "agents: { a: { system: prompt.md } }\n");
+    let prompt = world.folder.join("net/prompt.md");
+    world.write("secret.txt", "my diary");
+    std::os::unix::fs::symlink("../secret.txt", &prompt).unwrap();
+    let (code, err) = soon(&world, &["check", "net"]);
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("leads out of the folder"), "{err}");
+
+    std::fs::remove_file(&prompt).unwrap();
+    assert!(
+        Command::new("mkfifo")
+            .arg(&prompt)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let (code, err) = soon(&world, &["check", "net"]);
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("no plain file"), "{err}");
+
+    std::fs::remove_file(&prompt).unwrap();
+    world.write("net/shared/prompt.md", "You help.");
+    std::os::unix::fs::symlink("shared/prompt.md", &prompt).unwrap();
+    assert_eq!(soon(&world, &["check", "net"]).0, Some(0));
+
+    // what is linked as a whole leads to its neighbours
+    std::os::unix::fs::symlink("net/steersman.yaml", world.folder.join("linked.yaml")).unwrap();
+    std::os::unix::fs::symlink("net/shared/prompt.md", world.folder.join("prompt.md")).unwrap();
+    assert_eq!(soon(&world, &["check", "linked.yaml"]).0, Some(0));
+}
+
+#[test]
+fn a_script_and_a_store_end() {
+    let world = World::new();
+    net(&world, "agents: { a: { system: s } }\n");
+    let run = ["run", "net", "--script", "/dev/zero", "--input", "Hi"];
+    let (code, err) = soon(&world, &run);
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("larger than 64 MiB"), "{err}");
+    let pipe = world.folder.join("pipe.db");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let (code, err) = soon(&world, &["--store", "pipe.db", "sessions"]);
+    assert_eq!(code, Some(4), "{err}");
+}
+
+#[test]
+fn what_strangers_wrote_moves_no_cursor() {
+    let world = World::new();
+    net(
+        &world,
+        "tools: { t: { description: d, parameters: { x: string }, approve: true, command: [echo] } }\nagents: { a: { system: s, tools: [t] } }\n",
+    );
+    let script = serde_json::json!({ "a": [{ "text": EVIL, "call": { "t": { "x": EVIL } } }] });
+    let script = script.to_string().replace('\u{9b}', "\\u009b");
+    world.write("script.yaml", &script);
+    let run = |args: &[&str]| {
+        let mut args = args.to_vec();
+        args.extend(["--color", "always"]);
+        world.run(&args)
+    };
+    let asked = run(&["run", "net", "--script", "script.yaml", "--input", EVIL]);
+    assert_eq!(asked.code, Some(5), "{asked:?}");
+    assert!(asked.err.contains("approval by user"), "{asked:?}");
+    let unknown = run(&["show", EVIL]);
+    assert_eq!(unknown.code, Some(2), "{unknown:?}");
+    for told in [&asked.err, &unknown.err] {
+        for bad in [
+            "\u{7}",
+            "\u{1b}]",
+            "\u{1b}[2J",
+            "\u{1b}[8m",
+            "\u{9b}",
+            "\u{202e}",
+        ] {
+            assert!(!told.contains(bad), "{bad:?} in {told:?}");
+        }
+        assert!(told.contains("\u{1b}["), "our own colours stay: {told:?}");
+    }
+    let json = run(&["show", "last", "--json"]);
+    assert!(!json.out.contains('\u{202e}') && json.out.contains("\\u202e"));
+}
+
+#[test]
+fn nothing_said_begins_nothing() {
+    let world = World::new();
+    net(&world, "agents: { a: { system: s } }\n");
+    world.write("script.yaml", "a: [Hello., Again.]\n");
+    let run = ["run", "net", "--script", "script.yaml", "--input"];
+    for said in ["", "  \n", "-"] {
+        let mut args = run.to_vec();
+        args.push(said);
+        let ran = world.run(&args);
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.err.contains("nothing to say"), "{ran:?}");
+    }
+    assert!(world.json_lines(&["sessions"]).is_empty());
+    let mut args = run.to_vec();
+    args.push("Hi");
+    assert_eq!(world.run(&args).code, Some(0));
+    let long = "x".repeat(201);
+    for id in ["", "a\nb", &long] {
+        assert_eq!(world.run(&["send", "last", "Hi", "--id", id]).code, Some(2));
+    }
+    let ran = world.run(&["send", "last", "Hi", "--script", "gone.yaml"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert_eq!(world.json(&["show", "last"]).1["answer"], "Hello.");
+}
+
+#[test]
+fn a_session_that_is_damaged_hides_no_other() {
+    let world = World::new();
+    net(
+        &world,
+        "tools:\n  enquire: { description: d, parameters: { question: string }, ask: user }\n  nap: { description: d, effect: read, command: [sh, -c, \"touch begun; sleep 50\"] }\nagents: { a: { system: s, tools: [enquire, nap] } }\n",
+    );
+    world.write("nap.yaml", "a: [ { call: { nap: {} } } ]\n");
+    world.write(
+        "ask.yaml",
+        "a: [ { call: { enquire: { question: Well? } } } ]\n",
+    );
+    let run = |script, said| ["run", "net", "--script", script, "--input", said];
+    // what runs when its process dies is asked of the session itself
+    let mut child = world
+        .command(&run("nap.yaml", "to be damaged"))
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let begun = Instant::now();
+    while !world.folder.join("net/begun").exists() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "it never began");
+        std::thread::yield_now();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let ran = world.run(&run("ask.yaml", "whole"));
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    let file = world.folder.join(".steersman/sessions.db");
+    let mut bytes = std::fs::read(&file).unwrap();
+    let at = bytes.windows(13).position(|b| b == b"to be damaged");
+    bytes[at.unwrap()] ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+    let ran = world.run(&["pending", "--json"]);
+    assert_eq!(ran.code, Some(4), "{ran:?}");
+    assert_eq!(ran.out.lines().count(), 1, "{ran:?}");
+    assert!(ran.err.contains("line 1"), "{ran:?}");
+}
+
+/// Answers every request in the same way: with a status and what it was asked for.
+fn echo(status: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let (mut first, mut length) = (String::new(), 0);
+            reader.read_line(&mut first).unwrap();
+            loop {
+                let mut line = String::new();
+                reader.read_line(&mut line).unwrap();
+                let lower = line.to_ascii_lowercase();
+                if let Some(n) = lower.strip_prefix("content-length:") {
+                    length = n.trim().parse().unwrap();
+                }
+                if line.trim().is_empty() {
+                    break;
+                }
+            }
+            reader.read_exact(&mut vec![0; length]).unwrap();
+            let told = first.trim();
+            let _ = write!(
+                stream,
+                "HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{told}",
+                told.len()
+            );
+        }
+    });
+    address
+}
+
+#[test]
+fn a_secret_in_an_address_that_is_given_back_is_masked_as_it_was_written() {
+    let mut world = World::new();
+    world.set("HELD", "PLANTED é/+ \"x\"~*");
+    let address = echo("200 OK");
+    net(
+        &world,
+        &format!(
+            "secrets: {{ s: {{ env: HELD }} }}\ntools: {{ t: {{ description: d, effect: read, http: {{ url: \"{address}/{{{{ secrets.s }}}}\", query: {{ q: \"{{{{ secrets.s }}}}\" }} }} }} }}\nagents: {{ a: {{ system: s, tools: [t] }} }}\n"
+        ),
+    );
+    world.write("script.yaml", "a: [ { call: { t: {} } }, Done. ]\n");
+    let run = ["run", "net", "--script", "script.yaml", "--input", "Go"];
+    assert_eq!(world.run(&run).code, Some(0));
+    let context = world.run(&["context", "last"]).out;
+    assert!(
+        context.contains("GET /(secret)?q=(secret) HTTP"),
+        "{context}"
+    );
+    let stored = std::fs::read(world.folder.join(".steersman/sessions.db")).unwrap();
+    assert!(!stored.windows(7).any(|b| b == b"PLANTED"));
+}
+
+#[test]
+fn an_idempotent_effect_that_stays_unknown_asks_nobody_in_vain() {
+    let world = World::new();
+    let address = echo("500 No");
+    net(
+        &world,
+        &format!(
+            "tools: {{ t: {{ description: d, effect: idempotent, retry: 1, http: {{ method: POST, url: \"{address}\" }} }} }}\nagents: {{ a: {{ system: s, tools: [t] }} }}\n"
+        ),
+    );
+    world.write("script.yaml", "a: [ { call: { t: {} } }, Done. ]\n");
+    let ran = world.run(&["run", "net", "--script", "script.yaml", "--input", "Go"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(!ran.err.contains("not repeated"), "{ran:?}");
+    let ran = world.run(&["effects", "last"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.out.contains("unknown for good"), "{ran:?}");
+}
+
+#[test]
+fn who_says_it_twice_does_not_wait() {
+    let world = World::new();
+    net(
+        &world,
+        "tools: { t: { description: d, effect: unsafe, command: [sh, -c, \"touch begun; sleep 50\"] } }\nagents: { a: { system: s, tools: [t] } }\n",
+    );
+    world.write("script.yaml", "a: [ { call: { t: {} } }, Done. ]\n");
+    let mut run = world
+        .command(&["run", "net", "--script", "script.yaml", "--input", "Go"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let begun = Instant::now();
+    while !world.folder.join("net/begun").exists() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "it never began");
+        std::thread::yield_now();
+    }
+    let id = run.id().to_string();
+    let interrupt = || Command::new("kill").args(["-INT", &id]).status().unwrap();
+    assert!(interrupt().success());
+    let mut said = String::new();
+    let mut err = BufReader::new(run.stderr.take().unwrap());
+    while !said.contains("Once more leaves at once") {
+        assert!(err.read_line(&mut said).unwrap() > 0, "{said}");
+    }
+    assert!(interrupt().success());
+    assert_eq!(run.wait().unwrap().code(), Some(130));
+    assert!(begun.elapsed() < Duration::from_secs(40), "it waited");
+    let ran = world.run(&["run", "--resume", "last"]);
+    assert_eq!(ran.code, Some(7), "{ran:?}");
+}
