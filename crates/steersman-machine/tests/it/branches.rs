@@ -527,9 +527,10 @@ fn a_choice_that_cannot_be_adopted_closes_the_fork_with_the_reason() -> Result<(
         let (how, text) = result(&w, MAIN, "a");
         assert_eq!(how, How::Failed);
         assert!(text.starts_with("The branch that was chosen cannot be adopted: "));
-        let why = match by_driver {
-            true => "line 7 is not on its path",
-            false => "this fork has no such branch",
+        let why = if by_driver {
+            "line 7 is not on its path"
+        } else {
+            "this fork has no such branch"
         };
         assert!(text.contains(why), "{text}");
         assert!(w.at(MAIN).forks.is_empty());

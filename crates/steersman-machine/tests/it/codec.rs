@@ -423,10 +423,8 @@ fn kept_outcomes_of_the_first_version_are_read_for_ever() {
         ..Mapped::plain(how, None, "")
     };
     let every: Vec<Mapped> = std::iter::once(full).chain(ends.map(bare)).collect();
-    let now: String = every
-        .iter()
-        .map(|mapped| format!("{}\n", codec::keep_outcome(mapped)))
-        .collect();
+    let kept: Vec<String> = every.iter().map(codec::keep_outcome).collect();
+    let now = kept.join("\n") + "\n";
     let then = fixture("kept.jsonl", &now);
     let read: Vec<Mapped> = then
         .lines()

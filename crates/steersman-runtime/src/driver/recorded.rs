@@ -254,9 +254,10 @@ impl Driver {
                 .ledger
                 .effect(effect)
                 .is_some_and(|r| matches!(r.progress, Progress::GivenUp { .. }));
-            draft.note(match given_up {
-                true => Note::Late(effect, attempt, kept),
-                false => Note::Kept(effect, attempt, kept),
+            draft.note(if given_up {
+                Note::Late(effect, attempt, kept)
+            } else {
+                Note::Kept(effect, attempt, kept)
             });
         }
     }
@@ -265,13 +266,12 @@ impl Driver {
     pub(super) async fn kept(&mut self, effect: Id, raw: &Raw) -> Result<String, EngineError> {
         let mapped = match self.stood(effect).await? {
             Some((snapshot, tool)) => {
-                let given = match tool.inputs.is_empty() {
-                    true => Vec::new(),
-                    false => {
-                        let since = self.ledger.effect(effect).map(|r| r.since);
-                        self.inputs_given(effect, since.unwrap_or(effect.line()))
-                            .await?
-                    }
+                let given = if tool.inputs.is_empty() {
+                    Vec::new()
+                } else {
+                    let since = self.ledger.effect(effect).map(|r| r.since);
+                    self.inputs_given(effect, since.unwrap_or(effect.line()))
+                        .await?
                 };
                 self.mapped_in(&snapshot, effect, raw, Some((&tool, &given)))?
             }

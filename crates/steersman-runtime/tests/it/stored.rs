@@ -3,6 +3,7 @@
 
 use crate::world::{World, answered};
 use serde_json::json;
+use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use steersman_machine::codec;
@@ -19,6 +20,7 @@ use steersman_runtime::store::memory::MemoryStore;
 use steersman_runtime::store::{Batch, InboxMessage, NewSession, Row, Store, StoreError};
 
 /// One of each kind, every field filled once.
+#[expect(clippy::too_many_lines, reason = "messages written out by hand")]
 fn every() -> Vec<Message> {
     let (effect, branch, by) = (Id::new(Line(7), 3), Some(Id::new(Line(5), 0)), "ann");
     let binding = Binding {
@@ -145,7 +147,10 @@ fn encoded(message: &Message) -> InboxMessage {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
+    bytes.iter().fold(String::new(), |mut text, b| {
+        let _ = write!(text, "{b:02x}");
+        text
+    })
 }
 
 fn unhex(text: &str) -> Vec<u8> {
@@ -171,10 +176,11 @@ fn fixture(file: &str, now: &str) -> String {
 /// Bytes that were written once say what they said then. A file here is never changed.
 #[test]
 fn messages_of_the_first_version_are_read_for_ever() {
-    let now: String = every()
+    let lines: Vec<String> = every()
         .iter()
-        .map(|message| format!("{}\n", hex(&encoded(message).bytes)))
+        .map(|message| hex(&encoded(message).bytes))
         .collect();
+    let now = lines.join("\n") + "\n";
     let then = fixture("messages.hex", &now);
     let then = then.lines().map(|line| InboxMessage {
         id: "m1".into(),
