@@ -9,9 +9,6 @@ use steersman_machine::interaction::{
     Artifact, Call, CallResult, Cause, Choice, Class, End, How, Interaction, Origin, Reduce, Route,
     Target, Write,
 };
-use steersman_machine::snapshot::{
-    Agent, Cell, Closed, Count, Counters, OpenCall, Phase, Routing, Value,
-};
 
 pub(crate) const SALT: [u8; 16] = [3; 16];
 
@@ -180,7 +177,6 @@ pub(crate) fn every() -> Vec<(&'static str, LogLine)> {
         ("interactions", interactions()),
         ("calls_and_results", calls_and_results()),
         ("branches", branches()),
-        ("adopted", adopted()),
         ("ledger", ledger()),
         ("holds", holds()),
         ("texts", texts()),
@@ -642,118 +638,4 @@ fn texts() -> LogLine {
             text(&"long enough for two bytes of length ".repeat(9)),
         ],
     }
-}
-
-/// An adoption with an agent that works and a call that is open, and all that a call keeps while it is.
-#[expect(clippy::too_many_lines, reason = "a log written out by hand")]
-fn adopted() -> LogLine {
-    let counters = Counters {
-        model_calls: 1,
-        model_calls_all: 4,
-        same: Some((digest("same"), 2)),
-        last_call: true,
-        ..Counters::default()
-    };
-    let count = Count {
-        ok: 1,
-        failed: 2,
-        args: Some(Body::new(Line(3), 0)),
-        result: None,
-    };
-    let agent = Agent {
-        id: id(4, 0),
-        def: name("desk"),
-        kind: Kind::Model,
-        parent: Some(id(1, 0)),
-        path: [0, 2].into_iter().collect(),
-        births: 3,
-        named: Some(name("first")),
-        phase: Phase::Calling,
-        owed: None,
-        serving: Some(id(3, 1)),
-        open: 1,
-        running: 1,
-        exchanges: 5,
-        queue: [id(9, 0)].into_iter().collect(),
-        children: [(name("helper"), id(8, 0))].into_iter().collect(),
-        args: Some(Body::new(Line(3), 1)),
-        message: Some(Body::new(Line(2), 0)),
-        unanswered: vec![Body::new(Line(2), 0)],
-        said: None,
-        answer: Some(Body::new(Line(7), 2)),
-        ended: Some((End::Turn, Cause::Answer)),
-        last: Line(44),
-        height: 12,
-        mode: Some(name("calm")),
-        routing: Routing {
-            pending: vec![name("next")],
-            last: Some((name("before"), How::Done, None)),
-            ..Routing::default()
-        }
-        .into(),
-        counters,
-        counts: [(name("pay"), std::sync::Arc::new(count))]
-            .into_iter()
-            .collect(),
-    };
-    let call = OpenCall {
-        call: Call {
-            id: id(44, 1),
-            name: name("await_payment"),
-            seen: None,
-            target: Target::Wait,
-            args: Body::new(Line(44), 0),
-            label: None,
-            chain: None,
-        },
-        owner: id(4, 0),
-        effect: None,
-        edited: Some(Body::new(Line(44), 1)),
-        opened: Time(2_000),
-        due: Some(Time(9_000)),
-        begun: true,
-        approved: true,
-        opened_at: 17,
-        chooser: Some(id(9, 0)),
-        ends: None,
-        chosen: Some((id(30, 1), Line(31))),
-        digest: digest("call"),
-        closed: Some(Closed {
-            how: How::Done,
-            digest: digest("result"),
-            writes: vec![(write(1, 44, Reduce::Sum), Some(Value::new(3.into())))],
-            artifacts: Vec::new(),
-        }),
-    };
-    let cell = Cell {
-        value: Value::new("calm".into()),
-        line: Line(43),
-        expires: Some(Time(60_000)),
-    };
-    let branching = |what| Branching {
-        agent: id(4, 0),
-        call: id(44, 1),
-        what,
-    };
-    line(
-        60,
-        Commit {
-            parent: Line(50),
-            adoption: Some(Adoption {
-                branch: id(30, 1),
-                at: Line(44),
-                agents: vec![agent],
-                calls: vec![call],
-                cells: vec![((id(4, 0), name("mood")), Some(cell))],
-                artifacts: Vec::new(),
-                watermarks: Vec::new(),
-            }),
-            branching: vec![
-                branching(Branched::Awaits(0, Body::new(Line(60), 0))),
-                branching(Branched::Met(1, None)),
-                branching(Branched::Edited(name("boss"))),
-            ],
-            ..Commit::default()
-        },
-    )
 }
