@@ -110,13 +110,16 @@ impl Deeds {
                 }
             }
             for wished in &commit.wished {
-                let Some((tool, class, args)) =
-                    wished.call.and_then(|call| self.calls.get(&call)).cloned()
+                let Some((tool, class, args)) = wished
+                    .what
+                    .call()
+                    .and_then(|call| self.calls.get(&call))
+                    .cloned()
                 else {
                     continue;
                 };
                 let args = wished.args.map_or(args, |b| texts.text(b).to_string());
-                if let Some(call) = wished.call {
+                if let Some(call) = wished.what.call() {
                     self.of_call.insert(call, wished.id);
                 }
                 self.by_id.insert(

@@ -169,7 +169,7 @@ impl Story {
             ));
         }
         for wished in &commit.wished {
-            if let Some(call) = wished.call {
+            if let Some(call) = wished.what.call() {
                 self.effects.insert(wished.id, call);
             }
         }
@@ -219,10 +219,10 @@ impl Story {
                     rows.extend(self.result(line, result, texts));
                 }
                 Interaction::Route(route) => rows.push(self.route(line, push.agent, route, texts)),
-                Interaction::Summary(body) => rows.push(row(
+                Interaction::Summary(summary) => rows.push(row(
                     line,
                     self.agent(push.agent),
-                    texts.text(*body).to_string(),
+                    texts.text(summary.body).to_string(),
                     "summary".into(),
                     Tone::Engine,
                 )),
@@ -357,8 +357,6 @@ impl Story {
             (None, Choice::Agents(names)) => format!("-> {}", names.join(", then ")),
             (None, Choice::Finish) => "-> finish".into(),
             (None, Choice::Stay) => "-> stays".into(),
-            (None, Choice::Named(name, None)) => format!("-> {name}"),
-            (None, Choice::Named(name, Some(goal))) => format!("-> {name}, then {goal}"),
         };
         let tone = if route.refused.is_some() {
             Tone::Wrong
@@ -439,6 +437,7 @@ impl Story {
                 effect,
                 why,
                 how,
+                about: _,
                 by,
                 body,
             } => {

@@ -5,11 +5,14 @@
 //! scope stands still ([`stands`]). It closes with the results of its branches, or by the adoption of one of them,
 //! picked by the chooser that was named where the tool is offered. The chooser is a child of the agent that forked.
 
-use crate::commit::{Adoption, Branched, Branching, Watermark, Wished};
+use crate::commit::{
+    AdoptedCall, AdoptedCell, Adoption, Branched, Branching, CellFact, Want, Watermark, Wished,
+};
 use crate::effect::{BranchEnd, Fact, Known, Mapped, Outcome, Request, ToolWork, Work};
 use crate::expression::Data;
+use crate::fold::facts;
 use crate::ids::{Id, Line, Name, Path, Time};
-use crate::interaction::{Cause, End, How, Interaction, Origin, Target};
+use crate::interaction::{Artifact, Cause, End, How, Interaction, Origin, Target};
 use crate::mapping::{Fault, Raw, map};
 use crate::network::{Chooser, Does, Offer, Parameters, ToolUse, TypeKind};
 use crate::snapshot::{Agent, Cell, OpenCall, Snapshot};
@@ -142,67 +145,11 @@ fn written(from: &Snapshot, fork: Line) -> Vec<((Id, Name), Option<Cell>)> {
         .collect()
 }
 
-/// What an adopting commit takes over from `from`, where it stood at the line that is adopted.
-pub(crate) fn adoption(target: &Snapshot, now: Time, branch: Id, from: &Snapshot) -> Adoption {
-    // What was out has its time from the adopted line.
-    let stood = now.0.saturating_sub(from.now.0);
-    let mut agents: Vec<Agent> = from
-        .agents
-        .values()
-        .filter(|a| from.in_scope(a.id))
-        .map(|a| Agent {
-            owed: None,
-            counters: a.counters.clone().stopped(from.now),
-            ..(**a).clone()
-        })
-        .collect();
-    // A chooser was born on the target: whoever is born next gets another birth number.
-    for agent in &mut agents {
-        if let Some(here) = target.agents.get(&agent.id) {
-            agent.births = agent.births.max(here.births);
-        }
-    }
-    let calls = from.calls.values().filter(|c| from.in_scope(c.owner));
-    let artifacts = from.artifacts.iter().flat_map(|(name, versions)| {
-        let here = target.artifacts.get(name).map_or(&[][..], |v| v);
-        let new = versions.iter().filter(|v| !here.contains(v));
-        new.cloned().collect::<Vec<_>>()
-    });
-    let watermarks = from
-        .watermarks
-        .iter()
-        .filter(|((a, _), _)| from.in_scope(*a));
-    Adoption {
-        branch,
-        at: from.line,
-        agents,
-        calls: calls
-            .map(|c| OpenCall {
-                effect: None,
-                opened: match c.call.target {
-                    Target::Wait => Time(c.opened.0.saturating_add(stood)),
-                    _ => c.opened,
-                },
-                ..(**c).clone()
-            })
-            .collect(),
-        cells: written(from, from.forked_at),
-        artifacts: artifacts.collect(),
-        watermarks: watermarks
-            .map(|((agent, policy), exchanges)| Watermark {
-                agent: *agent,
-                policy: policy.clone(),
-                exchanges: *exchanges,
-            })
-            .collect(),
-    }
-}
-
 /// An effect that was out where a branch was left, in the order of moves and calls.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Out {
     path: Path,
-    call: Option<Id>,
+    what: Want,
     agent: Id,
     effect: Id,
     /// How much longer it had, in milliseconds.
@@ -224,7 +171,7 @@ pub(crate) fn out(snapshot: &Snapshot, scope: impl Fn(Id) -> bool) -> Vec<Out> {
         .filter(|(_, effect)| scope(effect.agent))
         .map(|(id, effect)| Out {
             path: snapshot.agent(effect.agent).path.clone(),
-            call: effect.call,
+            what: effect.what,
             agent: effect.agent,
             effect: *id,
             remaining: effect
@@ -248,12 +195,76 @@ pub(crate) enum Renewal {
 }
 
 impl Tick<'_> {
+    /// What an adopting commit takes over from `from`, where it stood at the line that is adopted. Values become texts of
+    /// this line: the fold has no other.
+    pub(crate) fn adoption(&mut self, branch: Id, from: &Snapshot) -> Adoption {
+        // What was out has its time from the adopted line.
+        let stood = self.now.0.saturating_sub(from.now.0);
+        let agents = from.agents.values().filter(|a| from.in_scope(a.id));
+        let agents = agents.map(|agent| {
+            // A chooser was born on the target: whoever is born next gets another birth number.
+            let here = self.snapshot.agents.get(&agent.id).map_or(0, |a| a.births);
+            facts::of_agent(&Agent {
+                births: agent.births.max(here),
+                counters: agent.counters.clone().stopped(from.now),
+                ..(**agent).clone()
+            })
+        });
+        let agents = agents.collect();
+        let calls = from.calls.values().filter(|c| from.in_scope(c.owner));
+        let calls = calls.map(|call| {
+            let opened = match call.call.target {
+                Target::Wait => Time(call.opened.0.saturating_add(stood)),
+                _ => call.opened,
+            };
+            let adopted = facts::of_call(call, |value| self.body(value.0.to_string()));
+            AdoptedCall { opened, ..adopted }
+        });
+        let calls = calls.collect();
+        let cells = written(from, from.forked_at).into_iter();
+        let cells = cells.map(|((scope, name), cell)| {
+            let set = cell.iter().map(|cell| {
+                let value = self.body(cell.value.0.to_string());
+                CellFact::Set(value, cell.line)
+            });
+            let mut facts: Vec<CellFact> = set.collect();
+            facts.extend(cell.and_then(|c| c.expires).map(CellFact::Expires));
+            AdoptedCell { scope, name, facts }
+        });
+        let cells = cells.collect();
+        let artifacts = from.artifacts.iter().flat_map(|(key, versions)| {
+            let here = self.snapshot.artifacts.get(key);
+            let new = |version: &&Artifact| here.is_none_or(|here| !here.contains(*version));
+            versions.iter().filter(new).cloned().collect::<Vec<_>>()
+        });
+        let watermarks = from.watermarks.iter();
+        Adoption {
+            branch,
+            at: from.line,
+            agents,
+            calls,
+            cells,
+            artifacts: artifacts.collect(),
+            watermarks: watermarks
+                .filter(|((agent, _), _)| from.in_scope(*agent))
+                .map(|((agent, policy), exchanges)| Watermark {
+                    agent: *agent,
+                    policy: policy.clone(),
+                    exchanges: *exchanges,
+                })
+                .collect(),
+        }
+    }
+
     /// Renews what was out: wishes anew what may be asked twice, closes the rest.
     pub(crate) fn renew(&mut self, out: &[Out], how: Renewal, known: &Known) {
         for out in out {
-            let Some(call) = out.call else {
-                self.wake(out.agent);
-                continue;
+            let call = match out.what {
+                Want::Call(call) => call,
+                Want::Step => {
+                    self.wake(out.agent);
+                    continue;
+                }
             };
             let open = self.snapshot.call(out.agent, call).cloned();
             let Some(open) = open.filter(|c| c.closed.is_none() && c.effect.is_none()) else {
@@ -283,7 +294,7 @@ impl Tick<'_> {
         self.wish(Wished {
             id,
             agent: out.agent,
-            call: Some(call),
+            what: Want::Call(call),
             args: None,
             due,
         });
@@ -419,7 +430,7 @@ impl Tick<'_> {
         self.wish(Wished {
             id,
             agent: owner,
-            call: Some(call),
+            what: Want::Call(call),
             args: Some(args),
             due: None,
         });

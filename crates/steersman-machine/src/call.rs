@@ -10,8 +10,9 @@ pub(crate) use begin::is_last;
 pub(crate) use judge::refusal;
 pub(crate) use wish::{effective, wish};
 
+use crate::bounds;
 use crate::commit::{Kind, Made};
-use crate::effect::{Ask, Mapped, Request};
+use crate::effect::{Ask, Mapped, NewArtifact, Request};
 use crate::fold::MISFIT;
 use crate::ids::{Body, Id, Name};
 use crate::interaction::{Artifact, Call, CallResult, Class, How, Interaction, Target, Write};
@@ -100,6 +101,7 @@ impl Tick<'_> {
                 }
             }
             let id = self.id();
+            let label = ask.label.as_deref().filter(|l| l.len() <= bounds::NAME);
             let text = if ask.args.trim().is_empty() {
                 "{}"
             } else {
@@ -121,7 +123,8 @@ impl Tick<'_> {
                     name: found.name,
                     seen: found.seen,
                     target,
-                    label: ask.label.as_deref().map(Name::from),
+                    // An id that no provider gives is none: our own stands in for it.
+                    label: label.map(Name::from),
                     args,
                     chain: None,
                 }),
@@ -229,13 +232,14 @@ impl Tick<'_> {
     /// What a name in an answer means, and whether its arguments fit.
     fn resolve(&self, owner: Id, model: &ModelAgent, ask: &Ask) -> Resolved {
         let nothing = |refused: Mapped| Resolved {
-            name: Name::from(&*ask.name),
+            name: bounds::name(&ask.name),
             seen: None,
             to: To::Target(Target::Unknown),
             refused: Some(refused),
         };
         let Some(used) = self.offered(owner, model, &ask.name) else {
-            return nothing(refuse(UNKNOWN_TOOL, unknown_text(model, &ask.name)));
+            let text = unknown_text(model, &bounds::name(&ask.name));
+            return nothing(refuse(UNKNOWN_TOOL, text));
         };
         let refused = if self.agent(owner).counters.last_call {
             Some(refuse(
@@ -372,13 +376,22 @@ impl Tick<'_> {
         } else {
             mapped.code.as_deref()
         };
+        // What a call makes is its caller's, as what it writes would be if its caller declared it.
+        let made = |new: NewArtifact| Artifact {
+            scope: owner,
+            call,
+            name: bounds::name(&new.name),
+            media: bounds::name(&new.media),
+            hash: new.hash,
+            len: new.len,
+        };
         let body = failed.clone().or(mapped.shown).map(|text| self.body(text));
         let ending = Ending {
             code,
             body,
             writes,
-            artifacts: mapped.artifacts,
-            by: mapped.by.as_deref().map(Name::from),
+            artifacts: mapped.artifacts.into_iter().map(made).collect(),
+            by: mapped.by.as_deref().map(bounds::name),
         };
         self.end_call(owner, call, how, ending);
         if let Some((tool, args)) = mapped.then
@@ -439,7 +452,7 @@ impl Tick<'_> {
                 call,
                 how,
                 body: ending.body,
-                code: ending.code.map(Name::from),
+                code: ending.code.map(bounds::name),
                 writes: ending.writes,
                 artifacts: ending.artifacts,
                 by: ending.by,

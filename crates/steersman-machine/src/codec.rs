@@ -11,32 +11,30 @@
 //! hash is keyed by the session's salt and by its place: a tombstone tells nothing about equal texts elsewhere.
 //! A line of another session, or in another place, does not verify.
 
+mod form;
 mod kept;
 mod near;
 
 pub use kept::{KEPT_VERSION, KeptOutcome, keep_outcome, kept_outcome};
 
-use crate::commit::{Commit, LedgerEntry, LogLine, Text};
-use crate::ids::{Id, Line};
+use crate::bounds::{INLINE_TEXT, MAX_LINE, SHORT_TEXT};
+use crate::commit::{CallFact, CellFact, Commit, LedgerEntry, LogLine, Text};
+use crate::ids::{Body, Id, Line};
 use crate::interaction::{Interaction, Write};
 use crate::snapshot::Snapshot;
+use form::Form;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-/// Version of the form of lines. Enums may grow at their end within a version; everything else needs a new one.
+/// Version of the form of lines that are written. Enums may grow at their end within a version; everything else needs a
+/// new one, which is read beside those before it (`form.rs`).
 pub const VERSION: u8 = 1;
 
 /// Version of the form of snapshots in checkpoints, and of what the fold means. One of another version is discarded.
-pub const SNAPSHOT_VERSION: u8 = 3;
-
-/// A text longer than this lies in the blob store, not in its line.
-pub const INLINE_TEXT: usize = 16 * 1024;
-
-/// No line is longer than this.
-pub const MAX_LINE: usize = 256 * 1024;
+pub const SNAPSHOT_VERSION: u8 = 4;
 
 /// The hash of a line; of `Line::NONE` all zeros.
 pub type Hash = [u8; 32];
@@ -101,30 +99,36 @@ struct HeadRef<'a> {
     ledger: &'a [LedgerEntry],
 }
 
-#[derive(Deserialize)]
-struct Head {
-    prev: Line,
-    branch: Id,
-    commit: Option<Commit>,
-    ledger: Vec<LedgerEntry>,
-}
-
 /// The bytes of a line and its hash. Panics if it names a line above [`Line::MAX`].
 pub fn encode(line: &LogLine, prev_hash: &Hash, salt: &[u8; 16]) -> (Vec<u8>, Hash) {
+    framed(VERSION, &head_of(line), line, prev_hash, salt)
+}
+
+fn head_of(line: &LogLine) -> Vec<u8> {
     let head = HeadRef {
         prev: line.prev,
         branch: line.branch,
         commit: &line.commit,
         ledger: &line.ledger,
     };
-    let head = near::write(&head, line.n, Vec::with_capacity(192))
-        .expect("only lines above the greatest one cannot be written");
+    near::write(&head, line.n, Vec::with_capacity(192))
+        .expect("only lines above the greatest one cannot be written")
+}
+
+/// A head of some version, with the texts of its line: the frame is the same in all.
+fn framed(
+    version: u8,
+    head: &[u8],
+    line: &LogLine,
+    prev_hash: &Hash,
+    salt: &[u8; 16],
+) -> (Vec<u8>, Hash) {
     let texts: usize = line.bodies.iter().map(|t| 4 + in_row(t)).sum();
     let mut out = Vec::with_capacity(head.len() + texts + 48);
-    out.push(VERSION);
+    out.push(version);
     put(&mut out, line.n.0);
     put(&mut out, head.len() as u64);
-    out.extend_from_slice(&head);
+    out.extend_from_slice(head);
     put(&mut out, line.bodies.len() as u64);
     let mut hashed = Vec::with_capacity(32 + out.len() + 32 * line.bodies.len());
     hashed.extend_from_slice(prev_hash);
@@ -140,22 +144,64 @@ pub fn encode(line: &LogLine, prev_hash: &Hash, salt: &[u8; 16]) -> (Vec<u8>, Ha
 
 /// A line and its hash as stored; that the hash fits is [`verify`]'s business.
 pub fn decode(bytes: &[u8]) -> Result<(LogLine, Hash), CodecError> {
-    let parts = Parts::of(bytes)?;
-    let head: Head = near::read(parts.head, parts.n).map_err(|e| malformed("head", &e))?;
-    let bodies = parts
-        .texts
-        .iter()
-        .map(Slot::text)
-        .collect::<Result<_, _>>()?;
-    let line = LogLine {
-        n: parts.n,
-        prev: head.prev,
-        branch: head.branch,
-        commit: head.commit,
-        ledger: head.ledger,
-        bodies,
-    };
-    Ok((line, parts.hash))
+    let form = form_of(bytes, form::FORMS)?;
+    Parts::of_any(bytes)?.line(form)
+}
+
+fn form_of<'f>(bytes: &[u8], forms: &'f [Form]) -> Result<&'f Form, CodecError> {
+    let version = *bytes.first().ok_or(CodecError::Truncated)?;
+    let form = forms.iter().find(|form| form.version == version);
+    form.ok_or(CodecError::Version(version))
+}
+
+impl Parts<'_> {
+    fn line(&self, form: &Form) -> Result<(LogLine, Hash), CodecError> {
+        let head = (form.head)(self.head, self.n).map_err(|e| malformed("head", &e))?;
+        let bodies = self
+            .texts
+            .iter()
+            .map(Slot::text)
+            .collect::<Result<_, _>>()?;
+        let line = LogLine {
+            n: self.n,
+            prev: head.prev,
+            branch: head.branch,
+            commit: head.commit,
+            ledger: head.ledger,
+            bodies,
+        };
+        values_can_be_read(&line)?;
+        Ok((line, self.hash))
+    }
+
+    fn hash_fits(&self, prev_hash: &Hash, salt: &[u8; 16]) -> bool {
+        let mut hashed = Vec::with_capacity(32 + self.before_texts.len() + 32 * self.texts.len());
+        hashed.extend_from_slice(prev_hash);
+        hashed.extend_from_slice(self.before_texts);
+        for (k, slot) in self.texts.iter().enumerate() {
+            hashed.extend_from_slice(&slot.hash(self.n, k, salt));
+        }
+        blake3::keyed_hash(&key(salt, self.n, LINE_ITSELF), &hashed) == self.hash
+    }
+}
+
+/// The fold has no way to say that a value is not there or is no JSON, so it is said here.
+fn values_can_be_read(line: &LogLine) -> Result<(), CodecError> {
+    for value in line.commit.iter().flat_map(values) {
+        let text = line.bodies.get(value.k() as usize);
+        let why = match text.filter(|_| value.line() == line.n) {
+            None => Some("it is not among the texts of the line".to_owned()),
+            Some(Text::Blob { .. }) => Some("it lies outside the line".to_owned()),
+            Some(Text::Erased { .. }) => None,
+            Some(Text::Here(text)) => serde_json::from_str::<serde_json::Value>(text)
+                .err()
+                .map(|e| e.to_string()),
+        };
+        if let Some(why) = why {
+            return Err(CodecError::Malformed(VALUE_OF_STATE, why));
+        }
+    }
+    Ok(())
 }
 
 /// The line, if its hash fits its content, the line before and the session. What fits and cannot be read is newer
@@ -165,29 +211,40 @@ pub fn verify(
     prev_hash: &Hash,
     salt: &[u8; 16],
 ) -> Result<(LogLine, Hash), CodecError> {
-    let parts = match Parts::of(bytes) {
+    verify_by(form::FORMS, bytes, prev_hash, salt)
+}
+
+fn verify_by(
+    forms: &[Form],
+    bytes: &[u8],
+    prev_hash: &Hash,
+    salt: &[u8; 16],
+) -> Result<(LogLine, Hash), CodecError> {
+    let form = match form_of(bytes, forms) {
         Err(CodecError::Version(version)) => {
             // A version that is damaged is no newer version.
-            let mut ours = bytes.to_vec();
-            ours[0] = VERSION;
-            return Err(match verify(&ours, prev_hash, salt) {
-                Ok((LogLine { n, .. }, _)) | Err(CodecError::Newer(n, _)) => CodecError::Hash(n),
-                Err(_) => CodecError::Version(version),
+            let ours = forms.iter().find_map(|form| {
+                let mut ours = bytes.to_vec();
+                ours[0] = form.version;
+                let parts = Parts::of_any(&ours).ok()?;
+                parts.hash_fits(prev_hash, salt).then_some(parts.n)
             });
+            return Err(ours.map_or(CodecError::Version(version), CodecError::Hash));
         }
-        parts => parts?,
+        form => form?,
     };
-    let mut hashed = Vec::with_capacity(32 + parts.before_texts.len() + 32 * parts.texts.len());
-    hashed.extend_from_slice(prev_hash);
-    hashed.extend_from_slice(parts.before_texts);
-    for (k, slot) in parts.texts.iter().enumerate() {
-        hashed.extend_from_slice(&slot.hash(parts.n, k, salt));
-    }
-    if blake3::keyed_hash(&key(salt, parts.n, LINE_ITSELF), &hashed) != parts.hash {
+    let parts = Parts::of_any(bytes)?;
+    if !parts.hash_fits(prev_hash, salt) {
         return Err(CodecError::Hash(parts.n));
     }
-    decode(bytes).map_err(|e| CodecError::Newer(parts.n, e.to_string()))
+    parts.line(form).map_err(|why| match why {
+        CodecError::Malformed(VALUE_OF_STATE, _) => why,
+        why => CodecError::Newer(parts.n, why.to_string()),
+    })
 }
+
+/// What is malformed where a value is: in each version the value of a state entry is JSON.
+const VALUE_OF_STATE: &str = "value";
 
 /// Where a line stands, without reading the rest of it: its number, the line before it and its branch. Unverified, and
 /// of another version as this one would have it, if it can be read so.
@@ -232,11 +289,16 @@ pub fn erase(bytes: &[u8], k: u32, salt: &[u8; 16]) -> Result<Vec<u8>, CodecErro
 }
 
 /// Moves texts out of a line until it is short enough to be stored: all over [`INLINE_TEXT`], then the longest.
-/// What is returned must be in the blob store before the line is. Values of state writes stay, the fold needs
-/// them; so a line of many large values may still be too long, which its store refuses.
+/// What is returned must be in the blob store before the line is. Values of state stay, the fold needs them.
 pub fn spill(line: &mut LogLine) -> Vec<(Hash, Arc<str>)> {
-    let values = line.commit.as_ref().map(values).unwrap_or_default();
     let mut total: usize = line.bodies.iter().map(in_row).sum();
+    if total <= INLINE_TEXT {
+        return Vec::new();
+    }
+    // A head takes a few hundred bytes, that of an adoption much more.
+    let most = MAX_LINE.saturating_sub(head_of(line).len() + FRAME + 4 * line.bodies.len());
+    let most = most.min(MAX_LINE / 2);
+    let values = own_values(line);
     let mut large: Vec<(usize, usize)> = line
         .bodies
         .iter()
@@ -247,8 +309,7 @@ pub fn spill(line: &mut LogLine) -> Vec<(Hash, Arc<str>)> {
     large.sort_unstable_by(|a, b| b.cmp(a));
     let mut blobs = Vec::new();
     for (len, k) in large {
-        // Half of the bound is left for the head: a commit that fills it does not fit either way.
-        if len <= INLINE_TEXT && (total <= MAX_LINE / 2 || len <= 64) {
+        if len <= INLINE_TEXT && (total <= most || len <= SHORT_TEXT) {
             break;
         }
         let Text::Here(text) = &line.bodies[k] else {
@@ -260,22 +321,43 @@ pub fn spill(line: &mut LogLine) -> Vec<(Hash, Arc<str>)> {
             hash,
             len: len as u64,
         };
-        total -= len - 40;
+        total -= len - BLOB;
     }
     blobs
 }
 
+/// Bytes that a line takes when all is moved out of it that [`spill`] can move. Above [`MAX_LINE`] it cannot be stored.
+pub fn least(line: &LogLine) -> usize {
+    let values = own_values(line);
+    let texts = line.bodies.iter().enumerate().map(|(k, text)| {
+        let moves = !values.contains(&(k as u32)) && in_row(text) > SHORT_TEXT;
+        4 + if moves { BLOB } else { in_row(text) }
+    });
+    head_of(line).len() + FRAME + texts.sum::<usize>()
+}
+
+/// Bytes of something as it would stand in the head of a line.
+pub(crate) fn size<T: Serialize>(value: &T, line: Line) -> usize {
+    let bytes = near::write(value, line, Vec::new());
+    bytes
+        .expect("only lines above the greatest one cannot be written")
+        .len()
+}
+
+/// Version, number, lengths and hash of a line, at most.
+const FRAME: usize = 1 + 6 + 4 + 4 + 32;
+/// What the place of a blob takes in its line.
+const BLOB: usize = 40;
+
+fn own_values(line: &LogLine) -> BTreeSet<u32> {
+    let values = line.commit.iter().flat_map(values);
+    values.map(Body::k).collect()
+}
+
 /// The texts of a commit's own line that are values of state.
-fn values(commit: &Commit) -> BTreeSet<u32> {
-    let mut of_state = BTreeSet::new();
-    let mut take = |writes: &[Write]| {
-        of_state.extend(
-            writes
-                .iter()
-                .filter_map(|w| w.value)
-                .map(super::ids::Body::k),
-        );
-    };
+fn values(commit: &Commit) -> Vec<Body> {
+    let mut of_state = Vec::new();
+    let mut take = |writes: &[Write]| of_state.extend(writes.iter().filter_map(|w| w.value));
     take(&commit.edits);
     commit.made.iter().for_each(|made| take(&made.state));
     for push in &commit.pushes {
@@ -288,6 +370,18 @@ fn values(commit: &Commit) -> BTreeSet<u32> {
             | Interaction::Call(_)
             | Interaction::Summary(_) => {}
         }
+    }
+    if let Some(adoption) = &commit.adoption {
+        let calls = adoption.calls.iter().flat_map(|call| &call.facts);
+        of_state.extend(calls.filter_map(|fact| match fact {
+            CallFact::Write(write, _) => write.value,
+            _ => None,
+        }));
+        let cells = adoption.cells.iter().flat_map(|cell| &cell.facts);
+        of_state.extend(cells.filter_map(|fact| match fact {
+            CellFact::Set(body, _) => Some(*body),
+            CellFact::Expires(_) => None,
+        }));
     }
     of_state
 }
@@ -385,10 +479,10 @@ fn blob_slot(hash: &Hash, len: u64) -> [u8; 40] {
 }
 
 /// Bytes that a text takes in its line.
-fn in_row(text: &Text) -> usize {
+pub(crate) fn in_row(text: &Text) -> usize {
     match text {
         Text::Here(text) => text.len(),
-        Text::Blob { .. } => 40,
+        Text::Blob { .. } => BLOB,
         Text::Erased { .. } => 32,
     }
 }
@@ -435,11 +529,8 @@ struct Slot<'a> {
 
 impl<'a> Parts<'a> {
     fn of(bytes: &'a [u8]) -> Result<Self, CodecError> {
-        match bytes.first() {
-            None => Err(CodecError::Truncated),
-            Some(&VERSION) => Self::of_any(bytes),
-            Some(&other) => Err(CodecError::Version(other)),
-        }
+        form_of(bytes, form::FORMS)?;
+        Self::of_any(bytes)
     }
 
     /// Whatever version it says.

@@ -1,8 +1,16 @@
-//! Commits and lines: what a session's log holds. **Stored**: enums and structs are append-only, see [`crate::codec`].
+//! Commits and lines: what a session's log holds. **Stored**: within a version of the form of lines an enum may grow at
+//! its end and nothing else may change; a struct that gets a field is a new version, see [`crate::codec`]. So whatever
+//! may come to be more is an enum, or a list of one.
+
+mod adoption;
+
+pub use adoption::{
+    AdoptedAgent, AdoptedCall, AdoptedCell, Adoption, AgentFact, CallFact, CellFact, Counter,
+    Period,
+};
 
 use crate::ids::{Body, Digest, Id, Line, Name, Time};
-use crate::interaction::{Artifact, Interaction, Write};
-use crate::snapshot::{Agent, Cell, OpenCall};
+use crate::interaction::{Interaction, Write};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -65,16 +73,47 @@ pub struct Commit {
     pub branching: Vec<Branching>,
     /// Effects that are wanted from the outside.
     pub wished: Vec<Wished>,
-    /// Modes that changed: agent and mode.
-    pub modes: Vec<(Id, Name)>,
-    /// Boundaries of pruning, compaction and spilling that moved.
-    pub watermarks: Vec<Watermark>,
+    /// What else changed, in this order.
+    pub changes: Vec<Change>,
     /// What the model calls admitted here cost and saw.
     pub usage: Vec<Usage>,
     /// What the commits from here on run under.
     pub binding: Option<Binding>,
-    /// Labels that changed, rendered; none removes one.
-    pub labels: Vec<(Name, Option<Body>)>,
+}
+
+impl Commit {
+    /// Modes that changed: agent and mode.
+    pub fn modes(&self) -> impl Iterator<Item = (Id, &Name)> {
+        self.changes.iter().filter_map(|change| match change {
+            Change::Mode(agent, mode) => Some((*agent, mode)),
+            Change::Watermark(_) | Change::Label(..) => None,
+        })
+    }
+    /// Boundaries that moved.
+    pub fn watermarks(&self) -> impl Iterator<Item = &Watermark> {
+        self.changes.iter().filter_map(|change| match change {
+            Change::Watermark(mark) => Some(mark),
+            Change::Mode(..) | Change::Label(..) => None,
+        })
+    }
+    /// Labels that changed.
+    pub fn labels(&self) -> impl Iterator<Item = (&Name, Option<Body>)> {
+        self.changes.iter().filter_map(|change| match change {
+            Change::Label(name, body) => Some((name, *body)),
+            Change::Mode(..) | Change::Watermark(_) => None,
+        })
+    }
+}
+
+/// What a commit changed beside stacks, calls and state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Change {
+    /// This agent is in that mode now.
+    Mode(Id, Name),
+    /// A boundary of pruning, compaction or spilling moved.
+    Watermark(Watermark),
+    /// A label, as rendered; none removes it.
+    Label(Name, Option<Body>),
 }
 
 /// What a branch is.
@@ -88,25 +127,6 @@ pub struct Opening {
     pub label: Option<Name>,
     /// Index and number of siblings, from 1, where an agent forked.
     pub of: Option<(u32, u32)>,
-}
-
-/// What an adopting commit took over.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Adoption {
-    /// The branch that was chosen.
-    pub branch: Id,
-    /// Its line up to which it was adopted.
-    pub at: Line,
-    /// The agents of its scope as they were there; their stacks are chains that lead into it.
-    pub agents: Vec<Agent>,
-    /// Calls that were open there.
-    pub calls: Vec<OpenCall>,
-    /// State that it wrote; none where it unset an entry.
-    pub cells: Vec<((Id, Name), Option<Cell>)>,
-    /// Versions of artifacts that it added, oldest first.
-    pub artifacts: Vec<Artifact>,
-    /// Boundaries of rendering of its agents.
-    pub watermarks: Vec<Watermark>,
 }
 
 /// What became of a call while it is open. The branches of a fork are known when it begins, not when it is pushed.
@@ -228,12 +248,31 @@ pub struct Wished {
     pub id: Id,
     /// Whose it is.
     pub agent: Id,
-    /// The call it is for; none where a model or a router is owed to the agent itself.
-    pub call: Option<Id>,
+    /// What is wanted.
+    pub what: Want,
     /// The arguments, where a person edited them.
     pub args: Option<Body>,
     /// Before this moment it is not to begin (a retry that waits long), or when a wait ends.
     pub due: Option<Time>,
+}
+
+/// What an effect is wanted for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Want {
+    /// The agent's own next step: of its model, of its router, or of its net in Rust. It owes one of these at most.
+    Step,
+    /// What this call of the agent asks for.
+    Call(Id),
+}
+
+impl Want {
+    /// The call that it is for, if it is for one.
+    pub fn call(self) -> Option<Id> {
+        match self {
+            Self::Step => None,
+            Self::Call(call) => Some(call),
+        }
+    }
 }
 
 /// A boundary that rendering keeps to.
@@ -341,6 +380,8 @@ pub enum LedgerEntry {
         why: Why,
         /// How it ended.
         how: Release,
+        /// What the hold was about: the parameter that was asked for (`input`), as in [`Hold::about`].
+        about: Option<Name>,
         /// Who answered: a role, `probe`, `rule`, `timeout`.
         by: Name,
         /// The reason, edited arguments or sealed value, if any.

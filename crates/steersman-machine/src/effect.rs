@@ -1,9 +1,8 @@
 //! What goes in and out of a tick: offers, outcomes, wishes, requests. None of it is stored.
 
-use crate::commit::Commit;
-use crate::commit::{Text, Usage};
+use crate::commit::{Commit, Text, Usage, Want};
 use crate::ids::{Body, Id, Line, Name, Time};
-use crate::interaction::{Artifact, Class, How};
+use crate::interaction::{Class, How};
 use crate::snapshot::Snapshot;
 use serde_json::Value as Json;
 use std::sync::Arc;
@@ -272,7 +271,7 @@ pub struct Mapped {
     /// State writes; secrets are sealed before the machine meets them.
     pub writes: Vec<NewWrite>,
     /// New versions of artifacts.
-    pub artifacts: Vec<Artifact>,
+    pub artifacts: Vec<NewArtifact>,
     /// A tool that follows, with its arguments.
     pub then: Option<(String, Json)>,
     /// Who answered, if a person did.
@@ -305,6 +304,19 @@ pub struct NewWrite {
     pub seal: bool,
 }
 
+/// A version of an artifact before it has a place in the log. Its content is a blob already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewArtifact {
+    /// Its name.
+    pub name: String,
+    /// Media type.
+    pub media: String,
+    /// blake3 of its content.
+    pub hash: [u8; 32],
+    /// Bytes.
+    pub len: u64,
+}
+
 /// A failure as data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
@@ -334,12 +346,19 @@ pub struct Wish {
     pub id: Id,
     /// Whose.
     pub agent: Id,
-    /// For which call.
-    pub call: Option<Id>,
-    /// What.
+    /// What for.
+    pub what: Want,
+    /// What is to be done.
     pub work: Work,
     /// When it is due or ends by itself.
     pub due: Option<Time>,
+}
+
+impl Wish {
+    /// The call that it is for, if it is for one.
+    pub fn call(&self) -> Option<Id> {
+        self.what.call()
+    }
 }
 
 /// What is wanted.

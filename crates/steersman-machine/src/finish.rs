@@ -1,9 +1,10 @@
 //! How agents move and end: what a woken agent owes, answers, turns and tasks, the caller's result, the next call that
 //! is served.
 
+use crate::bounds::{self, CALLS};
 use crate::commit::Kind;
 use crate::effect::Answer;
-use crate::ids::{Body, Id, Name};
+use crate::ids::{Body, Id};
 use crate::interaction::{Cause, End, How, Interaction, Origin, Target, Write};
 use crate::limits::{self, Key, Reached};
 use crate::mapping;
@@ -71,7 +72,7 @@ impl Tick<'_> {
         if self.agent(agent).phase == Phase::Resting {
             return;
         }
-        let text = format!("More than {} moves in one tick.", crate::tick::MOVES);
+        let text = format!("More than {} moves in one tick.", bounds::MOVES);
         self.end_with(agent, Cause::Limit, "moves", &text);
     }
 
@@ -240,6 +241,10 @@ impl Tick<'_> {
                 // With tools off only the text counts, if there is one.
                 let off = self.agent(agent).counters.last_call && said.is_some();
                 if !answer.asks.is_empty() && !off {
+                    if answer.asks.len() > CALLS {
+                        let text = format!("The answer has more than {CALLS} calls.");
+                        return self.correct(agent, &text);
+                    }
                     self.open_calls(agent, model, &answer.asks);
                 } else if said.is_none() {
                     self.correct(
@@ -431,7 +436,7 @@ impl Tick<'_> {
                 end: how.end,
                 cause: how.cause,
                 body: how.body,
-                code: how.code.map(Name::from),
+                code: how.code.map(bounds::name),
                 writes: own,
             },
         );

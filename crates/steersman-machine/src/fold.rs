@@ -6,15 +6,18 @@
 
 mod adoption;
 mod counts;
+pub(crate) mod facts;
 mod values;
 
 pub(crate) use counts::{is_more, more};
 use values::value_of;
 
-use crate::commit::{Commit, Kind, LogLine, Made, Opening, Push, Text, Wished};
-use crate::ids::{Body, Digest, Id, Line, Name, Time};
+use crate::commit::{
+    Change, Commit, Kind, LogLine, Made, Opening, Push, Text, Want, Watermark, Wished,
+};
+use crate::ids::{Body, Digest, Id, Line, Name, Path, Time};
 use crate::interaction::{
-    Call, CallResult, Cause, Choice, End, How, Interaction, Origin, Route, Target, Write,
+    Call, CallResult, Cause, Choice, End, How, Interaction, Origin, Reduce, Route, Target, Write,
 };
 use crate::snapshot::{Agent, Closed, Counters, Effect, OpenCall, Phase, Routing, Snapshot, Span};
 use imbl::{OrdMap, Vector};
@@ -76,7 +79,7 @@ impl Snapshot {
             self.open(branch, commit.parent, commit.now, opening);
         }
         if let Some(adoption) = &commit.adoption {
-            self.adopt(line, commit.now, adoption);
+            self.adopt(line, commit.now, adoption, bodies);
         }
         if let Some(binding) = &commit.binding {
             self.binding = Some(Arc::new(binding.clone()));
@@ -99,18 +102,8 @@ impl Snapshot {
         for wished in &commit.wished {
             self.wish(commit.now, wished);
         }
-        for (agent, mode) in &commit.modes {
-            self.set_mode(*agent, mode);
-        }
-        for mark in &commit.watermarks {
-            self.watermarks
-                .insert((mark.agent, mark.policy.clone()), mark.exchanges);
-        }
-        for (label, body) in &commit.labels {
-            match body {
-                Some(body) => self.labels.insert(label.clone(), *body),
-                None => self.labels.remove(label),
-            };
+        for change in &commit.changes {
+            self.change(change);
         }
         self.seal(line, commit.now);
     }
@@ -133,9 +126,9 @@ impl Snapshot {
         // Nothing works between the commit that was forked and now.
         for (_, effect) in std::mem::take(&mut self.effects) {
             self.works(self.now, &effect, false);
-            match effect.call {
-                Some(call) => self.open_call(effect.agent, call).effect = None,
-                None => self.agent_mut(effect.agent).owed = None,
+            match effect.what {
+                Want::Call(call) => self.open_call(effect.agent, call).effect = None,
+                Want::Step => self.agent_mut(effect.agent).owed = None,
             }
         }
     }
@@ -167,8 +160,15 @@ impl Snapshot {
         if made.parent.is_none() {
             self.root = Some(made.agent);
         }
-        self.agents
-            .insert(made.agent, Arc::new(newborn(made, path, now)));
+        self.agents.insert(
+            made.agent,
+            Arc::new(Agent {
+                parent: made.parent,
+                named: made.named.clone(),
+                mode: made.mode.clone(),
+                ..newborn(made.agent, made.def.clone(), made.kind, path, now)
+            }),
+        );
         for write in &made.state {
             self.edit(line, now, write, bodies);
         }
@@ -276,26 +276,17 @@ impl Snapshot {
         }
         let digest = digest_of(line, &call.name, Some(call.args), bodies);
         self.insert_call(OpenCall {
-            call: call.clone(),
-            owner,
-            effect: None,
-            edited: None,
-            opened: now,
-            due: None,
-            begun: false,
-            approved: false,
             opened_at: self.ticks,
-            chooser: None,
-            ends: None,
-            chosen: None,
-            digest,
-            closed: None,
+            ..opened(call.clone(), owner, now, digest)
         });
     }
 
     fn insert_call(&mut self, open: OpenCall) {
         let key = (open.owner, open.call.id);
-        if open.closed.is_none() {
+        if let Some(closed) = &open.closed {
+            let writes = closed.writes.iter().map(|(write, _)| write);
+            self.wait_for_exchange(key.0, key.1, writes);
+        } else {
             if open.call.target == Target::Wait {
                 self.waits.insert(key);
             }
@@ -336,13 +327,21 @@ impl Snapshot {
 
     fn remove_call(&mut self, owner: Id, call: Id) -> Option<Arc<OpenCall>> {
         let key = &(owner, call);
-        if self.calls.get(key)?.closed.is_none() {
-            self.waits.remove(key);
-            self.forks.remove(key);
-            self.unbegun.remove(key);
+        let open = self.calls.remove(key)?;
+        match &open.closed {
+            None => {
+                self.waits.remove(key);
+                self.forks.remove(key);
+                self.unbegun.remove(key);
+            }
+            Some(closed) => {
+                for (write, _) in closed.writes.iter().filter(|(w, _)| joins(w)) {
+                    let key = (write.scope, write.name.clone(), owner, call);
+                    self.waiting.remove(&key);
+                }
+            }
         }
-        self.asides.remove(key);
-        self.calls.remove(&(owner, call))
+        Some(open)
     }
 
     /// A call has begun; the exchange counts it as running until it closes.
@@ -369,6 +368,7 @@ impl Snapshot {
             .map(|w| (w.clone(), value_of(w, bodies)))
             .collect();
         let digest = digest_of(line, "", result.body, bodies);
+        self.wait_for_exchange(owner, result.call, &result.writes);
         let open = self.open_call(owner, result.call);
         let effect = open.effect.take();
         open.closed = Some(Closed {
@@ -436,6 +436,19 @@ impl Snapshot {
         }
     }
 
+    /// Writes that their entry's reducer will join with what is there then.
+    fn wait_for_exchange<'a>(
+        &mut self,
+        owner: Id,
+        call: Id,
+        writes: impl IntoIterator<Item = &'a Write>,
+    ) {
+        for write in writes.into_iter().filter(|w| joins(w)) {
+            let key = (write.scope, write.name.clone(), owner, call);
+            self.waiting.insert(key);
+        }
+    }
+
     /// What the calls of an exchange wrote takes effect together, in call order.
     fn close_exchange(&mut self, line: Line, now: Time, owner: Id) {
         let ids: Vec<Id> = self.exchange(owner).map(|c| c.call.id).collect();
@@ -476,13 +489,6 @@ impl Snapshot {
         routing.count += 1;
         match &route.chosen {
             Choice::Agents(names) => routing.pending.clone_from(names),
-            Choice::Named(place, goal) => {
-                if routing.place.as_ref() != Some(place) {
-                    routing.spoken = 0;
-                }
-                routing.place = Some(place.clone());
-                routing.goal.clone_from(goal);
-            }
             Choice::Finish | Choice::Stay => {}
         }
         for write in &route.clear {
@@ -492,8 +498,8 @@ impl Snapshot {
 
     /// An effect is out. What was out for the same owner before is not any more.
     pub(crate) fn wish(&mut self, now: Time, wished: &Wished) {
-        let before = match wished.call {
-            Some(call) => {
+        let before = match wished.what {
+            Want::Call(call) => {
                 let again = self.open_call(wished.agent, call).begun;
                 self.begin(wished.agent, call);
                 let open = self.open_call(wished.agent, call);
@@ -505,25 +511,37 @@ impl Snapshot {
                 }
                 open.effect.replace(wished.id)
             }
-            None => self.agent_mut(wished.agent).owed.replace(wished.id),
+            Want::Step => self.agent_mut(wished.agent).owed.replace(wished.id),
         };
         if let Some(before) = before {
             self.drop_effect(now, before);
         }
         let effect = Effect {
             agent: wished.agent,
-            call: wished.call,
+            what: wished.what,
             due: wished.due,
         };
         self.works(now, &effect, true);
         self.effects.insert(wished.id, effect);
     }
 
-    /// An agent's mode changes.
-    pub(crate) fn set_mode(&mut self, id: Id, mode: &Name) {
-        let agent = self.agent_mut(id);
-        agent.mode = Some(mode.clone());
-        agent.counters.mode_calls = 0;
+    /// What changes beside stacks, calls and state.
+    pub(crate) fn change(&mut self, change: &Change) {
+        match change {
+            Change::Mode(agent, mode) => {
+                let agent = self.agent_mut(*agent);
+                agent.mode = Some(mode.clone());
+                agent.counters.mode_calls = 0;
+            }
+            Change::Watermark(mark) => self.mark(mark),
+            Change::Label(label, Some(body)) => drop(self.labels.insert(label.clone(), *body)),
+            Change::Label(label, None) => drop(self.labels.remove(label)),
+        }
+    }
+
+    fn mark(&mut self, mark: &Watermark) {
+        let key = (mark.agent, mark.policy.clone());
+        self.watermarks.insert(key, mark.exchanges);
     }
 
     /// The commit is complete.
@@ -554,15 +572,39 @@ fn routing(agent: &mut Agent) -> &mut Routing {
     Arc::make_mut(&mut agent.routing)
 }
 
-fn newborn(made: &Made, path: crate::ids::Path, now: Time) -> Agent {
+/// A call as it is opened.
+fn opened(call: Call, owner: Id, opened: Time, digest: Digest) -> OpenCall {
+    OpenCall {
+        call,
+        owner,
+        effect: None,
+        edited: None,
+        opened,
+        due: None,
+        begun: false,
+        approved: false,
+        approver: None,
+        met: Vec::new(),
+        keys: Vec::new(),
+        opened_at: 0,
+        chooser: None,
+        ends: None,
+        chosen: None,
+        digest,
+        closed: None,
+    }
+}
+
+/// An agent to which nothing has come yet.
+fn newborn(id: Id, def: Name, kind: Kind, path: Path, now: Time) -> Agent {
     Agent {
-        id: made.agent,
-        def: made.def.clone(),
-        kind: made.kind,
-        parent: made.parent,
+        id,
+        def,
+        kind,
+        parent: None,
         path,
         births: 0,
-        named: made.named.clone(),
+        named: None,
         phase: Phase::Resting,
         owed: None,
         serving: None,
@@ -579,7 +621,7 @@ fn newborn(made: &Made, path: crate::ids::Path, now: Time) -> Agent {
         ended: None,
         last: Line::NONE,
         height: 0,
-        mode: made.mode.clone(),
+        mode: None,
         routing: Arc::default(),
         counters: Counters {
             answer: Span::since(now),
@@ -590,6 +632,11 @@ fn newborn(made: &Made, path: crate::ids::Path, now: Time) -> Agent {
         },
         counts: OrdMap::new(),
     }
+}
+
+/// Whether what is written is joined with what is there, and so may become more than was written.
+fn joins(write: &Write) -> bool {
+    write.value.is_some() && matches!(write.reduce, Reduce::Append | Reduce::Merge | Reduce::Sum)
 }
 
 /// A call leaves a queue, most often as the oldest.
@@ -673,7 +720,6 @@ pub(crate) fn choice_digest(line: Line, route: &Route, bodies: &[Text]) -> Diges
         Choice::Agents(names) => names.join(","),
         Choice::Finish => "finish".to_owned(),
         Choice::Stay => "stay".to_owned(),
-        Choice::Named(place, _) => place.to_string(),
     };
     digest_of(line, &chosen, route.read, bodies)
 }

@@ -2,7 +2,7 @@
 //!
 //! Stored forms name things and never index them, so a log can be read without its definition.
 
-use crate::ids::{Body, Id, Name};
+use crate::ids::{Body, Id, Line, Name};
 use serde::{Deserialize, Serialize};
 
 /// One typed, immutable entry of a stack.
@@ -32,8 +32,8 @@ pub enum Interaction {
     Result(CallResult),
     /// A routed agent decided, or its decision was refused.
     Route(Route),
-    /// A summary of what lies below, made by a model; never an instruction.
-    Summary(Body),
+    /// A summary, made by a model; never an instruction.
+    Summary(Summary),
     /// A turn or a task ended.
     Finished {
         /// Draft, turn or task.
@@ -47,6 +47,30 @@ pub enum Interaction {
         /// State writes, where no caller's result can carry them.
         writes: Vec<Write>,
     },
+}
+
+/// A summary and what it stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The effect that made it.
+    pub effect: Id,
+    /// The policy that wanted it, as in [`crate::commit::Watermark::policy`].
+    pub policy: Name,
+    /// What it stands for.
+    pub covers: Covers,
+    /// Its text.
+    pub body: Body,
+}
+
+/// What a summary stands for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Covers {
+    /// Of the agent on whose stack it lies the exchanges from this one to before that one, counted as
+    /// [`crate::commit::Watermark`]s are; a summary among them is part of it.
+    Exchanges(u32, u32),
+    /// What came about in the agent's scope, its own stack and those of all that it started, behind the first of these
+    /// lines and up to the second.
+    Scope(Line, Line),
 }
 
 /// Who a `UserMessage` is from.
@@ -215,6 +239,10 @@ pub struct Write {
 /// A new version of an artifact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Artifact {
+    /// The agent instance in whose scope it lies: names resolve outward from an agent, as those of state do.
+    pub scope: Id,
+    /// The call that made it.
+    pub call: Id,
     /// Its name.
     pub name: Name,
     /// Media type.
@@ -265,8 +293,6 @@ pub enum Choice {
     Finish,
     /// The floor stays where it is.
     Stay,
-    /// A task or state by name; the second is the goal kept while the first is open.
-    Named(Name, Option<Name>),
 }
 
 /// What kind of end a `Finished` is.

@@ -109,6 +109,7 @@
 
 #![warn(missing_docs)]
 
+pub mod bounds;
 pub mod branch;
 mod call;
 pub mod codec;

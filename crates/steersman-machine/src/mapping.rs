@@ -6,6 +6,7 @@
 
 mod secret;
 
+use crate::bounds::{self, VALUE, VALUE_DEPTH};
 use crate::effect::{Mapped, NewWrite};
 use crate::expression::{Data, EvalError, Template, shown_json};
 use crate::ids::{Id, Name};
@@ -20,8 +21,9 @@ use std::sync::Arc;
 
 pub use crate::view::declares;
 
-/// Larger values than this do not fit into state: they would be carried in every snapshot.
-pub const VALUE: usize = 256 << 10;
+/// What is wrong with a value that is nested deeper than [`VALUE_DEPTH`].
+pub(crate) const TOO_DEEP: &str = "is nested more than 64 deep";
+const _: () = assert!(VALUE_DEPTH == 64, "the words say so");
 
 /// What a source gave, as it came.
 #[derive(Clone, Debug, PartialEq)]
@@ -496,7 +498,10 @@ fn write(
     if let Some(found) = reduced_misfit(ty, &value) {
         return Err(bad(found.under(&format!("state.{name}")).to_string()));
     }
-    let size = value.to_string().len();
+    if bounds::is_too_deep(&value) {
+        return Err(bad(format!("`state.{name}` {TOO_DEEP}")));
+    }
+    let size = bounds::size(&value);
     if size > VALUE {
         let most = VALUE >> 10;
         return Err(bad(format!(

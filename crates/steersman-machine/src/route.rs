@@ -123,7 +123,7 @@ impl Tick<'_> {
                 self.push_route(agent, choice, &read);
                 self.end_route(agent, Cause::Routed);
             }
-            Choice::Stay | Choice::Named(..) => {
+            Choice::Stay => {
                 self.fail(
                     agent,
                     "route",

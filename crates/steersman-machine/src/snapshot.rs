@@ -1,6 +1,6 @@
 //! The snapshot: all that a step may depend on. Carried forward by [`mod@crate::fold`] alone.
 
-use crate::commit::{Binding, Kind};
+use crate::commit::{Binding, Kind, Want};
 use crate::ids::{Body, Digest, Id, Line, Name, Path, Time};
 use crate::interaction::{Artifact, Call, Cause, End, How, Write};
 use imbl::{OrdMap, OrdSet, Vector};
@@ -48,18 +48,19 @@ pub struct Snapshot {
     pub unset: OrdMap<(Id, Name), Line>,
     /// Entries that expire, by moment.
     pub expiring: OrdSet<(Time, Id, Name)>,
+    /// Writes of closed calls whose exchange is open, where their entry's reducer joins them with what is there: declaring
+    /// instance, entry, caller and call.
+    pub waiting: OrdSet<(Id, Name, Id, Id)>,
     /// Boundaries of rendering by agent and policy, in exchanges.
     pub watermarks: OrdMap<(Id, Name), u32>,
-    /// Versions of artifacts, oldest first.
-    pub artifacts: OrdMap<Name, Arc<[Artifact]>>,
+    /// Versions of artifacts by scope and name, oldest first.
+    pub artifacts: OrdMap<(Id, Name), Vector<Artifact>>,
     /// Labels as last rendered.
     pub labels: OrdMap<Name, Body>,
     /// What the next commit runs under.
     pub binding: Option<Arc<Binding>>,
     /// Commits on this branch's path, for waits that count them.
     pub ticks: u64,
-    /// What became of open calls of this branch, by caller and id.
-    pub asides: OrdMap<(Id, Id), Arc<Aside>>,
 }
 
 /// The phase of an agent: a function of its kind and stack.
@@ -94,7 +95,8 @@ pub struct Agent {
     pub named: Option<Name>,
     /// Where it stands.
     pub phase: Phase,
-    /// The model or route effect that is out. `Thinking` without it: a step is owed, nothing wished yet.
+    /// The effect that is out for its step. `Thinking` without it: a step is owed, nothing wished yet. What else is
+    /// wanted for the agent ([`Want`]) is no step, and stands beside it.
     pub owed: Option<Id>,
     /// The call it works on, over turns.
     pub serving: Option<Id>,
@@ -145,12 +147,6 @@ pub struct Routing {
     pub last: Option<(Name, How, Option<Body>)>,
     /// Refusals in a row.
     pub refused: u32,
-    /// The state (of `states`), task (of `tasks`) or speaker (of `handoff`) it is in.
-    pub place: Option<Name>,
-    /// The task kept as the goal while another is open.
-    pub goal: Option<Name>,
-    /// Utterances in this place.
-    pub spoken: u32,
 }
 
 /// Counters; those of the answer begin anew with the message above a final `Finished`.
@@ -284,8 +280,14 @@ pub struct OpenCall {
     pub due: Option<Time>,
     /// It has begun: an effect was wished, or the called agent serves it. Always true of a closed one.
     pub begun: bool,
-    /// A person approved it with the arguments in `edited`; [`Aside::approver`] says who.
+    /// A person approved it with the arguments in `edited`.
     pub approved: bool,
+    /// Who was to approve it and gave the arguments with which it runs: so approved just these.
+    pub approver: Option<Name>,
+    /// Of a wait: parts that are over, and what came of them (JSON); none: nothing can come.
+    pub met: Vec<(u32, Option<Body>)>,
+    /// Of a wait: keys of its events that do not follow from its arguments, by part (JSON).
+    pub keys: Vec<(u32, Body)>,
     /// Commits on the branch's path when it was opened: what a wait for ticks counts from.
     pub opened_at: u64,
     /// The agent that chooses among its branches.
@@ -298,17 +300,6 @@ pub struct OpenCall {
     pub digest: Digest,
     /// What its result carried, once it is closed.
     pub closed: Option<Closed>,
-}
-
-/// What became of an open call and is not stored with it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Aside {
-    /// Of a wait: parts that are over, and what came of them (JSON); none: nothing can come.
-    pub met: Vec<(u32, Option<Body>)>,
-    /// Of a wait: keys of its events that do not follow from its arguments, by part (JSON).
-    pub keys: Vec<(u32, Body)>,
-    /// Who was to approve it and gave the arguments with which it runs: so approved just these.
-    pub approver: Option<Name>,
 }
 
 /// What lies between a result and the close of its exchange.
@@ -329,8 +320,8 @@ pub struct Closed {
 pub struct Effect {
     /// Whose.
     pub agent: Id,
-    /// For which call; none: a model or router owed to the agent.
-    pub call: Option<Id>,
+    /// What for.
+    pub what: Want,
     /// Not before, or ends by itself then.
     pub due: Option<Time>,
 }
@@ -408,12 +399,12 @@ impl Snapshot {
             state: OrdMap::new(),
             unset: OrdMap::new(),
             expiring: OrdSet::new(),
+            waiting: OrdSet::new(),
             watermarks: OrdMap::new(),
             artifacts: OrdMap::new(),
             labels: OrdMap::new(),
             binding: None,
             ticks: 0,
-            asides: OrdMap::new(),
         }
     }
 
@@ -450,15 +441,10 @@ impl Snapshot {
         self.calls.get(&(agent, call))
     }
 
-    /// What became of an open call beside its result.
-    pub fn aside(&self, owner: Id, call: Id) -> Option<&Arc<Aside>> {
-        self.asides.get(&(owner, call))
-    }
-
     /// The call that an effect is for.
     pub fn call_of(&self, effect: Id) -> Option<&Arc<OpenCall>> {
         let effect = self.effects.get(&effect)?;
-        self.call(effect.agent, effect.call?)
+        self.call(effect.agent, effect.what.call()?)
     }
 
     /// Whether an agent may act on this branch.
@@ -482,6 +468,18 @@ impl Snapshot {
     /// How deep an agent stands; the root is at 1.
     pub fn depth(&self, agent: Id) -> u32 {
         self.agent(agent).path.len() as u32 + 1
+    }
+
+    /// Values that wait to be joined to a state entry, in no order that means anything.
+    pub fn waiting_for<'a>(&'a self, scope: Id, name: &'a Name) -> impl Iterator<Item = &'a Value> {
+        let from = (scope, name.clone(), Id::MAIN, Id::MAIN);
+        let of_entry = self.waiting.range(from..);
+        let of_entry = of_entry.take_while(move |(s, n, ..)| *s == scope && n == name);
+        let calls = of_entry.filter_map(|(_, _, owner, call)| self.call(*owner, *call));
+        let closed = calls.filter_map(|call| call.closed.as_ref());
+        let writes = closed.flat_map(|closed| &closed.writes);
+        let of_entry = writes.filter(move |(w, _)| w.scope == scope && w.name == *name);
+        of_entry.filter_map(|(_, value)| value.as_ref())
     }
 
     /// The value of a state entry as an agent sees it: its own scope first, then outward. The instance that

@@ -1,50 +1,97 @@
 //! State: whether what is written fits, in whose scope, and how it is recorded.
 
+use crate::bounds::{self, VALUE, VALUES};
 use crate::effect::NewWrite;
-use crate::ids::Id;
+use crate::ids::{Body, Id, Name};
 use crate::interaction::{Reduce, Write};
-use crate::mapping::{VALUE, reduced_misfit};
-use crate::network::AgentDef;
+use crate::mapping::{TOO_DEEP, reduced_misfit};
+use crate::network::{AgentDef, Type};
 use crate::tick::Tick;
 use crate::types::{Misfit, misfit};
 use crate::view::declares;
+use serde_json::Value as Json;
+
+/// A write that fits, its value not yet among the texts.
+struct Fits<'a> {
+    scope: Id,
+    name: Name,
+    value: Option<(&'a Json, String)>,
+    reduce: Reduce,
+    expires: Option<u64>,
+}
 
 impl Tick<'_> {
     /// The writes as they are recorded, their values among this line's texts; or the first that does not fit. What
     /// fitted when it was mapped is judged again: the writer may stand elsewhere by now.
     pub(crate) fn writes(&mut self, writer: Id, new: &[NewWrite]) -> Result<Vec<Write>, Misfit> {
-        let mut writes = Vec::with_capacity(new.len());
+        let mut fit: Vec<Fits<'_>> = Vec::with_capacity(new.len());
+        let mut bytes = self.values;
         for write in new {
-            let bad = |why: String| {
-                let path = format!("state.{}", write.name);
-                Misfit { path, why }
-            };
-            let Some((scope, ty)) = declares(&self.cx(), &self.snapshot, writer, &write.name)
-            else {
-                return Err(bad("is not declared here".to_owned()));
-            };
-            let value = write.value.as_ref().filter(|v| !v.is_null());
-            let found = match value {
-                Some(value) => reduced_misfit(ty, value),
-                None => misfit(ty, &serde_json::Value::Null),
-            };
-            if let Some(found) = found {
-                return Err(found.under(&format!("state.{}", write.name)));
+            let path = format!("state.{}", write.name);
+            let found = self.fits(writer, write, &fit);
+            let found = found.map_err(|misfit| misfit.under(&path))?;
+            bytes += found.value.as_ref().map_or(0, |(_, text)| text.len());
+            if bytes > VALUES {
+                let why = format!("and what else is written have over {} KiB", VALUES >> 10);
+                return Err(Misfit { path, why });
             }
-            let text = value.map(serde_json::Value::to_string);
-            if text.as_ref().is_some_and(|t| t.len() > VALUE) {
-                return Err(bad(format!("has more than {} KiB", VALUE >> 10)));
-            }
-            let (reduce, expires) = (ty.reduce, ty.expires);
-            writes.push(Write {
-                scope,
-                name: write.name.as_str().into(),
-                value: text.map(|t| self.body(t)),
-                reduce,
-                expires,
-            });
+            fit.push(found);
         }
-        Ok(writes)
+        self.values = bytes;
+        let write = |fits: Fits<'_>| Write {
+            scope: fits.scope,
+            name: fits.name,
+            value: fits.value.map(|(_, text)| self.body(text)),
+            reduce: fits.reduce,
+            expires: fits.expires,
+        };
+        Ok(fit.into_iter().map(write).collect())
+    }
+
+    /// Whether one write fits, beside those before it that are written together with it; else why not.
+    fn fits<'w>(
+        &self,
+        writer: Id,
+        write: &'w NewWrite,
+        beside: &[Fits<'w>],
+    ) -> Result<Fits<'w>, Misfit> {
+        let Some((scope, ty)) = declares(&self.cx(), &self.snapshot, writer, &write.name) else {
+            return Err(Misfit::new("is not declared here"));
+        };
+        let name = Name::from(&*write.name);
+        let value = write.value.as_ref().filter(|v| !v.is_null());
+        let found = match value {
+            Some(value) => reduced_misfit(ty, value),
+            None => misfit(ty, &Json::Null),
+        };
+        if let Some(found) = found {
+            return Err(found);
+        }
+        let value = match value {
+            None => None,
+            Some(value) if bounds::is_too_deep(value) => {
+                return Err(Misfit::new(TOO_DEEP));
+            }
+            Some(value) => Some((value, value.to_string())),
+        };
+        if let Some((value, text)) = &value {
+            if text.len() > VALUE {
+                return Err(Misfit::new(format!("has more than {} KiB", VALUE >> 10)));
+            }
+            let beside = beside.iter().filter(|f| f.scope == scope && f.name == name);
+            let beside = beside.filter_map(|f| Some(f.value.as_ref()?.0));
+            let waiting = self.snapshot.waiting_for(scope, &name).map(|v| &*v.0);
+            let there = self.snapshot.cell(scope, &name).map(|cell| &*cell.value.0);
+            let others: Vec<&Json> = there.into_iter().chain(waiting).chain(beside).collect();
+            joined_fits(ty, value, &others).map_err(Misfit::new)?;
+        }
+        Ok(Fits {
+            scope,
+            name,
+            value,
+            reduce: ty.reduce,
+            expires: ty.expires,
+        })
     }
 
     /// The defaults of the state that an agent declares, as writes into its own scope.
@@ -55,7 +102,7 @@ impl Tick<'_> {
                 writes.push(Write {
                     scope,
                     name: name.clone(),
-                    value: Some(self.body(default.to_string())),
+                    value: Some(self.default_text(&def.name, name, default)),
                     reduce: Reduce::Last,
                     // It is what is left when a value has expired.
                     expires: None,
@@ -63,6 +110,17 @@ impl Tick<'_> {
             }
         }
         writes
+    }
+
+    /// The text of a default: one for all instances that this tick makes.
+    pub(crate) fn default_text(&mut self, def: &Name, entry: &Name, default: &Json) -> Body {
+        let key = (def.clone(), entry.clone());
+        if let Some(body) = self.defaults.get(&key) {
+            return *body;
+        }
+        let body = self.body(default.to_string());
+        self.defaults.insert(key, body);
+        body
     }
 
     /// Writes that make an instance's scope fresh: defaults again, everything else unset.
@@ -80,5 +138,34 @@ impl Tick<'_> {
             }
         }
         writes
+    }
+}
+
+/// Whether a value may be joined with `others`: what is there, what waits until its exchange closes, and what is written
+/// with it. In which order they meet is not known yet, so all of it has to fit together.
+fn joined_fits(ty: &Type, value: &Json, others: &[&Json]) -> Result<(), String> {
+    let all = || others.iter().copied().chain([value]);
+    match ty.reduce {
+        Reduce::Last | Reduce::Max => Ok(()),
+        Reduce::Append | Reduce::Merge => {
+            // The brackets of a list around one element.
+            let bytes: usize = all().map(|value| bounds::size(value) + 2).sum();
+            if !others.is_empty() && bytes > VALUE {
+                return Err(format!("would have more than {} KiB", VALUE >> 10));
+            }
+            Ok(())
+        }
+        Reduce::Sum => {
+            let whole = all().filter_map(Json::as_number);
+            let whole = whole
+                .filter_map(serde_json::Number::as_i128)
+                .map(i128::unsigned_abs);
+            let fraction: f64 = all().filter_map(Json::as_f64).map(f64::abs).sum();
+            // One number beside no other is no sum, but the next one would be.
+            if whole.sum::<u128>() > i64::MAX as u128 || !fraction.is_finite() {
+                return Err("would be larger than a number can be".to_owned());
+            }
+            Ok(())
+        }
     }
 }

@@ -5,10 +5,11 @@
 //! usage, made, pushes, wished, modes), so: edits come before anything is pushed, and a wish that is withdrawn again
 //! in the same tick does not stay in the commit.
 
-use crate::commit::{Admission, Admitted, Commit, Made, Push, Text, Wished};
-use crate::effect::{Bodies, BranchEnd, Offered, Request, Step, Until, Wish};
+use crate::bounds::{self, LABEL, MOVES, PUSH, TICK, VALUES};
+use crate::commit::{Admission, Admitted, Change, Commit, Made, Push, Text, Want, Wished};
+use crate::effect::{Bodies, BranchEnd, Offered, Outcome, Request, Step, Until, Wish};
 use crate::fold::MISFIT;
-use crate::ids::{Body, Digest, Id, Line, Path, Time};
+use crate::ids::{Body, Digest, Id, Line, Name, Path, Time};
 use crate::interaction::{Cause, End, Interaction, Write};
 use crate::network::{AgentDef, Network, Parameters};
 use crate::snapshot::{Agent, Phase, Snapshot};
@@ -26,9 +27,6 @@ pub struct Cx<'a> {
     /// Texts that the snapshot names.
     pub bodies: &'a dyn Bodies,
 }
-
-/// More moves than this in one tick are a loop.
-pub const MOVES: u32 = 1_000;
 
 /// Takes or leaves each offer, moves to rest, and says what is wanted from the outside.
 ///
@@ -111,6 +109,11 @@ impl Texts<'_> {
         debug_assert_eq!(newest.k() as usize + 1, self.new.len());
         self.new.pop();
     }
+
+    /// Takes all texts but the first `n` back: nothing names them.
+    pub(crate) fn forget_behind(&mut self, n: usize) {
+        self.new.truncate(n);
+    }
 }
 
 impl Bodies for Texts<'_> {
@@ -152,6 +155,10 @@ pub(crate) struct Tick<'a> {
     pub(crate) declined: BTreeSet<Id>,
     /// Agents that owe a model call at the end of this tick.
     pub(crate) thinkers: BTreeSet<(Path, Id)>,
+    /// Bytes of state values that this tick writes.
+    pub(crate) values: usize,
+    /// Where the defaults of definitions lie among the texts of this line.
+    pub(crate) defaults: BTreeMap<(Name, Name), Body>,
     woken: BTreeSet<(Path, Id)>,
     moves: u32,
     next: u32,
@@ -191,6 +198,8 @@ impl<'a> Tick<'a> {
             closed: BTreeMap::new(),
             declined: BTreeSet::new(),
             thinkers: BTreeSet::new(),
+            values: 0,
+            defaults: BTreeMap::new(),
             woken: BTreeSet::new(),
             moves: 0,
             was: snapshot_now,
@@ -287,6 +296,12 @@ impl<'a> Tick<'a> {
         self.commit.wished.push(wished);
     }
 
+    /// Changes something beside stacks, calls and state.
+    pub(crate) fn change(&mut self, change: Change) {
+        self.snapshot.change(&change);
+        self.commit.changes.push(change);
+    }
+
     /// This agent has something new to deal with; it moves before the tick ends.
     pub(crate) fn wake(&mut self, agent: Id) {
         let place = self.place(agent);
@@ -308,6 +323,27 @@ impl<'a> Tick<'a> {
         self.stop.push(effect);
     }
 
+    /// Whether an offer may still be taken by this tick: the first always, later ones while the line has room for what
+    /// may come of them.
+    fn has_room_for(&self, offer: &Offered) -> bool {
+        let writes = match offer {
+            Offered::Outcome {
+                outcome: Outcome::Mapped(mapped),
+                ..
+            } => &mapped.writes[..],
+            Offered::Edit { writes, .. } => writes,
+            _ => &[],
+        };
+        let values: usize = writes
+            .iter()
+            .filter_map(|write| write.value.as_ref())
+            .map(bounds::size)
+            .sum();
+        let made = self.commit.pushes.len() + self.commit.edits.len() + self.next as usize;
+        self.commit.admitted.is_empty()
+            || (made * PUSH < TICK && (values == 0 || self.values + values <= VALUES))
+    }
+
     // ---- the three parts of a tick ---------------------------------------------------------------------------
 
     /// All that is offered is taken or left before any agent moves. Edits and expired entries come first, since
@@ -323,6 +359,7 @@ impl<'a> Tick<'a> {
         for (index, offer) in offered.iter().enumerate() {
             let early = match offer {
                 Offered::Edit { .. } | Offered::Clock if opens => Err(Until::Again),
+                Offered::Edit { .. } if !self.has_room_for(offer) => Err(Until::Again),
                 Offered::Edit { writes, by } => self.take_edit(writes, by),
                 Offered::Clock => {
                     expired |= self.expire();
@@ -353,6 +390,7 @@ impl<'a> Tick<'a> {
             let taken = match offer {
                 Offered::Edit { .. } => continue,
                 Offered::Clock if opens => continue,
+                _ if !self.has_room_for(offer) => Err(Until::Again),
                 Offered::Start(start) => self.take_start(start),
                 Offered::Opened(opened) => self.take_opened(opened),
                 Offered::Adopt {
@@ -469,15 +507,13 @@ impl<'a> Tick<'a> {
             if self.owes_thought(agent) {
                 if let Some(mark) = crate::context::due_watermark(&self.cx(), &self.snapshot, agent)
                 {
-                    let key = (mark.agent, mark.policy.clone());
-                    self.snapshot.watermarks.insert(key, mark.exchanges);
-                    self.commit.watermarks.push(mark);
+                    self.change(Change::Watermark(mark));
                 }
                 let id = self.id();
                 self.wish(Wished {
                     id,
                     agent,
-                    call: None,
+                    what: Want::Step,
                     args: None,
                     due: None,
                 });
@@ -495,13 +531,13 @@ impl<'a> Tick<'a> {
             let Ok(text) = template.render(&self.view(root)) else {
                 continue;
             };
+            let text = bounds::cut(&text, LABEL);
             let known = self.snapshot.labels.get(name);
             if known.is_some_and(|body| *self.text(*body) == *text) {
                 continue;
             }
-            let body = self.body(text);
-            self.snapshot.labels.insert(name.clone(), body);
-            self.commit.labels.push((name.clone(), Some(body)));
+            let body = self.body(&*text);
+            self.change(Change::Label(name.clone(), Some(body)));
         }
     }
 

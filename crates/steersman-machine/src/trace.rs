@@ -10,13 +10,13 @@ mod words;
 pub use words::{cause_word, end_word, how_word, release_word, why_word};
 
 use crate::commit::{
-    Admission, Admitted, Adoption, Branched, Commit, Hold, Kind, LedgerEntry, LogLine, Opening,
-    Push, Usage, Wished,
+    Admission, Admitted, AdoptedCell, Adoption, AgentFact, Branched, CellFact, Commit, Hold, Kind,
+    LedgerEntry, LogLine, Opening, Push, Usage, Want, Wished,
 };
 use crate::effect::Bodies;
 use crate::ids::{Body, Id, Line, Name};
 use crate::interaction::{
-    Call, CallResult, Cause, Choice, End, Interaction, Origin, Reduce, Route, Target, Write,
+    Call, CallResult, Cause, Choice, Covers, End, Interaction, Origin, Reduce, Route, Target, Write,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -158,7 +158,7 @@ impl Trace {
     /// An effect goes by the name of the call that it is for.
     fn learn_wishes(&mut self, commit: &Commit) {
         for wished in &commit.wished {
-            let call = wished.call.and_then(|call| self.calls.get(&call));
+            let call = wished.what.call().and_then(|call| self.calls.get(&call));
             if let Some(known) = call.cloned() {
                 self.calls.insert(wished.id, known);
             }
@@ -302,10 +302,10 @@ impl Trace {
         for wished in &commit.wished {
             let _ = writeln!(out, "  wishes  {}", self.wished(wished, bodies));
         }
-        for (agent, mode) in &commit.modes {
-            let _ = writeln!(out, "  mode    {} {mode}", self.agent(*agent));
+        for (agent, mode) in commit.modes() {
+            let _ = writeln!(out, "  mode    {} {mode}", self.agent(agent));
         }
-        for mark in &commit.watermarks {
+        for mark in commit.watermarks() {
             let _ = writeln!(
                 out,
                 "  mark    {} {} {}",
@@ -314,7 +314,7 @@ impl Trace {
                 mark.exchanges
             );
         }
-        for (label, body) in &commit.labels {
+        for (label, body) in commit.labels() {
             let value = body.map_or_else(|| "unset".to_owned(), |b| quoted(bodies, b));
             let _ = writeln!(out, "  label   {label} {value}");
         }
@@ -412,34 +412,32 @@ impl Trace {
     fn adoption(&self, adoption: &Adoption, bodies: &dyn Bodies) -> String {
         let mut out = format!("{} at {}:", self.branch(adoption.branch), adoption.at);
         for agent in &adoption.agents {
-            let _ = write!(
-                out,
-                " {} to {} @{}",
-                self.agent(agent.id),
-                agent.height,
-                agent.last
-            );
+            let stack = agent.facts.iter().find_map(|fact| match fact {
+                AgentFact::Stack(last, height) => Some((*last, *height)),
+                _ => None,
+            });
+            let (last, height) = stack.unwrap_or_default();
+            let _ = write!(out, " {} to {height} @{last}", self.agent(agent.id));
         }
         for call in &adoption.calls {
             let _ = write!(out, " {} open", self.call(&call.call, bodies));
         }
-        for ((scope, name), cell) in &adoption.cells {
-            match cell {
-                Some(cell) => {
-                    let value = cut(&cell.value.0.to_string());
-                    let _ = write!(out, " {scope}.{name}={value}");
-                }
-                None => {
-                    let _ = write!(out, " {scope}.{name} unset");
-                }
-            }
+        for AdoptedCell { scope, name, facts } in &adoption.cells {
+            let set = facts.iter().find_map(|fact| match fact {
+                CellFact::Set(body, _) => Some(*body),
+                CellFact::Expires(_) => None,
+            });
+            let _ = match set {
+                Some(body) => write!(out, " {scope}.{name}={}", plain(bodies, body)),
+                None => write!(out, " {scope}.{name} unset"),
+            };
         }
         out
     }
 
     fn wished(&self, wished: &Wished, bodies: &dyn Bodies) -> String {
         let mut out = wished.id.to_string();
-        let _ = if let Some(call) = wished.call {
+        let _ = if let Want::Call(call) = wished.what {
             let name = self.calls.get(&call).map_or("call", |(_, name)| name);
             if call == wished.id {
                 write!(out, " {name}")
@@ -490,7 +488,17 @@ impl Trace {
             Interaction::Call(call) => self.call(call, bodies),
             Interaction::Result(result) => format!("{letter}({})", result_of(result, bodies)),
             Interaction::Route(route) => format!("{letter}({})", route_of(route, bodies)),
-            Interaction::Summary(body) => format!("{letter}({})", quoted(bodies, *body)),
+            Interaction::Summary(summary) => {
+                let covers = match summary.covers {
+                    Covers::Exchanges(from, to) => format!("exchanges {from}..{to}"),
+                    Covers::Scope(after, to) => format!("lines {after}..{to}"),
+                };
+                let body = quoted(bodies, summary.body);
+                format!(
+                    "{letter}({} {} of {covers} {body})",
+                    summary.effect, summary.policy
+                )
+            }
             Interaction::Finished {
                 end,
                 cause,
@@ -566,6 +574,7 @@ impl Trace {
                 effect,
                 why,
                 how,
+                about: _,
                 by,
                 body,
             } => {
@@ -696,12 +705,6 @@ fn route_of(route: &Route, bodies: &dyn Bodies) -> String {
         Choice::Agents(names) => out.push_str(&names.join(", ")),
         Choice::Finish => out.push_str("finish"),
         Choice::Stay => out.push_str("stay"),
-        Choice::Named(name, goal) => {
-            out.push_str(name);
-            if let Some(goal) = goal {
-                let _ = write!(out, " for {goal}");
-            }
-        }
     }
     if let Some(refused) = route.refused {
         let _ = write!(out, " refused {}", quoted(bodies, refused));

@@ -16,7 +16,7 @@ pub struct Misfit {
 }
 
 impl Misfit {
-    fn new(why: impl Into<String>) -> Self {
+    pub(crate) fn new(why: impl Into<String>) -> Self {
         Self {
             path: String::new(),
             why: why.into(),

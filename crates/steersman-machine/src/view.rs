@@ -438,8 +438,23 @@ impl<'a> View<'a> {
         names
     }
 
+    /// The nearest scope that has an artifact of this name, outward from the agent.
+    fn artifact_scope(&self, name: &Name) -> Option<Id> {
+        let mut at = self.agent.or_else(|| self.snapshot.root_agent());
+        while let Some(agent) = at {
+            let key = (agent.id, name.clone());
+            if self.snapshot.artifacts.contains_key(&key) {
+                return Some(agent.id);
+            }
+            at = agent.parent.and_then(|id| self.snapshot.agents.get(&id));
+        }
+        None
+    }
+
     fn artifacts(&self) -> Value {
-        let about = self.snapshot.artifacts.iter().map(|(name, versions)| {
+        let seen = self.snapshot.artifacts.iter();
+        let seen = seen.filter(|((scope, name), _)| self.artifact_scope(name) == Some(*scope));
+        let about = seen.map(|((_, name), versions)| {
             let last = versions.last();
             let about = json!({
                 "name": &**name,

@@ -9,7 +9,7 @@ mod parts;
 pub(crate) use parts::awaits_branches;
 pub use parts::{ForBranches, for_branches};
 
-use crate::commit::{Branched, Wished};
+use crate::commit::{Branched, Want, Wished};
 use crate::effect::{EventKey, Work};
 use crate::ids::{Id, Time};
 use crate::interaction::Target;
@@ -253,7 +253,8 @@ impl Tick<'_> {
     /// Whether an effect waits for something that may come: an event, or time.
     pub(crate) fn may_end(&self, effect: &Effect) -> bool {
         let open = effect
-            .call
+            .what
+            .call()
             .and_then(|c| self.snapshot.call(effect.agent, c));
         let Some(open) = open.filter(|c| c.call.target == Target::Wait && effect.due.is_none())
         else {
@@ -303,7 +304,7 @@ impl Tick<'_> {
         self.wish(Wished {
             id: effect,
             agent: open.owner,
-            call: Some(open.call.id),
+            what: Want::Call(open.call.id),
             args: None,
             due,
         });

@@ -216,7 +216,7 @@ pub(crate) fn of(
         kind: PendingKind::Timer,
         by: None,
         tool: wish
-            .call
+            .call()
             .and_then(|call| snapshot.call(wish.agent, call))
             .map(|open| open.call.name.clone()),
         args: None,

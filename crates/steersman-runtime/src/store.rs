@@ -15,7 +15,7 @@ use steersman_machine::ids::{Id, Line, Name, Time};
 
 /// No row, inbox message, event or label is longer than this. Blobs and checkpoints may be: a store splits them
 /// where its values are small.
-pub const MAX_VALUE: usize = 256 * 1024;
+pub const MAX_VALUE: usize = steersman_machine::bounds::MAX_LINE;
 
 /// A session is at most so many lines ahead of the disk, then its owner waits.
 pub const AHEAD_LINES: u64 = 64;

@@ -10,7 +10,7 @@ use crate::words::{arguments, digits, tame};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 use steersman::runtime::engine::Inspection;
-use steersman_machine::commit::{Admitted, Commit, LogLine, Usage};
+use steersman_machine::commit::{Admitted, Commit, LogLine, Usage, Want};
 use steersman_machine::context::{Content, RenderCache, Request, request};
 use steersman_machine::fold::fold;
 use steersman_machine::ids::{Id, Line};
@@ -99,7 +99,7 @@ fn calls(path: &[&Arc<LogLine>]) -> Vec<Call> {
                 call.usage = usage(commit, call.effect);
             }
         }
-        for wished in commit.wished.iter().filter(|w| w.call.is_none()) {
+        for wished in commit.wished.iter().filter(|w| w.what == Want::Step) {
             calls.push(Call {
                 effect: wished.id,
                 agent: wished.agent,

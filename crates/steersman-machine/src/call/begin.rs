@@ -1,7 +1,7 @@
 //! The third pass: calls begin, as many at once as the limit allows, the one that comes last when the others are closed.
 
 use super::{effective, todo};
-use crate::commit::Wished;
+use crate::commit::{Want, Wished};
 use crate::effect::Mapped;
 use crate::finish::Conclude;
 use crate::fold::is_more;
@@ -195,7 +195,7 @@ impl Tick<'_> {
         self.wish(Wished {
             id,
             agent: open.owner,
-            call: Some(call),
+            what: Want::Call(call),
             args,
             due,
         });

@@ -1,7 +1,10 @@
 //! The second pass: what must hold before a call runs. Each refusal is a result that the model sees.
 
-use crate::effect::Mapped;
+use crate::bounds::WAIT;
+use crate::effect::{Mapped, Work};
+use crate::fold::MISFIT;
 use crate::ids::Id;
+use crate::interaction::Target;
 use crate::limits;
 use crate::mapping::{self, Fault, Raw};
 use crate::network::{Approve, Requires, ToolDef, ToolUse};
@@ -16,6 +19,14 @@ impl Tick<'_> {
     /// Why an open call may not run, as its result; none if it may.
     pub(crate) fn judge(&self, owner: Id, call: Id) -> Option<Mapped> {
         let open = self.snapshot.call(owner, call)?;
+        if open.call.target == Target::Wait
+            && let Work::Event { any } = crate::wait::work(&self.cx(), &self.snapshot, open)
+            && any.iter().map(|event| event.key.len()).sum::<usize>() > WAIT
+        {
+            let most = WAIT >> 10;
+            let text = format!("misfit: what it waits for takes over {most} KiB");
+            return Some(refuse(MISFIT, text));
+        }
         let tool = self.network.tools.get(&open.call.name)?;
         let used = use_of(&self.cx(), &self.snapshot, open);
         let nothing = tool.requires.is_empty()

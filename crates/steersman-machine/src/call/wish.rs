@@ -2,6 +2,7 @@
 
 use super::judge::use_of;
 use super::{class, parse};
+use crate::commit::Want;
 use crate::effect::{Approval, ToolWork, Wish, Work};
 use crate::ids::{Id, Name};
 use crate::interaction::Target;
@@ -16,14 +17,17 @@ use std::sync::Arc;
 
 /// The wish of an effect that is out.
 pub(crate) fn wish(cx: &Cx<'_>, snapshot: &Snapshot, id: Id, effect: &Effect) -> Wish {
-    let work = match effect.call.and_then(|c| snapshot.call(effect.agent, c)) {
-        Some(open) => of_call(cx, snapshot, open),
-        None => of_agent(cx, snapshot, effect.agent),
+    let work = match effect.what {
+        Want::Call(call) => match snapshot.call(effect.agent, call) {
+            Some(open) => of_call(cx, snapshot, open),
+            None => unreachable!("what is out for a call goes with it"),
+        },
+        Want::Step => of_agent(cx, snapshot, effect.agent),
     };
     Wish {
         id,
         agent: effect.agent,
-        call: effect.call,
+        what: effect.what,
         work,
         due: effect.due,
     }
@@ -209,10 +213,7 @@ pub(crate) fn approvals(
     let mut wanted: Vec<&Approve> = wanted
         .filter(|a| view.holds(&a.when).unwrap_or(true))
         .collect();
-    let aside = snapshot.aside(open.owner, open.call.id);
-    let approver = aside
-        .and_then(|a| a.approver.as_ref())
-        .filter(|_| open.approved);
+    let approver = open.approver.as_ref().filter(|_| open.approved);
     if let Some(k) = approver.and_then(|by| wanted.iter().position(|a| a.by == *by)) {
         wanted.remove(k);
     }

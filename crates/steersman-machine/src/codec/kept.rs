@@ -3,8 +3,8 @@
 //! Fields are added with a default, or with another version; what a field means never changes. What cannot be read was
 //! written by a newer program: the hash of its line covers it.
 
-use crate::effect::{Mapped, NewWrite};
-use crate::interaction::{Artifact, How};
+use crate::effect::{Mapped, NewArtifact, NewWrite};
+use crate::interaction::How;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
@@ -24,7 +24,7 @@ pub struct KeptOutcome {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     writes: Vec<KeptWrite>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    artifacts: Vec<Artifact>,
+    artifacts: Vec<KeptArtifact>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     then: Option<KeptThen>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -38,6 +38,15 @@ struct KeptWrite {
     /// Secrets are sealed; none unsets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     value: Option<Json>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeptArtifact {
+    name: String,
+    media: String,
+    hash: [u8; 32],
+    len: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -56,6 +65,12 @@ pub fn keep_outcome(mapped: &Mapped) -> String {
             value: write.value.clone(),
         }
     });
+    let artifacts = mapped.artifacts.iter().map(|artifact| KeptArtifact {
+        name: artifact.name.clone(),
+        media: artifact.media.clone(),
+        hash: artifact.hash,
+        len: artifact.len,
+    });
     let then = mapped.then.as_ref();
     let kept = KeptOutcome {
         version: KEPT_VERSION,
@@ -63,7 +78,7 @@ pub fn keep_outcome(mapped: &Mapped) -> String {
         code: mapped.code.clone(),
         shown: mapped.shown.clone(),
         writes: writes.collect(),
-        artifacts: mapped.artifacts.clone(),
+        artifacts: artifacts.collect(),
         then: then.map(|(tool, args)| KeptThen {
             tool: tool.clone(),
             args: args.clone(),
@@ -87,12 +102,18 @@ pub fn kept_outcome(text: &str) -> Result<Mapped, String> {
         value: write.value,
         seal: false,
     });
+    let artifacts = kept.artifacts.into_iter().map(|artifact| NewArtifact {
+        name: artifact.name,
+        media: artifact.media,
+        hash: artifact.hash,
+        len: artifact.len,
+    });
     Ok(Mapped {
         how: kept.how,
         code: kept.code,
         shown: kept.shown,
         writes: writes.collect(),
-        artifacts: kept.artifacts,
+        artifacts: artifacts.collect(),
         then: kept.then.map(|then| (then.tool, then.args)),
         by: kept.by,
     })

@@ -185,7 +185,7 @@ impl Units {
                 from: from.clone(),
                 body: *body,
             }),
-            Interaction::Summary(body) => self.unit(What::Summary(*body)),
+            Interaction::Summary(summary) => self.unit(What::Summary(summary.body)),
             Interaction::AssistantMessage { text, opaque, .. } => {
                 self.unit(What::Answer {
                     text: *text,

@@ -249,6 +249,7 @@ mod tests {
         let readers = [
             include_str!("lower/agent.rs"),
             include_str!("lower/file.rs"),
+            include_str!("lower/limits.rs"),
             include_str!("lower/tests.rs"),
             include_str!("lower/tool.rs"),
             include_str!("lower/values.rs"),

@@ -111,6 +111,8 @@ struct Side {
     builtins: BTreeSet<&'static str>,
     /// Names of all state entries.
     entries: BTreeSet<Name>,
+    /// Bytes of the defaults of all state entries.
+    defaults: usize,
     /// Whether an agent leads to others by a form that this version does not understand.
     beyond: bool,
 }

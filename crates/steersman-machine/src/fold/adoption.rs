@@ -1,19 +1,26 @@
 //! What the fold does where a branch is adopted, or a fork begins and is chosen from.
 
-use crate::commit::{Adoption, Branched, Branching};
+use super::facts;
+use super::values::text_of;
+use crate::commit::{AdoptedCell, Adoption, Branched, Branching, CellFact, Text};
 use crate::ids::{Id, Line, Time};
 use crate::interaction::Target;
-use crate::snapshot::{Agent, Aside, Phase, Snapshot};
+use crate::snapshot::{Agent, Cell, Phase, Snapshot};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Snapshot {
     /// The scope gets what the adopted branch holds of it. What its agents did there counts for those above it, too.
-    pub(crate) fn adopt(&mut self, line: Line, now: Time, adoption: &Adoption) {
-        let Some(top) = adoption.agents.iter().min_by_key(|a| a.path.len()) else {
+    pub(crate) fn adopt(&mut self, line: Line, now: Time, adoption: &Adoption, bodies: &[Text]) {
+        let agents: BTreeMap<Id, Agent> = adoption
+            .agents
+            .iter()
+            .map(|a| (a.id, facts::agent(a)))
+            .collect();
+        let Some(top) = agents.values().min_by_key(|a| a.path.len()) else {
             return;
         };
         self.count_adopted(top);
-        let theirs = |id: Id| adoption.agents.iter().find(|a| a.id == id);
         let ours: Vec<Arc<Agent>> = self
             .agents
             .values()
@@ -39,28 +46,29 @@ impl Snapshot {
             // Who was born here since and rests (a chooser) stays to be read; who works, works for nobody now. Parents
             // come before their children.
             let orphan = agent.parent.is_some_and(|p| !self.agents.contains_key(&p));
-            if theirs(agent.id).is_none() && (orphan || agent.phase != Phase::Resting) {
+            if !agents.contains_key(&agent.id) && (orphan || agent.phase != Phase::Resting) {
                 self.agents.remove(&agent.id);
             }
         }
-        for agent in &adoption.agents {
-            self.agents.insert(agent.id, Arc::new(agent.clone()));
+        let ids: Vec<Id> = agents.keys().copied().collect();
+        for (id, agent) in agents {
+            self.agents.insert(id, Arc::new(agent));
         }
         for call in &adoption.calls {
-            self.insert_call(call.clone());
+            self.insert_call(facts::call(call, bodies));
         }
-        for agent in &adoption.agents {
-            self.may_begin_next(agent.id);
+        for id in ids {
+            self.may_begin_next(id);
         }
-        for (key, cell) in &adoption.cells {
-            self.set_cell(line, key.clone(), cell.clone());
+        for adopted in &adoption.cells {
+            let key = (adopted.scope, adopted.name.clone());
+            self.set_cell(line, key, cell(adopted, bodies));
         }
         for artifact in &adoption.artifacts {
             self.add_artifact(artifact);
         }
         for mark in &adoption.watermarks {
-            self.watermarks
-                .insert((mark.agent, mark.policy.clone()), mark.exchanges);
+            self.mark(mark);
         }
     }
 
@@ -95,24 +103,23 @@ impl Snapshot {
         }
     }
 
-    fn aside_mut(&mut self, key: (Id, Id)) -> &mut Aside {
-        Arc::make_mut(self.asides.entry(key).or_default())
-    }
-
     /// A fork begins, or one of its branches was chosen; a part of a wait is over or has its key; arguments were changed.
     pub(crate) fn branching(&mut self, now: Time, branching: &Branching) {
         let key = (branching.agent, branching.call);
         match &branching.what {
             Branched::Met(part, gave) => {
-                self.aside_mut(key).met.push((*part, *gave));
+                let open = self.open_call(branching.agent, branching.call);
+                open.met.push((*part, *gave));
                 return;
             }
             Branched::Edited(by) => {
-                self.aside_mut(key).approver = Some(by.clone());
+                let open = self.open_call(branching.agent, branching.call);
+                open.approver = Some(by.clone());
                 return;
             }
             Branched::Awaits(part, event) => {
-                self.aside_mut(key).keys.push((*part, *event));
+                let open = self.open_call(branching.agent, branching.call);
+                open.keys.push((*part, *event));
                 return;
             }
             Branched::Began(_) | Branched::Ended(_) | Branched::Chose(..) => {}
@@ -134,4 +141,21 @@ impl Snapshot {
             self.forks.insert(key);
         }
     }
+}
+
+/// The entry of which an adoption says this; none if it is unset, or its value was erased.
+fn cell(adopted: &AdoptedCell, bodies: &[Text]) -> Option<Cell> {
+    let (mut set, mut expires) = (None, None);
+    for fact in &adopted.facts {
+        match fact {
+            CellFact::Set(body, line) => set = Some((*body, *line)),
+            CellFact::Expires(at) => expires = Some(*at),
+        }
+    }
+    let (body, line) = set?;
+    Some(Cell {
+        value: text_of(body, bodies)?,
+        line,
+        expires,
+    })
 }

@@ -48,7 +48,8 @@ impl Snapshot {
 
     /// Whether an effect is work, and not a question to a person or a wait.
     pub(crate) fn is_work(&self, effect: &Effect) -> bool {
-        let open = effect.call.and_then(|c| self.call(effect.agent, c));
+        let call = effect.what.call();
+        let open = call.and_then(|c| self.call(effect.agent, c));
         open.is_none_or(|open| match open.call.target {
             Target::Person(_) | Target::Wait | Target::Branches(_) => false,
             Target::Tool(_) | Target::Agent(_) | Target::Unknown => true,

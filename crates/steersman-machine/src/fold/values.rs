@@ -1,10 +1,10 @@
 //! State entries and artifacts: how a write meets what was there.
 
 use crate::commit::Text;
-use crate::ids::{Id, Line, Name, Time};
+use crate::ids::{Body, Id, Line, Name, Time};
 use crate::interaction::{Artifact, Reduce, Write};
 use crate::snapshot::{Cell, Snapshot, Value};
-use serde_json::Value as Json;
+use serde_json::{Number, Value as Json};
 
 impl Snapshot {
     pub(super) fn write(&mut self, line: Line, now: Time, write: &Write, value: Option<Value>) {
@@ -53,17 +53,30 @@ impl Snapshot {
     }
 
     pub(super) fn add_artifact(&mut self, artifact: &Artifact) {
-        let versions = self.artifacts.get(&artifact.name).map_or(&[][..], |v| v);
-        let versions = versions.iter().cloned().chain([artifact.clone()]).collect();
-        self.artifacts.insert(artifact.name.clone(), versions);
+        let key = (artifact.scope, artifact.name.clone());
+        let versions = self.artifacts.entry(key).or_default();
+        versions.push_back(artifact.clone());
     }
 }
 
-/// The value of a write lies in the bodies of its own line; an erased or unreadable one reads as unset.
+/// The value of a write lies in the bodies of its own line; an erased one reads as unset.
 pub(super) fn value_of(write: &Write, bodies: &[Text]) -> Option<Value> {
-    match bodies.get(write.value?.k() as usize)? {
-        Text::Here(text) => serde_json::from_str(text).ok().map(Value::new),
-        Text::Blob { .. } | Text::Erased { .. } => None,
+    text_of(write.value?, bodies)
+}
+
+/// A value among the texts of its own line; none if it was erased. That values are there and readable is what
+/// [`crate::codec::verify`] looks at before a line is folded.
+pub(super) fn text_of(body: Body, bodies: &[Text]) -> Option<Value> {
+    match bodies
+        .get(body.k() as usize)
+        .expect("values lie in their line")
+    {
+        Text::Here(text) => {
+            let json = serde_json::from_str(text).expect("values are JSON");
+            Some(Value::new(json))
+        }
+        Text::Blob { .. } => unreachable!("values are never moved out of their line"),
+        Text::Erased { .. } => None,
     }
 }
 
@@ -77,10 +90,10 @@ fn reduced(how: Reduce, old: &Value, new: Value) -> Value {
         }
         (Reduce::Sum, Json::Number(a), Json::Number(b)) => Value::new(sum(a, b)),
         (Reduce::Max, Json::Number(a), Json::Number(b)) => {
-            if a.as_f64() >= b.as_f64() {
-                old.clone()
-            } else {
+            if is_less(a, b) {
                 new
+            } else {
+                old.clone()
             }
         }
         (Reduce::Merge, Json::Object(a), Json::Object(b)) => Value::new(Json::Object(
@@ -94,9 +107,20 @@ fn reduced(how: Reduce, old: &Value, new: Value) -> Value {
     }
 }
 
-fn sum(a: &serde_json::Number, b: &serde_json::Number) -> Json {
-    match (a.as_i64(), b.as_i64()) {
-        (Some(a), Some(b)) if a.checked_add(b).is_some() => Json::from(a + b),
-        _ => Json::from(a.as_f64().unwrap_or(0.0) + b.as_f64().unwrap_or(0.0)),
+/// That a sum fits was looked at where it was written, see [`crate::state`]. Where a branch was adopted meanwhile it stays
+/// at the end of its range.
+fn sum(a: &Number, b: &Number) -> Json {
+    if let (Some(a), Some(b)) = (a.as_i64(), b.as_i64()) {
+        return Json::from(a.saturating_add(b));
+    }
+    let sum = a.as_f64().unwrap_or(0.0) + b.as_f64().unwrap_or(0.0);
+    Json::from(sum.clamp(f64::MIN, f64::MAX))
+}
+
+/// Integers are compared as such: above 2^53 a fraction does not tell one from the next.
+fn is_less(a: &Number, b: &Number) -> bool {
+    match (a.as_i128(), b.as_i128()) {
+        (Some(a), Some(b)) => a < b,
+        _ => a.as_f64() < b.as_f64(),
     }
 }

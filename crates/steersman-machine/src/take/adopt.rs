@@ -1,7 +1,9 @@
 //! A branch is adopted: a fork backwards.
 
+use crate::bounds::{ADOPTED, VALUES};
 use crate::branch::{self, Renewal};
-use crate::commit::{Admitted, Branched};
+use crate::codec::{self, in_row};
+use crate::commit::{Admitted, Adoption};
 use crate::effect::{Known, Mapped, Request, Until};
 use crate::ids::{Id, Line};
 use crate::interaction::{How, Target};
@@ -44,18 +46,14 @@ impl Tick<'_> {
             self.not_adopted(&fork, branch, why);
             return Ok(());
         };
-        if let Err(paths) = branch::adoptable(&self.snapshot, from) {
-            let fork = fork.ok_or(Until::Refused(
-                "state that the branch wrote was written here since the fork",
-            ))?;
-            let names: Vec<String> = paths
-                .iter()
-                .map(|(_, name)| format!("state.{name}"))
-                .collect();
-            let why = format!("{} changed here since the fork", names.join(", "));
-            self.not_adopted(&fork, branch, &why);
-            return Ok(());
-        }
+        let adoption = match self.adoptable(branch, from) {
+            Ok(adoption) => adoption,
+            Err((short, why)) => {
+                let fork = fork.ok_or(Until::Refused(short))?;
+                self.not_adopted(&fork, branch, &why);
+                return Ok(());
+            }
+        };
         self.admit_as(Admitted::Adopted, Some(branch), b"");
         let gone: Vec<Id> = self
             .snapshot
@@ -68,10 +66,9 @@ impl Tick<'_> {
             self.stop(effect);
         }
         let serving = self.agent(top).serving;
-        let adoption = branch::adoption(&self.snapshot, self.now, branch, from);
-        self.snapshot.adopt(self.line, self.now, &adoption);
+        self.snapshot
+            .adopt(self.line, self.now, &adoption, self.texts.came_in());
         self.commit.adoption = Some(adoption);
-        self.adopt_asides(from);
         self.changed = true;
         let out = branch::out(from, |agent| from.in_scope(agent));
         let how = if self.snapshot.dry {
@@ -113,22 +110,33 @@ impl Tick<'_> {
         self.close_branches(fork, mapped);
     }
 
-    /// What became of the adopted calls in the branch became of them here.
-    fn adopt_asides(&mut self, from: &Snapshot) {
-        for ((owner, call), aside) in &from.asides {
-            if !from.in_scope(*owner) || self.snapshot.call(*owner, *call).is_none() {
-                continue;
-            }
-            for (part, key) in &aside.keys {
-                self.branch(*owner, *call, Branched::Awaits(*part, *key));
-            }
-            for (part, gave) in &aside.met {
-                self.branch(*owner, *call, Branched::Met(*part, *gave));
-            }
-            if let Some(by) = &aside.approver {
-                self.branch(*owner, *call, Branched::Edited(by.clone()));
-            }
+    /// What is adopted; or, for a person and for a model, why it cannot be: the target wrote what the branch wrote, or it
+    /// came to more than a line may hold.
+    fn adoptable(
+        &mut self,
+        branch: Id,
+        from: &Snapshot,
+    ) -> Result<Adoption, (&'static str, String)> {
+        if let Err(paths) = branch::adoptable(&self.snapshot, from) {
+            let short = "state that the branch wrote was written here since the fork";
+            let names = paths.iter().map(|(_, name)| format!("state.{name}"));
+            let names: Vec<String> = names.collect();
+            let why = format!("{} changed here since the fork", names.join(", "));
+            return Err((short, why));
         }
+        let before = self.texts.came_in().len();
+        let adoption = self.adoption(branch, from);
+        let values: usize = self.texts.came_in()[before..].iter().map(in_row).sum();
+        let head = codec::size(&adoption, self.line);
+        if self.values + values > VALUES || head > ADOPTED {
+            self.texts.forget_behind(before);
+            let short = "the branch came to more than a line of the log may hold";
+            let why =
+                format!("it came to {head} bytes and {values} bytes of state, which is too much");
+            return Err((short, why));
+        }
+        self.values += values;
+        Ok(adoption)
     }
 }
 

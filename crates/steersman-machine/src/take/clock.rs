@@ -25,7 +25,8 @@ impl Tick<'_> {
             let cx = self.cx();
             let declared = declares(&cx, &self.snapshot, *scope, name);
             let default = declared.and_then(|(_, ty)| ty.default.clone());
-            let value = default.map(|json| self.body(json.to_string()));
+            let def = self.agent(*scope).def.clone();
+            let value = default.map(|json| self.default_text(&def, name, &json));
             self.edit(Write {
                 scope: *scope,
                 name: name.clone(),

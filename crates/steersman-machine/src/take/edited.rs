@@ -1,7 +1,7 @@
 //! A person approved a call with other arguments.
 
 use crate::call::{parse, refusal, refuse};
-use crate::commit::{Admission, Admitted, Branched, Wished};
+use crate::commit::{Admission, Admitted, Branched, Want, Wished};
 use crate::effect::Until;
 use crate::fold::MISFIT;
 use crate::ids::{Digest, Id, Name};
@@ -65,7 +65,7 @@ impl Tick<'_> {
         self.wish(Wished {
             id,
             agent: owner,
-            call: Some(call),
+            what: Want::Call(call),
             args: Some(args),
             due: None,
         });

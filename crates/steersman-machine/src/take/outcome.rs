@@ -1,7 +1,7 @@
 //! An effect ended.
 
 use crate::branch::standing;
-use crate::commit::Admitted;
+use crate::commit::{Admitted, Want};
 use crate::effect::{Answer, Came, Mapped, Outcome, Until};
 use crate::ids::Id;
 use crate::interaction::{How, Interaction, Target};
@@ -16,9 +16,9 @@ impl Tick<'_> {
         let Some(out) = self.snapshot.effects.get(&effect).cloned() else {
             return Err(Until::Stale);
         };
-        let event = match out.call {
-            Some(_) => table::Event::CallOutcome,
-            None => table::Event::Decision,
+        let event = match out.what {
+            Want::Call(_) => table::Event::CallOutcome,
+            Want::Step => table::Event::Decision,
         };
         let rule = table::rule(self.agent(out.agent).phase, event);
         if rule != Rule::Take || !self.snapshot.in_scope(out.agent) {
@@ -35,9 +35,9 @@ impl Tick<'_> {
             return self.came(effect, &out, came);
         }
         self.admit_as(Admitted::Outcome, Some(effect), &digested(outcome));
-        match out.call {
-            Some(call) => self.call_ended(&out, call, outcome),
-            None => self.decided(&out, effect, outcome),
+        match out.what {
+            Want::Call(call) => self.call_ended(&out, call, outcome),
+            Want::Step => self.decided(&out, effect, outcome),
         }
         Ok(())
     }
@@ -45,7 +45,8 @@ impl Tick<'_> {
     /// Something came for a wait of several parts.
     fn came(&mut self, effect: Id, out: &Effect, came: &Came) -> Taken {
         let open = out
-            .call
+            .what
+            .call()
             .and_then(|c| self.snapshot.call(out.agent, c))
             .cloned();
         let open = open.ok_or(Until::Stale)?;

@@ -325,8 +325,9 @@ impl Subject for In<'_> {
             let line = self.world.line(at);
             if let Some(commit) = &line.commit {
                 let made = commit.made.iter().filter(|m| m.agent == agent);
-                let later = commit.modes.iter().filter(|(a, _)| *a == agent).rev();
-                modes.extend(later.map(|(_, m)| m.to_string()));
+                let later = commit.modes().filter(|(a, _)| *a == agent);
+                let later: Vec<String> = later.map(|(_, m)| m.to_string()).collect();
+                modes.extend(later.into_iter().rev());
                 modes.extend(made.filter_map(|m| Some(m.mode.as_ref()?.to_string())));
             }
             at = line.prev;

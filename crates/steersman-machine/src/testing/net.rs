@@ -218,6 +218,22 @@ impl Draft {
         self.change(&entry, |agent| agent.state.push((name.into(), ty)))
     }
 
+    /// How writes of an entry of the entry agent come together.
+    #[must_use]
+    pub fn reduces(self, name: &str, how: Reduce) -> Self {
+        let entry = self.0.entry.first().expect("agents come first").clone();
+        self.change(&entry, |agent| {
+            let found = agent.state.iter_mut().find(|(n, _)| **n == *name);
+            found.expect("the entry was added").1.reduce = how;
+        })
+    }
+
+    /// What a tool writes: an entry and the template of its value.
+    #[must_use]
+    pub fn sets(self, tool: &str, entry: &str, value: &str) -> Self {
+        self.change_tool(tool, |tool| tool.set.push((entry.into(), data(value))))
+    }
+
     /// A tool.
     #[must_use]
     pub fn tool(mut self, tool: ToolDef) -> Self {

@@ -6,7 +6,7 @@ use crate::branch::awaited;
 use crate::commit::Usage;
 use crate::effect::{Answer, Ask, Cancelled, Failure, NewWrite, Offered, Outcome, Retry, Work};
 use crate::ids::{Id, Line};
-use crate::interaction::Class;
+use crate::interaction::{Class, Reduce};
 use crate::mapping::{self, Raw};
 use crate::network::{BuiltIn, Chooser, Network, Offer, ToolUse, Turns, TypeKind};
 use crate::snapshot::Phase;
@@ -90,7 +90,8 @@ pub fn network(seed: u64) -> Network {
             with(
                 offers(
                     &[
-                        "look", "mail", "pay", "guarded", "note", "ask", "nap", "finish",
+                        "look", "mail", "pay", "guarded", "note", "ask", "nap", "finish", "heap",
+                        "add",
                     ],
                     &["desk", "talker", "quick"],
                 ),
@@ -100,7 +101,10 @@ pub fn network(seed: u64) -> Network {
         .agent(
             "helper",
             with(
-                offers(&["look", "mail", "note", "ask", "finish"], &["deep"]),
+                offers(
+                    &["look", "mail", "note", "ask", "finish", "heap", "add"],
+                    &["deep"],
+                ),
                 vec![fork()],
             ),
         )
@@ -123,6 +127,14 @@ pub fn network(seed: u64) -> Network {
         .agent("clerk", offers(&["look", "mail"], &[]))
         .state("seen", TypeKind::Any)
         .state("other", TypeKind::Any)
+        .state("heap", TypeKind::List(Box::new(text())))
+        .reduces("heap", Reduce::Append)
+        .state("sum", ty_integer())
+        .reduces("sum", Reduce::Sum)
+        .native("heap", Class::Read)
+        .sets("heap", "heap", "{{ result }}")
+        .native("add", Class::Read)
+        .sets("add", "sum", "{{ result }}")
         .native("look", Class::Read)
         .native("mail", Class::Unsafe)
         .native("pay", Class::Idempotent)
@@ -343,14 +355,31 @@ fn answer(world: &mut World, dice: &mut Dice, effect: Id, tame: bool) -> Result<
             fault(format!("nobody wishes {:?} here", out.wish.work))
         }
         (Work::Simulate(_), _) => world.play(effect, &out),
-        (Work::Tool(_), _) => {
+        (Work::Tool(tool), _) => {
             let raw = match dice.below(if tame { 1 } else { 10 }) {
-                0..6 => Raw::Done(json!(dice.below(4).to_string())),
+                0..6 => Raw::Done(given(dice, &tool.tool)),
                 6..8 => Raw::NotPerformed(mapping::Fault::new("failed", "it broke")),
                 _ => Raw::Unknown(mapping::Fault::new("timeout", "no answer")),
             };
             world.gives(effect, &raw)
         }
+    }
+}
+
+/// What a tool gives; values of state come near their bounds, and sums to the ends of their range.
+fn given(dice: &mut Dice, tool: &str) -> Json {
+    match tool {
+        "heap" => json!("x".repeat(dice.below(4) as usize * 15_000)),
+        "add" if dice.percent(30) => json!(i64::MAX - dice.below(9).cast_signed()),
+        "add" => json!(dice.below(9)),
+        _ => json!(dice.below(4).to_string()),
+    }
+}
+
+fn ty_integer() -> TypeKind {
+    TypeKind::Integer {
+        minimum: None,
+        maximum: None,
     }
 }
 
@@ -396,7 +425,9 @@ fn thought(dice: &mut Dice, effect: Id) -> Outcome {
 }
 
 fn call(dice: &mut Dice) -> Ask {
-    match dice.below(20) {
+    match dice.below(22) {
+        20 => ask("heap", &json!({})),
+        21 => ask("add", &json!({})),
         0..3 => ask("look", &json!({})),
         3..5 => ask("mail", &json!({})),
         5 => ask("pay", &json!({})),

@@ -139,10 +139,10 @@ impl<'de> de::Deserializer<'de> for Probe<'_> {
     ) -> Result<V::Value, Error> {
         let mut several = Several::new(self.within(), len);
         let value = visitor.visit_seq(&mut several)?;
-        several.types.dedup();
-        let inner = match &several.types[..] {
-            [same] => format!("[{same}; {len}]"),
-            types => format!("({})", types.join(", ")),
+        let types = &several.types;
+        let inner = match types.first() {
+            Some(same) if types.iter().all(|t| t == same) => format!("[{same}; {len}]"),
+            _ => format!("({})", types.join(", ")),
         };
         self.is(&inner);
         Ok(value)

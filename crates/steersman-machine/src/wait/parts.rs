@@ -181,8 +181,8 @@ impl<'a> Look<'a> {
         if let Some((_, json)) = self.came.filter(|(came, _)| *came == part) {
             return Some(Stands::Met(json.clone()));
         }
-        let aside = self.snapshot.aside(self.open.owner, self.open.call.id)?;
-        let (_, body) = aside.met.iter().find(|(met, _)| *met == part)?;
+        let open = self.snapshot.call(self.open.owner, self.open.call.id)?;
+        let (_, body) = open.met.iter().find(|(met, _)| *met == part)?;
         let text = body.map(|body| self.cx.bodies.text(body));
         let json = text.map_or(Json::Null, |text| {
             // What was erased reads as the tombstone.
@@ -223,8 +223,8 @@ impl<'a> Look<'a> {
     /// The key of a part that is for an event, canonical JSON of the fields that must be equal: as it was when the wait
     /// opened, whatever state says now.
     pub(super) fn key(&self, part: u32, matching: &[(Name, Template)]) -> Arc<str> {
-        let aside = self.snapshot.aside(self.open.owner, self.open.call.id);
-        let kept = aside.and_then(|aside| aside.keys.iter().find(|(of, _)| *of == part));
+        let open = self.snapshot.call(self.open.owner, self.open.call.id);
+        let kept = open.and_then(|open| open.keys.iter().find(|(of, _)| *of == part));
         if let Some((_, key)) = kept {
             return self.cx.bodies.text(*key);
         }

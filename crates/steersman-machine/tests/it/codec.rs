@@ -8,9 +8,9 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use steersman_machine::codec::{self, CodecError, Hash};
 use steersman_machine::commit::{Commit, LedgerEntry, LogLine, Text};
-use steersman_machine::effect::{Mapped, NewWrite};
+use steersman_machine::effect::{Mapped, NewArtifact, NewWrite};
 use steersman_machine::ids::{Body, Id, Line};
-use steersman_machine::interaction::{Artifact, How, Reduce, Write as StateWrite};
+use steersman_machine::interaction::{How, Reduce, Write as StateWrite};
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::testing::schema::describe;
 
@@ -278,7 +278,7 @@ fn long_texts_spill_and_values_stay() {
     };
     let blobs = codec::spill(&mut line);
     assert!(!blobs.is_empty() && blobs.len() < 40);
-    assert!(encoded(&line).len() <= codec::MAX_LINE);
+    assert!(encoded(&line).len() <= steersman_machine::bounds::MAX_LINE);
 }
 
 #[test]
@@ -395,7 +395,7 @@ fn kept_outcomes_of_the_first_version_are_read_for_ever() {
                 seal: false,
             },
         ],
-        artifacts: vec![Artifact {
+        artifacts: vec![NewArtifact {
             name: "report".into(),
             media: "text/plain".into(),
             hash: [7; 32],

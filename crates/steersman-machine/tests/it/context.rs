@@ -635,7 +635,7 @@ fn contexts_of_random_sessions_are_valid() {
         let mut caches: BTreeMap<(Id, Id), RenderCache> = BTreeMap::new();
         for line in world.lines().iter().filter(|l| l.commit.is_some()) {
             let snapshot = world.after(line.n);
-            marks += line.commit.as_ref().map_or(0, |c| c.watermarks.len());
+            marks += line.commit.as_ref().map_or(0, |c| c.watermarks().count());
             for (id, agent) in &snapshot.agents {
                 let thinks = matches!(world.cx().network.agent(&agent.def).does, Does::Model(_));
                 if agent.last != line.n || !thinks {

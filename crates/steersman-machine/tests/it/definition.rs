@@ -315,6 +315,26 @@ fn what_is_too_big_is_refused_at_once() {
     }
 }
 
+/// A line of a log has each default once, whatever a tick starts: all of them fit together.
+#[test]
+fn large_defaults_are_refused_together() {
+    let of = |bytes: usize| {
+        let long = "x".repeat(bytes);
+        let text = format!(
+            "state: {{ one: {{ type: string, default: {long} }} }}\n\
+             agents: {{ a: {{ system: x, state: {{ two: {{ type: string, default: {long} }} }} }} }}\n"
+        );
+        compile(&Files::new("steersman.yaml", text)).1
+    };
+    assert!(errors(&of(8_000)).is_empty(), "{}", show(None, &of(8_000)));
+    let found = of(8_200);
+    assert_eq!(errors(&found), ["E0102"]);
+    assert_eq!(
+        found[0].message,
+        "with this one the defaults of state are too large"
+    );
+}
+
 #[test]
 fn deep_expressions_are_refused_without_a_crash() {
     let deep = format!("{}1{}", "(".repeat(5_000), ")".repeat(5_000));

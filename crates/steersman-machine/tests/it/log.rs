@@ -1,7 +1,9 @@
 //! A log written by hand, for tests of what only reads one.
 
 use std::sync::Arc;
-use steersman_machine::commit::{Binding, Commit, Kind, LogLine, Made, Push, Text, Watermark};
+use steersman_machine::commit::{
+    Binding, Change, Commit, Kind, LogLine, Made, Push, Text, Watermark,
+};
 use steersman_machine::context::History;
 use steersman_machine::definition::{Files, compile};
 use steersman_machine::effect::Bodies;
@@ -253,7 +255,7 @@ impl Draft {
         });
     }
     pub(crate) fn watermark(&mut self, mark: Watermark) {
-        self.commit.watermarks.push(mark);
+        self.commit.changes.push(Change::Watermark(mark));
     }
 }
 

@@ -1,5 +1,6 @@
 //! Tests of the machine from outside.
 
+mod bounds;
 mod branches;
 mod cases;
 mod codec;

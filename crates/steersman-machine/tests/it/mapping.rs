@@ -146,7 +146,7 @@ fn what_does_not_fit_is_named_and_writes_nothing() {
         Some("misfit: `state.tags[1]` is an integer, must be text")
     );
     let large = tool("plain", Raw::Done(json!("x".repeat(300 << 10))));
-    assert!(large.shown.unwrap().contains("more than 256 KiB"));
+    assert!(large.shown.unwrap().contains("more than 64 KiB"));
     let missing = tool("login", Raw::Done(json!({ "auth": {} })));
     assert!(
         missing

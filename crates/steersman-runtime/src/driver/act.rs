@@ -293,7 +293,7 @@ impl Driver {
             CancelWhat::Effect(effect) => {
                 let out = self.outs.get(effect).ok_or_else(|| not_open(*effect))?;
                 let agent = out.wish.agent;
-                let what = match out.wish.call {
+                let what = match out.wish.call() {
                     Some(call) => Cancelled::Call(agent, call),
                     None => Cancelled::Agent(agent),
                 };
@@ -487,7 +487,7 @@ impl Driver {
             return Ok(());
         };
         let snapshot = &self.branches[&out.branch].snapshot;
-        let (owner, call) = (out.wish.agent, out.wish.call);
+        let (owner, call) = (out.wish.agent, out.wish.call());
         let args: Json = out
             .tool()
             .and_then(|t| serde_json::from_str(&t.args).ok())

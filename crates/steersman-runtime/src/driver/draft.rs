@@ -134,6 +134,7 @@ impl Draft {
                     effect,
                     why,
                     how,
+                    about: None,
                     by,
                     body,
                 }

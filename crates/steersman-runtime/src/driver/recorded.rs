@@ -12,9 +12,11 @@ use serde_json::Value as Json;
 use std::sync::Arc;
 use steersman_machine::codec;
 use steersman_machine::commit::{LogLine, Push, Release, Why};
-use steersman_machine::effect::{Fact, Known, Mapped, NewWrite, Offered, Outcome, ToolWork, Work};
+use steersman_machine::effect::{
+    Fact, Known, Mapped, NewArtifact, NewWrite, Offered, Outcome, ToolWork, Work,
+};
 use steersman_machine::ids::{Body, Id, Line, Name};
-use steersman_machine::interaction::{Call, CallResult, How, Interaction};
+use steersman_machine::interaction::{Artifact, Call, CallResult, How, Interaction};
 use steersman_machine::mapping::{self, Raw};
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::tick;
@@ -77,7 +79,7 @@ impl Driver {
         }
         let wish = self.past.line(effect.line())?;
         let mut wished = wish.commit.iter().flat_map(|c| &c.wished);
-        let call = wished.find(|w| w.id == effect).and_then(|w| w.call);
+        let call = wished.find(|w| w.id == effect).and_then(|w| w.what.call());
         let line = self.past.line(at)?;
         let pushes = line.commit.as_ref().map_or(&[][..], |c| &c.pushes);
         let found = pushes
@@ -133,7 +135,7 @@ impl Driver {
                 None => None,
             },
             writes,
-            artifacts: result.artifacts.clone(),
+            artifacts: result.artifacts.iter().map(as_new).collect(),
             then: self.followed(result.call, next)?,
             by: result.by.as_ref().map(ToString::to_string),
         })
@@ -322,7 +324,10 @@ impl Driver {
         raw: &Raw,
         ran: Option<(&ToolWork, &[(Name, String)])>,
     ) -> Result<Mapped, EngineError> {
-        let found = snapshot.effects.get(&effect).map(|e| (e.agent, e.call));
+        let found = snapshot
+            .effects
+            .get(&effect)
+            .map(|e| (e.agent, e.what.call()));
         let Some((owner, Some(call))) = found else {
             return Ok(Mapped::plain(How::Done, None, String::new()));
         };
@@ -383,5 +388,14 @@ fn says_done(note: &Note) -> Option<(Id, Option<u32>)> {
             ..
         } => Some((*effect, None)),
         _ => None,
+    }
+}
+
+fn as_new(artifact: &Artifact) -> NewArtifact {
+    NewArtifact {
+        name: artifact.name.to_string(),
+        media: artifact.media.to_string(),
+        hash: artifact.hash,
+        len: artifact.len,
     }
 }

@@ -312,7 +312,7 @@ impl Driver {
         effect: Id,
         since: Line,
     ) -> Result<Vec<(Name, String)>, EngineError> {
-        let (mut given, mut asked) = (Vec::new(), Vec::new());
+        let mut given = Vec::new();
         let mut from = since;
         loop {
             let rows = self
@@ -326,19 +326,15 @@ impl Driver {
                 let line = self.past.check(row).await?;
                 for entry in &line.ledger {
                     match entry {
-                        LedgerEntry::Hold(hold)
-                            if hold.effect == effect && hold.why == Why::Input =>
-                        {
-                            asked.extend(hold.about.clone());
-                        }
                         LedgerEntry::Released {
                             effect: of,
                             why: Why::Input,
+                            about: Some(parameter),
                             body: Some(body),
                             ..
                         } if *of == effect => {
                             let text = self.past.text(*body).to_string();
-                            given.extend(asked.pop().map(|name| (name, text)));
+                            given.push((parameter.clone(), text));
                         }
                         _ => {}
                     }

@@ -108,14 +108,22 @@ impl Driver {
     }
 }
 
-/// What a session came to, as its definition names it. Values that are no JSON, or fail, are left out.
+/// Most bytes of an outcome, as lists keep it: each value of state has its place, not all together.
+const OUTCOME: usize = steersman_machine::bounds::VALUES;
+
+/// What a session came to, as its definition names it. Values that are no JSON, fail or are too much for a list are left
+/// out.
 pub(super) fn outcome(cx: &Cx<'_>, snapshot: &Snapshot) -> Json {
     let view = View::new(cx, snapshot, snapshot.root);
-    let mut values = Map::new();
+    let (mut values, mut bytes) = (Map::new(), 0);
     for (name, expr) in &cx.network.outcome {
         let value = expr.eval_lenient(&view).ok();
         if let Some(value) = value.and_then(|v| to_json(&v).ok()) {
-            values.insert(name.to_string(), value);
+            let more = name.len() + value.to_string().len();
+            if bytes + more <= OUTCOME {
+                bytes += more;
+                values.insert(name.to_string(), value);
+            }
         }
     }
     Json::Object(values)

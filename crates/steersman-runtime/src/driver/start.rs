@@ -350,7 +350,7 @@ impl Driver {
         }
         let out = &self.outs[&id];
         let snapshot = &self.branches[&out.branch].snapshot;
-        let (owner, call) = (out.wish.agent, out.wish.call);
+        let (owner, call) = (out.wish.agent, out.wish.call());
         let simulated = self.ask(|cx| mapping::simulate(cx, snapshot, owner, call?))?;
         let outcome = simulated.map_or_else(
             || Outcome::Leaf(format!("`{}` has no `simulate:`", tool.tool)),

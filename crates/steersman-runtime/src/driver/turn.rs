@@ -5,12 +5,14 @@ use super::{Driver, OnDisk, OutState, What};
 use crate::engine::EngineError;
 use crate::load::Since;
 use crate::session::{Fate, Receipt};
-use crate::store::{Batch, Checkpoint, CheckpointOf, Row};
+use crate::store::{self, Batch, Checkpoint, CheckpointOf, Row};
 use std::sync::Arc;
+use steersman_machine::bounds::MAX_LINE;
 use steersman_machine::codec;
-use steersman_machine::commit::{LedgerEntry, LogLine, Release, Why};
-use steersman_machine::effect::{Bodies, Offered, Outcome, Step, Until};
-use steersman_machine::ids::{Id, Line, Name};
+use steersman_machine::commit::{Commit, LedgerEntry, LogLine, Release, Why};
+use steersman_machine::effect::{Bodies, Failure, Offered, Outcome, Retry, Step, Until};
+use steersman_machine::fold::MISFIT;
+use steersman_machine::ids::{Id, Line, Name, Time};
 use steersman_machine::interaction::How;
 use steersman_machine::tick::tick;
 
@@ -36,11 +38,61 @@ impl Driver {
         }
         // A branch takes no outcome twice, whatever came in meanwhile.
         offers.sort_by_key(|offer| offer.what.rank());
-        let offered = self.in_machine_terms(id, &offers)?;
+        let mut offered = self.in_machine_terms(id, &offers)?;
+        match self.step_that_fits(id, now, &mut offers, &mut offered)? {
+            Ok(step) => self.take_step(id, step, offers, offered).await,
+            Err(why) => {
+                let mut draft = Draft::new(self.next, id);
+                for offer in offers {
+                    self.refused(&mut draft, offer, why.clone());
+                }
+                self.write(draft).await
+            }
+        }
+    }
+
+    /// A tick whose line can be stored, measured before anything is moved. Where all that is offered makes too long a line,
+    /// some of it waits for the next tick; an outcome that is too much by itself is a failed one; a message is refused.
+    fn step_that_fits(
+        &mut self,
+        id: Id,
+        now: Time,
+        offers: &mut Vec<Offer>,
+        offered: &mut Vec<Offered>,
+    ) -> Result<Result<Step, String>, EngineError> {
         let line = self.next;
-        let before = self.branches[&id].snapshot.clone();
-        let step = self.ask(|cx| tick(cx, before, line, now, &offered))?;
-        self.take_step(id, step, offers, offered).await
+        loop {
+            let before = self.branches[&id].snapshot.clone();
+            let mut step = self.ask(|cx| tick(cx, before, line, now, offered))?;
+            let size = measured(line, id, &mut step, offers.len());
+            if size <= MAX_LINE {
+                return Ok(Ok(step));
+            }
+            if offers.len() > 1 {
+                let half = offers.len() / 2;
+                offered.truncate(half);
+                if let Some(branch) = self.branches.get_mut(&id) {
+                    branch.offers.extend(offers.drain(half..));
+                }
+                self.fresh.insert(id);
+                continue;
+            }
+            let why = format!("what comes of it takes {size} bytes, a line has {MAX_LINE}");
+            match &mut offered[..] {
+                [Offered::Outcome { outcome, .. }] if !matches!(outcome, Outcome::Failed(_)) => {
+                    *outcome = Outcome::Failed(Failure {
+                        code: MISFIT.to_owned(),
+                        message: why,
+                        retry: Retry::Never,
+                    });
+                }
+                _ if offers.iter().all(|offer| offer.message.is_some()) => return Ok(Err(why)),
+                _ => {
+                    let what = || format!("line {line} of session `{}`", self.session);
+                    store::within(what, size)?;
+                }
+            }
+        }
     }
 
     async fn take_step(
@@ -229,6 +281,7 @@ impl Driver {
         }
         let id = draft.branch.expect("a draft names its branch");
         let now = self.now(id);
+        self.name_holds(&mut draft);
         let branch = self
             .branches
             .get_mut(&id)
@@ -241,12 +294,15 @@ impl Driver {
             ledger: draft.ledger,
             bodies: draft.bodies,
         };
-        for (hash, text) in codec::spill(&mut line) {
+        let blobs = codec::spill(&mut line);
+        let (bytes, hash) = codec::encode(&line, &branch.hash, &self.claim.salt);
+        let what = || format!("line {} of session `{}`", line.n, self.session);
+        store::within(what, bytes.len())?;
+        for (hash, text) in blobs {
             self.past.add_blob(hash, text.clone());
             let bytes: Arc<[u8]> = text.as_bytes().into();
             self.engine.store().put_blob(hash, bytes).await?;
         }
-        let (bytes, hash) = codec::encode(&line, &branch.hash, &self.claim.salt);
         (branch.prev, branch.hash) = (line.n, hash);
         self.ledger.fold(&line, &hash);
         let line = Arc::new(line);
@@ -280,6 +336,19 @@ impl Driver {
         Ok(())
     }
 
+    /// What ends a hold says what it was about: the log is read without looking for it.
+    fn name_holds(&self, draft: &mut Draft) {
+        for entry in &mut draft.ledger {
+            if let LedgerEntry::Released {
+                effect, why, about, ..
+            } = entry
+            {
+                let hold = self.ledger.hold(*effect, *why);
+                *about = hold.and_then(|hold| hold.about.clone());
+            }
+        }
+    }
+
     /// Checkpoints that are due: of the ledger, and of the branch that was written to.
     fn add_checkpoints(&mut self, batch: &mut Batch, id: Id, at: Line) {
         let bytes: usize = batch.rows.iter().map(|r| r.bytes.len()).sum();
@@ -311,7 +380,7 @@ impl Driver {
         if line.branch != self.ledger.current {
             return Vec::new();
         }
-        let changed = line.commit.iter().flat_map(|c| &c.labels);
+        let changed = line.commit.iter().flat_map(Commit::labels);
         changed
             .map(|(name, body)| (name.clone(), body.map(|b| self.past.text(b))))
             .collect()
@@ -357,6 +426,27 @@ impl Driver {
         }
         Ok(offered)
     }
+}
+
+/// Bytes of the line of a step, if what can be moved out of it is, with room for what the ledger adds to it: how each offer
+/// ended, a hold or a start for each wish. Its texts are moved out like all others.
+fn measured(line: Line, branch: Id, step: &mut Step, offers: usize) -> usize {
+    const NOTES: usize = 4 << 10;
+    const NOTE: usize = 256;
+    if step.commit.is_none() {
+        return 0;
+    }
+    let made = LogLine {
+        n: line,
+        prev: Line::NONE,
+        branch,
+        commit: step.commit.take(),
+        ledger: Vec::new(),
+        bodies: std::mem::take(&mut step.bodies),
+    };
+    let size = codec::least(&made) + NOTES + NOTE * (offers + step.wishes.len() + step.stop.len());
+    (step.commit, step.bodies) = (made.commit, made.bodies);
+    size
 }
 
 impl What {

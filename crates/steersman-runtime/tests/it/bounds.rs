@@ -3,8 +3,11 @@
 use crate::spy::Spy;
 use crate::world::{Does, World, answered, asked};
 use serde_json::{Value as Json, json};
+use std::fmt::Write as _;
 use std::sync::Arc;
+use steersman_machine::commit::LedgerEntry;
 use steersman_machine::ids::Line;
+use steersman_machine::interaction::{How, Interaction};
 use steersman_runtime::engine::Durability;
 use steersman_runtime::store::awkward::AwkwardStore;
 use steersman_runtime::store::{AHEAD_BYTES, AHEAD_LINES};
@@ -111,7 +114,7 @@ async fn by_steps_each_line_is_on_disk_before_the_next() {
 async fn attack_2_11_a_session_stops_ahead_of_a_slow_disk_and_goes_on_after() {
     let lines = usize::try_from(AHEAD_LINES).unwrap();
     // many small lines come to the bound of lines, large ones to that of bytes
-    for (notes, size) in [(60, 10), (20, 200_000)] {
+    for (notes, size) in [(60, 10), (30, 60_000)] {
         let world = busy(Durability::Commit, notes, size);
         let gate = world.store.stall_behind(1);
         let session = world.start(BUSY, "Work.").await;
@@ -161,4 +164,55 @@ async fn tokens_are_drawn_on_disk_before_they_are_spent() {
     assert_eq!(answered(&session.settled().await.unwrap()), "Done.");
     assert_eq!(world.tools.count("note"), 60);
     assert_eq!(world.store.ahead(), (0, 0));
+}
+
+/// So many entries of state with long names that the writes of one result fill a line, though their values are small.
+fn wide() -> String {
+    let mut state = String::new();
+    let mut set = String::new();
+    for n in 0..6_000 {
+        let name = format!("{}{n:04}", "e".repeat(36));
+        writeln!(state, "  {name}: optional integer").expect("a string takes it");
+        writeln!(set, "      {name}: \"{{{{ result }}}}\"").expect("a string takes it");
+    }
+    format!(
+        "state:\n{state}tools:\n  fill:\n    description: Fills.\n    effect: unsafe\n    native: 1\n    set:\n{set}\
+         agents: {{ wide: {{ system: You fill., tools: [fill] }} }}\n"
+    )
+}
+
+/// What no line holds is a failed result: the session goes on, and the effect is done once, whoever owns it next.
+#[tokio::test]
+async fn an_outcome_that_no_line_holds_is_a_failed_result() {
+    let script = json!({ "wide": [{ "call": { "fill": {} } }, "So be it.", "And on."] });
+    let world = World::over(Spy::default(), Durability::Commit, script);
+    world.tools.will("fill", Does::Done(json!(1)));
+    let session = world.start(&wide(), "Fill.").await;
+    assert_eq!(answered(&session.settled().await.unwrap()), "So be it.");
+    session.stop().await;
+
+    let world = world.killed().await;
+    let session = world.open().await;
+    session.say("Go on.").await.unwrap();
+    assert_eq!(answered(&session.settled().await.unwrap()), "And on.");
+    assert_eq!(world.tools.count("fill"), 1);
+    let lines = world.lines().await;
+    let pushes = lines.iter().filter_map(|l| l.commit.as_ref());
+    let results: Vec<_> = pushes
+        .flat_map(|c| &c.pushes)
+        .filter_map(|p| match &p.what {
+            Interaction::Result(result) => Some((result.how, result.code.as_deref())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(results, [(How::Failed, Some("misfit"))]);
+    let done = |entry: &LedgerEntry| matches!(entry, LedgerEntry::Done { .. });
+    assert_eq!(
+        lines
+            .iter()
+            .flat_map(|l| &l.ledger)
+            .filter(|e| done(e))
+            .count(),
+        1
+    );
 }

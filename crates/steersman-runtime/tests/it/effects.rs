@@ -3,6 +3,7 @@
 use crate::world::{Does, World, answered, asked};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
+use steersman_machine::commit::LedgerEntry;
 use steersman_machine::ids::Time;
 use steersman_machine::mapping::Fault;
 use steersman_runtime::engine::StartOptions;
@@ -24,6 +25,13 @@ tools:
     set: { token: "{{ result.token }}" }
     result: Logged in.
     native: 1
+  unlock:
+    description: Unlocks.
+    parameters:
+      password: { type: secret, ask: "The password?" }
+      word: { type: secret, ask: "The word?" }
+    effect: read
+    native: 1
   await_payment: { description: Waits., parameters: { invoice: string }, wait: { event: paid, match: { invoice: "{{ args.invoice }}" }, timeout: 4h, on_timeout: Nothing came. } }
   nap: { description: Waits., wait: { time: 1h } }
   await_both:
@@ -35,7 +43,7 @@ tools:
   transfer: { description: Pays., parameters: { cents: integer }, effect: unsafe, native: 1, approve: { by: user } }
 agents:
   boss: { person: { role: boss } }
-  main: { system: You work., tools: [look, pay, file, login, await_payment, nap, ask, await_both, await_any, await_branches, { tool: transfer, approve: { by: boss } }] }
+  main: { system: You work., tools: [look, pay, file, login, unlock, await_payment, nap, ask, await_both, await_any, await_branches, { tool: transfer, approve: { by: boss } }] }
 entry: main
 "#;
 
@@ -236,6 +244,32 @@ async fn a_secret_is_asked_for_and_lies_nowhere_in_clear() {
     assert!(everything.concat().contains("$sealed"));
     assert!(!everything.concat().contains("t0psecret"));
     assert!(everything.concat().contains("Logged in."));
+}
+
+/// Each answer names what it was the answer to: of two secrets one is given before the owner dies, one after.
+#[tokio::test]
+async fn two_secrets_that_two_owners_were_given_are_not_mixed_up() {
+    let world = calls(json!({ "unlock": {} }));
+    let session = world.start(TOOLS, "Go.").await;
+    let effect = asked(&session.settled().await.unwrap());
+    session.answer(effect, "the-first", "user").await.unwrap();
+    assert_eq!(asked(&session.settled().await.unwrap()), effect);
+    session.stop().await;
+    let world = world.killed().await;
+    let session = world.open().await;
+    world.tools.will("unlock", Does::Done(json!("open")));
+    session.answer(effect, "the-second", "user").await.unwrap();
+    assert_eq!(answered(&session.settled().await.unwrap()), "So be it.");
+    assert_eq!(world.tools.passwords(), ["the-first"]);
+    let lines = world.lines().await;
+    let about = lines
+        .iter()
+        .flat_map(|l| &l.ledger)
+        .filter_map(|e| match e {
+            LedgerEntry::Released { about, .. } => about.as_deref(),
+            _ => None,
+        });
+    assert_eq!(about.collect::<Vec<_>>(), ["password", "word"]);
 }
 
 #[tokio::test]

@@ -84,6 +84,7 @@ fn released(effect: Id, why: Why, how: Release) -> E {
         effect,
         why,
         how,
+        about: None,
         by: "user".into(),
         body: None,
     }

@@ -79,8 +79,7 @@ impl Subject for Whole<'_> {
                     .filter(|m| m.agent == agent)
                     .filter_map(|m| m.mode.clone());
                 let later = c
-                    .modes
-                    .iter()
+                    .modes()
                     .filter(|(a, _)| *a == agent)
                     .map(|(_, mode)| mode.clone());
                 first.chain(later).collect::<Vec<_>>()
@@ -186,7 +185,7 @@ pub fn essential(interaction: &Interaction, bodies: &dyn Bodies) -> String {
             text(result.body)
         ),
         Interaction::Route(route) => format!("route {:?}", route.chosen),
-        Interaction::Summary(body) => format!("S {}", bodies.text(*body)),
+        Interaction::Summary(summary) => format!("S {}", bodies.text(summary.body)),
         Interaction::Finished {
             end,
             cause,

@@ -4,6 +4,7 @@ use super::super::site::{Scope, Wants};
 use super::super::source::{Key, Kind, Node, Span, Value};
 use super::super::{diagnostic::Diagnostic, diagnostic::near, shape};
 use super::{Lower, duration, flag, sorted, text, word};
+use crate::bounds::{self, DEFAULTS};
 use crate::expression::Data;
 use crate::ids::Name;
 use crate::interaction::Reduce;
@@ -93,6 +94,19 @@ impl Lower<'_> {
             ty.default = Some(value);
         }
         ty
+    }
+
+    /// All defaults of state fit into one line of a log, beside what else it holds.
+    fn defaults_fit(&mut self, value: &Json, node: &Node) {
+        let before = self.out.defaults;
+        self.out.defaults += bounds::size(value);
+        if before <= DEFAULTS && self.out.defaults > DEFAULTS {
+            let at = self.place(node.span);
+            let most = DEFAULTS >> 10;
+            let what = "with this one the defaults of state are too large".to_owned();
+            let most = format!("all of a definition may have {most} KiB together, as JSON");
+            self.say(Diagnostic::too_big(at, what, most));
+        }
     }
 
     pub(super) fn default_fits(&mut self, ty: &Type, value: &Json, node: &Node) {
@@ -233,6 +247,9 @@ impl Lower<'_> {
             let mut ty = self.ty(node, At::State, scope);
             if self.is_broken(node.span) {
                 ty.kind = TypeKind::Any;
+            }
+            if let Some(default) = &ty.default {
+                self.defaults_fit(default, node);
             }
             let place = (owner.clone(), key.name.clone());
             let has_value = ty.optional || ty.default.is_some();

@@ -1,6 +1,9 @@
 //! What must hold after every line.
 
 use super::{Fault, World, fault};
+use crate::bounds;
+use crate::codec;
+use crate::commit::LogLine;
 use crate::effect::Wish;
 use crate::fold::phase;
 use crate::ids::{Id, Line};
@@ -28,7 +31,20 @@ pub(super) fn line(world: &World, n: Line) -> Result<(), Fault> {
     for id in moved {
         agent(world, snapshot, id).map_err(|Fault(text)| Fault(format!("line {n}: {text}")))?;
     }
+    fits(line).map_err(|Fault(text)| Fault(format!("line {n}: {text}")))?;
     out(world, line.branch).map_err(|Fault(text)| Fault(format!("line {n}: {text}")))
+}
+
+/// No step makes a line that no store takes.
+fn fits(line: &LogLine) -> Result<(), Fault> {
+    let least = codec::least(line);
+    let mut stored = line.clone();
+    codec::spill(&mut stored);
+    let (bytes, _) = codec::encode(&stored, &[0; 32], &[0; 16]);
+    if bytes.len() > bounds::MAX_LINE {
+        return fault(format!("it has {} bytes, {least} at least", bytes.len()));
+    }
+    Ok(())
 }
 
 /// Everything that must hold of a branch, over all its agents: besides what [`line`] checks, that whoever owes a step

@@ -186,7 +186,7 @@ impl World {
     pub(super) fn place(&self, effect: Id) -> Result<(Id, Id, Id), Fault> {
         let out = self.out.get(&effect);
         let out = out.ok_or_else(|| Fault(format!("effect {effect} is not out")))?;
-        let call = out.wish.call;
+        let call = out.wish.call();
         let call = call.ok_or_else(|| Fault(format!("effect {effect} is for no call")))?;
         Ok((out.branch, out.wish.agent, call))
     }
@@ -198,7 +198,7 @@ impl World {
     }
 
     fn simulated(&self, branch: Id, out: &Out) -> Outcome {
-        let call = out.wish.call;
+        let call = out.wish.call();
         let mapped = call
             .and_then(|call| mapping::simulate(&self.cx(), self.at(branch), out.wish.agent, call));
         match mapped {

@@ -189,6 +189,7 @@ impl World {
             effect,
             why: Why::Approval,
             how: Release::Go,
+            about: None,
             by: by.into(),
             body: None,
         };
@@ -244,6 +245,7 @@ impl World {
             effect,
             why: Why::Approval,
             how: Release::Edited,
+            about: None,
             by: by.into(),
             body: None,
         });
@@ -270,6 +272,7 @@ impl World {
             effect,
             why: Why::Approval,
             how: Release::Refused,
+            about: None,
             by: by.into(),
             body: None,
         });
@@ -291,6 +294,7 @@ impl World {
                     effect,
                     why: Why::Input,
                     how: Release::Go,
+                    about: Some(tool.inputs[k].0.clone()),
                     by: by.into(),
                     body: None,
                 },
@@ -320,6 +324,7 @@ impl World {
             effect,
             why: Why::Doubt,
             how,
+            about: None,
             by: by.into(),
             body: None,
         };
@@ -342,6 +347,7 @@ impl World {
             effect,
             why: Why::Doubt,
             how: Release::GivenUp,
+            about: None,
             by: by.into(),
             body: None,
         });

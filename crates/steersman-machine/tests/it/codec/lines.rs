@@ -1,13 +1,14 @@
 //! Lines that hold, together, every form there is.
 
 use steersman_machine::commit::{
-    Admission, Admitted, Adoption, Binding, Branched, Branching, Commit, Hold, Kind, LedgerEntry,
-    LogLine, Made, Opening, Push, Release, Text, Usage, Watermark, Why, Wished,
+    Admission, Admitted, AdoptedAgent, AdoptedCall, AdoptedCell, Adoption, AgentFact, Binding,
+    Branched, Branching, CallFact, CellFact, Change, Commit, Counter, Hold, Kind, LedgerEntry,
+    LogLine, Made, Opening, Period, Push, Release, Text, Usage, Want, Watermark, Why, Wished,
 };
 use steersman_machine::ids::{Body, Digest, Id, Line, Name, Time};
 use steersman_machine::interaction::{
-    Artifact, Call, CallResult, Cause, Choice, Class, End, How, Interaction, Origin, Reduce, Route,
-    Target, Write,
+    Artifact, Call, CallResult, Cause, Choice, Class, Covers, End, How, Interaction, Origin,
+    Reduce, Route, Summary, Target, Write,
 };
 
 pub(crate) const SALT: [u8; 16] = [3; 16];
@@ -90,7 +91,7 @@ pub(crate) fn tool_loop(at: u64) -> Vec<(&'static str, LogLine, usize)> {
             wished: vec![Wished {
                 id: id(at, 0),
                 agent: root,
-                call: Some(id(at, 0)),
+                what: Want::Call(id(at, 0)),
                 args: None,
                 due: None,
             }],
@@ -149,7 +150,7 @@ pub(crate) fn tool_loop(at: u64) -> Vec<(&'static str, LogLine, usize)> {
             wished: vec![Wished {
                 id: id(at, 0),
                 agent: root,
-                call: None,
+                what: Want::Step,
                 args: None,
                 due: None,
             }],
@@ -232,7 +233,7 @@ fn start() -> LogLine {
             wished: vec![Wished {
                 id: id(1, 1),
                 agent: id(1, 0),
-                call: None,
+                what: Want::Step,
                 args: None,
                 due: None,
             }],
@@ -244,9 +245,9 @@ fn start() -> LogLine {
                 values: Body::new(Line(1), 3),
                 machine: 1,
             }),
-            labels: vec![
-                (name("vendor"), Some(Body::new(Line(1), 4))),
-                (name("old"), None),
+            changes: vec![
+                Change::Label(name("vendor"), Some(Body::new(Line(1), 4))),
+                Change::Label(name("old"), None),
             ],
             ..Commit::default()
         },
@@ -303,7 +304,6 @@ fn interactions() -> LogLine {
         Choice::Agents(vec![name("a"), name("b")]),
         Choice::Finish,
         Choice::Stay,
-        Choice::Named(name("transfer"), Some(name("balance"))),
     ];
     let routes = choices.map(|chosen| {
         Interaction::Route(Route {
@@ -343,8 +343,17 @@ fn interactions() -> LogLine {
         opaque: Some(body),
         partial: true,
     };
-    let rest = [partial, Interaction::Summary(body)];
-    let all = said.into_iter().chain(rest).chain(routes).chain(finished);
+    let summaries = [Covers::Exchanges(3, 40), Covers::Scope(Line(2), Line(8))];
+    let summaries = summaries.map(|covers| {
+        Interaction::Summary(Summary {
+            effect: id(8, 4),
+            policy: name("compact"),
+            covers,
+            body,
+        })
+    });
+    let all = said.into_iter().chain([partial]).chain(summaries);
+    let all = all.chain(routes).chain(finished);
     let mut line = line(
         9,
         Commit {
@@ -356,12 +365,14 @@ fn interactions() -> LogLine {
                 write(1, 9, Reduce::Sum),
                 write(1, 9, Reduce::Max),
             ],
-            modes: vec![(agent, name("plan"))],
-            watermarks: vec![Watermark {
-                agent,
-                policy: name("keep_exchanges"),
-                exchanges: 4_000,
-            }],
+            changes: vec![
+                Change::Mode(agent, name("plan")),
+                Change::Watermark(Watermark {
+                    agent,
+                    policy: name("keep_exchanges"),
+                    exchanges: 4_000,
+                }),
+            ],
             ..Commit::default()
         },
     );
@@ -412,12 +423,7 @@ fn calls_and_results() -> LogLine {
             body: None,
             code: Some(name("http_404")),
             writes: vec![write(1, 12, Reduce::Last)],
-            artifacts: vec![Artifact {
-                name: name("report"),
-                media: name("text/plain"),
-                hash: [6; 32],
-                len: 70_000,
-            }],
+            artifacts: vec![report()],
             by: Some(name("approver")),
         })
     });
@@ -431,7 +437,7 @@ fn calls_and_results() -> LogLine {
             wished: vec![Wished {
                 id: id(12, 40),
                 agent,
-                call: Some(id(12, 3)),
+                what: Want::Call(id(12, 3)),
                 args: Some(Body::new(Line(12), 0)),
                 due: Some(Time(1_790_000_360_000)),
             }],
@@ -472,24 +478,7 @@ fn branches() -> LogLine {
                 label: Some(name("why")),
                 of: Some((1, 3)),
             }),
-            adoption: Some(Adoption {
-                branch: id(30, 1),
-                at: Line(44),
-                agents: Vec::new(),
-                calls: Vec::new(),
-                cells: vec![((id(1, 0), name("plan")), None)],
-                artifacts: vec![Artifact {
-                    name: name("report"),
-                    media: name("text/plain"),
-                    hash: [6; 32],
-                    len: 70_000,
-                }],
-                watermarks: vec![Watermark {
-                    agent: id(4, 0),
-                    policy: name("spill"),
-                    exchanges: 2,
-                }],
-            }),
+            adoption: Some(adoption()),
             admitted: admitted.to_vec(),
             branching: vec![
                 Branching {
@@ -500,7 +489,22 @@ fn branches() -> LogLine {
                 Branching {
                     agent: id(4, 0),
                     call: id(29, 0),
+                    what: Branched::Ended(Body::new(Line(50), 1)),
+                },
+                Branching {
+                    agent: id(4, 0),
+                    call: id(29, 0),
                     what: Branched::Chose(id(30, 1), Line(31)),
+                },
+                Branching {
+                    agent: id(4, 0),
+                    call: id(29, 1),
+                    what: Branched::Met(2, Some(Body::new(Line(50), 1))),
+                },
+                Branching {
+                    agent: id(4, 0),
+                    call: id(29, 2),
+                    what: Branched::Edited(name("boss")),
                 },
             ],
             made: vec![Made {
@@ -521,7 +525,144 @@ fn branches() -> LogLine {
     );
     line.prev = Line(21);
     line.branch = id(50, 0);
+    line.bodies = vec![text("{\"steps\":3}"), text("[]"), text("[1]")];
     line
+}
+
+fn report() -> Artifact {
+    Artifact {
+        scope: id(1, 0),
+        call: id(9, 4),
+        name: name("report"),
+        media: name("text/plain"),
+        hash: [6; 32],
+        len: 70_000,
+    }
+}
+
+/// An adoption with every fact there is.
+fn adoption() -> Adoption {
+    use CallFact as C;
+    let said = Body::new(Line(43), 0);
+    let call = AdoptedCall {
+        owner: id(4, 0),
+        call: Call {
+            id: id(40, 3),
+            name: name("do"),
+            seen: None,
+            target: Target::Wait,
+            label: None,
+            args: said,
+            chain: None,
+        },
+        opened: Time(1_790_000_000_000),
+        opened_at: 12,
+        digest: digest("do"),
+        facts: vec![
+            C::Edited(said),
+            C::Due(Time(1_790_000_360_000)),
+            C::Begun,
+            C::Approved,
+            C::Chooser(id(41, 0)),
+            C::Ends(said),
+            C::Chosen(id(30, 2), Line(44)),
+            C::Met(1, None),
+            C::Awaits(0, said),
+            C::Approver(name("boss")),
+            C::Closed(How::Done, digest("done")),
+            C::Write(write(2, 50, Reduce::Append), Some(Line(43))),
+            C::Artifact(report()),
+        ],
+    };
+    Adoption {
+        branch: id(30, 1),
+        at: Line(44),
+        agents: vec![AdoptedAgent {
+            id: id(4, 0),
+            def: name("critic"),
+            kind: Kind::Routed,
+            path: [1, 3].into(),
+            facts: agent_facts(),
+        }],
+        calls: vec![call],
+        cells: vec![
+            AdoptedCell {
+                scope: id(1, 0),
+                name: name("plan"),
+                facts: vec![
+                    CellFact::Set(Body::new(Line(50), 0), Line(43)),
+                    CellFact::Expires(Time(1_790_000_360_000)),
+                ],
+            },
+            AdoptedCell {
+                scope: id(1, 0),
+                name: name("seen"),
+                facts: Vec::new(),
+            },
+        ],
+        artifacts: vec![report()],
+        watermarks: vec![Watermark {
+            agent: id(4, 0),
+            policy: name("spill"),
+            exchanges: 2,
+        }],
+    }
+}
+
+fn agent_facts() -> Vec<AgentFact> {
+    use AgentFact as F;
+    let said = Body::new(Line(43), 0);
+    let mut facts = vec![
+        F::Parent(id(1, 0)),
+        F::Births(2),
+        F::Named(name("strict")),
+        F::Owes,
+        F::Serving(id(39, 0)),
+        F::Open(3),
+        F::Running(2),
+        F::Exchanges(7),
+        F::Queued(id(39, 1)),
+        F::Child(name("clerk"), id(33, 0)),
+        F::Args(said),
+        F::Message(said),
+        F::Unanswered(said),
+        F::Said(said),
+        F::Answer(said),
+        F::Ended(End::Turn, Cause::Answer),
+        F::Stack(Line(44), 31),
+        F::Mode(name("plan")),
+        F::Routes(3),
+        F::Pending(name("clerk")),
+        F::Acted(name("desk"), How::Finished, Some(said)),
+        F::Refused(1),
+        F::Same(digest("same"), 2),
+        F::LastCall,
+        F::Limited,
+        F::Began(Period::Task, Time(1_790_000_000_000)),
+        F::More(Period::Session, name("more/ticks/session"), 2),
+        F::Moved(Line(44)),
+        F::Stood(-5),
+        F::Calls {
+            name: name("look"),
+            ok: 2,
+            failed: 1,
+            args: Some(said),
+            result: None,
+        },
+    ];
+    let counters = [
+        Counter::ModelCalls,
+        Counter::ModelCallsAll,
+        Counter::AgentCalls,
+        Counter::Corrections,
+        Counter::Ticks,
+        Counter::Rounds,
+        Counter::ModeCalls,
+        Counter::Tokens,
+    ];
+    facts.push(F::CountBelow(Period::Answer, Counter::Tokens, 1 << 40));
+    facts.extend(counters.into_iter().map(|c| F::Count(c, 300)));
+    facts
 }
 
 fn ledger() -> LogLine {
@@ -608,6 +749,7 @@ fn holds() -> LogLine {
         effect,
         why: Why::Approval,
         how,
+        about: Some(name("password")),
         by: name("timeout"),
         body: Some(Body::new(Line(61), 1)),
     });

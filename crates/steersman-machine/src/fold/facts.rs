@@ -1,0 +1,384 @@
+//! Agents and calls of an adopted branch as facts, and back. Each of the four functions here takes its struct apart by
+//! name: who adds a field to it is asked here what an adoption says of it.
+
+use super::values::value_of;
+use crate::commit::{AdoptedAgent, AdoptedCall, AgentFact, CallFact, Counter, Period, Text};
+use crate::ids::{Body, Time};
+use crate::interaction::Write;
+use crate::snapshot::{Agent, Closed, Count, Counters, OpenCall, Phase, Routing, Span, Value};
+use std::sync::Arc;
+
+/// What an adoption says of an agent. Nothing is out for it any more.
+pub(crate) fn of_agent(agent: &Agent) -> AdoptedAgent {
+    use AgentFact as Fact;
+    let Agent {
+        id,
+        def,
+        kind,
+        parent,
+        path,
+        births,
+        named,
+        phase,
+        owed: _,
+        serving,
+        open,
+        running,
+        exchanges,
+        queue,
+        children,
+        args,
+        message,
+        unanswered,
+        said,
+        answer,
+        ended,
+        last,
+        height,
+        mode,
+        routing,
+        counters,
+        counts,
+    } = agent;
+    let mut facts = Vec::new();
+    facts.extend(parent.map(Fact::Parent));
+    facts.extend(some(*births).map(Fact::Births));
+    facts.extend(named.clone().map(Fact::Named));
+    facts.extend(matches!(phase, Phase::Thinking | Phase::Routing).then_some(Fact::Owes));
+    facts.extend(serving.map(Fact::Serving));
+    facts.extend(some(*open).map(Fact::Open));
+    facts.extend(some(*running).map(Fact::Running));
+    facts.extend(some(*exchanges).map(Fact::Exchanges));
+    facts.extend(queue.iter().copied().map(Fact::Queued));
+    let children = children.iter();
+    facts.extend(children.map(|(key, child)| Fact::Child(key.clone(), *child)));
+    facts.extend(args.map(Fact::Args));
+    facts.extend(message.map(Fact::Message));
+    facts.extend(unanswered.iter().copied().map(Fact::Unanswered));
+    facts.extend(said.map(Fact::Said));
+    facts.extend(answer.map(Fact::Answer));
+    facts.extend(ended.map(|(end, cause)| Fact::Ended(end, cause)));
+    facts.push(Fact::Stack(*last, *height));
+    facts.extend(mode.clone().map(Fact::Mode));
+    of_routing(routing, &mut facts);
+    of_counters(counters, &mut facts);
+    for (name, count) in counts {
+        let Count {
+            ok,
+            failed,
+            args,
+            result,
+        } = &**count;
+        facts.push(Fact::Calls {
+            name: name.clone(),
+            ok: *ok,
+            failed: *failed,
+            args: *args,
+            result: *result,
+        });
+    }
+    AdoptedAgent {
+        id: *id,
+        def: def.clone(),
+        kind: *kind,
+        path: path.clone(),
+        facts,
+    }
+}
+
+fn some(n: u32) -> Option<u32> {
+    (n > 0).then_some(n)
+}
+
+fn of_routing(routing: &Routing, facts: &mut Vec<AgentFact>) {
+    let Routing {
+        count,
+        pending,
+        last,
+        refused,
+    } = routing;
+    facts.extend(some(*count).map(AgentFact::Routes));
+    facts.extend(pending.iter().cloned().map(AgentFact::Pending));
+    let last = last.clone();
+    facts.extend(last.map(|(name, how, gave)| AgentFact::Acted(name, how, gave)));
+    facts.extend(some(*refused).map(AgentFact::Refused));
+}
+
+fn of_counters(counters: &Counters, facts: &mut Vec<AgentFact>) {
+    let Counters {
+        model_calls,
+        model_calls_all,
+        agent_calls,
+        corrections,
+        ticks,
+        same,
+        rounds,
+        mode_calls,
+        last_call,
+        limited,
+        answer,
+        task,
+        session,
+        moved,
+        // Nothing of it is out.
+        working: _,
+        stood,
+    } = counters;
+    let counts = [
+        (Counter::ModelCalls, *model_calls),
+        (Counter::ModelCallsAll, *model_calls_all),
+        (Counter::AgentCalls, *agent_calls),
+        (Counter::Corrections, *corrections),
+        (Counter::Ticks, *ticks),
+        (Counter::Rounds, *rounds),
+        (Counter::ModeCalls, *mode_calls),
+    ];
+    let counts = counts.into_iter().filter(|(_, n)| *n > 0);
+    facts.extend(counts.map(|(counter, n)| AgentFact::Count(counter, u64::from(n))));
+    facts.extend(same.map(|(digest, times)| AgentFact::Same(digest, times)));
+    facts.extend(last_call.then_some(AgentFact::LastCall));
+    facts.extend(limited.then_some(AgentFact::Limited));
+    of_span(Period::Answer, answer, facts);
+    of_span(Period::Task, task, facts);
+    of_span(Period::Session, session, facts);
+    facts.extend(moved.is_some().then_some(AgentFact::Moved(*moved)));
+    facts.extend((*stood != 0).then_some(AgentFact::Stood(*stood)));
+}
+
+fn of_span(period: Period, span: &Span, facts: &mut Vec<AgentFact>) {
+    let Span {
+        began,
+        model_calls,
+        agent_calls,
+        tokens,
+        ticks,
+        more,
+    } = span;
+    facts.extend((*began != Time::default()).then_some(AgentFact::Began(period, *began)));
+    let counts = [
+        (Counter::ModelCalls, *model_calls),
+        (Counter::AgentCalls, *agent_calls),
+        (Counter::Tokens, *tokens),
+        (Counter::Ticks, *ticks),
+    ];
+    let counts = counts.into_iter().filter(|(_, n)| *n > 0);
+    facts.extend(counts.map(|(counter, n)| AgentFact::CountBelow(period, counter, n)));
+    let more = more.iter();
+    facts.extend(more.map(|(name, times)| AgentFact::More(period, name.clone(), *times)));
+}
+
+/// The agent of which an adoption says this.
+pub(super) fn agent(adopted: &AdoptedAgent) -> Agent {
+    let mut agent = super::newborn(
+        adopted.id,
+        adopted.def.clone(),
+        adopted.kind,
+        adopted.path.clone(),
+        Time::default(),
+    );
+    let mut owes = false;
+    let mut routing = Routing::default();
+    for fact in &adopted.facts {
+        match fact.clone() {
+            AgentFact::Parent(parent) => agent.parent = Some(parent),
+            AgentFact::Births(n) => agent.births = n,
+            AgentFact::Named(name) => agent.named = Some(name),
+            AgentFact::Owes => owes = true,
+            AgentFact::Serving(call) => agent.serving = Some(call),
+            AgentFact::Open(n) => agent.open = n,
+            AgentFact::Running(n) => agent.running = n,
+            AgentFact::Exchanges(n) => agent.exchanges = n,
+            AgentFact::Queued(call) => agent.queue.push_back(call),
+            AgentFact::Child(key, child) => drop(agent.children.insert(key, child)),
+            AgentFact::Args(body) => agent.args = Some(body),
+            AgentFact::Message(body) => agent.message = Some(body),
+            AgentFact::Unanswered(body) => agent.unanswered.push(body),
+            AgentFact::Said(body) => agent.said = Some(body),
+            AgentFact::Answer(body) => agent.answer = Some(body),
+            AgentFact::Ended(end, cause) => agent.ended = Some((end, cause)),
+            AgentFact::Stack(last, height) => (agent.last, agent.height) = (last, height),
+            AgentFact::Mode(mode) => agent.mode = Some(mode),
+            AgentFact::Routes(n) => routing.count = n,
+            AgentFact::Pending(member) => routing.pending.push(member),
+            AgentFact::Acted(name, how, gave) => routing.last = Some((name, how, gave)),
+            AgentFact::Refused(n) => routing.refused = n,
+            AgentFact::Count(counter, n) => count(&mut agent.counters, counter, n),
+            AgentFact::Same(digest, times) => agent.counters.same = Some((digest, times)),
+            AgentFact::LastCall => agent.counters.last_call = true,
+            AgentFact::Limited => agent.counters.limited = true,
+            AgentFact::CountBelow(period, counter, n) => {
+                count_below(span(&mut agent.counters, period), counter, n);
+            }
+            AgentFact::Began(period, at) => span(&mut agent.counters, period).began = at,
+            AgentFact::More(period, name, times) => {
+                span(&mut agent.counters, period).more.push((name, times));
+            }
+            AgentFact::Moved(line) => agent.counters.moved = line,
+            AgentFact::Stood(millis) => agent.counters.stood = millis,
+            AgentFact::Calls {
+                name,
+                ok,
+                failed,
+                args,
+                result,
+            } => {
+                let count = Count {
+                    ok,
+                    failed,
+                    args,
+                    result,
+                };
+                agent.counts.insert(name, Arc::new(count));
+            }
+        }
+    }
+    agent.routing = Arc::new(routing);
+    agent.phase = match (agent.open, owes) {
+        (0, false) => Phase::Resting,
+        (0, true) => super::owes(agent.kind),
+        _ => Phase::Calling,
+    };
+    agent
+}
+
+fn count(counters: &mut Counters, counter: Counter, n: u64) {
+    let n = u32::try_from(n).unwrap_or(u32::MAX);
+    match counter {
+        Counter::ModelCalls => counters.model_calls = n,
+        Counter::ModelCallsAll => counters.model_calls_all = n,
+        Counter::AgentCalls => counters.agent_calls = n,
+        Counter::Corrections => counters.corrections = n,
+        Counter::Ticks => counters.ticks = n,
+        Counter::Rounds => counters.rounds = n,
+        Counter::ModeCalls => counters.mode_calls = n,
+        Counter::Tokens => {}
+    }
+}
+
+fn span(counters: &mut Counters, period: Period) -> &mut Span {
+    match period {
+        Period::Answer => &mut counters.answer,
+        Period::Task => &mut counters.task,
+        Period::Session => &mut counters.session,
+    }
+}
+
+fn count_below(span: &mut Span, counter: Counter, n: u64) {
+    match counter {
+        Counter::ModelCalls => span.model_calls = n,
+        Counter::AgentCalls => span.agent_calls = n,
+        Counter::Tokens => span.tokens = n,
+        Counter::Ticks => span.ticks = n,
+        // What is counted of the agent alone.
+        Counter::ModelCallsAll | Counter::Corrections | Counter::Rounds | Counter::ModeCalls => {}
+    }
+}
+
+/// What an adoption says of a call; `text` is given each value that a write of it waits with, and says where it lies in the
+/// adopting line.
+pub(crate) fn of_call(open: &OpenCall, mut text: impl FnMut(&Value) -> Body) -> AdoptedCall {
+    use CallFact as Fact;
+    let OpenCall {
+        call,
+        owner,
+        effect: _,
+        edited,
+        opened,
+        due,
+        begun,
+        approved,
+        approver,
+        met,
+        keys,
+        opened_at,
+        chooser,
+        ends,
+        chosen,
+        digest,
+        closed,
+    } = open;
+    let mut facts = Vec::new();
+    facts.extend(edited.map(Fact::Edited));
+    facts.extend(due.map(Fact::Due));
+    facts.extend(begun.then_some(Fact::Begun));
+    facts.extend(approved.then_some(Fact::Approved));
+    facts.extend(approver.clone().map(Fact::Approver));
+    facts.extend(met.iter().map(|(part, gave)| Fact::Met(*part, *gave)));
+    facts.extend(keys.iter().map(|(part, key)| Fact::Awaits(*part, *key)));
+    facts.extend(chooser.map(Fact::Chooser));
+    facts.extend(ends.map(Fact::Ends));
+    facts.extend(chosen.map(|(branch, at)| Fact::Chosen(branch, at)));
+    if let Some(closed) = closed {
+        let Closed {
+            how,
+            digest,
+            writes,
+            artifacts,
+        } = closed;
+        facts.push(Fact::Closed(*how, *digest));
+        for (write, value) in writes {
+            let stood = write.value.map(Body::line);
+            let write = Write {
+                value: value.as_ref().map(&mut text),
+                ..write.clone()
+            };
+            facts.push(Fact::Write(write, stood));
+        }
+        facts.extend(artifacts.iter().cloned().map(Fact::Artifact));
+    }
+    AdoptedCall {
+        owner: *owner,
+        call: call.clone(),
+        opened: *opened,
+        opened_at: *opened_at,
+        digest: *digest,
+        facts,
+    }
+}
+
+/// The call of which an adoption says this.
+pub(super) fn call(adopted: &AdoptedCall, bodies: &[Text]) -> OpenCall {
+    let mut open = OpenCall {
+        opened_at: adopted.opened_at,
+        ..super::opened(
+            adopted.call.clone(),
+            adopted.owner,
+            adopted.opened,
+            adopted.digest,
+        )
+    };
+    let mut closed: Option<Closed> = None;
+    for fact in &adopted.facts {
+        match fact.clone() {
+            CallFact::Edited(body) => open.edited = Some(body),
+            CallFact::Due(at) => open.due = Some(at),
+            CallFact::Begun => open.begun = true,
+            CallFact::Approved => open.approved = true,
+            CallFact::Approver(by) => open.approver = Some(by),
+            CallFact::Met(part, gave) => open.met.push((part, gave)),
+            CallFact::Awaits(part, key) => open.keys.push((part, key)),
+            CallFact::Chooser(agent) => open.chooser = Some(agent),
+            CallFact::Ends(ends) => open.ends = Some(ends),
+            CallFact::Chosen(branch, at) => open.chosen = Some((branch, at)),
+            CallFact::Closed(how, digest) => {
+                closed = Some(Closed {
+                    how,
+                    digest,
+                    writes: Vec::new(),
+                    artifacts: Vec::new(),
+                });
+            }
+            CallFact::Write(write, _) => {
+                let value = value_of(&write, bodies);
+                let closed = closed.as_mut().expect("only a closed call has writes");
+                closed.writes.push((write, value));
+            }
+            CallFact::Artifact(artifact) => {
+                let closed = closed.as_mut().expect("only a closed call has artifacts");
+                closed.artifacts.push(artifact);
+            }
+        }
+    }
+    open.closed = closed;
+    open
+}
