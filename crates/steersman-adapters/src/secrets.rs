@@ -4,12 +4,12 @@
 use crate::transport;
 use minijinja::Value;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use steersman_machine::expression::{Scope, from_json};
+use steersman_machine::ids::{hex, unhex};
 use steersman_machine::network::{Network, Parameters, TypeKind};
 use steersman_runtime::Env;
 use steersman_runtime::bind;
@@ -170,10 +170,7 @@ pub fn sealing_key(folder: &Path, env: &Env) -> Result<[u8; 32], KeyError> {
     fs::create_dir_all(folder).map_err(fail)?;
     let mut key = [0_u8; 32];
     getrandom::fill(&mut key).map_err(|error| fail(std::io::Error::other(error)))?;
-    let text = key.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    });
+    let text = hex(&key);
     // Written aside and linked into place: nobody ever sees half a key, and of two makers one wins.
     let aside = folder.join(format!("{KEY_FILE}.{}", &text[..8]));
     let made = (|| {
@@ -222,14 +219,5 @@ fn key_of(path: &Path, file: fs::File) -> Result<[u8; 32], KeyError> {
 }
 
 fn parse_key(text: &str) -> Option<[u8; 32]> {
-    let text = text.trim().as_bytes();
-    if text.len() != 64 {
-        return None;
-    }
-    let digit = |byte: u8| (byte as char).to_digit(16);
-    let mut key = [0; 32];
-    for (byte, pair) in key.iter_mut().zip(text.chunks(2)) {
-        *byte = u8::try_from(digit(pair[0])? * 16 + digit(pair[1])?).ok()?;
-    }
-    Some(key)
+    unhex(text.trim())?.try_into().ok()
 }

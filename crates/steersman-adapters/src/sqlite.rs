@@ -211,23 +211,6 @@ fn field_names(key: &serde_json::Value) -> String {
     serde_json::Value::from(names).to_string()
 }
 
-/// JSON with the fields of every object sorted.
-fn canonical(value: &serde_json::Value) -> String {
-    fn sorted(value: &serde_json::Value) -> serde_json::Value {
-        match value {
-            serde_json::Value::Object(fields) => {
-                let mut fields: Vec<_> =
-                    fields.iter().map(|(k, v)| (k.clone(), sorted(v))).collect();
-                fields.sort_by(|a, b| a.0.cmp(&b.0));
-                serde_json::Value::Object(fields.into_iter().collect())
-            }
-            serde_json::Value::Array(items) => items.iter().map(sorted).collect(),
-            plain => plain.clone(),
-        }
-    }
-    sorted(value).to_string()
-}
-
 fn row_of(no: i64, row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
     let key: i64 = row.get(0)?;
     Ok(Row {

@@ -6,6 +6,19 @@ use crate::snapshot::is_sealed;
 use serde_json::{Map, Value as Json};
 use std::fmt;
 
+/// The one form of a JSON value by which values are compared as texts: the fields of every object in order.
+pub fn canonical(json: &Json) -> Json {
+    match json {
+        Json::Object(map) => {
+            let mut fields: Vec<_> = map.iter().map(|(k, v)| (k.clone(), canonical(v))).collect();
+            fields.sort_by(|a, b| a.0.cmp(&b.0));
+            Json::Object(fields.into_iter().collect())
+        }
+        Json::Array(list) => list.iter().map(canonical).collect(),
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => json.clone(),
+    }
+}
+
 /// What does not fit, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misfit {

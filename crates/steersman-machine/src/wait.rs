@@ -192,19 +192,15 @@ impl Tick<'_> {
             return;
         }
         let (over, due) = (look.stands().over(), look.next_moment());
-        match over {
-            Some(raw) => {
-                self.end_wait(open, &raw);
-            }
-            None => {
-                let keys = look.keys();
-                for (part, key) in keys {
-                    let body = self.body(key.to_string());
-                    self.branch(open.owner, open.call.id, Branched::Awaits(part, body));
-                }
-                self.wish_call(open, due);
-            }
+        if let Some(raw) = over {
+            self.end_wait(open, &raw);
+            return;
         }
+        for (part, key) in look.keys() {
+            let body = self.body(key.to_string());
+            self.branch(open.owner, open.call.id, Branched::Awaits(part, body));
+        }
+        self.wish_call(open, due);
     }
 
     /// Whether a call waits for nothing outside: state, commits or the ends of branches end it.

@@ -6,7 +6,9 @@
 use chacha20poly1305::aead::{Aead, KeyInit};
 use chacha20poly1305::{ChaCha20Poly1305, Nonce};
 use serde_json::{Value as Json, json};
+use steersman_machine::ids::{hex, unhex};
 use steersman_machine::snapshot::{SEALED, is_sealed};
+use steersman_machine::types::canonical;
 use zeroize::Zeroizing;
 
 /// Seals and opens. Cloning shares the key.
@@ -123,19 +125,21 @@ impl Sealer {
 
     /// What stands for a JSON value where values are compared: sealed parts by their keyed digest.
     pub fn comparable(json: &Json) -> Json {
+        canonical(&Self::unsealed(json))
+    }
+
+    fn unsealed(json: &Json) -> Json {
         match json {
             Json::Object(_) if is_sealed(json) => {
                 let digest = json[SEALED].as_str().and_then(|s| s.split('.').nth(2));
                 json!({ "$digest": digest })
             }
-            Json::Object(map) => {
-                let sorted: std::collections::BTreeMap<_, _> = map
-                    .iter()
-                    .map(|(k, v)| (k.clone(), Self::comparable(v)))
-                    .collect();
-                Json::Object(sorted.into_iter().collect())
-            }
-            Json::Array(list) => Json::Array(list.iter().map(Self::comparable).collect()),
+            Json::Object(map) => Json::Object(
+                map.iter()
+                    .map(|(k, v)| (k.clone(), Self::unsealed(v)))
+                    .collect(),
+            ),
+            Json::Array(list) => list.iter().map(Self::unsealed).collect(),
             Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => json.clone(),
         }
     }
@@ -149,24 +153,6 @@ impl std::fmt::Debug for Sealer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Sealer")
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut out, byte| {
-        use std::fmt::Write;
-        let _ = write!(out, "{byte:02x}");
-        out
-    })
-}
-
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    if !text.len().is_multiple_of(2) || !text.is_ascii() {
-        return None;
-    }
-    (0..text.len())
-        .step_by(2)
-        .map(|i| u8::from_str_radix(&text[i..i + 2], 16).ok())
-        .collect()
 }
 
 #[cfg(test)]

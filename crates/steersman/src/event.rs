@@ -6,7 +6,7 @@ use std::sync::Arc;
 use steersman_machine::expression::{Names, Template};
 use steersman_machine::ids::{Digest, Name};
 use steersman_machine::network::{EventDef, StartDef};
-use steersman_machine::types::misfit;
+use steersman_machine::types::{canonical, misfit};
 use steersman_runtime::engine::{EngineError, StartOptions};
 use steersman_runtime::inbox::Message;
 use steersman_runtime::session::Fate;
@@ -244,22 +244,6 @@ fn fits(def: &EventDef, name: &str, fields: &Json) -> Result<(), String> {
     {
         Some(unknown) => Err(format!("event `{name}` has no field `{unknown}`")),
         None => Ok(()),
-    }
-}
-
-/// Keys in order, so that equal payloads are equal texts.
-fn canonical(json: &Json) -> Json {
-    match json {
-        Json::Object(map) => {
-            let sorted: std::collections::BTreeMap<_, _> = map.iter().collect();
-            sorted
-                .into_iter()
-                .map(|(k, v)| (k.clone(), canonical(v)))
-                .collect::<Map<_, _>>()
-                .into()
-        }
-        Json::Array(list) => list.iter().map(canonical).collect(),
-        other => other.clone(),
     }
 }
 

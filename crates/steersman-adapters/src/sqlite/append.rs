@@ -1,9 +1,10 @@
 //! The statements of a batch: one guarded insert for each line, one statement for each thing beside.
 
 use super::writer::{Said, State};
-use super::{canonical, effect_no, field_names};
+use super::{effect_no, field_names};
 use rusqlite::{Connection, OptionalExtension, params};
 use steersman_machine::ids::{Id, Line, Name};
+use steersman_machine::types::canonical;
 use steersman_runtime::store::{
     Batch, CheckpointOf, Claim, SessionState, StoreError, WaitChange, check,
 };
@@ -150,7 +151,7 @@ fn wait(conn: &Connection, no: i64, change: &WaitChange) -> rusqlite::Result<()>
             effect,
             &**event,
             field_names(&key),
-            canonical(&key)
+            canonical(&key).to_string()
         ])?;
     }
     Ok(())

@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use steersman_machine::ids::Time;
+use steersman_machine::types::canonical;
 use steersman_runtime::store::{
     BoxedEvent, InboxMessage, NewSession, SessionId, SessionInfo, SessionQuery, SessionState,
     StoreError, meets,
@@ -155,7 +156,7 @@ fn waiting(conn: &Connection, event: &BoxedEvent) -> rusqlite::Result<Vec<i64>> 
         let mut statement = conn.prepare_cached(
             "SELECT DISTINCT no FROM wait WHERE network = ?1 AND event = ?2 AND fields = ?3 AND key = ?4",
         )?;
-        let key = super::canonical(&part.into());
+        let key = canonical(&part.into()).to_string();
         let sessions = statement.query_map(
             [&*event.network, &*event.event, list.as_str(), key.as_str()],
             |r| r.get::<_, i64>(0),

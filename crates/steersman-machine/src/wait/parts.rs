@@ -10,9 +10,9 @@ use crate::mapping::{Fault, Raw};
 use crate::network::{Source, Wait, WaitOn};
 use crate::snapshot::{OpenCall, Snapshot};
 use crate::tick::Cx;
+use crate::types::canonical;
 use crate::view::View;
 use serde_json::Value as Json;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Code of a wait for branches where too few were forked.
@@ -229,14 +229,12 @@ impl<'a> Look<'a> {
             return self.cx.bodies.text(*key);
         }
         let view = self.view();
-        let fields: BTreeMap<&str, Json> = matching
+        let fields = matching
             .iter()
-            .map(|(name, template)| (&**name, template.value(&view).unwrap_or_default()))
-            .collect();
-        let fields = fields
-            .into_iter()
-            .map(|(name, json)| (name.to_owned(), json));
-        Json::Object(fields.collect()).to_string().into()
+            .map(|(name, template)| (name.to_string(), template.value(&view).unwrap_or_default()));
+        canonical(&Json::Object(fields.collect()))
+            .to_string()
+            .into()
     }
 
     /// The keys that are to be kept: those that hang on more than the arguments of the call.

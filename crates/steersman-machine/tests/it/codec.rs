@@ -423,9 +423,8 @@ fn kept_outcomes_of_the_first_version_are_read_for_ever() {
         ..Mapped::plain(how, None, "")
     };
     let every: Vec<Mapped> = std::iter::once(full).chain(ends.map(bare)).collect();
-    let kept: Vec<String> = every.iter().map(codec::keep_outcome).collect();
-    let now = kept.join("\n") + "\n";
-    let then = fixture("kept.jsonl", &now);
+    let now: Vec<String> = every.iter().map(codec::keep_outcome).collect();
+    let then = fixture("kept.jsonl", &now.join("\n"));
     let read: Vec<Mapped> = then
         .lines()
         .map(|line| codec::kept_outcome(line).unwrap())

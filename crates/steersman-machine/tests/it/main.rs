@@ -14,4 +14,5 @@ mod nets;
 mod random;
 mod table;
 mod traces;
+mod types;
 mod view;

@@ -272,8 +272,8 @@ impl Driver {
                     Vec::new()
                 } else {
                     let since = self.ledger.effect(effect).map(|r| r.since);
-                    self.inputs_given(effect, since.unwrap_or(effect.line()))
-                        .await?
+                    let since = since.unwrap_or(effect.line());
+                    self.inputs_given(effect, since).await?
                 };
                 self.mapped_in(&snapshot, effect, raw, Some((&tool, &given)))?
             }

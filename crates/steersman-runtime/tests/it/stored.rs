@@ -3,12 +3,11 @@
 
 use crate::world::{World, answered};
 use serde_json::json;
-use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use steersman_machine::codec;
 use steersman_machine::commit::{Binding, LedgerEntry, LogLine};
-use steersman_machine::ids::{Body, Digest, Id, Line, Time};
+use steersman_machine::ids::{Body, Digest, Id, Line, Time, hex, unhex};
 use steersman_machine::testing::schema::describe;
 use steersman_runtime::bind::Values;
 use steersman_runtime::conformance::{SALT, story};
@@ -20,17 +19,8 @@ use steersman_runtime::store::memory::MemoryStore;
 use steersman_runtime::store::{Batch, InboxMessage, NewSession, Row, Store, StoreError};
 
 /// One of each kind, every field filled once.
-#[expect(clippy::too_many_lines, reason = "messages written out by hand")]
 fn every() -> Vec<Message> {
     let (effect, branch, by) = (Id::new(Line(7), 3), Some(Id::new(Line(5), 0)), "ann");
-    let binding = Binding {
-        digest: Digest([3; 16]),
-        source: [4; 32],
-        network: "desk".into(),
-        entry: "main".into(),
-        values: Body::new(Line(1), 0),
-        machine: 1,
-    };
     let cancel = |what| Message::Cancel {
         what,
         by: by.into(),
@@ -42,14 +32,7 @@ fn every() -> Vec<Message> {
         how,
     };
     vec![
-        Message::Start(Box::new(Begin {
-            binding,
-            values: "{}".to_owned(),
-            agent: Some("main".into()),
-            args: Some("{}".to_owned()),
-            say: Some("Hello.".to_owned()),
-            by: Some(by.into()),
-        })),
+        begin(),
         Message::Say {
             text: "Hello.".to_owned(),
             to: Some(effect),
@@ -126,6 +109,24 @@ fn every() -> Vec<Message> {
     ]
 }
 
+fn begin() -> Message {
+    Message::Start(Box::new(Begin {
+        binding: Binding {
+            digest: Digest([3; 16]),
+            source: [4; 32],
+            network: "desk".into(),
+            entry: "main".into(),
+            values: Body::new(Line(1), 0),
+            machine: 1,
+        },
+        values: "{}".to_owned(),
+        agent: Some("main".into()),
+        args: Some("{}".to_owned()),
+        say: Some("Hello.".to_owned()),
+        by: Some("ann".into()),
+    }))
+}
+
 fn values() -> Values {
     Values {
         config: [("limit".into(), json!(10_000))].into(),
@@ -146,20 +147,6 @@ fn encoded(message: &Message) -> InboxMessage {
     message.encode("m1".into(), Time(5))
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, b| {
-        let _ = write!(text, "{b:02x}");
-        text
-    })
-}
-
-fn unhex(text: &str) -> Vec<u8> {
-    let digits = (0..text.len() / 2).map(|i| &text[2 * i..2 * i + 2]);
-    digits
-        .map(|two| u8::from_str_radix(two, 16).unwrap())
-        .collect()
-}
-
 /// What a file says; one that is not there is written, once and for ever.
 fn fixture(file: &str, now: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/compat/v1");
@@ -176,16 +163,12 @@ fn fixture(file: &str, now: &str) -> String {
 /// Bytes that were written once say what they said then. A file here is never changed.
 #[test]
 fn messages_of_the_first_version_are_read_for_ever() {
-    let lines: Vec<String> = every()
-        .iter()
-        .map(|message| hex(&encoded(message).bytes))
-        .collect();
-    let now = lines.join("\n") + "\n";
-    let then = fixture("messages.hex", &now);
+    let now: Vec<String> = every().iter().map(|m| hex(&encoded(m).bytes)).collect();
+    let then = fixture("messages.hex", &now.join("\n"));
     let then = then.lines().map(|line| InboxMessage {
         id: "m1".into(),
         at: Time(5),
-        bytes: unhex(line).into(),
+        bytes: unhex(line).unwrap().into(),
     });
     let read: Vec<Message> = then.map(|m| Message::decode(&m).unwrap()).collect();
     assert_eq!(read, every()[..read.len()]);
