@@ -1,5 +1,5 @@
 //! The same wire against a stand-in that other people wrote: `scripts/mock-server.sh`, then
-//! `STEERSMAN_MOCK_SERVER=http://127.0.0.1:18096/v1`. Skipped, and said, without it.
+//! `STEERSMAN_MOCK_SERVER=http://127.0.0.1:18096/v1` and `--ignored`, as in `real`.
 
 use crate::request::{
     Seen, ask, ask_seen, assistant, chat, request, result, shown, two_tools, user,
@@ -8,12 +8,9 @@ use steersman_adapters::chat::Chat;
 use steersman_machine::context::Request;
 use steersman_machine::network::CallStyle;
 
-fn server() -> Option<Chat> {
-    let url = std::env::var("STEERSMAN_MOCK_SERVER").ok();
-    if url.is_none() {
-        println!("skipped: STEERSMAN_MOCK_SERVER is not set (scripts/mock-server.sh)");
-    }
-    url.map(|url| chat(&url))
+fn server() -> Chat {
+    let url = std::env::var("STEERSMAN_MOCK_SERVER");
+    chat(&url.expect("STEERSMAN_MOCK_SERVER is set: scripts/mock-server.sh"))
 }
 
 async fn say(chat: &Chat, text: &str) -> String {
@@ -25,8 +22,9 @@ async fn say(chat: &Chat, text: &str) -> String {
 }
 
 #[tokio::test]
+#[ignore = "needs STEERSMAN_MOCK_SERVER: scripts/mock-server.sh"]
 async fn answers_calls_and_results() {
-    let Some(chat) = server() else { return };
+    let chat = server();
     let seen = Seen::default();
     let answer = ask_seen(&chat, request(vec![user("say hello")]), &seen)
         .await
@@ -72,8 +70,9 @@ async fn answers_calls_and_results() {
 }
 
 #[tokio::test]
+#[ignore = "needs STEERSMAN_MOCK_SERVER: scripts/mock-server.sh"]
 async fn structured_output_stands_in_for_tools() {
-    let Some(chat) = server() else { return };
+    let chat = server();
     let request = Request {
         calls: CallStyle::Structured,
         ..request(vec![two_tools(), user("structured")])
@@ -86,8 +85,9 @@ async fn structured_output_stands_in_for_tools() {
 }
 
 #[tokio::test]
+#[ignore = "needs STEERSMAN_MOCK_SERVER: scripts/mock-server.sh"]
 async fn every_kind_of_failure_keeps_its_class() {
-    let Some(chat) = server() else { return };
+    let chat = server();
     let mut got = Vec::new();
     for text in [
         "rate limited",

@@ -303,23 +303,13 @@ async fn a_cancelled_program_is_killed() {
     );
 }
 
-#[tokio::test]
-async fn secrets_have_no_meaning_in_the_vector() {
-    let (network, diagnostics) = {
-        let yaml = "secrets: { token: { env: TOKEN } }\nagents: { a: { system: Do., tools: [t] } }\n\
-                    tools: { t: { description: Does it., command: [echo, \"{{ secrets.token }}\"] } }";
-        steersman_machine::definition::compile(&steersman_machine::definition::Files::new(
-            "t.yaml", yaml,
-        ))
-    };
-    // Found by `check`; and if it were not, it would still not run.
-    let Some(network) = network else {
-        assert!(!diagnostics.is_empty());
-        return;
-    };
-    let raw = once(&Arc::new(network)).await;
-    assert!(
-        matches!(raw, Raw::NotPerformed(_)) && !shown(&raw).contains("tok-"),
-        "{raw:?}"
-    );
+#[test]
+fn secrets_have_no_meaning_in_the_vector() {
+    let yaml = "secrets: { token: { env: TOKEN } }\nagents: { a: { system: Do., tools: [t] } }\n\
+                tools: { t: { description: Does it., effect: read, command: [echo, \"{{ secrets.token }}\"] } }";
+    let files = steersman_machine::definition::Files::new("t.yaml", yaml);
+    let (network, diagnostics) = steersman_machine::definition::compile(&files);
+    assert!(network.is_none());
+    let codes: Vec<&str> = diagnostics.iter().map(|d| d.code).collect();
+    assert_eq!(codes, ["E0310"], "{diagnostics:?}");
 }

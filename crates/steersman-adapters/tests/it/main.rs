@@ -2,8 +2,7 @@
 
 #![expect(
     clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "helpers of tests panic with what they found, and skipped tests say so"
+    reason = "helpers of tests panic with what they found"
 )]
 
 mod aimock;
