@@ -2,7 +2,7 @@
 # Starts aimock, a scripted stand-in for model providers that other people wrote, with this repository's fixtures.
 #
 #   scripts/mock-server.sh [PORT] [ARGUMENTS OF aimock]     # default port 18096; runs until it is stopped
-#   STEERSMAN_MOCK_SERVER=http://127.0.0.1:18096/v1 cargo test -p steersman-adapters --test it aimock
+#   STEERSMAN_MOCK_SERVER=http://127.0.0.1:18096/v1 cargo test -p steersman-adapters --test it -- --ignored aimock::
 #
 # The package is kept in $STEERSMAN_CACHE, else ~/.cache/steersman.
 set -euo pipefail

