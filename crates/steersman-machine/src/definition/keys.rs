@@ -229,6 +229,8 @@ mod all {
         &agent::CONTEXT,
         &agent::LIMITS,
         &agent::LIMIT,
+        &agent::ANSWER_LIMIT,
+        &agent::BOUND_LIMIT,
         &agent::TIME_LIMIT,
         &route::ROUTE,
         &route::RULE,
