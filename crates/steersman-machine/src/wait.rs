@@ -15,7 +15,7 @@ use crate::ids::{Id, Time};
 use crate::interaction::Target;
 use crate::limits::{self, Reached};
 use crate::mapping::{self, Fault, Raw};
-use crate::network::{OnLimit, WaitOn};
+use crate::network::{OnLimit, Source, ToolDef, WaitOn};
 use crate::snapshot::{Effect, OpenCall, Phase, Snapshot};
 use crate::tick::{Cx, Tick};
 use crate::view::View;
@@ -179,6 +179,11 @@ fn date(text: &str, zone: &str) -> Option<Time> {
     Some(Time(at.to_zoned(zone).ok()?.timestamp().as_millisecond()))
 }
 
+/// Whether state or commits can end the wait that a tool is.
+fn is_watched(tool: &ToolDef) -> bool {
+    matches!(&tool.source, Source::Wait(wait) if parts::is_watched(&wait.on))
+}
+
 impl Tick<'_> {
     /// A wait opens: what holds already is over at once; what waits for the outside is wished.
     pub(crate) fn begin_wait(&mut self, open: &OpenCall) {
@@ -219,10 +224,18 @@ impl Tick<'_> {
     }
 
     fn look_at(&mut self, no_more_ticks: bool) -> bool {
-        if self.snapshot.waits.is_empty() {
+        if self.snapshot.waits.is_empty() || !self.network.tools.values().any(is_watched) {
             return false;
         }
-        let waits: Vec<(Id, Id)> = self.snapshot.waits.iter().copied().collect();
+        // What waits for events and times is not looked at, however much of it there is.
+        let waits = self.snapshot.waits.iter().copied();
+        let waits: Vec<(Id, Id)> = waits
+            .filter(|(owner, call)| {
+                let open = self.snapshot.call(*owner, *call);
+                let tool = open.and_then(|open| self.network.tools.get(&open.call.name));
+                tool.is_some_and(is_watched)
+            })
+            .collect();
         let mut ended = false;
         for (owner, call) in waits {
             let Some(open) = self.snapshot.call(owner, call).cloned() else {
@@ -235,9 +248,6 @@ impl Tick<'_> {
             let Some(mut look) = Look::new(&cx, &self.snapshot, &open, self.now) else {
                 continue;
             };
-            if !parts::is_watched(&look.wait.on) {
-                continue;
-            }
             look.no_more_ticks = no_more_ticks;
             if let Some(raw) = look.stands().over() {
                 ended |= self.end_wait(&open, &raw);

@@ -12,6 +12,8 @@ use steersman_machine::commit::Text;
 use steersman_machine::ids::Line;
 use steersman_runtime::engine::Durability;
 use steersman_runtime::session::Fork;
+use steersman_runtime::store::Store;
+use steersman_runtime::store::memory::MemoryStore;
 
 /// The section of growth.
 pub(crate) fn report(table: &Table, size: Size) {
@@ -68,6 +70,17 @@ fn bytes(path: &Path) -> u64 {
 }
 
 fn late_turns(table: &Table, size: Size) {
+    let goal = Goal::AtMost(1.1);
+    let disk = || -> Arc<dyn Store> {
+        let store = SqliteStore::open(file("turns.db"));
+        Arc::new(store.expect("it opens"))
+    };
+    turns(table, "20 exchanges in view", disk, goal, size);
+    let memory = || -> Arc<dyn Store> { Arc::new(MemoryStore::new()) };
+    turns(table, "the same without a disk", memory, Goal::None, size);
+}
+
+fn turns(table: &Table, how: &str, store: impl Fn() -> Arc<dyn Store>, goal: Goal, size: Size) {
     let (late, half) = (size.of(2_000, 60), size.of(50, 5));
     let (first, last) = (size.of(100, 30), late);
     let mut early = Vec::new();
@@ -75,8 +88,7 @@ fn late_turns(table: &Table, size: Size) {
     for _ in 0..size.repeat {
         let model = Looker::of(last + half + 1);
         model.mark(&[first - half, first + half, last - half, last + half]);
-        let store = SqliteStore::open(file("turns.db")).expect("it opens");
-        let engine = engine(Arc::new(store), Durability::Commit, &model);
+        let engine = engine(store(), Durability::Commit, &model);
         runtime().block_on(run(&engine, 1));
         let each = |from| model.between(from - half, from + half) * 1e6 / (2 * half) as f64;
         early.push(each(first));
@@ -88,8 +100,8 @@ fn late_turns(table: &Table, size: Size) {
         short(median(later)),
         short(median(early))
     );
-    let figure = format!("turn {last} over turn {first}, 20 exchanges in view");
-    table.row(&figure, ratio, " times", Goal::AtMost(1.1), &beside);
+    let figure = format!("turn {last} over turn {first}, {how}");
+    table.row(&figure, ratio, " times", goal, &beside);
 }
 
 /// A session of so many turns, ended and let go of.

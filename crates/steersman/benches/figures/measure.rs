@@ -17,6 +17,14 @@ impl Size {
         Self { quick, repeat }
     }
 
+    /// More and shorter repetitions, where the disk of a busy machine is quick at one moment and slow at the next.
+    pub(crate) fn more(self) -> Self {
+        Self {
+            repeat: self.repeat * 2 - 1,
+            ..self
+        }
+    }
+
     /// So many; far fewer in a quick run.
     pub(crate) fn of(self, full: u64, quick: u64) -> u64 {
         if self.quick { quick } else { full }

@@ -157,8 +157,8 @@ pub(crate) fn path(count: u64, group: u64) -> Took {
 
 /// The section of the store path.
 pub(crate) fn report(table: &Table, size: Size) {
-    let singly = size.of(2_000, 20);
-    compare(table, "one line a transaction", singly, 1, 1.5, size);
+    let singly = size.of(1_000, 20);
+    compare(table, "one line a transaction", singly, 1, 1.5, size.more());
     let grouped = size.of(40_000, 400);
     compare(table, "100 lines a transaction", grouped, GROUP, 2.5, size);
     let mut lines = Lines::new();

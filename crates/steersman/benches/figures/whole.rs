@@ -73,14 +73,9 @@ fn rendering(turns: u64) -> f64 {
 /// The section of the whole loop.
 pub(crate) fn report(table: &Table, size: Size) {
     let rendering = rendering(size.of(4_000, 40));
-    beside_bare(table, Durability::Step, size.of(1_000, 10), rendering, size);
-    beside_bare(
-        table,
-        Durability::Commit,
-        size.of(5_000, 20),
-        rendering,
-        size,
-    );
+    let (step, commit) = (size.of(400, 10), size.of(5_000, 20));
+    beside_bare(table, Durability::Step, step, rendering, size.more());
+    beside_bare(table, Durability::Commit, commit, rendering, size);
     synced(table, size);
 }
 
@@ -139,7 +134,7 @@ fn synced(table: &Table, size: Size) {
     let mid = |turns, durability, sessions| {
         median((0..size.repeat.min(3)).map(|_| rate(turns, durability, sessions)))
     };
-    let step = mid(size.of(500, 5), Durability::Step, 1);
+    let step = mid(size.of(400, 5), Durability::Step, 1);
     let commit = mid(size.of(10_000, 20), Durability::Commit, 1);
     let beside = format!("{} and {} steps/s", short(commit), short(step));
     table.row(
