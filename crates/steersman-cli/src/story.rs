@@ -466,24 +466,7 @@ impl Story {
                 Tone::Engine,
             ),
             LedgerEntry::Unknown { effect, attempt } => {
-                let name = tool(self, effect);
-                let call = *effects_call(&self.effects, effect);
-                let repeatable = self
-                    .calls
-                    .get(&call)
-                    .is_some_and(|call| matches!(call.target, Target::Tool(Class::Idempotent)));
-                if repeatable {
-                    let text = format!("{name} may have happened");
-                    (
-                        String::new(),
-                        text,
-                        format!("attempt {attempt}"),
-                        Tone::Wrong,
-                    )
-                } else {
-                    let text = format!("{name} may have happened. It is not repeated.");
-                    ("!".into(), text, "in doubt".into(), Tone::Doubt)
-                }
+                self.unknown(&tool(self, effect), effect, *attempt)
             }
             LedgerEntry::NotPerformed { effect, attempt } => (
                 String::new(),
@@ -523,6 +506,18 @@ impl Story {
             ),
             _ => return None,
         })
+    }
+
+    /// What may have happened: an idempotent one is asked for again, any other is in doubt.
+    fn unknown(&self, name: &str, effect: &Id, attempt: u32) -> Told {
+        let call = self.calls.get(effects_call(&self.effects, effect));
+        if call.is_some_and(|call| matches!(call.target, Target::Tool(Class::Idempotent))) {
+            let text = format!("{name} may have happened");
+            let note = format!("attempt {attempt}");
+            return (String::new(), text, note, Tone::Wrong);
+        }
+        let text = format!("{name} may have happened. It is not repeated.");
+        ("!".into(), text, "in doubt".into(), Tone::Doubt)
     }
 
     /// What became of branches and of the session.
