@@ -466,7 +466,7 @@ impl Story {
                 Tone::Engine,
             ),
             LedgerEntry::Unknown { effect, attempt } => {
-                self.unknown(&tool(self, effect), effect, *attempt)
+                self.unknown(&tool(self, effect), *effect, *attempt)
             }
             LedgerEntry::NotPerformed { effect, attempt } => (
                 String::new(),
@@ -509,8 +509,8 @@ impl Story {
     }
 
     /// What may have happened: an idempotent one is asked for again, any other is in doubt.
-    fn unknown(&self, name: &str, effect: &Id, attempt: u32) -> Told {
-        let call = self.calls.get(effects_call(&self.effects, effect));
+    fn unknown(&self, name: &str, effect: Id, attempt: u32) -> Told {
+        let call = self.calls.get(effects_call(&self.effects, &effect));
         if call.is_some_and(|call| matches!(call.target, Target::Tool(Class::Idempotent))) {
             let text = format!("{name} may have happened");
             let note = format!("attempt {attempt}");
