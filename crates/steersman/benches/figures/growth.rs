@@ -75,14 +75,26 @@ fn late_turns(table: &Table, size: Size) {
         let store = SqliteStore::open(file("turns.db"));
         Arc::new(store.expect("it opens"))
     };
-    turns(table, "20 exchanges in view", disk, goal, size);
+    let (first, late, last) = (size.of(100, 30), size.of(2_000, 60), size.of(8_000, 90));
+    let half = size.of(50, 5);
+    let view = "20 exchanges in view";
+    turns(table, view, [first, late, half], disk, goal, size);
     let memory = || -> Arc<dyn Store> { Arc::new(MemoryStore::new()) };
-    turns(table, "the same without a disk", memory, Goal::None, size);
+    let bare = "the same without a disk";
+    turns(table, bare, [first, late, half], memory, Goal::None, size);
+    // By then lines are let go of that memory has no room for.
+    turns(table, view, [late, last, half], disk, Goal::None, size);
 }
 
-fn turns(table: &Table, how: &str, store: impl Fn() -> Arc<dyn Store>, goal: Goal, size: Size) {
-    let (late, half) = (size.of(2_000, 60), size.of(50, 5));
-    let (first, last) = (size.of(100, 30), late);
+/// The turns around one and around another, so many before and behind each.
+fn turns(
+    table: &Table,
+    how: &str,
+    [first, last, half]: [u64; 3],
+    store: impl Fn() -> Arc<dyn Store>,
+    goal: Goal,
+    size: Size,
+) {
     let mut early = Vec::new();
     let mut later = Vec::new();
     for _ in 0..size.repeat {
