@@ -26,11 +26,12 @@ tools:
 agents:
   main:
     system: You look things up for people who are in a hurry.
-    tools: [look, { tool: wait, parallel: 100000 }, helper, looker]
+    tools: [look, helper, looker, { agent: holder, parallel: 1000 }]
     limits: &high
       { model_calls: 100000000, agent_calls: 100000000, parallel: 100000, ticks: 100000000, same_call: 100000000 }
     context: { keep_exchanges: 20 }
   looker: { system: You look., description: Looks., tools: [look], limits: *high, turns: task }
+  holder: { system: You wait., description: Waits., tools: [{ tool: wait, parallel: 1000 }], limits: *high, turns: task }
   helper: { system: You help., description: Helps., turns: task }
 limits: { tokens: 1000000000000 }
 ";

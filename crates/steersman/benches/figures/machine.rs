@@ -92,18 +92,26 @@ fn forked(network: &Arc<Network>, count: u64, size: Size) -> f64 {
     each
 }
 
-/// So many calls are open on the root while an agent that it called loops; then the calls end, one a tick.
+/// Calls that one agent makes in an answer.
+const EACH: u64 = 100;
+
+/// So many calls are open while an agent beside them loops; then the calls end, one a tick.
 fn open_calls(network: &Arc<Network>, count: u64, size: Size) -> (f64, f64) {
     let mut desk = Desk::new(network.clone());
     let model = desk.start().wish();
+    // One answer makes a hundred calls at most, so agents beside the looker hold them.
     let mut asks = vec![ask("looker", "message", 0)];
-    asks.extend((0..count).map(|n| ask("wait", "what", n)));
-    let ticked = desk.calls(model, asks);
+    asks.extend((0..count.div_ceil(EACH)).map(|n| ask("holder", "message", n)));
+    let models = desk.calls(model, asks).wishes;
+    let mut calls: Vec<Id> = Vec::new();
+    for (n, holder) in (0..).zip(&models[1..]) {
+        let asks = (n * EACH..count.min((n + 1) * EACH)).map(|n| ask("wait", "what", n));
+        let wishes = desk.calls(holder.id, asks.collect()).wishes;
+        calls.extend(wishes.iter().filter(|w| tool(w).is_some()).map(|w| w.id));
+    }
     desk.keep = desk.last;
-    let (calls, looker): (Vec<_>, Vec<_>) = ticked.wishes.iter().partition(|w| tool(w).is_some());
     assert_eq!(calls.len() as u64, count);
-    let calls: Vec<Id> = calls.iter().map(|w| w.id).collect();
-    let beside = settled(&mut desk, looker[0].id, size.of(2_000, 20), size);
+    let beside = settled(&mut desk, models[0].id, size.of(2_000, 20), size);
     let ending = calls.len().min(2_000);
     let ((), took) = timed(|| {
         for call in &calls[..ending] {
