@@ -422,9 +422,8 @@ impl Story {
     /// What became of an effect.
     fn of_effect(&mut self, line: &LogLine, entry: &LedgerEntry, texts: &Texts) -> Option<Told> {
         let tool = |story: &Self, effect: &Id| {
-            story
-                .target(*effect)
-                .map_or_else(|| effect.to_string(), ToString::to_string)
+            let target = story.target(*effect);
+            target.map_or_else(|| effect.to_string(), ToString::to_string)
         };
         Some(match entry {
             // the row of what is in doubt says so
@@ -437,9 +436,9 @@ impl Story {
                 effect,
                 why,
                 how,
-                about: _,
                 by,
                 body,
+                ..
             } => {
                 let call = *effects_call(&self.effects, effect);
                 if *why == Why::Doubt {

@@ -40,7 +40,7 @@ pub const VALUE_DEPTH: usize = 64;
 /// each default once.
 pub const DEFAULTS: usize = 16 << 10;
 
-/// Most bytes of an adoption beside its values: some 1,000 agents.
+/// Most bytes of an adoption beside its values: some 600 agents, at 130 to 160 bytes each.
 pub const ADOPTED: usize = 96 << 10;
 
 /// Most calls in one answer of a model.

@@ -335,10 +335,11 @@ impl Tick<'_> {
         self.close_call(open.owner, open.call.id, mapped);
     }
 
-    /// A choice that was made where this branch begins, and not yet carried out there, is carried out here, too.
-    pub(crate) fn renew_choices(&mut self) {
+    /// A choice of one of these that was made where this branch begins, or where a branch was adopted, and not yet carried
+    /// out there, is carried out here, too.
+    pub(crate) fn renew_choices(&mut self, of: impl Fn(&Snapshot, Id) -> bool) {
         let chosen: Vec<Request> = forks(&self.snapshot)
-            .filter(|open| self.snapshot.in_scope(open.owner))
+            .filter(|open| self.snapshot.in_scope(open.owner) && of(&self.snapshot, open.owner))
             .filter_map(|open| {
                 let (branch, at) = open.chosen?;
                 Some(Request::Adopt {

@@ -77,6 +77,7 @@ impl Tick<'_> {
             Renewal::Adoption
         };
         self.renew(&out, how, known);
+        self.renew_choices(|snapshot, owner| below(snapshot, top, owner));
         self.ended_there(top, serving);
         self.wake(top);
         // What is adopted goes on here.

@@ -65,7 +65,7 @@ impl Tick<'_> {
             Renewal::Fork
         };
         self.renew(&out, how, &opened.known);
-        self.renew_choices();
+        self.renew_choices(|_, _| true);
         if let Some(said) = &opened.say
             && let Err(until) = self.take_message(said)
         {

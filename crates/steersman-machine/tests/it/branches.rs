@@ -539,3 +539,49 @@ fn a_choice_that_cannot_be_adopted_closes_the_fork_with_the_reason() -> Result<(
     }
     Ok(())
 }
+
+/// A branch is adopted up to a line at which one of its agents had chosen among branches of its own, and the choice was
+/// not carried out yet: it is carried out here.
+#[test]
+fn a_choice_that_comes_with_an_adoption_is_carried_out() -> Result<(), Fault> {
+    let fork = || forks(Some(Chooser::Person("user".into())), true);
+    let mut uses = offers(&[], &["helper", "talker"]);
+    uses.push(fork());
+    let network = Draft::new("nested")
+        .agent("a", uses)
+        .agent("helper", vec![fork()])
+        .agent_turns(
+            "talker",
+            steersman_machine::network::Turns::Dialogue,
+            Vec::new(),
+        )
+        .fork()
+        .build();
+    let mut w = World::new(Arc::new(network));
+    w.say(MAIN, "Go.")?;
+    let ways = json!({ "instructions": ["One.", "Two."] });
+    w.thinks(MAIN, "a", "", &[("fork", ways.clone())])?;
+    let call = |name: &'static str| (name, json!({ "message": "Do." }));
+    w.thinks(B1(), "a", "", &[call("helper"), call("talker")])?;
+    w.thinks(B1(), "talker", "And you?", &[])?;
+    w.thinks(B1(), "helper", "", &[("fork", ways)])?;
+    let of_helper: Vec<Id> = w.branches().keys().copied().filter(|b| *b > B2()).collect();
+    let [one, two] = of_helper[..] else {
+        panic!("the helper has forked: {of_helper:?}")
+    };
+    w.thinks(one, "helper", "First.", &[])?;
+    w.thinks(two, "helper", "Second.", &[])?;
+    // With the choice the helper is done and a person has the floor, whom nobody asks there: the branch is a leaf.
+    let choice = w.find(B1(), &Held::Question, "user").expect("a question");
+    w.answer(choice, "1", "user")?;
+    let end = w.branch(B1()).ended.clone().expect("it is a leaf");
+    assert_eq!(end.cause, Cause::Leaf);
+    // It is adopted up to the line before, where the choice is made.
+    w.thinks(B2(), "a", "Otherwise.", &[])?;
+    let choice = w.find(MAIN, &Held::Question, "user").expect("a question");
+    w.answer(choice, "1", "user")?;
+    assert!(w.at(MAIN).forks.is_empty(), "{}", w.printed);
+    let (how, text) = result(&w, MAIN, "a");
+    assert_eq!((how, &*text), (How::Finished, "First."));
+    whole(&w, MAIN)
+}
