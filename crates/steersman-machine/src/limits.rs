@@ -16,7 +16,7 @@ pub struct Limits {
     pub agent_calls: Limit,
     /// Calls of one exchange at once; the rest waits. An agent's is never above the session's.
     pub parallel: u32,
-    /// How deep agents may stand, the root at 1; none: as [`deepest`] says.
+    /// How deep agents may stand, the root at 1; none: as `deepest` says.
     pub depth: Option<u32>,
     /// Commits.
     pub ticks: Limit,
