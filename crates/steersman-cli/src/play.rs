@@ -40,6 +40,31 @@ pub(crate) struct Play<'a> {
     over: BTreeSet<Id>,
     /// What the person says was typed right here, so it is not told again.
     pub(crate) typed_here: bool,
+    leaving: Leaving,
+}
+
+/// Hears who wants to leave: Ctrl-C, and a supervisor's SIGTERM, which leaves a session in the same way. It listens from
+/// before a session is driven, since from then on a signal must not kill what has begun.
+pub(crate) struct Leaving {
+    int: Signal,
+    term: Signal,
+}
+
+impl Leaving {
+    /// Begins to listen.
+    pub(crate) fn listen() -> std::io::Result<Self> {
+        Ok(Self {
+            int: signal(SignalKind::interrupt())?,
+            term: signal(SignalKind::terminate())?,
+        })
+    }
+
+    async fn wanted(&mut self) {
+        tokio::select! {
+            _ = self.int.recv() => {}
+            _ = self.term.recv() => {}
+        }
+    }
 }
 
 /// How driving ended.
@@ -55,6 +80,7 @@ impl<'a> Play<'a> {
         place: &'a Place,
         printer: &'a Printer,
         session: Session,
+        leaving: Leaving,
         told: Line,
         began: Option<Instant>,
     ) -> Result<Self, CommandError> {
@@ -71,6 +97,7 @@ impl<'a> Play<'a> {
             status: Status::new(printer),
             over: BTreeSet::new(),
             typed_here: false,
+            leaving,
         };
         let mut lines = play.feed.lines().await?;
         let new = lines.split_off(lines.partition_point(|line| line.n <= told));
@@ -104,16 +131,12 @@ impl<'a> Play<'a> {
         let session = self.session.clone();
         let settled = session.settled();
         tokio::pin!(settled);
-        // A supervisor's SIGTERM leaves a session as Ctrl-C does.
-        let mut term = signal(SignalKind::terminate())?;
-        let mut int = signal(SignalKind::interrupt())?;
         let settled = loop {
             tokio::select! {
                 biased;
                 settled = &mut settled => break settled?,
                 // before the feed: a model that streams without a pause must not keep anybody from leaving
-                _ = int.recv() => return self.leave_off(int, term).await,
-                _ = term.recv() => return self.leave_off(int, term).await,
+                () = self.leaving.wanted() => return self.leave_off().await,
                 item = self.feed.next() => self.item(item?).await?,
             }
         };
@@ -122,11 +145,7 @@ impl<'a> Play<'a> {
     }
 
     /// What has begun and must not be repeated is waited for; who does not want to wait says so once more.
-    async fn leave_off(
-        &mut self,
-        mut int: Signal,
-        mut term: Signal,
-    ) -> Result<Ended, CommandError> {
+    async fn leave_off(&mut self) -> Result<Ended, CommandError> {
         self.status.clear();
         let stopped = self.session.clone().stop();
         tokio::pin!(stopped);
@@ -135,8 +154,7 @@ impl<'a> Play<'a> {
             tokio::select! {
                 biased;
                 () = &mut stopped => break,
-                _ = int.recv() => return Ok(Ended::Interrupted),
-                _ = term.recv() => return Ok(Ended::Interrupted),
+                () = self.leaving.wanted() => return Ok(Ended::Interrupted),
                 () = tokio::time::sleep(PATIENCE), if !told => {
                     told = true;
                     self.printer.talk(yellow(

@@ -4,7 +4,7 @@ use crate::address::{Address, SessionName};
 use crate::cli::{Act, Global};
 use crate::error::{CommandError, Exit};
 use crate::place::Place;
-use crate::play::Play;
+use crate::play::{Leaving, Play};
 use crate::printer::{Printer, dim};
 use serde_json::json;
 use std::time::Duration;
@@ -137,6 +137,7 @@ impl Target {
         if act.no_run {
             return noted(printer, &session, &place.short(&session).await?, "inbox");
         }
+        let leaving = Leaving::listen()?;
         match place.steersman.session_for(&session, &id).await {
             Ok((session, fate)) => {
                 let session = session.driven().clone();
@@ -144,7 +145,7 @@ impl Target {
                     session.stop().await;
                     return Err(CommandError::usage(why));
                 }
-                let mut play = Play::new(&place, printer, session, told, None).await?;
+                let mut play = Play::new(&place, printer, session, leaving, told, None).await?;
                 let ended = play.settle().await?;
                 if let Fate::Waits(why) = fate
                     && play.line() <= told

@@ -6,7 +6,7 @@ use crate::cli::{Global, Run};
 use crate::commands::check;
 use crate::error::{CommandError, Exit};
 use crate::place::Place;
-use crate::play::{self, Ended, Play};
+use crate::play::{self, Ended, Leaving, Play};
 use crate::printer::{Printer, yellow};
 use crate::prompt::{Prompt, Typed};
 use serde_json::Value as Json;
@@ -58,9 +58,10 @@ pub(crate) async fn run(
         seed: args.seed,
         ..StartOptions::default()
     };
+    let leaving = Leaving::listen()?;
     let session = place.steersman.start_with(&network, options).await?;
     let session = session.driven().clone();
-    let mut play = Play::new(&place, printer, session, Line::NONE, None).await?;
+    let mut play = Play::new(&place, printer, session, leaving, Line::NONE, None).await?;
     converse(
         &place,
         printer,
@@ -83,8 +84,9 @@ async fn resume(
     let address = Address::parse(name)?;
     let info = place.session(&address.session).await?;
     let began = Instant::now();
+    let leaving = Leaving::listen()?;
     let session = place.steersman.session(&info.id).await?.driven().clone();
-    let mut play = Play::new(&place, printer, session, info.head, Some(began)).await?;
+    let mut play = Play::new(&place, printer, session, leaving, info.head, Some(began)).await?;
     if let Some(input) = &input {
         taken(play.session.say(input).await?)?;
     }
