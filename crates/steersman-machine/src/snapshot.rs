@@ -449,10 +449,15 @@ impl Snapshot {
 
     /// Whether an agent may act on this branch.
     pub fn in_scope(&self, agent: Id) -> bool {
-        let Some(scope) = self.scope else { return true };
+        self.scope.is_none_or(|scope| self.is_under(agent, scope))
+    }
+
+    /// Whether an agent is `top` or descends from it. Paths do not say so: who was born here and who came by an adoption
+    /// may have the same birth number.
+    pub(crate) fn is_under(&self, agent: Id, top: Id) -> bool {
         let mut at = Some(agent);
         while let Some(id) = at {
-            if id == scope {
+            if id == top {
                 return true;
             }
             at = self.agents.get(&id).and_then(|a| a.parent);

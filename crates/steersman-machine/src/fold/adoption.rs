@@ -24,7 +24,7 @@ impl Snapshot {
         let ours: Vec<Arc<Agent>> = self
             .agents
             .values()
-            .filter(|a| a.path.starts_with(&top.path))
+            .filter(|a| self.is_under(a.id, top.id))
             .cloned()
             .collect();
         for agent in &ours {

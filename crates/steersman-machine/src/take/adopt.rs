@@ -59,7 +59,7 @@ impl Tick<'_> {
             .snapshot
             .effects
             .iter()
-            .filter(|(_, e)| below(&self.snapshot, top, e.agent))
+            .filter(|(_, e)| self.snapshot.is_under(e.agent, top))
             .map(|(id, _)| *id)
             .collect();
         for effect in gone {
@@ -77,7 +77,7 @@ impl Tick<'_> {
             Renewal::Adoption
         };
         self.renew(&out, how, known);
-        self.renew_choices(|snapshot, owner| below(snapshot, top, owner));
+        self.renew_choices(|snapshot, owner| snapshot.is_under(owner, top));
         self.ended_there(top, serving);
         self.wake(top);
         // What is adopted goes on here.
@@ -139,10 +139,4 @@ impl Tick<'_> {
         self.values += values;
         Ok(adoption)
     }
-}
-
-/// Whether an agent is `top` or one of those that it started.
-fn below(snapshot: &Snapshot, top: Id, agent: Id) -> bool {
-    let path = &snapshot.agent(top).path;
-    snapshot.agent(agent).path.starts_with(path)
 }

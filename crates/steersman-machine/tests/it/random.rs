@@ -33,3 +33,12 @@ fn random_sessions_keep_every_rule() {
         assert!(adoptions > sessions / 20, "{adoptions} adoptions");
     }
 }
+
+/// Seeds that once found a fault: a choice that was adopted before it was carried out; an adoption that took away who had
+/// the same path and stood elsewhere.
+#[test]
+fn seeds_that_found_a_fault_are_kept() {
+    for seed in [92_884, 9_000_718] {
+        session(seed, 60).unwrap_or_else(|fault| panic!("{fault}"));
+    }
+}
