@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use steersman_machine::ids::{Id, Line, Name};
 use steersman_machine::types::canonical;
 use steersman_runtime::store::{
-    Batch, CheckpointOf, Claim, SessionState, StoreError, WaitChange, check,
+    Batch, CheckpointOf, Claim, Row, SessionState, StoreError, WaitChange, check,
 };
 
 /// The integer key of a line.
@@ -43,7 +43,9 @@ pub(super) fn append(
         return Ok(Err(e));
     }
     let mut rows = batch.rows.iter();
+    let known = state.is_newest(no, claim.epoch);
     let first = match rows.next() {
+        Some(row) if known => insert(conn, no, row)? == 1,
         Some(row) => {
             conn.prepare_cached(
                 "INSERT INTO line (key, bytes) SELECT ?1, ?2 FROM owner WHERE no = ?3 AND epoch = ?4",
@@ -51,21 +53,26 @@ pub(super) fn append(
             .execute(params![key(no, row.n), &*row.bytes, no, claim.epoch as i64])?
                 == 1
         }
-        None => guarded(conn, claim)?,
+        None => known || guarded(conn, claim)?,
     };
     if !first {
         state.fail(no, claim.epoch);
         return Ok(Err(fenced(claim)));
     }
+    state.newest(no, claim.epoch);
     for row in rows {
-        conn.prepare_cached("INSERT INTO line (key, bytes) VALUES (?1, ?2)")?
-            .execute(params![key(no, row.n), &*row.bytes])?;
+        insert(conn, no, row)?;
     }
     if let Some(row) = batch.rows.last() {
         state.wrote(no, row.n.0);
     }
     beside(conn, no, batch)?;
     Ok(Ok(()))
+}
+
+fn insert(conn: &Connection, no: i64, row: &Row) -> rusqlite::Result<usize> {
+    conn.prepare_cached("INSERT INTO line (key, bytes) VALUES (?1, ?2)")?
+        .execute(params![key(no, row.n), &*row.bytes])
 }
 
 fn beside(conn: &Connection, no: i64, batch: &Batch) -> rusqlite::Result<()> {

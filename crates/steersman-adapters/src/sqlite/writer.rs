@@ -57,22 +57,41 @@ where
 #[derive(Default)]
 pub(super) struct State {
     sessions: std::collections::HashMap<i64, Claimed>,
+    /// The number of the transaction.
+    transaction: u64,
 }
 
 #[derive(Default)]
 struct Claimed {
     last: u64,
     failed: Option<u64>,
+    /// Transaction in which this epoch was found to be the newest.
+    newest: Option<(u64, u64)>,
 }
 
 impl State {
+    /// A transaction begins.
+    fn begin(&mut self) {
+        self.transaction += 1;
+    }
+    /// Whether this epoch was found to be the newest in this transaction: nobody else writes while it is open, and
+    /// whoever claims in it begins anew here.
+    pub(super) fn is_newest(&self, no: i64, epoch: u64) -> bool {
+        let found = self.sessions.get(&no).and_then(|s| s.newest);
+        found == Some((self.transaction, epoch))
+    }
+    /// This epoch is the newest.
+    pub(super) fn newest(&mut self, no: i64, epoch: u64) {
+        let found = Some((self.transaction, epoch));
+        self.sessions.entry(no).or_default().newest = found;
+    }
     /// A session was claimed; its last line.
     pub(super) fn claimed(&mut self, no: i64, head: u64) {
         self.sessions.insert(
             no,
             Claimed {
                 last: head,
-                failed: None,
+                ..Claimed::default()
             },
         );
     }
@@ -167,6 +186,7 @@ fn write(
     state: &mut State,
     group: &mut [Box<dyn Task>],
 ) -> rusqlite::Result<()> {
+    state.begin();
     let run = || -> rusqlite::Result<()> {
         conn.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         for task in group {
