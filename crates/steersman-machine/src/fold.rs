@@ -20,7 +20,7 @@ use crate::interaction::{
     Call, CallResult, Cause, Choice, End, How, Interaction, Origin, Reduce, Route, Target, Write,
 };
 use crate::snapshot::{Agent, Closed, Counters, Effect, OpenCall, Phase, Routing, Snapshot, Span};
-use imbl::{OrdMap, Vector};
+use imbl::{OrdMap, OrdSet};
 use std::sync::Arc;
 
 /// Code of a result whose arguments or writes did not fit a type. Refused, it counts as a correction.
@@ -272,7 +272,7 @@ impl Snapshot {
         }
         if let Target::Agent(child) = call.target {
             self.count_agent_call(owner);
-            self.agent_mut(child).queue.push_back(call.id);
+            self.agent_mut(child).queue.insert(call.id);
         }
         let digest = digest_of(line, &call.name, Some(call.args), bodies);
         self.insert_call(OpenCall {
@@ -308,14 +308,14 @@ impl Snapshot {
             return true;
         };
         self.agents.get(&child).is_none_or(|child| {
-            child.serving.is_none() && child.queue.front().is_none_or(|c| *c == open.call.id)
+            child.serving.is_none() && child.queue.get_min().is_none_or(|c| *c == open.call.id)
         })
     }
 
     /// An agent serves nobody, or its queue is shorter: the oldest call in it may begin.
     pub(crate) fn may_begin_next(&mut self, child: Id) {
         let agent = self.agent(child);
-        let (Some(parent), Some(call), None) = (agent.parent, agent.queue.front(), agent.serving)
+        let (Some(parent), Some(call), None) = (agent.parent, agent.queue.get_min(), agent.serving)
         else {
             return;
         };
@@ -393,7 +393,7 @@ impl Snapshot {
             self.drop_effect(now, effect);
         }
         if let Target::Agent(child) = call.target {
-            leave(&mut self.agent_mut(child).queue, call.id);
+            self.agent_mut(child).queue.remove(&call.id);
             self.may_begin_next(child);
         }
         if result.how == How::Simulated && self.first_simulated.is_none() {
@@ -611,7 +611,7 @@ fn newborn(id: Id, def: Name, kind: Kind, path: Path, now: Time) -> Agent {
         open: 0,
         running: 0,
         exchanges: 0,
-        queue: Vector::new(),
+        queue: OrdSet::new(),
         children: OrdMap::new(),
         args: None,
         message: None,
@@ -639,13 +639,6 @@ fn joins(write: &Write) -> bool {
     write.value.is_some() && matches!(write.reduce, Reduce::Append | Reduce::Merge | Reduce::Sum)
 }
 
-/// A call leaves a queue, most often as the oldest.
-fn leave(queue: &mut Vector<Id>, call: Id) {
-    if let Some(at) = queue.iter().position(|c| *c == call) {
-        queue.remove(at);
-    }
-}
-
 /// A message begins a new answer where the agent rested, and a new task where its caller calls.
 fn hear(agent: &mut Agent, now: Time, from: &Origin, body: Body) {
     if agent.phase == Phase::Resting {
@@ -661,7 +654,7 @@ fn hear(agent: &mut Agent, now: Time, from: &Origin, body: Body) {
     match from {
         Origin::Call(call) => {
             agent.serving = Some(*call);
-            leave(&mut agent.queue, *call);
+            agent.queue.remove(call);
             agent.args = Some(body);
             agent.counts = OrdMap::new();
             agent.counters.begin_task(now);
@@ -692,26 +685,33 @@ fn hear(agent: &mut Agent, now: Time, from: &Origin, body: Body) {
     }
 }
 
-/// Digest of a name and a text. A blob's hash is its text's, so it does not matter where the text lies; for a text
-/// that came in with another line its place stands.
+/// Digest of a name and a text; without a name, the text's own. A blob's hash is its text's, so it does not matter where
+/// the text lies; for a text that came in with another line its place stands.
 fn digest_of(line: Line, name: &str, body: Option<Body>, bodies: &[Text]) -> Digest {
-    let mut bytes = name.as_bytes().to_vec();
-    if let Some(body) = body {
-        let text = bodies.get(body.k() as usize);
-        match text.filter(|_| body.line() == line) {
-            Some(Text::Here(text)) => {
-                bytes.extend_from_slice(&Digest::of(text.as_bytes()).0);
-            }
-            Some(Text::Blob { hash, .. } | Text::Erased { hash }) => {
-                bytes.extend_from_slice(&hash[..16]);
-            }
-            None => {
-                bytes.extend_from_slice(&body.line().0.to_le_bytes());
-                bytes.extend_from_slice(&body.k().to_le_bytes());
-            }
+    let text = body.map(|body| match bodies.get(body.k() as usize) {
+        _ if body.line() != line => place(body),
+        Some(Text::Here(text)) => Digest::of(text.as_bytes()),
+        Some(Text::Blob { hash, .. } | Text::Erased { hash }) => {
+            Digest(std::array::from_fn(|n| hash[n]))
+        }
+        None => place(body),
+    });
+    match text {
+        Some(text) if name.is_empty() => text,
+        text => {
+            let text = text.map(|t| t.0);
+            let text = text.as_ref().map_or(&[][..], |t| t);
+            Digest::of(&[name.as_bytes(), text].concat())
         }
     }
-    Digest::of(&bytes)
+}
+
+/// What stands for a text that lies elsewhere.
+fn place(body: Body) -> Digest {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&body.line().0.to_le_bytes());
+    bytes[8..12].copy_from_slice(&body.k().to_le_bytes());
+    Digest(bytes)
 }
 
 /// Digest of a choice and the values that led to it.

@@ -252,8 +252,8 @@ fn covered(agent: &Agent, limits: &Limits, all: bool) -> Option<Reached> {
         let reached = limit.written && count(span(c, limit.per)) >= most(c, key(name), limit);
         reached.then(|| Reached::new(key(name), limit))
     };
-    over("model_calls", &limits.model_calls, |s| s.model_calls)
-        .or_else(|| over("ticks", &limits.ticks, |s| s.ticks))
+    over("model_calls", &limits.model_calls, |s| s.model_calls.into())
+        .or_else(|| over("ticks", &limits.ticks, |s| s.ticks.into()))
         .or_else(|| {
             let limit = limits.tokens.as_ref();
             // Those that the ledger counts are kept by the driver.
@@ -279,9 +279,9 @@ fn span(counters: &Counters, per: Per) -> &Span {
 }
 
 /// What a limit counts: a default, which is one of the answer, what the agent did itself.
-fn count(c: &Counters, limit: &Limit, own: u32, below: impl Fn(&Span) -> u64) -> u64 {
+fn count(c: &Counters, limit: &Limit, own: u32, below: impl Fn(&Span) -> u32) -> u64 {
     if limit.written {
-        below(span(c, limit.per))
+        u64::from(below(span(c, limit.per)))
     } else {
         u64::from(own)
     }
@@ -293,10 +293,9 @@ fn agent_calls(c: &Counters, limit: &Limit) -> u64 {
 
 /// What a limit allows, with as much again for each time that a person said so.
 fn most(c: &Counters, key: Key, limit: &Limit) -> u64 {
-    let said = &span(c, limit.per).more;
-    if said.is_empty() {
+    let Some(said) = &span(c, limit.per).more else {
         return limit.max;
-    }
+    };
     let question = Reached::new(key, limit).question();
     let times = said.iter().find(|(name, _)| *name == question);
     let times = times.map_or(0, |(_, times)| u64::from(*times));

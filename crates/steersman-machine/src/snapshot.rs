@@ -106,8 +106,8 @@ pub struct Agent {
     pub running: u32,
     /// Exchanges closed so far.
     pub exchanges: u32,
-    /// Calls of its parent that wait for it, oldest first.
-    pub queue: Vector<Id>,
+    /// Calls of its parent that wait for it: the lowest is the oldest.
+    pub queue: OrdSet<Id>,
     /// Children to be continued, by `agent` (routed) or `agent/name` (`named: true`).
     pub children: OrdMap<Name, Id>,
     /// Arguments of the call it serves: JSON; none for the root of a plain message.
@@ -194,15 +194,16 @@ pub struct Span {
     /// When it began.
     pub began: Time,
     /// Model calls.
-    pub model_calls: u64,
+    pub model_calls: u32,
     /// Agent calls, those that a limit refused included.
-    pub agent_calls: u64,
+    pub agent_calls: u32,
+    /// Commits that moved one of them.
+    pub ticks: u32,
     /// Tokens, as far as providers report them.
     pub tokens: u64,
-    /// Commits that moved one of them.
-    pub ticks: u64,
     /// How often a person allowed as much again where one of its limits was reached, by the name of the question.
-    pub more: Vec<(Name, u32)>,
+    /// Hardly ever, so it lies apart.
+    pub more: Option<Arc<Vec<(Name, u32)>>>,
 }
 
 impl Counters {
@@ -238,15 +239,21 @@ impl Span {
         }
     }
 
+    /// What people allowed.
+    pub(crate) fn allowed(&mut self) -> &mut Vec<(Name, u32)> {
+        Arc::make_mut(self.more.get_or_insert_default())
+    }
+
     /// Adds what another one counts more than it did before.
     pub(crate) fn add(&mut self, now: &Self, before: &Self) {
-        let sum = |sum: &mut u64, now: u64, before: u64| {
+        let sum = |sum: &mut u32, now: u32, before: u32| {
             *sum = sum.saturating_add(now.saturating_sub(before));
         };
         sum(&mut self.model_calls, now.model_calls, before.model_calls);
         sum(&mut self.agent_calls, now.agent_calls, before.agent_calls);
-        sum(&mut self.tokens, now.tokens, before.tokens);
         sum(&mut self.ticks, now.ticks, before.ticks);
+        let tokens = now.tokens.saturating_sub(before.tokens);
+        self.tokens = self.tokens.saturating_add(tokens);
     }
 }
 

@@ -63,7 +63,7 @@ impl Snapshot {
             let agent = self.agent_mut(id);
             agent.counters.moved = line;
             for span in agent.counters.spans() {
-                span.ticks += 1;
+                span.ticks = span.ticks.saturating_add(1);
             }
             at = agent.parent;
         }
@@ -84,12 +84,16 @@ impl Snapshot {
         counters.model_calls += 1;
         counters.model_calls_all += 1;
         counters.mode_calls += 1;
-        self.count_above(Some(id), |span| span.model_calls += 1);
+        self.count_above(Some(id), |span| {
+            span.model_calls = span.model_calls.saturating_add(1);
+        });
     }
 
     pub(super) fn count_agent_call(&mut self, id: Id) {
         self.agent_mut(id).counters.agent_calls += 1;
-        self.count_above(Some(id), |span| span.agent_calls += 1);
+        self.count_above(Some(id), |span| {
+            span.agent_calls = span.agent_calls.saturating_add(1);
+        });
     }
 
     /// Tokens count for the agent whose model call is still out, and for all above it.
@@ -139,9 +143,10 @@ impl Counters {
             Some("task") => &mut self.task,
             _ => &mut self.answer,
         };
-        match span.more.iter_mut().find(|(name, _)| name == question) {
+        let more = span.allowed();
+        match more.iter_mut().find(|(name, _)| name == question) {
             Some((_, times)) => *times += 1,
-            None => span.more.push((question.clone(), 1)),
+            None => more.push((question.clone(), 1)),
         }
     }
 

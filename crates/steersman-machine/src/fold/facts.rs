@@ -156,14 +156,14 @@ fn of_span(period: Period, span: &Span, facts: &mut Vec<AgentFact>) {
     } = span;
     facts.extend((*began != Time::default()).then_some(AgentFact::Began(period, *began)));
     let counts = [
-        (Counter::ModelCalls, *model_calls),
-        (Counter::AgentCalls, *agent_calls),
+        (Counter::ModelCalls, u64::from(*model_calls)),
+        (Counter::AgentCalls, u64::from(*agent_calls)),
         (Counter::Tokens, *tokens),
-        (Counter::Ticks, *ticks),
+        (Counter::Ticks, u64::from(*ticks)),
     ];
     let counts = counts.into_iter().filter(|(_, n)| *n > 0);
     facts.extend(counts.map(|(counter, n)| AgentFact::CountBelow(period, counter, n)));
-    let more = more.iter();
+    let more = more.iter().flat_map(|more| &**more);
     facts.extend(more.map(|(name, times)| AgentFact::More(period, name.clone(), *times)));
 }
 
@@ -188,7 +188,7 @@ pub(super) fn agent(adopted: &AdoptedAgent) -> Agent {
             AgentFact::Open(n) => agent.open = n,
             AgentFact::Running(n) => agent.running = n,
             AgentFact::Exchanges(n) => agent.exchanges = n,
-            AgentFact::Queued(call) => agent.queue.push_back(call),
+            AgentFact::Queued(call) => drop(agent.queue.insert(call)),
             AgentFact::Child(key, child) => drop(agent.children.insert(key, child)),
             AgentFact::Args(body) => agent.args = Some(body),
             AgentFact::Message(body) => agent.message = Some(body),
@@ -211,7 +211,9 @@ pub(super) fn agent(adopted: &AdoptedAgent) -> Agent {
             }
             AgentFact::Began(period, at) => span(&mut agent.counters, period).began = at,
             AgentFact::More(period, name, times) => {
-                span(&mut agent.counters, period).more.push((name, times));
+                span(&mut agent.counters, period)
+                    .allowed()
+                    .push((name, times));
             }
             AgentFact::Moved(line) => agent.counters.moved = line,
             AgentFact::Stood(millis) => agent.counters.stood = millis,
@@ -264,11 +266,12 @@ fn span(counters: &mut Counters, period: Period) -> &mut Span {
 }
 
 fn count_below(span: &mut Span, counter: Counter, n: u64) {
+    let few = u32::try_from(n).unwrap_or(u32::MAX);
     match counter {
-        Counter::ModelCalls => span.model_calls = n,
-        Counter::AgentCalls => span.agent_calls = n,
+        Counter::ModelCalls => span.model_calls = few,
+        Counter::AgentCalls => span.agent_calls = few,
         Counter::Tokens => span.tokens = n,
-        Counter::Ticks => span.ticks = n,
+        Counter::Ticks => span.ticks = few,
         // What is counted of the agent alone.
         Counter::ModelCallsAll | Counter::Corrections | Counter::Rounds | Counter::ModeCalls => {}
     }

@@ -172,7 +172,10 @@ impl Tick<'_> {
 
 /// What the digest of an admission covers.
 fn digested(outcome: &Outcome) -> Vec<u8> {
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(match outcome {
+        Outcome::Mapped(mapped) => 32 + mapped.shown.as_ref().map_or(0, String::len),
+        _ => 256,
+    });
     let mut add = |text: &str| {
         bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
         bytes.extend_from_slice(text.as_bytes());
