@@ -153,7 +153,8 @@ impl Toolset for CommandTools {
     fn run<'a>(&'a self, run: &'a ToolRun, cancel: &'a CancellationToken) -> Boxed<'a, Raw> {
         Box::pin(async move {
             let raw = Box::pin(self.attempt(run, cancel)).await;
-            let secrets = secrets::texts(&run.network, &run.work.tool, &*run.scope);
+            let secrets =
+                steersman_runtime::secrets::texts(&run.network, &run.work.tool, &*run.scope);
             let clean = |fault: Fault| Fault {
                 message: secrets::without(fault.message, &secrets),
                 ..fault

@@ -92,7 +92,8 @@ impl Toolset for HttpTools {
             let raw = cancel.run_until_cancelled(attempt).await;
             let raw = raw
                 .unwrap_or_else(|| unknown("cancelled", "cancelled on the way".to_owned(), None));
-            let secrets = secrets::texts(&run.network, &run.work.tool, &*run.scope);
+            let secrets =
+                steersman_runtime::secrets::texts(&run.network, &run.work.tool, &*run.scope);
             let clean = |fault: Fault| Fault {
                 message: secrets::without(fault.message, &secrets),
                 ..fault

@@ -10,7 +10,7 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use steersman_machine::expression::{Scope, from_json};
 use steersman_machine::ids::{hex, unhex};
-use steersman_machine::network::{Network, Parameters, TypeKind};
+use steersman_machine::network::Network;
 use steersman_runtime::Env;
 use steersman_runtime::bind;
 use steersman_runtime::secrets::{SecretError, read};
@@ -83,40 +83,6 @@ impl<S: Scope> Scope for Opened<S> {
             _ => self.inner.path(root, steps),
         }
     }
-}
-
-/// The texts behind all secrets that an attempt of this tool can read: declared ones, secret arguments, sealed state.
-/// For taking them out of error messages.
-pub(crate) fn texts(network: &Network, tool: &str, scope: &dyn Scope) -> Vec<String> {
-    let mut names: Vec<(&str, &str)> = Vec::new();
-    names.extend(network.secrets.keys().map(|name| ("secrets", &**name)));
-    if let Some(Parameters::Fields(fields)) = network.tools.get(tool).map(|tool| &tool.parameters) {
-        let secret = fields.iter().filter(|(_, ty)| ty.kind == TypeKind::Secret);
-        names.extend(secret.map(|(name, _)| ("args", &**name)));
-    }
-    for agent in network.agents.values() {
-        let secret = agent
-            .state
-            .iter()
-            .filter(|(_, ty)| ty.kind == TypeKind::Secret);
-        names.extend(secret.map(|(name, _)| ("state", &**name)));
-    }
-    let mut texts = names
-        .into_iter()
-        .filter_map(|(root, name)| {
-            let (value, steps) = scope.path(root, &[name])?;
-            let value = if steps == 0 {
-                value.get_attr(name).ok()?
-            } else {
-                value
-            };
-            value.as_str().map(str::to_owned)
-        })
-        .collect::<Vec<_>>();
-    // Of two secrets of which one is part of the other, the longer goes first.
-    texts.sort_by_key(|text| std::cmp::Reverse(text.len()));
-    texts.dedup();
-    texts
 }
 
 /// A text without these secrets.

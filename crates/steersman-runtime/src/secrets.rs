@@ -4,8 +4,9 @@ use crate::Env;
 use std::fs;
 use std::io::Read as _;
 use std::path::Path;
+use steersman_machine::expression::Scope;
 use steersman_machine::ids::Name;
-use steersman_machine::network::{Secret, SecretSource};
+use steersman_machine::network::{Network, Parameters, Secret, SecretSource, TypeKind};
 
 /// Bytes of a secret file at most.
 const FILE_MAX: u64 = 64 << 10;
@@ -31,6 +32,37 @@ pub enum SecretError {
         /// What the system says.
         why: String,
     },
+}
+
+/// The texts behind all secrets that an attempt of this tool can read, as they are now: declared ones, secret arguments,
+/// sealed state. For taking them out of what leaves this process or is stored; the longest first, since one may be part
+/// of another.
+pub fn texts(network: &Network, tool: &str, scope: &dyn Scope) -> Vec<String> {
+    let mut names: Vec<(&str, &str)> = Vec::new();
+    names.extend(network.secrets.keys().map(|name| ("secrets", &**name)));
+    if let Some(Parameters::Fields(fields)) = network.tools.get(tool).map(|tool| &tool.parameters) {
+        let fields = fields.iter().filter(|(_, ty)| ty.kind == TypeKind::Secret);
+        names.extend(fields.map(|(name, _)| ("args", &**name)));
+    }
+    for agent in network.agents.values() {
+        let entries = agent
+            .state
+            .iter()
+            .filter(|(_, ty)| ty.kind == TypeKind::Secret);
+        names.extend(entries.map(|(name, _)| ("state", &**name)));
+    }
+    let text = |(root, name): (&str, &str)| {
+        let (value, steps) = scope.path(root, &[name])?;
+        let value = match steps {
+            0 => value.get_attr(name).ok()?,
+            _ => value,
+        };
+        value.as_str().map(str::to_owned)
+    };
+    let mut texts: Vec<String> = names.into_iter().filter_map(text).collect();
+    texts.sort_unstable_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+    texts.dedup();
+    texts
 }
 
 /// Reads one secret as it is now; none if it is optional and unset. Paths are relative to the definition's folder.

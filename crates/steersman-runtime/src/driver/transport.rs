@@ -14,7 +14,7 @@ use std::sync::Arc;
 use steersman_machine::effect::Mapped;
 use steersman_machine::expression::Scope;
 use steersman_machine::ids::Id;
-use steersman_machine::network::{Network, Parameters, TypeKind};
+use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::tick::Cx;
 use steersman_machine::view::{Transport, View};
@@ -112,34 +112,14 @@ const SEARCHED: usize = 6;
 
 /// All secrets that an attempt of this tool can read, as they are now: declared ones, secret arguments, sealed state.
 pub(super) fn readable(network: &Network, tool: &str, scope: &dyn Scope) -> Vec<String> {
-    let mut names: Vec<(&str, &str)> = Vec::new();
-    names.extend(network.secrets.keys().map(|name| ("secrets", &**name)));
-    if let Some(Parameters::Fields(fields)) = network.tools.get(tool).map(|tool| &tool.parameters) {
-        let secret = fields.iter().filter(|(_, ty)| ty.kind == TypeKind::Secret);
-        names.extend(secret.map(|(name, _)| ("args", &**name)));
-    }
-    for agent in network.agents.values() {
-        let secret = agent
-            .state
-            .iter()
-            .filter(|(_, ty)| ty.kind == TypeKind::Secret);
-        names.extend(secret.map(|(name, _)| ("state", &**name)));
-    }
     let mut texts = Vec::new();
-    for (root, name) in names {
-        let Some((value, steps)) = scope.path(root, &[name]) else {
-            continue;
-        };
-        let value = match steps {
-            0 => value.get_attr(name).unwrap_or_default(),
-            _ => value,
-        };
-        if let Some(text) = value.as_str().filter(|text| text.len() >= SEARCHED) {
-            let escaped = Json::from(text).to_string();
+    for text in secrets::texts(network, tool, scope) {
+        if text.len() >= SEARCHED {
+            let escaped = Json::from(&*text).to_string();
             texts.push(escaped[1..escaped.len() - 1].to_owned());
-            texts.push(encoded(text, b"-._~", false));
-            texts.push(encoded(text, b"*-._", true));
-            texts.push(text.to_owned());
+            texts.push(encoded(&text, b"-._~", false));
+            texts.push(encoded(&text, b"*-._", true));
+            texts.push(text);
         }
     }
     // Of two secrets of which one is part of the other, the longer goes first.
