@@ -4,6 +4,7 @@
 //! epoch; an append under another epoch never succeeds.
 
 pub mod awkward;
+pub mod layer;
 pub mod memory;
 pub mod queue;
 mod tables;

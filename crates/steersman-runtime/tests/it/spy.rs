@@ -1,13 +1,11 @@
 //! A store that notes what is written and stops writing where a test says so.
 
 use std::sync::{Arc, Mutex};
-use steersman_machine::ids::{Id, Line, Time};
+use steersman_machine::ids::Line;
 use steersman_runtime::Boxed;
+use steersman_runtime::store::layer::Layer;
 use steersman_runtime::store::memory::MemoryStore;
-use steersman_runtime::store::{
-    Batch, BoxedEvent, Checkpoint, CheckpointOf, Claim, InboxMessage, NewSession, Row, SessionId,
-    SessionInfo, SessionQuery, Store, StoreError,
-};
+use steersman_runtime::store::{Batch, Claim, Store, StoreError};
 use tokio::sync::Semaphore;
 
 /// What becomes of lines behind the last that is written.
@@ -110,7 +108,11 @@ impl Spy {
     }
 }
 
-impl Store for Spy {
+impl Layer for Spy {
+    fn below(&self) -> &dyn Store {
+        &*self.below
+    }
+
     fn append(&self, claim: &Claim, batch: Batch) -> Boxed<'static, Result<(), StoreError>> {
         let mut state = self.state.lock().unwrap();
         match &mut state.left {
@@ -149,93 +151,5 @@ impl Store for Spy {
             state.ahead = (state.ahead.0 - rows, state.ahead.1 - bytes);
             written
         })
-    }
-
-    fn create(&self, session: NewSession) -> Boxed<'_, Result<(), StoreError>> {
-        self.below.create(session)
-    }
-    fn claim<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<Claim, StoreError>> {
-        self.below.claim(session)
-    }
-    fn rows<'a>(
-        &'a self,
-        session: &'a str,
-        from: Line,
-        to: Line,
-        limit: usize,
-    ) -> Boxed<'a, Result<Vec<Row>, StoreError>> {
-        self.below.rows(session, from, to, limit)
-    }
-    fn row<'a>(&'a self, session: &'a str, n: Line) -> Boxed<'a, Result<Option<Row>, StoreError>> {
-        self.below.row(session, n)
-    }
-    fn row_now(&self, session: &str, n: Line) -> Result<Option<Row>, StoreError> {
-        self.below.row_now(session, n)
-    }
-    fn blob_now(&self, hash: &[u8; 32]) -> Result<Option<Arc<[u8]>>, StoreError> {
-        self.below.blob_now(hash)
-    }
-    fn head<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<Line, StoreError>> {
-        self.below.head(session)
-    }
-    fn rewrite<'a>(&'a self, claim: &'a Claim, row: Row) -> Boxed<'a, Result<(), StoreError>> {
-        self.below.rewrite(claim, row)
-    }
-    fn drop_checkpoints<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<(), StoreError>> {
-        self.below.drop_checkpoints(session)
-    }
-    fn checkpoint<'a>(
-        &'a self,
-        session: &'a str,
-        of: CheckpointOf,
-        at: Line,
-    ) -> Boxed<'a, Result<Option<Checkpoint>, StoreError>> {
-        self.below.checkpoint(session, of, at)
-    }
-    fn put_blob(&self, hash: [u8; 32], bytes: Arc<[u8]>) -> Boxed<'_, Result<(), StoreError>> {
-        self.below.put_blob(hash, bytes)
-    }
-    fn blob<'a>(&'a self, hash: &'a [u8; 32]) -> Boxed<'a, Result<Option<Arc<[u8]>>, StoreError>> {
-        self.below.blob(hash)
-    }
-    fn deliver<'a>(
-        &'a self,
-        session: &'a str,
-        message: InboxMessage,
-    ) -> Boxed<'a, Result<bool, StoreError>> {
-        self.below.deliver(session, message)
-    }
-    fn inbox<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<Vec<InboxMessage>, StoreError>> {
-        self.below.inbox(session)
-    }
-    fn inbox_version(&self) -> Boxed<'_, Result<u64, StoreError>> {
-        self.below.inbox_version()
-    }
-    fn deliver_event(&self, event: BoxedEvent) -> Boxed<'_, Result<bool, StoreError>> {
-        self.below.deliver_event(event)
-    }
-    fn boxed_events<'a>(
-        &'a self,
-        network: &'a str,
-        event: &'a str,
-        key: &'a str,
-    ) -> Boxed<'a, Result<Vec<BoxedEvent>, StoreError>> {
-        self.below.boxed_events(network, event, key)
-    }
-    fn event_box(&self, now: Time, limit: usize) -> Boxed<'_, Result<Vec<BoxedEvent>, StoreError>> {
-        self.below.event_box(now, limit)
-    }
-    fn sessions<'a>(
-        &'a self,
-        query: &'a SessionQuery,
-    ) -> Boxed<'a, Result<Vec<SessionInfo>, StoreError>> {
-        self.below.sessions(query)
-    }
-    fn timers(
-        &self,
-        until: Time,
-        limit: usize,
-    ) -> Boxed<'_, Result<Vec<(SessionId, Id, Time)>, StoreError>> {
-        self.below.timers(until, limit)
     }
 }
