@@ -58,6 +58,7 @@ static PAGES: &[(&str, &str)] = &[
     ("N0403", include_str!("explain/N0403.md")),
     ("W0201", include_str!("explain/W0201.md")),
     ("W0202", include_str!("explain/W0202.md")),
+    ("W0203", include_str!("explain/W0203.md")),
     ("W0401", include_str!("explain/W0401.md")),
     ("W0402", include_str!("explain/W0402.md")),
     ("W0403", include_str!("explain/W0403.md")),

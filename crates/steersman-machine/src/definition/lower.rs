@@ -365,6 +365,9 @@ impl Lower<'_> {
                         wants,
                         scope: scope.clone(),
                     });
+                } else if is_path(&scalar.text) {
+                    let at = self.place(node.span);
+                    self.say(Diagnostic::path_as_text(at, &scalar.text));
                 }
                 Some(template)
             }
@@ -423,6 +426,20 @@ impl Lower<'_> {
         let value = Value::Scalar(Scalar { text, style, kind });
         self.template(&Node { span, value }, Wants::Prefix, scope)
     }
+}
+
+/// Whether a text looks as if a value was meant: `args.order`.
+fn is_path(text: &str) -> bool {
+    let roots = [
+        "args", "calls", "config", "error", "event", "result", "secrets", "state",
+    ];
+    let named = |part: &str| {
+        let mut bytes = part.bytes();
+        bytes.next().is_some_and(|b| b.is_ascii_lowercase())
+            && bytes.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+    };
+    let mut parts = text.split('.');
+    parts.next().is_some_and(|root| roots.contains(&root)) && text.contains('.') && parts.all(named)
 }
 
 /// The expression that always holds.

@@ -75,6 +75,15 @@ impl Diagnostic {
         )
         .help("give one of them another name with `as:`")
     }
+    pub(crate) fn path_as_text(at: At, text: &str) -> Self {
+        let value = format!("\"{{{{ {text} }}}}\"");
+        Self::new(
+            "W0203",
+            at.clone(),
+            format!("`{text}` is these letters here, not a value"),
+        )
+        .patch("for the value, write", at, value)
+    }
     pub(crate) fn unreachable(at: At, what: &str, name: &str) -> Self {
         Self::new("W0201", at, format!("nothing leads to the {what} `{name}`"))
     }
