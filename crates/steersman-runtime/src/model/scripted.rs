@@ -158,6 +158,8 @@ pub struct ScriptedModel(Arc<Mutex<State>>);
 struct State {
     /// Scripts, the newest last: it goes before those under it, key by key.
     sections: Vec<Section>,
+    /// Why some calls got no answer.
+    missed: Vec<String>,
 }
 
 struct Section {
@@ -183,6 +185,7 @@ impl ScriptedModel {
     pub fn new(script: Script) -> Self {
         Self(Arc::new(Mutex::new(State {
             sections: vec![Section::new(script, None)],
+            missed: Vec::new(),
         })))
     }
 
@@ -208,12 +211,24 @@ impl ScriptedModel {
             .collect()
     }
 
+    /// Why some calls got no answer, in the order in which they came.
+    pub fn missed(&self) -> Vec<String> {
+        self.lock().missed.clone()
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.0.lock().expect("nobody panics while holding it")
     }
 
     fn answer(&self, call: &ModelCall) -> Result<Answer, Failure> {
-        let scripted = self.lock().take(call)?;
+        let scripted = {
+            let mut state = self.lock();
+            let taken = state.take(call);
+            if let Err(failure) = &taken {
+                state.missed.push(failure.message.clone());
+            }
+            taken?
+        };
         if let Some(code) = scripted.error {
             return Err(Failure {
                 message: format!("the script answers with the error {code}"),

@@ -73,6 +73,7 @@ impl<'a> Run<'a> {
             report.lines = lines.len() as u64;
             report.model_calls = inspection.info.state.model_calls;
         }
+        report.failures.extend(self.stage.models.missed());
         for (key, n) in self.stage.models.left_over() {
             report.failures.push(format!(
                 "the script has {n} more for `{key}` than was asked for"
@@ -255,9 +256,12 @@ impl<'a> Run<'a> {
                 self.branching(act).await
             }
             Act::Advance(millis) => Ok(self.advance(*millis).await?),
-            // the line behind which it died was set before the step ahead of this one
+            // the line behind which it died was set before the step ahead of this one; where that wrote nothing, it dies
+            // at rest
             Act::Kill(_) => {
-                self.process = None;
+                if let Some(process) = self.process.take() {
+                    process.engine().kill().await;
+                }
                 self.killed = true;
                 Ok(())
             }

@@ -4,6 +4,7 @@
 
 mod cases;
 mod event;
+mod f19;
 mod folder;
 mod network;
 mod tool;
