@@ -42,13 +42,19 @@ impl Snapshot {
                 self.drop_effect(now, owed);
             }
         }
-        for agent in ours {
+        let mut kept = Vec::new();
+        for agent in ours.iter().filter(|a| !agents.contains_key(&a.id)) {
             // Who was born here since and rests (a chooser) stays to be read; who works, works for nobody now. Parents
             // come before their children.
             let orphan = agent.parent.is_some_and(|p| !self.agents.contains_key(&p));
-            if !agents.contains_key(&agent.id) && (orphan || agent.phase != Phase::Resting) {
+            if orphan || agent.phase != Phase::Resting {
                 self.agents.remove(&agent.id);
+            } else {
+                kept.push(agent.id);
             }
+        }
+        for id in kept {
+            self.forget_children(id);
         }
         let ids: Vec<Id> = agents.keys().copied().collect();
         for (id, agent) in agents {
@@ -70,6 +76,22 @@ impl Snapshot {
         for mark in &adoption.watermarks {
             self.mark(mark);
         }
+    }
+
+    /// Children that are there no longer are not continued.
+    fn forget_children(&mut self, id: Id) {
+        let children = &self.agent(id).children;
+        if children
+            .values()
+            .all(|child| self.agents.contains_key(child))
+        {
+            return;
+        }
+        let there = children
+            .iter()
+            .filter(|(_, child)| self.agents.contains_key(*child));
+        let there = there.map(|(key, child)| (key.clone(), *child)).collect();
+        self.agent_mut(id).children = there;
     }
 
     /// Since the fork the top of the scope stood still here, so what it counts more in the branch is what is adopted.
