@@ -262,14 +262,12 @@ impl<'a> At<'a> {
             };
             match write_of(self.cx, self.snapshot, self.open.owner, name, data, view) {
                 Ok(write) => writes.push(write),
-                Err(fault) => return self.fault(&fault, How::Failed),
+                Err(fault) => return self.unfit(&fault.message),
             }
         }
         let text = match rendered(tool.result.as_ref(), &view) {
             Ok(text) => text.unwrap_or_else(|| shown(&masked)),
-            Err(e) => {
-                return self.fault(&Fault::new("misfit", format!("result: {e}")), How::Failed);
-            }
+            Err(e) => return self.unfit(&format!("result: {e}")),
         };
         match self.then(tool.then.as_ref(), &view, &masked) {
             Ok(then) => Mapped {
@@ -277,8 +275,22 @@ impl<'a> At<'a> {
                 then,
                 ..Mapped::plain(how, None, text)
             },
-            Err(e) => self.fault(&Fault::new("misfit", format!("then: {e}")), How::Failed),
+            Err(e) => self.unfit(&format!("then: {e}")),
         }
+    }
+
+    /// It is done, and what it gave does not fit the definition. A model that reads of a failure tries again, so it is told
+    /// what is so.
+    fn unfit(&self, why: &str) -> Mapped {
+        let message = match self.class() {
+            Class::Idempotent | Class::Unsafe => {
+                format!(
+                    "it was carried out, so do not call it again; but what it gave does not fit: {why}"
+                )
+            }
+            Class::Pure | Class::Read => why.to_owned(),
+        };
+        self.fault(&Fault::new("misfit", message), How::Failed)
     }
 
     fn then(

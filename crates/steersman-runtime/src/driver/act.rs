@@ -593,6 +593,9 @@ impl Driver {
                     Err(e) => return Ok(Err(format!("the result is no JSON: {e}"))),
                 };
                 let raw = Raw::Done(result);
+                if let Some(why) = self.unfit(effect, &raw)? {
+                    return Ok(Err(why));
+                }
                 self.offer_raw(effect, raw, vec![released], Some(message), Some(by.clone()));
             }
             Resolution::NotPerformed => {
@@ -608,6 +611,20 @@ impl Driver {
             }
         }
         Ok(Ok(()))
+    }
+
+    /// Why a result that a person gives does not fit the definition.
+    fn unfit(&self, effect: Id, raw: &Raw) -> Result<Option<String>, EngineError> {
+        let branch = self.outs.get(&effect).map(|out| out.branch);
+        let Some(branch) = branch.and_then(|branch| self.branches.get(&branch)) else {
+            return Ok(None);
+        };
+        let mapped = self.mapped_in(&branch.snapshot, effect, raw, None)?;
+        let misfit = mapped.code.as_deref() == Some("misfit");
+        let why = mapped.shown.filter(|_| misfit);
+        Ok(why.map(|why| {
+            format!("this result does not fit ({why}): give the one that the tool would have given")
+        }))
     }
 
     /// A person settles the doubt of an effect that no branch waits for.
