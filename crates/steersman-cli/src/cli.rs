@@ -262,7 +262,7 @@ pub(crate) struct Pending {
 
 #[derive(Debug, Args)]
 pub(crate) struct Send {
-    /// The session; with --event a session or the name of a network.
+    /// The session; with --event a session, or a definition: a folder or a file.
     pub(crate) to: String,
     /// The message; `-` reads it from standard input. With --event the payload, a JSON object.
     pub(crate) text: Option<String>,

@@ -288,7 +288,7 @@ impl Story {
             Target::Wait => "waits".into(),
             Target::Branches(branches) if branches.is_empty() => "branches".into(),
             Target::Branches(branches) => count(branches.len() as u64, "branch"),
-            Target::Unknown => "no such tool".into(),
+            Target::Unknown => "not offered, or used wrongly".into(),
         };
         let name = call.seen.as_ref().unwrap_or(&call.name);
         row(

@@ -269,6 +269,16 @@ fn worst(network: &network::Network) -> String {
         .filter(|a| matches!(a.does, Does::Model(_)) && network.entry.contains(&a.name))
         .map(|a| {
             let limit = a.limits.model_calls;
+            // a default counts what the agent does itself
+            let below = network
+                .agents
+                .values()
+                .any(|b| matches!(b.does, Does::Model(_)) && b.name != a.name);
+            let each = if below && !limit.written {
+                " of each agent"
+            } else {
+                ""
+            };
             let per = per(limit.per);
             let then = match limit.then {
                 OnLimit::Answer => "then a forced answer",
@@ -276,7 +286,7 @@ fn worst(network: &network::Network) -> String {
                 OnLimit::Finish => "then it ends",
                 OnLimit::Ask => "then a person is asked",
             };
-            format!("{} model calls {per}, {then}", limit.max)
+            format!("{} model calls {per}{each}, {then}", limit.max)
         })
         .collect();
     let tokens = network.limits.tokens.map_or_else(
