@@ -62,7 +62,7 @@ pub(crate) async fn run(args: Test, printer: &Printer) -> Result<Exit, CommandEr
     let sum = format!("{} in {took}", count(names.len() as u64, "test"));
     if failed == 0 {
         printer.talk(green(&format!(
-            "{sum}, all passed. No model and no network was used."
+            "{sum}, all passed. No model was asked, nothing outside was changed."
         )));
         return Ok(Exit::Answered);
     }

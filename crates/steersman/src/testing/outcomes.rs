@@ -1,9 +1,11 @@
 //! Outcomes that a test gives to tools, in order.
 
+use serde_json::Value as Json;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use steersman_machine::definition::test::{Gives, ToolOutcome};
 use steersman_machine::ids::{Id, Name, Time};
+use steersman_machine::interaction::Class;
 use steersman_machine::mapping::{Fault, Raw};
 use steersman_machine::network::{Network, Source};
 use steersman_runtime::Boxed;
@@ -11,7 +13,8 @@ use steersman_runtime::clock::{Clock, Virtual};
 use steersman_runtime::toolset::{ToolRun, Toolset};
 use tokio_util::sync::CancellationToken;
 
-/// Answers for the tools that a test names, and for those in Rust that nobody registered; others run for real.
+/// Answers for the tools that a test names, for those that change the world, and for those in Rust that nobody registered;
+/// others run for real.
 pub(super) struct ToolOutcomes {
     left: Mutex<BTreeMap<Name, VecDeque<ToolOutcome>>>,
     /// Outcomes that were given, with the effect, in order.
@@ -77,6 +80,17 @@ impl ToolOutcomes {
             .collect()
     }
 
+    /// The next outcome of a tool, if it is a result: it is given now.
+    pub(super) fn next_result(&self, tool: &str) -> Option<Json> {
+        let mut left = lock(&self.left);
+        let list = left.get_mut(tool)?;
+        let Gives::Result(result) = list.front()?.gives.clone() else {
+            return None;
+        };
+        list.pop_front();
+        Some(result)
+    }
+
     fn take(&self, tool: &str) -> Option<ToolOutcome> {
         let mut left = lock(&self.left);
         left.get_mut(tool)?.pop_front()
@@ -108,12 +122,14 @@ impl Drop for Waits<'_> {
 
 impl Toolset for ToolOutcomes {
     fn has(&self, network: &Network, tool: &str) -> bool {
-        let native = || {
-            let def = network.tools.get(tool);
-            def.is_some_and(|t| matches!(t.source, Source::Native { .. }))
-        };
+        let def = network.tools.get(tool);
+        let native = def.is_some_and(|t| matches!(t.source, Source::Native { .. }));
+        // A test must not move money because a line was forgotten.
+        let changes = def.is_some_and(|t| matches!(t.effect, Class::Idempotent | Class::Unsafe));
+        let outside =
+            def.is_some_and(|t| matches!(t.source, Source::Http(_) | Source::Command { .. }));
         let named = |names: &[Name]| names.iter().any(|name| **name == *tool);
-        named(&self.named) || native() && !named(&self.registered)
+        named(&self.named) || native && !named(&self.registered) || changes && outside
     }
 
     /// A call takes as long as the test says.

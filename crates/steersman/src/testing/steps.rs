@@ -233,24 +233,7 @@ impl<'a> Run<'a> {
                     .await;
                 taken(receipt.map_err(told)?)
             }
-            Act::Resolve { tool, to } => {
-                let open = self.open(&[PendingKind::Doubt], Some(tool), step).await?;
-                let how = match to {
-                    Resolve::Done => Resolution::Done {
-                        result: "\"done\"".into(),
-                    },
-                    Resolve::NotPerformed => Resolution::NotPerformed,
-                    Resolve::Fail => Resolution::Fail,
-                };
-                let session = self.session().await?;
-                taken(
-                    session
-                        .driven()
-                        .resolve(open.effect, how, by)
-                        .await
-                        .map_err(told)?,
-                )
-            }
+            Act::Resolve { tool, to } => self.resolve(tool, *to, by, step).await,
             Act::Cancel(what) => self.cancel(what, by, step).await,
             Act::Fork { .. } | Act::Rewind { .. } | Act::Adopt(_) | Act::Join { .. } => {
                 self.branching(act).await
@@ -258,7 +241,14 @@ impl<'a> Run<'a> {
             Act::Advance(millis) => Ok(self.advance(*millis).await?),
             // the line behind which it died was set before the step ahead of this one; where that wrote nothing, it dies
             // at rest
-            Act::Kill(_) => {
+            Act::Kill(kill) => {
+                if let Kill::Line(line) = kill
+                    && let Ok((inspection, _)) = self.look().await
+                    && inspection.info.head.0 < *line
+                {
+                    let why = format!("line {line} was not reached, so nothing was killed");
+                    return Err(Stopped::Failed(why));
+                }
                 if let Some(process) = self.process.take() {
                     process.engine().kill().await;
                 }
@@ -266,6 +256,10 @@ impl<'a> Run<'a> {
                 Ok(())
             }
             Act::Resume => {
+                if !self.killed {
+                    let why = "nothing was killed, so nothing is to be resumed";
+                    return Err(Stopped::Failed(why.into()));
+                }
                 self.take_back().await?;
                 self.process = Some(self.stage.process(self.network));
                 self.killed = false;
@@ -273,6 +267,25 @@ impl<'a> Run<'a> {
                 Ok(())
             }
         }
+    }
+
+    /// Whoever says that it was done says what it gave: what the test gives the tool next, if it gives more.
+    async fn resolve(&self, tool: &str, to: Resolve, by: &str, step: &Step) -> Result<(), Stopped> {
+        let open = self.open(&[PendingKind::Doubt], Some(tool), step).await?;
+        let how = match to {
+            Resolve::Done => {
+                let gave = self.stage.tools.next_result(tool);
+                let gave = gave.unwrap_or_else(|| "done".into());
+                Resolution::Done {
+                    result: gave.to_string(),
+                }
+            }
+            Resolve::NotPerformed => Resolution::NotPerformed,
+            Resolve::Fail => Resolution::Fail,
+        };
+        let session = self.session().await?;
+        let receipt = session.driven().resolve(open.effect, how, by).await;
+        taken(receipt.map_err(told)?)
     }
 
     /// What tools gave and the log does not hold is given again. An unsafe tool that has begun has had its outcome, whether

@@ -113,3 +113,63 @@ async fn f19_what_is_expected_and_is_not_so_fails() {
     let wrong = failures(&format!("{SCRIPT}{STEPS}{expect}")).await;
     assert_eq!(wrong, ["model_calls all: expected \"8\", found \"7\""]);
 }
+
+async fn failures_of(definition: &str, rest: &str) -> Vec<String> {
+    let network = Network::from_yaml(format!("{definition}tests:\n  it:\n{rest}"));
+    testing::run(&network.build().unwrap(), "it").await.failures
+}
+
+const PAYS: &str = r"
+    script: { clerk: [ { call: { pay: { cents: 7 } } }, Paid. ] }
+    steps: [ { say: Pay. }, { approve: pay } ]
+";
+
+#[tokio::test]
+async fn f19_what_changes_the_world_is_never_run_by_a_test() {
+    let definition = DEFINITION.replace(
+        "approve: true\n    native: 1",
+        "approve: true\n    command: [pay]",
+    );
+    assert_ne!(definition, DEFINITION);
+    let failures = failures_of(&definition, PAYS).await;
+    let why = "`pay` was called and the test has no (further) outcome for it under `tools:`";
+    assert_eq!(failures, [why]);
+}
+
+#[tokio::test]
+async fn f19_whoever_says_done_says_what_it_gave() {
+    let definition = DEFINITION.replace("{{ args.cents }}", "{{ result.cents }}");
+    assert_ne!(definition, DEFINITION);
+    let refused = r"
+    tools: { pay: [{ unknown: true }] }
+    steps: [ { say: Pay. }, { approve: pay }, { resolve: { pay: done }, refused: true }, { resolve: { pay: fail } } ]
+";
+    let script = "    script: { clerk: [ { call: { pay: { cents: 7 } } }, Paid. ] }\n";
+    let failures = failures_of(&definition, &format!("{script}{refused}")).await;
+    assert!(failures.is_empty(), "{failures:#?}");
+    let gave = r"
+    tools: { pay: [{ unknown: true }, { cents: 7 }] }
+    steps: [ { say: Pay. }, { approve: pay }, { resolve: { pay: done } } ]
+    expect: [ { that: state.sum == 7 and calls.pay.ok == 1 } ]
+";
+    let failures = failures_of(&definition, &format!("{script}{gave}")).await;
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+#[tokio::test]
+async fn f19_a_step_that_does_nothing_fails() {
+    let script = "    script: { clerk: [ Hello. ] }\n";
+    for (steps, why) in [
+        (
+            "[ { say: hi }, { kill: 77 } ]",
+            "step 2: line 77 was not reached, so nothing was killed",
+        ),
+        (
+            "[ { say: hi }, { resume: true } ]",
+            "step 2: nothing was killed, so nothing is to be resumed",
+        ),
+    ] {
+        let failures = failures_of(DEFINITION, &format!("{script}    steps: {steps}\n")).await;
+        assert_eq!(failures.first().map(String::as_str), Some(why));
+    }
+}
