@@ -39,9 +39,12 @@ entry: clerk
 "#;
 
 async fn failures(tests: &str) -> Vec<String> {
-    let yaml = format!("{DEFINITION}tests:\n  it:\n{tests}");
-    let network = Network::from_yaml(yaml).build().unwrap();
-    testing::run(&network, "it").await.failures
+    failures_of(DEFINITION, tests).await
+}
+
+async fn failures_of(definition: &str, tests: &str) -> Vec<String> {
+    let network = Network::from_yaml(format!("{definition}tests:\n  it:\n{tests}"));
+    testing::run(&network.build().unwrap(), "it").await.failures
 }
 
 const SCRIPT: &str = r"
@@ -114,11 +117,6 @@ async fn f19_what_is_expected_and_is_not_so_fails() {
     assert_eq!(wrong, ["model_calls all: expected \"8\", found \"7\""]);
 }
 
-async fn failures_of(definition: &str, rest: &str) -> Vec<String> {
-    let network = Network::from_yaml(format!("{definition}tests:\n  it:\n{rest}"));
-    testing::run(&network.build().unwrap(), "it").await.failures
-}
-
 const PAYS: &str = r"
     script: { clerk: [ { call: { pay: { cents: 7 } } }, Paid. ] }
     steps: [ { say: Pay. }, { approve: pay } ]
@@ -169,7 +167,25 @@ async fn f19_a_step_that_does_nothing_fails() {
             "step 2: nothing was killed, so nothing is to be resumed",
         ),
     ] {
-        let failures = failures_of(DEFINITION, &format!("{script}    steps: {steps}\n")).await;
+        let failures = failures(&format!("{script}    steps: {steps}\n")).await;
         assert_eq!(failures.first().map(String::as_str), Some(why));
     }
+}
+
+/// Told of a failure alone, a model would pay again.
+#[tokio::test]
+async fn what_was_carried_out_and_does_not_fit_is_told_as_both() {
+    let definition = DEFINITION.replace("{{ args.cents }}", "{{ result.cents }}");
+    let rest = r"
+    script: { clerk: [ { call: { pay: { cents: 7 } } }, '{{ request.last }}' ] }
+    tools: { pay: [{ id: p1 }] }
+    steps: [ { say: Pay. }, { approve: pay } ]
+    expect: [ { answer: x } ]
+";
+    let failures = failures_of(&definition, rest).await;
+    let told = "it was carried out, so do not call it again";
+    assert!(
+        failures.len() == 1 && failures[0].contains(told),
+        "{failures:?}"
+    );
 }
