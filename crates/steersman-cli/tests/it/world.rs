@@ -266,7 +266,8 @@ pub(crate) fn replace_word(text: &str, word: &str, by: &str) -> String {
     out + rest
 }
 
-/// Durations, ports, digests of definitions, times and sizes in bytes.
+/// Durations, ports, digests of definitions, times, sizes in bytes, and counts of lines: two outcomes that come together
+/// are one line.
 fn figures(text: &str) -> String {
     let mut lines = Vec::new();
     for line in text.lines() {
@@ -278,9 +279,17 @@ fn figures(text: &str) -> String {
             let number = words[i].chars().all(|c| c.is_ascii_digit() || c == ',');
             if !words[i].is_empty()
                 && number
-                && let Some("ms" | "s" | "min" | "h" | "tokens" | "bytes" | "in") = next.as_deref()
+                && let Some("ms" | "s" | "min" | "h" | "tokens" | "bytes" | "in" | "lines") =
+                    next.as_deref()
             {
                 words[i] = "N".into();
+                // what took 900 ms here takes 1 s there
+                if let Some(mark) = words[i + 1].strip_prefix("s")
+                    && mark.chars().all(|c| ",.)".contains(c))
+                    && words.get(i + 2).is_none_or(|word| !word.starts_with("ago"))
+                {
+                    words[i + 1] = format!("ms{mark}");
+                }
             }
             if let Some((before, _)) = words[i].split_once("127.0.0.1:") {
                 words[i] = format!("{before}127.0.0.1:PORT");
@@ -299,9 +308,18 @@ fn figures(text: &str) -> String {
         // what stands at the right is pushed there by as many blanks as are left
         let line = match line.rfind("done, N ") {
             Some(at) => format!("{}  {}", line[..at].trim_end(), &line[at..]),
+            // an age is as wide as it is long, and the column with it
+            None if line.contains("just now") || line.contains("  UPDATED  ") => narrow(&line),
             None => line,
         };
         lines.push(line.trim_end().to_owned());
     }
     lines.join("\n") + "\n"
+}
+
+/// Columns two blanks apart.
+fn narrow(line: &str) -> String {
+    let cells = line.split("  ").map(str::trim);
+    let cells: Vec<&str> = cells.filter(|cell| !cell.is_empty()).collect();
+    cells.join("  ")
 }
