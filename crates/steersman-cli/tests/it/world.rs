@@ -231,24 +231,41 @@ fn canonical(text: &str) -> String {
         + "\n"
 }
 
+/// Without the numbers of lines (`@5`, `abcd@5`) and ids (`5.0`, also inside of a word): both move where two outcomes came
+/// in one line.
 fn unnumbered(line: &str) -> String {
-    let is_number = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
-    let words: Vec<String> = line
-        .split(' ')
-        .map(|word| {
-            let bare = word.trim_end_matches([',', ':']);
-            let rest = &word[bare.len()..];
-            match (bare.strip_prefix('@'), bare.split_once('.')) {
-                (Some(number), _) if is_number(number) => format!("@N{rest}"),
-                (_, Some((n, k))) if is_number(n) && is_number(k) && k.len() == 1 => {
-                    format!("E{rest}")
-                }
-                _ => word.to_owned(),
+    let mut out = String::new();
+    let mut rest = line;
+    while let Some(at) = rest.find(|c: char| c.is_ascii_digit()) {
+        let (ahead, behind) = rest.split_at(at);
+        out.push_str(ahead);
+        let number = behind.trim_start_matches(|c: char| c.is_ascii_digit());
+        let kth = number.strip_prefix('.').and_then(|kth| {
+            let rest = kth.strip_prefix(|c: char| c.is_ascii_digit())?;
+            let longer = rest.strip_prefix('.').unwrap_or(rest);
+            (!longer.starts_with(|c: char| c.is_ascii_digit())
+                && !rest.starts_with(char::is_alphabetic))
+            .then_some(rest)
+        });
+        let alone = !out.ends_with(|c: char| c.is_alphanumeric() || c == '.');
+        match kth {
+            _ if out.ends_with('@') => {
+                out.push('N');
+                rest = number;
             }
-        })
-        .collect();
+            Some(after) if alone => {
+                out.push('E');
+                rest = after;
+            }
+            _ => {
+                out.push_str(&behind[..behind.len() - number.len()]);
+                rest = number;
+            }
+        }
+    }
+    out.push_str(rest);
     // blanks before a number fill it up
-    words.join(" ").replace("   @N", "@N").trim_end().to_owned()
+    out.replace("   @N", "@N").trim_end().to_owned()
 }
 
 pub(crate) fn replace_word(text: &str, word: &str, by: &str) -> String {
