@@ -1,7 +1,7 @@
 //! What a server says that it can do. A 200 proves nothing: servers drop tools that their template cannot show.
 
-use crate::chat::endpoint;
 use crate::transport::{Clients, body};
+use crate::wire::endpoint;
 use reqwest::Url;
 use serde_json::{Value as Json, json};
 use std::time::Duration;

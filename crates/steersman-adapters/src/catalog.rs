@@ -3,9 +3,10 @@
 
 use crate::capabilities;
 use crate::chat::encode::Dialect;
-use crate::chat::{Chat, Server, Timeouts, base_url, endpoint};
+use crate::chat::{Chat, Server};
 use crate::secrets::Opened;
 use crate::transport::{Clients, Redirects, body};
+use crate::wire::{Timeouts, base_url, endpoint};
 use reqwest::Url;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;

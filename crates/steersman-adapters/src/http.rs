@@ -1,8 +1,8 @@
 //! Tools over HTTP. Says of every attempt what is known: done, proved not performed, or unknown.
 
-use crate::chat::fault::after;
 use crate::secrets;
 use crate::transport::{self, BodyError, Clients, Redirects, clip};
+use crate::wire::fault::after;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, StatusCode, Url};
 use serde_json::Value as Json;

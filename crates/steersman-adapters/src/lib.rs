@@ -1,7 +1,7 @@
 //! Touches the world: SQLite, model providers, HTTP and command tools.
 //!
 //! ```text
-//!   Request --encode--> JSON --POST--> server --SSE--> frames --decode--> Answer      (chat)
+//!   Request --encode--> JSON --POST--> server --SSE--> frames --decode--> Answer      (chat, wire)
 //!      |                                                                     ^
 //!      +-- structured: tools told in the prompt, calls read out of the text --+
 //!
@@ -12,7 +12,8 @@
 //! back as data with word on whether trying again may help, and the driver decides.
 //!
 //! ```
-//! use steersman_adapters::chat::{Quiet, sse::Events, stream::Decoder};
+//! use steersman_adapters::chat::stream::Decoder;
+//! use steersman_adapters::wire::{Decode, Quiet, sse::Events};
 //! let wire = "data: {\"choices\":[{\"delta\":{\"content\":\"Hello\"}}]}\n\n\
 //!             data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 //! let (mut events, mut decoder) = (Events::default(), Decoder::default());
@@ -35,3 +36,4 @@ pub mod secrets;
 pub mod sqlite;
 pub mod structured;
 mod transport;
+pub mod wire;

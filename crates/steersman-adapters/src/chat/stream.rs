@@ -4,7 +4,8 @@
 //! repeated in every piece, arguments that come only at the end or as an object, usage that comes alone behind the
 //! end, a whole answer where a stream was asked for. Unknown fields are tolerated.
 
-use super::fault::{failure, of_event};
+use crate::wire::Decode;
+use crate::wire::fault::{failure, of_event};
 use serde_json::{Map, Value as Json};
 use steersman_machine::commit::Usage;
 use steersman_machine::effect::{Answer, Ask, Failure, Retry};
@@ -46,9 +47,8 @@ struct Partial {
     extra: Map<String, Json>,
 }
 
-impl Decoder {
-    /// Takes the data of the next event.
-    pub fn event(&mut self, data: &str, sink: &dyn Sink) -> Result<(), Failure> {
+impl Decode for Decoder {
+    fn event(&mut self, data: &str, sink: &dyn Sink) -> Result<(), Failure> {
         let data = data.trim();
         if data.is_empty() {
             return Ok(());
@@ -67,8 +67,7 @@ impl Decoder {
         self.chunk(&event, sink)
     }
 
-    /// Takes a whole answer, from a server that does not stream.
-    pub fn whole(&mut self, body: &str, sink: &dyn Sink) -> Result<(), Failure> {
+    fn whole(&mut self, body: &str, sink: &dyn Sink) -> Result<(), Failure> {
         let event = serde_json::from_str::<Json>(body)
             .ok()
             .filter(Json::is_object);
@@ -95,18 +94,15 @@ impl Decoder {
         Ok(())
     }
 
-    /// Nothing that may still come matters.
-    pub fn is_done(&self) -> bool {
+    fn is_done(&self) -> bool {
         self.done
     }
 
-    /// The server said how the answer ended; only usage may follow.
-    pub fn has_ended(&self) -> bool {
+    fn has_ended(&self) -> bool {
         self.done || self.finish.is_some()
     }
 
-    /// The answer, or why there is none. A stream that just stops is not an answer.
-    pub fn finish(self) -> Result<Answer, Failure> {
+    fn finish(self) -> Result<Answer, Failure> {
         if !self.has_ended() {
             let message = format!(
                 "the stream ended in the middle, after {} characters and {} calls",
@@ -165,7 +161,9 @@ impl Decoder {
             usage: self.usage,
         })
     }
+}
 
+impl Decoder {
     fn chunk(&mut self, event: &Json, sink: &dyn Sink) -> Result<(), Failure> {
         if let Some(failure) = of_event(event) {
             return Err(failure);

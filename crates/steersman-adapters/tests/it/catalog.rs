@@ -6,7 +6,7 @@ use crate::tools::{env, network};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use steersman_adapters::catalog::Catalog;
-use steersman_adapters::chat::Quiet;
+use steersman_adapters::wire::Quiet;
 use steersman_runtime::model::{BoundModel, Models};
 use tokio_util::sync::CancellationToken;
 

@@ -8,8 +8,9 @@ use crate::request::{
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 use std::time::Duration;
+use steersman_adapters::chat::Chat;
 use steersman_adapters::chat::encode::{Dialect, encode};
-use steersman_adapters::chat::{Chat, Timeouts};
+use steersman_adapters::wire::Timeouts;
 use steersman_machine::context::Request;
 use steersman_machine::effect::Retry;
 use steersman_machine::network::{CallStyle, ToolChoice};

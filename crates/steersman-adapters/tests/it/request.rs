@@ -3,7 +3,8 @@
 use serde_json::{Value as Json, json};
 use std::sync::{Arc, Mutex};
 use steersman_adapters::chat::encode::Dialect;
-use steersman_adapters::chat::{Chat, Server, Timeouts};
+use steersman_adapters::chat::{Chat, Server};
+use steersman_adapters::wire::Timeouts;
 use steersman_machine::context::{CallSpec, Content, Request, Segment, ToolSpec};
 use steersman_machine::effect::{Answer, Failure};
 use steersman_machine::ids::{Digest, Id, Line};

@@ -2,7 +2,8 @@
 
 use crate::request::{Seen, shown};
 use std::fmt::Write;
-use steersman_adapters::chat::{sse::Events, stream::Decoder};
+use steersman_adapters::chat::stream::Decoder;
+use steersman_adapters::wire::{Decode, sse::Events};
 use steersman_machine::effect::{Answer, Failure};
 use steersman_runtime::model::Delta;
 

@@ -12,10 +12,10 @@ use steersman_machine::effect::{Failure, Retry};
 const MESSAGE_MAX: usize = 2000;
 
 /// Code of a server that says it cannot call tools; the caller may tell them another way.
-pub(super) const NO_TOOLS: &str = "no_tools";
+pub(crate) const NO_TOOLS: &str = "no_tools";
 
 /// A failure with this code.
-pub(super) fn failure(code: &str, message: impl Into<String>, retry: Retry) -> Failure {
+pub(crate) fn failure(code: &str, message: impl Into<String>, retry: Retry) -> Failure {
     Failure {
         code: code.to_owned(),
         message: clip(&message.into(), MESSAGE_MAX),
@@ -33,7 +33,7 @@ struct Said {
 }
 
 /// The failure of an answer with this status.
-pub(super) fn of_status(status: u16, headers: &HeaderMap, body: &str) -> Failure {
+pub(crate) fn of_status(status: u16, headers: &HeaderMap, body: &str) -> Failure {
     let said = serde_json::from_str::<Json>(body)
         .ok()
         .as_ref()
@@ -47,7 +47,7 @@ pub(super) fn of_status(status: u16, headers: &HeaderMap, body: &str) -> Failure
 }
 
 /// The failure that an event of a stream carries, if it does. Its class is the one that the server names.
-pub(super) fn of_event(event: &Json) -> Option<Failure> {
+pub(crate) fn of_event(event: &Json) -> Option<Failure> {
     let carries = event.get("error").is_some_and(|error| !error.is_null())
         || event.get("object").is_some_and(|object| object == "error")
         || event.get("type").is_some_and(|kind| kind == "error");

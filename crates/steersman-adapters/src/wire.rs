@@ -1,0 +1,267 @@
+//! What all wires of models share: one POST, an answer that streams or comes whole, and how long each part may take.
+//!
+//! A wire encodes a neutral request and decodes events ([`Decode`]), both without I/O; [`exchange`] sends, waits and
+//! gives up. A call is made once: whether to try again is the caller's decision, from the failure's `retry`.
+
+pub(crate) mod fault;
+pub mod sse;
+
+use crate::structured;
+use crate::transport::{self, BodyError};
+use fault::failure;
+use reqwest::{RequestBuilder, Url};
+use std::future::Future;
+use std::time::Duration;
+use steersman_machine::commit::Usage;
+use steersman_machine::context::{RENDER_VERSION, Request};
+use steersman_machine::effect::{Answer, Failure, Retry};
+use steersman_machine::ids::Name;
+use steersman_machine::network::ToolChoice;
+use steersman_runtime::model::{Delta, ModelCall, Sink};
+use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+/// Bytes of an answer that says what went wrong.
+const ERROR_BODY_MAX: usize = 256 << 10;
+/// Bytes of an answer, streamed or whole, with all that stands around its text.
+const BODY_MAX: usize = 64 << 20;
+/// How long usage is waited for once the server has said that the answer ended.
+const TAIL: Duration = Duration::from_secs(5);
+
+/// How long a model may take.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Until there is a connection.
+    pub connect: Duration,
+    /// Until the first event: a local server may load the model first, then read a long prompt.
+    pub first: Duration,
+    /// Between two events.
+    pub idle: Duration,
+    /// All in all.
+    pub total: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            first: Duration::from_mins(5),
+            idle: Duration::from_mins(2),
+            total: Duration::from_mins(30),
+        }
+    }
+}
+
+/// Puts an answer together from what a server sends, without I/O.
+pub trait Decode {
+    /// Takes the data of the next event.
+    fn event(&mut self, data: &str, sink: &dyn Sink) -> Result<(), Failure>;
+    /// Takes a whole answer, from a server that does not stream.
+    fn whole(&mut self, body: &str, sink: &dyn Sink) -> Result<(), Failure>;
+    /// Nothing that may still come matters.
+    fn is_done(&self) -> bool;
+    /// The server said how the answer ended; only usage may follow.
+    fn has_ended(&self) -> bool;
+    /// The answer, or why there is none. A stream that just stops is not an answer.
+    fn finish(self) -> Result<Answer, Failure>;
+}
+
+/// Sends the request and reads what comes.
+pub(crate) async fn exchange(
+    post: RequestBuilder,
+    times: Timeouts,
+    mut decoder: impl Decode,
+    sink: &dyn Sink,
+) -> Result<Answer, Failure> {
+    let start = Instant::now();
+    let end = start + times.total;
+    let mut deadline = (start + times.first).min(end);
+    let post = post.header("accept", "text/event-stream, application/json");
+    let mut response = match timeout_at(deadline, post.send()).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(error)) => return Err(not_sent(error)),
+        Err(_) => return Err(late(&times, start, "no answer began")),
+    };
+    let status = response.status();
+    if !status.is_success() {
+        let body = timeout_at(deadline, transport::head(&mut response, ERROR_BODY_MAX)).await;
+        let body = body.unwrap_or_default();
+        let body = String::from_utf8_lossy(&body);
+        return Err(fault::of_status(status.as_u16(), response.headers(), &body));
+    }
+    if is(&response, "text/html") {
+        let page = timeout_at(deadline, transport::head(&mut response, 200)).await;
+        let page = String::from_utf8_lossy(&page.unwrap_or_default()).into_owned();
+        let message = format!("a web page came instead of an answer: {page}");
+        return Err(failure("bad_response", message, Retry::Policy));
+    }
+    if is(&response, "application/json") {
+        let body = match timeout_at(end, transport::body(&mut response, BODY_MAX)).await {
+            Ok(Ok(body)) => body,
+            Ok(Err(error)) => return Err(broken(error)),
+            Err(_) => return Err(late(&times, start, "the answer did not end")),
+        };
+        decoder.whole(&String::from_utf8_lossy(&body), sink)?;
+        return decoder.finish();
+    }
+    let mut events = sse::Events::default();
+    let mut size = 0;
+    while !decoder.is_done() {
+        match timeout_at(deadline, response.chunk()).await {
+            Ok(Ok(Some(bytes))) => {
+                size += bytes.len();
+                let cut = events.push(&bytes);
+                let cut = cut.ok().filter(|_| size <= BODY_MAX);
+                let cut = cut.ok_or_else(|| broken(BodyError::TooLarge))?;
+                // Comments keep a connection open; only events show that the model goes on.
+                if !cut.is_empty() {
+                    deadline = (Instant::now() + times.idle).min(end);
+                }
+                for event in cut {
+                    decoder.event(&event, sink)?;
+                }
+                if decoder.has_ended() {
+                    deadline = deadline.min(Instant::now() + TAIL);
+                }
+            }
+            Ok(Ok(None)) => {
+                if let Some(event) = std::mem::take(&mut events).finish() {
+                    // Half an event at the end of a stream says nothing but that it was cut.
+                    drop(decoder.event(&event, sink));
+                }
+                break;
+            }
+            Ok(Err(_)) | Err(_) if decoder.has_ended() => break,
+            Ok(Err(error)) => {
+                let message = format!("the stream broke off: {}", transport::describe(error));
+                return Err(failure("truncated", message, Retry::Policy));
+            }
+            Err(_) => return Err(late(&times, start, "the stream stands still")),
+        }
+    }
+    decoder.finish()
+}
+/// The base address: without a path it gets `/v1`, a full address of the endpoint is cut to its base.
+pub(crate) fn base_url(base: &str) -> Result<Url, String> {
+    let mut url =
+        Url::parse(base.trim()).map_err(|error| format!("the base address is no URL: {error}"))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+        return Err("the base address begins with neither http:// nor https://".to_owned());
+    }
+    let path = url.path().trim_end_matches('/');
+    let path = path
+        .strip_suffix("/chat/completions")
+        .or_else(|| path.strip_suffix("/messages"))
+        .unwrap_or(path)
+        .to_owned();
+    url.set_path(if path.is_empty() { "/v1" } else { &path });
+    Ok(url)
+}
+
+/// An address below the base.
+pub(crate) fn endpoint(base: &Url, path: &str) -> Url {
+    let mut url = base.clone();
+    url.set_path(&format!("{}/{path}", base.path().trim_end_matches('/')));
+    url
+}
+
+/// Whether the answer says that it is of this type.
+fn is(response: &reqwest::Response, wanted: &str) -> bool {
+    let kind = response.headers().get(reqwest::header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.trim_start().to_ascii_lowercase().starts_with(wanted)
+}
+
+fn not_sent(error: reqwest::Error) -> Failure {
+    let (code, what) = if error.is_timeout() && error.is_connect() {
+        ("timeout", "no connection in time")
+    } else if error.is_connect() {
+        ("unreachable", "no connection to the server")
+    } else if error.is_builder() {
+        return failure("invalid_request", transport::describe(error), Retry::Never);
+    } else {
+        ("disconnected", "the connection ended before an answer")
+    };
+    failure(
+        code,
+        format!("{what}: {}", transport::describe(error)),
+        Retry::Policy,
+    )
+}
+
+fn broken(error: BodyError) -> Failure {
+    match error {
+        BodyError::TooLarge => failure(
+            "too_large",
+            "the answer is larger than 64 MiB",
+            Retry::Never,
+        ),
+        BodyError::Broken(why) => failure(
+            "truncated",
+            format!("the answer broke off: {why}"),
+            Retry::Policy,
+        ),
+    }
+}
+
+fn late(times: &Timeouts, start: Instant, what: &str) -> Failure {
+    let spent = start.elapsed();
+    let bound = if spent >= times.total {
+        "in all"
+    } else {
+        "of waiting"
+    };
+    let message = format!("{what} after {:.1} s {bound}", spent.as_secs_f64());
+    failure("timeout", message, Retry::Policy)
+}
+
+/// Drops what it gets: for callers that want the answer alone.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct Quiet;
+
+impl Sink for Quiet {
+    fn delta(&self, _: Delta) {}
+}
+
+/// What the answer cost and saw, beside what the server said of it.
+pub(crate) fn stamped(answer: Answer, call: &ModelCall, label: Name) -> Answer {
+    let usage = Usage {
+        effect: Some(call.effect),
+        model: Some(label),
+        request: Some(call.request.digest),
+        render: RENDER_VERSION,
+        prefix: call.request.prefix,
+        broke: call.request.broke.clone(),
+        ..answer.usage
+    };
+    Answer { usage, ..answer }
+}
+
+/// The answer, unless the call is cancelled first; no failure repeats the key.
+pub(crate) async fn until_cancelled(
+    answer: impl Future<Output = Result<Answer, Failure>> + Send,
+    call: &ModelCall,
+    cancel: &CancellationToken,
+) -> Result<Answer, Failure> {
+    let answer = cancel.run_until_cancelled(answer).await;
+    let answer =
+        answer.unwrap_or_else(|| Err(failure("cancelled", "the call was cancelled", Retry::Never)));
+    answer.map_err(|failure| Failure {
+        message: transport::redact(failure.message, call.transport.key.as_deref()),
+        ..failure
+    })
+}
+
+/// Why an answer is not what was asked for: servers answer 200 to a `tool_choice` that they do not know.
+pub(crate) fn missed(request: &Request, answer: &Answer) -> Option<String> {
+    structured::tools(request).next()?;
+    match &request.choice {
+        ToolChoice::Any if answer.asks.is_empty() => {
+            Some("a tool had to be called, and the answer calls none".to_owned())
+        }
+        ToolChoice::Tool(name) if !answer.asks.iter().any(|ask| *ask.name == **name) => Some(
+            format!("the tool `{name}` had to be called, and the answer does not call it"),
+        ),
+        ToolChoice::Auto | ToolChoice::Any | ToolChoice::None | ToolChoice::Tool(_) => None,
+    }
+}
