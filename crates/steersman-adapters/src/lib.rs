@@ -31,6 +31,7 @@ pub mod catalog;
 pub mod chat;
 pub mod command;
 pub mod http;
+pub mod messages;
 pub mod schema;
 pub mod secrets;
 pub mod sqlite;

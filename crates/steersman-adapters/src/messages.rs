@@ -1,0 +1,127 @@
+//! Anthropic Messages, at Anthropic and wherever else they are served, streamed.
+//!
+//! [`encode`] makes the JSON and [`stream`] puts the answer together, both without I/O; [`crate::wire`] sends and waits.
+
+pub mod encode;
+pub mod stream;
+
+use crate::structured::{self, Style};
+use crate::transport::{Clients, Redirects};
+use crate::wire::fault::failure;
+use crate::wire::{Timeouts, base_url, endpoint, exchange, missed, stamped, until_cancelled};
+use reqwest::Url;
+use serde_json::Value as Json;
+use steersman_machine::effect::{Answer, Failure, Retry};
+use steersman_machine::ids::Name;
+use steersman_machine::network::{CallStyle, ToolChoice};
+use steersman_runtime::Boxed;
+use steersman_runtime::model::{Model, ModelCall, Sink};
+use stream::Decoder;
+use tokio_util::sync::CancellationToken;
+
+/// Version of the wire, sent with each request.
+pub(crate) const VERSION: &str = "2023-06-01";
+
+/// Which server.
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// For people and usage records: `anthropic/claude-haiku-4-5`.
+    pub label: Name,
+    /// Base address, with the version in it (`https://api.anthropic.com/v1`); without a path `/v1` is added.
+    pub url: String,
+    /// Name of the model at the server.
+    pub model: String,
+    /// How long it may take.
+    pub timeouts: Timeouts,
+}
+
+/// A model behind Anthropic Messages.
+pub struct Messages {
+    server: Server,
+    clients: Clients,
+}
+
+impl Messages {
+    /// A model at this server. Nothing is sent before it is called.
+    pub fn new(server: Server) -> Self {
+        let clients = Clients::new(server.timeouts.connect, Redirects::Never);
+        Self { server, clients }
+    }
+
+    async fn answer(&self, call: &ModelCall, sink: &dyn Sink) -> Result<Answer, Failure> {
+        let transport = &call.transport;
+        let base = transport.url.as_deref().unwrap_or(&self.server.url);
+        let base =
+            base_url(base).map_err(|error| failure("invalid_request", error, Retry::Never))?;
+        let model = transport.model.as_deref().unwrap_or(&self.server.model);
+        let style = match call.request.calls {
+            CallStyle::Auto | CallStyle::Native => None,
+            CallStyle::Structured => Some(Style::Structured),
+            CallStyle::Text => Some(Style::Text),
+        };
+        let told = style.map(|style| structured::tell(&call.request, style));
+        let request = told.as_ref().unwrap_or(&call.request);
+        let body = encode::encode(request, model);
+        // What streams inside a constrained answer is JSON; people want to see the text in it.
+        let constrained = style == Some(Style::Structured)
+            && structured::tools(&call.request).next().is_some()
+            && call.request.choice != ToolChoice::None;
+        let answer = if constrained {
+            let peek = structured::Peek::new(sink);
+            self.send(call, &base, &body, &peek).await?
+        } else {
+            self.send(call, &base, &body, sink).await?
+        };
+        let answer = begun(answer, request.prefill.as_deref());
+        let mut answer = match style {
+            Some(style) => structured::read(answer, &call.request, style),
+            None => answer,
+        };
+        if answer.misfit.is_none() {
+            answer.misfit = missed(&call.request, &answer);
+        }
+        Ok(stamped(answer, call, self.label()))
+    }
+
+    async fn send(
+        &self,
+        call: &ModelCall,
+        base: &Url,
+        body: &Json,
+        sink: &dyn Sink,
+    ) -> Result<Answer, Failure> {
+        let client = self
+            .clients
+            .of(base)
+            .map_err(|error| failure("tls", error, Retry::Never))?;
+        let mut post = client.post(endpoint(base, "messages")).json(body);
+        post = post.header("anthropic-version", VERSION);
+        if let Some(key) = &call.transport.key {
+            post = post.header("x-api-key", key);
+        }
+        exchange(post, self.server.timeouts, Decoder::default(), sink).await
+    }
+}
+
+impl Model for Messages {
+    fn call<'a>(
+        &'a self,
+        call: &'a ModelCall,
+        sink: &'a dyn Sink,
+        cancel: &'a CancellationToken,
+    ) -> Boxed<'a, Result<Answer, Failure>> {
+        Box::pin(until_cancelled(self.answer(call, sink), call, cancel))
+    }
+
+    fn label(&self) -> Name {
+        self.server.label.clone()
+    }
+}
+
+/// The answer with the text that began it: the wire gives what follows.
+fn begun(mut answer: Answer, prefill: Option<&str>) -> Answer {
+    if let (Some(prefill), Some(text)) = (prefill, &mut answer.text) {
+        text.insert_str(0, prefill.trim_end());
+    }
+    answer
+}

@@ -1,0 +1,239 @@
+//! A neutral request as the JSON of Anthropic Messages. Pure: the same request gives the same bytes.
+//!
+//! The wire wants: roles in turn, results first in the message behind their calls, no empty text, ids of letters, digits,
+//! `_` and `-`, thinking blocks back as they came and in front of the calls that came of them.
+
+use super::stream::Piece;
+use serde_json::{Map, Value as Json, json};
+use steersman_machine::context::{CallSpec, Content, Request, ToolSpec};
+use steersman_machine::network::{Part, ToolChoice};
+
+/// The wire wants a bound; where a definition sets none this is it, in tokens.
+const MAX_TOKENS: u64 = 8192;
+/// Keywords of JSON Schema that the provider refuses in a wanted output. The engine judges the answer by the whole schema.
+const UNKNOWN: [&str; 12] = [
+    "$schema",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "minProperties",
+];
+
+/// The body of the request for this model.
+pub fn encode(request: &Request, model: &str) -> Json {
+    let mut body = Map::new();
+    body.insert("model".to_owned(), json!(model));
+    body.insert("max_tokens".to_owned(), json!(MAX_TOKENS));
+    let (mut tools, mut system) = (Vec::new(), Vec::new());
+    let messages = messages(request, &mut tools, &mut system);
+    // What is written once and read by each later call: the tools, the system prompt, the history so far.
+    mark(tools.last_mut());
+    mark(system.last_mut());
+    if !system.is_empty() {
+        body.insert("system".to_owned(), Json::Array(system));
+    }
+    body.insert("messages".to_owned(), Json::Array(messages));
+    if !tools.is_empty() {
+        body.insert("tools".to_owned(), Json::Array(tools));
+        if let Some(choice) = choice(&request.choice) {
+            body.insert("tool_choice".to_owned(), choice);
+        }
+    }
+    body.insert("stream".to_owned(), json!(true));
+    if let Some(schema) = &request.output {
+        let mut schema = serde_json::from_str(schema).unwrap_or_else(|_| json!({}));
+        narrow(&mut schema);
+        body.insert(
+            "output_config".to_owned(),
+            json!({ "format": { "type": "json_schema", "schema": schema } }),
+        );
+    }
+    for (key, value) in request.params.iter() {
+        let key = match key.as_str() {
+            "stop" => "stop_sequences",
+            key => key,
+        };
+        // A parameter that is set to `none` takes out what we would send by ourselves.
+        match (value, body.get_mut(key)) {
+            (Json::Null, _) => drop(body.shift_remove(key)),
+            // `output_config` holds more than the format.
+            (Json::Object(more), Some(Json::Object(ours))) => {
+                ours.extend(more.clone());
+            }
+            _ => drop(body.insert(key.to_owned(), value.clone())),
+        }
+    }
+    Json::Object(body)
+}
+
+fn mark(block: Option<&mut Json>) {
+    if let Some(Json::Object(block)) = block {
+        block.insert("cache_control".to_owned(), json!({ "type": "ephemeral" }));
+    }
+}
+
+fn messages(request: &Request, tools: &mut Vec<Json>, system: &mut Vec<Json>) -> Vec<Json> {
+    let mut turns: Vec<(&str, Vec<Json>)> = Vec::new();
+    let mut stable = None;
+    for segment in &request.segments {
+        match &segment.content {
+            Content::System(text) if turns.is_empty() => system.extend(block(text)),
+            // The wire has one system prompt, in front; what stands behind the history is said by the user.
+            Content::System(text) | Content::User(text) => say(&mut turns, "user", block(text)),
+            Content::Tools(list) => tools.extend(list.iter().map(tool)),
+            Content::Assistant {
+                text,
+                calls,
+                opaque,
+            } => {
+                let blocks = assistant(text.as_deref(), calls, opaque.as_deref());
+                say(&mut turns, "assistant", blocks);
+            }
+            Content::Result {
+                label, text, error, ..
+            } => {
+                let mut result = json!({ "type": "tool_result", "tool_use_id": id(label) });
+                if !text.is_empty() {
+                    result["content"] = json!(text);
+                }
+                if *error {
+                    result["is_error"] = json!(true);
+                }
+                say(&mut turns, "user", [result]);
+            }
+        }
+        if segment.part == Part::History && !turns.is_empty() {
+            stable = turns
+                .last()
+                .map(|(_, blocks)| (turns.len() - 1, blocks.len() - 1));
+        }
+    }
+    if let Some((turn, block)) = stable {
+        mark(markable(&mut turns[turn].1[..=block]));
+    }
+    if turns.first().is_none_or(|(role, _)| *role != "user") {
+        // The wire begins with the user.
+        turns.insert(
+            0,
+            ("user", vec![json!({ "type": "text", "text": "Begin." })]),
+        );
+    }
+    if let Some(prefill) = &request.prefill {
+        say(&mut turns, "assistant", block(prefill.trim_end()));
+    }
+    let turn = |(role, blocks)| json!({ "role": role, "content": Json::Array(blocks) });
+    turns.into_iter().map(turn).collect()
+}
+
+/// The last block that may carry a mark: thinking may not.
+fn markable(blocks: &mut [Json]) -> Option<&mut Json> {
+    let block = blocks.last_mut()?;
+    let thinks = matches!(
+        block["type"].as_str(),
+        Some("thinking" | "redacted_thinking")
+    );
+    (!thinks).then_some(block)
+}
+
+fn say(
+    turns: &mut Vec<(&str, Vec<Json>)>,
+    role: &'static str,
+    blocks: impl IntoIterator<Item = Json>,
+) {
+    let mut blocks = blocks.into_iter().peekable();
+    if blocks.peek().is_none() {
+        return;
+    }
+    match turns.last_mut() {
+        Some((last, list)) if *last == role => list.extend(blocks),
+        _ => turns.push((role, blocks.collect())),
+    }
+}
+
+/// A text as a block; the wire takes none that is empty.
+fn block(text: &str) -> Option<Json> {
+    (!text.trim().is_empty()).then(|| json!({ "type": "text", "text": text }))
+}
+
+fn tool(spec: &ToolSpec) -> Json {
+    let schema = serde_json::from_str::<Json>(&spec.parameters)
+        .unwrap_or_else(|_| json!({ "type": "object" }));
+    json!({ "name": spec.name, "description": spec.description, "input_schema": schema })
+}
+
+/// Blocks of an answer in the order in which they came, where that is known; else thinking, text, calls.
+fn assistant(text: Option<&str>, calls: &[CallSpec], opaque: Option<&str>) -> Vec<Json> {
+    let text = text.unwrap_or_default();
+    let pieces = opaque.map(Piece::read).unwrap_or_default();
+    let call = |call: &CallSpec| {
+        let input = match serde_json::from_str::<Json>(&call.args) {
+            Ok(Json::Object(input)) => Json::Object(input),
+            _ => json!({ "malformed": call.args }),
+        };
+        json!({ "type": "tool_use", "id": id(&call.label), "name": call.name, "input": input })
+    };
+    if !Piece::fit(&pieces, text, calls.len()) {
+        let thinking = pieces.into_iter().filter_map(Piece::block);
+        let calls = calls.iter().map(call);
+        return thinking.chain(block(text)).chain(calls).collect();
+    }
+    let (mut text, mut calls) = (text, calls.iter());
+    let mut blocks = Vec::new();
+    for piece in pieces {
+        match piece {
+            Piece::Block(block) => blocks.push(block),
+            Piece::Text(len) => {
+                let (head, tail) = text.split_at(len);
+                blocks.extend(block(head));
+                text = tail;
+            }
+            Piece::Call => blocks.extend(calls.next().map(call)),
+        }
+    }
+    blocks
+}
+
+/// An id as the wire takes it; the same for a call and its result.
+fn id(label: &str) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    label
+        .chars()
+        .map(|c| if fits(c) { c } else { '_' })
+        .collect()
+}
+
+fn choice(choice: &ToolChoice) -> Option<Json> {
+    match choice {
+        ToolChoice::Auto => None,
+        ToolChoice::Any => Some(json!({ "type": "any" })),
+        ToolChoice::None => Some(json!({ "type": "none" })),
+        ToolChoice::Tool(name) => Some(json!({ "type": "tool", "name": &**name })),
+    }
+}
+
+/// The schema as the provider takes it: objects closed, bounds left out.
+fn narrow(schema: &mut Json) {
+    let Json::Object(map) = schema else { return };
+    map.retain(|key, _| !UNKNOWN.contains(&key.as_str()));
+    if map.contains_key("properties") {
+        map.insert("additionalProperties".to_owned(), json!(false));
+    }
+    for (key, value) in map {
+        match (key.as_str(), value) {
+            // Here the keys are names.
+            ("properties" | "$defs" | "definitions", Json::Object(named)) => {
+                named.values_mut().for_each(narrow);
+            }
+            ("anyOf" | "allOf" | "oneOf", Json::Array(list)) => list.iter_mut().for_each(narrow),
+            ("items", items) => narrow(items),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! An answer out of the events of Anthropic Messages: a state machine without I/O.
+
+use crate::wire::Decode;
+use crate::wire::fault::{failure, of_event};
+use serde_json::{Value as Json, json};
+use std::collections::BTreeMap;
+use steersman_machine::commit::Usage;
+use steersman_machine::effect::{Answer, Ask, Failure, Retry};
+use steersman_runtime::model::{Delta, Sink};
+
+/// Bytes of text, reasoning and arguments at most.
+const ANSWER_MAX: usize = 16 << 20;
+/// Blocks of one answer at most.
+const BLOCKS_MAX: usize = 1024;
+
+/// Where the pieces of an answer stood, so that they go back in the same order. **Stored** in an answer's `opaque`:
+/// `{ "blocks": [ { thinking block }, 12, "call" ] }`, a number being so many bytes of the text.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Piece {
+    /// A block that goes back as it came: thinking with its signature.
+    Block(Json),
+    /// So many bytes of the text.
+    Text(usize),
+    /// The next call.
+    Call,
+}
+
+impl Piece {
+    /// The pieces of an `opaque` that this wire made; none of any other.
+    pub(super) fn read(opaque: &str) -> Vec<Self> {
+        let opaque = serde_json::from_str::<Json>(opaque).unwrap_or_default();
+        let blocks = opaque.get("blocks").and_then(Json::as_array);
+        let piece = |piece: &Json| match piece {
+            Json::Object(_) => Some(Self::Block(piece.clone())),
+            Json::Number(len) => Some(Self::Text(usize::try_from(len.as_u64()?).ok()?)),
+            _ => (piece == "call").then_some(Self::Call),
+        };
+        let pieces = blocks.into_iter().flatten().map(piece);
+        pieces.collect::<Option<_>>().unwrap_or_default()
+    }
+
+    fn write(pieces: &[Self]) -> String {
+        let piece = |piece: &Self| match piece {
+            Self::Block(block) => block.clone(),
+            Self::Text(len) => json!(len),
+            Self::Call => json!("call"),
+        };
+        json!({ "blocks": pieces.iter().map(piece).collect::<Vec<_>>() }).to_string()
+    }
+
+    /// Whether the pieces tell where this text and so many calls stood.
+    pub(super) fn fit(pieces: &[Self], text: &str, calls: usize) -> bool {
+        let mut at = 0;
+        let mut found = 0;
+        for piece in pieces {
+            match piece {
+                Self::Block(_) => {}
+                Self::Text(len) => {
+                    at += len;
+                    if !text.is_char_boundary(at) {
+                        return false;
+                    }
+                }
+                Self::Call => found += 1,
+            }
+        }
+        !pieces.is_empty() && at == text.len() && found == calls
+    }
+
+    pub(super) fn block(self) -> Option<Json> {
+        match self {
+            Self::Block(block) => Some(block),
+            Self::Text(_) | Self::Call => None,
+        }
+    }
+}
+
+/// A block of which pieces came.
+#[derive(Debug)]
+enum Open {
+    Text(String),
+    /// Thinking and whatever else goes back as it came.
+    Kept(Json),
+    Call {
+        at: u32,
+        id: String,
+        name: String,
+        /// Arguments that came whole.
+        input: Json,
+        args: String,
+    },
+}
+
+/// Reads a stream event by event.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    blocks: BTreeMap<u64, Open>,
+    calls: u32,
+    stop: Option<String>,
+    done: bool,
+    usage: Usage,
+    size: usize,
+}
+
+impl Decode for Decoder {
+    fn event(&mut self, data: &str, sink: &dyn Sink) -> Result<(), Failure> {
+        let data = data.trim();
+        if data.is_empty() || data == "[DONE]" {
+            return Ok(());
+        }
+        let event = object(data, "an event of the stream")?;
+        if let Some(failure) = of_event(&event) {
+            return Err(failure);
+        }
+        let index = event.get("index").and_then(Json::as_u64).unwrap_or(0);
+        match event["type"].as_str().unwrap_or_default() {
+            "message_start" => self.usage(&event["message"]["usage"]),
+            "content_block_start" => self.begin(index, &event["content_block"], sink)?,
+            "content_block_delta" => self.delta(index, &event["delta"], sink)?,
+            "message_delta" => {
+                self.usage(&event["usage"]);
+                self.stopped(&event["delta"]["stop_reason"]);
+            }
+            "message_stop" => self.done = true,
+            // `ping`, `content_block_stop`, and what may be added: the wire says to expect it.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn whole(&mut self, body: &str, sink: &dyn Sink) -> Result<(), Failure> {
+        let message = object(body, "the answer")?;
+        if let Some(failure) = of_event(&message) {
+            return Err(failure);
+        }
+        let Some(content) = message.get("content").and_then(Json::as_array) else {
+            return Err(failure(
+                "bad_response",
+                "the answer has no `content`",
+                Retry::Policy,
+            ));
+        };
+        for (index, block) in (0..).zip(content) {
+            self.begin(index, block, sink)?;
+        }
+        self.usage(&message["usage"]);
+        self.stopped(&message["stop_reason"]);
+        self.done = true;
+        Ok(())
+    }
+
+    fn is_done(&self) -> bool {
+        self.done
+    }
+
+    fn has_ended(&self) -> bool {
+        self.done || self.stop.is_some()
+    }
+
+    fn finish(self) -> Result<Answer, Failure> {
+        if !self.has_ended() {
+            let message = format!(
+                "the stream ended in the middle, after {} blocks",
+                self.blocks.len()
+            );
+            return Err(failure("truncated", message, Retry::Policy));
+        }
+        let (mut text, mut asks, mut pieces) = (String::new(), Vec::new(), Vec::new());
+        for block in self.blocks.into_values() {
+            match block {
+                Open::Text(piece) => {
+                    pieces.push(Piece::Text(piece.len()));
+                    text.push_str(&piece);
+                }
+                Open::Kept(block) => pieces.push(Piece::Block(block)),
+                Open::Call {
+                    id,
+                    name,
+                    input,
+                    args,
+                    ..
+                } => {
+                    pieces.push(Piece::Call);
+                    let args = if args.trim().is_empty() {
+                        input.to_string()
+                    } else {
+                        args
+                    };
+                    let label = (!id.is_empty()).then_some(id);
+                    asks.push(Ask {
+                        name,
+                        label,
+                        args,
+                        misfit: None,
+                    });
+                }
+            }
+        }
+        match self.stop.as_deref() {
+            Some("refusal") => {
+                let message = "the provider's filter stopped the answer";
+                return Err(failure("content_filter", message, Retry::Never));
+            }
+            Some("pause_turn") => {
+                let message = "the provider paused its own tools in the middle of the answer";
+                return Err(failure("not_supported", message, Retry::Never));
+            }
+            Some("tool_use") if asks.is_empty() => {
+                let message = "the answer ends with calls, but has none";
+                return Err(failure("bad_response", message, Retry::Policy));
+            }
+            _ => {}
+        }
+        Ok(Answer {
+            opaque: told(&pieces).then(|| Piece::write(&pieces)),
+            text: (!text.is_empty()).then_some(text),
+            asks,
+            misfit: None,
+            cut: matches!(
+                self.stop.as_deref(),
+                Some("max_tokens" | "model_context_window_exceeded")
+            ),
+            usage: self.usage,
+        })
+    }
+}
+
+/// Whether the order says something: text in front of calls is understood.
+fn told(pieces: &[Piece]) -> bool {
+    let calls = pieces.iter().position(|piece| *piece == Piece::Call);
+    let (before, after) = pieces.split_at(calls.unwrap_or(pieces.len()));
+    let plain = |piece: &Piece| matches!(piece, Piece::Text(_));
+    before.len() > 1 || !before.iter().all(plain) || after.iter().any(|p| *p != Piece::Call)
+}
+
+fn object(text: &str, what: &str) -> Result<Json, Failure> {
+    let json = serde_json::from_str::<Json>(text).ok();
+    json.filter(Json::is_object).ok_or_else(|| {
+        let shown = crate::transport::clip(text, 200);
+        failure(
+            "bad_response",
+            format!("{what} is not a JSON object: {shown}"),
+            Retry::Policy,
+        )
+    })
+}
+
+impl Decoder {
+    fn begin(&mut self, index: u64, block: &Json, sink: &dyn Sink) -> Result<(), Failure> {
+        self.room(block.to_string().len())?;
+        if self.blocks.len() == BLOCKS_MAX {
+            let message = format!("the answer has more than {BLOCKS_MAX} blocks");
+            return Err(failure("too_large", message, Retry::Never));
+        }
+        let text = |key: &str| block[key].as_str().unwrap_or_default().to_owned();
+        let open = match block["type"].as_str().unwrap_or_default() {
+            "text" => {
+                let piece = text("text");
+                if !piece.is_empty() {
+                    sink.delta(Delta::Text(piece.clone()));
+                }
+                Open::Text(piece)
+            }
+            "tool_use" => {
+                let (at, name) = (self.calls, text("name"));
+                self.calls += 1;
+                sink.delta(Delta::Call(at, Some(name.clone()), String::new()));
+                let input = match &block["input"] {
+                    Json::Null => json!({}),
+                    input => input.clone(),
+                };
+                Open::Call {
+                    at,
+                    id: text("id"),
+                    name,
+                    input,
+                    args: String::new(),
+                }
+            }
+            kind => {
+                if kind == "thinking" && !text("thinking").is_empty() {
+                    sink.delta(Delta::Reasoning(text("thinking")));
+                }
+                Open::Kept(block.clone())
+            }
+        };
+        self.blocks.insert(index, open);
+        Ok(())
+    }
+
+    fn delta(&mut self, index: u64, delta: &Json, sink: &dyn Sink) -> Result<(), Failure> {
+        let text = |key: &str| delta[key].as_str().unwrap_or_default();
+        let kind = text("type");
+        let field = match kind {
+            "text_delta" => "text",
+            "input_json_delta" => "partial_json",
+            "thinking_delta" => "thinking",
+            "signature_delta" => "signature",
+            _ => return Ok(()),
+        };
+        let piece = text(field);
+        self.room(piece.len())?;
+        match (self.blocks.get_mut(&index), field) {
+            (Some(Open::Text(so_far)), "text") => {
+                so_far.push_str(piece);
+                sink.delta(Delta::Text(piece.to_owned()));
+            }
+            (Some(Open::Call { at, args, .. }), "partial_json") => {
+                args.push_str(piece);
+                sink.delta(Delta::Call(*at, None, piece.to_owned()));
+            }
+            (Some(Open::Kept(block)), "thinking" | "signature") => {
+                match &mut block[field] {
+                    Json::String(so_far) => so_far.push_str(piece),
+                    none => *none = json!(piece),
+                }
+                if field == "thinking" {
+                    sink.delta(Delta::Reasoning(piece.to_owned()));
+                }
+            }
+            _ => {
+                let message =
+                    format!("`{kind}` came for block {index}, which is none of that kind");
+                return Err(failure("bad_response", message, Retry::Policy));
+            }
+        }
+        Ok(())
+    }
+
+    fn stopped(&mut self, reason: &Json) {
+        if let Some(reason) = reason.as_str() {
+            self.stop = Some(reason.to_owned());
+        }
+    }
+
+    fn room(&mut self, more: usize) -> Result<(), Failure> {
+        self.size += more;
+        if self.size > ANSWER_MAX {
+            let message = "the answer is larger than 16 MiB";
+            return Err(failure("too_large", message, Retry::Never));
+        }
+        Ok(())
+    }
+
+    /// The wire counts what was cached beside what was not; we count all of it as input.
+    fn usage(&mut self, usage: &Json) {
+        let number = |key: &str| usage.get(key).and_then(Json::as_u64);
+        if let Some(plain) = number("input_tokens") {
+            let read = number("cache_read_input_tokens").unwrap_or(0);
+            let written = number("cache_creation_input_tokens").unwrap_or(0);
+            let all = plain.saturating_add(read).saturating_add(written);
+            // The end of the stream may repeat the counts without the cached ones.
+            self.usage.input = self.usage.input.max(all);
+            self.usage.cached = self.usage.cached.max(read);
+        }
+        if let Some(output) = number("output_tokens") {
+            self.usage.output = output;
+        }
+    }
+}
