@@ -4,6 +4,7 @@
 use crate::capabilities;
 use crate::chat::encode::Dialect;
 use crate::chat::{Chat, Server};
+use crate::messages::{self, Messages};
 use crate::secrets::Opened;
 use crate::transport::{Clients, Redirects, body};
 use crate::wire::{Timeouts, base_url, endpoint};
@@ -19,10 +20,35 @@ use steersman_machine::network::{CallStyle, Does, ModelDef, Network, Provider};
 use steersman_runtime::model::{BoundModel, Model, Models, ModelsError};
 use steersman_runtime::{Boxed, Env, bind};
 
-/// OpenAI's address.
-const OPENAI_URL: &str = "https://api.openai.com/v1";
-/// Taken where nobody names a model.
-const OPENAI_MODEL: &str = "gpt-5-mini";
+/// A provider with an address and a key that everybody knows.
+struct Hosted {
+    /// The wire of its own address, and of others that its variable names.
+    provider: &'static str,
+    elsewhere: &'static str,
+    /// Variables of the environment.
+    key: &'static str,
+    base: &'static str,
+    url: &'static str,
+    /// Taken where nobody names a model.
+    model: &'static str,
+}
+
+const OPENAI: Hosted = Hosted {
+    provider: "openai",
+    elsewhere: "compatible",
+    key: "OPENAI_API_KEY",
+    base: "OPENAI_BASE_URL",
+    url: "https://api.openai.com/v1",
+    model: "gpt-5-mini",
+};
+const ANTHROPIC: Hosted = Hosted {
+    provider: "anthropic",
+    elsewhere: "anthropic",
+    key: "ANTHROPIC_API_KEY",
+    base: "ANTHROPIC_BASE_URL",
+    url: "https://api.anthropic.com/v1",
+    model: "claude-haiku-4-5",
+};
 /// Where Ollama, llama.cpp and vLLM listen by default.
 const LOCAL: [&str; 3] = [
     "http://127.0.0.1:11434/v1",
@@ -36,14 +62,14 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// Bytes of such a list at most.
 const LIST_MAX: usize = 4 << 20;
 
-/// Knows OpenAI and every other server with chat completions.
+/// Knows OpenAI, Anthropic, and every other server that speaks as one of them does.
 pub struct Catalog {
     clients: Clients,
     timeouts: Timeouts,
     local: Vec<String>,
     hears: Box<dyn Fn(&str) + Send + Sync>,
     /// Models by provider, address and name: one keeps its connections and what it learned of its server.
-    open: Mutex<BTreeMap<[String; 3], Arc<Chat>>>,
+    open: Mutex<BTreeMap<[String; 3], Arc<dyn Model>>>,
     said: Mutex<Vec<String>>,
 }
 
@@ -108,7 +134,9 @@ impl Catalog {
         };
         match def.provider {
             Provider::Scripted => Err(look.error(NO_SCRIPT)),
-            Provider::OpenAi => look.openai().await,
+            Provider::OpenAi => look.hosted(&OPENAI).await,
+            Provider::Anthropic if def.url.is_some() => look.at_url().await,
+            Provider::Anthropic => look.hosted(&ANTHROPIC).await,
             Provider::Compatible if def.url.is_none() => {
                 Err(look.error("provider `compatible` needs a `url`"))
             }
@@ -147,24 +175,35 @@ impl Models for Catalog {
         };
         let dialect = match &*bound.provider {
             "scripted" => return Err(error(NO_SCRIPT.to_owned())),
-            "openai" => Dialect::OPENAI,
-            "compatible" => Dialect::COMPATIBLE,
+            "openai" => Some(Dialect::OPENAI),
+            "compatible" => Some(Dialect::COMPATIBLE),
+            "anthropic" => None,
             other => return Err(error(format!("this version has no provider `{other}`"))),
         };
         let model = bound.model.clone().unwrap_or_default();
         let url = bound.url.clone().unwrap_or_default();
         let key = [bound.provider.to_string(), url.clone(), model.clone()];
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let chat = open.entry(key).or_insert_with(|| {
-            Arc::new(Chat::new(Server {
-                label: format!("{}/{model}", bound.provider).into(),
-                url,
-                model,
-                dialect,
-                timeouts: self.timeouts,
-            }))
+        let opened = open.entry(key).or_insert_with(|| {
+            let label = format!("{}/{model}", bound.provider).into();
+            let timeouts = self.timeouts;
+            match dialect {
+                Some(dialect) => Arc::new(Chat::new(Server {
+                    label,
+                    url,
+                    model,
+                    dialect,
+                    timeouts,
+                })),
+                None => Arc::new(Messages::new(messages::Server {
+                    label,
+                    url,
+                    model,
+                    timeouts,
+                })),
+            }
         });
-        Ok(chat.clone())
+        Ok(opened.clone())
     }
 }
 
@@ -223,52 +262,72 @@ impl Look<'_> {
     }
 
     /// Whether a key is at hand, and what says so.
-    fn key(&self) -> Result<Option<&'static str>, ModelsError> {
+    fn key(&self, hosted: &Hosted) -> Result<Option<String>, ModelsError> {
         Ok(match &self.def.key {
-            Some(template) if !self.render(template)?.trim().is_empty() => Some("its `key` is set"),
+            Some(template) if !self.render(template)?.trim().is_empty() => {
+                Some("its `key` is set".to_owned())
+            }
             Some(_) => None,
-            None => self.var("OPENAI_API_KEY").map(|_| "OPENAI_API_KEY is set"),
+            None => self
+                .var(hosted.key)
+                .map(|_| format!("{} is set", hosted.key)),
         })
     }
 
-    async fn openai(&self) -> Result<BoundModel, ModelsError> {
-        let why = self.key()?;
-        let why = why.ok_or_else(|| match self.def.key {
-            Some(_) => self.error("provider `openai` needs a key, and its `key` is empty"),
-            None => self.error("provider `openai` needs a key: set OPENAI_API_KEY"),
+    async fn hosted(&self, hosted: &Hosted) -> Result<BoundModel, ModelsError> {
+        let why = self.key(hosted)?;
+        let why = why.ok_or_else(|| {
+            let provider = hosted.provider;
+            match self.def.key {
+                Some(_) => self.error(format!(
+                    "provider `{provider}` needs a key, and its `key` is empty"
+                )),
+                None => self.error(format!(
+                    "provider `{provider}` needs a key: set {}",
+                    hosted.key
+                )),
+            }
         })?;
-        let from_env = self.var("OPENAI_BASE_URL");
+        let from_env = self.var(hosted.base);
         let url = match (&self.def.url, from_env) {
             (Some(_), _) => None,
-            (None, None) => Some(OPENAI_URL.to_owned()),
-            (None, Some(url)) => Some(self.storable(url)?),
+            (None, None) => Some(hosted.url.to_owned()),
+            (None, Some(url)) => Some(self.storable(hosted, url)?),
         };
         let elsewhere = url
             .as_deref()
-            .is_some_and(|url| !url.starts_with(OPENAI_URL));
-        let mut bound = self.bound(if elsewhere { "compatible" } else { "openai" });
+            .is_some_and(|url| !url.starts_with(hosted.url));
+        let mut bound = self.bound(if elsewhere {
+            hosted.elsewhere
+        } else {
+            hosted.provider
+        });
         if self.def.key.is_none() {
-            bound.key_env = Some("OPENAI_API_KEY".to_owned());
+            bound.key_env = Some(hosted.key.to_owned());
         }
         if bound.model.is_none() {
             bound.model = Some(match url.as_deref().filter(|_| elsewhere) {
-                Some(url) => self.first_model(url).await?,
-                None => OPENAI_MODEL.to_owned(),
+                Some(url) => {
+                    self.first_model(url, hosted.elsewhere == "anthropic")
+                        .await?
+                }
+                None => hosted.model.to_owned(),
             });
         }
         bound.url = url;
-        self.say_taken(&bound, why);
+        self.say_taken(&bound, &why);
         Ok(bound)
     }
 
     /// An address that may be stored with the session: without a password or key in it.
-    fn storable(&self, url: String) -> Result<String, ModelsError> {
-        let base = base_url(&url).map_err(|why| self.error(format!("OPENAI_BASE_URL: {why}")))?;
+    fn storable(&self, hosted: &Hosted, url: String) -> Result<String, ModelsError> {
+        let base_var = hosted.base;
+        let base = base_url(&url).map_err(|why| self.error(format!("{base_var}: {why}")))?;
         if base.password().is_some() || !base.username().is_empty() || base.query().is_some() {
-            return Err(self.error(
-                "OPENAI_BASE_URL holds a user, password or query, and it would be stored with the session; give the \
-                 model a `url` with a secret in it instead",
-            ));
+            return Err(self.error(format!(
+                "{base_var} holds a user, password or query, and it would be stored with the session; give the \
+                 model a `url` with a secret in it instead"
+            )));
         }
         Ok(url)
     }
@@ -277,9 +336,13 @@ impl Look<'_> {
     async fn at_url(&self) -> Result<BoundModel, ModelsError> {
         let template = self.def.url.as_ref().expect("the caller looked");
         let url = self.render(template)?;
-        let mut bound = self.bound("compatible");
+        let anthropic = self.def.provider == Provider::Anthropic;
+        let mut bound = self.bound(if anthropic { "anthropic" } else { "compatible" });
         if bound.model.is_none() {
-            bound.model = Some(self.first_model(&url).await?);
+            bound.model = Some(self.first_model(&url, anthropic).await?);
+        }
+        if anthropic {
+            return Ok(bound);
         }
         if self.def.key.is_none() && url.starts_with("https://api.openai.com") {
             bound.provider = "openai".into();
@@ -291,30 +354,31 @@ impl Look<'_> {
     }
 
     async fn auto(&self) -> Result<BoundModel, ModelsError> {
-        if self.key()?.is_some() {
-            return self.openai().await;
+        if self.key(&OPENAI)?.is_some() {
+            return self.hosted(&OPENAI).await;
         }
-        if let Some(url) = self.var("OPENAI_BASE_URL") {
+        if let Some(url) = self.var(OPENAI.base) {
             return self.without_key(url).await;
+        }
+        if self.def.key.is_none() && self.key(&ANTHROPIC)?.is_some() {
+            return self.hosted(&ANTHROPIC).await;
         }
         let no_key = match self.def.key {
             Some(_) => "its `key` is empty",
             None => "OPENAI_API_KEY is not set",
         };
         let mut looked = vec![no_key.to_owned()];
-        for (variable, provider) in [
-            ("ANTHROPIC_API_KEY", "Anthropic"),
-            ("GEMINI_API_KEY", "Gemini"),
-        ] {
-            if self.var(variable).is_some() {
-                looked.push(format!(
-                    "{variable} is set, but this version has no {provider} provider yet"
-                ));
-            }
+        if self.def.key.is_none() {
+            looked.push("ANTHROPIC_API_KEY is not set".to_owned());
+        }
+        if self.var("GEMINI_API_KEY").is_some() {
+            looked.push(
+                "GEMINI_API_KEY is set, but this version has no Gemini provider yet".to_owned(),
+            );
         }
         for url in &self.catalog.local {
             let place = url.trim_start_matches("http://").trim_end_matches("/v1");
-            let models = match self.list(url, None).await {
+            let models = match self.list(url, None, false).await {
                 Ok(models) => models,
                 Err(why) => {
                     looked.push(format!("{place}: {why}"));
@@ -341,7 +405,7 @@ impl Look<'_> {
             return Ok(bound);
         }
         Err(self.error(format!(
-            "`auto` found nothing to talk to: {}. Set OPENAI_API_KEY, or OPENAI_BASE_URL to a server's address, start a local server \
+            "`auto` found nothing to talk to: {}. Set OPENAI_API_KEY or ANTHROPIC_API_KEY, or OPENAI_BASE_URL to a server's address, start a local server \
              (Ollama, llama.cpp, vLLM), give the model a `url`, or take a script with --script FILE",
             looked.join("; ")
         )))
@@ -349,11 +413,11 @@ impl Look<'_> {
 
     /// An address in the environment and no key: a server that wants none, like those on this machine.
     async fn without_key(&self, url: String) -> Result<BoundModel, ModelsError> {
-        let url = self.storable(url)?;
+        let url = self.storable(&OPENAI, url)?;
         let mut bound = self.bound("compatible");
         let model = match bound.model.take() {
             Some(model) => model,
-            None => self.first_model(&url).await?,
+            None => self.first_model(&url, false).await?,
         };
         bound.model = Some(model.clone());
         bound.url = Some(url.clone());
@@ -362,15 +426,15 @@ impl Look<'_> {
         Ok(bound)
     }
 
-    async fn first_model(&self, url: &str) -> Result<String, ModelsError> {
+    async fn first_model(&self, url: &str, anthropic: bool) -> Result<String, ModelsError> {
         let key = match &self.def.key {
             Some(template) => Some(self.render(template)?),
             None => self
-                .var("OPENAI_API_KEY")
+                .var(if anthropic { ANTHROPIC.key } else { OPENAI.key })
                 .filter(|_| self.def.url.is_none()),
         };
         let shown = base_url(url).map_or_else(|_| url.to_owned(), |url| url.to_string());
-        match self.list(url, key.as_deref()).await {
+        match self.list(url, key.as_deref(), anthropic).await {
             Ok(models) => models
                 .into_iter()
                 .find(|model| !model.contains("embed"))
@@ -386,12 +450,24 @@ impl Look<'_> {
     }
 
     /// Names of the models that a server lists, or what it did instead.
-    async fn list(&self, url: &str, key: Option<&str>) -> Result<Vec<String>, String> {
+    async fn list(
+        &self,
+        url: &str,
+        key: Option<&str>,
+        anthropic: bool,
+    ) -> Result<Vec<String>, String> {
         let base = base_url(url)?;
         let client = self.catalog.clients.of(&base)?;
         let mut get = client.get(endpoint(&base, "models"));
+        if anthropic {
+            get = get.header("anthropic-version", messages::VERSION);
+        }
         if let Some(key) = key {
-            get = get.bearer_auth(key);
+            get = if anthropic {
+                get.header("x-api-key", key)
+            } else {
+                get.bearer_auth(key)
+            };
         }
         let reading = async {
             let mut response = get.send().await.map_err(|error| {

@@ -135,6 +135,8 @@ pub enum Provider {
     OpenAi,
     /// Any server with chat completions.
     Compatible,
+    /// Anthropic, or any server with its Messages.
+    Anthropic,
     /// Answers from a script.
     Scripted,
 }

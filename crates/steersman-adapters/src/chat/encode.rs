@@ -1,5 +1,6 @@
 //! A neutral request as the JSON of chat completions. Pure: the same request gives the same bytes.
 
+use super::stream::OPAQUE;
 use serde_json::{Map, Value as Json, json};
 use steersman_machine::context::{CallSpec, Content, Request, ToolSpec};
 use steersman_machine::network::ToolChoice;
@@ -148,9 +149,9 @@ fn assistant(text: Option<&str>, calls: &[CallSpec], opaque: Option<&str>) -> Js
     // or throw it away. Blocks with signatures go back always.
     for (key, value) in &opaque {
         let wanted = match key.as_str() {
-            "tool_calls" => false,
             "reasoning_details" => true,
-            _ => !calls.is_empty(),
+            // What another wire left there means nothing here.
+            key => OPAQUE.contains(&key) && !calls.is_empty(),
         };
         if wanted {
             message.insert(key.clone(), value.clone());

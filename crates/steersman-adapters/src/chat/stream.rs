@@ -16,7 +16,7 @@ const ANSWER_MAX: usize = 16 << 20;
 /// Calls of one answer at most.
 const CALLS_MAX: usize = 256;
 /// Fields of a message in which servers give reasoning, or what they want back with it.
-const OPAQUE: [&str; 4] = [
+pub(super) const OPAQUE: [&str; 4] = [
     "reasoning_content",
     "reasoning",
     "reasoning_details",

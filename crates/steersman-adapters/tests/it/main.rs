@@ -11,6 +11,7 @@ mod chat;
 mod command;
 mod http;
 mod listener;
+mod messages;
 mod real;
 mod request;
 mod schema;

@@ -167,17 +167,17 @@ pub(crate) fn call_of(request: Request, key: Option<&str>) -> ModelCall {
     }
 }
 
-pub(crate) async fn ask(chat: &Chat, request: Request) -> Result<Answer, Failure> {
-    ask_seen(chat, request, &Seen::default()).await
+pub(crate) async fn ask(model: &dyn Model, request: Request) -> Result<Answer, Failure> {
+    ask_seen(model, request, &Seen::default()).await
 }
 
 pub(crate) async fn ask_seen(
-    chat: &Chat,
+    model: &dyn Model,
     request: Request,
     seen: &Seen,
 ) -> Result<Answer, Failure> {
     let call = call_of(request, Some("sk-test-key"));
-    chat.call(&call, seen, &CancellationToken::new()).await
+    model.call(&call, seen, &CancellationToken::new()).await
 }
 
 /// An answer as people read it in a snapshot.

@@ -7,8 +7,13 @@ use steersman_adapters::wire::{Decode, sse::Events};
 use steersman_machine::effect::{Answer, Failure};
 use steersman_runtime::model::Delta;
 
-fn decode(bytes: &[u8], step: usize, seen: &Seen) -> Result<Answer, Failure> {
-    let (mut events, mut decoder) = (Events::default(), Decoder::default());
+pub(crate) fn decode(
+    bytes: &[u8],
+    step: usize,
+    mut decoder: impl Decode,
+    seen: &Seen,
+) -> Result<Answer, Failure> {
+    let mut events = Events::default();
     for piece in bytes.chunks(step) {
         for event in events.push(piece).expect("small") {
             decoder.event(&event, seen)?;
@@ -20,29 +25,38 @@ fn decode(bytes: &[u8], step: usize, seen: &Seen) -> Result<Answer, Failure> {
     decoder.finish()
 }
 
+/// What appeared, a line each.
+pub(crate) fn deltas(seen: &Seen) -> String {
+    let mut text = String::new();
+    for delta in seen.0.lock().unwrap().iter() {
+        let _ = match delta {
+            Delta::Text(piece) => writeln!(text, "+ text {piece:?}"),
+            Delta::Reasoning(piece) => writeln!(text, "+ reasoning {piece:?}"),
+            Delta::Call(index, name, args) => {
+                writeln!(
+                    text,
+                    "+ call {index} {} {args:?}",
+                    name.as_deref().unwrap_or_default()
+                )
+            }
+        };
+    }
+    text
+}
+
 #[test]
 fn streams() {
     insta::glob!("wire/*.sse", |path| {
         let bytes = std::fs::read(path).unwrap();
         let seen = Seen::default();
-        let answer = decode(&bytes, bytes.len(), &seen);
+        let answer = decode(&bytes, bytes.len(), Decoder::default(), &seen);
         for step in [1, 7, 100] {
             assert_eq!(
-                decode(&bytes, step, &Seen::default()),
+                decode(&bytes, step, Decoder::default(), &Seen::default()),
                 answer,
                 "cut every {step} bytes"
             );
         }
-        let mut text = String::new();
-        for delta in seen.0.into_inner().unwrap() {
-            let _ = match delta {
-                Delta::Text(piece) => writeln!(text, "+ text {piece:?}"),
-                Delta::Reasoning(piece) => writeln!(text, "+ reasoning {piece:?}"),
-                Delta::Call(index, name, args) => {
-                    writeln!(text, "+ call {index} {} {args:?}", name.unwrap_or_default())
-                }
-            };
-        }
-        insta::assert_snapshot!(format!("{text}{}", shown(&answer)));
+        insta::assert_snapshot!(format!("{}{}", deltas(&seen), shown(&answer)));
     });
 }

@@ -116,9 +116,9 @@ const MODEL_TY: Ty = Ty::Or(&[Ty::Table(&MODEL), Ty::Word(PROVIDERS)]);
 const PROVIDERS: &[(&str, bool)] = &[
     ("auto", true),
     ("openai", true),
+    ("anthropic", true),
     ("compatible", true),
     ("scripted", true),
-    ("anthropic", false),
     ("gemini", false),
     ("responses", false),
 ];

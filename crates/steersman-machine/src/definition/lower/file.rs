@@ -223,6 +223,7 @@ impl Lower<'_> {
         };
         let provider = match word(node, "provider").or(node.as_text().map(|text| &**text)) {
             Some("openai") => Provider::OpenAi,
+            Some("anthropic") => Provider::Anthropic,
             Some("compatible") => Provider::Compatible,
             Some("scripted") => Provider::Scripted,
             _ => Provider::Auto,
