@@ -54,6 +54,75 @@ async fn nobody() -> String {
 }
 
 #[tokio::test]
+async fn anthropic_is_found_by_its_key_or_its_address() {
+    let (catalog, said) = catalog([nobody().await]);
+    let key = ("ANTHROPIC_API_KEY", "sk-ant");
+    let official = "default = anthropic claude-haiku-4-5 at https://api.anthropic.com/v1 with ANTHROPIC_API_KEY";
+    assert_eq!(resolve(&catalog, "", &[key]).await, official);
+    assert_eq!(
+        *said.lock().unwrap(),
+        [
+            "model `default`: claude-haiku-4-5 at https://api.anthropic.com/v1 (ANTHROPIC_API_KEY is set)"
+        ]
+    );
+    let models = "models: { default: anthropic }";
+    assert_eq!(resolve(&catalog, models, &[key]).await, official);
+    let got = resolve(&catalog, models, &[("OPENAI_API_KEY", "sk")]).await;
+    assert_eq!(
+        got,
+        "model `default`: provider `anthropic` needs a key: set ANTHROPIC_API_KEY"
+    );
+    let got = resolve(&catalog, "", &[key, ("OPENAI_API_KEY", "sk")]).await;
+    assert!(got.starts_with("default = openai"), "{got}");
+
+    let server = Listener::new(vec![Reply::json(200, LIST)]).await;
+    let got = resolve(
+        &catalog,
+        models,
+        &[key, ("ANTHROPIC_BASE_URL", &server.url)],
+    )
+    .await;
+    assert_eq!(
+        got,
+        format!(
+            "default = anthropic smollm2 at {} with ANTHROPIC_API_KEY",
+            server.url
+        )
+    );
+    assert_eq!(server.request().header("x-api-key"), Some("sk-ant"));
+    assert_eq!(
+        server.request().header("anthropic-version"),
+        Some("2023-06-01")
+    );
+
+    let text = include_str!("messages/text.sse");
+    let server = Listener::new(vec![Reply::json(200, LIST), Reply::stream(&[text])]).await;
+    let models = format!(
+        "models: {{ default: {{ provider: anthropic, url: \"{}\" }} }}",
+        server.url
+    );
+    assert_eq!(
+        resolve(&catalog, &models, &[]).await,
+        "default = anthropic smollm2 at - with -"
+    );
+    let bound = BoundModel {
+        name: "default".into(),
+        provider: "anthropic".into(),
+        model: Some("smollm2".into()),
+        url: Some(server.url.clone()),
+        ..BoundModel::default()
+    };
+    let model = catalog.model(&bound).unwrap();
+    let call = call_of(request(vec![user("Hi")]), None);
+    let answer = model
+        .call(&call, &Quiet, &CancellationToken::new())
+        .await
+        .unwrap();
+    assert_eq!(answer.text.as_deref(), Some("Hello, ä"));
+    assert_eq!(server.requests()[1].line, "POST /v1/messages HTTP/1.1");
+}
+
+#[tokio::test]
 async fn auto_takes_a_key_first() {
     let (catalog, said) = catalog([nobody().await]);
     let got = resolve(&catalog, "", &[("OPENAI_API_KEY", "sk")]).await;
@@ -170,7 +239,7 @@ async fn auto_looks_for_servers_here_in_order() {
             .to_owned()
     });
     let (catalog, said) = catalog(local.clone());
-    let got = resolve(&catalog, "", &[("ANTHROPIC_API_KEY", "sk-ant")]).await;
+    let got = resolve(&catalog, "", &[("GEMINI_API_KEY", "k")]).await;
     assert_eq!(
         got,
         format!("default = compatible smollm2 at {} with -", local[2])
@@ -179,8 +248,8 @@ async fn auto_looks_for_servers_here_in_order() {
         *said.lock().unwrap(),
         [
             format!(
-                "model `default`: smollm2 at {} (OPENAI_API_KEY is not set; ANTHROPIC_API_KEY is set, but this version has \
-                 no Anthropic provider yet; {}: nothing answers; {}: status 404 for its list of models; {} answers)",
+                "model `default`: smollm2 at {} (OPENAI_API_KEY is not set; ANTHROPIC_API_KEY is not set; GEMINI_API_KEY is set, \
+                 but this version has no Gemini provider yet; {}: nothing answers; {}: status 404 for its list of models; {} answers)",
                 local[2], places[0], places[1], places[2]
             ),
             format!(
@@ -270,8 +339,8 @@ async fn a_bound_model_can_be_called() {
         catalog.model(&bound).err().unwrap().to_string()
     };
     assert_eq!(
-        refused("anthropic"),
-        "model `default`: this version has no provider `anthropic`"
+        refused("gemini"),
+        "model `default`: this version has no provider `gemini`"
     );
     assert!(refused("scripted").contains("none was given"));
     let none = resolve(&Catalog::default(), "models: { default: scripted }", &[]).await;

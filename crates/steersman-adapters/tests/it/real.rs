@@ -4,6 +4,7 @@
 //!
 //! The model has 135 million parameters: these tests look at shape and control flow, never at wording.
 
+use crate::messages::messages;
 use crate::request::{
     Seen, ask, ask_seen, assistant, chat, params, request, result, system, two_tools, user,
 };
@@ -17,7 +18,7 @@ use steersman_adapters::chat::Chat;
 use steersman_machine::context::{Content, Request};
 use steersman_machine::effect::{Answer, Retry};
 use steersman_machine::network::{CallStyle, ToolChoice};
-use steersman_runtime::model::{Delta, Models};
+use steersman_runtime::model::{Delta, Model, Models};
 
 fn url() -> String {
     let url = std::env::var("STEERSMAN_REAL_MODEL");
@@ -42,10 +43,17 @@ fn short(contents: Vec<Content>, tokens: u64) -> Request {
 #[tokio::test]
 #[ignore = "needs STEERSMAN_REAL_MODEL: scripts/real-model.sh"]
 async fn it_chats_and_streams() {
-    let chat = server();
+    let url = url();
+    let models: [Box<dyn Model>; 2] = [Box::new(chat(&url)), Box::new(messages(&url))];
+    for model in models {
+        chats(&*model).await;
+    }
+}
+
+async fn chats(chat: &dyn Model) {
     let seen = Seen::default();
     let asked = short(vec![system("You are brief."), user("Say hello.")], 24);
-    let answer = ask_seen(&chat, asked, &seen).await.unwrap();
+    let answer = ask_seen(chat, asked, &seen).await.unwrap();
     let text = answer.text.unwrap();
     assert_eq!(seen.text(), text);
     let pieces = seen
@@ -63,7 +71,7 @@ async fn it_chats_and_streams() {
     );
     // A second call with the same begin finds it cached, and says so.
     let again = ask(
-        &chat,
+        chat,
         short(vec![system("You are brief."), user("Say hello.")], 2),
     )
     .await
