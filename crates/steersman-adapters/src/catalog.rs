@@ -135,13 +135,12 @@ impl Catalog {
         match def.provider {
             Provider::Scripted => Err(look.error(NO_SCRIPT)),
             Provider::OpenAi => look.hosted(&OPENAI).await,
-            Provider::Anthropic if def.url.is_some() => look.at_url().await,
-            Provider::Anthropic => look.hosted(&ANTHROPIC).await,
             Provider::Compatible if def.url.is_none() => {
                 Err(look.error("provider `compatible` needs a `url`"))
             }
             Provider::Compatible => look.at_url().await,
-            Provider::Auto if def.url.is_some() => look.at_url().await,
+            Provider::Auto | Provider::Anthropic if def.url.is_some() => look.at_url().await,
+            Provider::Anthropic => look.hosted(&ANTHROPIC).await,
             Provider::Auto => look.auto().await,
         }
     }
