@@ -160,7 +160,7 @@ impl Toolset for CommandTools {
                 ..fault
             };
             match raw {
-                Raw::Done(result) => Raw::Done(result),
+                done @ (Raw::Done(_) | Raw::Made { .. }) => done,
                 Raw::NotPerformed(fault) => Raw::NotPerformed(clean(fault)),
                 Raw::Unknown(fault) => Raw::Unknown(clean(fault)),
             }

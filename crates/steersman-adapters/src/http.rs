@@ -7,7 +7,9 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, StatusCode, Url};
 use serde_json::Value as Json;
 use std::time::Duration;
+use steersman_machine::artifact::{self, Content};
 use steersman_machine::expression::{Data, EvalError, Scope, Template};
+use steersman_machine::ids::Id;
 use steersman_machine::interaction::Class;
 use steersman_machine::mapping::{Fault, Raw};
 use steersman_machine::network::{Http, HttpOutcome, Network, Source, ToolDef};
@@ -42,10 +44,11 @@ impl Default for HttpTools {
 impl HttpTools {
     async fn attempt(&self, run: &ToolRun, tool: &ToolDef, http: &Http) -> Raw {
         let limit = Duration::from_millis(tool.timeout.max(1));
-        let request = match build(run, http) {
-            Ok(request) => request,
+        let prepared = match prepare(run, http).await {
+            Ok(prepared) => prepared,
             Err(message) => return not_performed("failed", message, None),
         };
+        let Prepared { request, save } = prepared;
         let reads = matches!(request.method(), &Method::GET | &Method::HEAD);
         let clients = if reads { &self.reads } else { &self.writes };
         let client = match clients.within(request.url(), limit) {
@@ -63,7 +66,12 @@ impl HttpTools {
             } else {
                 Ok(transport::head(&mut response, ERROR_MAX).await)
             };
-            outcome(http, status, response.headers(), body)
+            let place = Place {
+                save: save.as_deref(),
+                tool: &run.work.tool,
+                effect: run.effect,
+            };
+            outcome(http, status, response.headers(), body, &place)
         };
         let done = tokio::time::timeout(limit, exchange).await;
         done.unwrap_or_else(|_| unknown("timeout", format!("no answer within {limit:?}"), Some(0)))
@@ -99,7 +107,7 @@ impl Toolset for HttpTools {
                 ..fault
             };
             match raw {
-                Raw::Done(result) => Raw::Done(result),
+                done @ (Raw::Done(_) | Raw::Made { .. }) => done,
                 Raw::NotPerformed(fault) => Raw::NotPerformed(clean(fault)),
                 Raw::Unknown(fault) => Raw::Unknown(clean(fault)),
             }
@@ -172,6 +180,7 @@ fn outcome(
     status: StatusCode,
     headers: &HeaderMap,
     body: Result<Vec<u8>, BodyError>,
+    place: &Place<'_>,
 ) -> Raw {
     let number = status.as_u16();
     let (declared, meaning) = (declared(http, status), meaning(http, status));
@@ -187,7 +196,7 @@ fn outcome(
                 "(the answer is larger than 10 MiB and was not read)",
             ));
         }
-        (HttpOutcome::Done, Ok(bytes)) => return Raw::Done(result(headers, &bytes)),
+        (HttpOutcome::Done, Ok(bytes)) => return done(headers, bytes, place),
         (_, body) => body.unwrap_or_default(),
     };
     let pause = after(headers, jiff::Timestamp::now());
@@ -218,25 +227,95 @@ fn outcome(
     }
 }
 
-/// The result of a body: JSON where it says so or looks so, else text; nothing is `null`.
-fn result(headers: &HeaderMap, bytes: &[u8]) -> Json {
-    let Ok(text) = std::str::from_utf8(bytes) else {
-        let kind = headers.get(reqwest::header::CONTENT_TYPE);
-        let kind = kind
-            .and_then(|kind| kind.to_str().ok())
-            .unwrap_or("unknown type");
-        return Json::from(format!("({} bytes that are no text, {kind})", bytes.len()));
+/// Where a body goes that becomes an artifact.
+struct Place<'a> {
+    save: Option<&'a str>,
+    tool: &'a str,
+    effect: Id,
+}
+
+/// What a body gives: an artifact where `save` says so and where it is no text, else its result.
+fn done(headers: &HeaderMap, bytes: Vec<u8>, place: &Place<'_>) -> Raw {
+    let kind = headers.get(reqwest::header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let media = kind.split(';').next().unwrap_or_default().trim();
+    let made = |name: String, result: String| {
+        let media = if media.is_empty() {
+            artifact::media_of(&name)
+        } else {
+            media
+        };
+        let content = Content {
+            media: media.to_owned(),
+            bytes: bytes.as_slice().into(),
+            name,
+        };
+        Raw::Made {
+            result: Json::from(result),
+            made: vec![content],
+        }
     };
+    if let Some(name) = place.save {
+        return made(name.to_owned(), name.to_owned());
+    }
+    match std::str::from_utf8(&bytes) {
+        Ok(text) => Raw::Done(result(kind, text)),
+        Err(_) => {
+            let (tool, effect) = (place.tool, place.effect);
+            let end = artifact::ending_of(media).unwrap_or("bin");
+            let name = format!("{tool}-{effect}.{end}");
+            let of = if media.is_empty() { "bytes" } else { media };
+            let told = format!(
+                "({} bytes of {of}, kept as the artifact `{name}`)",
+                bytes.len()
+            );
+            made(name, told)
+        }
+    }
+}
+
+/// The result of a text: JSON where it says so or looks so; nothing is `null`.
+fn result(kind: &str, text: &str) -> Json {
     if text.trim().is_empty() {
         return Json::Null;
     }
-    let kind = headers.get(reqwest::header::CONTENT_TYPE);
-    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     if kind.contains("json") || text.trim_start().starts_with(['{', '[']) {
         serde_json::from_str(text).unwrap_or_else(|_| Json::from(text))
     } else {
         Json::from(text)
     }
+}
+
+/// What an attempt sends, and what its answer is kept as.
+struct Prepared {
+    request: reqwest::Request,
+    save: Option<String>,
+}
+
+async fn prepare(run: &ToolRun, http: &Http) -> Result<Prepared, String> {
+    let save = named(run, http.save.as_ref(), "save")?;
+    if let Some(why) = save.as_deref().and_then(artifact::misnamed) {
+        return Err(format!("`save`: {why}"));
+    }
+    let mut request = build(run, http)?;
+    if let Some(name) = named(run, http.file.as_ref(), "file")? {
+        let found = run.artifacts.find(&name, None);
+        let found = found.map_err(|error| format!("`file`: {error}"))?;
+        let content = run.artifacts.content(&found).await;
+        let content = content.map_err(|error| format!("`file`: {error}"))?;
+        let media = HeaderValue::from_str(&found.media)
+            .map_err(|_| format!("`file`: the media type of `{name}` is none"))?;
+        let headers = request.headers_mut();
+        headers.entry("content-type").or_insert(media);
+        *request.body_mut() = Some(content.to_vec().into());
+    }
+    Ok(Prepared { request, save })
+}
+
+/// The name of an artifact that a template gives.
+fn named(run: &ToolRun, template: Option<&Template>, key: &str) -> Result<Option<String>, String> {
+    let name = template.map(|template| template.render(&*run.scope));
+    name.transpose().map_err(|error| told(key, &error))
 }
 
 /// The request of an attempt. Errors never hold a value, only names and what is wrong.

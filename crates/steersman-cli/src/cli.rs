@@ -32,6 +32,7 @@ pub(crate) const GROUPS: &[(&str, &[(&str, &str)])] = &[
                 "effects",
                 "Show what a session did to the world, or may have done",
             ),
+            ("artifacts", "List, show and save what a session made"),
             (
                 "pending",
                 "Show what waits for a person, an event or time, in all sessions",
@@ -138,6 +139,8 @@ pub(crate) enum Command {
     Context(Look),
     /// Show what a session did to the world, or may have done.
     Effects(Look),
+    /// List, show and save what a session made.
+    Artifacts(Artifacts),
     /// Show what waits for a person, an event or time, in all sessions.
     Pending(Pending),
     /// Send a message to a session, or an event to a network.
@@ -238,6 +241,21 @@ pub(crate) struct Look {
     /// SESSION[:BRANCH][@LINE]: a unique prefix, `last`, or a label `vendor=Acme`; a line `12`, `-2`, or a tool's name.
     #[arg(default_value = "last")]
     pub(crate) address: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Artifacts {
+    /// SESSION[:BRANCH][@LINE]; with a line those that there were then.
+    #[arg(default_value = "last")]
+    pub(crate) address: String,
+    /// Print this one.
+    pub(crate) name: Option<String>,
+    /// This version of it, from 1 [default: the newest].
+    #[arg(long, value_name = "N")]
+    pub(crate) version: Option<usize>,
+    /// Write it into this file or folder; without a name all of them into this folder. Overwrites nothing.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) save: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -3,6 +3,7 @@
 pub(crate) mod act;
 pub(crate) mod answer;
 pub(crate) mod approve;
+pub(crate) mod artifacts;
 pub(crate) mod cancel;
 pub(crate) mod check;
 pub(crate) mod context;

@@ -83,6 +83,7 @@ async fn dispatch(cli: Cli, printer: &Printer) -> Result<Exit, CommandError> {
         Command::Log(args) => commands::log::run(args, global, printer).await,
         Command::Context(args) => commands::context::run(args, global, printer).await,
         Command::Effects(args) => commands::effects::run(args, global, printer).await,
+        Command::Artifacts(args) => commands::artifacts::run(args, global, printer).await,
         Command::Pending(args) => commands::pending::run(args, global, printer).await,
         Command::Send(args) => Box::pin(commands::send::run(args, global, printer)).await,
         Command::Answer(args) => Box::pin(commands::answer::run(args, global, printer)).await,

@@ -54,6 +54,13 @@ impl Printer {
         Ok(out.flush()?)
     }
 
+    /// Data as it is, for whoever reads stdout.
+    pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), CommandError> {
+        let mut out = std::io::stdout().lock();
+        out.write_all(bytes)?;
+        Ok(out.flush()?)
+    }
+
     /// One document of data, on one line. Controls that JSON leaves as they are it may hold escaped as well.
     pub(crate) fn json(&self, value: &Json) -> Result<(), CommandError> {
         let mut text = String::new();

@@ -2,7 +2,7 @@
 
 use crate::printer::{bold, cyan, dim, green, red, yellow};
 use crate::texts::Texts;
-use crate::words::{WIDTH, arguments, count, line as one_line, span, wrap};
+use crate::words::{WIDTH, arguments, bytes, count, line as one_line, span, wrap};
 use std::collections::{BTreeMap, BTreeSet};
 use steersman_machine::commit::{Commit, Hold, LedgerEntry, LogLine, Push, Release, Why};
 use steersman_machine::effect::Bodies;
@@ -217,6 +217,10 @@ impl Story {
                 Interaction::Call(call) => rows.push(self.call(line, push.agent, call, texts)),
                 Interaction::Result(result) => {
                     rows.extend(self.result(line, result, texts));
+                    for made in &result.artifacts {
+                        let text = format!("{}, {}, {}", made.name, made.media, bytes(made.len));
+                        rows.push(row(line, "", text, "artifact".into(), Tone::Came));
+                    }
                 }
                 Interaction::Route(route) => rows.push(self.route(line, push.agent, route, texts)),
                 Interaction::Summary(summary) => rows.push(row(

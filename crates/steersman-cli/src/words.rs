@@ -70,6 +70,16 @@ pub(crate) fn digits(n: u64) -> String {
     out
 }
 
+/// A size: `912 B`, `2.1 KiB`.
+pub(crate) fn bytes(n: u64) -> String {
+    let tenths = |unit: u64| format!("{}.{}", n / unit, n % unit * 10 / unit);
+    match n {
+        0..1_024 => format!("{n} B"),
+        1_024..1_048_576 => format!("{} KiB", tenths(1 << 10)),
+        _ => format!("{} MiB", tenths(1 << 20)),
+    }
+}
+
 /// Millionths of the currency: `0.0064`.
 pub(crate) fn money(micros: u64) -> String {
     format!("{}.{:04}", micros / 1_000_000, micros % 1_000_000 / 100)

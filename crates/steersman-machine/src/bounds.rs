@@ -55,6 +55,15 @@ pub const WAIT: usize = 16 << 10;
 /// Longest rendered label, in bytes; a longer one is cut. Lists of sessions carry them.
 pub const LABEL: usize = 1 << 10;
 
+/// A result of more bytes than this becomes an artifact, unless its tool says otherwise.
+pub const SPILL: usize = 16 << 10;
+
+/// Most bytes of the beginning of such a result that its call gets.
+pub const PREVIEW: usize = 2 << 10;
+
+/// Most bytes of one version of an artifact.
+pub const ARTIFACT: usize = 32 << 20;
+
 /// Once a tick has grown by so many bytes, as [`PUSH`] counts them, further offers are left for the next one.
 pub const TICK: usize = 32 << 10;
 

@@ -10,6 +10,7 @@ pub(crate) use begin::is_last;
 pub(crate) use judge::refusal;
 pub(crate) use wish::{effective, wish};
 
+use crate::artifact;
 use crate::bounds;
 use crate::commit::{Kind, Made};
 use crate::effect::{Ask, Mapped, NewArtifact, Request};
@@ -67,7 +68,11 @@ pub(crate) fn target(tool: &ToolDef) -> Target {
             | BuiltIn::TodoAdd
             | BuiltIn::TodoComplete
             | BuiltIn::TodoCancel
-            | BuiltIn::TodoUpdate,
+            | BuiltIn::TodoUpdate
+            | BuiltIn::ArtifactWrite
+            | BuiltIn::ArtifactRead
+            | BuiltIn::ArtifactList
+            | BuiltIn::ArtifactSearch,
         )
         | Source::State
         | Source::Http(_)
@@ -307,7 +312,7 @@ impl Tick<'_> {
     fn offered<'m>(&self, owner: Id, model: &'m ModelAgent, seen: &str) -> Option<&'m ToolUse> {
         let used = model.tools.iter().find(|u| *u.seen == *seen)?;
         let offered = match &used.when {
-            None => true,
+            None => !used.implied || artifact::sees_any(&self.snapshot, owner),
             // An expression that fails offers nothing: it is never true.
             Some(when) => self.view(owner).holds(when).unwrap_or(false),
         };
@@ -343,10 +348,41 @@ impl Tick<'_> {
         if let Some(misfit) = misfit {
             return bad(misfit.under("args").to_string());
         }
+        if let Some(text) = self.no_artifact(owner, parameters, args) {
+            return bad(text);
+        }
         match &used.of {
             Offer::Agent(name) if self.network.agents.contains_key(name) => self.may_start(owner),
             Offer::Agent(_) | Offer::Tool(_) => None,
         }
+    }
+
+    /// An argument that is to be an artifact names one that the caller sees.
+    fn no_artifact(
+        &self,
+        owner: Id,
+        parameters: &Parameters,
+        args: &Map<String, Json>,
+    ) -> Option<String> {
+        let Parameters::Fields(fields) = parameters else {
+            return None;
+        };
+        let wanted = fields
+            .iter()
+            .filter(|(_, ty)| ty.kind == TypeKind::Artifact);
+        let mut given = wanted.filter_map(|(name, _)| Some((name, args.get(&**name)?.as_str()?)));
+        let (name, missing) = given
+            .find(|(_, given)| artifact::find(&self.snapshot, Some(owner), given).is_none())?;
+        let there = artifact::seen(&self.snapshot, Some(owner));
+        let there: Vec<String> = there.into_iter().map(|seen| seen.name).collect();
+        let there = if there.is_empty() {
+            "there are none".to_owned()
+        } else {
+            format!("there are {}", there.join(", "))
+        };
+        Some(format!(
+            "`args.{name}`: there is no artifact `{missing}`; {there}"
+        ))
     }
 
     // ---- closing ---------------------------------------------------------------------------------------------
@@ -543,7 +579,8 @@ pub(crate) fn parse(args: &str) -> Result<Map<String, Json>, String> {
 }
 
 fn unknown_text(model: &ModelAgent, name: &str) -> String {
-    let offered: Vec<&str> = model.tools.iter().map(|u| &*u.seen).collect();
+    let offered = model.tools.iter().filter(|used| !used.implied);
+    let offered: Vec<&str> = offered.map(|used| &*used.seen).collect();
     if offered.is_empty() {
         format!("there is no tool `{name}`; none are offered")
     } else {

@@ -304,7 +304,7 @@ pub struct NewWrite {
     pub seal: bool,
 }
 
-/// A version of an artifact before it has a place in the log. Its content is a blob already.
+/// A version of an artifact before it has a place in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewArtifact {
     /// Its name.
@@ -315,6 +315,8 @@ pub struct NewArtifact {
     pub hash: [u8; 32],
     /// Bytes.
     pub len: u64,
+    /// Its content, which the driver stores before it offers the outcome; none: it is a blob already.
+    pub content: Option<Arc<[u8]>>,
 }
 
 /// A failure as data.

@@ -109,6 +109,7 @@
 
 #![warn(missing_docs)]
 
+pub mod artifact;
 pub mod bounds;
 pub mod branch;
 mod call;

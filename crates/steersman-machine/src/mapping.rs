@@ -6,7 +6,8 @@
 
 mod secret;
 
-use crate::bounds::{self, VALUE, VALUE_DEPTH};
+use crate::artifact::{self, Content};
+use crate::bounds::{self, ARTIFACT, VALUE, VALUE_DEPTH};
 use crate::effect::{Mapped, NewWrite};
 use crate::expression::{Data, EvalError, Template, shown_json};
 use crate::ids::{Id, Name};
@@ -30,6 +31,13 @@ const _: () = assert!(VALUE_DEPTH == 64, "the words say so");
 pub enum Raw {
     /// It is done; its result.
     Done(Json),
+    /// It is done, and gave contents beside its result: they become artifacts.
+    Made {
+        /// Its result.
+        result: Json,
+        /// The contents, in their order.
+        made: Vec<Content>,
+    },
     /// It is proved not to have happened.
     NotPerformed(Fault),
     /// Nobody knows whether it happened.
@@ -73,6 +81,7 @@ pub fn map(cx: &Cx<'_>, snapshot: &Snapshot, owner: Id, call: Id, raw: &Raw) -> 
     let at = At::new(cx, snapshot, open);
     match raw {
         Raw::Done(result) => at.done(result, How::Done),
+        Raw::Made { result, made } => at.made(result, made),
         Raw::NotPerformed(fault) => at.fault(fault, at.how(fault)),
         // Harmless effects leave no doubt behind: they failed.
         Raw::Unknown(fault) if at.class().is_free() => at.fault(fault, How::Failed),
@@ -83,6 +92,27 @@ pub fn map(cx: &Cx<'_>, snapshot: &Snapshot, owner: Id, call: Id, raw: &Raw) -> 
             at.fault(&doubt, How::Unknown)
         }
     }
+}
+
+/// What becomes of an outcome whose text is larger than its tool lets into a context: the text becomes an artifact, and the
+/// model sees its beginning. Comes after secrets were taken out of the text: a part of one could not be found any more.
+pub fn spilled(
+    cx: &Cx<'_>,
+    snapshot: &Snapshot,
+    owner: Id,
+    call: Id,
+    mut mapped: Mapped,
+) -> Mapped {
+    let open = snapshot.call(owner, call);
+    let tool = open.and_then(|open| cx.network.tools.get(&open.call.name));
+    if let (Some(tool), Some(text)) = (tool, &mapped.shown)
+        && text.len() > tool.render.spill
+    {
+        let (preview, content) = artifact::spill(&tool.name, call, text);
+        mapped.artifacts.push(content.version());
+        mapped.shown = Some(preview);
+    }
+    mapped
 }
 
 /// A person answered: their words are the result.
@@ -242,6 +272,26 @@ impl<'a> At<'a> {
     }
 
     // --- it is done
+
+    fn made(&self, result: &Json, made: &[Content]) -> Mapped {
+        for content in made {
+            let size = content.bytes.len();
+            let why = artifact::misnamed(&content.name).or_else(|| {
+                let most = ARTIFACT >> 20;
+                (size > ARTIFACT)
+                    .then(|| format!("`{}` has {size} bytes, more than {most} MiB", content.name))
+            });
+            if let Some(why) = why {
+                return self.unfit(&why);
+            }
+        }
+        let mut mapped = self.done(result, How::Done);
+        if mapped.how == How::Done {
+            let made = made.iter().map(Content::version);
+            mapped.artifacts.splice(0..0, made);
+        }
+        mapped
+    }
 
     fn done(&self, result: &Json, how: How) -> Mapped {
         let Some(tool) = self.tool else {

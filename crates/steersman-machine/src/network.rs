@@ -338,6 +338,14 @@ pub enum BuiltIn {
     TodoUpdate,
     /// `fork(instructions)`.
     Fork,
+    /// `artifact_write(name, content, media_type?)`.
+    ArtifactWrite,
+    /// `artifact_read(name, version?, from?, lines?)`.
+    ArtifactRead,
+    /// `artifact_list()`.
+    ArtifactList,
+    /// `artifact_search(query)`.
+    ArtifactSearch,
 }
 
 /// A request over HTTP. Templates here are transport fields: `secrets` and sealed state resolve.
@@ -355,6 +363,10 @@ pub struct Http {
     pub json: Option<Data>,
     /// Form body.
     pub form: Option<Data>,
+    /// Body: the artifact of this name.
+    pub file: Option<Template>,
+    /// The artifact that the answer's body becomes; the result is its name.
+    pub save: Option<Template>,
     /// Header that carries the effect id of `idempotent` tools.
     pub key_header: String,
     /// Outcome by status, `502` or `5xx`.
@@ -489,12 +501,24 @@ pub enum WaitOn {
 }
 
 /// How a call and its result look in the context.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Render {
     /// Instead of the call as made: a text.
     pub call: Option<Template>,
     /// Instead of the result as shown.
     pub result: Option<Template>,
+    /// A result of more bytes than this becomes an artifact; its call gets its beginning and a reference.
+    pub spill: usize,
+}
+
+impl Default for Render {
+    fn default() -> Self {
+        Self {
+            call: None,
+            result: None,
+            spill: crate::bounds::SPILL,
+        }
+    }
 }
 
 /// A model-driven or routed agent, or one that only runs a tool.
@@ -632,6 +656,29 @@ pub struct ToolUse {
     pub live: bool,
     /// At once, of this use.
     pub parallel: u32,
+    /// Offered by itself, while the agent sees an artifact: what has spilled can be read.
+    pub implied: bool,
+}
+
+impl ToolUse {
+    /// A tool that is offered by itself, while the agent sees an artifact.
+    pub fn implied(tool: Name) -> Self {
+        Self {
+            seen: tool.clone(),
+            of: Offer::Tool(tool),
+            args: Vec::new(),
+            requires: Vec::new(),
+            approve: Vec::new(),
+            named: false,
+            view_shared: false,
+            max: None,
+            when: None,
+            choose: None,
+            live: false,
+            parallel: 8,
+            implied: true,
+        }
+    }
 }
 
 /// Who picks a branch.

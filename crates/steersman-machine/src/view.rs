@@ -3,6 +3,7 @@
 //! A view is lazy: nothing is read, parsed or copied before an expression asks for it. With a [`Trace`] it notes
 //! what was read, which is what incremental rendering relies on.
 
+use crate::artifact;
 use crate::expression::{EvalError, Expr, Scope, from_json, shared};
 use crate::ids::{Body, Digest, Id, Name, Time};
 use crate::interaction::How;
@@ -438,31 +439,23 @@ impl<'a> View<'a> {
         names
     }
 
-    /// The nearest scope that has an artifact of this name, outward from the agent.
-    fn artifact_scope(&self, name: &Name) -> Option<Id> {
-        let mut at = self.agent.or_else(|| self.snapshot.root_agent());
-        while let Some(agent) = at {
-            let key = (agent.id, name.clone());
-            if self.snapshot.artifacts.contains_key(&key) {
-                return Some(agent.id);
-            }
-            at = agent.parent.and_then(|id| self.snapshot.agents.get(&id));
-        }
-        None
+    /// Whether there is an artifact to be read.
+    pub(crate) fn sees_artifacts(&self) -> bool {
+        let agent = self.agent.or_else(|| self.snapshot.root_agent());
+        agent.is_some_and(|agent| artifact::sees_any(self.snapshot, agent.id))
     }
 
     fn artifacts(&self) -> Value {
-        let seen = self.snapshot.artifacts.iter();
-        let seen = seen.filter(|((scope, name), _)| self.artifact_scope(name) == Some(*scope));
-        let about = seen.map(|((_, name), versions)| {
-            let last = versions.last();
+        let seen = artifact::seen(self.snapshot, self.agent.map(|agent| agent.id));
+        let about = seen.into_iter().map(|seen| {
+            let last = seen.versions.last();
             let about = json!({
-                "name": &**name,
-                "versions": versions.len(),
+                "name": seen.name,
+                "versions": seen.versions.len(),
                 "media": last.map(|a| &*a.media),
                 "bytes": last.map(|a| a.len),
             });
-            (name.to_string(), from_json(about))
+            (seen.name, from_json(about))
         });
         Value::from_pairs(about)
     }

@@ -1,6 +1,7 @@
 //! The engine: starts, opens, inspects and drives sessions of one store.
 
 use crate::Env;
+use crate::artifact::ArtifactTools;
 use crate::bind::{self, BindError, Values};
 use crate::clock::Clock;
 use crate::feed::{Feed, Notice};
@@ -192,7 +193,11 @@ impl Engine {
             store: parts.store,
             clock: parts.clock,
             models: parts.models,
-            toolsets: parts.toolsets,
+            toolsets: parts
+                .toolsets
+                .into_iter()
+                .chain([Arc::new(ArtifactTools) as Arc<dyn Toolset>])
+                .collect(),
             sealer: parts.sealer,
             options: parts.options,
             driven: Mutex::default(),

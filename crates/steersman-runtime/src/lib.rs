@@ -79,6 +79,7 @@
 
 #![warn(missing_docs)]
 
+pub mod artifact;
 pub mod bind;
 pub mod clock;
 pub mod conformance;

@@ -1,6 +1,7 @@
 //! The tool port: runs one tool once. What it returns is raw; the machine maps it.
 
 use crate::Boxed;
+use crate::artifact::Artifacts;
 use std::path::Path;
 use std::sync::Arc;
 use steersman_machine::effect::ToolWork;
@@ -40,6 +41,8 @@ pub struct ToolRun {
     pub work: ToolWork,
     /// The folder of the definition: what its relative paths mean, and where its commands run.
     pub folder: Arc<Path>,
+    /// The artifacts that its agent sees.
+    pub artifacts: Artifacts,
     /// Names that its templates read, secrets and sealed state opened. Never stored, never logged.
     pub scope: Arc<dyn steersman_machine::expression::Scope + Send + Sync>,
 }

@@ -10,7 +10,10 @@ use steersman_machine::expression::Names;
 use steersman_machine::ids::{Id, Line};
 use steersman_machine::mapping::{Fault, Raw};
 use steersman_machine::network::Network;
+use steersman_machine::snapshot::Snapshot;
 use steersman_runtime::Env;
+use steersman_runtime::artifact::Artifacts;
+use steersman_runtime::store::memory::MemoryStore;
 use steersman_runtime::toolset::{ToolRun, Toolset};
 use tokio_util::sync::CancellationToken;
 
@@ -55,6 +58,7 @@ pub(crate) fn run_of(network: &Arc<Network>, names: Json, env: &Env) -> ToolRun 
             inputs: Vec::new(),
         },
         folder: Path::new(".").into(),
+        artifacts: Artifacts::new(Arc::new(MemoryStore::new()), Snapshot::empty(), None),
         scope: Arc::new(scope.expect("the secrets are there")),
     }
 }
@@ -78,6 +82,11 @@ pub(crate) fn shown(raw: &Raw) -> String {
     };
     match raw {
         Raw::Done(result) => format!("done: {result}"),
+        Raw::Made { result, made } => {
+            let made = made.iter();
+            let made = made.map(|c| format!("{} {} {} bytes", c.name, c.media, c.bytes.len()));
+            format!("done: {result}, made {}", made.collect::<Vec<_>>().join(", "))
+        }
         Raw::NotPerformed(why) => fault("not performed", why),
         Raw::Unknown(why) => fault("unknown", why),
     }

@@ -115,7 +115,15 @@ impl Tick<'_> {
                 | Source::Wait(_)
                 | Source::Ask(_)
                 | Source::Send(_)
-                | Source::BuiltIn(BuiltIn::Finish | BuiltIn::AskUser | BuiltIn::Fork) => {
+                | Source::BuiltIn(
+                    BuiltIn::Finish
+                    | BuiltIn::AskUser
+                    | BuiltIn::Fork
+                    | BuiltIn::ArtifactWrite
+                    | BuiltIn::ArtifactRead
+                    | BuiltIn::ArtifactList
+                    | BuiltIn::ArtifactSearch,
+                ) => {
                     self.wish_call(open, None);
                 }
             },

@@ -63,7 +63,14 @@ pub(crate) fn change(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall, kind: Bu
                 item["text"] = text("text").into();
                 format!("Item {id} reads otherwise now.")
             }
-            BuiltIn::TodoAdd | BuiltIn::Finish | BuiltIn::AskUser | BuiltIn::Fork => String::new(),
+            BuiltIn::TodoAdd
+            | BuiltIn::Finish
+            | BuiltIn::AskUser
+            | BuiltIn::Fork
+            | BuiltIn::ArtifactWrite
+            | BuiltIn::ArtifactRead
+            | BuiltIn::ArtifactList
+            | BuiltIn::ArtifactSearch => String::new(),
         }
     };
     Mapped {

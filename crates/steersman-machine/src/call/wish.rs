@@ -76,7 +76,11 @@ fn of_call(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Work {
                     | BuiltIn::TodoComplete
                     | BuiltIn::TodoCancel
                     | BuiltIn::TodoUpdate
-                    | BuiltIn::Fork,
+                    | BuiltIn::Fork
+                    | BuiltIn::ArtifactWrite
+                    | BuiltIn::ArtifactRead
+                    | BuiltIn::ArtifactList
+                    | BuiltIn::ArtifactSearch,
                 ) => of_tool(cx, snapshot, open, tool, args()),
             }
         }

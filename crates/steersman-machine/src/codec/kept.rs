@@ -107,6 +107,7 @@ pub fn kept_outcome(text: &str) -> Result<Mapped, String> {
         media: artifact.media,
         hash: artifact.hash,
         len: artifact.len,
+        content: None,
     });
     Ok(Mapped {
         how: kept.how,

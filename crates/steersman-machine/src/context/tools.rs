@@ -9,7 +9,10 @@ use serde_json::{Map, Value as Json, json};
 
 /// Which of an agent's tools are offered now, in the order of the definition.
 pub(super) fn offered(model: &ModelAgent, view: &View<'_>) -> Result<Vec<bool>, EvalError> {
-    let holds = |used: &ToolUse| used.when.as_ref().map_or(Ok(true), |when| view.holds(when));
+    let holds = |used: &ToolUse| match &used.when {
+        Some(when) => view.holds(when),
+        None => Ok(!used.implied || view.sees_artifacts()),
+    };
     model.tools.iter().map(holds).collect()
 }
 

@@ -115,6 +115,7 @@ impl Canon<'_> {
             Ty::Text
             | Ty::Name
             | Ty::Duration
+            | Ty::Size
             | Ty::Expr
             | Ty::Template
             | Ty::Prompt

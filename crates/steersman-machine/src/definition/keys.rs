@@ -52,6 +52,8 @@ pub(crate) enum Ty {
     /// A template, or a path to one.
     Prompt,
     Duration,
+    /// Bytes.
+    Size,
     Expr,
     Template,
     /// JSON with templates in its texts.
@@ -197,7 +199,7 @@ pub(crate) const SHORT: &[(&str, bool)] = &[
     ("object", true),
     ("any", true),
     ("secret", true),
-    ("artifact", false),
+    ("artifact", true),
 ];
 
 #[cfg(test)]

@@ -85,6 +85,7 @@ fn value(ty: &'static Ty, defs: &mut Map<String, Json>) -> Json {
         Ty::Path => json!({ "type": "string" }),
         Ty::Name => json!({ "type": "string", "pattern": "^[a-z][a-z0-9_]{0,47}$" }),
         Ty::Duration => json!({ "type": "string", "pattern": "^[0-9]+(ms|s|m|h|d)$" }),
+        Ty::Size => json!({ "type": "string", "pattern": "^[0-9]+(B|KiB|MiB)$" }),
         Ty::Expr => json!({ "type": ["string", "boolean", "number"] }),
         Ty::Data | Ty::Any => json!({}),
         Ty::Word(words) => {
@@ -194,6 +195,7 @@ fn words(ty: &Ty) -> String {
         Ty::Path => "path".to_owned(),
         Ty::Prompt => "tmpl, path".to_owned(),
         Ty::Duration => "dur".to_owned(),
+        Ty::Size => "size".to_owned(),
         Ty::Expr => "expr".to_owned(),
         Ty::Template => "tmpl".to_owned(),
         Ty::Data | Ty::Any => "any".to_owned(),

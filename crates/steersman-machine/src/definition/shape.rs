@@ -151,6 +151,16 @@ impl Shape<'_> {
                 }
                 _ => self.wrong(node, "a duration"),
             },
+            Ty::Size => match node.scalar() {
+                Some(scalar) if size(&scalar.text).is_some() => {}
+                Some(scalar) if scalar.kind != Kind::Null => {
+                    let at = self.place(node.span);
+                    let wanted = "a size (`512B`, `16KiB`, `4MiB`)";
+                    self.found
+                        .push(Diagnostic::malformed(at, &scalar.text, wanted));
+                }
+                _ => self.wrong(node, "a size"),
+            },
             Ty::Data | Ty::Any => self.any(node, matches!(ty, Ty::Data)),
             Ty::Word(words) => self.word(node, words),
             Ty::Type => self.ty(node),
@@ -385,7 +395,7 @@ pub(crate) fn fits(node: &Node, ty: &Ty) -> bool {
         Ty::Integer(_) => scalar.is_some_and(|s| matches!(s.kind, Kind::Integer(_))),
         Ty::Number => scalar.is_some_and(|s| matches!(s.kind, Kind::Integer(_) | Kind::Number(_))),
         Ty::Boolean => scalar.is_some_and(|s| matches!(s.kind, Kind::Bool(_))),
-        Ty::Duration => scalar.is_some_and(|s| !s.text.contains("{{")),
+        Ty::Duration | Ty::Size => scalar.is_some_and(|s| !s.text.contains("{{")),
         Ty::Word(words) => {
             scalar.is_some_and(|s| words.iter().any(|(word, _)| *word == &*s.text))
                 || scalar.is_some_and(|s| s.kind == Kind::Text && is_name(&s.text))
@@ -413,6 +423,7 @@ fn list_of_words(kinds: &[Ty]) -> String {
             Ty::Name => "a name",
             Ty::Path => "a path",
             Ty::Duration => "a duration",
+            Ty::Size => "a size",
             Ty::Expr => "an expression",
             Ty::Word(_) => "a word",
             Ty::Type => "a type",
@@ -450,6 +461,23 @@ pub(crate) fn is_name(name: &str) -> bool {
     name.len() <= 48
         && bytes.next().is_some_and(|c| c.is_ascii_lowercase())
         && bytes.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'_')
+}
+
+/// Bytes of a size: `512B`, `16KiB`, `4MiB`.
+pub(crate) fn size(text: &str) -> Option<usize> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit {
+        "B" => 1,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        _ => return None,
+    };
+    number
+        .parse::<usize>()
+        .ok()?
+        .checked_mul(factor)
+        .filter(|bytes| (1..=crate::bounds::ARTIFACT).contains(bytes))
 }
 
 /// A duration in milliseconds.

@@ -59,6 +59,7 @@ pub fn offer(of: Offer) -> ToolUse {
         choose: None,
         live: false,
         parallel: 8,
+        implied: false,
     }
 }
 

@@ -396,6 +396,7 @@ fn kept_outcomes_of_the_first_version_are_read_for_ever() {
             },
         ],
         artifacts: vec![NewArtifact {
+            content: None,
             name: "report".into(),
             media: "text/plain".into(),
             hash: [7; 32],

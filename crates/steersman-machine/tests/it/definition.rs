@@ -549,5 +549,6 @@ fn thousands_of_tools_compile_in_a_moment() {
     }
     writeln!(text, "agents:\n  a: {{ system: x, tools: [{names}] }}").expect("a string takes it");
     let network = network("many.yaml", &text);
-    assert_eq!(network.tools.len(), 3_000);
+    let declared = network.tools.keys().filter(|name| name.starts_with('t'));
+    assert_eq!(declared.count(), 3_000);
 }

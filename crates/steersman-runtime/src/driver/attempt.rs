@@ -128,7 +128,7 @@ fn told_why(raw: Raw, late: &str, timeout: u64) -> Raw {
         _ => told,
     };
     match raw {
-        Raw::Done(result) => Raw::Done(result),
+        done @ (Raw::Done(_) | Raw::Made { .. }) => done,
         Raw::NotPerformed(told) => Raw::NotPerformed(why(told)),
         Raw::Unknown(told) => Raw::Unknown(why(told)),
     }

@@ -185,7 +185,7 @@ impl Driver {
         let branch = out.branch;
         self.retry_queued();
         let (wanted, note) = match &raw {
-            Raw::Done(_) => (None, Note::Done(effect, attempt)),
+            Raw::Done(_) | Raw::Made { .. } => (None, Note::Done(effect, attempt)),
             Raw::NotPerformed(fault) => (
                 fault.again.map(Retry::After),
                 Note::NotPerformed(effect, attempt),
@@ -235,7 +235,7 @@ impl Driver {
         draft.note(Note::Unknown(effect, attempt));
         let reason = match &raw {
             Raw::Unknown(fault) | Raw::NotPerformed(fault) => fault.message.clone(),
-            Raw::Done(_) => String::new(),
+            Raw::Done(_) | Raw::Made { .. } => String::new(),
         };
         self.way_out(&mut draft, effect, &reason);
         self.write(draft).await
@@ -348,6 +348,7 @@ impl Driver {
                 inputs: Vec::new(),
             },
             folder: self.values.folder(),
+            artifacts: self.artifacts(effect),
             scope: self.scope(effect, Some(args)),
         };
         Ok((run, timeout))

@@ -7,7 +7,7 @@ use crate::engine::EngineError;
 use crate::ledger::Progress;
 use crate::past::ERASED;
 use crate::session::Fate;
-use crate::store::StoreError;
+use crate::store::{Store, StoreError};
 use serde_json::Value as Json;
 use std::sync::Arc;
 use steersman_machine::codec;
@@ -187,7 +187,9 @@ impl Driver {
             (_, Progress::Done { .. } | Progress::GivenUp { .. }) => {
                 Note::Late(effect, attempt, self.kept(effect, &raw).await?)
             }
-            (Raw::Done(_), _) => Note::Kept(effect, attempt, self.kept(effect, &raw).await?),
+            (Raw::Done(_) | Raw::Made { .. }, _) => {
+                Note::Kept(effect, attempt, self.kept(effect, &raw).await?)
+            }
             (Raw::NotPerformed(_), _) => Note::NotPerformed(effect, attempt),
             (Raw::Unknown(_), Progress::Unknown) => return Ok(()),
             (Raw::Unknown(_), _) => Note::Unknown(effect, attempt),
@@ -266,7 +268,7 @@ impl Driver {
 
     /// The text that keeps an outcome, mapped and sealed as if its branch had taken it.
     pub(super) async fn kept(&mut self, effect: Id, raw: &Raw) -> Result<String, EngineError> {
-        let mapped = match self.stood(effect).await? {
+        let mut mapped = match self.stood(effect).await? {
             Some((snapshot, tool)) => {
                 let given = if tool.inputs.is_empty() {
                     Vec::new()
@@ -284,6 +286,7 @@ impl Driver {
                 "It is done; what it gave was not recorded.",
             ),
         };
+        store_contents(&**self.engine.store(), &mut mapped).await?;
         Ok(codec::keep_outcome(&mapped))
     }
 
@@ -340,6 +343,7 @@ impl Driver {
             let secrets = super::transport::readable(self.network(), &tool.tool, &*scope);
             super::transport::mask(&mut mapped, &secrets);
         }
+        let mut mapped = self.ask(|cx| mapping::spilled(cx, snapshot, owner, call, mapped))?;
         let sealer = self.engine.sealer();
         for write in &mut mapped.writes {
             if write.seal {
@@ -377,6 +381,19 @@ impl Driver {
     }
 }
 
+/// Stores what an outcome made, before a line names it.
+pub(super) async fn store_contents(
+    store: &dyn Store,
+    mapped: &mut Mapped,
+) -> Result<(), StoreError> {
+    for version in &mut mapped.artifacts {
+        if let Some(content) = version.content.take() {
+            store.put_blob(version.hash, content).await?;
+        }
+    }
+    Ok(())
+}
+
 /// The effect that a note says is done, and the attempt where it tells.
 fn says_done(note: &Note) -> Option<(Id, Option<u32>)> {
     match note {
@@ -397,5 +414,6 @@ fn as_new(artifact: &Artifact) -> NewArtifact {
         media: artifact.media.to_string(),
         hash: artifact.hash,
         len: artifact.len,
+        content: None,
     }
 }

@@ -3,6 +3,7 @@
 use super::attempt::{self, FromTask};
 use super::draft::{Draft, Note};
 use super::{Driver, OnDisk, OutState};
+use crate::artifact::Artifacts;
 use crate::engine::EngineError;
 use crate::feed::{FeedItem, Notice};
 use crate::inbox::Message;
@@ -285,6 +286,7 @@ impl Driver {
             attempt,
             work: tool.clone(),
             folder: self.values.folder(),
+            artifacts: self.artifacts(id),
             scope,
         };
         let (clock, tasks) = (self.engine.clock().clone(), self.tasks.clone());
@@ -308,6 +310,13 @@ impl Driver {
     /// The mark of the owner that wished an effect: the key that a service saw stays the same for every attempt.
     pub(super) fn mark_of(&self, id: Id) -> u64 {
         self.ledger.mark_at(id.line()).unwrap_or(self.mark)
+    }
+
+    /// The artifacts that a tool sees: those of its agent.
+    pub(super) fn artifacts(&self, id: Id) -> Artifacts {
+        let out = &self.outs[&id];
+        let snapshot = self.branches[&out.branch].snapshot.clone();
+        Artifacts::new(self.engine.store().clone(), snapshot, out.wish.agent)
     }
 
     /// Names that transport fields of a tool read, secrets opened.

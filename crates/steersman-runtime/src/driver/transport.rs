@@ -11,7 +11,8 @@ use serde_json::Value as Json;
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
-use steersman_machine::effect::Mapped;
+use steersman_machine::artifact::Content;
+use steersman_machine::effect::{Mapped, NewArtifact};
 use steersman_machine::expression::Scope;
 use steersman_machine::ids::Id;
 use steersman_machine::network::Network;
@@ -156,6 +157,30 @@ pub(super) fn mask(mapped: &mut Mapped, secrets: &[String]) {
     if let Some((_, args)) = &mut mapped.then {
         mask_json(args, secrets);
     }
+    for version in &mut mapped.artifacts {
+        mask_content(version, secrets);
+    }
+}
+
+/// A text that was made is masked as what is shown is; what is no text is left as it came.
+fn mask_content(version: &mut NewArtifact, secrets: &[String]) {
+    let Some(content) = &version.content else {
+        return;
+    };
+    let Ok(text) = std::str::from_utf8(content) else {
+        return;
+    };
+    if !secrets.iter().any(|secret| text.contains(secret.as_str())) {
+        return;
+    }
+    let mut text = text.to_owned();
+    mask_text(&mut text, secrets);
+    let masked = Content {
+        name: std::mem::take(&mut version.name),
+        media: std::mem::take(&mut version.media),
+        bytes: text.into_bytes().into(),
+    };
+    *version = masked.version();
 }
 
 fn mask_text(text: &mut String, secrets: &[String]) {

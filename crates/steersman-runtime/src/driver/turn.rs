@@ -39,6 +39,15 @@ impl Driver {
         // A branch takes no outcome twice, whatever came in meanwhile.
         offers.sort_by_key(|offer| offer.what.rank());
         let mut offered = self.in_machine_terms(id, &offers)?;
+        for offered in &mut offered {
+            if let Offered::Outcome {
+                outcome: Outcome::Mapped(mapped),
+                ..
+            } = offered
+            {
+                super::recorded::store_contents(&**self.engine.store(), mapped).await?;
+            }
+        }
         match self.step_that_fits(id, now, &mut offers, &mut offered)? {
             Ok(step) => self.take_step(id, step, offers, offered).await,
             Err(why) => {

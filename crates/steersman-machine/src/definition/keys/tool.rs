@@ -154,14 +154,24 @@ pub(crate) static HTTP: Table = Table {
         key("headers", TEXTS, "–", "Headers."),
         key("json", Ty::Data, "–", "JSON body."),
         key("form", DATA, "–", "Form body."),
-        later("file", "Body: an artifact."),
+        key(
+            "file",
+            Ty::Template,
+            "–",
+            "Body: the artifact of this name.",
+        ),
         key(
             "key_header",
             Ty::Text,
             "Idempotency-Key",
             "Carries the effect id of `idempotent` tools.",
         ),
-        later("save", "Stores the body as an artifact."),
+        key(
+            "save",
+            Ty::Template,
+            "–",
+            "Stores the body as an artifact of this name; the result is the name.",
+        ),
         key(
             "outcomes",
             Ty::Map(&Ty::Word(&[
@@ -323,7 +333,12 @@ pub(crate) static RENDER: Table = Table {
         later("stub", "The text instead."),
         later("elide", "Arguments that are left out then."),
         later("model", "Writes the summary."),
-        later("spill", "Larger results become artifacts."),
+        key(
+            "spill",
+            Ty::Size,
+            "16KiB",
+            "Larger results become artifacts: the call gets their beginning and a reference.",
+        ),
     ],
     one_of: &[],
 };

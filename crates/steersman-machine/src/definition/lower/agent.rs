@@ -364,6 +364,12 @@ impl Lower<'_> {
                 uses.push(offered);
             }
         }
+        let reads = uses.iter().any(|known| *known.seen == *builtin::READ);
+        if !uses.is_empty() && !reads && !self.out.declared.contains_key(builtin::READ) {
+            // What a result spills can be read, whoever's tool it was.
+            self.out.builtins.insert(builtin::READ);
+            uses.push(ToolUse::implied(builtin::READ.into()));
+        }
         uses
     }
 
@@ -513,6 +519,7 @@ impl Lower<'_> {
             choose: node.get("choose").and_then(|node| self.chooser(node)),
             live: word(node, "effects") == Some("live"),
             parallel: count(node, "parallel", 8),
+            implied: false,
             of,
         };
         (offered, span)

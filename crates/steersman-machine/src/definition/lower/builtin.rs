@@ -11,6 +11,9 @@ use std::collections::BTreeMap;
 /// Names that stand for built-in tools under `tools:`.
 pub(super) const SETS: [&str; 6] = ["finish", "ask", "todo", "fork", "artifacts", "notes"];
 
+/// The tool that reads what has spilled.
+pub(super) const READ: &str = "artifact_read";
+
 /// A built-in name under `tools:`.
 pub(super) enum Set {
     /// These tools.
@@ -25,7 +28,8 @@ pub(super) fn set(name: &str) -> Option<Set> {
         "ask" => Set::Tools(&["ask"]),
         "fork" => Set::Tools(&["fork"]),
         "todo" => Set::Tools(&["todo_add", "todo_complete", "todo_cancel", "todo_update"]),
-        "artifacts" | "notes" => Set::Reserved,
+        "artifacts" => Set::Tools(&["artifact_write", READ, "artifact_list", "artifact_search"]),
+        "notes" => Set::Reserved,
         _ => return None,
     })
 }
@@ -33,6 +37,13 @@ pub(super) fn set(name: &str) -> Option<Set> {
 fn optional(mut ty: Type) -> Type {
     ty.optional = true;
     ty
+}
+
+fn told(description: &str) -> Type {
+    Type {
+        description: Some(description.to_owned()),
+        ..plain_text()
+    }
 }
 
 fn whole() -> Type {
@@ -101,6 +112,38 @@ fn tool(name: &'static str) -> Option<ToolDef> {
             "Try several ways at once: one branch of yourself for each instruction. Gives their results.",
             vec![("instructions", list(plain_text()))],
         ),
+        "artifact_write" => (
+            BuiltIn::ArtifactWrite,
+            "Keep a text as a new version of an artifact: a report, code, data. The user sees it at once.",
+            vec![
+                ("name", told("A file name, such as `report.md`.")),
+                ("content", plain_text()),
+                (
+                    "media_type",
+                    optional(told("By the name where it is left out.")),
+                ),
+            ],
+        ),
+        READ => (
+            BuiltIn::ArtifactRead,
+            "Read an artifact by its lines: 200 from the first, where nothing else is said.",
+            vec![
+                ("name", plain_text()),
+                ("version", optional(whole())),
+                ("from", optional(whole())),
+                ("lines", optional(whole())),
+            ],
+        ),
+        "artifact_list" => (
+            BuiltIn::ArtifactList,
+            "List the artifacts: names, versions, media types, sizes.",
+            vec![],
+        ),
+        "artifact_search" => (
+            BuiltIn::ArtifactSearch,
+            "Find the lines of artifacts that have all these words.",
+            vec![("query", plain_text())],
+        ),
         _ => return None,
     };
     let parameters = parameters
@@ -122,7 +165,11 @@ fn tool(name: &'static str) -> Option<ToolDef> {
         simulate: None,
         repeat_allowed: false,
         then: None,
-        render: Render::default(),
+        // What reads artifacts gives no more than fits, so nothing of it becomes another one.
+        render: Render {
+            spill: usize::MAX,
+            ..Render::default()
+        },
         timeout: 60_000,
         retry: 4,
         parallel: 8,

@@ -5,6 +5,8 @@ use super::super::site::{Args, Scope, Wants};
 use super::super::source::{Key, Node};
 use super::values::plain_text;
 use super::{Lower, Sort, count, duration, flag, sorted, text, word};
+use crate::bounds::SPILL;
+use crate::definition::shape;
 use crate::expression::Template;
 use crate::ids::Name;
 use crate::interaction::Class;
@@ -161,7 +163,9 @@ impl Lower<'_> {
     }
 
     fn http(&mut self, node: &Node, scope: &Scope) -> Http {
-        let body = node.get("json").is_some() || node.get("form").is_some();
+        let body = ["json", "form", "file"]
+            .iter()
+            .any(|key| node.get(key).is_some());
         let method = text(node, "method");
         let mut outcomes = BTreeMap::new();
         for (key, value) in node.get("outcomes").map(Node::entries).unwrap_or_default() {
@@ -195,6 +199,8 @@ impl Lower<'_> {
             form: node
                 .get("form")
                 .map(|node| self.data(node, &Wants::Value, scope)),
+            file: self.text_of(node, "file", scope),
+            save: self.text_of(node, "save", scope),
             key_header: text(node, "key_header").unwrap_or_else(|| "Idempotency-Key".to_owned()),
             outcomes,
         }
@@ -317,8 +323,7 @@ impl Lower<'_> {
                 && (status.ends_with("xx") || status.bytes().all(|c| c.is_ascii_digit()));
             if !http && !CODES.contains(&&*key.name) {
                 let at = self.place(key.span);
-                let words =
-                    super::super::shape::list_of(CODES.into_iter().chain(["http_404", "http_4xx"]));
+                let words = shape::list_of(CODES.into_iter().chain(["http_404", "http_4xx"]));
                 let near = near(&key.name, CODES);
                 self.say(Diagnostic::unknown_word(at, &key.name, &words, near));
             }
@@ -374,6 +379,7 @@ impl Lower<'_> {
             Some(node) => Render {
                 call: self.text_of(node, "call", scope),
                 result: self.text_of(node, "result", scope),
+                spill: word(node, "spill").and_then(shape::size).unwrap_or(SPILL),
             },
             None => Render::default(),
         }
@@ -467,7 +473,7 @@ impl Lower<'_> {
                 let known = || fields.iter().map(|(field, _)| &*field.name);
                 let near = near(&key.name, known());
                 let at = self.place(key.span);
-                let known = super::super::shape::list_of(known());
+                let known = shape::list_of(known());
                 let of = format!("events.{name}");
                 self.say(Diagnostic::unknown_field(at, &of, &key.name, near, &known));
             }
@@ -551,7 +557,7 @@ impl Lower<'_> {
             let given =
                 args.is_some_and(|args| args.get(name).is_some()) || open.contains(&&**name);
             let needed = node.is_none_or(|node| {
-                let short = node.scalar().map(super::super::shape::short_type);
+                let short = node.scalar().map(shape::short_type);
                 !flag(node, "optional")
                     && node.get("default").is_none()
                     && node.get("ask").is_none()

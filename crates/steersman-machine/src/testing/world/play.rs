@@ -169,6 +169,7 @@ impl World {
             return Ok(());
         }
         let mapped = mapping::map(&self.cx(), self.at(branch), owner, call, raw);
+        let mapped = mapping::spilled(&self.cx(), self.at(branch), owner, call, mapped);
         self.mapped(effect, mapped)
     }
 

@@ -1,0 +1,211 @@
+//! `artifacts`: what a session made. Lists, shows and saves it.
+
+use crate::address::Address;
+use crate::cli::{Artifacts as Args, Drive, Global};
+use crate::error::{CommandError, Exit};
+use crate::log::read;
+use crate::place::{self, Place};
+use crate::printer::{Printer, bold, dim};
+use crate::words::{bytes, table};
+use serde_json::json;
+use std::fmt::Write as _;
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+use steersman::runtime::artifact::{ArtifactError, Artifacts, Version};
+use steersman_machine::fold::fold;
+use steersman_machine::ids::Line;
+use steersman_machine::snapshot::Snapshot;
+
+pub(crate) async fn run(
+    args: Args,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let place = Place::required(global, &Drive::default()).await?;
+    let address = Address::parse(&args.address)?;
+    let (inspection, at) = place.inspect(&address).await?;
+    let short = place.short(&inspection.info.id).await?;
+    let mut snapshot = inspection.branches[at].snapshot.clone();
+    if address.line.is_some() {
+        let log = read(&place, &inspection.info.id).await?;
+        let path = log.path(&inspection.branches[at], &inspection.branches);
+        let numbers: Vec<Line> = path.iter().map(|l| l.n).collect();
+        let line = place::line(address.line.as_ref(), &numbers, |tool| log.first_call(tool))?;
+        snapshot = path
+            .iter()
+            .filter(|passed| line.is_none_or(|line| passed.n <= line))
+            .fold(Snapshot::empty(), |snapshot, line| fold(snapshot, line));
+    }
+    let artifacts = Artifacts::new(place.store().clone(), snapshot, None);
+    match &args.name {
+        Some(name) => one(&artifacts, name, &args, printer).await,
+        None if args.version.is_some() => Err(CommandError::usage("a version of which artifact?")
+            .hint(format!("`steersman artifacts {short}` lists them"))),
+        None => all(&artifacts, &args, &short, printer).await,
+    }
+}
+
+async fn all(
+    artifacts: &Artifacts,
+    args: &Args,
+    short: &str,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let newest = artifacts.newest();
+    if let Some(folder) = &args.save {
+        for version in &newest {
+            let content = artifacts.content(version).await.map_err(refused)?;
+            let path = save(&folder.join(&version.name), &content)?;
+            printer.talk(format!("saved {}", path.display()));
+        }
+    }
+    if printer.is_json() {
+        for version in artifacts.versions() {
+            printer.json(&document(&version))?;
+        }
+        return Ok(Exit::Answered);
+    }
+    if newest.is_empty() {
+        printer.talk("It made no artifacts.");
+        return Ok(Exit::Answered);
+    }
+    if args.save.is_some() {
+        return Ok(Exit::Answered);
+    }
+    let rows: Vec<Vec<String>> = newest
+        .iter()
+        .map(|a| {
+            vec![
+                a.name.clone(),
+                a.version.to_string(),
+                a.media.clone(),
+                bytes(a.len),
+                format!("@{}", a.call.line()),
+            ]
+        })
+        .collect();
+    let heading = ["ARTIFACT", "VERSION", "TYPE", "SIZE", "CALL"];
+    for (i, row) in table(&heading, &rows).into_iter().enumerate() {
+        printer.data(if i == 0 { dim(&row) } else { row })?;
+    }
+    printer.next(
+        format!("steersman artifacts {short} {}", quoted(&newest[0].name)),
+        "prints it; --save FILE keeps it, without a name --save FOLDER keeps all",
+    );
+    Ok(Exit::Answered)
+}
+
+async fn one(
+    artifacts: &Artifacts,
+    name: &str,
+    args: &Args,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let version = artifacts.find(name, args.version).map_err(refused)?;
+    let content = artifacts.content(&version).await.map_err(refused)?;
+    if let Some(path) = &args.save {
+        let path = if path.is_dir() {
+            path.join(&version.name)
+        } else {
+            path.clone()
+        };
+        let path = save(&path, &content)?;
+        printer.talk(format!("saved {}", path.display()));
+        return Ok(Exit::Answered);
+    }
+    let text = std::str::from_utf8(&content);
+    if printer.is_json() {
+        let mut document = document(&version);
+        document["text"] = json!(text.ok());
+        printer.json(&document)?;
+        return Ok(Exit::Answered);
+    }
+    match text {
+        Err(_) if std::io::stdout().is_terminal() => Err(CommandError::usage(format!(
+            "`{name}` is no text but {}, {}",
+            version.media,
+            bytes(version.len)
+        ))
+        .hint("keep it: --save FILE")),
+        Err(_) => {
+            printer.bytes(&content)?;
+            Ok(Exit::Answered)
+        }
+        Ok(text) => {
+            printer.talk(format!(
+                "{}   {}",
+                bold(&version.name),
+                dim(&format!(
+                    "version {}, {}, {}",
+                    version.version,
+                    version.media,
+                    bytes(version.len)
+                ))
+            ));
+            if std::io::stdout().is_terminal() {
+                printer.data(text.trim_end_matches('\n'))?;
+            } else {
+                printer.bytes(&content)?;
+            }
+            Ok(Exit::Answered)
+        }
+    }
+}
+
+fn document(version: &Version) -> serde_json::Value {
+    json!({
+        "artifact": version.name,
+        "version": version.version,
+        "media_type": version.media,
+        "bytes": version.len,
+        "blake3": hex(&version.hash),
+        "call": version.call.to_string(),
+    })
+}
+
+/// Writes a file that is not there yet. Names of artifacts are paths below a folder, so none leads out of it.
+fn save(path: &Path, content: &[u8]) -> Result<PathBuf, CommandError> {
+    let told =
+        |error: std::io::Error| CommandError::usage(format!("`{}`: {error}", path.display()));
+    if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder).map_err(told)?;
+    }
+    if std::fs::read(path).is_ok_and(|there| there == content) {
+        return Ok(path.to_owned());
+    }
+    let file = std::fs::File::create_new(path);
+    let mut file = file.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => {
+            CommandError::usage(format!("`{}` is there already and differs", path.display()))
+                .hint("name another place: nothing is overwritten")
+        }
+        _ => told(error),
+    })?;
+    std::io::Write::write_all(&mut file, content).map_err(told)?;
+    Ok(path.to_owned())
+}
+
+fn refused(error: ArtifactError) -> CommandError {
+    match error {
+        ArtifactError::Store(error) => error.into(),
+        other => CommandError::usage(other.to_string()),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // writing to a text cannot fail
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// As a shell takes it.
+fn quoted(name: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./".contains(c);
+    if name.chars().all(plain) {
+        name.to_owned()
+    } else {
+        format!("'{}'", name.replace('\'', r"'\''"))
+    }
+}

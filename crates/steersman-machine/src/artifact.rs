@@ -1,0 +1,265 @@
+//! Artifacts: versions of named contents. What names they may have, who sees which, and what becomes of a result that is too
+//! large for a context.
+//!
+//! An artifact belongs to the agent whose call made it. Names resolve outward from an agent, as those of state do; what its
+//! sub-agents made it sees as `NAME/ARTIFACT`, where `NAME` is the instance that was called, or the definition with a number
+//! where several were started (`search/notes.md`, `search.2/notes.md`).
+
+use crate::bounds::{NAME, PREVIEW};
+use crate::effect::NewArtifact;
+use crate::ids::{Id, Name};
+use crate::interaction::Artifact;
+use crate::snapshot::{Agent, Snapshot};
+use imbl::Vector;
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Something that was made, before it is an artifact.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Content {
+    /// Its name.
+    pub name: String,
+    /// Media type.
+    pub media: String,
+    /// What it consists of.
+    pub bytes: Arc<[u8]>,
+}
+
+impl Content {
+    /// The version that it becomes.
+    pub fn version(&self) -> NewArtifact {
+        NewArtifact {
+            name: self.name.clone(),
+            media: self.media.clone(),
+            hash: *blake3::hash(&self.bytes).as_bytes(),
+            len: self.bytes.len() as u64,
+            content: Some(self.bytes.clone()),
+        }
+    }
+}
+
+/// Why an artifact may not have this name; none if it may.
+///
+/// A name is a relative path of plain names: whoever saves artifacts writes under it, whoever lists them prints it.
+pub fn misnamed(name: &str) -> Option<String> {
+    let bad = |why: &str| {
+        Some(format!(
+            "`{}` is no name of an artifact: {why}",
+            name.escape_debug()
+        ))
+    };
+    if name.is_empty() {
+        return bad("it is empty");
+    }
+    if name.len() > NAME {
+        return Some(format!(
+            "the name of an artifact has {NAME} bytes at most, not {}",
+            name.len()
+        ));
+    }
+    if name.chars().any(|c| c.is_control() || is_invisible(c)) {
+        return bad("it has characters that are not seen");
+    }
+    if name.contains('\\') {
+        return bad("folders are parted by `/`");
+    }
+    if name
+        .split('/')
+        .any(|part| matches!(part, "" | "." | "..") || part.trim() != part)
+    {
+        return bad("it is a path below one folder, without `.`, `..` and empty parts");
+    }
+    None
+}
+
+/// Characters that change how the text around them reads.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// The media type that a name tells; plain text where it tells none.
+pub fn media_of(name: &str) -> &'static str {
+    let end = name.rsplit_once('.').map_or("", |(_, end)| end);
+    match end.to_ascii_lowercase().as_str() {
+        "md" | "markdown" => "text/markdown",
+        "html" | "htm" => "text/html",
+        "csv" => "text/csv",
+        "css" => "text/css",
+        "json" => "application/json",
+        "yaml" | "yml" => "application/yaml",
+        "xml" => "application/xml",
+        "js" | "mjs" => "text/javascript",
+        "svg" => "image/svg+xml",
+        "png" => "image/png",
+        "jpg" | "jpeg" => "image/jpeg",
+        "gif" => "image/gif",
+        "webp" => "image/webp",
+        "pdf" => "application/pdf",
+        "wav" => "audio/wav",
+        "mp3" => "audio/mpeg",
+        "zip" => "application/zip",
+        _ => "text/plain",
+    }
+}
+
+/// The ending of names for a media type; none where none is usual.
+pub fn ending_of(media: &str) -> Option<&'static str> {
+    let bare = media.split(';').next().unwrap_or_default().trim();
+    Some(match bare {
+        "text/plain" => "txt",
+        "text/markdown" => "md",
+        "text/html" => "html",
+        "text/csv" => "csv",
+        "application/json" => "json",
+        "application/yaml" => "yaml",
+        "application/xml" | "text/xml" => "xml",
+        "image/svg+xml" => "svg",
+        "image/png" => "png",
+        "image/jpeg" => "jpg",
+        "image/gif" => "gif",
+        "image/webp" => "webp",
+        "application/pdf" => "pdf",
+        "audio/wav" | "audio/x-wav" => "wav",
+        "audio/mpeg" => "mp3",
+        "application/zip" => "zip",
+        _ => return None,
+    })
+}
+
+/// An artifact as an agent sees it.
+#[derive(Clone, Debug)]
+pub struct Seen<'a> {
+    /// The name that it goes by there.
+    pub name: String,
+    /// Its versions, oldest first; version 1 is the first. Never empty.
+    pub versions: &'a Vector<Artifact>,
+}
+
+/// The artifacts that an agent sees, by the names that they go by there; none: as the root sees them.
+pub fn seen(snapshot: &Snapshot, agent: Option<Id>) -> Vec<Seen<'_>> {
+    let Some(viewer) = agent.or(snapshot.root_agent().map(|a| a.id)) else {
+        return Vec::new();
+    };
+    let mut scopes: BTreeMap<Id, Option<Sight>> = BTreeMap::new();
+    let mut seen: BTreeMap<String, (u32, &Vector<Artifact>)> = BTreeMap::new();
+    for ((scope, name), versions) in &snapshot.artifacts {
+        let sight = scopes
+            .entry(*scope)
+            .or_insert_with(|| sight(snapshot, viewer, *scope));
+        let Some(sight) = sight else { continue };
+        let (name, far) = match sight {
+            Sight::Outward(far) => (name.to_string(), *far),
+            Sight::Below(prefix) => (format!("{prefix}/{name}"), u32::MAX),
+        };
+        let known = seen.get(&name);
+        if known.is_none_or(|(there, _)| far < *there) {
+            seen.insert(name, (far, versions));
+        }
+    }
+    let seen = seen
+        .into_iter()
+        .map(|(name, (_, versions))| Seen { name, versions });
+    seen.collect()
+}
+
+/// The artifact that an agent means by a name.
+pub fn find<'a>(
+    snapshot: &'a Snapshot,
+    agent: Option<Id>,
+    name: &str,
+) -> Option<&'a Vector<Artifact>> {
+    let found = seen(snapshot, agent)
+        .into_iter()
+        .find(|seen| seen.name == name)?;
+    Some(found.versions)
+}
+
+/// Whether an agent sees any.
+pub(crate) fn sees_any(snapshot: &Snapshot, agent: Id) -> bool {
+    let mut last = None;
+    snapshot.artifacts.keys().any(|(scope, _)| {
+        let again = last.replace(*scope) == Some(*scope);
+        !again && sight(snapshot, agent, *scope).is_some()
+    })
+}
+
+enum Sight {
+    /// The agent itself or one above it, so many births away.
+    Outward(u32),
+    /// One below it, by this name.
+    Below(String),
+}
+
+fn sight(snapshot: &Snapshot, viewer: Id, scope: Id) -> Option<Sight> {
+    let mut at = Some(viewer);
+    let mut far = 0;
+    while let Some(id) = at {
+        if id == scope {
+            return Some(Sight::Outward(far));
+        }
+        far += 1;
+        at = snapshot.agents.get(&id).and_then(|agent| agent.parent);
+    }
+    let mut names = Vec::new();
+    let mut at = snapshot.agents.get(&scope)?;
+    loop {
+        names.push(called(snapshot, at));
+        let parent = at.parent?;
+        if parent == viewer {
+            names.reverse();
+            return Some(Sight::Below(names.join("/")));
+        }
+        at = snapshot.agents.get(&parent)?;
+    }
+}
+
+/// What an agent is called below its parent: by the name of its instance, or by its definition, with a number from the
+/// second on.
+fn called(snapshot: &Snapshot, agent: &Agent) -> String {
+    if let Some(name) = &agent.named {
+        return name.to_string();
+    }
+    let before = snapshot.agents.values().filter(|other| {
+        other.parent == agent.parent
+            && other.def == agent.def
+            && other.named.is_none()
+            && other.path < agent.path
+    });
+    match before.count() {
+        0 => agent.def.to_string(),
+        more => format!("{}.{}", agent.def, more + 1),
+    }
+}
+
+/// What a call gets of a text that is too large, and the artifact that has all of it.
+pub(crate) fn spill(tool: &Name, call: Id, text: &str) -> (String, Content) {
+    // The lines of an artifact are what is read of it: compact JSON is one.
+    let is_json = text.starts_with(['{', '[']);
+    let pretty = is_json
+        .then(|| serde_json::from_str::<Json>(text).ok())
+        .flatten();
+    let pretty = pretty.and_then(|json| serde_json::to_string_pretty(&json).ok());
+    let (text, end, media) = match &pretty {
+        Some(pretty) => (&**pretty, "json", "application/json"),
+        None => (text, "txt", "text/plain"),
+    };
+    let name = format!("{}-{call}.{end}", tool.replace('/', "_"));
+    let shown = &text[..text.floor_char_boundary(PREVIEW)];
+    // Whole lines, unless one alone is longer.
+    let shown = shown.rfind('\n').map_or(shown, |end| &shown[..=end]);
+    let lines = text.lines().count();
+    let next = shown.matches('\n').count() + 1;
+    let preview = format!(
+        "{}\n[This is the beginning of {} bytes in {lines} lines. All of it is the artifact `{name}`; read on with \
+         artifact_read, from line {next}.]",
+        shown.trim_end_matches('\n'),
+        text.len(),
+    );
+    let content = Content {
+        name,
+        media: media.to_owned(),
+        bytes: text.as_bytes().into(),
+    };
+    (preview, content)
+}
