@@ -65,7 +65,7 @@ pub enum ArtifactError {
         known: Vec<String>,
     },
     /// It has fewer versions.
-    #[error("`{name}` has {versions} versions, so there is no version {version}")]
+    #[error("`{name}` has no version {version}: the newest is {versions}")]
     NoVersion {
         /// The artifact.
         name: String,

@@ -1,5 +1,6 @@
 //! A handle to a session that this process drives.
 
+use crate::artifact::Artifacts;
 use crate::engine::{Engine, EngineError};
 use crate::feed::{Feed, Notice};
 use crate::inbox::{CancelWhat, Message, Resolution};
@@ -8,6 +9,7 @@ use crate::store::SessionId;
 use serde_json::Value as Json;
 use std::sync::Arc;
 use steersman_machine::ids::{Id, Line, Name, Time};
+use steersman_machine::snapshot::Snapshot;
 use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 
 /// A session that this process owns and drives. Cloning gives another handle to it; it is driven until somebody stops
@@ -130,6 +132,17 @@ impl Settled {
 }
 
 impl Session {
+    /// What its current branch made, as of the newest line on disk.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub async fn artifacts(&self) -> Result<Artifacts, EngineError> {
+        let inspection = self.engine.inspect(&self.id).await?;
+        let snapshot = inspection.current_branch().map(|b| b.snapshot.clone());
+        let snapshot = snapshot.unwrap_or_else(Snapshot::empty);
+        Ok(Artifacts::new(self.engine.store().clone(), snapshot, None))
+    }
+
     /// Its id.
     pub fn id(&self) -> &str {
         &self.id

@@ -4,6 +4,7 @@ use crate::Error;
 use std::fmt;
 use std::sync::Arc;
 use steersman_machine::ids::{Id, Line};
+use steersman_runtime::artifact::Artifacts;
 use steersman_runtime::feed::Feed;
 use steersman_runtime::inbox::{CancelWhat, Resolution};
 use steersman_runtime::pending::Pending;
@@ -223,6 +224,11 @@ impl Session {
     /// Hands it an event.
     pub async fn event(&self, name: &str, fields: &serde_json::Value) -> Result<(), Error> {
         taken(self.0.event(name, fields).await?)
+    }
+
+    /// What it made, as of the newest line on disk.
+    pub async fn artifacts(&self) -> Result<Artifacts, Error> {
+        Ok(self.0.artifacts().await?)
     }
 
     /// Follows it from a line on, [`Line::NONE`] from its beginning: lines that are on disk, and what streams in.

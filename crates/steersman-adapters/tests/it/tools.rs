@@ -85,7 +85,10 @@ pub(crate) fn shown(raw: &Raw) -> String {
         Raw::Made { result, made } => {
             let made = made.iter();
             let made = made.map(|c| format!("{} {} {} bytes", c.name, c.media, c.bytes.len()));
-            format!("done: {result}, made {}", made.collect::<Vec<_>>().join(", "))
+            format!(
+                "done: {result}, made {}",
+                made.collect::<Vec<_>>().join(", ")
+            )
         }
         Raw::NotPerformed(why) => fault("not performed", why),
         Raw::Unknown(why) => fault("unknown", why),

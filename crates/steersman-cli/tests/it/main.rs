@@ -7,6 +7,7 @@
 )]
 
 mod act;
+mod artifacts;
 mod check;
 mod crash;
 mod demo;

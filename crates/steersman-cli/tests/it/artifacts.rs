@@ -1,0 +1,74 @@
+//! `artifacts`: what a session made is listed, printed, saved, and follows branches of time; names lead nowhere else.
+
+use crate::world::World;
+use insta::assert_snapshot;
+
+const PRESS: &str = "
+steersman: 1
+name: press
+tools:
+  page: { description: A long page., effect: read, command: [seq, \"10000\"] }
+agents:
+  desk: { system: You write., tools: [page, artifacts] }
+";
+
+const SCRIPT: &str = r##"
+desk:
+  - call: { artifact_write: { name: report.md, content: "# Draft\n" } }
+  - call: { artifact_write: { name: report.md, content: "# Final\n\nAll is well.\n" } }
+  - call: { artifact_write: { name: data/rows.csv, content: "a,b\n1,2\n" } }
+  - call: { artifact_write: { name: "/etc/cron.d/x", content: x } }
+  - call: { page: {} }
+  - Done.
+"##;
+
+fn press() -> World {
+    let world = World::new();
+    world.write("press/steersman.yaml", PRESS);
+    world.write("script.yaml", SCRIPT);
+    let ran = world.run(&[
+        "run",
+        "press",
+        "--script",
+        "script.yaml",
+        "--input",
+        "Write.",
+    ]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    world
+}
+
+#[test]
+fn what_a_session_made_is_listed_shown_and_saved() {
+    let world = press();
+    let mut pages = Vec::new();
+    let mut page = |args: &[&str]| pages.push(world.page(args));
+    page(&["show", "last"]);
+    page(&["artifacts"]);
+    page(&["artifacts", "--json"]);
+    page(&["artifacts", "last", "report.md"]);
+    page(&["artifacts", "last", "report.md", "--version", "1"]);
+    page(&["artifacts", "last@2"]);
+    page(&["artifacts", "last", "--save", "out"]);
+    page(&["artifacts", "last", "report.md", "--save", "out"]);
+    page(&[
+        "artifacts",
+        "last",
+        "report.md",
+        "--version",
+        "1",
+        "--save",
+        "out",
+    ]);
+    page(&["artifacts", "last", "report.md", "--version", "7"]);
+    page(&["artifacts", "last", "none.md"]);
+    page(&["artifacts", "last", "--version", "2"]);
+    assert_snapshot!(pages.join("\n"));
+    let saved = |name: &str| std::fs::read_to_string(world.folder.join("out").join(name)).unwrap();
+    assert_eq!(saved("report.md"), "# Final\n\nAll is well.\n");
+    assert_eq!(saved("data/rows.csv"), "a,b\n1,2\n");
+    let spilled = std::fs::read_dir(world.folder.join("out")).unwrap();
+    let spilled = spilled.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let spilled: Vec<String> = spilled.filter(|name| name.starts_with("page-")).collect();
+    assert_eq!(saved(&spilled[0]).lines().count(), 10_000);
+}
