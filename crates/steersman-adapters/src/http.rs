@@ -196,7 +196,7 @@ fn outcome(
                 "(the answer is larger than 10 MiB and was not read)",
             ));
         }
-        (HttpOutcome::Done, Ok(bytes)) => return done(headers, bytes, place),
+        (HttpOutcome::Done, Ok(bytes)) => return done(headers, &bytes, place),
         (_, body) => body.unwrap_or_default(),
     };
     let pause = after(headers, jiff::Timestamp::now());
@@ -235,7 +235,7 @@ struct Place<'a> {
 }
 
 /// What a body gives: an artifact where `save` says so and where it is no text, else its result.
-fn done(headers: &HeaderMap, bytes: Vec<u8>, place: &Place<'_>) -> Raw {
+fn done(headers: &HeaderMap, bytes: &[u8], place: &Place<'_>) -> Raw {
     let kind = headers.get(reqwest::header::CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let media = kind.split(';').next().unwrap_or_default().trim();
@@ -247,7 +247,7 @@ fn done(headers: &HeaderMap, bytes: Vec<u8>, place: &Place<'_>) -> Raw {
         };
         let content = Content {
             media: media.to_owned(),
-            bytes: bytes.as_slice().into(),
+            bytes: bytes.into(),
             name,
         };
         Raw::Made {
@@ -258,20 +258,18 @@ fn done(headers: &HeaderMap, bytes: Vec<u8>, place: &Place<'_>) -> Raw {
     if let Some(name) = place.save {
         return made(name.to_owned(), name.to_owned());
     }
-    match std::str::from_utf8(&bytes) {
-        Ok(text) => Raw::Done(result(kind, text)),
-        Err(_) => {
-            let (tool, effect) = (place.tool, place.effect);
-            let end = artifact::ending_of(media).unwrap_or("bin");
-            let name = format!("{tool}-{effect}.{end}");
-            let of = if media.is_empty() { "bytes" } else { media };
-            let told = format!(
-                "({} bytes of {of}, kept as the artifact `{name}`)",
-                bytes.len()
-            );
-            made(name, told)
-        }
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return Raw::Done(result(kind, text));
     }
+    let (tool, effect) = (place.tool, place.effect);
+    let end = artifact::ending_of(media).unwrap_or("bin");
+    let name = format!("{tool}-{effect}.{end}");
+    let of = if media.is_empty() { "bytes" } else { media };
+    let told = format!(
+        "({} bytes of {of}, kept as the artifact `{name}`)",
+        bytes.len()
+    );
+    made(name, told)
 }
 
 /// The result of a text: JSON where it says so or looks so; nothing is `null`.

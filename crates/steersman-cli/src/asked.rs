@@ -1,7 +1,7 @@
 //! What waits, for people: boxes, commands to type, JSON.
 
 use crate::printer::{bold, dim, red, yellow};
-use crate::words::{WIDTH, left, line as one_line, wrap};
+use crate::words::{WIDTH, left, line as one_line, quoted, wrap};
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
 use steersman::runtime::pending::{Pending, PendingKind};
@@ -26,6 +26,7 @@ pub(crate) fn json(pending: &Pending) -> Json {
         "args": pending.args.as_deref().map(|a| serde_json::from_str::<Json>(a).unwrap_or_else(|_| a.into())),
         "text": &*pending.text,
         "options": pending.options,
+        "show": pending.show,
         "edit": pending.edit,
         "because": pending.because,
         "due": pending.due.map_or(Json::Null, |t| time(t.0)),
@@ -111,10 +112,16 @@ pub(crate) fn commands(session: &str, pending: &Pending, only: bool) -> Vec<Stri
         Some(role) => format!(" --as {role}"),
     };
     match pending.kind {
-        PendingKind::Approval | PendingKind::Repeat | PendingKind::Budget => vec![
-            format!("steersman approve {session}{id}{role}"),
-            format!("steersman reject {session}{id}{role} --say \"why not\""),
-        ],
+        PendingKind::Approval | PendingKind::Repeat | PendingKind::Budget => {
+            let shown = pending.show.iter();
+            let shown = shown.map(|name| format!("steersman artifacts {session} {}", quoted(name)));
+            shown
+                .chain([
+                    format!("steersman approve {session}{id}{role}"),
+                    format!("steersman reject {session}{id}{role} --say \"why not\""),
+                ])
+                .collect()
+        }
         PendingKind::Question | PendingKind::Input => {
             vec![format!("steersman answer {session}{id} \"...\"{role}")]
         }

@@ -70,6 +70,16 @@ pub(crate) fn digits(n: u64) -> String {
     out
 }
 
+/// As a shell takes it.
+pub(crate) fn quoted(name: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./".contains(c);
+    if name.chars().all(plain) {
+        name.to_owned()
+    } else {
+        format!("'{}'", name.replace('\'', r"'\''"))
+    }
+}
+
 /// A size: `912 B`, `2.1 KiB`.
 pub(crate) fn bytes(n: u64) -> String {
     let tenths = |unit: u64| format!("{}.{}", n / unit, n % unit * 10 / unit);

@@ -3,6 +3,7 @@
 use crate::commit::{Commit, Text, Usage, Want};
 use crate::ids::{Body, Id, Line, Name, Time};
 use crate::interaction::{Class, How};
+use crate::network::OnTimeout;
 use crate::snapshot::Snapshot;
 use serde_json::Value as Json;
 use std::sync::Arc;
@@ -437,7 +438,7 @@ impl ToolWork {
     pub fn next_approval(&self, approved: &[Name]) -> Option<&Approval> {
         let mut approved: Vec<&Name> = approved.iter().collect();
         self.approve.iter().find(|wanted| {
-            let given = approved.iter().position(|by| **by == wanted.by);
+            let given = approved.iter().position(|by| wanted.asked(by).is_some());
             given.map(|k| approved.swap_remove(k)).is_none()
         })
     }
@@ -450,14 +451,24 @@ pub struct Approval {
     pub by: Name,
     /// The question.
     pub ask: String,
+    /// Artifacts that are shown with it, by name.
+    pub show: Vec<String>,
     /// Arguments that they may change.
     pub edit: Vec<Name>,
     /// How long they have, in milliseconds.
     pub timeout: Option<u64>,
-    /// What happens then: false rejects, true approves.
-    pub on_timeout: bool,
+    /// What happens then.
+    pub on_timeout: OnTimeout<Approval>,
     /// Why it is wanted: the expression with its values, for people.
     pub because: Option<String>,
+}
+
+impl Approval {
+    /// What this person in its line is asked.
+    pub fn asked(&self, by: &str) -> Option<&Self> {
+        let mut line = std::iter::successors(Some(self), |asked| asked.on_timeout.next());
+        line.find(|asked| *asked.by == *by)
+    }
 }
 
 /// What the machine asks of the driver.

@@ -2,6 +2,10 @@
 //!
 //! Made by [`crate::definition`] alone, from YAML or from the Rust builder; every name in it resolves.
 
+mod approve;
+
+pub use approve::{Approve, OnTimeout};
+
 use crate::expression::{Data, Expr, Template};
 use crate::ids::{Digest, Name};
 use crate::interaction::{Class, Reduce};
@@ -391,23 +395,6 @@ pub struct Requires {
     pub that: Expr,
     /// Told to the model otherwise; none: the expression.
     pub otherwise: Option<Template>,
-}
-
-/// An approval.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Approve {
-    /// Whether it is wanted.
-    pub when: Expr,
-    /// `user` or a person.
-    pub by: Name,
-    /// The question; none: tool and arguments.
-    pub ask: Option<Template>,
-    /// Arguments that may be changed.
-    pub edit: Vec<Name>,
-    /// In milliseconds.
-    pub timeout: Option<u64>,
-    /// On time-out: approve (true) or reject.
-    pub on_timeout: bool,
 }
 
 /// What follows an error.

@@ -32,6 +32,8 @@ pub struct Pending {
     pub text: Arc<str>,
     /// Answers to choose from.
     pub options: Vec<String>,
+    /// Artifacts that are shown with it, by name.
+    pub show: Vec<String>,
     /// Arguments that an approver may change.
     pub edit: Vec<Name>,
     /// Why it is asked, for people.
@@ -162,6 +164,7 @@ fn entry(pending: &Pending) -> Json {
         "args": pending.args,
         "text": pending.text,
         "options": pending.options,
+        "show": pending.show,
         "edit": pending.edit,
         "because": pending.because,
         "due": pending.due.map(|due| due.0),
@@ -191,6 +194,7 @@ fn pending(entry: &Json) -> Option<Pending> {
         args: name("args"),
         text: name("text")?,
         options: texts("options")?,
+        show: texts("show")?,
         edit: texts("edit")?.into_iter().map(Into::into).collect(),
         because: text("because"),
         due: entry.get("due")?.as_i64().map(Time),
@@ -222,6 +226,7 @@ pub(crate) fn of(
         args: None,
         text: "".into(),
         options: Vec::new(),
+        show: Vec::new(),
         edit: Vec::new(),
         because: None,
         due: wish.due,
@@ -230,8 +235,9 @@ pub(crate) fn of(
     if let Work::Tool(tool) = &wish.work {
         pending.args = Some(tool.args.clone());
         let asked = hold.as_ref().filter(|hold| hold.why == Why::Approval);
-        let asked = asked.and_then(|hold| tool.approve.iter().find(|a| a.by == hold.by));
+        let asked = asked.and_then(|hold| tool.approve.iter().find_map(|a| a.asked(&hold.by)));
         if let Some(approval) = asked.or(tool.approve.first()) {
+            pending.show.clone_from(&approval.show);
             pending.edit.clone_from(&approval.edit);
             pending.because.clone_from(&approval.because);
         }

@@ -1,7 +1,7 @@
 //! Tools over HTTP: what is sent, and what each answer means.
 
 use crate::listener::{Frame, Listener, Reply};
-use crate::tools::{env, network, run, run_of, shown};
+use crate::tools::{env, network, run, run_of, shown, with_artifact};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 use steersman_adapters::http::HttpTools;
@@ -242,6 +242,58 @@ async fn every_status_has_its_meaning() {
 }
 
 #[tokio::test]
+async fn a_body_is_saved_as_an_artifact_under_a_name_that_leads_nowhere_else() {
+    let network = tool(
+        r#"{ url: "{{ config.base }}/", save: "mail/{{ args.id }}.pdf" }"#,
+        "effect: read",
+    );
+    let pdf = Reply::with(
+        200,
+        &[("content-type", "application/pdf; q=1")],
+        *b"%PDF-1.7",
+    );
+    let server = Listener::new(vec![pdf]).await;
+    let got = once(&server, &network, json!({ "args": { "id": "4711" } })).await;
+    assert_eq!(
+        shown(&got),
+        "done: \"mail/4711.pdf\", made mail/4711.pdf application/pdf 8 bytes"
+    );
+    let got = once(&server, &network, json!({ "args": { "id": "../../x" } })).await;
+    let told = shown(&got);
+    assert!(told.starts_with("not performed: failed: `save`"), "{told}");
+    assert_eq!(
+        server.connections(),
+        1,
+        "nothing was sent under a wrong name"
+    );
+}
+
+#[tokio::test]
+async fn an_artifact_is_the_body_of_a_request() {
+    let network = tool(
+        r#"{ method: PUT, url: "{{ config.base }}/", file: "{{ args.id }}" }"#,
+        "effect: idempotent",
+    );
+    let server = Listener::new(vec![ok()]).await;
+    let mut run_of = run_of(
+        &network,
+        json!({ "args": { "id": "report.md" } }),
+        &envs(&server.url),
+    );
+    let tools = HttpTools::default();
+    let missing = shown(&run(&tools, &run_of).await);
+    assert_eq!(
+        missing,
+        "not performed: failed: `file`: there is no artifact `report.md`; there are none"
+    );
+    run_of.artifacts = with_artifact("report.md", "text/markdown", b"# All is well").await;
+    assert_eq!(shown(&run(&tools, &run_of).await), r#"done: {"ok":true}"#);
+    let request = &server.requests()[0];
+    assert_eq!(request.header("content-type"), Some("text/markdown"));
+    assert_eq!(request.body, "# All is well");
+}
+
+#[tokio::test]
 async fn results_are_json_or_text() {
     let network = tool(r#"{ url: "{{ config.base }}/" }"#, "effect: read");
     let text = ("content-type", "text/plain");
@@ -275,7 +327,7 @@ async fn results_are_json_or_text() {
             "done: \"42\"",
             "done: {\"a\":1}",
             "done: null",
-            "done: \"(3 bytes that are no text, image/png)\"",
+            "done: \"(3 bytes of image/png, kept as the artifact `t-21.1.png`)\", made t-21.1.png image/png 3 bytes",
             "done: \"(the answer is larger than 10 MiB and was not read)\"",
         ]
     );

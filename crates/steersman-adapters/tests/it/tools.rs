@@ -8,11 +8,13 @@ use steersman_machine::definition::{Files, compile};
 use steersman_machine::effect::ToolWork;
 use steersman_machine::expression::Names;
 use steersman_machine::ids::{Id, Line};
+use steersman_machine::interaction::Artifact;
 use steersman_machine::mapping::{Fault, Raw};
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
 use steersman_runtime::Env;
 use steersman_runtime::artifact::Artifacts;
+use steersman_runtime::store::Store as _;
 use steersman_runtime::store::memory::MemoryStore;
 use steersman_runtime::toolset::{ToolRun, Toolset};
 use tokio_util::sync::CancellationToken;
@@ -61,6 +63,25 @@ pub(crate) fn run_of(network: &Arc<Network>, names: Json, env: &Env) -> ToolRun 
         artifacts: Artifacts::new(Arc::new(MemoryStore::new()), Snapshot::empty(), None),
         scope: Arc::new(scope.expect("the secrets are there")),
     }
+}
+
+/// What an agent sees that has one artifact.
+pub(crate) async fn with_artifact(name: &str, media: &str, content: &[u8]) -> Artifacts {
+    let store = Arc::new(MemoryStore::new());
+    let agent = Id::new(Line(1), 0);
+    let version = Artifact {
+        scope: agent,
+        call: Id::new(Line(2), 0),
+        name: name.into(),
+        media: media.into(),
+        hash: *blake3::hash(content).as_bytes(),
+        len: content.len() as u64,
+    };
+    store.put_blob(version.hash, content.into()).await.unwrap();
+    let mut snapshot = Snapshot::empty();
+    let versions = std::iter::once(version).collect();
+    snapshot.artifacts.insert((agent, name.into()), versions);
+    Artifacts::new(store, snapshot, agent)
 }
 
 pub(crate) async fn run(tools: &dyn Toolset, run: &ToolRun) -> Raw {

@@ -6,7 +6,7 @@ use crate::error::{CommandError, Exit};
 use crate::log::read;
 use crate::place::{self, Place};
 use crate::printer::{Printer, bold, dim};
-use crate::words::{bytes, table};
+use crate::words::{bytes, quoted, table};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
@@ -198,14 +198,4 @@ fn hex(bytes: &[u8]) -> String {
         let _ = write!(text, "{byte:02x}");
         text
     })
-}
-
-/// As a shell takes it.
-fn quoted(name: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_./".contains(c);
-    if name.chars().all(plain) {
-        name.to_owned()
-    } else {
-        format!("'{}'", name.replace('\'', r"'\''"))
-    }
 }

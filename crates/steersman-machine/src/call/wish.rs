@@ -8,7 +8,7 @@ use crate::ids::{Id, Name};
 use crate::interaction::Target;
 use crate::mapping;
 use crate::nets::{self, Step};
-use crate::network::{Approve, BuiltIn, Parameters, Source, ToolDef, Type, TypeKind};
+use crate::network::{Approve, BuiltIn, OnTimeout, Parameters, Source, ToolDef, Type, TypeKind};
 use crate::snapshot::{Effect, OpenCall, Phase, Snapshot};
 use crate::tick::Cx;
 use crate::view::View;
@@ -211,35 +211,85 @@ pub(crate) fn approvals(
         return Vec::new();
     }
     let args = mapping::arguments(cx, snapshot, open);
-    let view = View::new(cx, snapshot, Some(open.owner)).with("args", Json::Object(args));
+    let view = View::new(cx, snapshot, Some(open.owner)).with("args", Json::Object(args.clone()));
     // What cannot be judged was refused when the call was judged; should it fail only now, a person decides.
     let wanted = tool.approve.iter().chain(own);
     let mut wanted: Vec<&Approve> = wanted
         .filter(|a| view.holds(&a.when).unwrap_or(true))
         .collect();
     let approver = open.approver.as_ref().filter(|_| open.approved);
-    if let Some(k) = approver.and_then(|by| wanted.iter().position(|a| a.by == *by)) {
+    let asks = |approve: &Approve, by: &Name| approve.line().any(|a| a.by == *by);
+    if let Some(k) = approver.and_then(|by| wanted.iter().position(|a| asks(a, by))) {
         wanted.remove(k);
     }
-    let plain = || {
-        format!(
-            "{}({})",
-            tool.name,
-            cx.bodies.text(open.edited.unwrap_or(open.call.args))
-        )
+    let plain = format!(
+        "{}({})",
+        tool.name,
+        cx.bodies.text(open.edited.unwrap_or(open.call.args))
+    );
+    let because = |approve: &Approve| {
+        (&*approve.when.source != "true").then(|| approve.when.source.to_string())
     };
-    let approval = |approve: &Approve| {
-        let ask = approve.ask.as_ref();
-        Approval {
-            by: approve.by.clone(),
-            ask: ask.and_then(|t| t.render(&view).ok()).unwrap_or_else(plain),
-            edit: approve.edit.clone(),
-            timeout: approve.timeout,
-            on_timeout: approve.on_timeout,
-            because: (&*approve.when.source != "true").then(|| approve.when.source.to_string()),
-        }
-    };
-    wanted.into_iter().map(approval).collect()
+    wanted
+        .into_iter()
+        .map(|approve| {
+            let shown = |name: &Name| shown(cx, snapshot, open.owner, &args, name);
+            approval(approve, &view, &shown, &plain, because(approve))
+        })
+        .collect()
+}
+
+/// The artifact that an argument names: one of the call, else of the agent that called or of one above it.
+fn shown(
+    cx: &Cx<'_>,
+    snapshot: &Snapshot,
+    owner: Id,
+    args: &Map<String, Json>,
+    name: &Name,
+) -> Option<String> {
+    let text = |args: &Map<String, Json>| args.get(&**name)?.as_str().map(str::to_owned);
+    let mut found = text(args);
+    let mut at = Some(owner);
+    while let (None, Some(id)) = (&found, at) {
+        let agent = snapshot.agent(id);
+        let own = agent
+            .args
+            .and_then(|body| parse(&cx.bodies.text(body)).ok());
+        found = own.as_ref().and_then(text);
+        at = agent.parent;
+    }
+    found.filter(|name| crate::artifact::find(snapshot, Some(owner), name).is_some())
+}
+
+fn approval(
+    approve: &Approve,
+    view: &View<'_>,
+    shown: &dyn Fn(&Name) -> Option<String>,
+    plain: &str,
+    because: Option<String>,
+) -> Approval {
+    let ask = approve.ask.as_ref();
+    Approval {
+        by: approve.by.clone(),
+        ask: ask
+            .and_then(|t| t.render(view).ok())
+            .unwrap_or_else(|| plain.to_owned()),
+        show: approve.show.iter().filter_map(shown).collect(),
+        edit: approve.edit.clone(),
+        timeout: approve.timeout,
+        on_timeout: match &approve.on_timeout {
+            OnTimeout::Reject => OnTimeout::Reject,
+            OnTimeout::Approve => OnTimeout::Approve,
+            OnTimeout::Next(next) => OnTimeout::Next(Box::new(approval(
+                next,
+                view,
+                shown,
+                plain,
+                because.clone(),
+            ))),
+        },
+        because,
+    }
 }
 
 /// Secret parameters that a person is asked for, with the question.

@@ -53,6 +53,7 @@ static PAGES: &[(&str, &str)] = &[
     ("E0403", include_str!("explain/E0403.md")),
     ("E0404", include_str!("explain/E0404.md")),
     ("E0405", include_str!("explain/E0405.md")),
+    ("E0406", include_str!("explain/E0406.md")),
     ("N0401", include_str!("explain/N0401.md")),
     ("N0402", include_str!("explain/N0402.md")),
     ("N0403", include_str!("explain/N0403.md")),

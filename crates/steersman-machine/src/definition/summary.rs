@@ -154,7 +154,8 @@ fn approvals(network: &Network, tool: &str) -> Vec<(Option<String>, String)> {
     let mut all: Vec<(Option<String>, String)> = Vec::new();
     for approve in own.chain(offered) {
         let when = Some(approve.when.source.to_string()).filter(|when| when != "true");
-        let approval = (when, approve.by.to_string());
+        let line: Vec<&str> = approve.line().map(|asked| &*asked.by).collect();
+        let approval = (when, line.join(", then "));
         if !all.contains(&approval) {
             all.push(approval);
         }

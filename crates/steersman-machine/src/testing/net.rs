@@ -298,7 +298,8 @@ impl Draft {
                 ask: None,
                 edit: Vec::new(),
                 timeout: None,
-                on_timeout: false,
+                show: Vec::new(),
+                on_timeout: crate::network::OnTimeout::Reject,
             });
         })
     }

@@ -438,9 +438,10 @@ impl Driver {
     ) -> Acted {
         let out = self.outs.get(&effect).ok_or_else(|| not_open(effect))?;
         let tool = out.tool().ok_or_else(|| not_open(effect))?;
-        let asked = tool
-            .next_approval(&out.approved)
-            .ok_or_else(|| not_open(effect))?;
+        let hold = self.ledger.hold(effect, Why::Approval);
+        let asked = tool.next_approval(&out.approved);
+        let asked = asked.and_then(|asked| asked.asked(&hold?.by));
+        let asked = asked.ok_or_else(|| not_open(effect))?;
         let (may, approver) = (asked.edit.clone(), asked.by.clone());
         let given: Map<String, Json> = serde_json::from_str(args)
             .map_err(|e| format!("the arguments are no JSON object: {e}"))?;

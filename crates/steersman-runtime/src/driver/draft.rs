@@ -2,7 +2,7 @@
 
 use crate::store::{InboxMessage, WaitChange};
 use steersman_machine::commit::{Commit, Hold, LedgerEntry, Release, Text, Why};
-use steersman_machine::effect::Step;
+use steersman_machine::effect::{Approval, Step};
 use steersman_machine::ids::{Body, Digest, Id, Line, Name, Time};
 
 /// A line that is not written yet.
@@ -159,6 +159,21 @@ pub(crate) struct NewHold<'a> {
     pub(crate) ask: Option<&'a str>,
     pub(crate) due: Option<Time>,
     pub(crate) about: Option<Name>,
+}
+
+impl<'a> NewHold<'a> {
+    /// Somebody is asked to approve.
+    pub(crate) fn approval(effect: Id, digest: Digest, asked: &'a Approval, now: Time) -> Self {
+        Self {
+            effect,
+            why: Why::Approval,
+            digest,
+            by: asked.by.clone(),
+            ask: Some(&asked.ask),
+            due: asked.timeout.map(|ms| now.plus(ms)),
+            about: None,
+        }
+    }
 }
 
 /// A ledger entry that goes with an offer if it is taken.

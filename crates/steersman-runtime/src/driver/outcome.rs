@@ -15,10 +15,10 @@ use steersman_machine::commit::{LedgerEntry, Release, Why};
 use steersman_machine::context::RENDER_VERSION;
 use steersman_machine::effect::{Answer, Came, Failure, Offered, Outcome, Retry, ToolWork, Work};
 use steersman_machine::expression::{Data, EvalError, Scope};
-use steersman_machine::ids::{Id, Time};
+use steersman_machine::ids::{Id, Name, Time};
 use steersman_machine::interaction::Class;
 use steersman_machine::mapping::{Fault, Raw};
-use steersman_machine::network::{AgentDef, Does, Offer as Offers, OnDoubt, ProbeElse};
+use steersman_machine::network::{AgentDef, Does, Offer as Offers, OnDoubt, OnTimeout, ProbeElse};
 use steersman_machine::view::View;
 use steersman_machine::wait::{self, Meets};
 use tokio_util::sync::CancellationToken;
@@ -296,13 +296,7 @@ impl Driver {
     }
 
     /// Another tool finds out. It runs beside the log: it changes nothing outside, and only its verdict counts.
-    fn start_probe(
-        &mut self,
-        effect: Id,
-        tool: &ToolWork,
-        probe: &steersman_machine::ids::Name,
-        args: &[(steersman_machine::ids::Name, Data)],
-    ) {
+    fn start_probe(&mut self, effect: Id, tool: &ToolWork, probe: &Name, args: &[(Name, Data)]) {
         self.probing.insert(effect);
         let said = match self.probe_run(effect, tool, probe, args) {
             Ok((run, timeout)) => {
@@ -324,8 +318,8 @@ impl Driver {
         &self,
         effect: Id,
         tool: &ToolWork,
-        probe: &steersman_machine::ids::Name,
-        args: &[(steersman_machine::ids::Name, Data)],
+        probe: &Name,
+        args: &[(Name, Data)],
     ) -> Result<(ToolRun, u64), Fault> {
         let def = self
             .tool_def(probe)
@@ -454,7 +448,7 @@ impl Driver {
         }
     }
 
-    fn model_label(&self, branch: Id, effect: Id) -> steersman_machine::ids::Name {
+    fn model_label(&self, branch: Id, effect: Id) -> Name {
         let network = self.network();
         let agent = self.outs.get(&effect).map(|o| o.wish.agent);
         let name = agent.and_then(|agent| {
@@ -583,33 +577,42 @@ impl Driver {
     }
 
     async fn holds_due(&mut self, now: Time) -> Result<(), EngineError> {
-        let due: Vec<(Id, Why)> = self
+        let due: Vec<(Id, Why, Name)> = self
             .outs
             .keys()
             .filter_map(|id| self.ledger.effect(*id))
             .flat_map(|record| &record.holds)
             .filter(|hold| hold.due.is_some_and(|due| due <= now))
-            .map(|hold| (hold.effect, hold.why))
+            .map(|hold| (hold.effect, hold.why, hold.by.clone()))
             .collect();
-        for (effect, why) in due {
+        for (effect, why, by) in due {
             let Some(out) = self.outs.get(&effect) else {
                 continue;
             };
             if !matches!(out.state, OutState::Held) {
                 continue;
             }
-            let approves = out
-                .tool()
-                .and_then(|t| t.next_approval(&out.approved))
-                .is_some_and(|a| a.on_timeout);
-            if why == Why::Approval && approves {
-                let mut draft = Draft::new(self.next, out.branch);
-                self.go(&mut draft, effect, why, "timeout".into(), None)?;
-                self.write(draft).await?;
-            } else {
-                let released = Self::released(effect, why, Release::Expired, "timeout");
-                let fault = Fault::new("expired", "nobody decided in time");
-                self.answer_raw(effect, Raw::NotPerformed(fault), vec![released]);
+            let asked = out.tool().filter(|_| why == Why::Approval);
+            let asked = asked.and_then(|tool| tool.next_approval(&out.approved));
+            let asked = asked.and_then(|asked| asked.asked(&by));
+            let then = asked.map_or(OnTimeout::Reject, |asked| asked.on_timeout.clone());
+            let mut draft = Draft::new(self.next, out.branch);
+            match then {
+                OnTimeout::Approve => {
+                    self.go(&mut draft, effect, why, "timeout".into(), None)?;
+                    self.write(draft).await?;
+                }
+                OnTimeout::Next(next) => {
+                    let digest = out.digest.expect("a tool has a digest");
+                    draft.note(Self::released(effect, why, Release::Expired, "timeout"));
+                    draft.hold(NewHold::approval(effect, digest, &next, now));
+                    self.write(draft).await?;
+                }
+                OnTimeout::Reject => {
+                    let released = Self::released(effect, why, Release::Expired, "timeout");
+                    let fault = Fault::new("expired", "nobody decided in time");
+                    self.answer_raw(effect, Raw::NotPerformed(fault), vec![released]);
+                }
             }
         }
         Ok(())
@@ -631,7 +634,7 @@ impl Driver {
 
 /// Arguments of a probe; one that is exactly a template through an unset optional is left out.
 fn rendered(
-    args: &[(steersman_machine::ids::Name, Data)],
+    args: &[(Name, Data)],
     scope: &dyn Scope,
 ) -> Result<serde_json::Map<String, Json>, EvalError> {
     let mut rendered = serde_json::Map::new();
@@ -644,7 +647,7 @@ fn rendered(
 }
 
 /// The tool or agent that a model knows under this name.
-fn offered_as<'a>(def: &'a AgentDef, seen: &str) -> Option<&'a steersman_machine::ids::Name> {
+fn offered_as<'a>(def: &'a AgentDef, seen: &str) -> Option<&'a Name> {
     let Does::Model(model) = &def.does else {
         return None;
     };

@@ -141,15 +141,7 @@ impl Driver {
             return Ok(());
         }
         if let Some(approval) = tool.next_approval(&approved) {
-            draft.hold(NewHold {
-                effect: id,
-                why: Why::Approval,
-                digest,
-                by: approval.by.clone(),
-                ask: Some(&approval.ask),
-                due: approval.timeout.map(|ms| now.plus(ms)),
-                about: None,
-            });
+            draft.hold(NewHold::approval(id, digest, approval, now));
             self.held(id);
             return Ok(());
         }

@@ -5,7 +5,7 @@ use super::super::lower::{Lowered, Sort};
 use super::super::shape::list_of;
 use super::Check;
 use crate::ids::Name;
-use crate::network::{Offer, OnDoubt, Source, Then, ToolDef};
+use crate::network::{Approve, Offer, OnDoubt, Source, Then, ToolDef};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Tools and agents that a tool leads to.
@@ -23,7 +23,8 @@ fn led_to(tool: &ToolDef) -> Vec<&Name> {
         Some(OnDoubt::Probe { probe, .. }) => names.push(probe),
         Some(OnDoubt::Ask | OnDoubt::Fail) | None => {}
     }
-    names.extend(tool.approve.iter().map(|approve| &approve.by));
+    let asked = tool.approve.iter().flat_map(Approve::line);
+    names.extend(asked.map(|approve| &approve.by));
     match &tool.source {
         Source::Ask(person) => names.push(person),
         Source::Send(agent) => names.push(agent),
@@ -56,6 +57,7 @@ fn edges(lowered: &Lowered) -> BTreeMap<Name, BTreeSet<Name>> {
                 offered
                     .approve
                     .iter()
+                    .flat_map(Approve::line)
                     .for_each(|approve| add(name, &approve.by));
                 match &offered.choose {
                     Some(

@@ -83,6 +83,14 @@ impl Diagnostic {
         )
         .help("offer it `finish` among its tools")
     }
+    pub(crate) fn asked_twice(at: At, person: &str) -> Self {
+        Self::new(
+            "E0406",
+            at,
+            format!("`{person}` is asked twice in this line of approvers"),
+        )
+        .help("name somebody else, or give more time")
+    }
     pub(crate) fn moving_tools(at: At) -> Self {
         Self::new("N0401", at, "the list of tools changes with this")
             .note("each change breaks the prefix that the provider has cached")

@@ -209,7 +209,12 @@ pub(crate) static APPROVE: Table = Table {
         key("when", Ty::Expr, "true", "Whether it is wanted."),
         key("by", Ty::Name, "user", "A person, or `user`."),
         key("ask", Ty::Template, "tool and arguments", "The question."),
-        later("show", "Artifacts shown with it."),
+        key(
+            "show",
+            NAMES,
+            "–",
+            "Parameters that are artifacts, shown with it.",
+        ),
         key(
             "edit",
             NAMES,
@@ -219,9 +224,12 @@ pub(crate) static APPROVE: Table = Table {
         key("timeout", Ty::Duration, "none: waits", "How long it waits."),
         key(
             "on_timeout",
-            Ty::Or(&[Ty::Word(&[("reject", true), ("approve", true)]), Ty::Later]),
+            Ty::Or(&[
+                Ty::Word(&[("reject", true), ("approve", true)]),
+                Ty::Table(&APPROVE),
+            ]),
             "reject",
-            "What happens then; the next in line is reserved.",
+            "What happens then: or the next in line, who is asked.",
         ),
     ],
     one_of: &[],

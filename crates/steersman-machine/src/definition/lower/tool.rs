@@ -7,12 +7,12 @@ use super::values::plain_text;
 use super::{Lower, Sort, count, duration, flag, sorted, text, word};
 use crate::bounds::SPILL;
 use crate::definition::shape;
-use crate::expression::Template;
+use crate::expression::{Expr, Template};
 use crate::ids::Name;
 use crate::interaction::Class;
 use crate::network::{
-    Approve, Http, HttpOutcome, OnDoubt, OnError, Parameters, ProbeElse, Render, Requires, Source,
-    Then, ToolDef, Wait, WaitOn,
+    Approve, Http, HttpOutcome, OnDoubt, OnError, OnTimeout, Parameters, ProbeElse, Render,
+    Requires, Source, Then, ToolDef, Wait, WaitOn,
 };
 use std::collections::BTreeMap;
 
@@ -259,6 +259,20 @@ impl Lower<'_> {
         if &*when.source == "false" {
             return Vec::new();
         }
+        let approve = self.approver(node, when, scope);
+        let mut asked: Vec<&Name> = Vec::new();
+        for in_line in approve.line() {
+            if asked.contains(&&in_line.by) {
+                let at = self.place(node.span);
+                self.say(Diagnostic::asked_twice(at, &in_line.by));
+                break;
+            }
+            asked.push(&in_line.by);
+        }
+        vec![approve]
+    }
+
+    fn approver(&mut self, node: &Node, when: Expr, scope: &Scope) -> Approve {
         let by = node.get("by");
         let user = by.is_none_or(|by| by.as_text().is_some_and(|name| &**name == "user"));
         if user {
@@ -266,18 +280,52 @@ impl Lower<'_> {
         }
         let by = by.and_then(|by| self.person(by));
         let by = by.unwrap_or_else(|| "user".into());
-        let mut edit = Vec::new();
+        let (mut show, mut edit) = (Vec::new(), Vec::new());
+        for item in node.get("show").map(Node::items).unwrap_or_default() {
+            show.extend(self.shown_argument(item, scope));
+        }
         for item in node.get("edit").map(Node::items).unwrap_or_default() {
             edit.extend(self.argument(item, scope));
         }
-        vec![Approve {
-            when,
+        let next = node
+            .get("on_timeout")
+            .filter(|next| next.scalar().is_none());
+        if let Some((key, _)) = next.and_then(|next| {
+            let mut entries = next.entries().iter();
+            entries.find(|(key, _)| &*key.name == "when")
+        }) {
+            let at = self.place(key.span);
+            self.say(Diagnostic::type_key(at, "when", "the next in line"));
+        }
+        Approve {
             by,
             ask: self.text_of(node, "ask", scope),
+            show,
             edit,
             timeout: duration(node, "timeout"),
-            on_timeout: word(node, "on_timeout") == Some("approve"),
-        }]
+            on_timeout: match (next, word(node, "on_timeout")) {
+                (Some(next), _) => {
+                    OnTimeout::Next(Box::new(self.approver(next, when.clone(), scope)))
+                }
+                (None, Some("approve")) => OnTimeout::Approve,
+                (None, _) => OnTimeout::Reject,
+            },
+            when,
+        }
+    }
+
+    /// The name of a parameter that is shown: of the tool, or of an agent that it is called below.
+    fn shown_argument(&mut self, node: &Node, scope: &Scope) -> Option<Name> {
+        let name = node.as_text()?.clone();
+        let agents = self.merged.section("agents");
+        let of_agent = agents.iter().any(|(_, agent)| {
+            let parameters = agent.get("parameters");
+            parameters.is_some_and(|parameters| parameters.get(&name).is_some())
+        });
+        if of_agent {
+            return Some(name);
+        }
+        self.argument(node, scope)
     }
 
     /// The name of a declared parameter of the tool that a scope is in.
