@@ -14,7 +14,9 @@ use steersman::runtime::process_env;
 use steersman_machine::definition::{Diagnostic, Place, Severity};
 use steersman_machine::ids::Digest;
 use steersman_machine::interaction::Class;
-use steersman_machine::network::{self, Approve, Does, OnLimit, Per, Source};
+use steersman_machine::network::{
+    self, Approve, Does, Offer, OnLimit, Per, Source, ToolDef, ToolUse,
+};
 
 pub(crate) fn run(args: Check, printer: &Printer) -> Result<Exit, CommandError> {
     let network = match load(&args.definition) {
@@ -40,7 +42,7 @@ pub(crate) fn run(args: Check, printer: &Printer) -> Result<Exit, CommandError> 
             "digest": digest(checked).map(|digest| digest.to_string()),
             "agents": checked.agents.keys().collect::<Vec<_>>(),
             "people": checked.people.keys().collect::<Vec<_>>(),
-            "tools": checked.tools.values().map(|t| (t.name.to_string(), t.effect.word())).collect::<BTreeMap<_, _>>(),
+            "tools": named(checked).map(|t| (t.name.to_string(), t.effect.word())).collect::<BTreeMap<_, _>>(),
             "tests": checked.tests.keys().collect::<Vec<_>>(),
             "diagnostics": all(network.warnings()),
         }))?;
@@ -167,11 +169,29 @@ fn digest(network: &network::Network) -> Option<Digest> {
     Some(bind::binding(network, entry, &values).digest)
 }
 
+/// The tools that a definition names: without what is offered by itself.
+fn named(network: &network::Network) -> impl Iterator<Item = &ToolDef> {
+    let offered = network
+        .agents
+        .values()
+        .filter_map(|agent| match &agent.does {
+            Does::Model(model) => Some(&model.tools),
+            Does::Route(_) | Does::Run { .. } => None,
+        });
+    let offered: Vec<&ToolUse> = offered.flatten().collect();
+    let implied = move |tool: &ToolDef| {
+        let of = |used: &&&ToolUse| matches!(&used.of, Offer::Tool(name) if *name == tool.name);
+        let mut uses = offered.iter().filter(of).peekable();
+        uses.peek().is_some() && uses.all(|used| used.implied)
+    };
+    network.tools.values().filter(move |tool| !implied(tool))
+}
+
 /// One screen of what was proved.
 fn proved(network: &network::Network) -> Vec<String> {
     let mut parts = vec![
         count(network.agents.len() as u64, "agent"),
-        count(network.tools.len() as u64, "tool"),
+        count(named(network).count() as u64, "tool"),
     ];
     if !network.people.is_empty() {
         parts.push(match network.people.len() {
@@ -188,9 +208,7 @@ fn proved(network: &network::Network) -> Vec<String> {
     let mut row = |name: &str, text: String| rows.push(format!("  {name:<11} {text}"));
     row("entry", network.entry.join(", "));
     for class in [Class::Unsafe, Class::Idempotent, Class::Read, Class::Pure] {
-        let of: Vec<String> = network
-            .tools
-            .values()
+        let of: Vec<String> = named(network)
             .filter(|t| t.effect == class)
             .map(|t| format!("{}{}", t.name, approved(&t.approve)))
             .collect();
@@ -246,10 +264,14 @@ fn proved(network: &network::Network) -> Vec<String> {
 }
 
 fn approved(approve: &[Approve]) -> String {
-    match approve.first() {
-        None => String::new(),
-        Some(first) if &*first.when.source == "true" => format!(" (approved by {})", first.by),
-        Some(first) => format!(" (approved by {} when {})", first.by, first.when.source),
+    let Some(first) = approve.first() else {
+        return String::new();
+    };
+    let line: Vec<&str> = first.line().map(|asked| &*asked.by).collect();
+    let line = line.join(", then ");
+    match &*first.when.source {
+        "true" => format!(" (approved by {line})"),
+        when => format!(" (approved by {line} when {when})"),
     }
 }
 
