@@ -16,7 +16,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use steersman_machine::expression::{Names, Template};
 use steersman_machine::ids::Name;
-use steersman_machine::network::{CallStyle, Does, ModelDef, Network, Provider};
+use steersman_machine::network::{CallStyle, ModelDef, Network, Provider};
+use steersman_machine::price::Price;
 use steersman_runtime::model::{BoundModel, Model, Models, ModelsError};
 use steersman_runtime::{Boxed, Env, bind};
 
@@ -155,10 +156,11 @@ impl Models for Catalog {
     ) -> Boxed<'a, Result<Vec<BoundModel>, ModelsError>> {
         Box::pin(async move {
             let mut bound = Vec::new();
+            let used = network.used_models();
             for (name, def) in &network.models {
                 match self.bind(name, def, network, (env, folder)).await {
                     Ok(found) => bound.push(found),
-                    Err(error) if is_used(network, name) => return Err(error),
+                    Err(error) if used.contains(name) => return Err(error),
                     // Every network has a `default`; one that nobody calls need not be there.
                     Err(_) => {}
                 }
@@ -204,11 +206,6 @@ impl Models for Catalog {
         });
         Ok(opened.clone())
     }
-}
-
-fn is_used(network: &Network, model: &Name) -> bool {
-    let mut agents = network.agents.values();
-    agents.any(|agent| matches!(&agent.does, Does::Model(agent) if agent.model == *model))
 }
 
 /// One name being resolved.
@@ -313,6 +310,10 @@ impl Look<'_> {
                 None => hosted.model.to_owned(),
             });
         }
+        if !elsewhere && self.def.url.is_none() {
+            let model = bound.model.as_deref().unwrap_or_default();
+            bound.price = Price::known(hosted.provider, model);
+        }
         bound.url = url;
         self.say_taken(&bound, &why);
         Ok(bound)
@@ -396,6 +397,8 @@ impl Look<'_> {
             let bound = BoundModel {
                 model: Some(model.clone()),
                 url: Some(url.clone()),
+                // A server on this machine takes no money.
+                price: Some(Price::default()),
                 ..self.bound("compatible")
             };
             looked.push(format!("{place} answers"));

@@ -13,6 +13,7 @@ use steersman_machine::ids::Id;
 use steersman_machine::interaction::Class;
 use steersman_machine::mapping::{Fault, Raw};
 use steersman_machine::network::{Http, HttpOutcome, Network, Source, ToolDef};
+use steersman_machine::rate::Rate;
 use steersman_runtime::Boxed;
 use steersman_runtime::toolset::{ToolRun, Toolset};
 use tokio_util::sync::CancellationToken;
@@ -82,6 +83,17 @@ impl Toolset for HttpTools {
     fn has(&self, network: &Network, tool: &str) -> bool {
         let tool = network.tools.get(tool);
         tool.is_some_and(|tool| matches!(tool.source, Source::Http(_)))
+    }
+
+    fn place(&self, run: &ToolRun) -> Option<(String, Rate)> {
+        let tool = run.network.tools.get(&run.work.tool)?;
+        let Source::Http(http) = &tool.source else {
+            return None;
+        };
+        // An address that cannot be made is told by the attempt.
+        let rate = http.rate?;
+        let url = address(http, &*run.scope).ok()?;
+        Some((url.origin().ascii_serialization(), rate))
     }
 
     fn run<'a>(&'a self, run: &'a ToolRun, cancel: &'a CancellationToken) -> Boxed<'a, Raw> {

@@ -416,7 +416,7 @@ impl RenderCache {
             link.extend_from_slice(&segment.digest.0);
             chain.push(Digest::of(&link));
         }
-        let params = parameters(network, model);
+        let params = parameters(network, model, &model.model);
         let calls = network
             .models
             .get(&model.model)
@@ -488,10 +488,10 @@ fn shared_prefix(old: &[Arc<Segment>], new: &[Arc<Segment>], common: usize) -> (
     (whole + more, Some(part_name(broken.part).into()))
 }
 
-/// The model's parameters with the agent's over them, in key order.
-fn parameters(network: &Network, model: &ModelAgent) -> Vec<(String, Json)> {
+/// The parameters of the model of this name with the agent's over them, in key order.
+pub fn parameters(network: &Network, agent: &ModelAgent, model: &str) -> Vec<(String, Json)> {
     let mut params: BTreeMap<String, Json> = BTreeMap::new();
-    if let Some(def) = network.models.get(&model.model) {
+    if let Some(def) = network.models.get(model) {
         if let Some(temperature) = def.temperature {
             params.insert("temperature".to_owned(), temperature.into());
         }
@@ -500,6 +500,6 @@ fn parameters(network: &Network, model: &ModelAgent) -> Vec<(String, Json)> {
         }
         params.extend(def.params.iter().map(|(k, v)| (k.clone(), v.clone())));
     }
-    params.extend(model.params.iter().map(|(k, v)| (k.clone(), v.clone())));
+    params.extend(agent.params.iter().map(|(k, v)| (k.clone(), v.clone())));
     params.into_iter().collect()
 }

@@ -127,6 +127,8 @@ pub mod limits;
 pub mod mapping;
 pub mod nets;
 pub mod network;
+pub mod price;
+pub mod rate;
 pub mod route;
 pub mod snapshot;
 mod state;

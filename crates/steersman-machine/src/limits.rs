@@ -3,6 +3,7 @@
 use crate::commit::Kind;
 use crate::fold::more;
 use crate::ids::{Id, Name, Time};
+use crate::price::money;
 use crate::snapshot::{Agent, Counters, Snapshot, Span};
 use crate::tick::Cx;
 use std::fmt;
@@ -29,6 +30,8 @@ pub struct Limits {
     /// Tokens; none: no limit. Those of the session per session are the driver's to keep: it counts them in the ledger,
     /// whatever became of the branch that spent them.
     pub tokens: Option<Limit>,
+    /// Money in millionths of the currency, kept like tokens; none: no limit.
+    pub cost: Option<Limit>,
 }
 
 /// A limit.
@@ -105,6 +108,7 @@ impl Limits {
                 then: OnLimit::Ask,
                 written: false,
             }),
+            cost: None,
         }
     }
 }
@@ -169,8 +173,11 @@ impl Reached {
 
 impl fmt::Display for Reached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, max) = (self.key.name, self.max);
-        write!(f, "The limit `{name}` of {max} is reached.")
+        let name = self.key.name;
+        match name {
+            "cost" => write!(f, "The limit `cost` of {} is reached.", money(self.max)),
+            _ => write!(f, "The limit `{name}` of {} is reached.", self.max),
+        }
     }
 }
 
@@ -241,6 +248,10 @@ fn own(agent: &Agent, limits: &Limits, now: Time) -> Option<Reached> {
         let limit = limits.tokens.as_ref()?;
         over("tokens", limit, span(c, limit.per).tokens)
     })
+    .or_else(|| {
+        let limit = limits.cost.as_ref()?;
+        over("cost", limit, span(c, limit.per).micros)
+    })
     .or_else(|| out_of_time(agent, limits, false, now))
 }
 
@@ -259,6 +270,11 @@ fn covered(agent: &Agent, limits: &Limits, all: bool) -> Option<Reached> {
             // Those that the ledger counts are kept by the driver.
             let limit = limit.filter(|l| !(all && l.per == Per::Session))?;
             over("tokens", limit, |s| s.tokens)
+        })
+        .or_else(|| {
+            let limit = limits.cost.as_ref();
+            let limit = limit.filter(|l| !(all && l.per == Per::Session))?;
+            over("cost", limit, |s| s.micros)
         })
 }
 

@@ -10,6 +10,8 @@ use crate::expression::{Data, Expr, Template};
 use crate::ids::{Digest, Name};
 use crate::interaction::{Class, Reduce};
 pub use crate::limits::{DEPTH, Limit, Limits, OnLimit, Per};
+use crate::price::Price;
+use crate::rate::Rate;
 use serde_json::Value as Json;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -128,6 +130,49 @@ pub struct ModelDef {
     pub params: BTreeMap<String, Json>,
     /// How tools are called.
     pub calls: CallStyle,
+    /// Models that are asked in its place, in this order.
+    pub fallback: Vec<Name>,
+    /// How often it is asked at most.
+    pub rate: Option<Rate>,
+    /// What it costs; none: as the built-in table says of the model that it turns out to be.
+    pub price: Option<Price>,
+}
+
+impl Network {
+    /// A model and those that stand in for it, in the order in which they are asked. Each comes once; those that stand
+    /// in for one of them come behind it.
+    pub fn chain(&self, model: &str) -> Vec<&Name> {
+        let mut chain = Vec::new();
+        self.link(model, &mut chain);
+        chain
+    }
+
+    fn link<'a>(&'a self, model: &str, chain: &mut Vec<&'a Name>) {
+        let Some((name, def)) = self.models.get_key_value(model) else {
+            return;
+        };
+        if !chain.contains(&name) {
+            chain.push(name);
+            for next in &def.fallback {
+                self.link(next, chain);
+            }
+        }
+    }
+
+    /// Whether money is limited anywhere.
+    pub fn limits_cost(&self) -> bool {
+        let mut agents = self.agents.values();
+        self.limits.cost.is_some() || agents.any(|agent| agent.limits.cost.is_some())
+    }
+
+    /// Models that may be asked: those of agents, and what stands in for them.
+    pub fn used_models(&self) -> std::collections::BTreeSet<&Name> {
+        let agents = self.agents.values().filter_map(|agent| match &agent.does {
+            Does::Model(model) => Some(&model.model),
+            Does::Route(_) | Does::Run { .. } => None,
+        });
+        agents.flat_map(|model| self.chain(model)).collect()
+    }
 }
 
 /// Wire and place of a model.
@@ -375,6 +420,8 @@ pub struct Http {
     pub key_header: String,
     /// Outcome by status, `502` or `5xx`.
     pub outcomes: BTreeMap<String, HttpOutcome>,
+    /// How often it is sent at most.
+    pub rate: Option<Rate>,
 }
 
 /// What a status means.

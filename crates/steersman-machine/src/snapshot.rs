@@ -201,6 +201,8 @@ pub struct Span {
     pub ticks: u32,
     /// Tokens, as far as providers report them.
     pub tokens: u64,
+    /// Money, in millionths of the currency.
+    pub micros: u64,
     /// How often a person allowed as much again where one of its limits was reached, by the name of the question.
     /// Hardly ever, so it lies apart.
     pub more: Option<Arc<Vec<(Name, u32)>>>,
@@ -254,6 +256,8 @@ impl Span {
         sum(&mut self.ticks, now.ticks, before.ticks);
         let tokens = now.tokens.saturating_sub(before.tokens);
         self.tokens = self.tokens.saturating_add(tokens);
+        let micros = now.micros.saturating_sub(before.micros);
+        self.micros = self.micros.saturating_add(micros);
     }
 }
 

@@ -72,6 +72,16 @@ pub enum BindError {
     /// A model cannot be had.
     #[error(transparent)]
     Model(#[from] crate::model::ModelsError),
+    /// Money is limited, and it is not known what a model costs.
+    #[error(
+        "money is limited, and nobody knows what the model `{name}` ({label}) costs: give it a `price`"
+    )]
+    NoPrice {
+        /// The definition's name.
+        name: Name,
+        /// What it was resolved to.
+        label: Name,
+    },
     /// A tool written in Rust is not registered in this program.
     #[error("tool `{0}` is implemented in Rust and not registered in this program")]
     NoTool(Name),
@@ -120,6 +130,29 @@ pub fn read(name: &Name, config: &Config, env: &Env) -> Result<Json, BindError> 
             name: name.clone(),
             env: config.env.clone().unwrap_or_default(),
         }),
+    }
+}
+
+/// What each model costs: as the definition says, else as whoever knows models did. With a limit of money each that may
+/// be asked has a price.
+pub fn prices(network: &Network, models: &mut [BoundModel]) -> Result<(), BindError> {
+    for bound in &mut *models {
+        let def = network.models.get(&bound.name);
+        bound.price = def.and_then(|def| def.price).or(bound.price);
+    }
+    if !network.limits_cost() {
+        return Ok(());
+    }
+    let used = network.used_models();
+    let unknown = models
+        .iter()
+        .find(|bound| used.contains(&bound.name) && bound.price().is_none());
+    match unknown {
+        Some(bound) => Err(BindError::NoPrice {
+            name: bound.name.clone(),
+            label: bound.label(),
+        }),
+        None => Ok(()),
     }
 }
 

@@ -7,6 +7,7 @@ use crate::clock::Clock;
 use crate::feed::{Feed, Notice};
 use crate::inbox::{Begin, DecodeError, Message, random_id};
 use crate::ledger::Ledger;
+use crate::limiter::Limiters;
 use crate::model::Models;
 use crate::pending::Pending;
 use crate::seal::Sealer;
@@ -59,6 +60,8 @@ pub struct Options {
     pub model_timeouts: Timeouts,
     /// Judges JSON by JSON Schema files; an adapter's. None: such files are taken at their word.
     pub judge: Option<Arc<dyn Judge>>,
+    /// How often places are asked. Engines of one process that ask the same places share one.
+    pub limiters: Limiters,
 }
 
 /// Judges JSON by a JSON Schema, for parameters and outputs that a file describes.
@@ -100,6 +103,7 @@ impl Default for Options {
                 total: 600_000,
             },
             judge: None,
+            limiters: Limiters::default(),
         }
     }
 }
@@ -255,6 +259,7 @@ impl Engine {
         let folder = values.folder();
         let models = inner.models.resolve(&network, &inner.options.env, &folder);
         values.models = models.await.map_err(BindError::Model)?;
+        bind::prices(&network, &mut values.models)?;
         let entry = options
             .agent
             .clone()

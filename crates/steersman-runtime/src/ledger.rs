@@ -9,7 +9,7 @@ use steersman_machine::commit::{Commit, Hold, LedgerEntry, LogLine, Opening, Rel
 use steersman_machine::ids::{Body, Digest, Id, Line, Name, Time};
 
 /// Version of the form of ledgers in checkpoints, and of what the fold means. One of another version is discarded.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 
 /// What is known of the world behind a line.
 ///
@@ -31,8 +31,13 @@ pub struct Ledger {
     pub calls: u64,
     /// Drawn ahead of use and not yet settled.
     pub slice: Amount,
-    /// How often somebody granted as much budget again.
+    /// Of what was paid, what no answer came of that anybody used: calls that were cut or broke off, and the slices of
+    /// owners that died.
+    pub lost: Amount,
+    /// How often somebody granted as many tokens again.
     pub granted: u64,
+    /// The same of money.
+    pub granted_cost: u64,
     /// A person paused the session.
     pub paused: bool,
     /// What names no branch goes here.
@@ -46,6 +51,16 @@ pub struct Ledger {
     /// Effects that were started, by tool and arguments. Worked out anew when a ledger is decoded.
     #[serde(skip)]
     started: BTreeMap<Digest, BTreeSet<Id>>,
+}
+
+/// What a hold of a budget is about, where that is money.
+pub(crate) const COST: &str = "cost";
+
+/// Whether a line takes the answer of an effect.
+fn answers(line: &LogLine, effect: Id) -> bool {
+    let commit = line.commit.as_ref();
+    let mut used = commit.into_iter().flat_map(|commit| &commit.usage);
+    used.any(|usage| usage.effect == Some(effect))
 }
 
 /// Tokens and money.
@@ -75,6 +90,31 @@ impl Amount {
             tokens: self.tokens.saturating_sub(other.tokens),
             micros: self.micros.saturating_sub(other.micros),
         }
+    }
+    /// The greater of both, of each.
+    pub fn at_least(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.max(other.tokens),
+            micros: self.micros.max(other.micros),
+        }
+    }
+    /// The smaller of both, of each.
+    pub fn at_most(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.min(other.tokens),
+            micros: self.micros.min(other.micros),
+        }
+    }
+    /// So many times as much; stays at the greatest number.
+    pub fn times(self, times: u64) -> Self {
+        Self {
+            tokens: self.tokens.saturating_mul(times),
+            micros: self.micros.saturating_mul(times),
+        }
+    }
+    /// Whether there is as much of each.
+    pub fn covers(self, other: Self) -> bool {
+        self.tokens >= other.tokens && self.micros >= other.micros
     }
     /// Whether it is nothing.
     pub fn is_zero(self) -> bool {
@@ -195,7 +235,9 @@ impl Default for Ledger {
             spent: Amount::default(),
             calls: 0,
             slice: Amount::default(),
+            lost: Amount::default(),
             granted: 0,
+            granted_cost: 0,
             paused: false,
             current: Id::MAIN,
             branches: BTreeMap::from([(Id::MAIN, Branch::default())]),
@@ -275,14 +317,23 @@ impl Ledger {
             LedgerEntry::Escrow { tokens, micros } => {
                 self.slice = self.slice.plus(Amount::new(*tokens, *micros));
             }
-            LedgerEntry::Spend { tokens, micros, .. } => {
+            LedgerEntry::Spend {
+                effect,
+                tokens,
+                micros,
+            } => {
                 let paid = Amount::new(*tokens, *micros);
+                if !answers(line, *effect) {
+                    self.lost = self.lost.plus(paid);
+                }
                 self.spent = self.spent.plus(paid);
                 self.slice = self.slice.less(paid);
                 self.calls += 1;
             }
             LedgerEntry::Settle { tokens, micros } => {
-                self.spent = self.spent.plus(Amount::new(*tokens, *micros));
+                let unseen = Amount::new(*tokens, *micros);
+                self.spent = self.spent.plus(unseen);
+                self.lost = self.lost.plus(unseen);
                 self.slice = Amount::default();
             }
             LedgerEntry::Hold(hold) => {
@@ -354,7 +405,14 @@ impl Ledger {
 
     fn released(&mut self, at: Line, effect: Id, why: Why, how: Release) {
         if (why, how) == (Why::Budget, Release::Go) {
-            self.granted += 1;
+            let holds = self.effects.get(&effect).map(|record| &record.holds);
+            let mut holds = holds.into_iter().flatten();
+            let money = holds.any(|hold| hold.why == why && hold.about.as_deref() == Some(COST));
+            *if money {
+                &mut self.granted_cost
+            } else {
+                &mut self.granted
+            } += 1;
         }
         let Some(record) = self.effects.get_mut(&effect) else {
             return;

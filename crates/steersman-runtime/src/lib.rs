@@ -88,6 +88,7 @@ pub mod engine;
 pub mod feed;
 pub mod inbox;
 pub mod ledger;
+pub mod limiter;
 pub mod load;
 pub mod model;
 pub mod past;

@@ -2,6 +2,7 @@
 
 pub mod scripted;
 
+pub use crate::limiter::Left;
 use crate::{Boxed, Env};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -10,6 +11,7 @@ use steersman_machine::context::Request;
 use steersman_machine::effect::{Answer, Failure};
 use steersman_machine::ids::{Id, Name};
 use steersman_machine::network::Network;
+use steersman_machine::price::Price;
 use tokio_util::sync::CancellationToken;
 
 /// A model that can be called. Retries are the driver's, never a model's.
@@ -21,6 +23,12 @@ pub trait Model: Send + Sync + 'static {
     /// model was never asked: `unreachable`, `tls`, `rate_limited`, `provider_overloaded`, `provider_error`,
     /// `unauthorized`, `insufficient_quota`, `model_not_found`, `invalid_request`, `context_overflow`, `no_tools`,
     /// `not_supported`, `script_missing`.
+    ///
+    /// What codes mean beyond that: those of a connection or a server out of order (`unreachable`, `tls`, `timeout`,
+    /// `disconnected`, `truncated`, `provider_error`, `provider_overloaded`) count for the circuit breaker of its place, and
+    /// `rate_limited` with [`Retry::After`](steersman_machine::effect::Retry::After) keeps all sessions from asking before.
+    /// After these, and after what another model may not have (`unauthorized`, `insufficient_quota`, `model_not_found`,
+    /// `not_supported`, `no_tools`, `bad_response`, `too_large`), a `fallback` is asked; after all others nobody is.
     fn call<'a>(
         &'a self,
         call: &'a ModelCall,
@@ -115,6 +123,25 @@ pub struct BoundModel {
     /// Each call makes something at the provider's side (hosted tools, stored conversations): it is on disk before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stateful: bool,
+    /// What it costs, if that is known: the definition's price, else that of the built-in table when the session began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
+}
+
+impl BoundModel {
+    /// For people and usage records: `openai/gpt-5-mini`.
+    pub fn label(&self) -> Name {
+        match &self.model {
+            Some(model) => format!("{}/{model}", self.provider).into(),
+            None => self.provider.clone(),
+        }
+    }
+
+    /// What it costs, if that is known. A script without a price costs nothing.
+    pub fn price(&self) -> Option<Price> {
+        let free = (&*self.provider == "scripted").then(Price::default);
+        self.price.or(free)
+    }
 }
 
 /// Why no model can be had.
@@ -131,6 +158,23 @@ pub struct ModelsError {
 pub trait Sink: Send + Sync {
     /// A piece appeared.
     fn delta(&self, delta: Delta);
+
+    /// The server said something about the call beside its answer, whether it answers or not. Models that wrap others
+    /// pass it on; what comes later adds to what came before.
+    fn report(&self, report: Report) {
+        let _ = report;
+    }
+}
+
+/// What a server says of a call beside its answer, in nobody's words.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Of the tokens in, those that the server was asked to keep for later, and kept.
+    pub cache_write: u64,
+    /// Requests that the server says are left for this model and key.
+    pub requests: Option<Left>,
+    /// Tokens that it says are left.
+    pub tokens: Option<Left>,
 }
 
 /// A streamed piece.

@@ -5,7 +5,7 @@
 
 use backon::BackoffBuilder;
 use std::time::Duration;
-use steersman_machine::effect::Retry;
+use steersman_machine::effect::{Failure, Retry};
 use steersman_machine::ids::{Id, Time};
 
 /// A wait longer than this, in milliseconds, is kept in the log as a timer instead of in memory.
@@ -42,6 +42,33 @@ pub fn next(wanted: Retry, attempt: u32, attempts: u32, seed: u64, effect: Id, n
     } else {
         Next::After(delay)
     }
+}
+
+/// Whether another model may answer where one failed for good: its place is out of order or will not be asked, its key
+/// is refused, or it is not there or cannot do it. A request that is wrong by itself (`invalid_request`,
+/// `context_overflow`) is wrong everywhere, and a program's own fault is not mended by a model.
+pub fn may_fall_back(failure: &Failure) -> bool {
+    matches!(
+        &*failure.code,
+        "unreachable"
+            | "tls"
+            | "timeout"
+            | "disconnected"
+            | "truncated"
+            | "bad_response"
+            | "too_large"
+            | "provider_error"
+            | "provider_overloaded"
+            | "rate_limited"
+            | "limited"
+            | "circuit_open"
+            | "unauthorized"
+            | "insufficient_quota"
+            | "model_not_found"
+            | "not_supported"
+            | "no_tools"
+            | "no_model"
+    )
 }
 
 fn backoff(attempt: u32, seed: u64, effect: Id) -> u64 {

@@ -8,6 +8,7 @@ use steersman_machine::effect::ToolWork;
 use steersman_machine::ids::Id;
 use steersman_machine::mapping::Raw;
 use steersman_machine::network::Network;
+use steersman_machine::rate::Rate;
 use tokio_util::sync::CancellationToken;
 
 /// Runs tools of some source (HTTP, command, Rust, later MCP).
@@ -18,6 +19,13 @@ pub trait Toolset: Send + Sync + 'static {
     /// Whether an attempt is cut when the time is over that its definition gives it. What plays tools may say no.
     fn is_timed(&self) -> bool {
         true
+    }
+
+    /// The place that an attempt asks, where the definition says how often that may be at most: what names the place, and
+    /// the rate. The attempt begins when its turn has come.
+    fn place(&self, run: &ToolRun) -> Option<(String, Rate)> {
+        let _ = run;
+        None
     }
 
     /// Runs it once. Never panics on any argument; what it may have done when it is cut is in the [`Raw`].

@@ -143,6 +143,8 @@ pub enum Counter {
     ModeCalls,
     /// Tokens; only of the agent and all it started.
     Tokens,
+    /// Money in millionths of the currency; only of the agent and all it started.
+    Micros,
 }
 
 /// Since when something is counted.

@@ -107,15 +107,20 @@ impl Canon<'_> {
                 .map_or(Json::Null, |text| Json::from(&**text))
         };
         match ty {
-            Ty::Integer(_) | Ty::Number | Ty::Boolean | Ty::Any | Ty::Data | Ty::Later => {
-                node.to_json()
-            }
+            Ty::Integer(_)
+            | Ty::Number
+            | Ty::Money
+            | Ty::Boolean
+            | Ty::Any
+            | Ty::Data
+            | Ty::Later => node.to_json(),
             Ty::Path => self.path(node),
             Ty::Prompt if prompt_path(node).is_some() => self.path(node),
             Ty::Text
             | Ty::Name
             | Ty::Duration
             | Ty::Size
+            | Ty::Rate(_)
             | Ty::Expr
             | Ty::Template
             | Ty::Prompt

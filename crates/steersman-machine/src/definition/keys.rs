@@ -54,6 +54,10 @@ pub(crate) enum Ty {
     Duration,
     /// Bytes.
     Size,
+    /// An amount of money: a number, not below 0.
+    Money,
+    /// `5/s`, `100/min, 40000 tokens/min`; `false`: of requests alone.
+    Rate(bool),
     Expr,
     Template,
     /// JSON with templates in its texts.
@@ -212,6 +216,7 @@ mod all {
         &file::CONFIG,
         &file::SECRET,
         &file::MODEL,
+        &file::PRICE,
         &super::TYPE,
         &file::EVENT,
         &file::START,
@@ -234,6 +239,7 @@ mod all {
         &agent::ANSWER_LIMIT,
         &agent::BOUND_LIMIT,
         &agent::TIME_LIMIT,
+        &agent::MONEY_LIMIT,
         &route::ROUTE,
         &route::RULE,
         &test::TEST,

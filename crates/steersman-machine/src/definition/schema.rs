@@ -86,6 +86,8 @@ fn value(ty: &'static Ty, defs: &mut Map<String, Json>) -> Json {
         Ty::Name => json!({ "type": "string", "pattern": "^[a-z][a-z0-9_]{0,47}$" }),
         Ty::Duration => json!({ "type": "string", "pattern": "^[0-9]+(ms|s|m|h|d)$" }),
         Ty::Size => json!({ "type": "string", "pattern": "^[0-9]+(B|KiB|MiB)$" }),
+        Ty::Money => json!({ "type": "number", "minimum": 0 }),
+        Ty::Rate(_) => json!({ "type": "string", "pattern": "^[0-9]+( tokens)?/(s|min|h|d)" }),
         Ty::Expr => json!({ "type": ["string", "boolean", "number"] }),
         Ty::Data | Ty::Any => json!({}),
         Ty::Word(words) => {
@@ -196,6 +198,8 @@ fn words(ty: &Ty) -> String {
         Ty::Prompt => "tmpl, path".to_owned(),
         Ty::Duration => "dur".to_owned(),
         Ty::Size => "size".to_owned(),
+        Ty::Money => "num".to_owned(),
+        Ty::Rate(_) => "rate".to_owned(),
         Ty::Expr => "expr".to_owned(),
         Ty::Template => "tmpl".to_owned(),
         Ty::Data | Ty::Any => "any".to_owned(),

@@ -4,6 +4,8 @@
 use super::diagnostic::{Diagnostic, near};
 use super::keys::{SHORT, TYPE, Table, Ty};
 use super::source::{Key, Kind, Node, Scalar, Sources, Span, Style, Value};
+use crate::price;
+use crate::rate::Rate;
 
 /// More than so many mistakes of one file help nobody.
 const MOST: usize = 200;
@@ -161,6 +163,17 @@ impl Shape<'_> {
                 }
                 _ => self.wrong(node, "a size"),
             },
+            Ty::Money => match node.scalar() {
+                Some(scalar) if money(scalar).is_some() => {}
+                Some(scalar) if matches!(scalar.kind, Kind::Integer(_) | Kind::Number(_)) => {
+                    let at = self.place(node.span);
+                    let wanted = "an amount of money: not below 0, with at most four places";
+                    self.found
+                        .push(Diagnostic::malformed(at, &scalar.text, wanted));
+                }
+                _ => self.wrong(node, "an amount of money"),
+            },
+            Ty::Rate(tokens) => self.rate(node, *tokens),
             Ty::Data | Ty::Any => self.any(node, matches!(ty, Ty::Data)),
             Ty::Word(words) => self.word(node, words),
             Ty::Type => self.ty(node),
@@ -192,6 +205,23 @@ impl Shape<'_> {
                     &format!("this form of `{}`", self.key),
                 ));
             }
+        }
+    }
+
+    fn rate(&mut self, node: &Node, tokens: bool) {
+        let Some(scalar) = node.scalar().filter(|scalar| scalar.kind == Kind::Text) else {
+            return self.wrong(node, "a rate (`5/s`, `100/min`)");
+        };
+        let rate = Rate::parse(&scalar.text).filter(|rate| tokens || rate.tokens.is_none());
+        if rate.is_none() {
+            let at = self.place(node.span);
+            let wanted = if tokens {
+                "a rate (`5/s`, `100/min`, `100/min, 40000 tokens/min`; units `s`, `min`, `h`, `d`)"
+            } else {
+                "a rate of requests (`5/s`, `100/min`; units `s`, `min`, `h`, `d`)"
+            };
+            self.found
+                .push(Diagnostic::malformed(at, &scalar.text, wanted));
         }
     }
 
@@ -393,7 +423,9 @@ pub(crate) fn fits(node: &Node, ty: &Ty) -> bool {
     let scalar = node.scalar();
     match ty {
         Ty::Integer(_) => scalar.is_some_and(|s| matches!(s.kind, Kind::Integer(_))),
-        Ty::Number => scalar.is_some_and(|s| matches!(s.kind, Kind::Integer(_) | Kind::Number(_))),
+        Ty::Number | Ty::Money => {
+            scalar.is_some_and(|s| matches!(s.kind, Kind::Integer(_) | Kind::Number(_)))
+        }
         Ty::Boolean => scalar.is_some_and(|s| matches!(s.kind, Kind::Bool(_))),
         Ty::Duration | Ty::Size => scalar.is_some_and(|s| !s.text.contains("{{")),
         Ty::Word(words) => {
@@ -401,7 +433,7 @@ pub(crate) fn fits(node: &Node, ty: &Ty) -> bool {
                 || scalar.is_some_and(|s| s.kind == Kind::Text && is_name(&s.text))
                     && !matches!(words.first(), Some(("fail", _)))
         }
-        Ty::Text | Ty::Template | Ty::Prompt | Ty::Path | Ty::Name | Ty::Expr => {
+        Ty::Text | Ty::Template | Ty::Prompt | Ty::Path | Ty::Name | Ty::Rate(_) | Ty::Expr => {
             scalar.is_some_and(|s| s.kind != Kind::Null)
         }
         Ty::List(_) => matches!(node.value, Value::List(_)),
@@ -424,6 +456,8 @@ fn list_of_words(kinds: &[Ty]) -> String {
             Ty::Path => "a path",
             Ty::Duration => "a duration",
             Ty::Size => "a size",
+            Ty::Money => "an amount of money",
+            Ty::Rate(_) => "a rate",
             Ty::Expr => "an expression",
             Ty::Word(_) => "a word",
             Ty::Type => "a type",
@@ -479,6 +513,22 @@ pub(crate) fn size(text: &str) -> Option<usize> {
         .checked_mul(factor)
         .filter(|bytes| (1..=crate::bounds::ARTIFACT).contains(bytes))
 }
+
+/// An amount of money in millionths. More than four places are nobody's price, and JSON writes some of them otherwise.
+pub(crate) fn money(scalar: &Scalar) -> Option<u64> {
+    match scalar.kind {
+        Kind::Integer(_) | Kind::Number(_) => {}
+        Kind::Null | Kind::Bool(_) | Kind::Text => return None,
+    }
+    let places = scalar
+        .text
+        .split_once('.')
+        .map_or(0, |(_, part)| part.len());
+    price::micros(&scalar.text).filter(|micros| places <= 4 && *micros <= MONEY_MAX)
+}
+
+/// A thousand million: no bill is larger, and sums of it stay far from overflowing.
+const MONEY_MAX: u64 = 1_000_000_000 * 1_000_000;
 
 /// A duration in milliseconds.
 pub(crate) fn duration(text: &str) -> Option<u64> {

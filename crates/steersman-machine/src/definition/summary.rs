@@ -3,6 +3,7 @@
 use crate::ids::Digest;
 use crate::interaction::Class;
 use crate::network::{Does, Network, OnLimit, Per, Source};
+use crate::price::money;
 use std::fmt;
 
 /// What a definition comes to.
@@ -52,6 +53,8 @@ pub struct Worst {
     pub then: OnLimit,
     /// Tokens of all agents together, and since when they count.
     pub tokens: Option<(u64, Per)>,
+    /// Money in millionths, and since when.
+    pub cost: Option<(u64, Per)>,
     /// Time of the root in milliseconds, and since when it counts.
     pub wall_time: Option<(u64, Per)>,
 }
@@ -108,6 +111,7 @@ impl Summary {
                 per: calls.per,
                 then: calls.then,
                 tokens: network.limits.tokens.map(|l| (l.max, l.per)),
+                cost: network.limits.cost.map(|l| (l.max, l.per)),
                 wall_time: network.limits.wall_time.map(|l| (l.max, l.per)),
             },
             config: network
@@ -250,7 +254,10 @@ impl fmt::Display for Worst {
         if let Some((tokens, of)) = self.tokens {
             write!(f, "; {tokens} tokens {}", per(of))?;
         }
-        f.write_str("; no cost limit")
+        match self.cost {
+            Some((cost, of)) => write!(f, "; costs {} {}", money(cost), per(of)),
+            None => f.write_str("; no cost limit"),
+        }
     }
 }
 

@@ -96,13 +96,14 @@ impl Snapshot {
         });
     }
 
-    /// Tokens count for the agent whose model call is still out, and for all above it.
+    /// Tokens and money count for the agent whose model call is still out, and for all above it.
     pub(crate) fn spend(&mut self, usage: &Usage) {
-        let tokens = usage.tokens();
+        let (tokens, micros) = (usage.tokens(), usage.micros.unwrap_or_default());
         let effect = usage.effect.and_then(|e| self.effects.get(&e));
         let agent = effect.map(|e| e.agent);
         self.count_above(agent, |span| {
             span.tokens = span.tokens.saturating_add(tokens);
+            span.micros = span.micros.saturating_add(micros);
         });
     }
 }

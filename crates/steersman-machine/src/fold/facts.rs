@@ -151,6 +151,7 @@ fn of_span(period: Period, span: &Span, facts: &mut Vec<AgentFact>) {
         model_calls,
         agent_calls,
         tokens,
+        micros,
         ticks,
         more,
     } = span;
@@ -159,6 +160,7 @@ fn of_span(period: Period, span: &Span, facts: &mut Vec<AgentFact>) {
         (Counter::ModelCalls, u64::from(*model_calls)),
         (Counter::AgentCalls, u64::from(*agent_calls)),
         (Counter::Tokens, *tokens),
+        (Counter::Micros, *micros),
         (Counter::Ticks, u64::from(*ticks)),
     ];
     let counts = counts.into_iter().filter(|(_, n)| *n > 0);
@@ -253,7 +255,7 @@ fn count(counters: &mut Counters, counter: Counter, n: u64) {
         Counter::Ticks => counters.ticks = n,
         Counter::Rounds => counters.rounds = n,
         Counter::ModeCalls => counters.mode_calls = n,
-        Counter::Tokens => {}
+        Counter::Tokens | Counter::Micros => {}
     }
 }
 
@@ -271,6 +273,7 @@ fn count_below(span: &mut Span, counter: Counter, n: u64) {
         Counter::ModelCalls => span.model_calls = few,
         Counter::AgentCalls => span.agent_calls = few,
         Counter::Tokens => span.tokens = n,
+        Counter::Micros => span.micros = n,
         Counter::Ticks => span.ticks = few,
         // What is counted of the agent alone.
         Counter::ModelCallsAll | Counter::Corrections | Counter::Rounds | Counter::ModeCalls => {}

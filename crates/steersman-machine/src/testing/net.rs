@@ -101,6 +101,9 @@ impl Draft {
             max_tokens: None,
             params: BTreeMap::new(),
             calls: CallStyle::Auto,
+            fallback: Vec::new(),
+            rate: None,
+            price: None,
         };
         Self(Network {
             name: name.into(),

@@ -121,6 +121,12 @@ fn what_nothing_would_enforce_is_refused() {
         "tokens: { max: 3, per: answer, on_limit: finish }",
         "tokens: { max: 3, on_limit: fail }",
         "tokens: 3",
+        "cost: { max: 3, on_limit: answer }",
+        "cost: { max: 0.5, per: answer, on_limit: finish }",
+        "cost: 0.0025",
+        "cost: 0.00001",
+        "cost: -1",
+        "cost: cheap",
     ]
     .map(str::to_owned);
     for limit in spans.into_iter().flatten().chain(outcomes) {

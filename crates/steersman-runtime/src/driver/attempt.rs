@@ -3,7 +3,8 @@
 
 use crate::clock::Clock;
 use crate::engine::Timeouts;
-use crate::model::{Delta, Model, ModelCall, Sink};
+use crate::limiter::{Ask, Ended, Limiter, Permit, Refused};
+use crate::model::{Delta, Model, ModelCall, Report, Sink};
 use crate::toolset::{ToolRun, Toolset};
 use futures::FutureExt;
 use std::collections::VecDeque;
@@ -25,8 +26,8 @@ const GRACE: u64 = 2_000;
 
 /// What tasks tell the driver.
 pub(crate) enum FromTask {
-    /// A model answered or failed.
-    Model(Id, u32, Result<Answer, Failure>),
+    /// A model answered or failed, and what its server said beside that.
+    Model(Id, u32, Result<Answer, Failure>, Report),
     /// A tool ended.
     Tool(Id, u32, Raw),
     /// A probe for this effect in doubt ended.
@@ -37,12 +38,15 @@ pub(crate) enum FromTask {
     Again(Id),
     /// The slot that this effect waited for.
     Slot(Id, OwnedSemaphorePermit),
+    /// The turn that this effect waited for has come, or will not soon.
+    Turn(Id, Result<Permit, Refused>),
 }
 
-/// Calls a model once.
+/// Calls a model once, when the limiter of its place lets it through.
 pub(crate) fn call_model(
     model: Arc<dyn Model>,
     call: ModelCall,
+    gate: (Arc<Limiter>, Ask),
     timeouts: Timeouts,
     clock: Arc<dyn Clock>,
     cancel: CancellationToken,
@@ -50,7 +54,24 @@ pub(crate) fn call_model(
 ) {
     let (effect, attempt) = (call.effect, call.attempt);
     tokio::spawn(async move {
+        let (limiter, ask) = gate;
+        let let_through = tokio::select! {
+            biased;
+            let_through = limiter.acquire(ask, &*clock) => let_through,
+            () = cancel.cancelled() => return,
+        };
+        let permit = match let_through {
+            Ok(permit) => permit,
+            Err(why) => {
+                let told = FromTask::Model(effect, attempt, Err(refused(why)), Report::default());
+                let _ = to.send(told).await;
+                return;
+            }
+        };
         let relay = Relay {
+            permit,
+            clock: clock.clone(),
+            report: Mutex::default(),
             effect,
             attempt,
             begun: AtomicBool::new(false),
@@ -75,8 +96,73 @@ pub(crate) fn call_model(
         for delta in relay.take_kept() {
             let _ = to.send(FromTask::Delta(effect, attempt, delta)).await;
         }
-        let _ = to.send(FromTask::Model(effect, attempt, result)).await;
+        let report = *relay.report();
+        if let Some(ended) = as_its_place_sees(&result) {
+            relay.permit.end(clock.now(), ended);
+        }
+        let _ = to
+            .send(FromTask::Model(effect, attempt, result, report))
+            .await;
     });
+}
+
+/// A call that was not let through.
+fn refused(why: Refused) -> Failure {
+    let seconds = |millis: u64| millis.div_ceil(1_000);
+    let (code, message, millis) = match why {
+        Refused::Long(millis) => (
+            LIMITED,
+            format!(
+                "its rate, or what its server says is left, lets it through in {} s",
+                seconds(millis)
+            ),
+            millis,
+        ),
+        Refused::Open(millis) => (
+            CIRCUIT_OPEN,
+            format!(
+                "the calls before it did not get through, so its server is left alone for {} s more",
+                seconds(millis)
+            ),
+            millis,
+        ),
+    };
+    Failure {
+        code: code.to_owned(),
+        message,
+        retry: Retry::After(millis),
+    }
+}
+
+/// Code of a call that would wait long for its turn; it was not made, and is no failed attempt.
+pub(crate) const LIMITED: &str = "limited";
+/// Code of a call that was not made because the calls before it did not get through.
+pub(crate) const CIRCUIT_OPEN: &str = "circuit_open";
+
+/// What the end of a call says of its place; none if nothing.
+fn as_its_place_sees(result: &Result<Answer, Failure>) -> Option<Ended> {
+    let failure = match result {
+        Ok(answer) => {
+            let tokens = answer.usage.tokens();
+            return Some(Ended::Answered((tokens > 0).then_some(tokens)));
+        }
+        Err(failure) => failure,
+    };
+    Some(match (&*failure.code, failure.retry) {
+        ("rate_limited", Retry::After(millis)) => Ended::Pause(millis),
+        (
+            "unreachable"
+            | "tls"
+            | "timeout"
+            | "disconnected"
+            | "truncated"
+            | "provider_error"
+            | "provider_overloaded",
+            _,
+        ) => Ended::Failed,
+        ("cancelled" | "failed" | "script_missing" | "script_broken", _) => return None,
+        _ => Ended::Answered(Some(0)),
+    })
 }
 
 /// Runs a tool once, at most `timeout` milliseconds.
@@ -167,6 +253,9 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
 /// Passes on what streams in. Where the driver does not keep up, pieces are kept and joined until it does, so that they
 /// never take more room than the answer.
 struct Relay {
+    permit: Permit,
+    clock: Arc<dyn Clock>,
+    report: Mutex<Report>,
     effect: Id,
     attempt: u32,
     begun: AtomicBool,
@@ -177,6 +266,10 @@ struct Relay {
 }
 
 impl Relay {
+    fn report(&self) -> MutexGuard<'_, Report> {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn kept(&self) -> MutexGuard<'_, VecDeque<Delta>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -187,6 +280,17 @@ impl Relay {
 }
 
 impl Sink for Relay {
+    fn report(&self, report: Report) {
+        if report.requests.is_some() || report.tokens.is_some() {
+            let now = self.clock.now();
+            self.permit.told(now, report.requests, report.tokens);
+        }
+        let mut known = Relay::report(self);
+        known.cache_write = known.cache_write.saturating_add(report.cache_write);
+        known.requests = report.requests.or(known.requests);
+        known.tokens = report.tokens.or(known.tokens);
+    }
+
     fn delta(&self, delta: Delta) {
         self.begun.store(true, Ordering::Relaxed);
         self.piece.notify_one();

@@ -1,33 +1,44 @@
-//! Tokens of a session: drawn as escrow ahead of use, so that no crash loop spends unseen.
+//! What a session may spend, tokens and money: drawn as escrow ahead of use, so that no crash loop spends unseen.
 //!
-//! A model call reserves what it may cost at most as far as that is known: what it sends, and the longest answer. What
+//! A model call reserves what it may cost at most as far as that is known: what it sends, and the longest answer, at the
+//! price of the dearest model that may come to be asked. What
 //! is reserved is covered by escrow that is on disk; what is spent is settled with the outcome. At a takeover the open
 //! slice counts as spent. A slice is drawn while there is still enough for the call that draws it, so that none waits
-//! for the disk but the first, and those that cost far more than the ones before.
+//! for the disk but the first, and those that cost far more than the ones before. Of what has no limit nothing is drawn.
 
 use super::draft::{Draft, NewHold};
 use super::{Driver, Out, OutState};
 use crate::engine::EngineError;
-use crate::ledger::Amount;
+use crate::ledger::{Amount, COST};
 use steersman_machine::commit::{LedgerEntry, Release, Why};
-use steersman_machine::context::Request;
+use steersman_machine::context::{self, Request};
 use steersman_machine::effect::{Answer, Failure};
 use steersman_machine::ids::{Digest, Id, Line};
-use steersman_machine::network::{Limit, OnLimit, Per};
+use steersman_machine::network::{Does, Limit, OnLimit, Per};
+use steersman_machine::price::{Price, Tokens, money};
 
 /// A call was cut or broke off: what it sent and what had come counts as spent.
 pub(super) fn abandon_spend(draft: &mut Draft, out: &mut Out) {
-    let tokens = out.sent.saturating_add(out.came.div_ceil(BYTES));
-    out.reserved = 0;
+    let came = out.came.div_ceil(BYTES);
+    let micros = out.price.map_or(0, |price| {
+        price.of(Tokens {
+            input: out.sent,
+            output: came,
+            ..Tokens::default()
+        })
+    });
+    out.reserved = Amount::default();
     draft.ledger.push(LedgerEntry::Spend {
         effect: out.wish.id,
-        tokens,
-        micros: 0,
+        tokens: out.sent.saturating_add(came),
+        micros,
     });
 }
 
 /// Failures that say that the model was never asked: no connection, or refused ahead of any work.
 const UNASKED: &[&str] = &[
+    "circuit_open",
+    "limited",
     "unreachable",
     "tls",
     "rate_limited",
@@ -49,8 +60,8 @@ pub(super) fn may_be_paid(failure: &Failure, out: &Out) -> bool {
 }
 
 /// What an answer cost: as its usage says. Where that says nothing of what went in or came out, it is estimated, since
-/// a budget that only honest servers draw on is none.
-pub(super) fn spent(answer: &Answer, out: &Out) -> u64 {
+/// a budget that only honest servers draw on is none. `written`: tokens that the provider was asked to keep, and kept.
+pub(super) fn spent(answer: &Answer, out: &Out, written: u64) -> (u64, Option<u64>) {
     let usage = &answer.usage;
     let input = match usage.input {
         0 => out.sent,
@@ -65,41 +76,103 @@ pub(super) fn spent(answer: &Answer, out: &Out) -> u64 {
         0 => out.came.max(came as u64).div_ceil(BYTES),
         told => told,
     };
-    input.saturating_add(output)
+    let paid = Tokens {
+        input,
+        cached: usage.cached,
+        cache_write: written,
+        output,
+    };
+    // What a model says of its own cost counts where nobody else knows one.
+    let micros = out.price.map(|price| price.of(paid)).or(usage.micros);
+    (input.saturating_add(output), micros)
 }
 
+/// Tokens that a call will take, as far as one can say: what it sends, and the longest answer where that is bounded.
+pub(super) fn expected(request: &Request, sent: u64) -> u64 {
+    let longest = longest(&request.params).unwrap_or(SHORT_ANSWER);
+    sent.saturating_add(longest.min(ANSWER))
+}
+
+/// The longest answer that is asked for.
+fn longest(params: &[(String, serde_json::Value)]) -> Option<u64> {
+    // As servers call it.
+    let named = |name: &str| matches!(name, "max_tokens" | "max_completion_tokens");
+    params.iter().find(|(name, _)| named(name))?.1.as_u64()
+}
+
+/// Tokens of an answer of usual length.
+const SHORT_ANSWER: u64 = 1_024;
 /// Bytes of a token: less than any tokenizer of running text makes of one.
 const BYTES: u64 = 3;
 /// Tokens of an answer whose length nobody bounded.
 const ANSWER: u64 = 8_192;
 /// A slice is as large as so many calls of the size that is asked for, so that few lines need to draw one.
 const CALLS: u64 = 4;
-/// What the first call of a session is taken to need.
+/// The same of money: a slice that is open when its owner dies counts as spent, and limits of money are tight.
+const PAID_CALLS: u64 = 2;
+/// What the first call of a session is taken to need, in tokens.
 const FIRST: u64 = 10_000;
+/// The same where money is drawn: in, and out.
+const FIRST_PAID: (u64, u64) = (2_000, 500);
 
-fn drawn(entry: &LedgerEntry) -> u64 {
+fn drawn(entry: &LedgerEntry) -> Amount {
     match entry {
-        LedgerEntry::Escrow { tokens, .. } => *tokens,
-        _ => 0,
+        LedgerEntry::Escrow { tokens, micros } => Amount::new(*tokens, *micros),
+        _ => Amount::default(),
     }
 }
 
+/// Which budget.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Budget {
+    Tokens,
+    Cost,
+}
+
 impl Driver {
-    /// Those of an answer or a task the machine counts.
-    fn token_limit(&self) -> Option<Limit> {
-        let tokens = self.network.as_ref()?.limits.tokens;
-        tokens.filter(|limit| limit.per == Per::Session)
+    /// The limits of the session that are kept here. Those of an answer or a task the machine counts.
+    fn limit_of(&self, budget: Budget) -> Option<Limit> {
+        let limits = &self.network.as_ref()?.limits;
+        let limit = match budget {
+            Budget::Tokens => limits.tokens,
+            Budget::Cost => limits.cost,
+        };
+        limit.filter(|limit| limit.per == Per::Session)
     }
 
-    /// What the session may spend: the limit, and once more for each time somebody granted more.
-    fn allowance(&self) -> Option<u64> {
-        let limit = self.token_limit()?;
-        Some(limit.max.saturating_mul(1 + self.ledger.granted))
+    /// What the session may spend: the limits, and once more for each time somebody granted more; the greatest number
+    /// where there is none.
+    fn allowance(&self) -> Option<Amount> {
+        let of = |budget, granted: u64| {
+            let limit = self.limit_of(budget)?;
+            Some(limit.max.saturating_mul(1 + granted))
+        };
+        let tokens = of(Budget::Tokens, self.ledger.granted);
+        let micros = of(Budget::Cost, self.ledger.granted_cost);
+        (tokens.is_some() || micros.is_some())
+            .then(|| Amount::new(tokens.unwrap_or(u64::MAX), micros.unwrap_or(u64::MAX)))
+    }
+
+    /// Only what is limited.
+    fn limited(&self, amount: Amount) -> Amount {
+        let of = |budget, n| self.limit_of(budget).map_or(0, |_| n);
+        Amount::new(
+            of(Budget::Tokens, amount.tokens),
+            of(Budget::Cost, amount.micros),
+        )
     }
 
     /// Reserved by the calls that run.
-    fn reserved(&self) -> u64 {
-        self.outs.values().map(|out| out.reserved).sum()
+    fn reserved(&self) -> Amount {
+        let outs = self.outs.values();
+        outs.fold(Amount::default(), |sum, out| sum.plus(out.reserved))
+    }
+
+    /// What a call is taken to need before any was seen.
+    fn first(&self) -> Amount {
+        let prices = self.values.models.iter().filter_map(|bound| bound.price());
+        let dearest = prices.map(|price| price.at_most(FIRST_PAID.0, FIRST_PAID.1));
+        Amount::new(FIRST, dearest.max().unwrap_or(0))
     }
 
     /// Draws a slice in a line that is written anyway, if what is left would not cover the calls that are wished and
@@ -108,26 +181,33 @@ impl Driver {
         let Some(allowance) = self.allowance() else {
             return;
         };
-        let wanted = self.dearest.max(FIRST);
+        let wanted = self.limited(self.dearest.at_least(self.first()));
         let models = self.outs.values().filter(|out| out.is_model());
-        let wished = models.filter(|out| out.reserved == 0).count() as u64;
-        let drawn: u64 = draft.ledger.iter().map(drawn).sum();
-        let open = self.ledger.slice.tokens.saturating_add(drawn);
-        if open.saturating_sub(self.reserved()) < wanted.saturating_mul(wished + 1) {
-            self.draw(draft, wanted, allowance, drawn);
+        let wished = models.filter(|out| out.reserved.is_zero()).count() as u64;
+        let before = draft.ledger.iter().map(drawn);
+        let before = before.fold(Amount::default(), Amount::plus);
+        let open = self.ledger.slice.plus(before).less(self.reserved());
+        if !open.covers(wanted.times(wished + 1)) {
+            self.draw(draft, wanted, allowance, before);
         }
     }
 
     /// `before`: what this line has drawn already.
-    fn draw(&mut self, draft: &mut Draft, wanted: u64, allowance: u64, before: u64) {
-        let taken = self.ledger.spent.plus(self.ledger.slice).tokens;
-        let left = allowance.saturating_sub(taken).saturating_sub(before);
-        let tokens = left.min(wanted.saturating_mul(CALLS));
-        if tokens > 0 {
-            draft.ledger.push(LedgerEntry::Escrow { tokens, micros: 0 });
+    fn draw(&mut self, draft: &mut Draft, wanted: Amount, allowance: Amount, before: Amount) {
+        let taken = self.ledger.spent.plus(self.ledger.slice).plus(before);
+        let slice = Amount::new(
+            wanted.tokens.saturating_mul(CALLS),
+            wanted.micros.saturating_mul(PAID_CALLS),
+        );
+        let drawn = allowance.less(taken).at_most(slice);
+        if !drawn.is_zero() {
+            draft.ledger.push(LedgerEntry::Escrow {
+                tokens: drawn.tokens,
+                micros: drawn.micros,
+            });
             // A call waits for it, or will soon.
             draft.urgent = true;
-            self.drawn.push_back((draft.n, tokens));
+            self.drawn.push_back((draft.n, drawn));
         }
     }
 
@@ -135,19 +215,43 @@ impl Driver {
     pub(super) fn covered_by(&mut self) -> Line {
         let durable = self.writer.durable;
         self.drawn.retain(|(line, _)| *line > durable);
-        let ahead: u64 = self.drawn.iter().map(|(_, tokens)| tokens).sum();
-        let (mut covered, needed) = (
-            self.ledger.slice.tokens.saturating_sub(ahead),
-            self.reserved(),
-        );
+        let ahead = self.drawn.iter();
+        let ahead = ahead.fold(Amount::default(), |sum, (_, drawn)| sum.plus(*drawn));
+        let (mut covered, needed) = (self.ledger.slice.less(ahead), self.reserved());
         let mut by = Line::NONE;
-        for (line, tokens) in &self.drawn {
-            if covered >= needed {
+        for (line, drawn) in &self.drawn {
+            if covered.covers(needed) {
                 break;
             }
-            (covered, by) = (covered.saturating_add(*tokens), *line);
+            (covered, by) = (covered.plus(*drawn), *line);
         }
         by
+    }
+
+    /// The most that a call may take: what it sends, and the longest answer of each model that may come to be asked.
+    fn bound(&self, id: Id, request: &Request, sent: u64) -> Amount {
+        let network = self.network();
+        let out = &self.outs[&id];
+        let def = &self.branches[&out.branch]
+            .snapshot
+            .agent(out.wish.agent)
+            .def;
+        let Does::Model(agent) = &network.agent(def).does else {
+            return Amount::default();
+        };
+        let mut bound = Amount::default();
+        for name in network.chain(&request.model) {
+            let params = context::parameters(network, agent, name);
+            let longest = longest(&params).unwrap_or(ANSWER);
+            let models = &self.values.models;
+            let price = models
+                .iter()
+                .find(|m| m.name == *name)
+                .and_then(|m| m.price());
+            let micros = price.map_or(0, |price: Price| price.at_most(sent, longest));
+            bound = bound.at_least(Amount::new(sent.saturating_add(longest), micros));
+        }
+        self.limited(bound)
     }
 
     /// Reserves what a call may cost. False: it was held or failed instead.
@@ -158,70 +262,90 @@ impl Driver {
         let Some(allowance) = self.allowance() else {
             return Ok(true);
         };
-        if self.outs[&id].reserved > 0 {
+        if !self.outs[&id].reserved.is_zero() {
             return Ok(true);
         }
-        let longest = request
-            .params
-            .iter()
-            .find(|(name, _)| name == "max_tokens")
-            .and_then(|(_, value)| value.as_u64())
-            .unwrap_or(ANSWER);
-        let bound = sent.saturating_add(longest);
-        self.dearest = self.dearest.max(bound);
+        let bound = self.bound(id, request, sent);
+        self.dearest = self.dearest.at_least(bound);
         let branch = self.outs[&id].branch;
         let held = self.reserved();
-        let open = self.ledger.slice.tokens.saturating_sub(held);
-        let left = allowance
-            .saturating_sub(self.ledger.spent.tokens)
-            .saturating_sub(held);
-        if left < bound {
-            return self.exhausted(id, left, bound).await;
+        let left = allowance.less(self.ledger.spent).less(held);
+        if left.tokens < bound.tokens {
+            let (left, bound) = (left.tokens, bound.tokens);
+            return self.exhausted(id, Budget::Tokens, left, bound).await;
         }
-        if open < bound {
+        if left.micros < bound.micros {
+            let (left, bound) = (left.micros, bound.micros);
+            return self.exhausted(id, Budget::Cost, left, bound).await;
+        }
+        if !self.ledger.slice.less(held).covers(bound) {
             let mut draft = Draft::new(self.next, branch);
-            self.draw(&mut draft, bound, allowance, 0);
+            self.draw(&mut draft, bound, allowance, Amount::default());
             self.write(draft).await?;
         }
         self.outs.get_mut(&id).expect("it is out").reserved = bound;
         Ok(true)
     }
 
-    async fn exhausted(&mut self, id: Id, left: u64, bound: u64) -> Result<bool, EngineError> {
-        let limit = self.token_limit().expect("there is an allowance");
+    async fn exhausted(
+        &mut self,
+        id: Id,
+        budget: Budget,
+        left: u64,
+        bound: u64,
+    ) -> Result<bool, EngineError> {
+        let limit = self.limit_of(budget).expect("there is an allowance");
         let branch = self.outs[&id].branch;
+        let ask = match budget {
+            Budget::Tokens => format!(
+                "The next call may need {bound} tokens, and of the budget of {} there are {left}. Go on with as much \
+                 again?",
+                limit.max
+            ),
+            Budget::Cost => format!(
+                "The next call may cost {}, and of the budget of {} there is {}. Go on with as much again?",
+                money(bound),
+                money(limit.max),
+                money(left)
+            ),
+        };
+        let (digest, about, used) = match budget {
+            Budget::Tokens => (
+                Digest::of(b"tokens"),
+                None,
+                "the session's budget of tokens is used up",
+            ),
+            Budget::Cost => (
+                Digest::of(COST.as_bytes()),
+                Some(COST.into()),
+                "the session's budget of money is used up",
+            ),
+        };
         match limit.then {
             OnLimit::Ask => {
-                let ask = format!(
-                    "The next call may need {bound} tokens, and of the budget of {} there are {left}. Go on with as much \
-                     again?",
-                    limit.max
-                );
                 let mut draft = Draft::new(self.next, branch);
                 draft.hold(NewHold {
                     effect: id,
                     why: Why::Budget,
-                    digest: Digest::of(b"tokens"),
+                    digest,
                     by: "any".into(),
                     ask: Some(&ask),
                     due: None,
-                    about: None,
+                    about,
                 });
                 self.state(id, OutState::Held);
                 self.write(draft).await?;
             }
-            OnLimit::Answer | OnLimit::Fail | OnLimit::Finish => {
-                self.fail(id, "limit", "the session's budget of tokens is used up");
-            }
+            OnLimit::Answer | OnLimit::Fail | OnLimit::Finish => self.fail(id, "limit", used),
         }
         Ok(false)
     }
 
     /// A call was paid: what it had reserved is free.
-    pub(super) fn unreserve(&mut self, id: Id, spent: u64) {
-        self.dearest = self.dearest.max(spent);
+    pub(super) fn unreserve(&mut self, id: Id, spent: Amount) {
+        self.dearest = self.dearest.at_least(self.limited(spent));
         if let Some(out) = self.outs.get_mut(&id) {
-            out.reserved = 0;
+            out.reserved = Amount::default();
         }
     }
 
@@ -256,7 +380,7 @@ impl Driver {
         let reserved: Vec<Id> = self
             .outs
             .iter()
-            .filter(|(_, out)| out.reserved > 0 && out.attempt > 0)
+            .filter(|(_, out)| !out.reserved.is_zero() && out.attempt > 0)
             .map(|(id, _)| *id)
             .collect();
         for id in reserved {

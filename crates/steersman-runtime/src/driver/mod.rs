@@ -31,7 +31,8 @@ use crate::Boxed;
 use crate::bind::Values;
 use crate::engine::{Durability, Engine, EngineError};
 use crate::feed::{FeedItem, Notice};
-use crate::ledger::Ledger;
+use crate::ledger::{Amount, Ledger};
+use crate::limiter::Permit;
 use crate::load::{Load, Since};
 use crate::past::Past;
 use crate::session::{Fate, Outside, Receipt, Session, Settled, Standing, ToDriver};
@@ -49,6 +50,7 @@ use steersman_machine::effect::{Offered, Said, Wish};
 use steersman_machine::ids::{Digest, Id, Line, Name, Time};
 use steersman_machine::mapping::Raw;
 use steersman_machine::network::Network;
+use steersman_machine::price::Price;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::tick::Cx;
 use tokio::sync::{Notify, OwnedSemaphorePermit, broadcast, mpsc, oneshot, watch};
@@ -105,9 +107,9 @@ pub(crate) struct Driver {
     /// What was written since the ledger's last checkpoint.
     since: Since,
     /// Escrow that may not be on disk yet, by line: what it is drawn for begins when it is.
-    drawn: VecDeque<(Line, u64)>,
-    /// The most that a model call of this session was taken to need, in tokens.
-    dearest: u64,
+    drawn: VecDeque<(Line, Amount)>,
+    /// The most that a model call of this session was taken to need.
+    dearest: Amount,
     /// Branches that agents asked for and that begin next.
     to_open: Vec<branches::ToOpen>,
     /// Branches that machines chose: where, for which call, which, and up to which line.
@@ -166,16 +168,24 @@ pub(crate) struct Out {
     state: OutState,
     /// Slot of its tool, for as long as it runs.
     permit: Option<OwnedSemaphorePermit>,
+    /// Its turn at a place that has a rate, once that has come, until the attempt ends.
+    turn: Option<Permit>,
     /// Streamed of the attempt that runs.
     shown: String,
     /// Of a model call that was rendered: digest of the request, its common prefix with the one before, what broke it.
     request: Option<(Digest, u64, Option<Name>)>,
     /// Bytes that the attempt that runs has streamed: text, reasoning, calls.
     came: u64,
-    /// Tokens that are reserved for it.
-    reserved: u64,
+    /// What is reserved for it.
+    reserved: Amount,
     /// Tokens that it sends, as far as known.
     sent: u64,
+    /// Of a model call: which model of its chain is asked, from 0.
+    rung: usize,
+    /// Attempts that the models before it took.
+    tried: u32,
+    /// What the model costs that is asked, if that is known.
+    price: Option<Price>,
     /// Secrets that were asked for: parameter and sealed value.
     inputs: Vec<(Name, String)>,
     /// Holds that it has passed.
@@ -521,8 +531,13 @@ impl Driver {
 
     /// What has to happen before anything goes on.
     fn outside(&self) -> Outside {
-        let running = self.outs.values();
-        let running = running.filter(|out| matches!(out.state, OutState::Running(_)));
+        // Who waits for a turn goes on by the clock of the limiter; who waits for a slot, when another ends.
+        let waits_for_slot = |id: &Id| self.queued.values().any(|ids| ids.contains(id));
+        let running = self.outs.iter().filter(|(id, out)| match out.state {
+            OutState::Running(_) => true,
+            OutState::Queued => !self.ledger.paused && !waits_for_slot(id),
+            _ => false,
+        });
         let soon = self.outs.values().filter_map(|out| match out.state {
             OutState::Soon(at) if !self.ledger.paused => Some(at),
             _ => None,

@@ -5,7 +5,9 @@ use super::draft::{Draft, NewHold, Note, Offer};
 use super::{Driver, OutState, What};
 use crate::engine::EngineError;
 use crate::feed::{FeedItem, Notice};
-use crate::model::Delta;
+use crate::ledger::Amount;
+use crate::limiter::Ended;
+use crate::model::{Delta, Report};
 use crate::retry::{self, Next};
 use crate::toolset::ToolRun;
 use futures::FutureExt;
@@ -31,8 +33,8 @@ impl Driver {
                 self.delta(effect, attempt, delta);
                 Ok(())
             }
-            FromTask::Model(effect, attempt, result) => {
-                self.model_ended(effect, attempt, result).await
+            FromTask::Model(effect, attempt, result, report) => {
+                self.model_ended(effect, attempt, result, report).await
             }
             FromTask::Tool(effect, attempt, raw) => self.tool_ended(effect, attempt, raw).await,
             FromTask::Probe(effect, raw) => self.probed(effect, raw).await,
@@ -46,6 +48,7 @@ impl Driver {
                 self.slot_came(effect, permit);
                 Ok(())
             }
+            FromTask::Turn(effect, turn) => self.turn_came(effect, turn).await,
         }
     }
 
@@ -75,6 +78,7 @@ impl Driver {
         effect: Id,
         attempt: u32,
         result: Result<Answer, Failure>,
+        report: Report,
     ) -> Result<(), EngineError> {
         let Some(out) = self.outs.get(&effect) else {
             return Ok(());
@@ -97,10 +101,12 @@ impl Driver {
                 if let Some((digest, prefix, broke)) = rendered {
                     (usage.request, usage.prefix, usage.broke) = (Some(digest), prefix, broke);
                 }
-                let micros = usage.micros.unwrap_or_default();
-                let tokens = super::budget::spent(&answer, &self.outs[&effect]);
-                let notes = vec![Note::Spend(effect, tokens, micros)];
-                self.unreserve(effect, tokens);
+                let written = report.cache_write;
+                let (tokens, micros) = super::budget::spent(&answer, &self.outs[&effect], written);
+                answer.usage.micros = micros;
+                let spent = Amount::new(tokens, micros.unwrap_or_default());
+                let notes = vec![Note::Spend(effect, spent.tokens, spent.micros)];
+                self.unreserve(effect, spent);
                 self.judge(branch, effect, &mut answer);
                 self.answer_outcome(effect, Outcome::Answer(answer), notes);
                 Ok(())
@@ -123,27 +129,55 @@ impl Driver {
         if super::budget::may_be_paid(&failure, &out) {
             super::budget::abandon_spend(&mut draft, &mut out);
         }
-        out.reserved = 0;
+        out.reserved = Amount::default();
+        if failure.code == attempt::LIMITED {
+            // It was not made: its turn has not come.
+            out.tried += 1;
+        }
+        let tries = attempt.saturating_sub(out.tried).max(1);
         self.outs.insert(effect, out);
         self.withdraw(effect, attempt);
-        let attempts = retry::MODEL_ATTEMPTS;
         let next = retry::next(
             failure.retry,
-            attempt,
-            attempts,
+            tries,
+            retry::MODEL_ATTEMPTS,
             self.values.seed,
             effect,
             now,
         );
+        let waits_long = matches!(next, Next::GiveUp | Next::At(_));
+        let gives_up = waits_long || failure.code == attempt::CIRCUIT_OPEN;
+        if gives_up && retry::may_fall_back(&failure) && self.falls_back(effect) {
+            self.again_soon(effect, 0);
+            return self.write(draft).await;
+        }
         match next {
             Next::GiveUp => {
-                self.unreserve(effect, 0);
+                self.unreserve(effect, Amount::default());
                 self.answer_outcome(effect, Outcome::Failed(failure), Vec::new());
             }
             Next::After(millis) => self.again_soon(effect, millis),
             Next::At(at) => self.again_later(&mut draft, effect, at),
         }
         self.write(draft).await
+    }
+
+    /// The next model of the chain is asked, if there is one.
+    fn falls_back(&mut self, effect: Id) -> bool {
+        let out = &self.outs[&effect];
+        let def = &self.branches[&out.branch]
+            .snapshot
+            .agent(out.wish.agent)
+            .def;
+        let more = match &self.network().agent(def).does {
+            Does::Model(model) => self.network().chain(&model.model).len() > out.rung + 1,
+            Does::Route(_) | Does::Run { .. } => false,
+        };
+        if let Some(out) = self.outs.get_mut(&effect).filter(|_| more) {
+            out.rung += 1;
+            out.tried = out.attempt;
+        }
+        more
     }
 
     fn again_soon(&mut self, effect: Id, millis: u64) {
@@ -160,7 +194,7 @@ impl Driver {
     }
 
     /// A long delay is in the log: it survives this process.
-    fn again_later(&mut self, draft: &mut Draft, effect: Id, at: Time) {
+    pub(super) fn again_later(&mut self, draft: &mut Draft, effect: Id, at: Time) {
         draft.ledger.push(LedgerEntry::Again { effect, at });
         draft.timers.push((effect, Some(at)));
         if let Some(out) = self.outs.get_mut(&effect) {
@@ -181,6 +215,9 @@ impl Driver {
             return Ok(());
         };
         out.permit = None;
+        if let Some(turn) = out.turn.take() {
+            turn.end(self.engine.clock().now(), as_its_place_sees(&raw));
+        }
         let world = out.touches_world();
         let branch = out.branch;
         self.retry_queued();
@@ -302,7 +339,21 @@ impl Driver {
             Ok((run, timeout)) => {
                 let toolset = self.engine.toolset(self.network(), probe).cloned();
                 let (clock, cancel) = (self.engine.clock().clone(), CancellationToken::new());
-                attempt::run_tool(toolset, run, timeout, clock, cancel).left_future()
+                let place = self.place_of(run.clone());
+                async move {
+                    let _turn = match place {
+                        Some((limiter, ask)) => match limiter.acquire(ask, &*clock).await {
+                            Ok(turn) => Some(turn),
+                            Err(_) => {
+                                let why = "its rate lets the probe through too late";
+                                return Raw::NotPerformed(Fault::new("failed", why));
+                            }
+                        },
+                        None => None,
+                    };
+                    attempt::run_tool(toolset, run, timeout, clock, cancel).await
+                }
+                .left_future()
             }
             Err(fault) => std::future::ready(Raw::NotPerformed(fault)).right_future(),
         };
@@ -448,24 +499,19 @@ impl Driver {
         }
     }
 
+    /// The model that was asked.
     fn model_label(&self, branch: Id, effect: Id) -> Name {
         let network = self.network();
-        let agent = self.outs.get(&effect).map(|o| o.wish.agent);
-        let name = agent.and_then(|agent| {
-            let def = network.agent(&self.branches[&branch].snapshot.agent(agent).def);
+        let out = self.outs.get(&effect);
+        let name = out.and_then(|out| {
+            let def = network.agent(&self.branches[&branch].snapshot.agent(out.wish.agent).def);
             match &def.does {
-                Does::Model(model) => Some(&model.model),
+                Does::Model(model) => network.chain(&model.model).get(out.rung).copied(),
                 Does::Route(_) | Does::Run { .. } => None,
             }
         });
         let bound = name.and_then(|n| self.values.models.iter().find(|m| m.name == *n));
-        match bound {
-            Some(bound) => match &bound.model {
-                Some(model) => format!("{}/{model}", bound.provider).into(),
-                None => bound.provider.clone(),
-            },
-            None => "unknown".into(),
-        }
+        bound.map_or_else(|| "unknown".into(), crate::model::BoundModel::label)
     }
 
     /// What was shown of model calls that are out on a branch.
@@ -644,6 +690,18 @@ fn rendered(
         }
     }
     Ok(rendered)
+}
+
+/// What the end of an attempt says of its place: one that is asked too often is left alone as long as it wants.
+fn as_its_place_sees(raw: &Raw) -> Ended {
+    match raw {
+        Raw::NotPerformed(fault) | Raw::Unknown(fault) if fault.status == Some(429) => {
+            Ended::Pause(fault.again.unwrap_or(0))
+        }
+        Raw::Done(_) | Raw::Made { .. } | Raw::NotPerformed(_) | Raw::Unknown(_) => {
+            Ended::Answered(None)
+        }
+    }
 }
 
 /// The tool or agent that a model knows under this name.

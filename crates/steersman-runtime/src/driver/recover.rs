@@ -72,7 +72,7 @@ impl Driver {
             stopping: None,
             since,
             drawn: VecDeque::new(),
-            dearest: 0,
+            dearest: crate::ledger::Amount::default(),
             to_open: Vec::new(),
             to_adopt: Vec::new(),
             left_behind: Vec::new(),

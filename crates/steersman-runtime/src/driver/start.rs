@@ -7,6 +7,7 @@ use crate::artifact::Artifacts;
 use crate::engine::EngineError;
 use crate::feed::{FeedItem, Notice};
 use crate::inbox::Message;
+use crate::limiter::{Ask, Limiter};
 use crate::model::{BoundModel, Model, ModelCall, Transport};
 use crate::toolset::ToolRun;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use steersman_machine::expression::Scope;
 use steersman_machine::ids::{Id, Name};
 use steersman_machine::interaction::How;
 use steersman_machine::mapping::{self, Fault, Raw};
+use steersman_machine::network::Does;
 use tokio_util::sync::CancellationToken;
 
 impl Driver {
@@ -121,7 +123,7 @@ impl Driver {
             Some((digest, ..)) => *digest = request.digest,
             None => *rendered = Some((request.digest, request.prefix, request.broke.clone())),
         }
-        let (bound, model) = match self.model(&request.model) {
+        let (request, bound, model) = match self.choose_model(id, request) {
             Ok(found) => found,
             Err(message) => {
                 self.fail(id, "no_model", &message);
@@ -173,9 +175,11 @@ impl Driver {
             request,
             transport,
         };
+        let gate = self.gate_of(id, &bound, &call);
         attempt::call_model(
             model,
             call,
+            gate,
             self.engine.0.options.model_timeouts,
             self.engine.clock().clone(),
             cancel,
@@ -198,6 +202,90 @@ impl Driver {
             branch.caches.insert(agent, cache);
         }
         Ok(request)
+    }
+
+    /// Who is asked: the model of the agent, or the one of its chain that it has come to. What stands in for it is asked
+    /// the same under its own parameters; the digest stays that of what the agent asks.
+    fn choose_model(
+        &mut self,
+        id: Id,
+        request: Request,
+    ) -> Result<(Request, BoundModel, Arc<dyn Model>), String> {
+        let network = self.network().clone();
+        let chain = network.chain(&request.model);
+        let mut why = format!("model `{}` is not bound", request.model);
+        loop {
+            let rung = self.outs[&id].rung;
+            let Some(name) = chain.get(rung) else {
+                return Err(why);
+            };
+            match self.model(name) {
+                Ok((bound, model)) => {
+                    self.outs.get_mut(&id).expect("it is out").price = bound.price();
+                    let request = if rung == 0 {
+                        request
+                    } else {
+                        self.asked_of(id, request, name)
+                    };
+                    return Ok((request, bound, model));
+                }
+                // It cannot be had in this process: perhaps the next can.
+                Err(message) => why = message,
+            }
+            let out = self.outs.get_mut(&id).expect("it is out");
+            (out.rung, out.tried) = (rung + 1, out.attempt);
+            if chain.len() == rung + 1 {
+                out.rung = 0;
+                return Err(why);
+            }
+        }
+    }
+
+    /// The request under the parameters of a model that stands in.
+    fn asked_of(&self, id: Id, request: Request, name: &Name) -> Request {
+        let network = self.network();
+        let out = &self.outs[&id];
+        let def = &self.branches[&out.branch]
+            .snapshot
+            .agent(out.wish.agent)
+            .def;
+        let Does::Model(agent) = &network.agent(def).does else {
+            return request;
+        };
+        let def = network.models.get(name);
+        Request {
+            model: name.clone(),
+            params: context::parameters(network, agent, name).into(),
+            calls: def.map_or(request.calls, |def| def.calls),
+            ..request
+        }
+    }
+
+    /// The limiter of a model's place, and what is asked of it.
+    fn gate_of(&self, id: Id, bound: &BoundModel, call: &ModelCall) -> (Arc<Limiter>, Ask) {
+        let transport = &call.transport;
+        let part = |text: &Option<String>| text.clone().unwrap_or_default();
+        let place = [
+            bound.provider.to_string(),
+            part(&transport.url),
+            part(&transport.key),
+        ];
+        let limiters = &self.engine.0.options.limiters;
+        let limiter = if &*bound.provider == "scripted" {
+            // Who has a script asks nobody: sessions have no place in common but the definition's rate.
+            limiters.of(&["scripted", &self.network().name])
+        } else {
+            limiters.of(&place.each_ref().map(String::as_str))
+        };
+        let def = self.network().models.get(&call.request.model);
+        let ask = Ask {
+            session: self.session.clone(),
+            model: bound.label(),
+            rate: def.and_then(|def| def.rate),
+            tokens: super::budget::expected(&call.request, self.outs[&id].sent),
+            unbroken: &*bound.provider == "scripted",
+        };
+        (limiter, ask)
     }
 
     fn model(&self, name: &str) -> Result<(BoundModel, Arc<dyn Model>), String> {
@@ -266,7 +354,6 @@ impl Driver {
             return;
         }
         let timeout = def.timeout;
-        let scope = self.scope(id, None);
         let cancel = CancellationToken::new();
         let attempt = {
             let out = self.outs.get_mut(&id).expect("it is out");
@@ -279,15 +366,8 @@ impl Driver {
         let locked = self.locked_input(id);
         let toolset = self.engine.toolset(self.network(), &tool.tool).cloned();
         let run = ToolRun {
-            network: self.network().clone(),
-            session: self.session.clone(),
-            mark: self.mark_of(id),
-            effect: id,
             attempt,
-            work: tool.clone(),
-            folder: self.values.folder(),
-            artifacts: self.artifacts(id),
-            scope,
+            ..self.tool_run(id, tool)
         };
         let (clock, tasks) = (self.engine.clock().clone(), self.tasks.clone());
         tokio::spawn(async move {
@@ -297,6 +377,21 @@ impl Driver {
             };
             let _ = tasks.send(FromTask::Tool(id, attempt, raw)).await;
         });
+    }
+
+    /// What a tool is run with, but for the number of the attempt.
+    pub(super) fn tool_run(&self, id: Id, tool: &ToolWork) -> ToolRun {
+        ToolRun {
+            network: self.network().clone(),
+            session: self.session.clone(),
+            mark: self.mark_of(id),
+            effect: id,
+            attempt: self.outs[&id].attempt,
+            work: tool.clone(),
+            folder: self.values.folder(),
+            artifacts: self.artifacts(id),
+            scope: self.scope(id, None),
+        }
     }
 
     /// A secret that was asked for and that the key of this machine does not open: the tool would run without it.

@@ -6,9 +6,11 @@
 use super::draft::{Draft, NewHold, Note, Offer};
 use super::{Driver, Out, OutState, What};
 use crate::engine::EngineError;
-use crate::ledger::{Progress, Repeat};
+use crate::ledger::{Amount, Progress, Repeat};
+use crate::limiter::{Ask, Limiter, Permit, Refused};
 use crate::seal::Sealer;
 use crate::store::WaitChange;
+use crate::toolset::ToolRun;
 use serde_json::Value as Json;
 use std::sync::Arc;
 use steersman_machine::commit::{LedgerEntry, Release, Why};
@@ -67,11 +69,15 @@ impl Driver {
             attempt: self.ledger.effect(id).map_or(0, |r| r.attempt),
             state: OutState::Ready,
             permit: None,
+            turn: None,
             shown: String::new(),
             request: None,
             came: 0,
-            reserved: 0,
+            reserved: Amount::default(),
             sent: 0,
+            rung: 0,
+            tried: 0,
+            price: None,
             inputs: Vec::new(),
             passed: Vec::new(),
             approved: Vec::new(),
@@ -195,6 +201,10 @@ impl Driver {
         self.unqueue(id, agent);
         let out = self.outs.get_mut(&id).expect("looked at a moment ago");
         out.permit = permit;
+        if self.await_turn(id) {
+            return;
+        }
+        let out = self.outs.get_mut(&id).expect("looked at a moment ago");
         let free = out.tool().is_none_or(|tool| tool.class.is_free());
         if free {
             out.state = OutState::Ready;
@@ -326,6 +336,72 @@ impl Driver {
                 let _ = tasks.send(super::FromTask::Slot(id, permit)).await;
             }
         });
+    }
+
+    /// Waits for the turn of a tool at a place that has a rate, in a task of its own. Whether it has to: nothing is
+    /// started before, so that nobody doubts what only waited.
+    fn await_turn(&mut self, id: Id) -> bool {
+        let out = &self.outs[&id];
+        let Some(tool) = out.tool().filter(|_| out.turn.is_none()) else {
+            return false;
+        };
+        let Some((limiter, ask)) = self.place_of(self.tool_run(id, tool)) else {
+            return false;
+        };
+        if let Some(out) = self.outs.get_mut(&id) {
+            out.state = OutState::Queued;
+        }
+        let (clock, tasks) = (self.engine.clock().clone(), self.tasks.clone());
+        tokio::spawn(async move {
+            let turn = limiter.acquire(ask, &*clock).await;
+            let _ = tasks.send(super::FromTask::Turn(id, turn)).await;
+        });
+        true
+    }
+
+    /// The limiter of the place that a tool asks, where it has a rate.
+    pub(super) fn place_of(&self, run: ToolRun) -> Option<(Arc<Limiter>, Ask)> {
+        let tool = run.work.tool.clone();
+        let rated =
+            |def: &ToolDef| matches!(&def.source, Source::Http(http) if http.rate.is_some());
+        self.tool_def(&tool).filter(|def| rated(def))?;
+        let toolset = self.engine.toolset(self.network(), &tool)?;
+        let (place, rate) = toolset.place(&run)?;
+        let limiters = &self.engine.0.options.limiters;
+        let ask = Ask {
+            session: self.session.clone(),
+            rate: Some(rate),
+            unbroken: true,
+            ..Ask::default()
+        };
+        Some((limiters.of(&["tools", &place]), ask))
+    }
+
+    /// The turn that a tool waited for has come, or will not soon: then it is waited for in the log.
+    pub(super) async fn turn_came(
+        &mut self,
+        id: Id,
+        turn: Result<Permit, Refused>,
+    ) -> Result<(), EngineError> {
+        let Some(out) = self.outs.get_mut(&id) else {
+            return Ok(());
+        };
+        if !matches!(out.state, OutState::Queued) {
+            return Ok(());
+        }
+        match turn {
+            Ok(turn) => {
+                out.turn = Some(turn);
+                self.to_start.insert(id);
+                Ok(())
+            }
+            Err(Refused::Long(millis) | Refused::Open(millis)) => {
+                let at = self.engine.clock().now().plus(millis);
+                let mut draft = Draft::new(self.next, self.outs[&id].branch);
+                self.again_later(&mut draft, id, at);
+                self.write(draft).await
+            }
+        }
     }
 
     /// The same was done or doubted before: answered or held. Whether it was.

@@ -15,6 +15,7 @@ mod feed;
 mod ledger;
 mod models;
 mod past;
+mod places;
 mod plain;
 mod recorded;
 mod spy;

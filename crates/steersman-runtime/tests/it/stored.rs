@@ -137,6 +137,7 @@ fn values() -> Values {
             url: Some("http://127.0.0.1:1".to_owned()),
             key_env: Some("KEY".to_owned()),
             stateful: true,
+            price: None,
         }],
         seed: 9_007_199_254_740_991,
         folder: Some("/srv/desk".to_owned()),

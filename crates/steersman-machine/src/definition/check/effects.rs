@@ -6,7 +6,8 @@ use super::super::source::Span;
 use super::Check;
 use crate::ids::Name;
 use crate::interaction::{Class, Reduce};
-use crate::network::{Does, Offer, OnDoubt, Parameters, Source};
+use crate::network::{Does, Offer, OnDoubt, Parameters, Provider, Source};
+use crate::price::Price;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Check<'_> {
@@ -17,6 +18,7 @@ impl Check<'_> {
         self.choosers();
         self.writers();
         self.arguments();
+        self.prices();
         if whole {
             self.descriptions();
         }
@@ -31,6 +33,46 @@ impl Check<'_> {
         for span in &lowered.by_user {
             let (at, declared) = (self.place(*span), self.place(*declared));
             self.say(Diagnostic::no_user(at, event, declared));
+        }
+    }
+
+    /// A limit of money holds only where each call has a price. What `auto` finds is judged when a session starts.
+    fn prices(&mut self) {
+        let merged = self.merged;
+        let of_agents = merged.section("agents").iter().map(|(_, node)| node);
+        let limits = of_agents.filter_map(|node| node.get("limits"));
+        let mut limits = merged.settings.get("limits").into_iter().chain(limits);
+        let Some(cost) = limits.find_map(|limits| limits.get("cost")) else {
+            return;
+        };
+        let limit = self.place(cost.span);
+        let lowered = self.lowered;
+        for name in lowered.network.used_models() {
+            let def = &lowered.network.models[name];
+            if def.price.is_some() {
+                continue;
+            }
+            let provider = match def.provider {
+                Provider::Scripted => continue,
+                Provider::OpenAi => "openai",
+                Provider::Anthropic => "anthropic",
+                Provider::Auto | Provider::Compatible => "",
+            };
+            let why = match &def.model {
+                _ if def.url.is_some() => {
+                    "the built-in table is for the providers' own addresses".to_owned()
+                }
+                Some(model) if !provider.is_empty() && Price::known(provider, model).is_none() => {
+                    format!("the built-in table does not have `{model}`")
+                }
+                Some(_) | None => continue,
+            };
+            let node = merged
+                .section("models")
+                .iter()
+                .find(|(key, _)| key.name == *name);
+            let at = node.and_then(|(key, _)| self.place(key.span));
+            self.say(Diagnostic::no_price(at, name, &why, limit.clone()));
         }
     }
 

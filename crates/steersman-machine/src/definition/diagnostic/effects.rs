@@ -85,7 +85,7 @@ impl Diagnostic {
     }
     pub(crate) fn asked_twice(at: At, person: &str) -> Self {
         Self::new(
-            "E0406",
+            "E0407",
             at,
             format!("`{person}` is asked twice in this line of approvers"),
         )
@@ -110,5 +110,15 @@ impl Diagnostic {
             at,
             format!("this is left out while `{path}` is none"),
         )
+    }
+    pub(crate) fn no_price(at: At, model: &str, why: &str, limit: At) -> Self {
+        Self::new(
+            "E0406",
+            at,
+            format!("money is limited, and nobody knows what the model `{model}` costs"),
+        )
+        .also(limit, "limited here")
+        .note(why.to_owned())
+        .help("give the model a price: `price: { input: 0.25, output: 2 }`, for a million tokens each; 0 where it is free")
     }
 }

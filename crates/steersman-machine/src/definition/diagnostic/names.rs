@@ -97,4 +97,14 @@ impl Diagnostic {
             "calls nest at most {depth} deep (`limits.depth`); a deeper one is refused"
         ))
     }
+    pub(crate) fn fallback_circle(at: At, model: &str, through: &str) -> Self {
+        let what = if model == through {
+            format!("the model `{model}` stands in for itself")
+        } else {
+            format!("the model `{model}` stands in for itself, through `{through}`")
+        };
+        Self::new("E0211", at, what)
+            .note("each model of a chain is asked once, so the circle says nothing")
+            .help("leave out the name that leads back")
+    }
 }

@@ -266,7 +266,12 @@ pub(crate) static LIMITS: Table = Table {
             "at the top 2000000, at an agent none; per session, `ask`",
             "Tokens. At the top per session they are drawn ahead of use and count whatever becomes of the branch that spent them; else they are what the answers of this branch used.",
         ),
-        later("cost", "Money."),
+        key(
+            "cost",
+            Ty::Or(&[Ty::Money, Ty::Table(&MONEY_LIMIT)]),
+            "none; per session, `ask`",
+            "Money, in the currency of the prices (US dollars in the built-in table). Drawn and counted like `tokens`. The price of every model must be known.",
+        ),
     ],
     one_of: &[],
 };
@@ -328,6 +333,18 @@ pub(crate) static TIME_LIMIT: Table = Table {
     words: "a limit",
     keys: &[
         key("max", Ty::Duration, "required", "At most.").required(),
+        PER,
+        ON_LIMIT,
+    ],
+    one_of: &[],
+};
+
+/// The same of money.
+pub(crate) static MONEY_LIMIT: Table = Table {
+    name: "MoneyLimit",
+    words: "a limit",
+    keys: &[
+        key("max", Ty::Money, "required", "At most.").required(),
         PER,
         ON_LIMIT,
     ],

@@ -197,7 +197,12 @@ pub(crate) static MODEL: Table = Table {
             "Longest answer.",
         ),
         key("params", Ty::Map(&Ty::Any), "–", "Sent as they are."),
-        later("fallback", "Models tried in order."),
+        key(
+            "fallback",
+            NAMES,
+            "–",
+            "Models that are asked in its place, in this order, when it cannot answer.",
+        ),
         key(
             "calls",
             Ty::Word(&[
@@ -209,8 +214,41 @@ pub(crate) static MODEL: Table = Table {
             "auto",
             "How tools are told and called.",
         ),
-        later("rate", "One limiter per provider and key."),
-        later("price", "Per million tokens."),
+        key(
+            "rate",
+            Ty::Rate(true),
+            "none",
+            "How often it is asked at most: `5/s`, `100/min`, `100/min, 40000 tokens/min`. All sessions of a process share one limiter per provider and key.",
+        ),
+        key(
+            "price",
+            Ty::Table(&PRICE),
+            "of the built-in table, where the provider's own address is asked",
+            "What a million tokens cost.",
+        ),
+    ],
+    one_of: &[],
+};
+
+/// What is not written costs what plain input costs: never less than a provider takes, but for what it caches.
+pub(crate) static PRICE: Table = Table {
+    name: "Price",
+    words: "a price",
+    keys: &[
+        key("input", Ty::Money, "required", "A million tokens in.").required(),
+        key(
+            "cached",
+            Ty::Money,
+            "as `input`",
+            "The same where the provider had cached them.",
+        ),
+        key(
+            "cache_write",
+            Ty::Money,
+            "as `input`",
+            "The same where the provider was asked to keep them.",
+        ),
+        key("output", Ty::Money, "required", "A million tokens out.").required(),
     ],
     one_of: &[],
 };

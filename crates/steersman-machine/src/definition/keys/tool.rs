@@ -182,7 +182,12 @@ pub(crate) static HTTP: Table = Table {
             "2xx done; 4xx but 408 not_performed; else unknown",
             "What a status means.",
         ),
-        later("rate", "One limiter per host."),
+        key(
+            "rate",
+            Ty::Rate(false),
+            "none",
+            "How often it is sent at most: `5/s`, `100/min`. All tools and sessions of a process that ask one host at one rate share a limiter.",
+        ),
     ],
     one_of: &[(false, &["json", "form", "file"])],
 };

@@ -198,7 +198,7 @@ impl Lower<'_> {
         }
     }
 
-    fn model_name(&mut self, node: Option<&Node>) -> Name {
+    pub(super) fn model_name(&mut self, node: Option<&Node>) -> Name {
         let Some(name) = node.and_then(Node::as_text).cloned() else {
             return "default".into();
         };

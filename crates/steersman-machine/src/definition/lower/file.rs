@@ -2,7 +2,7 @@
 
 use super::super::diagnostic::Diagnostic;
 use super::super::site::{Args, Scope, Wants};
-use super::super::source::{Key, Node, Span};
+use super::super::source::{Key, Node, Span, Value};
 use super::values::{At, of_kind};
 use super::{Lower, Sort, duration, flag, real, sorted, text, word};
 use crate::expression::Expr;
@@ -11,6 +11,8 @@ use crate::network::{
     AgentDef, CallStyle, Config, EventDef, ModelDef, Network, PersonDef, Provider, Record, Secret,
     SecretSource, StartDef, TypeKind,
 };
+use crate::price::Price;
+use crate::rate::Rate;
 use std::collections::{BTreeMap, BTreeSet};
 
 const DAY: u64 = 86_400_000;
@@ -211,7 +213,11 @@ impl Lower<'_> {
             max_tokens: None,
             params: BTreeMap::new(),
             calls: CallStyle::Auto,
+            fallback: Vec::new(),
+            rate: None,
+            price: None,
         });
+        self.fallbacks(&models);
         models
     }
 
@@ -242,6 +248,53 @@ impl Lower<'_> {
                 Some("text") => CallStyle::Text,
                 _ => CallStyle::Auto,
             },
+            fallback: self.fallback(node.get("fallback")),
+            rate: text(node, "rate").and_then(|text| Rate::parse(&text)),
+            price: node.get("price").and_then(price),
+        }
+    }
+
+    /// Names of models; one that there is not is said and left out.
+    fn fallback(&mut self, node: Option<&Node>) -> Vec<Name> {
+        let items = match node.map(|node| &node.value) {
+            Some(Value::List(items)) => items.as_slice(),
+            _ => &[],
+        };
+        let merged = self.merged;
+        let known = |name: &str| {
+            let mut models = merged.section("models").iter();
+            models.any(|(key, _)| &*key.name == name)
+        };
+        let mut names = Vec::new();
+        for item in items {
+            if item.as_text().is_none() {
+                continue;
+            }
+            let name = self.model_name(Some(item));
+            if &*name == "default" || known(&name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    /// Nobody stands in for itself, directly or through others.
+    fn fallbacks(&mut self, models: &BTreeMap<Name, ModelDef>) {
+        let merged = self.merged;
+        for (key, node) in merged.section("models") {
+            let items = match node.get("fallback").map(|node| &node.value) {
+                Some(Value::List(items)) => items.as_slice(),
+                _ => continue,
+            };
+            for item in items {
+                let Some(first) = item.as_text() else {
+                    continue;
+                };
+                if leads_to(models, first, &key.name) {
+                    let at = self.place(item.span);
+                    self.say(Diagnostic::fallback_circle(at, &key.name, first));
+                }
+            }
         }
     }
 
@@ -405,6 +458,32 @@ impl Lower<'_> {
 }
 
 /// Parameters of a model, sent as they are.
+/// Whether the fallbacks of one model, and theirs, come to another.
+fn leads_to(models: &BTreeMap<Name, ModelDef>, from: &str, to: &str) -> bool {
+    let mut seen = BTreeSet::new();
+    let mut next = vec![from];
+    while let Some(name) = next.pop() {
+        if name == to {
+            return true;
+        }
+        if let Some(model) = models.get(name).filter(|_| seen.insert(name)) {
+            next.extend(model.fallback.iter().map(|name| &**name));
+        }
+    }
+    false
+}
+
+fn price(node: &Node) -> Option<Price> {
+    let of = |key: &str| super::super::shape::money(node.get(key)?.scalar()?);
+    let input = of("input")?;
+    Some(Price {
+        input,
+        cached: of("cached").unwrap_or(input),
+        cache_write: of("cache_write").unwrap_or(input),
+        output: of("output")?,
+    })
+}
+
 pub(super) fn params(node: Option<&Node>) -> BTreeMap<String, serde_json::Value> {
     sorted(node)
         .into_iter()

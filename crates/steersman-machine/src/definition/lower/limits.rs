@@ -12,21 +12,33 @@ impl Lower<'_> {
         let merged = self.merged;
         let node = merged.settings.get("limits");
         let limits = limits(node, None, Limits::standard(true));
-        let tokens = node.and_then(|node| node.get("tokens"));
-        if let (Some(tokens), Some(limit)) = (tokens, limits.tokens)
-            && limit.per == Per::Session
-            && matches!(limit.then, OnLimit::Answer | OnLimit::Finish)
-        {
-            // They are drawn ahead of a call, which is held or fails: one more call there cannot be.
-            let at = self.place(tokens.get("on_limit").unwrap_or(tokens).span);
-            let word = word(tokens, "on_limit").unwrap_or_default();
-            self.say(Diagnostic::limit_outcome(
-                at,
-                word,
+        let drawn = [
+            (
+                "tokens",
+                limits.tokens,
                 "`tokens` of the session",
-                "`ask` and `fail`",
-                "they are drawn before a model is called, so there is no last call",
-            ));
+                "they are",
+            ),
+            ("cost", limits.cost, "`cost` of the session", "it is"),
+        ];
+        for (key, limit, of, are) in drawn {
+            let written = node.and_then(|node| node.get(key));
+            if let (Some(written), Some(limit)) = (written, limit)
+                && limit.per == Per::Session
+                && matches!(limit.then, OnLimit::Answer | OnLimit::Finish)
+            {
+                // It is drawn ahead of a call, which is held or fails: one more call there cannot be.
+                let at = self.place(written.get("on_limit").unwrap_or(written).span);
+                let word = word(written, "on_limit").unwrap_or_default();
+                let why = format!("{are} drawn before a model is called, so there is no last call");
+                self.say(Diagnostic::limit_outcome(
+                    at,
+                    word,
+                    of,
+                    "`ask` and `fail`",
+                    &why,
+                ));
+            }
         }
         limits
     }
@@ -107,6 +119,14 @@ fn limits(node: Option<&Node>, above: Option<&Node>, standard: Limits) -> Limits
         tokens: at(node, "tokens")
             .map(|node| limit(&node, none(OnLimit::Ask)))
             .or(standard.tokens),
+        cost: at(node, "cost").and_then(|node| {
+            let max = node.get("max").unwrap_or(&node).scalar()?;
+            let max = shape::money(max)?;
+            Some(Limit {
+                max,
+                ..limit(&node, none(OnLimit::Ask))
+            })
+        }),
     }
 }
 

@@ -14,6 +14,7 @@ use crate::network::{
     Approve, Http, HttpOutcome, OnDoubt, OnError, OnTimeout, Parameters, ProbeElse, Render,
     Requires, Source, Then, ToolDef, Wait, WaitOn,
 };
+use crate::rate::Rate;
 use std::collections::BTreeMap;
 
 /// Codes of `on_error`, beside `http_NNN` and `http_Nxx`.
@@ -203,6 +204,7 @@ impl Lower<'_> {
             save: self.text_of(node, "save", scope),
             key_header: text(node, "key_header").unwrap_or_else(|| "Idempotency-Key".to_owned()),
             outcomes,
+            rate: text(node, "rate").and_then(|text| Rate::parse(&text)),
         }
     }
 

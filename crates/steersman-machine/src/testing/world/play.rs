@@ -9,7 +9,8 @@ use crate::effect::{
 use crate::expression::Names;
 use crate::ids::{Id, Line, Name, Time};
 use crate::mapping::{self, Raw};
-use crate::network::Source;
+use crate::network::{Does, Source};
+use crate::price::Tokens;
 use crate::snapshot::{Agent, Snapshot};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
@@ -265,6 +266,15 @@ impl World {
             && let Outcome::Answer(answer) = &mut outcome
         {
             answer.usage.output = tokens(answer);
+            let model = match &self.network.agent(&who.def).does {
+                Does::Model(model) => self.network.models.get(&model.model),
+                Does::Route(_) | Does::Run { .. } => None,
+            };
+            let paid = Tokens {
+                output: answer.usage.output,
+                ..Tokens::default()
+            };
+            answer.usage.micros = model.and_then(|m| m.price).map(|price| price.of(paid));
         }
         Ok(outcome)
     }
@@ -273,7 +283,7 @@ impl World {
     fn counts_tokens(&self) -> bool {
         let session = self.network.limits.tokens.is_some_and(|l| l.written);
         let mut agents = self.network.agents.values();
-        session || agents.any(|a| a.limits.tokens.is_some())
+        session || self.network.limits_cost() || agents.any(|a| a.limits.tokens.is_some())
     }
 
     fn calls_at(&self, line: Line, agent: Id) -> u32 {

@@ -1,0 +1,232 @@
+//! What models cost: prices as data, costs as whole millionths of the currency.
+
+use serde::{Deserialize, Serialize};
+
+/// Prices by provider and model, in US dollars for a million tokens: lists that change, so they are data with a date.
+static TABLE: &str = include_str!("prices.csv");
+
+/// Millionths of one unit of the currency.
+const MICROS: u64 = 1_000_000;
+/// Tokens that a price is for.
+const PER: u128 = 1_000_000;
+
+/// What a million tokens cost, in millionths of the currency. **Stored** as JSON in the binding of a session.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    /// Tokens in.
+    pub input: u64,
+    /// Tokens in that the provider had cached.
+    pub cached: u64,
+    /// Tokens in that the provider was asked to keep, and kept.
+    pub cache_write: u64,
+    /// Tokens out.
+    pub output: u64,
+}
+
+/// Tokens of one model call, as they are paid.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tokens {
+    /// In, all.
+    pub input: u64,
+    /// Of these, what the provider had cached.
+    pub cached: u64,
+    /// Of these, what the provider was asked to keep, and kept.
+    pub cache_write: u64,
+    /// Out.
+    pub output: u64,
+}
+
+impl Price {
+    /// What these tokens cost, in millionths of the currency, rounded up; stays at the greatest number.
+    pub fn of(&self, tokens: Tokens) -> u64 {
+        // A server that claims more cached tokens than it was sent is paid for what it was sent.
+        let cached = tokens.cached.min(tokens.input);
+        let written = tokens.cache_write.min(tokens.input - cached);
+        let plain = tokens.input - cached - written;
+        let parts = [
+            (plain, self.input),
+            (cached, self.cached),
+            (written, self.cache_write),
+            (tokens.output, self.output),
+        ];
+        let sum = parts
+            .iter()
+            .map(|(n, price)| u128::from(*n) * u128::from(*price))
+            .fold(0_u128, u128::saturating_add);
+        u64::try_from(sum.div_ceil(PER)).unwrap_or(u64::MAX)
+    }
+
+    /// The most that a call can cost that sends `input` tokens and gets `output` back.
+    pub fn at_most(&self, input: u64, output: u64) -> u64 {
+        let dearest = self.input.max(self.cached).max(self.cache_write);
+        let bound = Self {
+            input: dearest,
+            ..*self
+        };
+        bound.of(Tokens {
+            input,
+            output,
+            ..Tokens::default()
+        })
+    }
+
+    /// The price that the table knows of a provider's model. A date behind the name, as providers put it to name one
+    /// release (`-20251001`, `-2025-08-07`), does not count.
+    pub fn known(provider: &str, model: &str) -> Option<Self> {
+        let exact = |model: &str| {
+            let row = rows().find(|row| row[0] == provider && row[1] == model)?;
+            Some(Self {
+                input: micros(row[2])?,
+                cached: micros(row[3])?,
+                cache_write: micros(row[4])?,
+                output: micros(row[5])?,
+            })
+        };
+        exact(model).or_else(|| exact(undated(model)?))
+    }
+}
+
+fn rows() -> impl Iterator<Item = [&'static str; 6]> {
+    let lines = TABLE.lines().filter(|line| !line.starts_with('#'));
+    lines.filter_map(|line| {
+        let cells: Vec<&str> = line.split(',').map(str::trim).collect();
+        cells.try_into().ok()
+    })
+}
+
+/// A name without the date at its end, if it has one.
+fn undated(model: &str) -> Option<&str> {
+    let digits = model
+        .bytes()
+        .rev()
+        .take_while(|c| matches!(c, b'0'..=b'9' | b'-'));
+    let at = model.len() - digits.count();
+    let (name, date) = model.split_at(at);
+    let count = date.bytes().filter(u8::is_ascii_digit).count();
+    let date = date.starts_with('-').then_some(count)?;
+    // What stands before the date may end in digits of its own: `claude-haiku-4-5-20251001`.
+    match date {
+        8 => Some(name),
+        9.. => {
+            let cut = model.len()
+                - if model.as_bytes()[model.len() - 3] == b'-' {
+                    11
+                } else {
+                    9
+                };
+            model.get(..cut).filter(|_| model.as_bytes()[cut] == b'-')
+        }
+        _ => None,
+    }
+}
+
+/// An amount of money in millionths, from its decimal text; what is smaller is rounded up. None if it is no amount.
+pub fn micros(text: &str) -> Option<u64> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let all = |text: &str| text.bytes().all(|c| c.is_ascii_digit());
+    if whole.is_empty() && part.is_empty() || !all(whole) || !all(part) {
+        return None;
+    }
+    let whole: u64 = if whole.is_empty() {
+        0
+    } else {
+        whole.parse().ok()?
+    };
+    let (kept, rest) = part.split_at(part.len().min(6));
+    let padded = format!("{kept:0<6}");
+    let part: u64 = padded.parse().ok()?;
+    let up = u64::from(rest.bytes().any(|c| c != b'0'));
+    whole.checked_mul(MICROS)?.checked_add(part + up)
+}
+
+/// Millionths as people write them: at least two places, no more than needed.
+pub fn money(micros: u64) -> String {
+    let part = format!("{:06}", micros % MICROS);
+    let kept = part.trim_end_matches('0').len().max(2);
+    format!("{}.{}", micros / MICROS, &part[..kept])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_of_the_table_can_be_read() {
+        let lines = TABLE.lines();
+        let lines = lines.filter(|line| !line.starts_with('#') && !line.trim().is_empty());
+        let mut seen = std::collections::BTreeSet::new();
+        for line in lines {
+            let cells: Vec<&str> = line.split(',').map(str::trim).collect();
+            assert_eq!(cells.len(), 6, "{line}");
+            let price = Price::known(cells[0], cells[1]).expect(line);
+            assert!(
+                price.cached <= price.input && price.input <= price.output,
+                "{line}"
+            );
+            assert!(price.cache_write >= price.input, "{line}");
+            assert!(seen.insert((cells[0], cells[1])), "{line} stands twice");
+        }
+        assert!(seen.len() > 10);
+    }
+
+    #[test]
+    fn a_date_behind_the_name_does_not_count() {
+        let of = |model| Price::known("anthropic", model);
+        assert_eq!(of("claude-haiku-4-5-20251001"), of("claude-haiku-4-5"));
+        assert!(of("claude-haiku-4-5").is_some());
+        let of = |model| Price::known("openai", model);
+        assert_eq!(of("gpt-5-mini-2025-08-07"), of("gpt-5-mini"));
+        assert_eq!(of("gpt-5-2025-08-07"), of("gpt-5"));
+        assert!(of("gpt-5").is_some());
+        assert_eq!(of("gpt-5-huge"), None);
+        assert_eq!(of("2025"), None);
+        assert_eq!(Price::known("compatible", "gpt-5"), None);
+    }
+
+    #[test]
+    fn costs_are_rounded_up_and_never_overflow() {
+        let price = Price {
+            input: 250_000,
+            cached: 25_000,
+            cache_write: 312_500,
+            output: 2_000_000,
+        };
+        let of = |input, cached, cache_write, output| {
+            price.of(Tokens {
+                input,
+                cached,
+                cache_write,
+                output,
+            })
+        };
+        assert_eq!(of(1_000_000, 0, 0, 1_000_000), 2_250_000);
+        assert_eq!(of(1, 0, 0, 0), 1);
+        assert_eq!(of(0, 0, 0, 0), 0);
+        assert_eq!(of(1_000, 400, 200, 10), 100 + 10 + 63 + 20);
+        // more cached than sent
+        assert_eq!(of(1_000, 5_000, 9, 0), 25);
+        assert_eq!(of(u64::MAX, 0, 0, u64::MAX), u64::MAX);
+        assert!(price.at_most(1_000, 10) >= of(1_000, 0, 1_000, 10));
+    }
+
+    #[test]
+    fn amounts_are_read_and_written_exactly() {
+        for (text, amount) in [
+            ("3", 3_000_000),
+            ("0.30", 300_000),
+            ("0.025", 25_000),
+            (".5", 500_000),
+            ("0.0000001", 1),
+            ("1.", 1_000_000),
+        ] {
+            assert_eq!(micros(text), Some(amount), "{text}");
+        }
+        for text in ["", ".", "-1", "1e3", "one", "1.2.3", "99999999999999"] {
+            assert_eq!(micros(text), None, "{text}");
+        }
+        assert_eq!(money(300_000), "0.30");
+        assert_eq!(money(3_000_000), "3.00");
+        assert_eq!(money(25_001), "0.025001");
+    }
+}

@@ -1,0 +1,280 @@
+use super::*;
+use crate::clock::Virtual;
+
+fn ask(session: &str, rate: &str, tokens: u64) -> Ask {
+    Ask {
+        session: session.into(),
+        model: "m".into(),
+        rate: (!rate.is_empty()).then(|| Rate::parse(rate).expect("a rate")),
+        tokens,
+        unbroken: false,
+    }
+}
+
+fn clock() -> Virtual {
+    Virtual::at(Time(1_000_000))
+}
+
+/// Polls once: whether it is through already.
+fn now_or_never(
+    limiter: &Arc<Limiter>,
+    ask: Ask,
+    clock: &Virtual,
+) -> Option<Result<Permit, Refused>> {
+    use futures::FutureExt;
+    limiter.acquire(ask, clock).now_or_never()
+}
+
+fn through(limiter: &Arc<Limiter>, ask: Ask, clock: &Virtual) -> bool {
+    matches!(now_or_never(limiter, ask, clock), Some(Ok(_)))
+}
+
+#[test]
+fn within_any_span_there_are_no_more_than_the_rate_says() {
+    let (limiter, clock) = (Arc::<Limiter>::default(), clock());
+    let mut grants: Vec<i64> = Vec::new();
+    for _ in 0..400 {
+        while through(&limiter, ask("a", "5/s", 0), &clock) {
+            grants.push(clock.now().0);
+        }
+        clock.advance(37);
+    }
+    for (at, first) in grants.iter().enumerate() {
+        let within = grants[at..]
+            .iter()
+            .take_while(|other| **other < first + 1_000);
+        assert!(within.count() <= 5, "from {first}");
+    }
+    // 14.8 s: nothing is lost but what a span holds back
+    assert!(grants.len() >= 70, "{}", grants.len());
+}
+
+#[test]
+fn tokens_are_estimated_before_and_corrected_afterwards() {
+    let (limiter, clock) = (Arc::<Limiter>::default(), clock());
+    let rate = "1000 tokens/min";
+    let take = |tokens| now_or_never(&limiter, ask("a", rate, tokens), &clock);
+    let Some(Ok(first)) = take(900) else {
+        panic!("there is room");
+    };
+    assert!(take(200).is_none(), "not beside 900");
+    first.end(clock.now(), Ended::Answered(Some(100)));
+    let Some(Ok(second)) = take(200) else {
+        panic!("800 of the first were given back");
+    };
+    // It took more than anybody thought: that counts, too.
+    second.end(clock.now(), Ended::Answered(Some(950)));
+    assert!(take(1).is_none());
+    clock.advance(60_000);
+    // More than the quota at once is let through alone.
+    assert!(matches!(take(5_000), Some(Ok(_))));
+    assert!(take(1).is_none());
+}
+
+#[test]
+fn what_failed_or_was_put_off_took_no_tokens() {
+    let (limiter, clock) = (Arc::<Limiter>::default(), clock());
+    let take = || now_or_never(&limiter, ask("a", "1000 tokens/min", 1_000), &clock);
+    let Some(Ok(first)) = take() else { panic!() };
+    first.end(clock.now(), Ended::Failed);
+    let Some(Ok(second)) = take() else { panic!() };
+    second.end(clock.now(), Ended::Pause(0));
+    assert!(matches!(take(), Some(Ok(_))));
+}
+
+#[tokio::test]
+async fn sessions_take_turns_however_much_one_of_them_asks() {
+    let (limiter, clock) = (Arc::<Limiter>::default(), clock());
+    let mut order = Vec::new();
+    let greedy = (0..6).map(|n| ("greedy", n));
+    let others = [("modest", 0), ("other", 0)];
+    let mut waiting: Vec<_> = greedy
+        .chain(others)
+        .map(|(session, n)| {
+            let asked = limiter.acquire(ask(session, "1/s", 0), &clock);
+            (format!("{session} {n}"), Box::pin(asked))
+        })
+        .collect();
+    while !waiting.is_empty() {
+        let mut left = Vec::new();
+        // As often as somebody may have been called by somebody who went.
+        for _ in 0..2 {
+            for (name, mut asked) in std::mem::take(&mut waiting) {
+                match futures::poll!(&mut asked) {
+                    std::task::Poll::Ready(Ok(_)) => order.push(name),
+                    std::task::Poll::Ready(Err(why)) => panic!("{name}: {why:?}"),
+                    std::task::Poll::Pending => left.push((name, asked)),
+                }
+            }
+            waiting = std::mem::take(&mut left);
+        }
+        clock.advance(1_000);
+    }
+    assert_eq!(
+        order,
+        [
+            "greedy 0", "greedy 1", "modest 0", "other 0", "greedy 2", "greedy 3", "greedy 4",
+            "greedy 5"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn who_goes_away_while_it_waits_keeps_nobody() {
+    let (limiter, clock) = (Arc::<Limiter>::default(), clock());
+    assert!(through(&limiter, ask("a", "1/s", 0), &clock));
+    let mut first = Box::pin(limiter.acquire(ask("a", "1/s", 0), &clock));
+    let mut second = Box::pin(limiter.acquire(ask("b", "1/s", 0), &clock));
+    assert!(futures::poll!(&mut first).is_pending());
+    assert!(futures::poll!(&mut second).is_pending());
+    clock.advance(1_000);
+    drop(first);
+    assert!(matches!(
+        futures::poll!(&mut second),
+        std::task::Poll::Ready(Ok(_))
+    ));
+    drop(second);
+    assert!(limiter.lock().lanes.is_empty());
+}
+
+#[test]
+fn what_the_server_says_is_left_is_obeyed() {
+    let (limiter, clock) = (Arc::<Limiter>::default(), clock());
+    let Some(Ok(permit)) = now_or_never(&limiter, ask("a", "", 10), &clock) else {
+        panic!()
+    };
+    let left = |left, millis| Some(Left { left, millis });
+    permit.told(clock.now(), left(2, 30_000), left(50, 5_000));
+    assert!(through(&limiter, ask("a", "", 40), &clock));
+    assert!(
+        !through(&limiter, ask("a", "", 40), &clock),
+        "10 tokens are left"
+    );
+    assert!(through(&limiter, ask("a", "", 10), &clock));
+    assert!(
+        !through(&limiter, ask("a", "", 0), &clock),
+        "no request is left"
+    );
+    let other = Ask {
+        model: "other".into(),
+        ..ask("a", "", 40)
+    };
+    assert!(
+        through(&limiter, other, &clock),
+        "another model has its own"
+    );
+    clock.advance(30_000);
+    assert!(through(&limiter, ask("a", "", 40), &clock));
+    // So long that nobody waits for it here.
+    permit.told(clock.now(), left(0, 120_000), None);
+    let refused = now_or_never(&limiter, ask("a", "", 1), &clock);
+    assert!(matches!(refused, Some(Err(Refused::Long(120_000)))));
+}
+
+#[test]
+fn behind_a_pause_calls_begin_slowly() {
+    let (limiter, clock) = (Arc::<Limiter>::default(), clock());
+    let Some(Ok(permit)) = now_or_never(&limiter, ask("a", "", 0), &clock) else {
+        panic!()
+    };
+    permit.end(clock.now(), Ended::Pause(7_000));
+    let mut began = Vec::new();
+    for millis in (0..10_000_i64).step_by(10) {
+        while began.len() < 30 && through(&limiter, ask("a", "", 0), &clock) {
+            began.push(millis);
+        }
+        clock.advance(10);
+    }
+    assert_eq!(began[0], 7_000);
+    let at_once = began.iter().filter(|at| **at < 7_100).count();
+    assert_eq!(at_once, 1, "{began:?}");
+    assert_eq!(began.len(), 30, "and then as fast as before: {began:?}");
+    assert!(began[20] < 9_000);
+}
+
+#[test]
+fn the_breaker_opens_lets_one_through_and_closes() {
+    let (limiter, clock) = (Arc::<Limiter>::default(), clock());
+    let call = || now_or_never(&limiter, ask("a", "", 0), &clock);
+    let fail = |permit: Option<Result<Permit, Refused>>| {
+        let Some(Ok(permit)) = permit else {
+            panic!("{permit:?}")
+        };
+        permit.end(clock.now(), Ended::Failed);
+    };
+    for _ in 0..FAILURES - 1 {
+        fail(call());
+    }
+    // One answer, whatever it says, and the count begins anew.
+    let Some(Ok(permit)) = call() else { panic!() };
+    permit.end(clock.now(), Ended::Answered(None));
+    for _ in 0..FAILURES {
+        fail(call());
+    }
+    assert!(matches!(call(), Some(Err(Refused::Open(OPEN)))));
+    clock.advance(OPEN);
+    let Some(Ok(probe)) = call() else { panic!() };
+    assert!(
+        matches!(call(), Some(Err(Refused::Open(PROBE)))),
+        "one probe at a time"
+    );
+    // A probe that is cut shows nothing: another one is it.
+    drop(probe);
+    fail(call());
+    let Some(Err(Refused::Open(longer))) = call() else {
+        panic!()
+    };
+    assert_eq!(longer, 2 * OPEN);
+    clock.advance(2 * OPEN);
+    let Some(Ok(probe)) = call() else { panic!() };
+    probe.end(clock.now(), Ended::Answered(Some(3)));
+    let (one, two) = (call(), call());
+    assert!(matches!((&one, &two), (Some(Ok(_)), Some(Ok(_)))));
+    let past = Ask {
+        unbroken: true,
+        ..ask("a", "", 0)
+    };
+    for _ in 0..2 * FAILURES {
+        fail(now_or_never(&limiter, past.clone(), &clock));
+    }
+    assert!(matches!(call(), Some(Ok(_))));
+}
+
+#[test]
+fn a_clock_that_is_set_back_keeps_nobody_for_longer_than_the_span() {
+    let (limiter, clock) = (Arc::<Limiter>::default(), clock());
+    assert!(through(&limiter, ask("a", "1/s", 0), &clock));
+    clock.set(Time(0));
+    assert!(!through(&limiter, ask("a", "1/s", 0), &clock));
+    clock.advance(1_000);
+    assert!(through(&limiter, ask("a", "1/s", 0), &clock));
+}
+
+#[test]
+fn places_are_told_apart_and_forgotten() {
+    let limiters = Limiters::default();
+    let one = limiters.of(&["openai", "https://a", "key"]);
+    assert!(Arc::ptr_eq(
+        &one,
+        &limiters.of(&["openai", "https://a", "key"])
+    ));
+    for other in [
+        ["openai", "https://a", "yek"],
+        ["openai", "https://ak", "ey"],
+    ] {
+        assert!(!Arc::ptr_eq(&one, &limiters.of(&other)));
+    }
+    let clock = clock();
+    assert!(through(&one, ask("a", "1/h", 0), &clock));
+    drop(one);
+    for n in 0..2 * PLACES {
+        limiters.of(&[&n.to_string()]);
+    }
+    let known = limiters.0.lock().expect("nobody panicked").len();
+    assert!(known <= PLACES + 1, "{known}");
+    let again = limiters.of(&["openai", "https://a", "key"]);
+    assert!(
+        !through(&again, ask("a", "1/h", 0), &clock),
+        "what a window holds is not forgotten"
+    );
+}
