@@ -152,6 +152,9 @@ impl CommandError {
             EngineError::Bind(BindError::Model(_)) => {
                 Self::usage(message).hint("offline: --script FILE")
             }
+            EngineError::Bind(BindError::NoPrice { .. }) => {
+                Self::usage(message).hint("why, and what to write: steersman explain E0406")
+            }
             EngineError::Bind(
                 BindError::Missing { .. } | BindError::Misfit { .. } | BindError::Undeclared(_),
             ) => Self::usage(message),

@@ -318,9 +318,16 @@ fn worst(network: &network::Network) -> String {
             format!("{tokens} tokens {}", per(limit.per))
         },
     );
+    let spent = match network.limits.cost {
+        Some(limit) => {
+            let cost = steersman_machine::price::money(limit.max);
+            format!("{tokens}; costs {cost} {}", per(limit.per))
+        }
+        None => tokens,
+    };
     if calls.is_empty() {
-        tokens
+        spent
     } else {
-        format!("{}; {tokens}", calls.join("; "))
+        format!("{}; {spent}", calls.join("; "))
     }
 }

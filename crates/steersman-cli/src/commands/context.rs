@@ -6,7 +6,7 @@ use crate::error::{CommandError, Exit};
 use crate::log::{Log, read};
 use crate::place::{self, Place};
 use crate::printer::{Printer, bold, cyan, dim, yellow};
-use crate::words::{arguments, digits, tame};
+use crate::words::{arguments, digits, money, tame};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 use steersman::runtime::engine::Inspection;
@@ -190,6 +190,9 @@ fn sizes(call: &Call, request: &Request) -> String {
             digits(usage.cached),
             digits(usage.output)
         ));
+        if let Some(micros) = usage.micros.filter(|micros| *micros > 0) {
+            parts.push(format!("costs {}", money(micros)));
+        }
         match &usage.broke {
             // nothing was before it that this process knew
             None if usage.prefix == 0 => {}

@@ -75,12 +75,57 @@ struct Page<'a> {
     line: Option<Line>,
 }
 
+/// What a model did.
+#[derive(Default)]
+struct By {
+    calls: u64,
+    tokens: u64,
+    micros: u64,
+}
+
 impl Page<'_> {
     /// How it stands: while somebody is at work on it, or was, what it came to before says nothing.
     fn standing(&self) -> &str {
         match sessions::status(&self.inspection.info) {
             at_work @ ("running" | "interrupted") => at_work,
             _ => self.inspection.settled.word(),
+        }
+    }
+
+    /// Which models answered: the one that was asked, or one that stood in for it.
+    fn answered(&self) -> BTreeMap<&str, By> {
+        let mut answered: BTreeMap<&str, By> = BTreeMap::new();
+        let commits = self
+            .log
+            .lines
+            .iter()
+            .filter_map(|line| line.commit.as_ref());
+        for usage in commits.flat_map(|commit| &commit.usage) {
+            let by = answered.entry(usage.model.as_deref().unwrap_or("unknown"));
+            let by = by.or_default();
+            by.calls += 1;
+            by.tokens = by.tokens.saturating_add(usage.tokens());
+            by.micros = by.micros.saturating_add(usage.micros.unwrap_or(0));
+        }
+        answered
+    }
+
+    /// What it cost, as far as that is known.
+    fn cost(&self) -> String {
+        let spent = self.inspection.ledger.spent.micros;
+        let models = &self.inspection.values.models;
+        let used = self
+            .log
+            .lines
+            .iter()
+            .filter_map(|line| line.commit.as_ref());
+        let mut used = used.flat_map(|commit| &commit.usage);
+        if models.iter().all(|model| model.price().is_some()) || used.all(|u| u.micros.is_some()) {
+            return money(spent);
+        }
+        match spent {
+            0 => "cost unknown".to_owned(),
+            spent => format!("{} and more: the price of a model is unknown", money(spent)),
         }
     }
 
@@ -101,8 +146,25 @@ impl Page<'_> {
             ago(now, info.state.updated.0),
             count(ledger.calls, "model call"),
             digits(ledger.spent.tokens),
-            money(ledger.spent.micros),
+            self.cost(),
         )];
+        if ledger.lost.tokens > 0 {
+            rows.push(dim(&format!(
+                "{} of these tokens went into answers that nobody got: calls that were cut or broke off, and what a process that \
+                 died had set aside",
+                digits(ledger.lost.tokens)
+            )));
+        }
+        let answered = self.answered();
+        if answered.len() > 1 {
+            let each = answered.iter().map(|(model, by)| {
+                format!("{model} {} {}", count(by.calls, "call"), money(by.micros))
+            });
+            rows.push(dim(&format!(
+                "answered by {}",
+                each.collect::<Vec<_>>().join(", ")
+            )));
+        }
         if let Some(owner) = &info.owner {
             rows.push(format!("process {owner} drives it now"));
         }
@@ -389,6 +451,20 @@ impl Page<'_> {
         document["model_calls"] = ledger.calls.into();
         document["tokens"] = ledger.spent.tokens.into();
         document["cost"] = (ledger.spent.micros as f64 / 1e6).into();
+        let answered = self.answered();
+        let each = answered.iter().map(|(model, by)| {
+            json!({
+                "model": model,
+                "calls": by.calls,
+                "tokens": by.tokens,
+                "cost": by.micros as f64 / 1e6,
+            })
+        });
+        document["models"] = each.collect();
+        document["lost"] = json!({
+            "tokens": ledger.lost.tokens,
+            "cost": ledger.lost.micros as f64 / 1e6,
+        });
         document["branch"] = branch_name(self.branch).into();
         document["current"] = self
             .inspection
