@@ -3,13 +3,17 @@
 //! [`encode`] makes the JSON and [`stream`] puts the answer together, both without I/O; [`crate::wire`] sends and waits.
 
 pub mod encode;
+pub mod quirks;
 pub mod stream;
 
 use crate::structured::{self, Style};
 use crate::transport::{Clients, Redirects};
 use crate::wire::fault::{NO_TOOLS, failure};
-use crate::wire::{Timeouts, base_url, endpoint, exchange, missed, stamped, until_cancelled};
+use crate::wire::{
+    Timeouts, base_url, endpoint, exchange, mend_names, missed, stamped, until_cancelled,
+};
 use encode::Dialect;
+use quirks::Quirks;
 use reqwest::Url;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -44,6 +48,8 @@ pub struct Chat {
     clients: Clients,
     /// Whether a server and model can call tools, where it said so.
     tools: Mutex<BTreeMap<(String, String), bool>>,
+    /// What a server and model does not take, as it said.
+    quirks: Mutex<BTreeMap<(String, String), Quirks>>,
 }
 
 impl Chat {
@@ -54,6 +60,7 @@ impl Chat {
             server,
             clients,
             tools: Mutex::default(),
+            quirks: Mutex::default(),
         }
     }
 
@@ -141,19 +148,45 @@ impl Chat {
             && call.request.choice != ToolChoice::None;
         let answer = if constrained {
             let peek = structured::Peek::new(sink);
-            self.send(call, base, &body, &peek).await?
+            self.as_it_takes(call, (base, model), &body, &peek).await?
         } else {
-            self.send(call, base, &body, sink).await?
+            self.as_it_takes(call, (base, model), &body, sink).await?
         };
         let answer = begun(answer, request.prefill.as_deref());
         let mut answer = match style {
             Some(style) => structured::read(answer, &call.request, style),
             None => answer,
         };
+        mend_names(&call.request, &mut answer);
         if answer.misfit.is_none() {
             answer.misfit = missed(&call.request, &answer);
         }
         Ok(stamped(answer, call, self.label()))
+    }
+
+    /// Sends what the server is known to take. What it refuses because of something that it does not know goes again
+    /// without: each of these is learned once.
+    async fn as_it_takes(
+        &self,
+        call: &ModelCall,
+        (base, model): (&Url, &str),
+        body: &Json,
+        sink: &dyn Sink,
+    ) -> Result<Answer, Failure> {
+        let key = (base.to_string(), model.to_owned());
+        let known = || self.quirks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut quirks = known().get(&key).copied().unwrap_or_default();
+        loop {
+            let sent = quirks.applied(body.clone());
+            let failure = match self.send(call, base, &sent, sink).await {
+                Err(failure) if failure.code == "invalid_request" => failure,
+                other => return other,
+            };
+            if !quirks.learn(&failure.message, &sent) {
+                return Err(failure);
+            }
+            known().insert(key.clone(), quirks);
+        }
     }
 
     async fn send(

@@ -8,7 +8,9 @@ pub mod stream;
 use crate::structured::{self, Style};
 use crate::transport::{Clients, Redirects};
 use crate::wire::fault::failure;
-use crate::wire::{Timeouts, base_url, endpoint, exchange, missed, stamped, until_cancelled};
+use crate::wire::{
+    Timeouts, base_url, endpoint, exchange, mend_names, missed, stamped, until_cancelled,
+};
 use reqwest::Url;
 use serde_json::Value as Json;
 use steersman_machine::effect::{Answer, Failure, Retry};
@@ -77,6 +79,7 @@ impl Messages {
             Some(style) => structured::read(answer, &call.request, style),
             None => answer,
         };
+        mend_names(&call.request, &mut answer);
         if answer.misfit.is_none() {
             answer.misfit = missed(&call.request, &answer);
         }

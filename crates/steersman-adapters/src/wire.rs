@@ -4,6 +4,7 @@
 //! gives up. A call is made once: whether to try again is the caller's decision, from the failure's `retry`.
 
 pub(crate) mod fault;
+mod left;
 pub mod sse;
 
 use crate::structured;
@@ -17,7 +18,7 @@ use steersman_machine::context::{RENDER_VERSION, Request};
 use steersman_machine::effect::{Answer, Failure, Retry};
 use steersman_machine::ids::Name;
 use steersman_machine::network::ToolChoice;
-use steersman_runtime::model::{Delta, ModelCall, Sink};
+use steersman_runtime::model::{Delta, ModelCall, Report, Sink};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
@@ -82,6 +83,10 @@ pub(crate) async fn exchange(
         Ok(Err(error)) => return Err(not_sent(error)),
         Err(_) => return Err(late(&times, start, "no answer began")),
     };
+    let report = left::report(response.headers(), jiff::Timestamp::now());
+    if report != Report::default() {
+        sink.report(report);
+    }
     let status = response.status();
     if !status.is_success() {
         let body = timeout_at(deadline, transport::head(&mut response, ERROR_BODY_MAX)).await;
@@ -250,6 +255,23 @@ pub(crate) async fn until_cancelled(
         message: transport::redact(failure.message, call.transport.key.as_deref()),
         ..failure
     })
+}
+
+/// Names of tools as they were offered: some models put the name of a module in front, a mark of their template behind, or
+/// blanks around. A name that nobody offered is left as it is: the model is told.
+pub(crate) fn mend_names(request: &Request, answer: &mut Answer) {
+    let offered = |name: &str| structured::tools(request).any(|tool| *tool.name == *name);
+    for ask in &mut answer.asks {
+        if offered(&ask.name) {
+            continue;
+        }
+        let name = ask.name.split("<|").next().unwrap_or_default().trim();
+        let last = name.rsplit(['.', ':', '/']).next().unwrap_or_default();
+        let meant = [name, last].into_iter().find(|name| offered(name));
+        if let Some(meant) = meant {
+            ask.name = meant.to_owned();
+        }
+    }
 }
 
 /// Why an answer is not what was asked for: servers answer 200 to a `tool_choice` that they do not know.

@@ -1,9 +1,10 @@
-//! Scripts in place of models.
+//! Scripts in place of models, and models of the program's own.
 
 use serde_json::Value as Json;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use steersman_machine::ids::Name;
 use steersman_machine::network::Network;
 use steersman_runtime::model::scripted::{Script as Answers, ScriptedModel};
 use steersman_runtime::model::{BoundModel, Model, Models, ModelsError};
@@ -120,5 +121,56 @@ impl<M: Models> Models for Scripted<M> {
         } else {
             self.catalog.model(bound)
         }
+    }
+}
+
+/// The word of a binding for a model that the program brings.
+const OWN: &str = "own";
+
+/// Models that the program brings, by the names that definitions give them; of all others nobody knows.
+#[derive(Clone, Default)]
+pub(crate) struct OwnModels(pub(crate) BTreeMap<Name, Arc<dyn Model>>);
+
+impl OwnModels {
+    fn missing(name: &Name) -> ModelsError {
+        ModelsError {
+            name: name.clone(),
+            message: "this program brings models of its own, and none of this name: `Setup::model`"
+                .to_owned(),
+        }
+    }
+}
+
+impl Models for OwnModels {
+    fn resolve<'a>(
+        &'a self,
+        network: &'a Network,
+        _env: &'a Env,
+        _folder: &'a Path,
+    ) -> Boxed<'a, Result<Vec<BoundModel>, ModelsError>> {
+        let used = network.used_models();
+        let missing = used.into_iter().find(|name| !self.0.contains_key(*name));
+        let bound = match missing {
+            Some(name) => Err(Self::missing(name)),
+            None => Ok(network
+                .models
+                .keys()
+                .filter_map(|name| {
+                    let model = self.0.get(name)?;
+                    Some(BoundModel {
+                        name: name.clone(),
+                        provider: OWN.into(),
+                        model: Some(model.label().to_string()),
+                        ..BoundModel::default()
+                    })
+                })
+                .collect()),
+        };
+        Box::pin(std::future::ready(bound))
+    }
+
+    fn model(&self, bound: &BoundModel) -> Result<Arc<dyn Model>, ModelsError> {
+        let model = self.0.get(&bound.name).cloned();
+        model.ok_or_else(|| Self::missing(&bound.name))
     }
 }

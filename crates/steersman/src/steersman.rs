@@ -1,6 +1,6 @@
 //! Where sessions are kept and driven: a store, models and tools behind one handle.
 
-use crate::models::{Script, Scripted};
+use crate::models::{OwnModels, Script, Scripted};
 use crate::session::Session;
 use crate::tool::RustTools;
 use crate::{Error, Network};
@@ -13,7 +13,8 @@ use steersman_adapters::secrets::sealing_key;
 use steersman_adapters::sqlite::SqliteStore;
 use steersman_runtime::clock::{Clock, System};
 use steersman_runtime::engine::{Durability, Engine, Options, Parts, StartOptions};
-use steersman_runtime::model::Models;
+use steersman_runtime::limiter::Limiters;
+use steersman_runtime::model::{Model, Models};
 use steersman_runtime::process_env;
 use steersman_runtime::seal::Sealer;
 use steersman_runtime::session::Fate;
@@ -113,6 +114,8 @@ pub struct Setup {
     durability: Durability,
     user_absent: bool,
     hears: Option<Hears>,
+    own: OwnModels,
+    limiters: Limiters,
 }
 
 /// Who is told what was found out about models.
@@ -151,6 +154,28 @@ impl Setup {
         self
     }
 
+    /// The model of this name in definitions is this one. Whoever brings one brings all that its definitions ask. Retries,
+    /// `fallback`, `rate`, the circuit breaker and what it costs are the engine's, as for any other; the `price` is the
+    /// definition's.
+    pub fn model(mut self, name: impl Into<Arc<str>>, model: impl Model) -> Self {
+        self.own.0.insert(name.into(), Arc::new(model));
+        self
+    }
+
+    /// Shares the limiters of another [`Steersman`] of this process, which asks the same servers.
+    pub fn limiters(mut self, limiters: &Limiters) -> Self {
+        self.limiters = limiters.clone();
+        self
+    }
+
+    fn models(&self) -> Arc<dyn Models> {
+        if self.own.0.is_empty() {
+            Arc::new(Scripted::over(self.catalog(), self.script.clone()))
+        } else {
+            Arc::new(Scripted::over(self.own.clone(), self.script.clone()))
+        }
+    }
+
     fn catalog(&self) -> Catalog {
         match self.hears.clone() {
             None => Catalog::default(),
@@ -178,16 +203,16 @@ impl Setup {
                 path: path.to_owned(),
                 source,
             })??;
-        let models = Scripted::over(self.catalog(), self.script.clone());
-        Ok(self.with(Arc::new(store), Arc::new(models), None, Sealer::new(&key)))
+        let models = self.models();
+        Ok(self.with(Arc::new(store), models, None, Sealer::new(&key)))
     }
 
     /// With sessions that end with the process.
     pub fn in_memory(self) -> Steersman {
-        let models = Scripted::over(self.catalog(), self.script.clone());
+        let models = self.models();
         self.with(
             Arc::new(MemoryStore::new()),
-            Arc::new(models),
+            models,
             None,
             Sealer::ephemeral(),
         )
@@ -228,6 +253,7 @@ impl Setup {
             options: Options {
                 durability: self.durability,
                 user_reachable: !self.user_absent,
+                limiters: self.limiters,
                 ..Options::default()
             },
         });

@@ -34,7 +34,23 @@ pub struct Decoder {
     done: bool,
     usage: Usage,
     size: usize,
+    thought: Thought,
 }
+
+/// Where in a text that begins with its reasoning in tags the stream stands: some servers leave it in there.
+#[derive(Debug, Default, PartialEq)]
+enum Thought {
+    /// So much came, and it may yet become the tag that opens.
+    #[default]
+    Begins,
+    Opening(String),
+    /// Inside; so much came that may yet become the tag that closes.
+    Inside(String),
+    Over,
+}
+
+const OPENS: &str = "<think>";
+const CLOSES: &str = "</think>";
 
 /// A call of which pieces came.
 #[derive(Debug, Default)]
@@ -102,7 +118,11 @@ impl Decode for Decoder {
         self.done || self.finish.is_some()
     }
 
-    fn finish(self) -> Result<Answer, Failure> {
+    fn finish(mut self) -> Result<Answer, Failure> {
+        // It looked like the beginning of a tag to the end.
+        if let Thought::Opening(before) = std::mem::take(&mut self.thought) {
+            self.text.push_str(&before);
+        }
         if !self.has_ended() {
             let message = format!(
                 "the stream ended in the middle, after {} characters and {} calls",
@@ -224,21 +244,65 @@ impl Decoder {
         if let Some(content) = delta.get("content") {
             let text = plain(content);
             self.room(text.len())?;
-            if !text.is_empty() {
-                self.text.push_str(&text);
-                sink.delta(Delta::Text(text));
-            }
+            self.say(text, sink);
         }
         if let Some(refusal) = delta.get("refusal").and_then(Json::as_str) {
             self.room(refusal.len())?;
             self.refusal.push_str(refusal);
         }
         self.reasoning(delta, sink)?;
+        // The form before tools had it alone, and without an id.
+        if let Some(function) = delta.get("function_call").filter(|f| f.is_object()) {
+            let call = serde_json::json!({ "index": 0, "function": function });
+            self.call(&call, sink)?;
+        }
         let calls = delta.get("tool_calls").and_then(Json::as_array);
         for call in calls.into_iter().flatten() {
             self.call(call, sink)?;
         }
         Ok(())
+    }
+
+    /// Text that came. Reasoning in tags at its beginning is shown as such, and is no part of the answer.
+    fn say(&mut self, text: String, sink: &dyn Sink) {
+        let mut text = text;
+        if self.thought == Thought::Begins && !text.trim_start().is_empty() {
+            self.thought = Thought::Opening(String::new());
+        }
+        if let Thought::Opening(before) = &mut self.thought {
+            before.push_str(&text);
+            let begun = before.trim_start();
+            if let Some(inside) = begun.strip_prefix(OPENS) {
+                text = inside.to_owned();
+                self.thought = Thought::Inside(String::new());
+            } else if OPENS.starts_with(begun) {
+                return;
+            } else {
+                text = std::mem::take(before);
+                self.thought = Thought::Over;
+            }
+        }
+        if let Thought::Inside(before) = &mut self.thought {
+            before.push_str(&text);
+            if let Some((inside, rest)) = before.split_once(CLOSES) {
+                think(inside, sink);
+                text = rest.trim_start().to_owned();
+                self.thought = Thought::Over;
+            } else {
+                // What may be the beginning of the tag waits.
+                let kept = (1..CLOSES.len())
+                    .rev()
+                    .find(|len| before.ends_with(&CLOSES[..*len]));
+                let rest = before.split_off(before.len() - kept.unwrap_or(0));
+                think(before, sink);
+                *before = rest;
+                return;
+            }
+        }
+        if !text.is_empty() {
+            self.text.push_str(&text);
+            sink.delta(Delta::Text(text));
+        }
     }
 
     fn reasoning(&mut self, delta: &Json, sink: &dyn Sink) -> Result<(), Failure> {
@@ -388,10 +452,23 @@ impl Partial {
             args: if self.args.trim().is_empty() {
                 "{}".to_owned()
             } else {
-                self.args
+                once(self.args)
             },
             misfit: None,
         }
+    }
+}
+
+/// Arguments that were encoded twice: a JSON text that holds an object.
+fn once(args: String) -> String {
+    let inner = serde_json::from_str::<String>(&args).ok();
+    let object = |text: &String| serde_json::from_str::<Map<String, Json>>(text).is_ok();
+    inner.filter(object).unwrap_or(args)
+}
+
+fn think(piece: &str, sink: &dyn Sink) {
+    if !piece.is_empty() {
+        sink.delta(Delta::Reasoning(piece.to_owned()));
     }
 }
 

@@ -33,7 +33,8 @@ pub fn encode(request: &Request, model: &str) -> Json {
     body.insert("max_tokens".to_owned(), json!(MAX_TOKENS));
     let (mut tools, mut system) = (Vec::new(), Vec::new());
     let messages = messages(request, &mut tools, &mut system);
-    // What is written once and read by each later call: the tools, the system prompt, the history so far.
+    // What is written once and read by each later call: the tools, the system prompt, the history so far, and the history
+    // as it was for the call before.
     mark(tools.last_mut());
     mark(system.last_mut());
     if !system.is_empty() {
@@ -117,6 +118,14 @@ fn messages(request: &Request, tools: &mut Vec<Json>, system: &mut Vec<Json>) ->
     }
     if let Some((turn, block)) = stable {
         mark(markable(&mut turns[turn].1[..=block]));
+        // A provider looks back a few blocks only for what it has kept: where the call before ended is marked, too, so that
+        // an exchange of many calls still finds it.
+        let asked = turns[..=turn]
+            .iter()
+            .rposition(|(role, _)| *role == "assistant");
+        if let Some(before) = asked.and_then(|asked| asked.checked_sub(1)) {
+            mark(turns[before].1.last_mut());
+        }
     }
     if turns.first().is_none_or(|(role, _)| *role != "user") {
         // The wire begins with the user.

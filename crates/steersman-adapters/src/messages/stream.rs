@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use steersman_machine::commit::Usage;
 use steersman_machine::effect::{Answer, Ask, Failure, Retry};
-use steersman_runtime::model::{Delta, Sink};
+use steersman_runtime::model::{Delta, Report, Sink};
 
 /// Bytes of text, reasoning and arguments at most.
 const ANSWER_MAX: usize = 16 << 20;
@@ -99,6 +99,8 @@ pub struct Decoder {
     stop: Option<String>,
     done: bool,
     usage: Usage,
+    /// Tokens that the provider kept: told beside the usage.
+    written: u64,
     size: usize,
 }
 
@@ -114,11 +116,11 @@ impl Decode for Decoder {
         }
         let index = event.get("index").and_then(Json::as_u64).unwrap_or(0);
         match event["type"].as_str().unwrap_or_default() {
-            "message_start" => self.usage(&event["message"]["usage"]),
+            "message_start" => self.usage(&event["message"]["usage"], sink),
             "content_block_start" => self.begin(index, &event["content_block"], sink)?,
             "content_block_delta" => self.delta(index, &event["delta"], sink)?,
             "message_delta" => {
-                self.usage(&event["usage"]);
+                self.usage(&event["usage"], sink);
                 self.stopped(&event["delta"]["stop_reason"]);
             }
             "message_stop" => self.done = true,
@@ -143,7 +145,7 @@ impl Decode for Decoder {
         for (index, block) in (0..).zip(content) {
             self.begin(index, block, sink)?;
         }
-        self.usage(&message["usage"]);
+        self.usage(&message["usage"], sink);
         self.stopped(&message["stop_reason"]);
         self.done = true;
         Ok(())
@@ -343,7 +345,7 @@ impl Decoder {
     }
 
     /// The wire counts what was cached beside what was not; we count all of it as input.
-    fn usage(&mut self, usage: &Json) {
+    fn usage(&mut self, usage: &Json, sink: &dyn Sink) {
         let number = |key: &str| usage.get(key).and_then(Json::as_u64);
         if let Some(plain) = number("input_tokens") {
             let read = number("cache_read_input_tokens").unwrap_or(0);
@@ -352,6 +354,13 @@ impl Decoder {
             // The end of the stream may repeat the counts without the cached ones.
             self.usage.input = self.usage.input.max(all);
             self.usage.cached = self.usage.cached.max(read);
+            if written > self.written {
+                sink.report(Report {
+                    cache_write: written - self.written,
+                    ..Report::default()
+                });
+                self.written = written;
+            }
         }
         if let Some(output) = number("output_tokens") {
             self.usage.output = output;

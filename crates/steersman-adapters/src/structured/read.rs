@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 use std::sync::{Mutex, PoisonError};
 use steersman_machine::context::Request;
 use steersman_machine::effect::{Answer, Ask};
-use steersman_runtime::model::{Delta, Sink};
+use steersman_runtime::model::{Delta, Report, Sink};
 
 /// Objects looked at before a text is taken for an answer.
 const CANDIDATES_MAX: usize = 32;
@@ -210,6 +210,10 @@ impl<'a> Peek<'a> {
 }
 
 impl Sink for Peek<'_> {
+    fn report(&self, report: Report) {
+        self.sink.report(report);
+    }
+
     fn delta(&self, delta: Delta) {
         match delta {
             Delta::Text(piece) => {

@@ -87,6 +87,38 @@ impl Recorded {
     }
 }
 
+/// A request that is expected, and what it gets.
+pub(crate) struct Exchange {
+    /// The body; another one is refused with status 499 and what differs.
+    pub(crate) request: serde_json::Value,
+    pub(crate) reply: Reply,
+}
+
+/// The first place in which two bodies differ.
+fn difference(wanted: &serde_json::Value, came: &serde_json::Value, at: &str) -> Option<String> {
+    use serde_json::Value as Json;
+    match (wanted, came) {
+        (Json::Object(wanted), Json::Object(came)) => {
+            let keys = wanted.keys().chain(came.keys());
+            keys.into_iter().find_map(|key| {
+                let of = |map: &serde_json::Map<String, Json>| map.get(key).cloned();
+                let absent = || Json::from("(absent)");
+                let (wanted, came) = (of(wanted), of(came));
+                difference(
+                    &wanted.unwrap_or_else(absent),
+                    &came.unwrap_or_else(absent),
+                    &format!("{at}/{key}"),
+                )
+            })
+        }
+        (Json::Array(wanted), Json::Array(came)) if wanted.len() == came.len() => {
+            let mut both = wanted.iter().zip(came).enumerate();
+            both.find_map(|(n, (wanted, came))| difference(wanted, came, &format!("{at}/{n}")))
+        }
+        _ => (wanted != came).then(|| format!("{at}: {wanted} was expected, {came} came")),
+    }
+}
+
 /// The server. Replies are given in the order of the requests; one too many gets a status that no test expects.
 pub(crate) struct Listener {
     pub(crate) url: String,
@@ -102,7 +134,18 @@ impl Drop for Listener {
 }
 
 impl Listener {
+    /// A server that takes these requests in this order, and no others.
+    pub(crate) async fn strict(exchanges: Vec<Exchange>) -> Self {
+        let scripted = exchanges.into_iter().map(|e| (Some(e.request), e.reply));
+        Self::serving(scripted.collect()).await
+    }
+
+    /// A server that answers whatever it is asked.
     pub(crate) async fn new(replies: Vec<Reply>) -> Self {
+        Self::serving(replies.into_iter().map(|reply| (None, reply)).collect()).await
+    }
+
+    async fn serving(replies: Vec<(Option<serde_json::Value>, Reply)>) -> Self {
         let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", socket.local_addr().unwrap());
         let requests = Arc::new(Mutex::new(Vec::new()));
@@ -143,13 +186,20 @@ impl Listener {
 async fn serve(
     mut stream: TcpStream,
     log: Arc<Mutex<Vec<Recorded>>>,
-    replies: Arc<Mutex<std::vec::IntoIter<Reply>>>,
+    replies: Arc<Mutex<std::vec::IntoIter<(Option<serde_json::Value>, Reply)>>>,
 ) {
     let mut bytes = Vec::new();
     while let Some(request) = read(&mut stream, &mut bytes).await {
-        log.lock().unwrap().push(request);
-        let reply = replies.lock().unwrap().next();
-        let reply = reply.unwrap_or_else(|| Reply::with(599, &[], "no reply is scripted"));
+        log.lock().unwrap().push(request.clone());
+        let scripted = replies.lock().unwrap().next();
+        let reply = match scripted {
+            None => Reply::with(599, &[], "no reply is scripted"),
+            Some((None, reply)) => reply,
+            Some((Some(wanted), reply)) => match difference(&wanted, &request.json(), "") {
+                None => reply,
+                Some(differs) => Reply::with(499, &[], differs),
+            },
+        };
         for frame in reply.0 {
             match frame {
                 Frame::Bytes(bytes) => {

@@ -12,6 +12,7 @@ mod command;
 mod http;
 mod listener;
 mod messages;
+mod quirks;
 mod real;
 mod request;
 mod schema;

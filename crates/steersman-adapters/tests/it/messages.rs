@@ -198,7 +198,11 @@ fn marks(body: &Json) -> usize {
 #[test]
 fn never_more_than_four_marks_and_those_on_what_stays() {
     let body = encode(&long(), "m");
-    assert_eq!(marks(&body), 3, "tools, system, history");
+    assert_eq!(
+        marks(&body),
+        4,
+        "tools, system, history, and the history of the call before"
+    );
     let blocks = |body: &Json| body["messages"].as_array().unwrap().len();
     assert!(blocks(&body) >= 3);
     let thought = assistant(
@@ -206,11 +210,9 @@ fn never_more_than_four_marks_and_those_on_what_stays() {
         &[],
         Some(r#"{"blocks":[{"type":"thinking","thinking":"x","signature":"s"}]}"#),
     );
-    assert_eq!(
-        marks(&encode(&request(vec![user("Go."), thought]), "m")),
-        0,
-        "thinking carries none"
-    );
+    let body = encode(&request(vec![user("Go."), thought]), "m");
+    assert_eq!(marks(&body), 1);
+    assert_eq!(marks(&body["messages"][0]), 1, "thinking carries none");
 }
 
 #[tokio::test]

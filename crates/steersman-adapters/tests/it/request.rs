@@ -9,7 +9,7 @@ use steersman_machine::context::{CallSpec, Content, Request, Segment, ToolSpec};
 use steersman_machine::effect::{Answer, Failure};
 use steersman_machine::ids::{Digest, Id, Line};
 use steersman_machine::network::{CallStyle, Part, ToolChoice};
-use steersman_runtime::model::{Delta, Model, ModelCall, Sink, Transport};
+use steersman_runtime::model::{Delta, Model, ModelCall, Report, Sink, Transport};
 use tokio_util::sync::CancellationToken;
 
 /// A request of these contents.
@@ -128,9 +128,13 @@ pub(crate) fn chat_with(url: &str, dialect: Dialect, timeouts: Timeouts) -> Chat
 
 /// What appeared while a model answered.
 #[derive(Default)]
-pub(crate) struct Seen(pub(crate) Mutex<Vec<Delta>>);
+pub(crate) struct Seen(pub(crate) Mutex<Vec<Delta>>, pub(crate) Mutex<Vec<Report>>);
 
 impl Sink for Seen {
+    fn report(&self, report: Report) {
+        self.1.lock().unwrap().push(report);
+    }
+
     fn delta(&self, delta: Delta) {
         self.0.lock().unwrap().push(delta);
     }

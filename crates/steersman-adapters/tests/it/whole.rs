@@ -9,13 +9,15 @@ use steersman_adapters::catalog::Catalog;
 use steersman_adapters::command::CommandTools;
 use steersman_adapters::http::HttpTools;
 use steersman_adapters::schema::Schemas;
+use steersman_machine::commit::LedgerEntry;
 use steersman_machine::definition::{Files, compile};
-use steersman_machine::ids::Line;
+use steersman_machine::ids::{Line, Time};
 use steersman_machine::trace;
 use steersman_runtime::Env;
-use steersman_runtime::clock::System;
+use steersman_runtime::clock::{System, Virtual};
 use steersman_runtime::engine::{Engine, Options, Parts, StartOptions};
 use steersman_runtime::feed::FeedItem;
+use steersman_runtime::model::scripted::{Script, ScriptedModel};
 use steersman_runtime::seal::Sealer;
 use steersman_runtime::session::{Session, Settled};
 use steersman_runtime::store::memory::MemoryStore;
@@ -375,4 +377,67 @@ async fn what_a_server_claims_to_have_used_breaks_nothing() {
     assert_eq!(answered(&session.settled().await.unwrap()), "Yes.");
     let seen = engine.inspect(session.id()).await.unwrap();
     assert_eq!(seen.ledger.spent.tokens, most, "the budget is used up");
+}
+
+/// Tools that ask one host at one rate share a limiter, whatever their paths; the time is the clock's, and nothing has been
+/// started of what only waits for its turn.
+#[tokio::test]
+async fn a_rate_holds_for_a_host_and_nothing_is_started_while_it_waits() {
+    let server = Listener::new(vec![Reply::json(200, "1"), Reply::json(200, "2")]).await;
+    let definition = r#"
+models: { default: scripted }
+config: { shop: { type: string, env: SHOP, live: true } }
+tools:
+  post:
+    description: Posts.
+    effect: unsafe
+    parameters: { n: integer }
+    http: { url: "{{ config.shop }}/post", json: "{{ args }}", rate: 1/h }
+  look:
+    description: Looks.
+    effect: read
+    parameters: { n: integer }
+    http: { url: "{{ config.shop }}/look", rate: 1/h }
+agents: { clerk: { system: S., tools: [post, look] } }
+"#;
+    let script = json!({ "clerk": [
+        { "call": { "look": { "n": 1 } } },
+        { "call": { "post": { "n": 2 } } },
+        "Done.",
+    ] });
+    let clock = Virtual::at(Time(1_767_614_400_000));
+    let engine = Engine::new(Parts {
+        store: Arc::new(MemoryStore::new()),
+        clock: Arc::new(clock.clone()),
+        models: Arc::new(ScriptedModel::new(Script::parse(&script).unwrap())),
+        toolsets: vec![Arc::new(HttpTools::default())],
+        sealer: Sealer::ephemeral(),
+        options: Options {
+            env: env(&[("SHOP", &server.url)]),
+            ..Options::default()
+        },
+    });
+    let session = start(&engine, definition, "Go.").await;
+    let settled = session.settled().await.unwrap();
+    assert!(matches!(&*settled, Settled::Waits(_)), "{settled:?}");
+    assert_eq!(server.requests().len(), 1);
+    let started = async || {
+        let mut feed = engine.feed(session.id(), Line::NONE);
+        let lines = feed.lines().await.unwrap();
+        let entries = lines.iter().flat_map(|line| line.ledger.clone());
+        entries
+            .filter(|entry| matches!(entry, LedgerEntry::Started { .. }))
+            .count()
+    };
+    assert_eq!(started().await, 0);
+    clock.advance(3_600_000);
+    loop {
+        match &*session.settled().await.unwrap() {
+            // It has not looked at the clock yet.
+            Settled::Waits(_) => tokio::task::yield_now().await,
+            settled => break assert_eq!(answered(settled), "Done."),
+        }
+    }
+    assert_eq!(server.requests()[1].line, "POST /post HTTP/1.1");
+    assert_eq!(started().await, 1);
 }

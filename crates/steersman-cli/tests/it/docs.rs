@@ -92,6 +92,25 @@ fn every_definition_in_a_document_compiles() {
     );
 }
 
+/// The guide to models shows pieces: each is a definition by itself.
+#[test]
+fn every_piece_of_the_guide_to_models_compiles() {
+    let guide = std::fs::read_to_string(world::root().join("docs/guides/models.md")).unwrap();
+    let pieces = blocks(&guide);
+    let pieces: Vec<&Block> = pieces.iter().filter(|b| b.fence == "yaml").collect();
+    assert!(pieces.len() >= 5, "{}", pieces.len());
+    for piece in pieces {
+        let (network, found) = compile(&Files::new("steersman.yaml", piece.text.as_str()));
+        let found: Vec<String> = found.iter().map(|d| d.render(false)).collect();
+        assert!(
+            network.is_some(),
+            "line {}\n{}",
+            piece.line,
+            found.join("\n")
+        );
+    }
+}
+
 #[test]
 fn every_link_of_a_document_leads_somewhere() {
     let mut broken = Vec::new();

@@ -8,5 +8,6 @@ mod cases;
 mod event;
 mod f19;
 mod folder;
+mod models;
 mod network;
 mod tool;

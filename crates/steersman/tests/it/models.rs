@@ -1,0 +1,102 @@
+//! Models that a program brings: rates, prices and those that stand in are the engine's.
+
+use std::sync::Arc;
+use steersman::machine::commit::Usage;
+use steersman::machine::effect::{Answer, Failure, Retry};
+use steersman::machine::ids::{Name, Time};
+use steersman::runtime::Boxed;
+use steersman::runtime::clock::Virtual;
+use steersman::runtime::model::{Model, ModelCall, Sink};
+use steersman::{Limiters, Network, Steersman, Turn};
+use tokio_util::sync::CancellationToken;
+
+/// Says who it is, or that its key is refused.
+struct Echo(&'static str, bool);
+
+impl Model for Echo {
+    fn call<'a>(
+        &'a self,
+        _call: &'a ModelCall,
+        _sink: &'a dyn Sink,
+        _cancel: &'a CancellationToken,
+    ) -> Boxed<'a, Result<Answer, Failure>> {
+        let refused = Failure {
+            code: "unauthorized".into(),
+            message: "the key was revoked".into(),
+            retry: Retry::Never,
+        };
+        let answer = Answer {
+            text: Some(format!("I am {}.", self.0)),
+            usage: Usage {
+                input: 1_000,
+                output: 100,
+                ..Usage::default()
+            },
+            ..Answer::default()
+        };
+        Box::pin(std::future::ready(if self.1 {
+            Ok(answer)
+        } else {
+            Err(refused)
+        }))
+    }
+
+    fn label(&self) -> Name {
+        self.0.into()
+    }
+}
+
+const DEFINITION: &str = "
+steersman: 1
+name: own
+models:
+  default: { fallback: [spare] }
+  spare:   { rate: 1/h, price: { input: 1, output: 10 } }
+agents: { clerk: { system: You talk. } }
+";
+
+fn program(limiters: &Limiters, clock: &Virtual) -> Steersman {
+    Steersman::options()
+        .model("default", Echo("one", false))
+        .model("spare", Echo("two", true))
+        .limiters(limiters)
+        .clock(Arc::new(clock.clone()))
+        .in_memory()
+}
+
+#[tokio::test]
+async fn programs_bring_models_and_share_one_limiter() {
+    let network = Network::from_yaml(DEFINITION).build().unwrap();
+    let (limiters, clock) = (Limiters::default(), Virtual::at(Time(0)));
+    let (first, second) = (program(&limiters, &clock), program(&limiters, &clock));
+    let session = first.start(&network).await.unwrap();
+    match session.ask("Who are you?").await.unwrap() {
+        Turn::Answer(answer) => assert_eq!(answer.text(), "I am two."),
+        other => panic!("{other:?}"),
+    }
+    let seen = first.engine().inspect(session.id()).await.unwrap();
+    assert_eq!(seen.ledger.spent.micros, 2_000);
+    // The hour is taken: another program's session waits for its turn, in the log.
+    let session = second.start(&network).await.unwrap();
+    let turn = session.ask("And you?").await.unwrap();
+    assert!(matches!(turn, Turn::Waits(_)), "{turn:?}");
+    clock.advance(3_600_000);
+    loop {
+        match session.settled().await.unwrap() {
+            Turn::Answer(answer) => break assert_eq!(answer.text(), "I am two."),
+            // It has not looked at the clock yet.
+            Turn::Waits(_) => tokio::task::yield_now().await,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_nobody_brings_is_missed_at_the_start() {
+    let network = Network::from_yaml(DEFINITION).build().unwrap();
+    let program = Steersman::options()
+        .model("default", Echo("one", true))
+        .in_memory();
+    let error = program.start(&network).await.err().unwrap().to_string();
+    assert!(error.contains("model `spare`"), "{error}");
+}
