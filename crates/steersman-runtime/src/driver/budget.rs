@@ -170,8 +170,12 @@ impl Driver {
 
     /// What a call is taken to need before any was seen.
     fn first(&self) -> Amount {
-        let prices = self.values.models.iter().filter_map(|bound| bound.price());
-        let dearest = prices.map(|price| price.at_most(FIRST_PAID.0, FIRST_PAID.1));
+        let models = self.network.iter().flat_map(|network| &network.models);
+        let dearest = models.filter_map(|(name, def)| {
+            let bound = self.values.models.iter().find(|m| m.name == *name)?;
+            let longest = def.max_tokens.unwrap_or(FIRST_PAID.1).min(FIRST_PAID.1);
+            Some(bound.price()?.at_most(FIRST_PAID.0, longest))
+        });
         Amount::new(FIRST, dearest.max().unwrap_or(0))
     }
 

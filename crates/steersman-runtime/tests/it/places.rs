@@ -31,6 +31,8 @@ enum Does {
     Reports(Report),
     /// Answers with this usage.
     Used(u64, u64, u64),
+    /// Never answers.
+    Hangs,
 }
 
 /// Models of several places that do what a test tells them, and remember who was asked when.
@@ -99,6 +101,7 @@ impl Model for One {
                 Some(Does::Used(input, cached, output)) => {
                     (usage.input, usage.cached, usage.output) = (input, cached, output);
                 }
+                Some(Does::Hangs) => std::future::pending().await,
                 None => {}
             }
             Ok(Answer {
@@ -151,13 +154,17 @@ struct Stage {
 
 impl Stage {
     fn set(rack: Rack) -> Self {
+        Self::over(rack, Spy::default())
+    }
+
+    fn over(rack: Rack, store: Spy) -> Self {
         let clock = Virtual::at(NOON);
         let rack = Rack {
             clock: Some(clock.clone()),
             ..rack
         };
         let engine = Engine::new(Parts {
-            store: Arc::new(Spy::default()),
+            store: Arc::new(store),
             clock: Arc::new(clock.clone()),
             models: Arc::new(rack.clone()),
             toolsets: Vec::new(),
@@ -509,4 +516,38 @@ agents: { main: { system: You talk., limits: { cost: { max: 1, per: answer } } }
         .sessions(&SessionQuery::default())
         .await;
     assert!(sessions.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn what_an_owner_that_died_had_set_aside_counts_as_spent_and_is_told_apart() {
+    let store = Spy::default();
+    let rack = Rack::default();
+    rack.will("default", [Does::Hangs]);
+    let stage = Stage::over(rack.clone(), store.clone());
+    let session = stage.start(LIMITED).await;
+    while rack.asked().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let id = session.id().to_owned();
+    stage.engine.kill().await;
+    store.mend();
+    let again = Stage::over(rack.clone(), store);
+    let session = again.engine.open(&id).await.unwrap();
+    let settled = again.settle(&session).await;
+    let ledger = again.engine.inspect(&id).await.unwrap().ledger;
+    // Twice the longest answer of the dearest: of 0.25 too little is left for another call.
+    assert_eq!(ledger.lost.micros, 200_000);
+    assert_eq!(ledger.spent, ledger.lost);
+    let Settled::Asks(pending) = &settled else {
+        panic!("{settled:?}")
+    };
+    assert!(
+        pending[0].text.contains("there is 0.05"),
+        "{}",
+        pending[0].text
+    );
+    session.approve(asked(&settled), "any").await.unwrap();
+    assert_eq!(answered(&again.settle(&session).await), "I am default.");
+    let ledger = again.engine.inspect(&id).await.unwrap().ledger;
+    assert_eq!(ledger.lost.micros, 200_000);
 }
