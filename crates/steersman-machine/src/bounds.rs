@@ -23,6 +23,9 @@ pub const MAX_LINE: usize = 256 << 10;
 /// A text longer than this, in bytes, lies in the blob store, not in its line. No value of state ever does.
 pub const INLINE_TEXT: usize = 16 << 10;
 
+/// Most characters of a name that a model sees: providers refuse longer names of tools.
+pub const SEEN_MAX: usize = 64;
+
 /// A text of more bytes than this is moved out of a line that is too long: its place there takes 40.
 pub const SHORT_TEXT: usize = 64;
 

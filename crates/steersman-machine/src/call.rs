@@ -78,6 +78,7 @@ pub(crate) fn target(tool: &ToolDef) -> Target {
         | Source::Http(_)
         | Source::Command { .. }
         | Source::Native { .. }
+        | Source::Mcp { .. }
         | Source::Send(_) => Target::Tool(tool.effect),
     }
 }
@@ -93,7 +94,7 @@ impl Tick<'_> {
         for ask in asks {
             let mut found = self.resolve(owner, model, ask);
             if found.refused.is_none()
-                && let Some(used) = model.tools.iter().find(|u| *u.seen == *ask.name)
+                && let Some(used) = model.tools.iter().find(|u| u.is_called(&ask.name))
             {
                 found.refused = too_many(used, &mut uses, self.network);
                 let comes_last = self.network.tools.get(&found.name).is_some_and(is_last);
@@ -310,7 +311,7 @@ impl Tick<'_> {
 
     /// The use of a tool or agent that this name means here and now.
     fn offered<'m>(&self, owner: Id, model: &'m ModelAgent, seen: &str) -> Option<&'m ToolUse> {
-        let used = model.tools.iter().find(|u| *u.seen == *seen)?;
+        let used = model.tools.iter().find(|u| u.is_called(seen))?;
         let offered = match &used.when {
             None => !used.implied || artifact::sees_any(&self.snapshot, owner),
             // An expression that fails offers nothing: it is never true.
@@ -580,7 +581,9 @@ pub(crate) fn parse(args: &str) -> Result<Map<String, Json>, String> {
 
 fn unknown_text(model: &ModelAgent, name: &str) -> String {
     let offered = model.tools.iter().filter(|used| !used.implied);
-    let offered: Vec<&str> = offered.map(|used| &*used.seen).collect();
+    let offered: Vec<String> = offered
+        .map(|used| crate::network::wire_name(&used.seen))
+        .collect();
     if offered.is_empty() {
         format!("there is no tool `{name}`; none are offered")
     } else {

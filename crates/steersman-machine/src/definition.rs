@@ -26,6 +26,7 @@ pub mod source;
 pub mod summary;
 pub mod test;
 
+pub(crate) use diagnostic::near;
 pub use diagnostic::{Diagnostic, Patch, Place, Severity};
 pub use explain::{codes, explain};
 pub use schema::{reference, schema};

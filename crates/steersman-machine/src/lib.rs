@@ -124,6 +124,7 @@ pub mod fold;
 pub mod ids;
 pub mod interaction;
 pub mod limits;
+pub mod manifest;
 pub mod mapping;
 pub mod nets;
 pub mod network;

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A checked definition.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Network {
     /// Its name.
     pub name: Name,
@@ -42,7 +42,10 @@ pub struct Network {
     pub labels: BTreeMap<Name, Template>,
     /// What a session came to.
     pub outcome: BTreeMap<Name, Expr>,
-    /// Tools by name, built-in ones that are used included.
+    /// MCP servers by name.
+    pub mcp: BTreeMap<Name, McpDef>,
+    /// Tools by name, built-in ones that are used included. Of a server those that the definition names, without what only
+    /// the server knows, until [`Network::with_manifest`].
     pub tools: BTreeMap<Name, ToolDef>,
     /// Agents by name, in order of the definition where it matters.
     pub agents: BTreeMap<Name, AgentDef>,
@@ -368,6 +371,64 @@ pub enum Source {
     Send(Name),
     /// Comes with the engine.
     BuiltIn(BuiltIn),
+    /// A tool of an MCP server.
+    Mcp {
+        /// The server, by its name in the definition.
+        server: Name,
+        /// The tool, by its name there.
+        tool: Arc<str>,
+        /// JSON Schema of its structured result, if the server gave one.
+        output: Option<Arc<str>>,
+    },
+}
+
+/// An MCP server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct McpDef {
+    /// Its name in the definition.
+    pub name: Name,
+    /// How it is reached. Templates here read `config` and, but for the vector of a command, `secrets`.
+    pub at: McpAt,
+    /// Which of its tools are taken, `*` matches; none: all.
+    pub tools: Option<Vec<String>>,
+    /// Class of its tools.
+    pub effect: McpEffect,
+    /// Class by tool, before `effect`.
+    pub effects: BTreeMap<String, Class>,
+    /// How calls and results look, by tool.
+    pub render: BTreeMap<String, Render>,
+    /// A changed list of tools is taken over between exchanges.
+    pub follow: bool,
+    /// Of one attempt, in milliseconds.
+    pub timeout: u64,
+}
+
+/// How an MCP server is reached.
+#[derive(Clone, Debug, PartialEq)]
+pub enum McpAt {
+    /// Streamable HTTP.
+    Http {
+        /// Address.
+        url: Template,
+        /// Headers.
+        headers: Vec<(String, Template)>,
+    },
+    /// A process, over standard input and output.
+    Command {
+        /// Program and arguments; no shell.
+        argv: Vec<Template>,
+        /// Environment.
+        env: Vec<(String, Template)>,
+    },
+}
+
+/// Class of the tools of a server.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum McpEffect {
+    /// This one.
+    Class(Class),
+    /// What the server says of each.
+    Annotations,
 }
 
 /// Tools that come with the engine.
@@ -639,6 +700,8 @@ pub struct ModelAgent {
     pub params: BTreeMap<String, Json>,
     /// What it is offered, in order; order is frozen.
     pub tools: Vec<ToolUse>,
+    /// Servers of which it is offered all tools (`SERVER.*`). A network that knows its manifest has none of these.
+    pub servers: Vec<ServerUse>,
     /// `auto`, `any`, `none` or a tool.
     pub tool_choice: ToolChoice,
     /// Begins the answer.
@@ -713,6 +776,34 @@ impl ToolUse {
             implied: true,
         }
     }
+}
+
+/// All tools of a server, offered to a model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerUse {
+    /// The server.
+    pub server: Name,
+    /// Before which of the agent's tools they stand.
+    pub at: usize,
+    /// How each is offered.
+    pub like: ToolUse,
+}
+
+impl ToolUse {
+    /// Whether a model means this by that name: providers take no dot, so it may have seen another than the one here.
+    pub fn is_called(&self, name: &str) -> bool {
+        *self.seen == *name || self.seen.contains('.') && wire_name(&self.seen) == name
+    }
+}
+
+/// The name of a tool as a model sees it: `SERVER.TOOL` is `SERVER__TOOL`, and what providers refuse is `_`.
+pub fn wire_name(name: &str) -> String {
+    let Some((server, tool)) = name.split_once('.') else {
+        return name.to_owned();
+    };
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let tool: String = tool.chars().map(|c| if fits(c) { c } else { '_' }).collect();
+    format!("{server}__{tool}")
 }
 
 /// Who picks a branch.

@@ -112,6 +112,7 @@ impl Tick<'_> {
                 | Source::Http(_)
                 | Source::Command { .. }
                 | Source::Native { .. }
+                | Source::Mcp { .. }
                 | Source::Wait(_)
                 | Source::Ask(_)
                 | Source::Send(_)
@@ -180,6 +181,7 @@ impl Tick<'_> {
             | Source::Http(_)
             | Source::Command { .. }
             | Source::Native { .. }
+            | Source::Mcp { .. }
             | Source::Wait(_)
             | Source::Ask(_)
             | Source::Send(_) => self.begin_fork(owner, call),

@@ -68,6 +68,7 @@ fn of_call(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Work {
                 | Source::Http(_)
                 | Source::Command { .. }
                 | Source::Native { .. }
+                | Source::Mcp { .. }
                 | Source::Wait(_)
                 | Source::BuiltIn(
                     BuiltIn::Finish

@@ -1,7 +1,7 @@
 //! The conversation as a model sees it: messages, exchanges with each result right behind its call, summaries.
 
 use super::units::{Chain, Head, Unit, Units, What};
-use super::{At, CallSpec, Content, RenderCache, Segment, tools, watermark};
+use super::{At, CallSpec, Content, RenderCache, Segment, watermark};
 use crate::expression::{EvalError, shown_json};
 use crate::ids::{Body, Id, Name};
 use crate::interaction::{Call, CallResult, How, Origin};
@@ -167,7 +167,7 @@ impl At<'_> {
                 Some(label) if !ours => label.to_string(),
                 _ => call.id.to_string(),
             };
-            let name = tools::wire_name(seen(call));
+            let name = crate::network::wire_name(seen(call));
             specs.push(CallSpec {
                 label: label.clone(),
                 name: name.clone(),

@@ -3,7 +3,9 @@
 use super::ToolSpec;
 use crate::expression::EvalError;
 use crate::ids::Name;
-use crate::network::{AgentDef, ModelAgent, Network, Offer, Parameters, ToolUse, Type, TypeKind};
+use crate::network::{
+    AgentDef, ModelAgent, Network, Offer, Parameters, ToolUse, Type, TypeKind, wire_name,
+};
 use crate::view::View;
 use serde_json::{Map, Value as Json, json};
 
@@ -56,11 +58,6 @@ fn spec(network: &Network, agent: &AgentDef, used: &ToolUse) -> ToolSpec {
         description: description.clone(),
         parameters: parameters.to_string(),
     }
-}
-
-/// The name as a model sees it: no provider takes a dot.
-pub(super) fn wire_name(name: &str) -> String {
-    name.replace('.', "__")
 }
 
 fn message_schema() -> Json {

@@ -36,6 +36,8 @@ static PAGES: &[(&str, &str)] = &[
     ("E0209", include_str!("explain/E0209.md")),
     ("E0210", include_str!("explain/E0210.md")),
     ("E0211", include_str!("explain/E0211.md")),
+    ("E0212", include_str!("explain/E0212.md")),
+    ("E0213", include_str!("explain/E0213.md")),
     ("E0301", include_str!("explain/E0301.md")),
     ("E0302", include_str!("explain/E0302.md")),
     ("E0304", include_str!("explain/E0304.md")),

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Sections whose entries are merged over files.
-const MERGED: [&str; 9] = [
-    "config", "secrets", "models", "state", "events", "labels", "outcome", "tools", "agents",
+const MERGED: [&str; 10] = [
+    "config", "secrets", "models", "state", "events", "labels", "outcome", "mcp", "tools", "agents",
 ];
 
 /// A definition whose files are merged.

@@ -5,6 +5,7 @@ mod agent;
 mod builtin;
 mod file;
 mod limits;
+mod mcp;
 mod tests;
 mod tool;
 mod values;
@@ -109,6 +110,8 @@ struct Side {
     approves: Vec<(Name, Span)>,
     starts: Vec<(Name, Span)>,
     builtins: BTreeSet<&'static str>,
+    /// Tools of servers that are named: server and tool.
+    remote: BTreeSet<(Name, Name)>,
     /// Names of all state entries.
     entries: BTreeSet<Name>,
     /// Bytes of the defaults of all state entries.
@@ -252,6 +255,9 @@ impl Lower<'_> {
     /// The name that a node is, if it names something of this sort.
     fn named(&mut self, node: &Node, wanted: Sort) -> Option<Name> {
         let name = node.as_text()?.clone();
+        if name.contains('.') && wanted == Sort::Tool {
+            return self.remote(node).filter(|(_, all)| !all).map(|_| name);
+        }
         match self.out.declared.get(&name) {
             Some(declared) if declared.sort == wanted => Some(name),
             Some(declared) => {

@@ -70,6 +70,8 @@ pub(crate) struct Scope {
     pub outcome: bool,
     /// Nothing but `request`.
     pub request: bool,
+    /// Nothing but `config` and, in a transport field, `secrets`: it belongs to no session.
+    pub outside: bool,
 }
 
 /// What `args` are at a site.

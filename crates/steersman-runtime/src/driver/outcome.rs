@@ -709,7 +709,7 @@ fn offered_as<'a>(def: &'a AgentDef, seen: &str) -> Option<&'a Name> {
     let Does::Model(model) = &def.does else {
         return None;
     };
-    let used = model.tools.iter().find(|used| *used.seen == *seen)?;
+    let used = model.tools.iter().find(|used| used.is_called(seen))?;
     match &used.of {
         Offers::Tool(name) | Offers::Agent(name) => Some(name),
     }

@@ -86,7 +86,8 @@ impl Check<'_> {
                     Source::State
                     | Source::Http(_)
                     | Source::Command { .. }
-                    | Source::Native { .. },
+                    | Source::Native { .. }
+                    | Source::Mcp { .. },
                 ) => continue,
                 Some(Source::Wait(_)) => "a tool that waits",
                 Some(Source::Ask(_)) => "a tool that asks",
@@ -114,7 +115,10 @@ impl Check<'_> {
             };
             let runs = matches!(
                 tool.source,
-                Source::Http(_) | Source::Command { .. } | Source::Native { .. }
+                Source::Http(_)
+                    | Source::Command { .. }
+                    | Source::Native { .. }
+                    | Source::Mcp { .. }
             );
             let does = match tool.effect {
                 Class::Pure | Class::Read if runs => continue,
@@ -238,7 +242,12 @@ impl Check<'_> {
                 continue;
             };
             let (what, text) = match declared.sort {
-                Sort::Tool => ("tool", network.tools.get(to).map(|tool| &tool.description)),
+                Sort::Tool => {
+                    let tool = network.tools.get(to);
+                    // the server tells what it is for
+                    let tool = tool.filter(|tool| !matches!(tool.source, Source::Mcp { .. }));
+                    ("tool", tool.map(|tool| &tool.description))
+                }
                 Sort::Agent => (
                     "agent",
                     network.agents.get(to).map(|agent| &agent.description),

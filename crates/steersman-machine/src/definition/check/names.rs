@@ -28,6 +28,10 @@ impl Check<'_> {
         if scope.request {
             return vec!["request"];
         }
+        if scope.outside {
+            let secrets = scope.transport.then_some("secrets");
+            return ["config"].into_iter().chain(secrets).collect();
+        }
         let mut names = EVERYWHERE.to_vec();
         let more = [
             (scope.args != Args::None, "args"),
@@ -70,7 +74,7 @@ impl Check<'_> {
         let at = self.place(at);
         if root == "secrets" {
             let why = "secrets resolve in transport fields alone: address, query, headers and body of `http`, `env` of \
-                       `command`, `url` and `key` of a model";
+                       `command`, `url` and `key` of a model, `url`, `headers` and `env` of an MCP server";
             return self.say(Diagnostic::transport_only(at, root, why));
         }
         if matches!(root, "artifacts" | "question" | "person" | "before") {
@@ -207,7 +211,10 @@ impl Check<'_> {
             .get(name)
             .map(|tool| &tool.parameters)
             .or_else(|| network.agents.get(name).map(|agent| &agent.parameters));
-        if !names().any(|known| &**known == name) {
+        let of_server = name
+            .split_once('.')
+            .is_some_and(|(server, _)| network.mcp.contains_key(server));
+        if !names().any(|known| &**known == name) && !of_server {
             let near = near(name, names().map(|name| &**name));
             let at = self.place(at);
             self.say(Diagnostic::unknown_name(at, "tool or agent", name, near));

@@ -38,6 +38,19 @@ impl Diagnostic {
         Self::new("E0206", at, format!("`{name}` has more than 64 characters"))
             .note("providers of models refuse longer names of tools")
     }
+    /// A tool of a server: its name there cannot be changed, but what the model sees can.
+    pub(crate) fn long_remote(at: At, name: &str) -> Self {
+        let seen = crate::network::wire_name(name);
+        let long = seen.len();
+        let what = format!("a model sees `{name}` as `{seen}`, which has {long} characters");
+        Self::new("E0213", at, what)
+            .note("providers of models refuse names of tools with more than 64")
+            .help("give it a shorter one: `{ tool: SERVER.TOOL, as: NAME }`")
+    }
+    pub(crate) fn not_taken(at: At, server: &str, tool: &str, taken: &str) -> Self {
+        Self::new("E0212", at, format!("`{tool}` is none of the tools that are taken of `{server}`"))
+            .note(format!("`mcp.{server}.tools` takes {taken}"))
+    }
     pub(crate) fn unknown_field(
         at: At,
         of: &str,

@@ -68,7 +68,12 @@ pub(crate) static FILE: Table = Table {
             "–",
             "What a session came to, as named values.",
         ),
-        later("mcp", "MCP servers."),
+        key(
+            "mcp",
+            Ty::Names(&Ty::Table(&MCP)),
+            "–",
+            "MCP servers; their tools are called `SERVER.TOOL` here.",
+        ),
         key("tools", Ty::Names(&Ty::Table(&tool::TOOL)), "–", "Tools."),
         key(
             "agents",
@@ -251,6 +256,71 @@ pub(crate) static PRICE: Table = Table {
         key("output", Ty::Money, "required", "A million tokens out.").required(),
     ],
     one_of: &[],
+};
+
+pub(crate) static MCP: Table = Table {
+    name: "Mcp",
+    words: "an MCP server",
+    keys: &[
+        key("url", Ty::Template, "–", "Streamable HTTP."),
+        key(
+            "command",
+            Ty::List(&Ty::Template),
+            "–",
+            "Standard input and output: program and arguments, no shell.",
+        ),
+        key("headers", TEXTS, "–", "With `url`. Secrets resolve here."),
+        key(
+            "env",
+            TEXTS,
+            "–",
+            "With `command`. Secrets resolve here, not in the vector.",
+        ),
+        key(
+            "tools",
+            Ty::List(&Ty::Text),
+            "all",
+            "Which tools are taken; `*` matches.",
+        ),
+        key(
+            "effect",
+            Ty::Word(&[
+                ("pure", true),
+                ("read", true),
+                ("idempotent", true),
+                ("unsafe", true),
+                ("annotations", true),
+            ]),
+            "unsafe",
+            "Class of its tools; `annotations` trusts the server's own hints.",
+        ),
+        key(
+            "effects",
+            Ty::Map(&super::CLASS),
+            "–",
+            "Class by tool, before `effect`.",
+        ),
+        key(
+            "render",
+            Ty::Map(&Ty::Table(&tool::RENDER)),
+            "–",
+            "How calls and results look, by tool.",
+        ),
+        key(
+            "refresh",
+            Ty::Word(&[("pinned", true), ("follow", true)]),
+            "pinned",
+            "`follow`: a changed list of tools is taken over between exchanges.",
+        ),
+        key("timeout", Ty::Duration, "60s", "Of one attempt."),
+        key(
+            "override",
+            Ty::Boolean,
+            "false",
+            "Replaces one of an imported file.",
+        ),
+    ],
+    one_of: &[(true, &["url", "command"])],
 };
 
 pub(crate) static EVENT: Table = Table {

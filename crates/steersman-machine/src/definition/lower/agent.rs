@@ -8,10 +8,11 @@ use super::builtin::{self, Set};
 use super::file::params;
 use super::values::{At, plain_text};
 use super::{Lower, Sort, count, flag, text, word};
+use crate::bounds::SEEN_MAX;
 use crate::ids::Name;
 use crate::network::{
     AgentDef, Chooser, Context, Does, ModelAgent, Offer, OnFailed, Output, Parameters, Part, Route,
-    RouteBy, Rule, RuleTo, ToolChoice, ToolUse, Turns,
+    RouteBy, Rule, RuleTo, ServerUse, ToolChoice, ToolUse, Turns, wire_name,
 };
 
 /// Ways in which model calls make steps; others are registered in Rust.
@@ -183,7 +184,7 @@ impl Lower<'_> {
             message: true,
             ..scope.clone()
         };
-        let tools = self.tool_uses(&key.name, node.get("tools"), &scope);
+        let (tools, servers) = self.tool_uses(&key.name, node.get("tools"), &scope);
         ModelAgent {
             system: node
                 .get("system")
@@ -192,6 +193,7 @@ impl Lower<'_> {
             params: params(node.get("params")),
             tool_choice: self.tool_choice(node.get("tool_choice"), &tools),
             tools,
+            servers,
             prefill: self.text_of(node, "prefill", &scope),
             net: self.net(node.get("net")),
             context: self.context(node.get("context"), &scope),
@@ -344,19 +346,37 @@ impl Lower<'_> {
         })
     }
 
-    fn tool_uses(&mut self, agent: &Name, node: Option<&Node>, scope: &Scope) -> Vec<ToolUse> {
+    /// What an agent is offered by name, and servers of which it is offered everything.
+    fn tool_uses(
+        &mut self,
+        agent: &Name,
+        node: Option<&Node>,
+        scope: &Scope,
+    ) -> (Vec<ToolUse>, Vec<ServerUse>) {
+        let mut servers = Vec::new();
         let mut uses: Vec<ToolUse> = Vec::new();
         for node in node.map(Node::items).unwrap_or_default() {
+            if let Some(server) = self.all_of(node, scope, uses.len()) {
+                servers.push(server);
+                continue;
+            }
             for (offered, span) in self.offered(agent, node, scope) {
                 let at = || self.place(span);
-                let long = offered.seen.len() > 64;
+                let long = wire_name(&offered.seen).len() > SEEN_MAX;
                 if long {
-                    let diagnostic = Diagnostic::long_name(at(), &offered.seen);
+                    let diagnostic = match &offered.of {
+                        Offer::Tool(name) if *name == offered.seen => {
+                            Diagnostic::long_remote(at(), name)
+                        }
+                        Offer::Tool(_) | Offer::Agent(_) => {
+                            Diagnostic::long_name(at(), &offered.seen)
+                        }
+                    };
                     self.say(diagnostic);
                 } else if !shape::is_name(&offered.seen) && node.get("as").is_some() {
                     let diagnostic = Diagnostic::malformed_name(at(), &offered.seen);
                     self.say(diagnostic);
-                } else if uses.iter().any(|known| known.seen == offered.seen) {
+                } else if uses.iter().any(|known| known.is_called(&wire_name(&offered.seen))) {
                     let diagnostic = Diagnostic::seen_twice(at(), &offered.seen);
                     self.say(diagnostic);
                     continue;
@@ -365,12 +385,12 @@ impl Lower<'_> {
             }
         }
         let reads = uses.iter().any(|known| *known.seen == *builtin::READ);
-        if !uses.is_empty() && !reads && !self.out.declared.contains_key(builtin::READ) {
+        if !(uses.is_empty() && servers.is_empty()) && !reads && !self.out.declared.contains_key(builtin::READ) {
             // What a result spills can be read, whoever's tool it was.
             self.out.builtins.insert(builtin::READ);
             uses.push(ToolUse::implied(builtin::READ.into()));
         }
-        uses
+        (uses, servers)
     }
 
     /// What one entry of `tools` offers: a built-in set may be several.
@@ -382,13 +402,13 @@ impl Lower<'_> {
         let Some(name) = what.as_text().cloned() else {
             return Vec::new();
         };
-        if name.contains('.') {
-            let at = self.place(what.span);
-            self.say(Diagnostic::reserved(
-                at,
-                &format!("`{name}`, a tool of an MCP server,"),
-            ));
-            return Vec::new();
+        if name.contains('.') && node.get("agent").is_none() {
+            let Some((_, false)) = self.remote(what) else {
+                return Vec::new();
+            };
+            let place = (agent.clone(), name.clone(), what.span);
+            self.out.offers.push(place);
+            return vec![self.tool_use(node, Offer::Tool(name), what.span, scope)];
         }
         let built_in = if node.get("agent").is_none() {
             builtin::set(&name)
@@ -464,7 +484,7 @@ impl Lower<'_> {
         }
     }
 
-    fn tool_use(&mut self, node: &Node, of: Offer, span: Span, scope: &Scope) -> (ToolUse, Span) {
+    pub(super) fn tool_use(&mut self, node: &Node, of: Offer, span: Span, scope: &Scope) -> (ToolUse, Span) {
         let (name, sort) = match &of {
             Offer::Tool(name) => (name.clone(), Sort::Tool),
             Offer::Agent(name) => (name.clone(), Sort::Agent),

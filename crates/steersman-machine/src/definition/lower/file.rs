@@ -33,6 +33,7 @@ impl Lower<'_> {
         let secrets = self.secrets();
         let models = self.models();
         let events = self.events();
+        let mcp = self.mcp();
         let tools = self.tools();
         let entry = self.entry();
         let (agents, people) = self.agents(&entry);
@@ -54,6 +55,7 @@ impl Lower<'_> {
             requests: has("requests"),
         };
         let tests = self.tests();
+        let tools = self.with_remote(tools, &mcp);
         Network {
             name,
             description: merged
@@ -68,6 +70,7 @@ impl Lower<'_> {
             secrets,
             models,
             events,
+            mcp,
             labels,
             outcome,
             tools,

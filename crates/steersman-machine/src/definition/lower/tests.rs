@@ -181,7 +181,8 @@ impl Lower<'_> {
                 .out
                 .declared
                 .get(&key.name)
-                .is_some_and(|declared| declared.sort == Sort::Tool);
+                .is_some_and(|declared| declared.sort == Sort::Tool)
+                || self.of_server(&key.name);
             if !is_tool {
                 let names = self.out.declared.iter();
                 let tools = names

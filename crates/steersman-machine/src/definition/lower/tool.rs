@@ -208,7 +208,7 @@ impl Lower<'_> {
         }
     }
 
-    fn texts(&mut self, node: Option<&Node>, scope: &Scope) -> Vec<(String, Template)> {
+    pub(super) fn texts(&mut self, node: Option<&Node>, scope: &Scope) -> Vec<(String, Template)> {
         sorted(node)
             .into_iter()
             .filter_map(|(key, node)| {
@@ -424,7 +424,7 @@ impl Lower<'_> {
         Some(Then { tool, args })
     }
 
-    fn render(&mut self, node: Option<&Node>, scope: &Scope) -> Render {
+    pub(super) fn render(&mut self, node: Option<&Node>, scope: &Scope) -> Render {
         match node {
             Some(node) => Render {
                 call: self.text_of(node, "call", scope),

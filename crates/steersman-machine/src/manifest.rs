@@ -1,0 +1,250 @@
+//! What MCP servers offer, as it was when a session was bound to it: the tools of each, with what only the server knows.
+//!
+//! A definition names servers and, with `SERVER.TOOL`, tools of theirs. What these take and say of themselves is asked when a
+//! session starts, stored by hash, and stays what the session runs under until a refresh: [`Network::with_manifest`] makes
+//! of the definition and a manifest the network that is meant. Without one the network is whole too: tools that are named
+//! take any arguments, which is what tests without a server need, and all tools of a server (`SERVER.*`) are none.
+
+use crate::bounds::SEEN_MAX;
+use crate::definition::near;
+use crate::ids::Name;
+use crate::interaction::Class;
+use crate::network::{
+    Does, McpDef, McpEffect, Network, Offer, Parameters, Render, Source, ToolDef, ToolUse, wire_name,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
+use std::collections::BTreeMap;
+
+/// Bytes of `SERVER.TOOL` at most.
+pub const NAME_MAX: usize = crate::bounds::NAME;
+/// Tools taken of one server at most.
+pub const TOOLS_MAX: usize = 512;
+/// Bytes of what is kept of one tool at most.
+pub const TOOL_MAX: usize = 32 << 10;
+
+/// The tools of all servers of a definition. **Stored** as JSON under its hash. What is added has a default; a program that
+/// does not know a field refuses the manifest.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// By the server's name in the definition. A server that was not asked is not here.
+    pub servers: BTreeMap<Name, Listing>,
+}
+
+/// What one server offered.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Listing {
+    /// How it calls itself, with its version; for people.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub about: String,
+    /// Its tools that the definition takes, in the order in which it lists them.
+    pub tools: Vec<Listed>,
+}
+
+/// One tool of a server, as the server describes it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Listed {
+    /// Its name there.
+    pub name: String,
+    /// Told to models.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub input: Json,
+    /// JSON Schema of its structured result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Json>,
+    /// Its own word that it changes nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reads: bool,
+    /// Its own word that a second call with equal arguments changes nothing more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub idempotent: bool,
+}
+
+impl Manifest {
+    /// From its stored text; why it cannot be read otherwise.
+    pub fn read(text: &str) -> Result<Self, String> {
+        serde_json::from_str(text).map_err(|e| format!("the manifest of its servers cannot be read: {e}"))
+    }
+
+    /// The text that is stored.
+    pub fn text(&self) -> String {
+        serde_json::to_string(self).expect("a manifest is JSON")
+    }
+}
+
+/// Whether a pattern of `tools:` takes a tool: `*` stands for any text.
+pub fn matches(pattern: &str, tool: &str) -> bool {
+    let Some((head, rest)) = pattern.split_once('*') else {
+        return pattern == tool;
+    };
+    let Some(mut left) = tool.strip_prefix(head) else {
+        return false;
+    };
+    let mut parts = rest.split('*').peekable();
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return left.ends_with(part);
+        }
+        match left.find(part) {
+            Some(at) => left = &left[at + part.len()..],
+            None => return false,
+        }
+    }
+    true
+}
+
+impl McpDef {
+    /// Whether a tool of this name is taken.
+    pub fn takes(&self, tool: &str) -> bool {
+        let patterns = self.tools.as_ref();
+        patterns.is_none_or(|patterns| patterns.iter().any(|pattern| matches(pattern, tool)))
+    }
+}
+
+/// A tool of which only the name is known.
+pub(crate) fn unasked(server: &McpDef, tool: &str) -> ToolDef {
+    let listed = Listed {
+        name: tool.to_owned(),
+        input: json!({ "type": "object" }),
+        ..Listed::default()
+    };
+    tool_of(server, &listed)
+}
+
+fn tool_of(server: &McpDef, listed: &Listed) -> ToolDef {
+    let by_hints = match (listed.reads, listed.idempotent) {
+        (true, _) => Class::Read,
+        (false, true) => Class::Idempotent,
+        (false, false) => Class::Unsafe,
+    };
+    let effect = server.effects.get(&listed.name).copied();
+    ToolDef {
+        name: format!("{}.{}", server.name, listed.name).into(),
+        description: listed.description.clone(),
+        parameters: Parameters::Schema(listed.input.to_string().into()),
+        effect: effect.unwrap_or(match server.effect {
+            McpEffect::Class(class) => class,
+            McpEffect::Annotations => by_hints,
+        }),
+        requires: Vec::new(),
+        approve: Vec::new(),
+        source: Source::Mcp {
+            server: server.name.clone(),
+            tool: listed.name.as_str().into(),
+            output: listed.output.as_ref().map(|schema| schema.to_string().into()),
+        },
+        set: Vec::new(),
+        result: None,
+        on_error: BTreeMap::new(),
+        on_doubt: None,
+        simulate: None,
+        repeat_allowed: false,
+        then: None,
+        render: server.render.get(&listed.name).cloned().unwrap_or_else(Render::default),
+        timeout: server.timeout,
+        retry: 4,
+        parallel: 8,
+    }
+}
+
+impl Network {
+    /// The network that is meant where its servers offer this: named tools with what the server says of them, and all tools
+    /// of a server where an agent is offered all. Otherwise everything that does not fit, in words: a named tool that the
+    /// server has not, names that a model cannot be shown.
+    pub fn with_manifest(&self, manifest: &Manifest) -> Result<Self, Vec<String>> {
+        let mut network = self.clone();
+        let mut wrong = Vec::new();
+        for (name, server) in &self.mcp {
+            if let Some(listing) = manifest.servers.get(name) {
+                network.take(server, listing, &mut wrong);
+            }
+        }
+        for agent in network.agents.values_mut() {
+            let Does::Model(model) = &mut agent.does else {
+                continue;
+            };
+            for of in std::mem::take(&mut model.servers).into_iter().rev() {
+                let Some(listing) = manifest.servers.get(&of.server) else {
+                    continue;
+                };
+                let named = |tool: &Name| {
+                    let offers = model.tools.iter().map(|used| &used.of);
+                    offers.into_iter().any(|of| matches!(of, Offer::Tool(name) if name == tool))
+                };
+                let mut uses = Vec::new();
+                for listed in &listing.tools {
+                    let tool: Name = format!("{}.{}", of.server, listed.name).into();
+                    // One that is named beside is offered as it says there.
+                    if !named(&tool) {
+                        uses.push(ToolUse {
+                            of: Offer::Tool(tool.clone()),
+                            seen: tool,
+                            ..of.like.clone()
+                        });
+                    }
+                }
+                let at = of.at.min(model.tools.len());
+                model.tools.splice(at..at, uses);
+            }
+            seen(&agent.name, &model.tools, &mut wrong);
+        }
+        wrong.sort();
+        wrong.dedup();
+        if wrong.is_empty() { Ok(network) } else { Err(wrong) }
+    }
+
+    /// The tools of one server, with what it says of them.
+    fn take(&mut self, server: &McpDef, listing: &Listing, wrong: &mut Vec<String>) {
+        let tools: BTreeMap<Name, ToolDef> = listing
+            .tools
+            .iter()
+            .map(|listed| tool_of(server, listed))
+            .map(|tool| (tool.name.clone(), tool))
+            .collect();
+        for name in tools.keys().filter(|name| name.len() > NAME_MAX) {
+            wrong.push(format!(
+                "`{name}` has {} characters; {NAME_MAX} are taken: leave it out in `tools` of the server",
+                name.len()
+            ));
+        }
+        let named = self.tools.values().filter(|tool| {
+            matches!(&tool.source, Source::Mcp { server: of, .. } if *of == server.name)
+        });
+        for tool in named.filter(|tool| !tools.contains_key(&tool.name)) {
+            let near = near(&tool.name, tools.keys().map(|name| &**name));
+            let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+            wrong.push(format!(
+                "the MCP server `{}` has no tool for `{}`{near}",
+                server.name, tool.name
+            ));
+        }
+        self.tools.extend(tools);
+    }
+}
+
+/// Names that a provider would refuse, or that a model could not tell apart.
+fn seen(agent: &Name, tools: &[ToolUse], wrong: &mut Vec<String>) {
+    let mut known: BTreeMap<String, &Name> = BTreeMap::new();
+    for used in tools {
+        let name = wire_name(&used.seen);
+        if name.len() > SEEN_MAX {
+            wrong.push(format!(
+                "a model would see `{}` as `{name}`, which has {} characters; providers take {SEEN_MAX}: name it in the \
+                 `tools` of `{agent}` with `as:`, or leave it out in `tools` of the server",
+                used.seen,
+                name.len()
+            ));
+        }
+        if let Some(other) = known.insert(name.clone(), &used.seen) {
+            wrong.push(format!(
+                "a model would see both `{other}` and `{}` as `{name}`: name one in the `tools` of `{agent}` with `as:`",
+                used.seen
+            ));
+        }
+    }
+}
