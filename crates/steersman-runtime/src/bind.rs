@@ -28,6 +28,37 @@ pub struct Values {
     /// The folder of the definition: what its relative paths mean, and where its commands run. No part of the digest: a session may move.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
+    /// Hash of the stored manifest: what its MCP servers offered. None where there are no servers, or nobody asked them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manifest: Option<ManifestHash>,
+}
+
+/// blake3 of a manifest's text, under which it lies in the blob store. **Stored** in hexadecimal digits.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ManifestHash(pub [u8; 32]);
+
+impl ManifestHash {
+    /// Of this text.
+    pub fn of(text: &str) -> Self {
+        Self(*blake3::hash(text.as_bytes()).as_bytes())
+    }
+}
+
+impl From<ManifestHash> for String {
+    fn from(hash: ManifestHash) -> Self {
+        blake3::Hash::from_bytes(hash.0).to_hex().to_string()
+    }
+}
+
+impl TryFrom<String> for ManifestHash {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let hash = blake3::Hash::from_hex(&text);
+        hash.map(|hash| Self(*hash.as_bytes()))
+            .map_err(|_| format!("`{text}` is no hash"))
+    }
 }
 
 impl Values {
@@ -85,6 +116,17 @@ pub enum BindError {
     /// A tool written in Rust is not registered in this program.
     #[error("tool `{0}` is implemented in Rust and not registered in this program")]
     NoTool(Name),
+    /// An MCP server cannot be asked what it offers.
+    #[error("MCP server `{server}`: {why}")]
+    Server {
+        /// Its name in the definition.
+        server: Name,
+        /// What happened, and what to do.
+        why: String,
+    },
+    /// What MCP servers offer does not fit the definition.
+    #[error("the tools of its MCP servers do not fit the definition: {}", .0.join("; "))]
+    Tools(Vec<String>),
 }
 
 /// Reads and checks all `config` values that are bound. `given` goes before the environment.
@@ -160,6 +202,9 @@ pub fn prices(network: &Network, models: &mut [BoundModel]) -> Result<(), BindEr
 pub fn binding(network: &Network, entry: Name, values: &Values) -> Binding {
     let mut named = network.digest.0.to_vec();
     named.extend(serde_json::to_vec(&values.config).expect("JSON values can be written as JSON"));
+    if let Some(manifest) = &values.manifest {
+        named.extend(manifest.0);
+    }
     Binding {
         digest: Digest::of(&named),
         source: *blake3::hash(network.source.as_bytes()).as_bytes(),
@@ -170,32 +215,48 @@ pub fn binding(network: &Network, entry: Name, values: &Values) -> Binding {
     }
 }
 
-/// The values that a session runs under, if this program takes its binding: `network` compiles to what it is bound to,
-/// and no newer machine wrote it. `text` is the stored text of the values.
-pub fn open(
+/// The manifest that a session is bound to, from the stored text of its values, if this program takes its binding: no
+/// newer machine wrote it.
+pub fn manifest(
     session: &SessionId,
-    network: &Network,
     bound: &Binding,
     text: &str,
-) -> Result<Values, EngineError> {
-    let broken = |what| EngineError::Broken {
-        session: session.clone(),
-        what,
-    };
+) -> Result<Option<ManifestHash>, EngineError> {
     if bound.machine > MACHINE_VERSION {
         return Err(EngineError::Store(StoreError::Newer {
             place: format!("session `{session}`"),
             what: format!("machine {}, this one is {MACHINE_VERSION}", bound.machine),
         }));
     }
-    let values = Values::read(text).map_err(broken)?;
+    Ok(read_values(session, text)?.manifest)
+}
+
+fn read_values(session: &SessionId, text: &str) -> Result<Values, EngineError> {
+    Values::read(text).map_err(|what| EngineError::Broken {
+        session: session.clone(),
+        what,
+    })
+}
+
+/// The values that a session runs under, if `network` compiles to what it is bound to. `text` is the stored text of the
+/// values.
+pub fn open(
+    session: &SessionId,
+    network: &Network,
+    bound: &Binding,
+    text: &str,
+) -> Result<Values, EngineError> {
+    let values = read_values(session, text)?;
     let digest = binding(network, bound.entry.clone(), &values).digest;
     if digest != bound.digest {
-        return Err(broken(format!(
-            "its definition now compiles to {}, it is bound to {}",
-            digest.short(),
-            bound.digest.short()
-        )));
+        return Err(EngineError::Broken {
+            session: session.clone(),
+            what: format!(
+                "its definition now compiles to {}, it is bound to {}",
+                digest.short(),
+                bound.digest.short()
+            ),
+        });
     }
     Ok(values)
 }

@@ -2,7 +2,7 @@
 
 use crate::Env;
 use crate::artifact::ArtifactTools;
-use crate::bind::{self, BindError, Values};
+use crate::bind::{self, BindError, ManifestHash, Values};
 use crate::clock::Clock;
 use crate::feed::{Feed, Notice};
 use crate::inbox::{Begin, DecodeError, Message, random_id};
@@ -11,6 +11,7 @@ use crate::limiter::Limiters;
 use crate::model::Models;
 use crate::pending::Pending;
 use crate::seal::Sealer;
+use crate::servers;
 use crate::session::{Fate, Receipt, Session, Settled};
 use crate::store::{
     BoxedEvent, InboxMessage, NewSession, SessionId, SessionInfo, Store, StoreError, within,
@@ -23,6 +24,7 @@ use steersman_machine::context::History;
 use steersman_machine::definition;
 use steersman_machine::ids::{Digest, Id, Line, Name};
 use steersman_machine::interaction::Interaction;
+use steersman_machine::manifest::Manifest;
 use steersman_machine::network::{Network, Source};
 use steersman_machine::snapshot::Snapshot;
 use tokio::sync::{broadcast, oneshot};
@@ -108,6 +110,9 @@ impl Default for Options {
     }
 }
 
+/// A network by the hash of its definition's source and of the manifest that it was completed with.
+pub(crate) type NetworkKey = ([u8; 32], Option<ManifestHash>);
+
 /// How a session starts.
 #[derive(Clone, Debug, Default)]
 pub struct StartOptions {
@@ -182,8 +187,8 @@ pub(crate) struct Inner {
     pub(crate) options: Options,
     /// Sessions that this process drives.
     driven: Mutex<HashMap<SessionId, Session>>,
-    /// Networks by the hash of their source, as handed in or compiled: those with tools in Rust come from `start`.
-    networks: Mutex<HashMap<[u8; 32], Arc<Network>>>,
+    /// Networks as handed in or compiled: those with tools in Rust come from `start`.
+    networks: Mutex<HashMap<NetworkKey, Arc<Network>>>,
     /// Slots of tools, by network and tool: how many run at once in this process.
     pub(crate) slots: Mutex<HashMap<(Digest, Name), Arc<tokio::sync::Semaphore>>>,
     /// Cancelled by [`Engine::kill`].
@@ -255,11 +260,15 @@ impl Engine {
             // Kept below 2^53, so that every JSON reader gives it back as it was.
             seed: options.seed.unwrap_or(u64::from_le_bytes(seed) >> 11),
             folder: options.folder,
+            manifest: None,
         };
         let folder = values.folder();
         let models = inner.models.resolve(&network, &inner.options.env, &folder);
         values.models = models.await.map_err(BindError::Model)?;
         bind::prices(&network, &mut values.models)?;
+        let asked = servers::ask(self, &network, &values).await?;
+        let (bound, manifest) = servers::bound(&network, asked)?;
+        values.manifest = manifest.as_ref().map(|text| ManifestHash::of(text));
         let entry = options
             .agent
             .clone()
@@ -284,6 +293,10 @@ impl Engine {
         let begin = begin.encode(message, inner.clock.now());
         within(|| "the first message".to_owned(), begin.bytes.len())?;
         inner.store.put_blob(source_hash, source).await?;
+        if let (Some(hash), Some(text)) = (values.manifest, manifest) {
+            inner.store.put_blob(hash.0, text.as_bytes().into()).await?;
+            self.remember((source_hash, Some(hash)), bound);
+        }
         inner
             .store
             .create(NewSession {
@@ -295,7 +308,7 @@ impl Engine {
                 first: Some(begin),
             })
             .await?;
-        self.remember(source_hash, network);
+        self.remember((source_hash, None), network);
         Ok(id)
     }
 
@@ -464,47 +477,76 @@ impl Engine {
         self.0.toolsets.iter().find(|t| t.has(network, tool))
     }
 
-    pub(crate) fn remember(&self, source: [u8; 32], network: Arc<Network>) {
+    pub(crate) fn remember(&self, key: NetworkKey, network: Arc<Network>) {
         let mut networks = self
             .0
             .networks
             .lock()
             .expect("nobody panics while holding it");
         // One that nobody uses is compiled again from what is stored.
-        if networks.len() >= NETWORKS && !networks.contains_key(&source) {
+        if networks.len() >= NETWORKS && !networks.contains_key(&key) {
             networks.retain(|_, network| Arc::strong_count(network) > 1);
         }
-        networks.insert(source, network);
+        networks.insert(key, network);
     }
 
-    /// The network that a session is bound to: handed in by its definition's owner, else compiled from what is stored.
+    /// The network that a session is bound to: its definition, handed in by its owner, else compiled from what is stored; with
+    /// what its servers offered when it was bound. No server is asked.
     pub(crate) async fn bound_network(
         &self,
         session: &SessionId,
         source: &[u8; 32],
+        manifest: Option<ManifestHash>,
     ) -> Result<Arc<Network>, EngineError> {
-        if let Some(network) = self.network(source) {
+        if let Some(network) = self.network(&(*source, manifest)) {
             return Ok(network);
         }
         let unfit = |why: String| EngineError::Definition {
             session: session.clone(),
             why,
         };
-        let bytes = self.0.store.blob(source).await?;
-        let bytes = bytes.ok_or_else(|| unfit("its definition is not in the store".to_owned()))?;
-        let text = std::str::from_utf8(&bytes).map_err(|e| unfit(e.to_string()))?;
-        let network = definition::compile_stored(text).map_err(unfit)?;
+        let definition = match self.network(&(*source, None)) {
+            Some(network) => network,
+            None => {
+                let text = self.blob_text(source, "its definition").await;
+                let network = definition::compile_stored(&text?.map_err(unfit)?).map_err(unfit)?;
+                let network = Arc::new(network);
+                self.remember((*source, None), network.clone());
+                network
+            }
+        };
+        let Some(hash) = manifest else {
+            return Ok(definition);
+        };
+        let text = self.blob_text(&hash.0, "the manifest of its MCP servers").await;
+        let manifest = Manifest::read(&text?.map_err(unfit)?).map_err(unfit)?;
+        let network = definition
+            .with_manifest(&manifest)
+            .map_err(|wrong| unfit(wrong.join("; ")))?;
         let network = Arc::new(network);
-        self.remember(*source, network.clone());
+        self.remember((*source, Some(hash)), network.clone());
         Ok(network)
     }
 
-    fn network(&self, source: &[u8; 32]) -> Option<Arc<Network>> {
+    /// A stored text; in words why it cannot be had.
+    async fn blob_text(
+        &self,
+        hash: &[u8; 32],
+        what: &str,
+    ) -> Result<Result<String, String>, EngineError> {
+        let Some(bytes) = self.0.store.blob(hash).await? else {
+            return Ok(Err(format!("{what} is not in the store")));
+        };
+        let text = std::str::from_utf8(&bytes).map(str::to_owned);
+        Ok(text.map_err(|e| e.to_string()))
+    }
+
+    fn network(&self, key: &NetworkKey) -> Option<Arc<Network>> {
         self.0
             .networks
             .lock()
             .expect("nobody panics while holding it")
-            .get(source)
+            .get(key)
             .cloned()
     }
 

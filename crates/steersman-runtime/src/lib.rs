@@ -96,6 +96,7 @@ pub mod pending;
 pub mod retry;
 pub mod seal;
 pub mod secrets;
+pub mod servers;
 pub mod session;
 pub mod store;
 pub mod toolset;

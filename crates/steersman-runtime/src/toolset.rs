@@ -5,8 +5,10 @@ use crate::artifact::Artifacts;
 use std::path::Path;
 use std::sync::Arc;
 use steersman_machine::effect::ToolWork;
-use steersman_machine::ids::Id;
-use steersman_machine::mapping::Raw;
+use steersman_machine::expression::Scope;
+use steersman_machine::ids::{Id, Name};
+use steersman_machine::manifest::Listing;
+use steersman_machine::mapping::{Fault, Raw};
 use steersman_machine::network::Network;
 use steersman_machine::rate::Rate;
 use tokio_util::sync::CancellationToken;
@@ -26,6 +28,13 @@ pub trait Toolset: Send + Sync + 'static {
     fn place(&self, run: &ToolRun) -> Option<(String, Rate)> {
         let _ = run;
         None
+    }
+
+    /// What an MCP server offers now, if this reaches servers. Asked when a session starts, and for a refresh. Ends within
+    /// the server's `timeout`.
+    fn list<'a>(&'a self, ask: &'a ServerAsk) -> Boxed<'a, Asked> {
+        let _ = ask;
+        Box::pin(std::future::ready(Asked::Elsewhere))
     }
 
     /// Runs it once. Never panics on any argument; what it may have done when it is cut is in the [`Raw`].
@@ -52,5 +61,31 @@ pub struct ToolRun {
     /// The artifacts that its agent sees.
     pub artifacts: Artifacts,
     /// Names that its templates read, secrets and sealed state opened. Never stored, never logged.
-    pub scope: Arc<dyn steersman_machine::expression::Scope + Send + Sync>,
+    pub scope: Arc<dyn Scope + Send + Sync>,
+}
+
+/// A question to a server: what it offers.
+#[derive(Clone)]
+pub struct ServerAsk {
+    /// The network that declares it.
+    pub network: Arc<Network>,
+    /// Its name there.
+    pub server: Name,
+    /// The folder of the definition: where its command runs.
+    pub folder: Arc<Path>,
+    /// `config` and `secrets`, opened. Never stored, never logged.
+    pub scope: Arc<dyn Scope + Send + Sync>,
+}
+
+/// What came of asking a server.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Asked {
+    /// This does not reach servers.
+    Elsewhere,
+    /// Its tools are played here: nobody was asked, and those that are named take any arguments.
+    Played,
+    /// What it offers; tools that the definition does not take are left out.
+    Offers(Listing),
+    /// It cannot be asked, or its answer cannot be used.
+    Failed(Fault),
 }

@@ -49,9 +49,13 @@ pub(crate) async fn inspect(engine: &Engine, id: &str) -> Result<Inspection, Eng
     let binding = bind::common(&info.id, branches.iter().map(|b| (b.id, &b.snapshot)))?;
     let (mut network, mut values) = (None, Values::default());
     if let Some(binding) = binding {
-        let bound = engine.bound_network(&info.id, &binding.source).await?;
         past.read(binding.values.line()).await?;
-        values = bind::open(&info.id, &bound, binding, &past.text(binding.values))?;
+        let text = past.text(binding.values);
+        let manifest = bind::manifest(&info.id, binding, &text)?;
+        let bound = engine
+            .bound_network(&info.id, &binding.source, manifest)
+            .await?;
+        values = bind::open(&info.id, &bound, binding, &text)?;
         network = Some(bound);
     }
     let mut pending: Vec<Pending> = Vec::new();

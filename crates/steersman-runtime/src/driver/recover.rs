@@ -150,9 +150,10 @@ impl Driver {
         binding: &Binding,
         values: &str,
     ) -> Result<(), EngineError> {
+        let manifest = bind::manifest(&self.session, binding, values)?;
         let network = self
             .engine
-            .bound_network(&self.session, &binding.source)
+            .bound_network(&self.session, &binding.source, manifest)
             .await?;
         self.values = bind::open(&self.session, &network, binding, values)?;
         self.network = Some(network);
