@@ -159,11 +159,7 @@ impl Toolset for CommandTools {
                 message: secrets::without(fault.message, &secrets),
                 ..fault
             };
-            match raw {
-                done @ (Raw::Done(_) | Raw::Made { .. }) => done,
-                Raw::NotPerformed(fault) => Raw::NotPerformed(clean(fault)),
-                Raw::Unknown(fault) => Raw::Unknown(clean(fault)),
-            }
+            raw.map_fault(clean)
         })
     }
 }

@@ -5,7 +5,7 @@
 //!      |                                                                     ^
 //!      +-- structured: tools told in the prompt, calls read out of the text --+
 //!
-//!   ToolRun --http | command--> the world --> Raw: done, not performed (proved), unknown
+//!   ToolRun --http | command | mcp--> the world --> Raw: done, not performed (proved), unknown
 //! ```
 //!
 //! Encoding and decoding never do I/O, so both are tested from recorded frames. No adapter retries: what failed comes
@@ -31,6 +31,7 @@ pub mod catalog;
 pub mod chat;
 pub mod command;
 pub mod http;
+pub mod mcp;
 pub mod messages;
 pub mod schema;
 pub mod secrets;

@@ -42,6 +42,20 @@ pub enum Raw {
     NotPerformed(Fault),
     /// Nobody knows whether it happened.
     Unknown(Fault),
+    /// It ran to its end, and says itself that it failed: it is over, and nothing is in doubt.
+    Failed(Fault),
+}
+
+impl Raw {
+    /// The same with another word on why, where there is one.
+    pub fn map_fault(self, map: impl FnOnce(Fault) -> Fault) -> Self {
+        match self {
+            Self::NotPerformed(fault) => Self::NotPerformed(map(fault)),
+            Self::Unknown(fault) => Self::Unknown(map(fault)),
+            Self::Failed(fault) => Self::Failed(map(fault)),
+            done @ (Self::Done(_) | Self::Made { .. }) => done,
+        }
+    }
 }
 
 /// Why.
@@ -83,6 +97,7 @@ pub fn map(cx: &Cx<'_>, snapshot: &Snapshot, owner: Id, call: Id, raw: &Raw) -> 
         Raw::Done(result) => at.done(result, How::Done),
         Raw::Made { result, made } => at.made(result, made),
         Raw::NotPerformed(fault) => at.fault(fault, at.how(fault)),
+        Raw::Failed(fault) => at.fault(fault, How::Failed),
         // Harmless effects leave no doubt behind: they failed.
         Raw::Unknown(fault) if at.class().is_free() => at.fault(fault, How::Failed),
         Raw::Unknown(fault) => {
@@ -286,10 +301,23 @@ impl<'a> At<'a> {
             }
         }
         let mut mapped = self.done(result, How::Done);
-        if mapped.how == How::Done {
-            let made = made.iter().map(Content::version);
-            mapped.artifacts.splice(0..0, made);
+        if mapped.how != How::Done {
+            return mapped;
         }
+        // What the result does not name the model would not find.
+        let mut told = mapped.shown.take().unwrap_or_default();
+        if result.is_null() && self.tool.is_some_and(|tool| tool.result.is_none()) {
+            told.clear();
+        }
+        for content in made {
+            if !told.contains(&content.name) {
+                let (name, media, size) = (&content.name, &content.media, content.bytes.len());
+                let between = if told.is_empty() { "" } else { "\n" };
+                told = format!("{told}{between}(artifact {name}: {media}, {size} bytes)");
+            }
+            mapped.artifacts.push(content.version());
+        }
+        mapped.shown = Some(told);
         mapped
     }
 

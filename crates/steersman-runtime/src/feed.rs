@@ -9,6 +9,7 @@ use crate::load::{Hashes, Load};
 use crate::model::Delta;
 use crate::session::Settled;
 use crate::store::{SessionId, Store, StoreError};
+use crate::toolset::Progress;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use steersman_machine::ids::{Id, Line};
@@ -36,6 +37,19 @@ pub enum FeedItem {
         branch: Id,
         /// The piece.
         delta: Delta,
+    },
+    /// How far an attempt of a tool has come. Provisional.
+    Progress {
+        /// The call.
+        effect: Id,
+        /// The attempt.
+        attempt: u32,
+        /// Whose.
+        agent: Id,
+        /// The branch.
+        branch: Id,
+        /// How far.
+        progress: Progress,
     },
     /// What streamed of this attempt counts no longer.
     Withdrawn {

@@ -37,8 +37,33 @@ pub trait Toolset: Send + Sync + 'static {
         Box::pin(std::future::ready(Asked::Elsewhere))
     }
 
+    /// The same, telling of its progress meanwhile where its source does.
+    fn run_heard<'a>(
+        &'a self,
+        run: &'a ToolRun,
+        cancel: &'a CancellationToken,
+        hear: Hear,
+    ) -> Boxed<'a, Raw> {
+        drop(hear);
+        self.run(run, cancel)
+    }
+
     /// Runs it once. Never panics on any argument; what it may have done when it is cut is in the [`Raw`].
     fn run<'a>(&'a self, run: &'a ToolRun, cancel: &'a CancellationToken) -> Boxed<'a, Raw>;
+}
+
+/// Who hears of the progress of an attempt. Provisional: nothing of it is kept.
+pub type Hear = Arc<dyn Fn(Progress) + Send + Sync>;
+
+/// How far an attempt has come, in whatever unit its source counts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Progress {
+    /// Done so far.
+    pub done: f64,
+    /// Of so much, if it is known.
+    pub total: Option<f64>,
+    /// What it does now, for people.
+    pub message: Option<String>,
 }
 
 /// One attempt of a tool.

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use steersman_adapters::catalog::Catalog;
 use steersman_adapters::command::CommandTools;
 use steersman_adapters::http::HttpTools;
+use steersman_adapters::mcp::McpTools;
+use steersman_adapters::schema::Schemas;
 use steersman_adapters::secrets::sealing_key;
 use steersman_adapters::sqlite::SqliteStore;
 use steersman_runtime::clock::{Clock, System};
@@ -244,6 +246,7 @@ impl Setup {
         toolsets.push(tools.clone());
         toolsets.push(Arc::new(HttpTools::default()));
         toolsets.push(Arc::new(CommandTools::default()));
+        toolsets.push(Arc::new(McpTools::default()));
         let engine = Engine::new(Parts {
             store,
             clock: self.clock.unwrap_or_else(|| Arc::new(System)),
@@ -254,6 +257,7 @@ impl Setup {
                 durability: self.durability,
                 user_reachable: !self.user_absent,
                 limiters: self.limiters,
+                judge: Some(Arc::new(Schemas::default())),
                 ..Options::default()
             },
         });

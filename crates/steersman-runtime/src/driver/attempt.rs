@@ -5,7 +5,7 @@ use crate::clock::Clock;
 use crate::engine::Timeouts;
 use crate::limiter::{Ask, Ended, Limiter, Permit, Refused};
 use crate::model::{Delta, Model, ModelCall, Report, Sink};
-use crate::toolset::{ToolRun, Toolset};
+use crate::toolset::{Hear, Progress, ToolRun, Toolset};
 use futures::FutureExt;
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
@@ -34,6 +34,8 @@ pub(crate) enum FromTask {
     Probe(Id, Raw),
     /// A piece of a model's answer appeared.
     Delta(Id, u32, Delta),
+    /// A tool told how far it has come.
+    Progress(Id, u32, Progress),
     /// The delay before the next attempt is over.
     Again(Id),
     /// The slot that this effect waited for.
@@ -172,6 +174,7 @@ pub(crate) async fn run_tool(
     timeout: u64,
     clock: Arc<dyn Clock>,
     cancel: CancellationToken,
+    hear: Hear,
 ) -> Raw {
     let Some(toolset) = toolset else {
         return Raw::NotPerformed(fault(
@@ -180,7 +183,7 @@ pub(crate) async fn run_tool(
         ));
     };
     let class = run.work.class;
-    let running = AssertUnwindSafe(toolset.run(&run, &cancel)).catch_unwind();
+    let running = AssertUnwindSafe(toolset.run_heard(&run, &cancel, hear)).catch_unwind();
     tokio::pin!(running);
     let late = tokio::select! {
         biased;
@@ -213,11 +216,7 @@ fn told_why(raw: Raw, late: &str, timeout: u64) -> Raw {
         },
         _ => told,
     };
-    match raw {
-        done @ (Raw::Done(_) | Raw::Made { .. }) => done,
-        Raw::NotPerformed(told) => Raw::NotPerformed(why(told)),
-        Raw::Unknown(told) => Raw::Unknown(why(told)),
-    }
+    raw.map_fault(why)
 }
 
 fn settled(raw: Result<Raw, Box<dyn std::any::Any + Send>>, class: Class) -> Raw {

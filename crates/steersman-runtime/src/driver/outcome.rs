@@ -9,7 +9,7 @@ use crate::ledger::Amount;
 use crate::limiter::Ended;
 use crate::model::{Delta, Report};
 use crate::retry::{self, Next};
-use crate::toolset::ToolRun;
+use crate::toolset::{Progress, ToolRun};
 use futures::FutureExt;
 use serde_json::Value as Json;
 use std::sync::Arc;
@@ -31,6 +31,10 @@ impl Driver {
         match told {
             FromTask::Delta(effect, attempt, delta) => {
                 self.delta(effect, attempt, delta);
+                Ok(())
+            }
+            FromTask::Progress(effect, attempt, progress) => {
+                self.progress(effect, attempt, progress);
                 Ok(())
             }
             FromTask::Model(effect, attempt, result, report) => {
@@ -69,6 +73,20 @@ impl Driver {
             agent: out.wish.agent,
             branch: out.branch,
             delta,
+        };
+        self.live.send(Notice::Item(item)).ok();
+    }
+
+    fn progress(&mut self, effect: Id, attempt: u32, progress: Progress) {
+        let Some(out) = self.outs.get(&effect).filter(|out| out.attempt == attempt) else {
+            return;
+        };
+        let item = FeedItem::Progress {
+            effect,
+            attempt,
+            agent: out.wish.agent,
+            branch: out.branch,
+            progress,
         };
         self.live.send(Notice::Item(item)).ok();
     }
@@ -222,7 +240,9 @@ impl Driver {
         let branch = out.branch;
         self.retry_queued();
         let (wanted, note) = match &raw {
-            Raw::Done(_) | Raw::Made { .. } => (None, Note::Done(effect, attempt)),
+            Raw::Done(_) | Raw::Made { .. } | Raw::Failed(_) => {
+                (None, Note::Done(effect, attempt))
+            }
             Raw::NotPerformed(fault) => (
                 fault.again.map(Retry::After),
                 Note::NotPerformed(effect, attempt),
@@ -271,7 +291,9 @@ impl Driver {
         let mut draft = Draft::new(self.next, self.outs[&effect].branch);
         draft.note(Note::Unknown(effect, attempt));
         let reason = match &raw {
-            Raw::Unknown(fault) | Raw::NotPerformed(fault) => fault.message.clone(),
+            Raw::Unknown(fault) | Raw::NotPerformed(fault) | Raw::Failed(fault) => {
+                fault.message.clone()
+            }
             Raw::Done(_) | Raw::Made { .. } => String::new(),
         };
         self.way_out(&mut draft, effect, &reason);
@@ -351,7 +373,7 @@ impl Driver {
                         },
                         None => None,
                     };
-                    attempt::run_tool(toolset, run, timeout, clock, cancel).await
+                    attempt::run_tool(toolset, run, timeout, clock, cancel, Arc::new(drop)).await
                 }
                 .left_future()
             }
@@ -416,7 +438,7 @@ impl Driver {
             return Ok(());
         };
         // A probe that fails has decided nothing.
-        let Raw::Done(result) = &raw else {
+        let (Raw::Done(result) | Raw::Made { result, .. }) = &raw else {
             return Ok(());
         };
         let snapshot = &self.branches[&out.branch].snapshot;
@@ -698,7 +720,11 @@ fn as_its_place_sees(raw: &Raw) -> Ended {
         Raw::NotPerformed(fault) | Raw::Unknown(fault) if fault.status == Some(429) => {
             Ended::Pause(fault.again.unwrap_or(0))
         }
-        Raw::Done(_) | Raw::Made { .. } | Raw::NotPerformed(_) | Raw::Unknown(_) => {
+        Raw::Done(_)
+        | Raw::Made { .. }
+        | Raw::Failed(_)
+        | Raw::NotPerformed(_)
+        | Raw::Unknown(_) => {
             Ended::Answered(None)
         }
     }

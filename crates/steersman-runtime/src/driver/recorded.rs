@@ -187,7 +187,7 @@ impl Driver {
             (_, Progress::Done { .. } | Progress::GivenUp { .. }) => {
                 Note::Late(effect, attempt, self.kept(effect, &raw).await?)
             }
-            (Raw::Done(_) | Raw::Made { .. }, _) => {
+            (Raw::Done(_) | Raw::Made { .. } | Raw::Failed(_), _) => {
                 Note::Kept(effect, attempt, self.kept(effect, &raw).await?)
             }
             (Raw::NotPerformed(_), _) => Note::NotPerformed(effect, attempt),

@@ -1,16 +1,17 @@
 //! Outcomes that a test gives to tools, in order.
 
-use serde_json::Value as Json;
-use std::collections::{BTreeMap, VecDeque};
+use serde_json::{Value as Json, json};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use steersman_machine::definition::test::{Gives, ToolOutcome};
 use steersman_machine::ids::{Id, Name, Time};
 use steersman_machine::interaction::Class;
+use steersman_machine::manifest::{Listed, Listing};
 use steersman_machine::mapping::{Fault, Raw};
 use steersman_machine::network::{Network, Source};
 use steersman_runtime::Boxed;
 use steersman_runtime::clock::{Clock, Virtual};
-use steersman_runtime::toolset::{ToolRun, Toolset};
+use steersman_runtime::toolset::{Asked, ServerAsk, ToolRun, Toolset};
 use tokio_util::sync::CancellationToken;
 
 /// Answers for the tools that a test names, for those that change the world, and for those in Rust that nobody registered;
@@ -129,7 +130,29 @@ impl Toolset for ToolOutcomes {
         let outside =
             def.is_some_and(|t| matches!(t.source, Source::Http(_) | Source::Command { .. }));
         let named = |names: &[Name]| names.iter().any(|name| **name == *tool);
-        named(&self.named) || native && !named(&self.registered) || changes && outside
+        // Nor must it depend on a server that somebody runs.
+        let remote = def.is_some_and(|t| matches!(t.source, Source::Mcp { .. }));
+        named(&self.named) || remote || native && !named(&self.registered) || changes && outside
+    }
+
+    /// A server offers what the definition names of it and what the test has outcomes for.
+    fn list<'a>(&'a self, ask: &'a ServerAsk) -> Boxed<'a, Asked> {
+        let of = |name: &Name| {
+            let (server, tool) = name.split_once('.')?;
+            (*server == *ask.server).then(|| tool.to_owned())
+        };
+        let names = self.named.iter().chain(ask.network.tools.keys());
+        let names: BTreeSet<String> = names.filter_map(of).collect();
+        let tools = names.into_iter().map(|name| Listed {
+            name,
+            input: json!({ "type": "object" }),
+            ..Listed::default()
+        });
+        let listing = Listing {
+            tools: tools.collect(),
+            ..Listing::default()
+        };
+        Box::pin(std::future::ready(Asked::Offers(listing)))
     }
 
     /// A call takes as long as the test says.

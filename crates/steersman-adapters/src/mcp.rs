@@ -1,0 +1,401 @@
+//! Tools of MCP servers, over standard input and output or streamable HTTP.
+//!
+//! A connection belongs to what it is made of: program or address, environment and headers with their secrets opened. All
+//! sessions of a process that mean the same share it, and nobody else does. It is made when it is first needed, and again
+//! when it has ended; one that fails again and again is left alone for a while. Nothing here repeats a call.
+//!
+//! What a server may do to us has a bound: a message 16 MiB, its tools what [`manifest`] says, a call its time. What it asks
+//! of us is answered: there are no roots here, no model for it, and nobody to ask.
+
+mod client;
+mod connect;
+mod content;
+mod outcome;
+mod pipe;
+
+use crate::schema::Schemas;
+use crate::secrets;
+use crate::transport::{Clients, Redirects, clip};
+use client::{Client, Hears};
+use connect::Place;
+use outcome::{not_performed, unknown};
+use pipe::Said;
+use rmcp::RoleClient;
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientRequest, JsonObject, PaginatedRequestParams,
+    RequestMetaObject, ServerResult, Tool,
+};
+use rmcp::service::{PeerRequestOptions, RunningService, ServiceError};
+use serde_json::Value as Json;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use steersman_machine::expression::Scope;
+use steersman_machine::interaction::Class;
+use steersman_machine::manifest::{self, Listed, Listing};
+use steersman_machine::mapping::{Fault, Raw};
+use steersman_machine::network::{McpDef, Network, Source, ToolDef};
+use steersman_runtime::toolset::{Asked, Hear, Progress, ServerAsk, ToolRun, Toolset};
+use steersman_runtime::{Boxed, Env, process_env};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// How long a connection over HTTP may take to come about.
+const CONNECT: Duration = Duration::from_secs(10);
+/// Connections that are kept.
+const KEPT: usize = 64;
+/// Pages of a list of tools at most.
+const PAGES: usize = 64;
+/// The pause after a connection that was made in vain; twice as long after each further one.
+const PAUSE: Duration = Duration::from_millis(250);
+/// The longest pause.
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// The name of the effect's id in the `_meta` of a call of an `idempotent` tool.
+pub const KEY: &str = "dev.steersman/idempotency-key";
+
+/// Runs the tools of MCP servers.
+pub struct McpTools {
+    env: Env,
+    clients: Clients,
+    schemas: Schemas,
+    places: Mutex<HashMap<Place, Arc<Slot>>>,
+}
+
+impl Default for McpTools {
+    fn default() -> Self {
+        Self {
+            env: process_env(),
+            clients: Clients::new(CONNECT, Redirects::Never),
+            schemas: Schemas::default(),
+            places: Mutex::default(),
+        }
+    }
+}
+
+/// The connection to one place, if there is one.
+#[derive(Default)]
+struct Slot(tokio::sync::Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    live: Option<Arc<Live>>,
+    /// Connections made since the last answer that came over one.
+    vain: u32,
+    last: Option<Instant>,
+}
+
+/// A connection that stands.
+struct Live {
+    service: RunningService<RoleClient, Client>,
+    said: Said,
+}
+
+impl Live {
+    fn has_ended(&self) -> bool {
+        self.service.is_closed() || self.service.is_transport_closed()
+    }
+}
+
+/// Why there is no connection: nothing was sent.
+struct NoConnection {
+    message: String,
+    /// When trying again may help, in milliseconds from now.
+    again: Option<u64>,
+}
+
+impl McpTools {
+    /// `PATH` and the like are read here instead of in this process.
+    pub fn with_env(self, env: Env) -> Self {
+        Self { env, ..self }
+    }
+
+    fn slot(&self, place: &Place) -> Arc<Slot> {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(slot) = places.get(place) {
+            return slot.clone();
+        }
+        if places.len() >= KEPT {
+            // Those that nobody uses now are made again when they are wanted.
+            places.retain(|_, slot| Arc::strong_count(slot) > 1);
+        }
+        places.entry(place.clone()).or_default().clone()
+    }
+
+    /// The connection to a place, made if there is none.
+    async fn connected(&self, place: &Place, slot: &Slot) -> Result<Arc<Live>, NoConnection> {
+        let mut state = slot.0.lock().await;
+        if let Some(live) = state.live.as_ref().filter(|live| !live.has_ended()) {
+            return Ok(live.clone());
+        }
+        state.live = None;
+        if let (Some(last), vain @ 1..) = (state.last, state.vain) {
+            let pause = PAUSE.saturating_mul(1 << (vain - 1).min(10)).min(PAUSE_MAX);
+            let left = pause.saturating_sub(last.elapsed());
+            if !left.is_zero() {
+                return Err(NoConnection {
+                    message: format!(
+                        "the connection ended {vain} times before anything was answered; it is tried again in {} ms",
+                        left.as_millis()
+                    ),
+                    again: Some(left.as_millis() as u64),
+                });
+            }
+        }
+        state.vain = state.vain.saturating_add(1);
+        state.last = Some(Instant::now());
+        let live = Arc::new(place.connect(&self.clients).await?);
+        state.live = Some(live.clone());
+        Ok(live)
+    }
+
+    /// One call of a tool, as far as it comes.
+    async fn call(
+        &self,
+        run: &ToolRun,
+        server: &McpDef,
+        tool: &ToolDef,
+        cancel: &CancellationToken,
+        hear: Hears,
+    ) -> Raw {
+        let Source::Mcp {
+            tool: name, output, ..
+        } = &tool.source
+        else {
+            return not_performed("this is not a tool of a server", None);
+        };
+        let place = match Place::of(server, &*run.scope, &run.folder, &self.env) {
+            Ok(place) => place,
+            Err(message) => return not_performed(message, None),
+        };
+        let slot = self.slot(&place);
+        let connected = Box::pin(self.connected(&place, &slot));
+        let live = match cancel.run_until_cancelled(connected).await {
+            Some(Ok(live)) => live,
+            Some(Err(none)) => return not_performed(none.message, none.again),
+            None => return cancelled_before(),
+        };
+        let request = request(run, name);
+        let mut sent = match live.service.peer().send_request_with_option(request.0, request.1).await {
+            Ok(sent) => sent,
+            Err(_) => {
+                let tail = live.said.last_words().await;
+                let message = format!("the connection has just ended{tail}");
+                return not_performed(message, Some(0));
+            }
+        };
+        let following = live.service.service().follow(sent.progress_token.clone(), hear);
+        let answer = cancel.run_until_cancelled(&mut sent.rx).await;
+        drop(following);
+        let Some(answer) = answer else {
+            // A server that takes no more messages learns of it by its end.
+            let told = sent.cancel(Some("cancelled".to_owned()));
+            let _ = tokio::time::timeout(Duration::from_secs(1), told).await;
+            return unknown("cancelled", "cancelled on the way");
+        };
+        let raw = match answer {
+            Ok(Ok(ServerResult::CallToolResult(result))) => {
+                outcome::result(result, output.as_deref(), &self.schemas, run.effect)
+            }
+            Ok(Ok(ServerResult::InputRequiredResult(_))) => not_performed(
+                "the server asks for more input first, and nobody is asked for it here",
+                None,
+            ),
+            Ok(Ok(_)) => unknown("failed", "its answer is none to this question"),
+            Ok(Err(ServiceError::McpError(error))) => {
+                outcome::fault(ServiceError::McpError(error), "")
+            }
+            Ok(Err(error)) => outcome::fault(error, &live.said.last_words().await),
+            Err(_) => {
+                let tail = live.said.last_words().await;
+                outcome::fault(ServiceError::TransportClosed, &tail)
+            }
+        };
+        if !live.has_ended() {
+            slot.0.lock().await.vain = 0;
+        }
+        raw
+    }
+
+    async fn listing(&self, ask: &ServerAsk, server: &McpDef) -> Result<Listing, NoConnection> {
+        let none = |message: String| NoConnection {
+            message,
+            again: None,
+        };
+        let place = Place::of(server, &*ask.scope, &ask.folder, &self.env).map_err(none)?;
+        let slot = self.slot(&place);
+        let live = self.connected(&place, &slot).await?;
+        let peer = live.service.peer();
+        let mut listing = Listing {
+            about: peer.peer_info().map_or_else(String::new, |info| {
+                info.server_info.as_ref().map_or_else(String::new, |about| {
+                    clip(&format!("{} {}", about.name, about.version), 200)
+                })
+            }),
+            tools: Vec::new(),
+        };
+        let mut cursor = None;
+        for _ in 0..PAGES {
+            let page = PaginatedRequestParams::default().with_cursor(cursor);
+            let page = match peer.list_tools(Some(page)).await {
+                Ok(page) => page,
+                Err(error) => {
+                    let tail = match &error {
+                        ServiceError::McpError(_) => String::new(),
+                        _ => live.said.last_words().await,
+                    };
+                    let why = outcome::words(outcome::fault(error, &tail));
+                    return Err(none(format!("it does not say what it offers: {why}")));
+                }
+            };
+            for tool in page.tools.into_iter().filter(|tool| server.takes(&tool.name)) {
+                listing.tools.push(listed(tool).map_err(none)?);
+            }
+            if listing.tools.len() > manifest::TOOLS_MAX {
+                return Err(none(format!(
+                    "it offers more than {} tools: take fewer with `tools` of the server",
+                    manifest::TOOLS_MAX
+                )));
+            }
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                slot.0.lock().await.vain = 0;
+                return Ok(listing);
+            }
+        }
+        Err(none(format!("its list of tools has more than {PAGES} pages")))
+    }
+}
+
+fn cancelled_before() -> Raw {
+    Raw::NotPerformed(Fault::new("cancelled", "cancelled before it was sent"))
+}
+
+/// What is kept of a tool.
+fn listed(tool: Tool) -> Result<Listed, String> {
+    let hints = tool.annotations.unwrap_or_default();
+    let listed = Listed {
+        name: tool.name.into_owned(),
+        description: tool.description.map_or_else(String::new, |text| text.into_owned()),
+        input: Json::Object((*tool.input_schema).clone()),
+        output: tool.output_schema.map(|schema| Json::Object((*schema).clone())),
+        reads: hints.read_only_hint == Some(true),
+        idempotent: hints.idempotent_hint == Some(true),
+    };
+    let bytes = serde_json::to_vec(&listed).map_or(0, |bytes| bytes.len());
+    if bytes > manifest::TOOL_MAX {
+        let most = manifest::TOOL_MAX >> 10;
+        return Err(format!(
+            "what it says of its tool `{}` has {} KiB, {most} KiB are kept: leave it out in `tools` of the server",
+            clip(&listed.name, manifest::NAME_MAX),
+            bytes >> 10
+        ));
+    }
+    if let Some(why) = crate::schema::problem(&listed.input.to_string()) {
+        return Err(format!(
+            "the schema of its tool `{}` cannot be used: {why}; leave it out in `tools` of the server",
+            clip(&listed.name, manifest::NAME_MAX)
+        ));
+    }
+    Ok(listed)
+}
+
+fn request(run: &ToolRun, tool: &Arc<str>) -> (ClientRequest, PeerRequestOptions) {
+    let arguments = serde_json::from_str::<JsonObject>(&run.work.args).unwrap_or_default();
+    let params = CallToolRequestParams::new(tool.to_string()).with_arguments(arguments);
+    let mut options = PeerRequestOptions::no_options();
+    if run.work.class == Class::Idempotent {
+        let key = format!("{}.{:x}.{}", run.session, run.mark, run.effect);
+        let mut meta = RequestMetaObject::new();
+        meta.0.0.insert(KEY.to_owned(), key.into());
+        options = options.with_meta(meta);
+    }
+    (ClientRequest::CallToolRequest(CallToolRequest::new(params)), options)
+}
+
+fn server_of<'a>(network: &'a Network, tool: &str) -> Option<(&'a McpDef, &'a ToolDef)> {
+    let tool = network.tools.get(tool)?;
+    let Source::Mcp { server, .. } = &tool.source else {
+        return None;
+    };
+    Some((network.mcp.get(server)?, tool))
+}
+
+impl Toolset for McpTools {
+    fn has(&self, network: &Network, tool: &str) -> bool {
+        server_of(network, tool).is_some()
+    }
+
+    fn list<'a>(&'a self, ask: &'a ServerAsk) -> Boxed<'a, Asked> {
+        Box::pin(async move {
+            let Some(server) = ask.network.mcp.get(&ask.server) else {
+                return Asked::Elsewhere;
+            };
+            let limit = Duration::from_millis(server.timeout.max(1));
+            let asked = tokio::time::timeout(limit, Box::pin(self.listing(ask, server))).await;
+            match asked {
+                Ok(Ok(listing)) => Asked::Offers(listing),
+                Ok(Err(none)) => Asked::Failed(Fault {
+                    again: none.again,
+                    ..Fault::new("failed", without(none.message, &ask.network, "", &*ask.scope))
+                }),
+                Err(_) => Asked::Failed(Fault::new(
+                    "timeout",
+                    format!("it did not say what it offers within {limit:?}"),
+                )),
+            }
+        })
+    }
+
+    fn run<'a>(&'a self, run: &'a ToolRun, cancel: &'a CancellationToken) -> Boxed<'a, Raw> {
+        self.run_heard(run, cancel, Arc::new(|_: Progress| {}))
+    }
+
+    fn run_heard<'a>(
+        &'a self,
+        run: &'a ToolRun,
+        cancel: &'a CancellationToken,
+        hear: Hear,
+    ) -> Boxed<'a, Raw> {
+        Box::pin(async move {
+            let Some((server, tool)) = server_of(&run.network, &run.work.tool) else {
+                return not_performed("this is not a tool of a server", None);
+            };
+            if cancel.is_cancelled() {
+                return cancelled_before();
+            }
+            let limit = Duration::from_millis(tool.timeout.max(1));
+            let late = CancellationToken::new();
+            let ends = late.clone();
+            let call = Box::pin(self.call(run, server, tool, &ends, hear));
+            tokio::pin!(call);
+            // Told to end, it tells the server and says what is known.
+            let raw = tokio::select! {
+                biased;
+                raw = &mut call => raw,
+                () = cancel.cancelled() => {
+                    late.cancel();
+                    call.await
+                }
+                () = tokio::time::sleep(limit) => {
+                    late.cancel();
+                    call.await.map_fault(|fault| match fault.code.as_str() {
+                        "cancelled" => Fault {
+                            again: Some(0),
+                            ..Fault::new("timeout", format!("no answer within {limit:?}"))
+                        },
+                        _ => fault,
+                    })
+                }
+            };
+            raw.map_fault(|fault| Fault {
+                message: without(fault.message, &run.network, &run.work.tool, &*run.scope),
+                ..fault
+            })
+        })
+    }
+}
+
+fn without(message: String, network: &Network, tool: &str, scope: &dyn Scope) -> String {
+    let texts = steersman_runtime::secrets::texts(network, tool, scope);
+    secrets::without(message, &texts)
+}

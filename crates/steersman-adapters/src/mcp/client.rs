@@ -1,0 +1,75 @@
+//! What a server may ask of us, or tell us, while it works.
+
+use rmcp::ClientHandler;
+use rmcp::RoleClient;
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam, ProgressToken,
+};
+use rmcp::service::NotificationContext;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use steersman_runtime::toolset::Progress;
+
+/// Who hears of the progress of a call.
+pub(super) type Hears = Arc<dyn Fn(Progress) + Send + Sync>;
+
+/// Our side of a connection. It offers nothing: a server that asks for a person's input is told that it was declined, one
+/// that wants a model is told that there is no such method, and its roots are none.
+#[derive(Clone, Default)]
+pub(super) struct Client {
+    calls: Arc<Mutex<HashMap<ProgressToken, Hears>>>,
+    changes: Arc<AtomicU64>,
+}
+
+impl Client {
+    fn calls(&self) -> MutexGuard<'_, HashMap<ProgressToken, Hears>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells of the progress of a call until what is given back goes.
+    pub(super) fn follow(&self, call: ProgressToken, hears: Hears) -> Following<'_> {
+        self.calls().insert(call.clone(), hears);
+        Following(self, call)
+    }
+
+    /// How often the server said that its tools changed.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
+    }
+}
+
+/// See [`Client::follow`].
+pub(super) struct Following<'a>(&'a Client, ProgressToken);
+
+impl Drop for Following<'_> {
+    fn drop(&mut self) {
+        self.0.calls().remove(&self.1);
+    }
+}
+
+impl ClientHandler for Client {
+    fn get_info(&self) -> ClientConfig {
+        let us = Implementation::new("steersman", env!("CARGO_PKG_VERSION"));
+        ClientConfig::new(ClientCapabilities::default(), us)
+    }
+
+    async fn on_progress(
+        &self,
+        told: ProgressNotificationParam,
+        _: NotificationContext<RoleClient>,
+    ) {
+        let hears = self.calls().get(&told.progress_token).cloned();
+        if let Some(hears) = hears {
+            hears(Progress {
+                done: told.progress,
+                total: told.total,
+                message: told.message,
+            });
+        }
+    }
+
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changes.fetch_add(1, Ordering::Relaxed);
+    }
+}

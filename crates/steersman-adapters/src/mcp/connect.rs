@@ -1,0 +1,208 @@
+//! Where a server is, with all that makes a connection to it what it is, and how one is made.
+
+use super::client::Client;
+use super::outcome::causes;
+use super::pipe::{Pipe, Said};
+use super::{Live, NoConnection};
+use crate::transport::Clients;
+use reqwest::Url;
+use reqwest::header::{HeaderName, HeaderValue};
+use rmcp::service::ClientInitializeError;
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use serde_json::Value as Json;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use steersman_machine::expression::{Scope, Template};
+use steersman_machine::network::{McpAt, McpDef};
+use steersman_runtime::Env;
+use tokio::process::Command;
+
+/// Variables that a server's process has of ours, beside those that its definition gives it: what programs need to find
+/// themselves, and nothing that is secret.
+const PASSED: [&str; 8] = [
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "TMPDIR",
+];
+
+/// Where a server is and as whom we come: two places are the same connection if all of it is equal. Holds secrets; never
+/// stored, never shown.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) enum Place {
+    Http {
+        url: String,
+        headers: Vec<(String, String)>,
+    },
+    Process {
+        argv: Vec<String>,
+        env: Vec<(String, String)>,
+        folder: PathBuf,
+    },
+}
+
+impl Place {
+    /// Errors hold names and what is wrong, no value.
+    pub(super) fn of(
+        server: &McpDef,
+        scope: &dyn Scope,
+        folder: &Path,
+        process: &Env,
+    ) -> Result<Self, String> {
+        match &server.at {
+            McpAt::Http { url, headers } => Ok(Self::Http {
+                url: url
+                    .render_url(scope)
+                    .map_err(|error| format!("`url`: {error}"))?,
+                headers: texts("headers", headers, scope)?,
+            }),
+            McpAt::Command { argv, env } => {
+                let mut words = Vec::new();
+                for (index, template) in argv.iter().enumerate() {
+                    // Others can read a program's arguments, so secrets have no meaning in them.
+                    let word = text(template, &Open(scope))
+                        .map_err(|error| format!("`command[{index}]`: {error}"))?;
+                    words.extend(word);
+                }
+                let mut all: Vec<(String, String)> = PASSED
+                    .iter()
+                    .filter_map(|name| Some(((*name).to_owned(), process(name)?)))
+                    .collect();
+                all.extend(texts("env", env, scope)?);
+                Ok(Self::Process {
+                    argv: words,
+                    env: all,
+                    folder: folder.to_owned(),
+                })
+            }
+        }
+    }
+
+    /// Connects, and greets as the protocol says.
+    pub(super) async fn connect(&self, clients: &Clients) -> Result<Live, NoConnection> {
+        let said = Said::default();
+        let service = match self {
+            Self::Http { url, headers } => {
+                let transport = http(url, headers, clients).map_err(never)?;
+                rmcp::serve_client(Client::default(), transport).await
+            }
+            Self::Process { argv, env, folder } => {
+                let command = command(argv, env, folder).map_err(never)?;
+                let pipe = Pipe::start(command, said.clone()).map_err(never)?;
+                rmcp::serve_client(Client::default(), pipe).await
+            }
+        };
+        match service {
+            Ok(service) => Ok(Live { service, said }),
+            Err(error) => Err(no_greeting(&error, &said).await),
+        }
+    }
+}
+
+fn never(message: String) -> NoConnection {
+    NoConnection {
+        message,
+        again: None,
+    }
+}
+
+/// Why it did not come to a conversation: nothing was asked of the server yet.
+async fn no_greeting(error: &ClientInitializeError, said: &Said) -> NoConnection {
+    let tail = said.last_words().await;
+    let message = match error {
+        ClientInitializeError::ConnectionClosed(_) => {
+            format!("the server ended before it greeted{tail}")
+        }
+        ClientInitializeError::TransportError { error, .. } => {
+            format!("no connection: {}{tail}", causes(&*error.error))
+        }
+        ClientInitializeError::JsonRpcError(error) => {
+            format!("the server refused the greeting: {}{tail}", error.message)
+        }
+        other => format!("the server does not greet as the protocol says: {other}{tail}"),
+    };
+    NoConnection {
+        message: crate::transport::clip(&message, 4_000),
+        again: Some(0),
+    }
+}
+
+fn http(
+    url: &str,
+    headers: &[(String, String)],
+    clients: &Clients,
+) -> Result<StreamableHttpClientTransport<reqwest::Client>, String> {
+    let parsed = Url::parse(url).map_err(|error| format!("`url` is no address: {error}"))?;
+    if !matches!(parsed.scheme(), "http" | "https") || parsed.host_str().is_none() {
+        return Err("`url` begins with neither http:// nor https://".to_owned());
+    }
+    let client = clients.of(&parsed)?;
+    let mut config = StreamableHttpClientTransportConfig::with_uri(url);
+    for (name, value) in headers {
+        let key = HeaderName::from_bytes(name.as_bytes())
+            .map_err(|_| format!("`headers.{name}` is no name of a header"))?;
+        let mut value = HeaderValue::from_str(value)
+            .map_err(|_| format!("`headers.{name}`: the value is none of a header"))?;
+        value.set_sensitive(true);
+        config.custom_headers.insert(key, value);
+    }
+    Ok(StreamableHttpClientTransport::with_client(client, config))
+}
+
+fn command(argv: &[String], env: &[(String, String)], folder: &Path) -> Result<Command, String> {
+    let (program, words) = argv.split_first().ok_or("`command` names no program")?;
+    let mut command = if program.contains('/') {
+        Command::new(folder.join(program))
+    } else {
+        Command::new(program)
+    };
+    if let Some((name, _)) = env.iter().find(|(_, value)| value.contains('\0')) {
+        return Err(format!("`env.{name}`: the value holds a zero byte"));
+    }
+    command
+        .args(words)
+        .current_dir(folder)
+        .env_clear()
+        .envs(env.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true);
+    Ok(command)
+}
+
+/// Values by name; one that is unset is left out.
+fn texts(
+    field: &str,
+    templates: &[(String, Template)],
+    scope: &dyn Scope,
+) -> Result<Vec<(String, String)>, String> {
+    let mut all = Vec::new();
+    for (name, template) in templates {
+        let value = text(template, scope).map_err(|error| format!("`{field}.{name}`: {error}"))?;
+        all.extend(value.map(|value| (name.clone(), value)));
+    }
+    Ok(all)
+}
+
+fn text(template: &Template, scope: &dyn Scope) -> Result<Option<String>, String> {
+    let value = template.value(scope).map_err(|error| error.to_string())?;
+    Ok(match value {
+        Json::Null => None,
+        Json::String(text) => Some(text),
+        other => Some(other.to_string()),
+    })
+}
+
+/// A scope without `secrets`.
+struct Open<'a>(&'a dyn Scope);
+
+impl Scope for Open<'_> {
+    fn root(&self, name: &str) -> Option<minijinja::Value> {
+        (name != "secrets").then(|| self.0.root(name)).flatten()
+    }
+    fn path(&self, root: &str, steps: &[&str]) -> Option<(minijinja::Value, usize)> {
+        (root != "secrets")
+            .then(|| self.0.path(root, steps))
+            .flatten()
+    }
+}

@@ -1,0 +1,89 @@
+//! Content that a server gave beside its result: of any media type, under names that cannot lead astray.
+
+use std::sync::Arc;
+use steersman_machine::artifact::{self, Content};
+use steersman_machine::ids::Id;
+
+/// Pieces of content that are kept of one result.
+const CONTENT_MAX: usize = 32;
+/// Bytes of the part of an artifact's name that the source chose.
+const NAME_MAX: usize = 40;
+
+/// A piece of content as a server gave it.
+pub(super) struct Piece {
+    /// A name for people, if the server gave one. Hostile until it was looked at.
+    pub(super) name: Option<String>,
+    /// Media type, as the server says.
+    pub(super) media: String,
+    /// What it is.
+    pub(super) bytes: Arc<[u8]>,
+}
+
+/// The pieces as what they become, and how many are left out.
+pub(super) fn made(effect: Id, pieces: Vec<Piece>) -> (Vec<Content>, usize) {
+    let more = pieces.len().saturating_sub(CONTENT_MAX);
+    let kept = pieces.into_iter().take(CONTENT_MAX).enumerate();
+    let made = kept.map(|(index, piece)| {
+        let media = media(&piece.media);
+        Content {
+            name: name(effect, index + 1, piece.name.as_deref(), &media),
+            media,
+            bytes: piece.bytes,
+        }
+    });
+    (made.collect(), more)
+}
+
+/// A media type as it should be written; what is none says nothing.
+fn media(said: &str) -> String {
+    let fits = |part: &str| {
+        let of_name = |c: char| c.is_ascii_alphanumeric() || "!#$&-^_.+".contains(c);
+        !part.is_empty() && part.len() <= 60 && part.chars().all(of_name)
+    };
+    let plain = said.split(';').next().unwrap_or_default().trim();
+    match plain.split_once('/') {
+        Some((kind, of)) if fits(kind) && fits(of) => plain.to_ascii_lowercase(),
+        _ => "application/octet-stream".to_owned(),
+    }
+}
+
+/// A name that nothing else has: effect and place, and of what the source called it what is harmless.
+fn name(effect: Id, index: usize, said: Option<&str>, media: &str) -> String {
+    let harmless = |c: char| {
+        let fits = c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+        if fits { c } else { '_' }
+    };
+    let said: String = said.unwrap_or_default().chars().map(harmless).collect();
+    let said = said.trim_matches(['.', '-', '_']);
+    let from = said.len().saturating_sub(NAME_MAX);
+    let said = said[from..].trim_start_matches(['.', '-', '_']);
+    let end = if said.is_empty() {
+        let of = media.rsplit('/').next().unwrap_or_default();
+        let of = of.split(['+', '.']).next().unwrap_or_default();
+        format!(".{}", artifact::ending_of(media).unwrap_or(of))
+    } else {
+        format!("-{said}")
+    };
+    format!("{effect}-{index}{end}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{media, name};
+    use steersman_machine::ids::{Id, Line};
+
+    #[test]
+    fn what_a_source_calls_its_content_cannot_lead_astray() {
+        let id = Id::new(Line(21), 1);
+        let told = |said| name(id, 1, said, "image/png");
+        assert_eq!(told(None), "21.1-1.png");
+        assert_eq!(told(Some("report.md")), "21.1-1-report.md");
+        assert_eq!(told(Some("../../etc/passwd")), "21.1-1-etc_passwd");
+        assert_eq!(told(Some("a\u{202e}b\n\0c")), "21.1-1-a_b__c");
+        let long = told(Some(&"x".repeat(500)));
+        assert_eq!(long.len(), "21.1-1-".len() + 40);
+        assert_eq!(media("Image/PNG; q=1"), "image/png");
+        assert_eq!(media("text/html\nset-cookie: a"), "application/octet-stream");
+        assert_eq!(media(""), "application/octet-stream");
+    }
+}

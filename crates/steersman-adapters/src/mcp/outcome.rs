@@ -1,0 +1,297 @@
+//! What became of a call: from a server's answer, or from what came in its place, to what is known.
+//!
+//! ```text
+//! the connection was not there, or the message never left      not performed
+//! an error that says that nothing was begun (-32600..-32602,
+//!   -32700; status 4xx but 408)                                 not performed
+//! any other error; the connection ended; no answer; garbage     unknown
+//! a result with `isError`                                       it ran, and failed
+//! a result                                                      done
+//! ```
+
+use super::content::{self, Piece};
+use super::pipe::UNREADABLE;
+use crate::schema::Schemas;
+use crate::transport::clip;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rmcp::ServiceError;
+use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, ErrorData, ResourceContents};
+use rmcp::transport::DynamicTransportError;
+use rmcp::transport::streamable_http_client::{HttpStatusError, StreamableHttpError};
+use serde_json::Value as Json;
+use std::error::Error;
+use steersman_machine::ids::Id;
+use steersman_machine::mapping::{Fault, Raw};
+use steersman_runtime::engine::Judge as _;
+
+/// Bytes of a result's text at most.
+const TEXT_MAX: usize = 8 << 20;
+/// Bytes of an error that are told.
+const TOLD_MAX: usize = 2_000;
+
+pub(super) fn not_performed(message: impl Into<String>, again: Option<u64>) -> Raw {
+    Raw::NotPerformed(Fault {
+        again,
+        ..Fault::new("failed", message)
+    })
+}
+
+pub(super) fn unknown(code: &str, message: impl Into<String>) -> Raw {
+    Raw::Unknown(Fault::new(code, message))
+}
+
+/// A result as the server gave it.
+pub(super) fn result(
+    result: CallToolResult,
+    output: Option<&str>,
+    schemas: &Schemas,
+    effect: Id,
+) -> Raw {
+    let failed = result.is_error == Some(true);
+    let structured = result.structured_content;
+    let (mut text, pieces) = read(result.content);
+    let (made, left_out) = content::made(effect, pieces);
+    if left_out > 0 {
+        text.push_str(&format!("\n({left_out} more pieces of content were left out)"));
+    }
+    if failed {
+        let said = if text.trim().is_empty() {
+            structured.map_or_else(|| "the server gave no reason".to_owned(), |s| s.to_string())
+        } else {
+            text
+        };
+        return Raw::Failed(Fault::new("failed", clip(said.trim(), TOLD_MAX)));
+    }
+    let json = match structured {
+        Some(structured) => {
+            if let Some(why) = output.and_then(|schema| schemas.misfit(schema, &structured)) {
+                let message = format!(
+                    "it was carried out, but its result does not fit what the server says of it: {why}"
+                );
+                return Raw::Failed(Fault::new("misfit", message));
+            }
+            structured
+        }
+        None => of_text(text),
+    };
+    if made.is_empty() {
+        Raw::Done(json)
+    } else {
+        Raw::Made { result: json, made }
+    }
+}
+
+/// JSON where it looks so, else text; nothing is `null`.
+fn of_text(mut text: String) -> Json {
+    if text.len() > TEXT_MAX {
+        let all = text.len();
+        text = clip(&text, TEXT_MAX);
+        return Json::from(format!("{text}\n(cut: it has {all} bytes)"));
+    }
+    if text.is_empty() {
+        return Json::Null;
+    }
+    if text.trim_start().starts_with(['{', '[']) {
+        return serde_json::from_str(&text).unwrap_or(Json::String(text));
+    }
+    Json::String(text)
+}
+
+/// The text of a result, and what is none.
+fn read(blocks: Vec<ContentBlock>) -> (String, Vec<Piece>) {
+    let (mut parts, mut content) = (Vec::new(), Vec::new());
+    for block in blocks {
+        match block {
+            ContentBlock::Text(text) => parts.push(text.text),
+            ContentBlock::Image(image) => {
+                parts.extend(attach(&mut content, None, image.mime_type, &image.data));
+            }
+            ContentBlock::Audio(audio) => {
+                parts.extend(attach(&mut content, None, audio.mime_type, &audio.data));
+            }
+            ContentBlock::Resource(embedded) => {
+                parts.extend(resource(&mut content, embedded.resource));
+            }
+            ContentBlock::ResourceLink(link) => {
+                let media = link.mime_type.map_or_else(String::new, |m| format!(", {m}"));
+                parts.push(format!("(resource {}: {}{media})", link.name, link.uri));
+            }
+            _ => parts.push("(content of a kind that is not known here)".to_owned()),
+        }
+    }
+    (parts.join("\n"), content)
+}
+
+fn resource(content: &mut Vec<Piece>, resource: ResourceContents) -> Option<String> {
+    match resource {
+        ResourceContents::TextResourceContents {
+            uri,
+            mime_type,
+            text,
+            ..
+        } => {
+            content.push(Piece {
+                name: Some(last_part(&uri)),
+                media: mime_type.unwrap_or_else(|| "text/plain".to_owned()),
+                bytes: text.as_bytes().into(),
+            });
+            Some(format!("(resource {uri})\n{text}"))
+        }
+        ResourceContents::BlobResourceContents {
+            uri,
+            mime_type,
+            blob,
+            ..
+        } => {
+            let media = mime_type.unwrap_or_else(|| "application/octet-stream".to_owned());
+            attach(content, Some(last_part(&uri)), media, &blob)
+        }
+        _ => Some("(a resource of a kind that is not known here)".to_owned()),
+    }
+}
+
+/// A name for people: the end of an address.
+fn last_part(uri: &str) -> String {
+    let path = uri.split(['?', '#']).next().unwrap_or(uri);
+    let last = path.trim_end_matches('/').rsplit('/').next();
+    last.unwrap_or_default().to_owned()
+}
+
+/// Content that is no text; in words what it is where it cannot be had.
+fn attach(
+    content: &mut Vec<Piece>,
+    name: Option<String>,
+    media: String,
+    data: &str,
+) -> Option<String> {
+    match STANDARD.decode(data) {
+        Ok(bytes) => {
+            content.push(Piece {
+                name,
+                media,
+                bytes: bytes.into(),
+            });
+            None
+        }
+        Err(_) => Some(format!("({media}, which is not base64 as it should be)")),
+    }
+}
+
+/// What an error in the place of an answer tells. `sent`: the message went out, so the connection was there. `tail`: what is
+/// known of the process beside.
+pub(super) fn fault(error: ServiceError, tail: &str) -> Raw {
+    match error {
+        ServiceError::McpError(error) => refused(&error, tail),
+        ServiceError::TransportSend(error) => unsent(&error, tail),
+        ServiceError::TransportClosed => unknown(
+            "failed",
+            format!("the server went away before it answered{tail}"),
+        ),
+        other => unknown("failed", clip(&format!("{other}{tail}"), TOLD_MAX)),
+    }
+}
+
+/// The words of what went wrong.
+pub(super) fn words(raw: Raw) -> String {
+    match raw {
+        Raw::NotPerformed(fault) | Raw::Unknown(fault) | Raw::Failed(fault) => fault.message,
+        Raw::Done(_) | Raw::Made { .. } => String::new(),
+    }
+}
+
+fn refused(error: &ErrorData, tail: &str) -> Raw {
+    let message = clip(&error.message, TOLD_MAX);
+    match error.code {
+        UNREADABLE => unknown(
+            "failed",
+            format!("its answer is none that the protocol knows: {message}{tail}"),
+        ),
+        ErrorCode::INVALID_REQUEST
+        | ErrorCode::METHOD_NOT_FOUND
+        | ErrorCode::INVALID_PARAMS
+        | ErrorCode::PARSE_ERROR => {
+            not_performed(format!("the server refused: {message} ({})", error.code.0), None)
+        }
+        code => unknown("failed", format!("the server failed: {message} ({})", code.0)),
+    }
+}
+
+/// A message that did not go out, or of which that is not known.
+fn unsent(error: &DynamicTransportError, tail: &str) -> Raw {
+    let error: &(dyn Error + 'static) = &*error.error;
+    if let Some(error) = error.downcast_ref::<std::io::Error>() {
+        // A server takes a message by its whole line, and this one was not written to its end.
+        let message = format!("the server takes no more messages: {error}{tail}");
+        return not_performed(message, Some(0));
+    }
+    match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+        Some(StreamableHttpError::Client(error)) if error.is_connect() || error.is_builder() => {
+            let message = format!("no connection: {}", causes(error));
+            not_performed(message, Some(0))
+        }
+        Some(StreamableHttpError::Client(error)) => unknown(
+            "failed",
+            format!("the connection ended before an answer: {}", causes(error)),
+        ),
+        Some(StreamableHttpError::AuthRequired(_)) => {
+            not_performed("the server wants other credentials (status 401)", None)
+        }
+        Some(StreamableHttpError::InsufficientScope(_)) => {
+            not_performed("the credentials do not suffice (status 403)", None)
+        }
+        Some(StreamableHttpError::SessionExpired) => {
+            not_performed("the server does not know the connection any more", Some(0))
+        }
+        Some(StreamableHttpError::HttpStatus(status)) => of_status(status),
+        Some(StreamableHttpError::UnexpectedServerResponse(said)) => {
+            let said = clip(said, TOLD_MAX);
+            // There is no other word of a status here than the text that the client makes of it.
+            if said.starts_with("HTTP 4") && !said.starts_with("HTTP 408") {
+                not_performed(format!("the server refused: {said}"), None)
+            } else {
+                unknown("failed", format!("its answer is none: {said}"))
+            }
+        }
+        Some(error) => unknown("failed", clip(&error.to_string(), TOLD_MAX)),
+        None => unknown("failed", clip(&causes(error), TOLD_MAX)),
+    }
+}
+
+fn of_status(status: &HttpStatusError) -> Raw {
+    let pause = status.retry_after.as_deref();
+    let pause = pause.and_then(|text| text.trim().parse::<u64>().ok());
+    let fault = Fault {
+        status: Some(i64::from(status.status)),
+        again: Some(pause.map_or(0, |seconds| seconds.saturating_mul(1_000))),
+        ..Fault::new(
+            &format!("http_{}", status.status),
+            format!("status {}", status.status),
+        )
+    };
+    if status.status == 429 {
+        Raw::NotPerformed(fault)
+    } else {
+        Raw::Unknown(fault)
+    }
+}
+
+/// An error with its sources on one line, without addresses: these may hold secrets.
+pub(super) fn causes(error: &(dyn Error + 'static)) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    let mut next = Some(error);
+    while let Some(error) = next {
+        next = error.source();
+        if error.is::<reqwest::Error>() || error.is::<StreamableHttpError<reqwest::Error>>() && next.is_some() {
+            continue;
+        }
+        let part = error.to_string();
+        if !part.contains("://") && !parts.iter().any(|known| known.contains(&part)) {
+            parts.push(part);
+        }
+    }
+    if parts.is_empty() {
+        return "it failed on the way".to_owned();
+    }
+    clip(&parts.join(": "), TOLD_MAX)
+}

@@ -1,0 +1,243 @@
+//! A server that is a process of ours: messages as lines on its standard input and output.
+//!
+//! One line is one message. What is no message on standard output is passed over, as the protocol forbids it and programs
+//! print all the same; a line without end is not read to its end, and the connection is over. The last words on standard
+//! error are kept: they are the reason that people look for.
+
+use crate::transport::clip;
+use rmcp::RoleClient;
+use rmcp::model::{ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage};
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde_json::Value as Json;
+use std::io::{Error, ErrorKind};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::sync::watch;
+
+/// Bytes of one message at most.
+pub(super) const FRAME_MAX: usize = 16 << 20;
+/// Lines in a row that are no messages, until the server is given up.
+const GARBAGE_MAX: u32 = 10_000;
+/// Bytes of standard error, and of a line that is no message, that are told.
+const TOLD_MAX: usize = 1_000;
+/// How long a server may take to end by itself once its standard input is closed.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// How long standard error is listened to after the conversation ended.
+const LISTEN: Duration = Duration::from_millis(500);
+/// Code of an answer that came and could not be read. It never travels: it is made here.
+pub(super) const UNREADABLE: ErrorCode = ErrorCode(-39_001);
+
+/// What a process said beside messages, for whoever asks why it failed.
+#[derive(Clone, Default)]
+pub(super) struct Said(Arc<Mutex<Words>>, watch::Sender<bool>);
+
+#[derive(Default)]
+struct Words {
+    error: Vec<u8>,
+    garbage: Option<String>,
+    fault: Option<String>,
+}
+
+impl Said {
+    fn with<T>(&self, look: impl FnOnce(&mut Words) -> T) -> T {
+        look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The reasons that are known, as the end of a sentence; nothing if there are none. A process that has just ended may
+    /// have written its last words a moment ago: they are waited for.
+    pub(super) async fn last_words(&self) -> String {
+        let mut speaks = self.1.subscribe();
+        let silent = speaks.wait_for(|speaks| !speaks);
+        let _ = tokio::time::timeout(LISTEN, silent).await;
+        self.tail()
+    }
+
+    fn tail(&self) -> String {
+        self.with(|words| {
+            let mut tail = String::new();
+            if let Some(fault) = &words.fault {
+                tail = format!("{tail}; {fault}");
+            }
+            if let Some(line) = &words.garbage {
+                tail = format!("{tail}; on standard output it printed what is no message: {line}");
+            }
+            let error = String::from_utf8_lossy(&words.error);
+            if !error.trim().is_empty() {
+                tail = format!("{tail}; its last words on standard error: {}", error.trim());
+            }
+            tail
+        })
+    }
+
+    fn keep_error(&self, piece: &[u8]) {
+        self.with(|words| {
+            words.error.extend_from_slice(piece);
+            let over = words.error.len().saturating_sub(TOLD_MAX);
+            words.error.drain(..over);
+        });
+    }
+}
+
+/// Kills a process group when it goes.
+struct Group(Option<Pid>);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(group) = self.0.take() {
+            // It has ended by itself in most cases; that is no error worth telling.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+}
+
+/// The connection to a server that runs as a process.
+pub(super) struct Pipe {
+    stdin: Arc<tokio::sync::Mutex<Option<ChildStdin>>>,
+    stdout: BufReader<ChildStdout>,
+    /// The begin of a line whose end has not come.
+    line: Vec<u8>,
+    garbage: u32,
+    child: Child,
+    group: Group,
+    said: Said,
+}
+
+impl Pipe {
+    /// Starts the program. Its standard streams must be piped and it must lead a process group.
+    pub(super) fn start(mut command: Command, said: Said) -> Result<Self, String> {
+        let program = command.as_std().get_program().to_string_lossy().into_owned();
+        let mut child = command
+            .spawn()
+            .map_err(|error| format!("`{program}` cannot be started: {error}"))?;
+        let group = child.id().and_then(|id| i32::try_from(id).ok());
+        let group = Group(group.and_then(Pid::from_raw));
+        let (Some(stdin), Some(stdout), Some(stderr)) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err(format!("`{program}` has no standard streams"));
+        };
+        said.1.send_replace(true);
+        tokio::spawn(listen(stderr, said.clone()));
+        Ok(Self {
+            stdin: Arc::new(tokio::sync::Mutex::new(Some(stdin))),
+            stdout: BufReader::with_capacity(64 << 10, stdout),
+            line: Vec::new(),
+            garbage: 0,
+            child,
+            group,
+            said,
+        })
+    }
+
+    /// The next line; none at the end, or where there is no end to it. May be dropped and called again.
+    async fn next_line(&mut self) -> Option<Vec<u8>> {
+        loop {
+            let piece = match self.stdout.fill_buf().await {
+                Ok([]) => return None,
+                Ok(piece) => piece,
+                Err(error) => {
+                    self.give_up(format!("its standard output broke: {error}"));
+                    return None;
+                }
+            };
+            let end = piece.iter().position(|byte| *byte == b'\n');
+            let taken = end.unwrap_or(piece.len());
+            if self.line.len() + taken > FRAME_MAX {
+                let most = FRAME_MAX >> 20;
+                self.give_up(format!("it printed a line of more than {most} MiB"));
+                self.line = Vec::new();
+                return None;
+            }
+            self.line.extend_from_slice(&piece[..taken]);
+            self.stdout.consume(taken + usize::from(end.is_some()));
+            if end.is_some() {
+                return Some(std::mem::take(&mut self.line));
+            }
+        }
+    }
+
+    fn give_up(&self, fault: String) {
+        self.said.with(|words| words.fault = Some(fault));
+    }
+}
+
+async fn listen(mut stderr: ChildStderr, said: Said) {
+    let mut piece = vec![0; 8 << 10];
+    while let Ok(len @ 1..) = stderr.read(&mut piece).await {
+        said.keep_error(&piece[..len]);
+    }
+    said.1.send_replace(false);
+}
+
+/// The message that a line is. Of an answer that does not fit the protocol an error to the same question: whoever asked
+/// must not wait for ever.
+fn message(line: &[u8]) -> Option<ServerJsonRpcMessage> {
+    let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+    match serde_json::from_slice(line) {
+        Ok(message) => Some(message),
+        Err(error) => {
+            let json: Json = serde_json::from_slice(line).ok()?;
+            let answers = json.get("result").or_else(|| json.get("error")).is_some();
+            let id: RequestId = serde_json::from_value(json.get("id")?.clone()).ok()?;
+            answers.then(|| {
+                let data = ErrorData::new(UNREADABLE, error.to_string(), None);
+                ServerJsonRpcMessage::error(data, Some(id))
+            })
+        }
+    }
+}
+
+impl Transport<RoleClient> for Pipe {
+    type Error = Error;
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = Result<(), Error>> + Send + 'static {
+        let stdin = self.stdin.clone();
+        async move {
+            let mut line = serde_json::to_vec(&item)?;
+            line.push(b'\n');
+            let mut stdin = stdin.lock().await;
+            let closed = || Error::from(ErrorKind::BrokenPipe);
+            let pipe = stdin.as_mut().ok_or_else(closed)?;
+            pipe.write_all(&line).await?;
+            pipe.flush().await
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        loop {
+            let line = self.next_line().await?;
+            if line.iter().all(u8::is_ascii_whitespace) {
+                continue;
+            }
+            if let Some(message) = message(&line) {
+                self.garbage = 0;
+                return Some(message);
+            }
+            self.garbage += 1;
+            let shown = clip(String::from_utf8_lossy(&line).trim(), TOLD_MAX / 4);
+            self.said.with(|words| words.garbage = Some(shown));
+            if self.garbage > GARBAGE_MAX {
+                self.give_up("it prints nothing that is a message".to_owned());
+                return None;
+            }
+        }
+    }
+
+    /// Its input is closed, as the protocol says; what does not end by that is killed, with all that it started.
+    async fn close(&mut self) -> Result<(), Error> {
+        self.stdin.lock().await.take();
+        let ended = tokio::time::timeout(FAREWELL, self.child.wait()).await;
+        drop(std::mem::replace(&mut self.group, Group(None)));
+        if ended.is_err() {
+            self.child.wait().await?;
+        }
+        Ok(())
+    }
+}
