@@ -177,6 +177,9 @@ pub(crate) struct Check {
     /// A definition, or a folder with a steersman.yaml.
     #[arg(default_value = ".")]
     pub(crate) definition: PathBuf,
+    /// Ask its MCP servers what they offer, and check the names of their tools.
+    #[arg(long)]
+    pub(crate) servers: bool,
 }
 
 #[derive(Debug, Args)]

@@ -19,6 +19,7 @@ pub(crate) mod resolve;
 pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod send;
+mod servers;
 pub(crate) mod sessions;
 pub(crate) mod show;
 pub(crate) mod test;

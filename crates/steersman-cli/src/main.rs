@@ -76,7 +76,7 @@ async fn dispatch(cli: Cli, printer: &Printer) -> Result<Exit, CommandError> {
     match command {
         Command::Demo => commands::demo::run(global, printer),
         Command::New(args) => commands::new::run(args, printer),
-        Command::Check(args) => commands::check::run(args, printer),
+        Command::Check(args) => Box::pin(commands::check::run(args, printer)).await,
         Command::Run(args) => Box::pin(commands::run::run(args, global, printer)).await,
         Command::Sessions(args) => commands::sessions::run(args, global, printer).await,
         Command::Show(args) => commands::show::run(args, global, printer).await,

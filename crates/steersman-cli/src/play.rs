@@ -190,6 +190,7 @@ impl<'a> Play<'a> {
             }
             FeedItem::Withdrawn { .. } => self.status.clear(),
             FeedItem::Delta { .. }
+            | FeedItem::Progress { .. }
             | FeedItem::Settled(_)
             | FeedItem::Skipped(_)
             | FeedItem::Closed => {}

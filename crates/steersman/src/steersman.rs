@@ -14,11 +14,12 @@ use steersman_adapters::schema::Schemas;
 use steersman_adapters::secrets::sealing_key;
 use steersman_adapters::sqlite::SqliteStore;
 use steersman_runtime::clock::{Clock, System};
-use steersman_runtime::engine::{Durability, Engine, Options, Parts, StartOptions};
+use steersman_runtime::engine::{Durability, Engine, EngineError, Options, Parts, StartOptions};
 use steersman_runtime::limiter::Limiters;
 use steersman_runtime::model::{Model, Models};
 use steersman_runtime::process_env;
 use steersman_runtime::seal::Sealer;
+use steersman_runtime::servers::{self, Answer};
 use steersman_runtime::session::Fate;
 use steersman_runtime::store::Store;
 use steersman_runtime::store::memory::MemoryStore;
@@ -99,6 +100,18 @@ impl Steersman {
     /// Makes the tools in Rust of a network known, for sessions that were started by another process.
     pub fn register(&self, network: &Network) {
         self.tools.add(network.tools());
+    }
+
+    /// What the MCP servers of a network answer now, all at once: which tools they offer of those that it takes, or why that
+    /// cannot be known. Nothing is written; processes are started where nobody started them yet.
+    ///
+    /// # Errors
+    /// [`Error::Engine`] if a `config` value is missing.
+    pub async fn servers(&self, network: &Network) -> Result<Vec<Answer>, Error> {
+        let folder = network.folder().unwrap_or(Path::new("."));
+        let config = std::collections::BTreeMap::new();
+        let answers = servers::look(&self.engine, network.checked(), &config, folder).await;
+        Ok(answers.map_err(EngineError::Bind)?)
     }
 
     /// The engine, with all that the paved path leaves out.

@@ -3,7 +3,7 @@
 use rmcp::ClientHandler;
 use rmcp::RoleClient;
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam, ProgressToken,
+    ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam, ProgressToken, ProtocolVersion,
 };
 use rmcp::service::NotificationContext;
 use std::collections::HashMap;
@@ -51,7 +51,10 @@ impl Drop for Following<'_> {
 impl ClientHandler for Client {
     fn get_info(&self) -> ClientConfig {
         let us = Implementation::new("steersman", env!("CARGO_PKG_VERSION"));
-        ClientConfig::new(ClientCapabilities::default(), us)
+        let mut config = ClientConfig::new(ClientCapabilities::default(), us);
+        // The newest version that begins with the greeting that we send.
+        config.protocol_version = ProtocolVersion::V_2025_11_25;
+        config
     }
 
     async fn on_progress(

@@ -1,6 +1,6 @@
 //! Tools that are programs: what they get, and what becomes of those that misbehave.
 
-use crate::tools::{env, network, run, run_of, shown};
+use crate::tools::{env, network, run, run_of_t, shown};
 use serde_json::{Value as Json, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -53,7 +53,7 @@ impl Drop for Folder {
 }
 
 async fn at(folder: &Path, network: &Arc<Network>, x: Json) -> Raw {
-    let mut run_of = run_of(
+    let mut run_of = run_of_t(
         network,
         json!({ "args": { "x": x } }),
         &env(&[("TOKEN", "tok-123456")]),
@@ -96,7 +96,7 @@ async fn a_program_sees_its_folder_its_path_and_what_env_passes() {
     env: { TOKEN: "{{ secrets.token }}", X: "{{ args.x }}" }
     command: [sh, -c, "pwd; env | grep -v ^_= | grep -v ^PWD= | grep -v ^SHLVL= | grep -v ^OLDPWD= | sort; cat"]"#,
     );
-    let mut run_of = run_of(
+    let mut run_of = run_of_t(
         &network,
         json!({ "args": { "x": null } }),
         &env(&[("TOKEN", "tok-123456")]),
@@ -282,7 +282,7 @@ async fn a_cancelled_program_is_killed() {
     let folder = Folder::new("cancelled");
     let mut watch = Watch::new(&folder.0);
     let network = watched("unsafe", "60s", "sleep 1000");
-    let mut run = run_of(&network, json!({}), &env(&[("TOKEN", "x")]));
+    let mut run = run_of_t(&network, json!({}), &env(&[("TOKEN", "x")]));
     run.folder = folder.0.as_path().into();
     let cancel = CancellationToken::new();
     let task = tokio::spawn({

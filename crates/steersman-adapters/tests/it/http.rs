@@ -1,7 +1,7 @@
 //! Tools over HTTP: what is sent, and what each answer means.
 
 use crate::listener::{Frame, Listener, Reply};
-use crate::tools::{env, network, run, run_of, shown, with_artifact};
+use crate::tools::{env, network, run, run_of_t, shown, with_artifact};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 use steersman_adapters::http::HttpTools;
@@ -36,7 +36,7 @@ fn envs(url: &str) -> Env {
 async fn once(server: &Listener, network: &Arc<Network>, names: Json) -> Raw {
     run(
         &HttpTools::default(),
-        &run_of(network, names, &envs(&server.url)),
+        &run_of_t(network, names, &envs(&server.url)),
     )
     .await
 }
@@ -275,7 +275,7 @@ async fn an_artifact_is_the_body_of_a_request() {
         "effect: idempotent",
     );
     let server = Listener::new(vec![ok()]).await;
-    let mut run_of = run_of(
+    let mut run_of = run_of_t(
         &network,
         json!({ "args": { "id": "report.md" } }),
         &envs(&server.url),
@@ -311,7 +311,7 @@ async fn results_are_json_or_text() {
     let tools = HttpTools::default();
     let mut got = Vec::new();
     for _ in 0..8 {
-        let run_of = run_of(
+        let run_of = run_of_t(
             &network,
             json!({ "args": { "id": "" } }),
             &envs(&server.url),
@@ -365,7 +365,7 @@ async fn what_cannot_be_known_is_unknown() {
     let gone = server.url.clone();
     drop(server);
     tokio::task::yield_now().await;
-    let run_of = run_of(&network, json!({ "args": { "id": "" } }), &envs(&gone));
+    let run_of = run_of_t(&network, json!({ "args": { "id": "" } }), &envs(&gone));
     let raw = run(&HttpTools::default(), &run_of).await;
     let Raw::NotPerformed(fault) = raw else {
         panic!("{raw:?}")
@@ -382,7 +382,7 @@ async fn time_that_is_over_before_there_is_a_connection_proves_that_nothing_was_
         r#"{ method: POST, url: "{{ config.base }}/", json: { a: 1 } }"#,
         "effect: unsafe\n    timeout: 300ms",
     );
-    let run_of = run_of(&network, json!({ "args": { "id": "" } }), &envs(&url));
+    let run_of = run_of_t(&network, json!({ "args": { "id": "" } }), &envs(&url));
     let raw = run(&HttpTools::default(), &run_of).await;
     let Raw::NotPerformed(fault) = raw else {
         panic!("{raw:?}")
@@ -398,7 +398,7 @@ async fn a_cancelled_request_is_unknown_and_one_not_begun_is_not_performed() {
         "effect: unsafe",
     );
     let server = Listener::new(vec![Reply(vec![Frame::Stall])]).await;
-    let run = run_of(
+    let run = run_of_t(
         &network,
         json!({ "args": { "id": "" } }),
         &envs(&server.url),

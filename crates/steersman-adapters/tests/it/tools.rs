@@ -39,7 +39,12 @@ pub(crate) fn env(list: &[(&str, &str)]) -> Env {
 }
 
 /// An attempt of the tool `t` with these names (`args`, `state`, `config`) and this environment.
-pub(crate) fn run_of(network: &Arc<Network>, names: Json, env: &Env) -> ToolRun {
+pub(crate) fn run_of_t(network: &Arc<Network>, names: Json, env: &Env) -> ToolRun {
+    run_of(network, "t", names, env)
+}
+
+/// The same of any tool.
+pub(crate) fn run_of(network: &Arc<Network>, tool: &str, names: Json, env: &Env) -> ToolRun {
     let args = names.get("args").cloned().unwrap_or_else(|| json!({}));
     let mut all = json!({ "args": {}, "state": {}, "config": {} });
     all.as_object_mut()
@@ -53,8 +58,8 @@ pub(crate) fn run_of(network: &Arc<Network>, names: Json, env: &Env) -> ToolRun 
         effect: Id::new(Line(21), 1),
         attempt: 1,
         work: ToolWork {
-            tool: "t".into(),
-            class: network.tool("t").effect,
+            tool: tool.into(),
+            class: network.tool(tool).effect,
             args: args.to_string().into(),
             approve: Vec::new(),
             inputs: Vec::new(),
@@ -113,5 +118,7 @@ pub(crate) fn shown(raw: &Raw) -> String {
         }
         Raw::NotPerformed(why) => fault("not performed", why),
         Raw::Unknown(why) => fault("unknown", why),
+        Raw::Failed(why) => fault("failed", why),
+        Raw::Rich(result, content) => format!("done: {result} with {} more", content.len()),
     }
 }

@@ -18,7 +18,7 @@ use steersman_machine::network::{
     self, Approve, Does, Offer, OnLimit, Per, Source, ToolDef, ToolUse,
 };
 
-pub(crate) fn run(args: Check, printer: &Printer) -> Result<Exit, CommandError> {
+pub(crate) async fn run(args: Check, printer: &Printer) -> Result<Exit, CommandError> {
     let network = match load(&args.definition) {
         Ok(network) => network,
         Err(Refused::Unreadable(error)) => return Err(error),
@@ -34,6 +34,9 @@ pub(crate) fn run(args: Check, printer: &Printer) -> Result<Exit, CommandError> 
             return Ok(Exit::Definition);
         }
     };
+    if args.servers {
+        return super::servers::run(&network, printer).await;
+    }
     let checked = network.checked();
     if printer.is_json() {
         printer.json(&json!({
@@ -160,6 +163,10 @@ fn complain(printer: &Printer, diagnostics: &[Diagnostic], tools: &[String]) {
 /// What a session that starts here and now is bound to: the definition with the values that are bound at the start.
 /// The same word stands at its sessions. None while a value is missing.
 fn digest(network: &network::Network) -> Option<Digest> {
+    // What its servers offer is part of it.
+    if !network.mcp.is_empty() {
+        return None;
+    }
     let config = bind::config(network, &process_env(), &BTreeMap::new()).ok()?;
     let values = Values {
         config,
@@ -241,6 +248,14 @@ fn proved(network: &network::Network) -> Vec<String> {
             network::SecretSource::File(file) => file.clone(),
         };
         row("secret", format!("{name}: {place}"));
+    }
+    for (name, server) in &network.mcp {
+        let at = match server.at {
+            network::McpAt::Http { .. } => "over HTTP",
+            network::McpAt::Command { .. } => "a process",
+        };
+        let asked = "names of its tools are checked by `check --servers` and when a session starts";
+        row("server", format!("{name}: {at}   {}", dim(asked)));
     }
     if !network.tests.is_empty() {
         row("tests", network.tests.len().to_string());

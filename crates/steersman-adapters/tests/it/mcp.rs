@@ -1,0 +1,361 @@
+//! MCP servers that misbehave, over both transports.
+
+mod http;
+
+use crate::tools::{env, network, run_of, shown};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use steersman_adapters::mcp::McpTools;
+use steersman_machine::expression::Names;
+use steersman_machine::manifest::Listing;
+use steersman_machine::mapping::Raw;
+use steersman_machine::network::Network;
+use steersman_runtime::process_env;
+use steersman_runtime::toolset::{Asked, Progress, ServerAsk, ToolRun, Toolset};
+use tokio_util::sync::CancellationToken;
+
+/// A file of its own, which goes with it.
+struct Diary(PathBuf);
+
+impl Diary {
+    fn new(name: &str) -> Self {
+        let file = format!("steersman-mcp-{name}-{}", std::process::id());
+        let path = std::env::temp_dir().join(file);
+        std::fs::write(&path, "").unwrap();
+        Self(path)
+    }
+
+    fn lines(&self, of: &str) -> usize {
+        let text = std::fs::read_to_string(&self.0).unwrap();
+        text.lines().filter(|line| line.starts_with(of)).count()
+    }
+
+    /// Waits for the server to write a line; it is on its way.
+    async fn until(&self, of: &str) {
+        while self.lines(of) == 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    }
+}
+
+impl Drop for Diary {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// A network whose server `s` is our script, with a tool of it used by an agent.
+fn scripted(diary: &Diary, greets: &str, tool: &str, more: &str) -> Arc<Network> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/mcp/server.sh");
+    let words = ["sh", script.to_str().unwrap(), diary.0.to_str().unwrap(), greets];
+    let command = serde_json::to_string(&words).unwrap();
+    of(&format!("command: {command}\n    {more}"), tool)
+}
+
+/// A network whose server `s` has these lines.
+fn of(lines: &str, tool: &str) -> Arc<Network> {
+    network(&format!(
+        r"
+secrets: {{ token: {{ env: TOKEN }} }}
+mcp:
+  s:
+    {lines}
+agents: {{ a: {{ system: Do., tools: [s.{tool}] }} }}
+"
+    ))
+}
+
+/// A call of the network's one tool.
+fn call(network: &Arc<Network>) -> ToolRun {
+    let names = network.tools.keys();
+    let name = names.into_iter().find(|name| name.starts_with("s.")).unwrap().clone();
+    let args = json!({ "args": { "x": "y" } });
+    run_of(network, &name, args, &env(&[("TOKEN", "tok-123456")]))
+}
+
+async fn once(tools: &McpTools, network: &Arc<Network>) -> String {
+    let run = call(network);
+    assert!(tools.has(network, &run.work.tool));
+    shown(&tools.run(&run, &CancellationToken::new()).await)
+}
+
+fn ask(network: &Arc<Network>) -> ServerAsk {
+    ServerAsk {
+        network: network.clone(),
+        server: "s".into(),
+        folder: std::env::temp_dir().into(),
+        scope: Arc::new(Names::from_json(json!({ "secrets": { "token": "tok-123456" } }))),
+    }
+}
+
+async fn offers(tools: &McpTools, network: &Arc<Network>) -> Listing {
+    match tools.list(&ask(network)).await {
+        Asked::Offers(listing) => listing,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn refuses(tools: &McpTools, network: &Arc<Network>) -> String {
+    match tools.list(&ask(network)).await {
+        Asked::Failed(fault) => fault.message,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn every_answer_is_a_typed_outcome() {
+    let diary = Diary::new("answers");
+    let tools = McpTools::default();
+    for (tool, expected) in [
+        ("echo", r#"done: "hello""#),
+        ("structured", r#"done: {"n":1}"#),
+        ("fail", "failed: failed: no such file"),
+        ("refuse", "not performed: failed: the server refused: no such tool (-32602)"),
+        ("internal", "unknown: failed: the server failed: out of order (-32603)"),
+        ("chatty", r#"done: "after the noise""#),
+        ("nothing_of_the_kind", "not performed: failed: the server refused: unknown tool (-32602)"),
+        ("asks", r#"done: "got: declined no-model no-roots""#),
+        ("change", r#"done: "changed""#),
+    ] {
+        assert_eq!(once(&tools, &scripted(&diary, "", tool, "")).await, expected);
+    }
+    let unread = once(&tools, &scripted(&diary, "", "unreadable", "")).await;
+    assert!(unread.starts_with("unknown: failed: its answer is none"), "{unread}");
+    assert_eq!(diary.lines("started"), 1, "one connection serves them all");
+}
+
+#[tokio::test]
+async fn a_result_is_held_against_what_the_server_says_of_it() {
+    let diary = Diary::new("schema");
+    let tools = McpTools::default();
+    let network = scripted(&diary, "", "structured", "");
+    let listing = offers(&tools, &network).await;
+    let with = |tool: &str| {
+        let mut listing = listing.clone();
+        // The script knows a tool that breaks its word under another name.
+        for listed in &mut listing.tools {
+            if listed.name == "structured" {
+                tool.clone_into(&mut listed.name);
+            }
+        }
+        let network = scripted(&diary, "", tool, "");
+        let servers = [("s".into(), listing)].into();
+        Arc::new(network.with_manifest(&steersman_machine::manifest::Manifest { servers }).unwrap())
+    };
+    let call = |network: Arc<Network>, name: &str| {
+        let run = run_of(&network, name, json!({}), &env(&[("TOKEN", "tok-123456")]));
+        let tools = &tools;
+        async move { shown(&tools.run(&run, &CancellationToken::new()).await) }
+    };
+    assert_eq!(call(with("structured"), "s.structured").await, r#"done: {"n":1}"#);
+    let misfit = call(with("misfit"), "s.misfit").await;
+    assert!(misfit.starts_with("failed: misfit: it was carried out"), "{misfit}");
+}
+
+#[tokio::test]
+async fn what_is_no_text_stands_beside_the_result() {
+    let diary = Diary::new("content");
+    let network = scripted(&diary, "", "picture", "");
+    let raw = McpTools::default().run(&call(&network), &CancellationToken::new()).await;
+    let Raw::Rich(text, content) = raw else {
+        panic!("{}", shown(&raw));
+    };
+    assert_eq!(
+        text,
+        "A dot.\n(resource file:///tmp/../etc/notes.txt)\nremember\n(resource a: https://example.com/a)\n\
+         (image/gif, which is not base64 as it should be)"
+    );
+    let seen: Vec<_> = content
+        .iter()
+        .map(|c| (c.name.as_deref(), &*c.media, &*c.bytes))
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            (None, "image/png", &b"hi"[..]),
+            (Some("notes.txt"), "text/plain", b"remember")
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_dies_in_a_call_leaves_a_doubt_and_is_started_again() {
+    let diary = Diary::new("dies");
+    let tools = McpTools::default();
+    let died = once(&tools, &scripted(&diary, "", "die", "")).await;
+    assert_eq!(
+        died,
+        "unknown: failed: the server went away before it answered; its last words on standard error: warming up\n\
+         disk on fire"
+    );
+    // It had answered nothing yet, so it is left alone for a moment.
+    let network = scripted(&diary, "", "echo", "");
+    let mut said = once(&tools, &network).await;
+    while said.starts_with("not performed") {
+        assert!(said.contains("again after"), "{said}");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        said = once(&tools, &network).await;
+    }
+    assert_eq!(said, r#"done: "hello""#);
+    assert_eq!(diary.lines("started"), 2);
+}
+
+#[tokio::test]
+async fn a_line_without_end_takes_no_memory() {
+    let diary = Diary::new("huge");
+    let tools = McpTools::default();
+    let said = once(&tools, &scripted(&diary, "", "huge", "")).await;
+    assert!(
+        said.starts_with(
+            "unknown: failed: the server went away before it answered; it printed a line of more than 16 MiB"
+        ),
+        "{said}"
+    );
+    let said = once(&McpTools::default(), &scripted(&diary, "", "endless", "")).await;
+    assert!(said.contains("it prints nothing that is a message"), "{said}");
+}
+
+#[tokio::test]
+async fn a_server_that_never_answers_is_cut_by_its_time() {
+    let diary = Diary::new("silent");
+    let tools = McpTools::default();
+    let network = scripted(&diary, "", "silent", "timeout: 300ms");
+    assert_eq!(
+        once(&tools, &network).await,
+        "unknown: timeout again after 0: no answer within 300ms"
+    );
+    diary.until("told to cancel").await;
+    // The connection is none the worse for it.
+    assert_eq!(once(&tools, &scripted(&diary, "", "echo", "timeout: 300ms")).await, r#"done: "hello""#);
+    assert_eq!(diary.lines("started"), 1);
+}
+
+#[tokio::test]
+async fn a_cancel_reaches_the_server() {
+    let diary = Diary::new("cancel");
+    let tools = McpTools::default();
+    let network = scripted(&diary, "", "cancelled", "");
+    let (run, cancel) = (call(&network), CancellationToken::new());
+    let (raw, ()) = tokio::join!(tools.run(&run, &cancel), async {
+        diary.until("cancel-me").await;
+        cancel.cancel();
+    });
+    assert_eq!(shown(&raw), "unknown: cancelled: cancelled on the way");
+    diary.until("told to cancel").await;
+    // Before it was sent nothing can have happened.
+    assert_eq!(
+        shown(&tools.run(&run, &cancel).await),
+        "not performed: cancelled: cancelled before it was sent"
+    );
+}
+
+#[tokio::test]
+async fn progress_is_told() {
+    let diary = Diary::new("progress");
+    let network = scripted(&diary, "", "slow", "");
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let hear = {
+        let heard = heard.clone();
+        Arc::new(move |progress: Progress| heard.lock().unwrap().push(progress))
+    };
+    let (run, cancel) = (call(&network), CancellationToken::new());
+    let raw = McpTools::default().run_heard(&run, &cancel, hear).await;
+    assert_eq!(shown(&raw), r#"done: "slow and sure""#);
+    let heard = heard.lock().unwrap();
+    // What comes behind the answer is dropped, so there may be fewer.
+    for told in heard.iter() {
+        assert_eq!(told.total, Some(2.0));
+        assert!(told.message.as_deref().unwrap().starts_with("step "));
+    }
+}
+
+#[tokio::test]
+async fn why_a_server_does_not_come_up_is_told() {
+    let diary = Diary::new("greets");
+    let tools = McpTools::default();
+    let dead = refuses(&tools, &scripted(&diary, "dead", "echo", "")).await;
+    assert!(
+        dead.starts_with("the server ended before it greeted") && dead.contains("no licence found"),
+        "{dead}"
+    );
+    // A call is proved not to have happened then.
+    let call = once(&McpTools::default(), &scripted(&diary, "dead", "echo", "")).await;
+    assert!(call.starts_with("not performed: failed again after 0: the server ended"), "{call}");
+    let mute = refuses(&tools, &scripted(&diary, "mute", "echo", "timeout: 300ms")).await;
+    assert_eq!(mute, "it did not say what it offers within 300ms");
+    let noise = refuses(&tools, &scripted(&diary, "noise", "echo", "timeout: 10s")).await;
+    assert!(
+        noise.contains("it prints nothing that is a message") && noise.contains("I am no server"),
+        "{noise}"
+    );
+    let missing = refuses(&tools, &of("command: [no-such-program-anywhere]", "echo")).await;
+    assert!(missing.starts_with("`no-such-program-anywhere` cannot be started"), "{missing}");
+}
+
+#[tokio::test]
+async fn a_server_that_fails_again_and_again_is_left_alone_for_a_while() {
+    let diary = Diary::new("backoff");
+    let tools = McpTools::default();
+    let network = scripted(&diary, "dead", "echo", "");
+    refuses(&tools, &network).await;
+    let second = refuses(&tools, &network).await;
+    assert!(second.contains("before anything was answered"), "{second}");
+    assert_eq!(diary.lines("started"), 1);
+}
+
+#[tokio::test]
+async fn only_what_is_taken_is_listed() {
+    let diary = Diary::new("list");
+    let tools = McpTools::default();
+    let all = offers(&tools, &scripted(&diary, "", "echo", "")).await;
+    let names = |listing: &Listing| {
+        let names = listing.tools.iter().map(|tool| tool.name.clone());
+        names.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(names(&all), "echo fail refuse structured");
+    assert_eq!(all.about, "faulty 1");
+    assert!(all.tools[0].reads && !all.tools[1].reads);
+    let some = scripted(&diary, "", "echo", "tools: ['*e*o', ref*]");
+    assert_eq!(names(&offers(&tools, &some).await), "echo refuse");
+    // A server may change its tools at any time; whoever asks again hears of it.
+    once(&tools, &scripted(&diary, "", "change", "")).await;
+    let changed = offers(&tools, &scripted(&diary, "", "echo", "")).await;
+    assert_eq!(names(&changed), "echo fail refuse structured new_one");
+}
+
+#[tokio::test]
+async fn a_process_has_what_it_is_given_and_connections_are_not_shared_across_secrets() {
+    let diary = Diary::new("env");
+    let tools = McpTools::default().with_env(env(&[
+        ("PATH", &process_env()("PATH").unwrap()),
+        ("HOME", "/home/me"),
+        ("OTHER", "not for it"),
+    ]));
+    let network = scripted(
+        &diary,
+        "",
+        "environment",
+        r#"env: { SECRET: "{{ secrets.token }}" }"#,
+    );
+    assert_eq!(
+        once(&tools, &network).await,
+        r#"done: "HOME=/home/me SECRET=tok-123456 OTHER=""#
+    );
+    let run = run_of(&network, "s.environment", json!({}), &env(&[("TOKEN", "tok-654321")]));
+    assert_eq!(
+        shown(&tools.run(&run, &CancellationToken::new()).await),
+        r#"done: "HOME=/home/me SECRET=tok-654321 OTHER=""#
+    );
+    assert_eq!(diary.lines("started"), 2);
+}
+
+#[tokio::test]
+async fn an_idempotent_call_carries_its_key() {
+    let diary = Diary::new("key");
+    let tools = McpTools::default();
+    let network = scripted(&diary, "", "key", "effect: idempotent");
+    assert_eq!(once(&tools, &network).await, r#"done: "with a key""#);
+    let network = scripted(&diary, "", "key", "effect: read");
+    assert_eq!(once(&tools, &network).await, r#"done: "without""#);
+}

@@ -1,0 +1,247 @@
+//! The same over streamable HTTP: a server on the loopback whose calls end as their tool is named.
+
+use super::{call, of, offers, once, refuses};
+use serde_json::{Value as Json, json};
+use std::sync::{Arc, Mutex};
+use steersman_adapters::mcp::McpTools;
+use steersman_machine::network::Network;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+
+/// What one request asked: method, the value of `authorization`, the message.
+type Asked = (String, String, Json);
+
+struct Server {
+    url: String,
+    seen: Arc<Mutex<Vec<Asked>>>,
+}
+
+impl Server {
+    async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let told = seen.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(serve(stream, told.clone()));
+            }
+        });
+        Self { url, seen }
+    }
+
+    fn network(&self, tool: &str, more: &str) -> Arc<Network> {
+        let url = &self.url;
+        let headers = r#"headers: { authorization: "Bearer {{ secrets.token }}" }"#;
+        of(&format!("url: {url}\n    {headers}\n    {more}"), tool)
+    }
+
+    fn calls(&self) -> usize {
+        let seen = self.seen.lock().unwrap();
+        seen.iter().filter(|(_, _, m)| m["method"] == "tools/call").count()
+    }
+
+    fn has_heard(&self, method: &str) -> bool {
+        let seen = self.seen.lock().unwrap();
+        seen.iter().any(|(_, _, message)| message["method"] == method)
+    }
+}
+
+/// One request: method, `authorization`, body.
+async fn read(stream: &mut TcpStream) -> Option<Asked> {
+    let mut bytes = Vec::new();
+    let head = loop {
+        if let Some(at) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
+            break at;
+        }
+        let mut piece = [0; 4096];
+        let len = stream.read(&mut piece).await.ok().filter(|len| *len > 0)?;
+        bytes.extend_from_slice(&piece[..len]);
+    };
+    let text = String::from_utf8_lossy(&bytes[..head]).into_owned();
+    let header = |name: &str| {
+        let mut lines = text.lines().filter_map(|line| line.split_once(": "));
+        lines
+            .find(|(key, _)| key.eq_ignore_ascii_case(name))
+            .map_or(String::new(), |(_, value)| value.to_owned())
+    };
+    let length: usize = header("content-length").parse().unwrap_or(0);
+    let mut body = bytes.split_off(head + 4);
+    while body.len() < length {
+        let mut piece = vec![0; length - body.len()];
+        let len = stream.read(&mut piece).await.ok().filter(|len| *len > 0)?;
+        body.extend_from_slice(&piece[..len]);
+    }
+    let method = text.split(' ').next().unwrap_or_default().to_owned();
+    let message = serde_json::from_slice(&body).unwrap_or_default();
+    Some((method, header("authorization"), message))
+}
+
+fn status(status: &str) -> Vec<u8> {
+    format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n").into_bytes()
+}
+
+fn json_of(body: &Json) -> Vec<u8> {
+    let body = body.to_string();
+    let len = body.len();
+    format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nmcp-session-id: s1\r\ncontent-length: {len}\r\n\r\n{body}"
+    )
+    .into_bytes()
+}
+
+const EVENTS: &[u8] =
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+
+async fn serve(mut stream: TcpStream, seen: Arc<Mutex<Vec<Asked>>>) {
+    while let Some(asked) = read(&mut stream).await {
+        let (method, _, message) = asked.clone();
+        seen.lock().unwrap().push(asked);
+        let id = &message["id"];
+        let answer = |result: Json| json!({ "jsonrpc": "2.0", "id": id, "result": result });
+        let reply = match (method.as_str(), message["method"].as_str()) {
+            ("GET", _) => status("405 Method Not Allowed"),
+            (_, Some("initialize")) => json_of(&answer(json!({
+                "protocolVersion": "2025-11-25",
+                "capabilities": { "tools": {} },
+                "serverInfo": { "name": "faulty", "version": "1" },
+            }))),
+            (_, Some("tools/list")) => json_of(&answer(json!({ "tools": [
+                { "name": "echo", "inputSchema": { "type": "object" } },
+            ] }))),
+            (_, Some("tools/call")) => {
+                let tool = message["params"]["name"].as_str().unwrap_or_default();
+                match called(&mut stream, tool, &answer).await {
+                    Some(reply) => reply,
+                    None => return,
+                }
+            }
+            _ => status("202 Accepted"),
+        };
+        if stream.write_all(&reply).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// What a call gets; none: nothing more comes over this connection.
+async fn called(
+    stream: &mut TcpStream,
+    tool: &str,
+    answer: &impl Fn(Json) -> Json,
+) -> Option<Vec<u8>> {
+    let text = |text: &str| answer(json!({ "content": [{ "type": "text", "text": text }] }));
+    match tool {
+        "echo" => return Some(json_of(&text("hello"))),
+        "limited" => {
+            let body = "HTTP/1.1 429 Too Many Requests\r\nretry-after: 3\r\ncontent-length: 0\r\n\r\n";
+            return Some(body.into());
+        }
+        "broken" => return Some(status("500 Internal Server Error")),
+        "forbidden" => return Some(status("403 Forbidden")),
+        "bad" => return Some(status("400 Bad Request")),
+        "garbage" => {
+            let body = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 5\r\n\r\n<html";
+            return Some(body.into());
+        }
+        "cut" => {}
+        "stream" => {
+            let event = format!("event: message\ndata: {}\n\n", text("in a stream"));
+            stream.write_all(&[EVENTS, event.as_bytes()].concat()).await.ok()?;
+        }
+        "huge" => {
+            stream.write_all(EVENTS).await.ok()?;
+            stream.write_all(b"data: ").await.ok()?;
+            let piece = vec![b'x'; 1 << 20];
+            for _ in 0..100 {
+                stream.write_all(&piece).await.ok()?;
+            }
+        }
+        // The stream stands open and nothing comes.
+        _ => {
+            stream.write_all(EVENTS).await.ok()?;
+            let _ = stream.read(&mut [0; 1]).await;
+        }
+    }
+    None
+}
+
+#[tokio::test]
+async fn every_answer_is_a_typed_outcome() {
+    let server = Server::start().await;
+    let tools = McpTools::default();
+    for (tool, expected) in [
+        ("echo", r#"done: "hello""#),
+        ("stream", r#"done: "in a stream""#),
+        ("limited", "not performed: http_429 429 again after 3000: status 429"),
+        ("broken", "unknown: http_500 500 again after 0: status 500"),
+        ("bad", "not performed: failed: the server refused: HTTP 400 Bad Request: "),
+        ("forbidden", "not performed: failed: the server refused: HTTP 403 Forbidden: "),
+    ] {
+        assert_eq!(once(&tools, &server.network(tool, "")).await, expected, "{tool}");
+    }
+    let garbage = once(&tools, &server.network("garbage", "")).await;
+    assert!(garbage.starts_with("unknown: failed: its answer is none"), "{garbage}");
+    let cut = once(&tools, &server.network("cut", "")).await;
+    assert!(cut.starts_with("unknown: failed: the connection ended before an answer"), "{cut}");
+    assert!(!cut.contains(&server.url), "{cut}");
+    assert_eq!(server.calls(), 8, "no call is repeated");
+    let seen = server.seen.lock().unwrap();
+    assert!(seen.iter().all(|(_, who, _)| who == "Bearer tok-123456"), "{seen:?}");
+}
+
+#[tokio::test]
+async fn a_stream_without_end_takes_no_memory() {
+    let server = Server::start().await;
+    let said = once(&McpTools::default(), &server.network("huge", "timeout: 20s")).await;
+    assert!(said.starts_with("unknown: "), "{said}");
+    assert_eq!(server.calls(), 1);
+}
+
+#[tokio::test]
+async fn a_server_that_never_answers_is_cut_by_its_time() {
+    let server = Server::start().await;
+    let tools = McpTools::default();
+    assert_eq!(
+        once(&tools, &server.network("silent", "timeout: 300ms")).await,
+        "unknown: timeout again after 0: no answer within 300ms"
+    );
+    while !server.has_heard("notifications/cancelled") {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_cancel_reaches_the_server() {
+    let server = Server::start().await;
+    let tools = McpTools::default();
+    let (run, cancel) = (call(&server.network("silent", "")), CancellationToken::new());
+    use steersman_runtime::toolset::Toolset as _;
+    let (raw, ()) = tokio::join!(tools.run(&run, &cancel), async {
+        while server.calls() == 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        cancel.cancel();
+    });
+    assert_eq!(crate::tools::shown(&raw), "unknown: cancelled: cancelled on the way");
+    while !server.has_heard("notifications/cancelled") {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn tools_are_listed_and_what_is_not_there_is_proved() {
+    let server = Server::start().await;
+    let tools = McpTools::default();
+    let listing = offers(&tools, &server.network("echo", "")).await;
+    assert_eq!(listing.tools.len(), 1);
+    let gone = of("url: http://127.0.0.1:9/mcp", "echo");
+    let said = refuses(&tools, &gone).await;
+    assert!(said.starts_with("no connection: "), "{said}");
+    let call = once(&McpTools::default(), &gone).await;
+    assert!(call.starts_with("not performed: failed again after 0: no connection"), "{call}");
+    let none = of("url: 'ftp://example.com'", "echo");
+    let said = refuses(&tools, &none).await;
+    assert_eq!(said, "`url` begins with neither http:// nor https://");
+}

@@ -1,0 +1,97 @@
+# An MCP server over standard input and output that misbehaves on demand: its tools are named after what they do.
+# $1 is a file to which each start adds a line; $2 says how it greets.
+echo started >>"$1"
+echo "warming up" >&2
+: "${CALL:=0}"
+
+answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+fault() { printf '{"jsonrpc":"2.0","id":%s,"error":{"code":%s,"message":"%s"}}\n' "$id" "$1" "$2"; }
+text() { answer "{\"content\":[{\"type\":\"text\",\"text\":\"$1\"}]}"; }
+tool() { printf '{"name":"%s","description":"Does %s.","inputSchema":{"type":"object","properties":{"x":{"type":"string"}}}%s}' "$1" "$1" "$2"; }
+
+call() {
+  name=${1#*\"name\":\"}
+  name=${name%%\"*}
+  case $name in
+    echo) text "hello" ;;
+    fail) answer '{"content":[{"type":"text","text":"no such file"}],"isError":true}' ;;
+    refuse) fault -32602 'no such tool' ;;
+    internal) fault -32603 'out of order' ;;
+    chatty)
+      echo "debug: about to answer"
+      echo '{"not":"a message"}'
+      echo
+      text "after the noise"
+      ;;
+    huge) head -c 100000000 /dev/zero | tr '\0' x ;;
+    endless) yes "this is no message" ;;
+    silent) : ;;
+    die)
+      echo "disk on fire" >&2
+      exit 3
+      ;;
+    unreadable) printf '{"jsonrpc":"2.0","id":%s,"result":[1,2]}\n' "$id" ;;
+    slow)
+      token=${1#*\"progressToken\":}
+      token=${token%%[,\}]*}
+      for step in 1 2; do
+        printf '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%s,"total":2,"message":"step %s"}}\n' "$token" "$step" "$step"
+      done
+      text "slow and sure"
+      ;;
+    change)
+      echo changed >>"$2"
+      echo '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
+      text "changed"
+      ;;
+    structured) answer '{"content":[{"type":"text","text":"ignored"}],"structuredContent":{"n":1}}' ;;
+    misfit) answer '{"content":[],"structuredContent":{"n":"one"}}' ;;
+    picture) answer '{"content":[{"type":"text","text":"A dot."},{"type":"image","data":"aGk=","mimeType":"image/png"},{"type":"resource","resource":{"uri":"file:///tmp/../etc/notes.txt","mimeType":"text/plain","text":"remember"}},{"type":"resource_link","uri":"https://example.com/a","name":"a"},{"type":"image","data":"***","mimeType":"image/gif"}]}' ;;
+    asks)
+      echo '{"jsonrpc":"2.0","id":"r1","method":"elicitation/create","params":{"message":"Name?","requestedSchema":{"type":"object","properties":{}}}}'
+      read -r one
+      echo '{"jsonrpc":"2.0","id":"r2","method":"sampling/createMessage","params":{"messages":[],"maxTokens":1}}'
+      read -r two
+      echo '{"jsonrpc":"2.0","id":"r3","method":"roots/list"}'
+      read -r three
+      got=
+      case $one in *decline*) got="$got declined" ;; esac
+      case $two in *error*) got="$got no-model" ;; esac
+      case $three in *'"roots":[]'*) got="$got no-roots" ;; esac
+      text "got:$got"
+      ;;
+    key)
+      case $1 in *dev.steersman/idempotency-key*) text "with a key" ;; *) text "without" ;; esac
+      ;;
+    environment) text "HOME=${HOME:-} SECRET=${SECRET:-} OTHER=${OTHER:-}" ;;
+    cancelled) echo "cancel-me $id" >>"$2" ;;
+    *) fault -32602 "unknown tool" ;;
+  esac
+}
+
+case ${2:-} in
+  dead)
+    echo "no licence found" >&2
+    exit 1
+    ;;
+  mute) while IFS= read -r line; do :; done ;;
+  noise) while :; do echo "I am no server"; done ;;
+esac
+
+while IFS= read -r line; do
+  id=${line#*\"id\":}
+  id=${id%%[,\}]*}
+  case $line in
+    *'"method":"initialize"'*)
+      answer '{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"faulty","version":"1"}}'
+      ;;
+    *'"method":"tools/list"'*)
+      list=$(tool echo ',"annotations":{"readOnlyHint":true}')
+      list="$list,$(tool fail),$(tool refuse),$(tool structured ',"outputSchema":{"type":"object","properties":{"n":{"type":"integer"}}}')"
+      if grep -q changed "$1"; then list="$list,$(tool new_one)"; fi
+      answer "{\"tools\":[$list]}"
+      ;;
+    *'"method":"tools/call"'*) call "$line" "$1" ;;
+    *'"method":"notifications/cancelled"'*) echo "told to cancel" >>"$1" ;;
+  esac
+done

@@ -1,0 +1,62 @@
+//! `check --servers`: what the MCP servers of a definition offer now, and whether that is what the definition means.
+
+use crate::error::{CommandError, Exit};
+use crate::printer::{Printer, bold, dim};
+use crate::words::count;
+use serde_json::{Value as Json, json};
+use steersman::Network;
+use steersman::Steersman;
+use steersman_machine::manifest::Manifest;
+
+pub(crate) async fn run(network: &Network, printer: &Printer) -> Result<Exit, CommandError> {
+    let steersman = Steersman::in_memory();
+    let answers = steersman.servers(network).await?;
+    let mut manifest = Manifest::default();
+    let mut failed = Vec::new();
+    for answer in answers {
+        match answer.offers {
+            Ok(listing) => {
+                manifest.servers.insert(answer.server, listing);
+            }
+            Err(fault) => failed.push((answer.server, fault.message)),
+        }
+    }
+    let fits = network.checked().with_manifest(&manifest);
+    let exit = match (&fits, failed.is_empty()) {
+        (Err(_), _) => Exit::Definition,
+        (Ok(_), false) => Exit::Usage,
+        (Ok(_), true) => Exit::Answered,
+    };
+    if printer.is_json() {
+        let failed = failed.iter().map(|(server, why)| (server.to_string(), Json::from(&**why)));
+        printer.json(&json!({
+            "ok": exit == Exit::Answered,
+            "servers": manifest.servers,
+            "failed": failed.collect::<serde_json::Map<_, _>>(),
+            "wrong": fits.as_ref().err(),
+        }))?;
+        return Ok(exit);
+    }
+    for (name, listing) in &manifest.servers {
+        let tools = count(listing.tools.len() as u64, "tool");
+        printer.data(format!("{}   {tools}   {}", bold(name), dim(&listing.about)))?;
+        for listed in &listing.tools {
+            let tool = format!("{name}.{}", listed.name);
+            let known = fits.as_ref().ok().and_then(|network| network.tools.get(&*tool));
+            let class = known.map_or("", |tool| tool.effect.word());
+            let about = listed.description.lines().next().unwrap_or_default();
+            let about: String = about.chars().take(80).collect();
+            printer.data(format!("  {tool:<32} {class:<10} {}", dim(&about)))?;
+        }
+    }
+    for (name, why) in &failed {
+        printer.complain(format!("error: MCP server `{name}`: {why}\n"));
+    }
+    for why in fits.as_ref().err().into_iter().flatten() {
+        printer.complain(format!("error: {why}\n"));
+    }
+    if network.checked().mcp.is_empty() {
+        printer.talk("This definition has no MCP servers.");
+    }
+    Ok(exit)
+}
