@@ -85,6 +85,12 @@ fn counterparts(times: &mut Vec<String>) -> Result<Vec<String>, String> {
             "a provider's stand-in: STEERSMAN_MOCK_SERVER is not set (scripts/mock-server.sh)",
         ),
         (
+            "reference::",
+            "steersman-adapters",
+            set("STEERSMAN_MCP_SERVERS"),
+            "MCP servers of others: STEERSMAN_MCP_SERVERS is not set (scripts/mcp-servers.sh)",
+        ),
+        (
             "disk::",
             "steersman-cli",
             may_mount(),

@@ -397,8 +397,6 @@ pub struct McpDef {
     pub effects: BTreeMap<String, Class>,
     /// How calls and results look, by tool.
     pub render: BTreeMap<String, Render>,
-    /// A changed list of tools is taken over between exchanges.
-    pub follow: bool,
     /// Of one attempt, in milliseconds.
     pub timeout: u64,
 }

@@ -2,8 +2,8 @@
 //! answer.
 
 use crate::Env;
-use crate::bind::{self, BindError, Values};
-use crate::engine::Engine;
+use crate::bind::{self, BindError, ManifestHash, Values};
+use crate::engine::{Engine, EngineError};
 use crate::store::MAX_VALUE;
 use crate::toolset::{Asked, ServerAsk};
 use serde_json::{Map, Value as Json, json};
@@ -45,6 +45,34 @@ pub async fn look(
         Answer { server, offers }
     };
     Ok(asked.into_iter().map(answer).collect())
+}
+
+/// What a session would be bound to if its servers were asked again now: its values with the manifest that they give, which
+/// is stored. None if they offer what they offered. Nothing of the session changes by this; where its servers do not answer,
+/// or what they offer does not fit its definition any more, it stays as it is and the error says why.
+pub async fn renewed(engine: &Engine, session: &str) -> Result<Option<Values>, EngineError> {
+    let seen = engine.inspect(session).await?;
+    let bindings = seen.branches.iter().filter_map(|b| b.snapshot.binding.as_ref());
+    let Some(binding) = bindings.into_iter().next() else {
+        return Ok(None);
+    };
+    let definition = engine
+        .bound_network(&seen.info.id, &binding.source, None)
+        .await?;
+    let asked = ask(engine, &definition, &seen.values).await?;
+    let (network, text) = bound(&definition, asked)?;
+    let manifest = text.as_ref().map(|text| ManifestHash::of(text));
+    if manifest == seen.values.manifest {
+        return Ok(None);
+    }
+    if let (Some(hash), Some(text)) = (manifest, text) {
+        engine.store().put_blob(hash.0, text.as_bytes().into()).await?;
+        engine.remember((binding.source, Some(hash)), network);
+    }
+    Ok(Some(Values {
+        manifest,
+        ..seen.values
+    }))
 }
 
 const NOBODY: &str = "nothing in this program reaches MCP servers";

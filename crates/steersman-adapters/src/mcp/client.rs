@@ -7,7 +7,6 @@ use rmcp::model::{
 };
 use rmcp::service::NotificationContext;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use steersman_runtime::toolset::Progress;
 
@@ -19,7 +18,6 @@ pub(super) type Hears = Arc<dyn Fn(Progress) + Send + Sync>;
 #[derive(Clone, Default)]
 pub(super) struct Client {
     calls: Arc<Mutex<HashMap<ProgressToken, Hears>>>,
-    changes: Arc<AtomicU64>,
 }
 
 impl Client {
@@ -31,11 +29,6 @@ impl Client {
     pub(super) fn follow(&self, call: ProgressToken, hears: Hears) -> Following<'_> {
         self.calls().insert(call.clone(), hears);
         Following(self, call)
-    }
-
-    /// How often the server said that its tools changed.
-    pub(super) fn changes(&self) -> u64 {
-        self.changes.load(Ordering::Relaxed)
     }
 }
 
@@ -70,9 +63,5 @@ impl ClientHandler for Client {
                 message: told.message,
             });
         }
-    }
-
-    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.changes.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -111,6 +111,10 @@ async fn no_greeting(error: &ClientInitializeError, said: &Said) -> NoConnection
         ClientInitializeError::ConnectionClosed(_) => {
             format!("the server ended before it greeted{tail}")
         }
+        // Whether its end is seen first where it is written to or where it is read is chance.
+        ClientInitializeError::TransportError { error, .. } if error.error.is::<std::io::Error>() => {
+            format!("the server ended before it greeted{tail}")
+        }
         ClientInitializeError::TransportError { error, .. } => {
             format!("no connection: {}{tail}", causes(&*error.error))
         }

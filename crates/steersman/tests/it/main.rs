@@ -9,5 +9,6 @@ mod event;
 mod f19;
 mod folder;
 mod models;
+mod mcp;
 mod network;
 mod tool;

@@ -93,6 +93,8 @@ impl Check<'_> {
                 Some(Source::Ask(_)) => "a tool that asks",
                 Some(Source::Send(_)) => "a tool that sends a message",
                 Some(Source::BuiltIn(_)) => "a tool of the engine",
+                // All tools of a server.
+                None if of.ends_with(".*") => continue,
                 None => match lowered.declared.get(of).map(|declared| declared.sort) {
                     Some(Sort::Tool) => continue,
                     Some(Sort::Agent) => "an agent: each of its tools may have one",

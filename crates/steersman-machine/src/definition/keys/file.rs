@@ -306,11 +306,9 @@ pub(crate) static MCP: Table = Table {
             "–",
             "How calls and results look, by tool.",
         ),
-        key(
+        later(
             "refresh",
-            Ty::Word(&[("pinned", true), ("follow", true)]),
-            "pinned",
-            "`follow`: a changed list of tools is taken over between exchanges.",
+            "Whether a changed list of tools is taken over; it never is.",
         ),
         key("timeout", Ty::Duration, "60s", "Of one attempt."),
         key(

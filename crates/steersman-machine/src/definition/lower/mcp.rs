@@ -79,7 +79,6 @@ impl Lower<'_> {
             },
             effects,
             render,
-            follow: word(node, "refresh") == Some("follow"),
             timeout: duration(node, "timeout").unwrap_or(60_000),
         }
     }
