@@ -27,6 +27,7 @@ use rmcp::model::{
 };
 use rmcp::service::{PeerRequestOptions, RunningService, ServiceError};
 use serde_json::Value as Json;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -175,15 +176,17 @@ impl McpTools {
             None => return cancelled_before(),
         };
         let request = request(run, name);
-        let mut sent = match live.service.peer().send_request_with_option(request.0, request.1).await {
-            Ok(sent) => sent,
-            Err(_) => {
-                let tail = live.said.last_words().await;
-                let message = format!("the connection has just ended{tail}");
-                return not_performed(message, Some(0));
-            }
+        let peer = live.service.peer();
+        let sent = peer.send_request_with_option(request.0, request.1).await;
+        let Ok(mut sent) = sent else {
+            let tail = live.said.last_words().await;
+            let message = format!("the connection has just ended{tail}");
+            return not_performed(message, Some(0));
         };
-        let following = live.service.service().follow(sent.progress_token.clone(), hear);
+        let following = live
+            .service
+            .service()
+            .follow(sent.progress_token.clone(), hear);
         let answer = cancel.run_until_cancelled(&mut sent.rx).await;
         drop(following);
         let Some(answer) = answer else {
@@ -247,7 +250,11 @@ impl McpTools {
                     return Err(none(format!("it does not say what it offers: {why}")));
                 }
             };
-            for tool in page.tools.into_iter().filter(|tool| server.takes(&tool.name)) {
+            for tool in page
+                .tools
+                .into_iter()
+                .filter(|tool| server.takes(&tool.name))
+            {
                 listing.tools.push(listed(tool).map_err(none)?);
             }
             if listing.tools.len() > manifest::TOOLS_MAX {
@@ -262,7 +269,9 @@ impl McpTools {
                 return Ok(listing);
             }
         }
-        Err(none(format!("its list of tools has more than {PAGES} pages")))
+        Err(none(format!(
+            "its list of tools has more than {PAGES} pages"
+        )))
     }
 }
 
@@ -275,9 +284,11 @@ fn listed(tool: Tool) -> Result<Listed, String> {
     let hints = tool.annotations.unwrap_or_default();
     let listed = Listed {
         name: tool.name.into_owned(),
-        description: tool.description.map_or_else(String::new, |text| text.into_owned()),
+        description: tool.description.map(Cow::into_owned).unwrap_or_default(),
         input: Json::Object((*tool.input_schema).clone()),
-        output: tool.output_schema.map(|schema| Json::Object((*schema).clone())),
+        output: tool
+            .output_schema
+            .map(|schema| Json::Object((*schema).clone())),
         reads: hints.read_only_hint == Some(true),
         idempotent: hints.idempotent_hint == Some(true),
     };
@@ -309,7 +320,10 @@ fn request(run: &ToolRun, tool: &Arc<str>) -> (ClientRequest, PeerRequestOptions
         meta.0.0.insert(KEY.to_owned(), key.into());
         options = options.with_meta(meta);
     }
-    (ClientRequest::CallToolRequest(CallToolRequest::new(params)), options)
+    (
+        ClientRequest::CallToolRequest(CallToolRequest::new(params)),
+        options,
+    )
 }
 
 fn server_of<'a>(network: &'a Network, tool: &str) -> Option<(&'a McpDef, &'a ToolDef)> {
@@ -336,7 +350,10 @@ impl Toolset for McpTools {
                 Ok(Ok(listing)) => Asked::Offers(listing),
                 Ok(Err(none)) => Asked::Failed(Fault {
                     again: none.again,
-                    ..Fault::new("failed", without(none.message, &ask.network, "", &*ask.scope))
+                    ..Fault::new(
+                        "failed",
+                        without(none.message, &ask.network, "", &*ask.scope),
+                    )
                 }),
                 Err(_) => Asked::Failed(Fault::new(
                     "timeout",

@@ -158,8 +158,9 @@ impl CommandError {
             EngineError::Bind(
                 BindError::Missing { .. } | BindError::Misfit { .. } | BindError::Undeclared(_),
             ) => Self::usage(message),
-            EngineError::Bind(BindError::Server { .. } | BindError::Tools(_)) => Self::usage(message)
-                .hint("what its servers offer now: steersman check --servers"),
+            EngineError::Bind(BindError::Server { .. } | BindError::Tools(_)) => {
+                Self::usage(message).hint("what its servers offer now: steersman check --servers")
+            }
             EngineError::Inbox(_) | EngineError::Definition { .. } | EngineError::Broken { .. } => {
                 Self::store(message)
             }

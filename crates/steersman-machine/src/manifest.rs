@@ -10,7 +10,8 @@ use crate::definition::near;
 use crate::ids::Name;
 use crate::interaction::Class;
 use crate::network::{
-    Does, McpDef, McpEffect, Network, Offer, Parameters, Render, Source, ToolDef, ToolUse, wire_name,
+    Does, McpDef, McpEffect, Network, Offer, Parameters, Render, Source, ToolDef, ToolUse,
+    wire_name,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
@@ -68,7 +69,8 @@ pub struct Listed {
 impl Manifest {
     /// From its stored text; why it cannot be read otherwise.
     pub fn read(text: &str) -> Result<Self, String> {
-        serde_json::from_str(text).map_err(|e| format!("the manifest of its servers cannot be read: {e}"))
+        serde_json::from_str(text)
+            .map_err(|e| format!("the manifest of its servers cannot be read: {e}"))
     }
 
     /// The text that is stored.
@@ -136,7 +138,10 @@ fn tool_of(server: &McpDef, listed: &Listed) -> ToolDef {
         source: Source::Mcp {
             server: server.name.clone(),
             tool: listed.name.as_str().into(),
-            output: listed.output.as_ref().map(|schema| schema.to_string().into()),
+            output: listed
+                .output
+                .as_ref()
+                .map(|schema| schema.to_string().into()),
         },
         set: Vec::new(),
         result: None,
@@ -145,7 +150,11 @@ fn tool_of(server: &McpDef, listed: &Listed) -> ToolDef {
         simulate: None,
         repeat_allowed: false,
         then: None,
-        render: server.render.get(&listed.name).cloned().unwrap_or_else(Render::default),
+        render: server
+            .render
+            .get(&listed.name)
+            .cloned()
+            .unwrap_or_else(Render::default),
         timeout: server.timeout,
         retry: 4,
         parallel: 8,
@@ -174,7 +183,9 @@ impl Network {
                 };
                 let named = |tool: &Name| {
                     let offers = model.tools.iter().map(|used| &used.of);
-                    offers.into_iter().any(|of| matches!(of, Offer::Tool(name) if name == tool))
+                    offers
+                        .into_iter()
+                        .any(|of| matches!(of, Offer::Tool(name) if name == tool))
                 };
                 let mut uses = Vec::new();
                 for listed in &listing.tools {
@@ -195,7 +206,11 @@ impl Network {
         }
         wrong.sort();
         wrong.dedup();
-        if wrong.is_empty() { Ok(network) } else { Err(wrong) }
+        if wrong.is_empty() {
+            Ok(network)
+        } else {
+            Err(wrong)
+        }
     }
 
     /// The tools of one server, with what it says of them.
@@ -212,9 +227,9 @@ impl Network {
                 name.len()
             ));
         }
-        let named = self.tools.values().filter(|tool| {
-            matches!(&tool.source, Source::Mcp { server: of, .. } if *of == server.name)
-        });
+        let named = self.tools.values().filter(
+            |tool| matches!(&tool.source, Source::Mcp { server: of, .. } if *of == server.name),
+        );
         for tool in named.filter(|tool| !tools.contains_key(&tool.name)) {
             let near = near(&tool.name, tools.keys().map(|name| &**name));
             let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));

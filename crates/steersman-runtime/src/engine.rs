@@ -505,20 +505,21 @@ impl Engine {
             session: session.clone(),
             why,
         };
-        let definition = match self.network(&(*source, None)) {
-            Some(network) => network,
-            None => {
-                let text = self.blob_text(source, "its definition").await;
-                let network = definition::compile_stored(&text?.map_err(unfit)?).map_err(unfit)?;
-                let network = Arc::new(network);
-                self.remember((*source, None), network.clone());
-                network
-            }
+        let definition = if let Some(network) = self.network(&(*source, None)) {
+            network
+        } else {
+            let text = self.blob_text(source, "its definition").await;
+            let network = definition::compile_stored(&text?.map_err(unfit)?).map_err(unfit)?;
+            let network = Arc::new(network);
+            self.remember((*source, None), network.clone());
+            network
         };
         let Some(hash) = manifest else {
             return Ok(definition);
         };
-        let text = self.blob_text(&hash.0, "the manifest of its MCP servers").await;
+        let text = self
+            .blob_text(&hash.0, "the manifest of its MCP servers")
+            .await;
         let manifest = Manifest::read(&text?.map_err(unfit)?).map_err(unfit)?;
         let network = definition
             .with_manifest(&manifest)

@@ -52,7 +52,10 @@ pub async fn look(
 /// or what they offer does not fit its definition any more, it stays as it is and the error says why.
 pub async fn renewed(engine: &Engine, session: &str) -> Result<Option<Values>, EngineError> {
     let seen = engine.inspect(session).await?;
-    let bindings = seen.branches.iter().filter_map(|b| b.snapshot.binding.as_ref());
+    let bindings = seen
+        .branches
+        .iter()
+        .filter_map(|b| b.snapshot.binding.as_ref());
     let Some(binding) = bindings.into_iter().next() else {
         return Ok(None);
     };
@@ -66,7 +69,10 @@ pub async fn renewed(engine: &Engine, session: &str) -> Result<Option<Values>, E
         return Ok(None);
     }
     if let (Some(hash), Some(text)) = (manifest, text) {
-        engine.store().put_blob(hash.0, text.as_bytes().into()).await?;
+        engine
+            .store()
+            .put_blob(hash.0, text.as_bytes().into())
+            .await?;
         engine.remember((binding.source, Some(hash)), network);
     }
     Ok(Some(Values {
@@ -79,10 +85,13 @@ const NOBODY: &str = "nothing in this program reaches MCP servers";
 
 /// The servers whose tools somebody is offered or that are named.
 fn used(network: &Network) -> BTreeSet<Name> {
-    let named = network.tools.values().filter_map(|tool| match &tool.source {
-        Source::Mcp { server, .. } => Some(server),
-        _ => None,
-    });
+    let named = network
+        .tools
+        .values()
+        .filter_map(|tool| match &tool.source {
+            Source::Mcp { server, .. } => Some(server),
+            _ => None,
+        });
     let offered = network.agents.values().flat_map(|agent| match &agent.does {
         Does::Model(model) => model.servers.as_slice(),
         Does::Route(_) | Does::Run { .. } => &[],
@@ -191,10 +200,11 @@ fn outside(
         }
     }
     let live = network.config.iter().filter(|(_, config)| config.live);
-    let live = live.filter_map(|(name, config)| {
-        Some((name.to_string(), bind::read(name, config, env).ok()?))
-    });
-    let bound = config.iter().map(|(name, value)| (name.to_string(), value.clone()));
+    let live = live
+        .filter_map(|(name, config)| Some((name.to_string(), bind::read(name, config, env).ok()?)));
+    let bound = config
+        .iter()
+        .map(|(name, value)| (name.to_string(), value.clone()));
     let config: Map<String, Json> = bound.chain(live).collect();
     let names = json!({ "config": config, "secrets": secrets });
     (Names::from_json(names), unset)

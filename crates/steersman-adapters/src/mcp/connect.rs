@@ -112,7 +112,9 @@ async fn no_greeting(error: &ClientInitializeError, said: &Said) -> NoConnection
             format!("the server ended before it greeted{tail}")
         }
         // Whether its end is seen first where it is written to or where it is read is chance.
-        ClientInitializeError::TransportError { error, .. } if error.error.is::<std::io::Error>() => {
+        ClientInitializeError::TransportError { error, .. }
+            if error.error.is::<std::io::Error>() =>
+        {
             format!("the server ended before it greeted{tail}")
         }
         ClientInitializeError::TransportError { error, .. } => {

@@ -83,7 +83,10 @@ mod tests {
         let long = told(Some(&"x".repeat(500)));
         assert_eq!(long.len(), "21.1-1-".len() + 40);
         assert_eq!(media("Image/PNG; q=1"), "image/png");
-        assert_eq!(media("text/html\nset-cookie: a"), "application/octet-stream");
+        assert_eq!(
+            media("text/html\nset-cookie: a"),
+            "application/octet-stream"
+        );
         assert_eq!(media(""), "application/octet-stream");
     }
 }

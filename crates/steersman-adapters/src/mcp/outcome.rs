@@ -114,7 +114,9 @@ fn read(blocks: Vec<ContentBlock>) -> (String, Vec<Piece>) {
                 parts.extend(resource(&mut content, embedded.resource));
             }
             ContentBlock::ResourceLink(link) => {
-                let media = link.mime_type.map_or_else(String::new, |m| format!(", {m}"));
+                let media = link
+                    .mime_type
+                    .map_or_else(String::new, |m| format!(", {m}"));
                 parts.push(format!("(resource {}: {}{media})", link.name, link.uri));
             }
             _ => parts.push("(content of a kind that is not known here)".to_owned()),
@@ -210,10 +212,14 @@ fn refused(error: &ErrorData, tail: &str) -> Raw {
         ErrorCode::INVALID_REQUEST
         | ErrorCode::METHOD_NOT_FOUND
         | ErrorCode::INVALID_PARAMS
-        | ErrorCode::PARSE_ERROR => {
-            not_performed(format!("the server refused: {message} ({})", error.code.0), None)
-        }
-        code => unknown("failed", format!("the server failed: {message} ({})", code.0)),
+        | ErrorCode::PARSE_ERROR => not_performed(
+            format!("the server refused: {message} ({})", error.code.0),
+            None,
+        ),
+        code => unknown(
+            "failed",
+            format!("the server failed: {message} ({})", code.0),
+        ),
     }
 }
 
@@ -282,7 +288,9 @@ pub(super) fn causes(error: &(dyn Error + 'static)) -> String {
     let mut next = Some(error);
     while let Some(error) = next {
         next = error.source();
-        if error.is::<reqwest::Error>() || error.is::<StreamableHttpError<reqwest::Error>>() && next.is_some() {
+        if error.is::<reqwest::Error>()
+            || error.is::<StreamableHttpError<reqwest::Error>>() && next.is_some()
+        {
             continue;
         }
         let part = error.to_string();

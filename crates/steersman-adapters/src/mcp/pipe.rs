@@ -109,7 +109,11 @@ pub(super) struct Pipe {
 impl Pipe {
     /// Starts the program. Its standard streams must be piped and it must lead a process group.
     pub(super) fn start(mut command: Command, said: Said) -> Result<Self, String> {
-        let program = command.as_std().get_program().to_string_lossy().into_owned();
+        let program = command
+            .as_std()
+            .get_program()
+            .to_string_lossy()
+            .into_owned();
         let mut child = command
             .spawn()
             .map_err(|error| format!("`{program}` cannot be started: {error}"))?;

@@ -34,7 +34,7 @@ impl Diary {
     /// Waits for the server to write a line; it is on its way.
     async fn until(&self, of: &str) {
         while self.lines(of) == 0 {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            tokio::task::yield_now().await;
         }
     }
 }
@@ -48,7 +48,12 @@ impl Drop for Diary {
 /// A network whose server `s` is our script, with a tool of it used by an agent.
 fn scripted(diary: &Diary, greets: &str, tool: &str, more: &str) -> Arc<Network> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/mcp/server.sh");
-    let words = ["sh", script.to_str().unwrap(), diary.0.to_str().unwrap(), greets];
+    let words = [
+        "sh",
+        script.to_str().unwrap(),
+        diary.0.to_str().unwrap(),
+        greets,
+    ];
     let command = serde_json::to_string(&words).unwrap();
     of(&format!("command: {command}\n    {more}"), tool)
 }
@@ -69,7 +74,11 @@ agents: {{ a: {{ system: Do., tools: [s.{tool}] }} }}
 /// A call of the network's one tool.
 fn call(network: &Arc<Network>) -> ToolRun {
     let names = network.tools.keys();
-    let name = names.into_iter().find(|name| name.starts_with("s.")).unwrap().clone();
+    let name = names
+        .into_iter()
+        .find(|name| name.starts_with("s."))
+        .unwrap()
+        .clone();
     let args = json!({ "args": { "x": "y" } });
     run_of(network, &name, args, &env(&[("TOKEN", "tok-123456")]))
 }
@@ -85,7 +94,9 @@ fn ask(network: &Arc<Network>) -> ServerAsk {
         network: network.clone(),
         server: "s".into(),
         folder: std::env::temp_dir().into(),
-        scope: Arc::new(Names::from_json(json!({ "secrets": { "token": "tok-123456" } }))),
+        scope: Arc::new(Names::from_json(
+            json!({ "secrets": { "token": "tok-123456" } }),
+        )),
     }
 }
 
@@ -111,17 +122,32 @@ async fn every_answer_is_a_typed_outcome() {
         ("echo", r#"done: "hello""#),
         ("structured", r#"done: {"n":1}"#),
         ("fail", "failed: failed: no such file"),
-        ("refuse", "not performed: failed: the server refused: no such tool (-32602)"),
-        ("internal", "unknown: failed: the server failed: out of order (-32603)"),
+        (
+            "refuse",
+            "not performed: failed: the server refused: no such tool (-32602)",
+        ),
+        (
+            "internal",
+            "unknown: failed: the server failed: out of order (-32603)",
+        ),
         ("chatty", r#"done: "after the noise""#),
-        ("nothing_of_the_kind", "not performed: failed: the server refused: unknown tool (-32602)"),
+        (
+            "nothing_of_the_kind",
+            "not performed: failed: the server refused: unknown tool (-32602)",
+        ),
         ("asks", r#"done: "got: declined no-model no-roots""#),
         ("change", r#"done: "changed""#),
     ] {
-        assert_eq!(once(&tools, &scripted(&diary, "", tool, "")).await, expected);
+        assert_eq!(
+            once(&tools, &scripted(&diary, "", tool, "")).await,
+            expected
+        );
     }
     let unread = once(&tools, &scripted(&diary, "", "unreadable", "")).await;
-    assert!(unread.starts_with("unknown: failed: its answer is none"), "{unread}");
+    assert!(
+        unread.starts_with("unknown: failed: its answer is none"),
+        "{unread}"
+    );
     assert_eq!(diary.lines("started"), 1, "one connection serves them all");
 }
 
@@ -141,23 +167,35 @@ async fn a_result_is_held_against_what_the_server_says_of_it() {
         }
         let network = scripted(&diary, "", tool, "");
         let servers = [("s".into(), listing)].into();
-        Arc::new(network.with_manifest(&steersman_machine::manifest::Manifest { servers }).unwrap())
+        Arc::new(
+            network
+                .with_manifest(&steersman_machine::manifest::Manifest { servers })
+                .unwrap(),
+        )
     };
     let call = |network: Arc<Network>, name: &str| {
         let run = run_of(&network, name, json!({}), &env(&[("TOKEN", "tok-123456")]));
         let tools = &tools;
         async move { shown(&tools.run(&run, &CancellationToken::new()).await) }
     };
-    assert_eq!(call(with("structured"), "s.structured").await, r#"done: {"n":1}"#);
+    assert_eq!(
+        call(with("structured"), "s.structured").await,
+        r#"done: {"n":1}"#
+    );
     let misfit = call(with("misfit"), "s.misfit").await;
-    assert!(misfit.starts_with("failed: misfit: it was carried out"), "{misfit}");
+    assert!(
+        misfit.starts_with("failed: misfit: it was carried out"),
+        "{misfit}"
+    );
 }
 
 #[tokio::test]
 async fn what_is_no_text_stands_beside_the_result() {
     let diary = Diary::new("content");
     let network = scripted(&diary, "", "picture", "");
-    let raw = McpTools::default().run(&call(&network), &CancellationToken::new()).await;
+    let raw = McpTools::default()
+        .run(&call(&network), &CancellationToken::new())
+        .await;
     let Raw::Rich(text, content) = raw else {
         panic!("{}", shown(&raw));
     };
@@ -194,7 +232,7 @@ async fn a_server_that_dies_in_a_call_leaves_a_doubt_and_is_started_again() {
     let mut said = once(&tools, &network).await;
     while said.starts_with("not performed") {
         assert!(said.contains("again after"), "{said}");
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        tokio::task::yield_now().await;
         said = once(&tools, &network).await;
     }
     assert_eq!(said, r#"done: "hello""#);
@@ -213,7 +251,10 @@ async fn a_line_without_end_takes_no_memory() {
         "{said}"
     );
     let said = once(&McpTools::default(), &scripted(&diary, "", "endless", "")).await;
-    assert!(said.contains("it prints nothing that is a message"), "{said}");
+    assert!(
+        said.contains("it prints nothing that is a message"),
+        "{said}"
+    );
 }
 
 #[tokio::test]
@@ -227,7 +268,10 @@ async fn a_server_that_never_answers_is_cut_by_its_time() {
     );
     diary.until("told to cancel").await;
     // The connection is none the worse for it.
-    assert_eq!(once(&tools, &scripted(&diary, "", "echo", "timeout: 300ms")).await, r#"done: "hello""#);
+    assert_eq!(
+        once(&tools, &scripted(&diary, "", "echo", "timeout: 300ms")).await,
+        r#"done: "hello""#
+    );
     assert_eq!(diary.lines("started"), 1);
 }
 
@@ -281,7 +325,10 @@ async fn why_a_server_does_not_come_up_is_told() {
     );
     // A call is proved not to have happened then.
     let call = once(&McpTools::default(), &scripted(&diary, "dead", "echo", "")).await;
-    assert!(call.starts_with("not performed: failed again after 0: the server ended"), "{call}");
+    assert!(
+        call.starts_with("not performed: failed again after 0: the server ended"),
+        "{call}"
+    );
     let mute = refuses(&tools, &scripted(&diary, "mute", "echo", "timeout: 300ms")).await;
     assert_eq!(mute, "it did not say what it offers within 300ms");
     let noise = refuses(&tools, &scripted(&diary, "noise", "echo", "timeout: 10s")).await;
@@ -290,7 +337,10 @@ async fn why_a_server_does_not_come_up_is_told() {
         "{noise}"
     );
     let missing = refuses(&tools, &of("command: [no-such-program-anywhere]", "echo")).await;
-    assert!(missing.starts_with("`no-such-program-anywhere` cannot be started"), "{missing}");
+    assert!(
+        missing.starts_with("`no-such-program-anywhere` cannot be started"),
+        "{missing}"
+    );
 }
 
 #[tokio::test]
@@ -342,7 +392,12 @@ async fn a_process_has_what_it_is_given_and_connections_are_not_shared_across_se
         once(&tools, &network).await,
         r#"done: "HOME=/home/me SECRET=tok-123456 OTHER=""#
     );
-    let run = run_of(&network, "s.environment", json!({}), &env(&[("TOKEN", "tok-654321")]));
+    let run = run_of(
+        &network,
+        "s.environment",
+        json!({}),
+        &env(&[("TOKEN", "tok-654321")]),
+    );
     assert_eq!(
         shown(&tools.run(&run, &CancellationToken::new()).await),
         r#"done: "HOME=/home/me SECRET=tok-654321 OTHER=""#
@@ -358,4 +413,21 @@ async fn an_idempotent_call_carries_its_key() {
     assert_eq!(once(&tools, &network).await, r#"done: "with a key""#);
     let network = scripted(&diary, "", "key", "effect: read");
     assert_eq!(once(&tools, &network).await, r#"done: "without""#);
+}
+
+#[tokio::test]
+async fn a_server_ends_with_whoever_started_it() {
+    let diary = Diary::new("ends");
+    let tools = McpTools::default();
+    let pid = once(&tools, &scripted(&diary, "", "pid", "")).await;
+    let pid = pid
+        .trim_start_matches("done: \"")
+        .trim_end_matches('"')
+        .to_owned();
+    let alive = || Path::new("/proc").join(&pid).join("cmdline").exists();
+    assert!(pid.parse::<u32>().is_ok() && alive(), "{pid}");
+    drop(tools);
+    while alive() {
+        tokio::task::yield_now().await;
+    }
 }

@@ -27,7 +27,9 @@ fn node() -> String {
 
 /// The program of a server from npm, with further words.
 fn npm(server: &str, words: &[&str]) -> String {
-    let index = place().join(format!("node_modules/@modelcontextprotocol/{server}/dist/index.js"));
+    let index = place().join(format!(
+        "node_modules/@modelcontextprotocol/{server}/dist/index.js"
+    ));
     let node = node();
     let command: Vec<&str> = [node.as_str(), index.to_str().unwrap()]
         .into_iter()
@@ -67,7 +69,9 @@ impl Bound {
 
     fn offered(&self) -> usize {
         let tools = self.network.tools.values();
-        tools.filter(|tool| matches!(tool.source, Source::Mcp { .. })).count()
+        tools
+            .filter(|tool| matches!(tool.source, Source::Mcp { .. }))
+            .count()
     }
 
     async fn raw(&self, tool: &str, args: Json) -> Raw {
@@ -104,8 +108,11 @@ async fn everything_over_http() {
         .kill_on_drop(true)
         .spawn()
         .unwrap();
-    while tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_err() {
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    while tokio::net::TcpStream::connect(("127.0.0.1", port))
+        .await
+        .is_err()
+    {
+        tokio::task::yield_now().await;
     }
     everything(&Bound::to(&format!("url: 'http://127.0.0.1:{port}/mcp'")).await).await;
 }
@@ -118,7 +125,9 @@ async fn everything(s: &Bound) {
     );
     let sum = s.call("s.get-sum", json!({ "a": 2, "b": 3 })).await;
     assert!(sum.starts_with("done: ") && sum.contains('5'), "{sum}");
-    let weather = s.raw("s.get-structured-content", json!({ "location": "Chicago" })).await;
+    let weather = s
+        .raw("s.get-structured-content", json!({ "location": "Chicago" }))
+        .await;
     let Raw::Done(weather) = weather else {
         panic!("{}", shown(&weather));
     };
@@ -142,7 +151,12 @@ async fn everything(s: &Bound) {
         Arc::new(move |_: Progress| *heard.lock().unwrap() += 1)
     };
     let args = json!({ "args": { "duration": 1, "steps": 4 } });
-    let run = run_of(&s.network, "s.trigger-long-running-operation", args, &env(&[]));
+    let run = run_of(
+        &s.network,
+        "s.trigger-long-running-operation",
+        args,
+        &env(&[]),
+    );
     let cancel = CancellationToken::new();
     let (long, echo) = tokio::join!(
         s.tools.run_heard(&run, &cancel, hear),
@@ -165,9 +179,13 @@ async fn files_memory_and_time() {
         .call("s.write_file", json!({ "path": path, "content": "kettle" }))
         .await;
     assert!(written.starts_with("done: "), "{written}");
-    let read = files.call("s.read_text_file", json!({ "path": path })).await;
+    let read = files
+        .call("s.read_text_file", json!({ "path": path }))
+        .await;
     assert!(read.contains("kettle"), "{read}");
-    let outside = files.call("s.read_text_file", json!({ "path": "/etc/hostname" })).await;
+    let outside = files
+        .call("s.read_text_file", json!({ "path": "/etc/hostname" }))
+        .await;
     assert!(outside.starts_with("failed: failed: "), "{outside}");
     let class = |tool: &str| files.network.tool(tool).effect.word();
     assert_eq!(
@@ -178,10 +196,15 @@ async fn files_memory_and_time() {
 
     let memory = std::env::temp_dir().join(format!("steersman-mcp-{}.jsonl", std::process::id()));
     let command = npm("server-memory", &[]);
-    let at = format!("{command}, env: {{ MEMORY_FILE_PATH: '{}' }}", memory.display());
+    let at = format!(
+        "{command}, env: {{ MEMORY_FILE_PATH: '{}' }}",
+        memory.display()
+    );
     let s = Bound::to(&at).await;
     let entity = json!({ "name": "Ada", "entityType": "person", "observations": ["likes tea"] });
-    let made = s.call("s.create_entities", json!({ "entities": [entity] })).await;
+    let made = s
+        .call("s.create_entities", json!({ "entities": [entity] }))
+        .await;
     assert!(made.starts_with("done: "), "{made}");
     let graph = s.call("s.read_graph", json!({})).await;
     assert!(graph.contains("likes tea"), "{graph}");
@@ -189,9 +212,19 @@ async fn files_memory_and_time() {
 
     let python = place().join("python/bin/mcp-server-time");
     let s = Bound::to(&format!("command: ['{}']", python.display())).await;
-    let now = s.call("s.get_current_time", json!({ "timezone": "Europe/Oslo" })).await;
-    assert!(now.starts_with("done: ") && now.contains("Europe/Oslo"), "{now}");
-    let nowhere = s.call("s.get_current_time", json!({ "timezone": "Nowhere/At_all" })).await;
+    let now = s
+        .call("s.get_current_time", json!({ "timezone": "Europe/Oslo" }))
+        .await;
+    assert!(
+        now.starts_with("done: ") && now.contains("Europe/Oslo"),
+        "{now}"
+    );
+    let nowhere = s
+        .call(
+            "s.get_current_time",
+            json!({ "timezone": "Nowhere/At_all" }),
+        )
+        .await;
     assert!(nowhere.starts_with("failed: "), "{nowhere}");
 }
 
@@ -226,7 +259,10 @@ async fn the_official_conformance_suite() {
 #[tokio::test]
 #[ignore = "started by the conformance suite"]
 async fn as_a_client() {
-    let Some(url) = std::env::args().next_back().filter(|url| url.starts_with("http")) else {
+    let Some(url) = std::env::args()
+        .next_back()
+        .filter(|url| url.starts_with("http"))
+    else {
         return;
     };
     let s = Bound::to(&format!("url: '{url}'")).await;

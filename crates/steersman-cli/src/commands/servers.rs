@@ -28,7 +28,9 @@ pub(crate) async fn run(network: &Network, printer: &Printer) -> Result<Exit, Co
         (Ok(_), true) => Exit::Answered,
     };
     if printer.is_json() {
-        let failed = failed.iter().map(|(server, why)| (server.to_string(), Json::from(&**why)));
+        let failed = failed
+            .iter()
+            .map(|(server, why)| (server.to_string(), Json::from(&**why)));
         printer.json(&json!({
             "ok": exit == Exit::Answered,
             "servers": manifest.servers,
@@ -39,10 +41,17 @@ pub(crate) async fn run(network: &Network, printer: &Printer) -> Result<Exit, Co
     }
     for (name, listing) in &manifest.servers {
         let tools = count(listing.tools.len() as u64, "tool");
-        printer.data(format!("{}   {tools}   {}", bold(name), dim(&listing.about)))?;
+        printer.data(format!(
+            "{}   {tools}   {}",
+            bold(name),
+            dim(&listing.about)
+        ))?;
         for listed in &listing.tools {
             let tool = format!("{name}.{}", listed.name);
-            let known = fits.as_ref().ok().and_then(|network| network.tools.get(&*tool));
+            let known = fits
+                .as_ref()
+                .ok()
+                .and_then(|network| network.tools.get(&*tool));
             let class = known.map_or("", |tool| tool.effect.word());
             let about = listed.description.lines().next().unwrap_or_default();
             let about: String = about.chars().take(80).collect();

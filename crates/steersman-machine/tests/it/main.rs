@@ -9,6 +9,7 @@ mod definition;
 mod expression;
 mod limits;
 mod log;
+mod manifest;
 mod mapping;
 mod nets;
 mod random;

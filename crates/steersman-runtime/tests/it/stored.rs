@@ -8,8 +8,9 @@ use std::sync::Arc;
 use steersman_machine::codec;
 use steersman_machine::commit::{Binding, LedgerEntry, LogLine};
 use steersman_machine::ids::{Body, Digest, Id, Line, Time, hex, unhex};
+use steersman_machine::manifest::{Listed, Listing, Manifest};
 use steersman_machine::testing::schema::describe;
-use steersman_runtime::bind::Values;
+use steersman_runtime::bind::{ManifestHash, Values};
 use steersman_runtime::conformance::{SALT, story};
 use steersman_runtime::inbox::{Begin, CancelWhat, DecodeError, Message, Resolution};
 use steersman_runtime::load::Load;
@@ -141,6 +142,7 @@ fn values() -> Values {
         }],
         seed: 9_007_199_254_740_991,
         folder: Some("/srv/desk".to_owned()),
+        manifest: None,
     }
 }
 
@@ -193,6 +195,38 @@ fn binding_values_of_the_first_version_are_read_for_ever() {
     // What a newer program adds is not passed over: it would be lost in silence.
     let newer = then.replacen('{', "{ \"region\": \"eu\",", 1);
     assert!(serde_json::from_str::<Values>(&newer).is_err());
+}
+
+#[test]
+fn values_that_name_a_manifest_and_manifests_are_read_for_ever() {
+    let listed = Listed {
+        name: "search".to_owned(),
+        description: "Searches.".to_owned(),
+        input: json!({ "type": "object", "properties": { "query": { "type": "string" } } }),
+        output: Some(json!({ "type": "object" })),
+        reads: true,
+        idempotent: true,
+    };
+    let listing = Listing {
+        about: "web 1".to_owned(),
+        tools: vec![listed],
+    };
+    let manifest = Manifest {
+        servers: [("web".into(), listing)].into(),
+    };
+    let then = fixture("manifest.json", &manifest.text());
+    assert_eq!(Manifest::read(&then).unwrap(), manifest);
+    // A session is bound to the hash of these bytes.
+    assert_eq!(manifest.text(), then);
+    let values = Values {
+        manifest: Some(ManifestHash::of(&then)),
+        ..values()
+    };
+    let now = serde_json::to_string_pretty(&values).unwrap();
+    let then = fixture("values-with-manifest.json", &now);
+    assert_eq!(serde_json::from_str::<Values>(&then).unwrap(), values);
+    let damaged = then.replace("\"manifest\": \"", "\"manifest\": \"x");
+    assert!(serde_json::from_str::<Values>(&damaged).is_err());
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! MCP servers in sessions: what they offer is bound, and stays so whatever becomes of them.
 
 use std::path::{Path, PathBuf};
-use steersman::runtime::servers;
 use steersman::machine::network::{Does, Parameters};
+use steersman::runtime::servers;
+use steersman::runtime::store::SessionQuery;
 use steersman::{By, Network, Steersman, Turn, testing};
 
 /// A folder with a definition, its server and a store.
@@ -10,7 +11,8 @@ struct Folder(PathBuf);
 
 impl Folder {
     fn new(name: &str, definition: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("steersman-mcp-{name}-{}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("steersman-mcp-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let folder = Self(folder.canonicalize().unwrap());
         let script = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -106,7 +108,10 @@ async fn what_a_server_offers_is_bound_and_outlives_it() {
     // It goes on; a call is proved not to have happened.
     let session = steersman.session(&id).await.unwrap();
     let said = answer(session.ask("Again.").await.unwrap());
-    assert!(said.contains("the server ended before it greeted"), "{said}");
+    assert!(
+        said.contains("the server ended before it greeted"),
+        "{said}"
+    );
     assert_eq!(folder.started(), 1);
     session.stop().await;
 }
@@ -134,7 +139,15 @@ async fn a_changed_list_is_for_sessions_that_start_later() {
     let renewed = renewed.expect("they offer more");
     assert_ne!(renewed.manifest, seen.values.manifest);
     assert_eq!(renewed.seed, seen.values.seed);
-    assert_eq!(steersman.servers(&network).await.unwrap()[0].offers.as_ref().unwrap().tools.len(), 5);
+    assert_eq!(
+        steersman.servers(&network).await.unwrap()[0]
+            .offers
+            .as_ref()
+            .unwrap()
+            .tools
+            .len(),
+        5
+    );
     steersman.engine().stop().await;
 }
 
@@ -145,7 +158,10 @@ async fn an_answer_beside_the_schema_goes_back_to_the_model() {
     let steersman = folder.process(script).await;
     let session = steersman.start(&folder.network()).await.unwrap();
     let said = answer(session.ask("Go.").await.unwrap());
-    assert!(said.starts_with("misfit: ") && said.contains("string"), "{said}");
+    assert!(
+        said.starts_with("misfit: ") && said.contains("string"),
+        "{said}"
+    );
     session.stop().await;
 }
 
@@ -174,7 +190,10 @@ async fn content_becomes_artifacts_and_a_death_a_doubt() {
     // The script lists neither, so its list is made longer.
     let server = folder.0.join("server.sh");
     let text = std::fs::read_to_string(&server).unwrap();
-    let more = text.replace("list=\"$list,$(tool fail)", "list=\"$list,$(tool picture),$(tool die),$(tool fail)");
+    let more = text.replace(
+        "list=\"$list,$(tool fail)",
+        "list=\"$list,$(tool picture),$(tool die),$(tool fail)",
+    );
     std::fs::write(&server, more).unwrap();
     let script = r#"main: [ { call: { s.picture: {} } }, "{{ request.last }}", { call: { s.die: {} } }, "{{ request.last }}" ]"#;
     let steersman = folder.process(script).await;
@@ -182,16 +201,27 @@ async fn content_becomes_artifacts_and_a_death_a_doubt() {
     let said = answer(session.ask("Go.").await.unwrap());
     assert!(said.starts_with("A dot.\n"), "{said}");
     assert!(said.contains("-1.png: image/png, 2 bytes)"), "{said}");
-    assert!(said.contains("-2-notes.txt: text/plain, 8 bytes)"), "{said}");
+    assert!(
+        said.contains("-2-notes.txt: text/plain, 8 bytes)"),
+        "{said}"
+    );
     let seen = steersman.engine().inspect(session.id()).await.unwrap();
     let artifacts = &seen.branches[0].snapshot.artifacts;
     assert_eq!(artifacts.len(), 2);
     for version in artifacts.values().flatten() {
-        let blob = steersman.engine().store().blob(&version.hash).await.unwrap();
+        let blob = steersman
+            .engine()
+            .store()
+            .blob(&version.hash)
+            .await
+            .unwrap();
         assert_eq!(blob.unwrap().len() as u64, version.len);
     }
     let said = answer(session.ask("Die.").await.unwrap());
-    assert!(said.contains("may have happened") && said.contains("disk on fire"), "{said}");
+    assert!(
+        said.contains("may have happened") && said.contains("disk on fire"),
+        "{said}"
+    );
     session.stop().await;
 }
 
@@ -204,22 +234,47 @@ async fn a_session_that_a_server_does_not_fit_is_not_begun() {
         error.to_string(),
         "the tools of its MCP servers do not fit the definition: the MCP server `s` has no tool for `s.picture_of`"
     );
-    let long = HELPER.replace("  s: {", "  a_name_that_is_as_long_as_a_name_of_a_server_may: {");
+    let long = HELPER.replace(
+        "  s: {",
+        "  a_name_that_is_as_long_as_a_name_of_a_server_may: {",
+    );
     let long = long.replace("s.*", "a_name_that_is_as_long_as_a_name_of_a_server_may.*");
     let long = long.split("tests:").next().unwrap();
     let folder = Folder::new("long", long);
     let server = folder.0.join("server.sh");
     let text = std::fs::read_to_string(&server).unwrap();
-    std::fs::write(&server, text.replace("tool fail", "tool a_tool_with_a_long_name")).unwrap();
-    let error = steersman.start(&folder.network()).await.unwrap_err().to_string();
-    assert!(error.contains("which has 73 characters; providers take 64"), "{error}");
-    let sessions = steersman.engine().store().sessions(&Default::default()).await;
+    std::fs::write(
+        &server,
+        text.replace("tool fail", "tool a_tool_with_a_long_name"),
+    )
+    .unwrap();
+    let error = steersman
+        .start(&folder.network())
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("which has 73 characters; providers take 64"),
+        "{error}"
+    );
+    let sessions = steersman
+        .engine()
+        .store()
+        .sessions(&SessionQuery::default())
+        .await;
     assert!(sessions.unwrap().is_empty());
     // One that cannot be started at all.
     std::fs::write(&server, "echo no licence >&2; exit 1").unwrap();
     let other = folder.process("main: [ Yes. ]").await;
-    let error = other.start(&folder.network()).await.unwrap_err().to_string();
-    assert!(error.contains("ended before it greeted") && error.contains("no licence"), "{error}");
+    let error = other
+        .start(&folder.network())
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("ended before it greeted") && error.contains("no licence"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -230,7 +285,10 @@ async fn tests_reach_no_server() {
     assert!(report.failures.is_empty(), "{:?}", report.failures);
     let report = testing::run(&network, "forgets").await;
     assert!(
-        report.failures.iter().any(|failure| failure.contains("s.shout")),
+        report
+            .failures
+            .iter()
+            .any(|failure| failure.contains("s.shout")),
         "{:?}",
         report.failures
     );

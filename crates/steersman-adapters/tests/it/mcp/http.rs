@@ -5,6 +5,7 @@ use serde_json::{Value as Json, json};
 use std::sync::{Arc, Mutex};
 use steersman_adapters::mcp::McpTools;
 use steersman_machine::network::Network;
+use steersman_runtime::toolset::Toolset as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
@@ -39,12 +40,15 @@ impl Server {
 
     fn calls(&self) -> usize {
         let seen = self.seen.lock().unwrap();
-        seen.iter().filter(|(_, _, m)| m["method"] == "tools/call").count()
+        seen.iter()
+            .filter(|(_, _, m)| m["method"] == "tools/call")
+            .count()
     }
 
     fn has_heard(&self, method: &str) -> bool {
         let seen = self.seen.lock().unwrap();
-        seen.iter().any(|(_, _, message)| message["method"] == method)
+        seen.iter()
+            .any(|(_, _, message)| message["method"] == method)
     }
 }
 
@@ -135,7 +139,8 @@ async fn called(
     match tool {
         "echo" => return Some(json_of(&text("hello"))),
         "limited" => {
-            let body = "HTTP/1.1 429 Too Many Requests\r\nretry-after: 3\r\ncontent-length: 0\r\n\r\n";
+            let body =
+                "HTTP/1.1 429 Too Many Requests\r\nretry-after: 3\r\ncontent-length: 0\r\n\r\n";
             return Some(body.into());
         }
         "broken" => return Some(status("500 Internal Server Error")),
@@ -148,7 +153,10 @@ async fn called(
         "cut" => {}
         "stream" => {
             let event = format!("event: message\ndata: {}\n\n", text("in a stream"));
-            stream.write_all(&[EVENTS, event.as_bytes()].concat()).await.ok()?;
+            stream
+                .write_all(&[EVENTS, event.as_bytes()].concat())
+                .await
+                .ok()?;
         }
         "huge" => {
             stream.write_all(EVENTS).await.ok()?;
@@ -157,6 +165,10 @@ async fn called(
             for _ in 0..100 {
                 stream.write_all(&piece).await.ok()?;
             }
+        }
+        // The stream ends as it should, and nothing came.
+        "empty" => {
+            stream.write_all(EVENTS).await.ok()?;
         }
         // The stream stands open and nothing comes.
         _ => {
@@ -174,27 +186,55 @@ async fn every_answer_is_a_typed_outcome() {
     for (tool, expected) in [
         ("echo", r#"done: "hello""#),
         ("stream", r#"done: "in a stream""#),
-        ("limited", "not performed: http_429 429 again after 3000: status 429"),
+        (
+            "limited",
+            "not performed: http_429 429 again after 3000: status 429",
+        ),
         ("broken", "unknown: http_500 500 again after 0: status 500"),
-        ("bad", "not performed: failed: the server refused: HTTP 400 Bad Request: "),
-        ("forbidden", "not performed: failed: the server refused: HTTP 403 Forbidden: "),
+        (
+            "bad",
+            "not performed: failed: the server refused: HTTP 400 Bad Request: ",
+        ),
+        (
+            "forbidden",
+            "not performed: failed: the server refused: HTTP 403 Forbidden: ",
+        ),
     ] {
-        assert_eq!(once(&tools, &server.network(tool, "")).await, expected, "{tool}");
+        assert_eq!(
+            once(&tools, &server.network(tool, "")).await,
+            expected,
+            "{tool}"
+        );
     }
     let garbage = once(&tools, &server.network("garbage", "")).await;
-    assert!(garbage.starts_with("unknown: failed: its answer is none"), "{garbage}");
+    assert!(
+        garbage.starts_with("unknown: failed: its answer is none"),
+        "{garbage}"
+    );
     let cut = once(&tools, &server.network("cut", "")).await;
-    assert!(cut.starts_with("unknown: failed: the connection ended before an answer"), "{cut}");
+    assert!(
+        cut.starts_with("unknown: failed: the connection ended before an answer"),
+        "{cut}"
+    );
     assert!(!cut.contains(&server.url), "{cut}");
-    assert_eq!(server.calls(), 8, "no call is repeated");
+    let empty = once(&tools, &server.network("empty", "timeout: 3s")).await;
+    assert!(empty.starts_with("unknown: "), "{empty}");
+    assert_eq!(server.calls(), 9, "no call is repeated");
     let seen = server.seen.lock().unwrap();
-    assert!(seen.iter().all(|(_, who, _)| who == "Bearer tok-123456"), "{seen:?}");
+    assert!(
+        seen.iter().all(|(_, who, _)| who == "Bearer tok-123456"),
+        "{seen:?}"
+    );
 }
 
 #[tokio::test]
 async fn a_stream_without_end_takes_no_memory() {
     let server = Server::start().await;
-    let said = once(&McpTools::default(), &server.network("huge", "timeout: 20s")).await;
+    let said = once(
+        &McpTools::default(),
+        &server.network("huge", "timeout: 20s"),
+    )
+    .await;
     assert!(said.starts_with("unknown: "), "{said}");
     assert_eq!(server.calls(), 1);
 }
@@ -208,7 +248,7 @@ async fn a_server_that_never_answers_is_cut_by_its_time() {
         "unknown: timeout again after 0: no answer within 300ms"
     );
     while !server.has_heard("notifications/cancelled") {
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        tokio::task::yield_now().await;
     }
 }
 
@@ -216,17 +256,22 @@ async fn a_server_that_never_answers_is_cut_by_its_time() {
 async fn a_cancel_reaches_the_server() {
     let server = Server::start().await;
     let tools = McpTools::default();
-    let (run, cancel) = (call(&server.network("silent", "")), CancellationToken::new());
-    use steersman_runtime::toolset::Toolset as _;
+    let (run, cancel) = (
+        call(&server.network("silent", "")),
+        CancellationToken::new(),
+    );
     let (raw, ()) = tokio::join!(tools.run(&run, &cancel), async {
         while server.calls() == 0 {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            tokio::task::yield_now().await;
         }
         cancel.cancel();
     });
-    assert_eq!(crate::tools::shown(&raw), "unknown: cancelled: cancelled on the way");
+    assert_eq!(
+        crate::tools::shown(&raw),
+        "unknown: cancelled: cancelled on the way"
+    );
     while !server.has_heard("notifications/cancelled") {
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        tokio::task::yield_now().await;
     }
 }
 
@@ -240,7 +285,10 @@ async fn tools_are_listed_and_what_is_not_there_is_proved() {
     let said = refuses(&tools, &gone).await;
     assert!(said.starts_with("no connection: "), "{said}");
     let call = once(&McpTools::default(), &gone).await;
-    assert!(call.starts_with("not performed: failed again after 0: no connection"), "{call}");
+    assert!(
+        call.starts_with("not performed: failed again after 0: no connection"),
+        "{call}"
+    );
     let none = of("url: 'ftp://example.com'", "echo");
     let said = refuses(&tools, &none).await;
     assert_eq!(said, "`url` begins with neither http:// nor https://");

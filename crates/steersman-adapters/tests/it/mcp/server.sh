@@ -2,8 +2,6 @@
 # $1 is a file to which each start adds a line; $2 says how it greets.
 echo started >>"$1"
 echo "warming up" >&2
-: "${CALL:=0}"
-
 answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
 fault() { printf '{"jsonrpc":"2.0","id":%s,"error":{"code":%s,"message":"%s"}}\n' "$id" "$1" "$2"; }
 text() { answer "{\"content\":[{\"type\":\"text\",\"text\":\"$1\"}]}"; }
@@ -14,6 +12,7 @@ call() {
   name=${name%%\"*}
   case $name in
     echo) text "hello" ;;
+    pid) text "$$" ;;
     fail) answer '{"content":[{"type":"text","text":"no such file"}],"isError":true}' ;;
     refuse) fault -32602 'no such tool' ;;
     internal) fault -32603 'out of order' ;;

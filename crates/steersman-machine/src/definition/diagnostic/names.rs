@@ -48,8 +48,12 @@ impl Diagnostic {
             .help("give it a shorter one: `{ tool: SERVER.TOOL, as: NAME }`")
     }
     pub(crate) fn not_taken(at: At, server: &str, tool: &str, taken: &str) -> Self {
-        Self::new("E0212", at, format!("`{tool}` is none of the tools that are taken of `{server}`"))
-            .note(format!("`mcp.{server}.tools` takes {taken}"))
+        Self::new(
+            "E0212",
+            at,
+            format!("`{tool}` is none of the tools that are taken of `{server}`"),
+        )
+        .note(format!("`mcp.{server}.tools` takes {taken}"))
     }
     pub(crate) fn unknown_field(
         at: At,

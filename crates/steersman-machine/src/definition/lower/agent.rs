@@ -376,7 +376,10 @@ impl Lower<'_> {
                 } else if !shape::is_name(&offered.seen) && node.get("as").is_some() {
                     let diagnostic = Diagnostic::malformed_name(at(), &offered.seen);
                     self.say(diagnostic);
-                } else if uses.iter().any(|known| known.is_called(&wire_name(&offered.seen))) {
+                } else if uses
+                    .iter()
+                    .any(|known| known.is_called(&wire_name(&offered.seen)))
+                {
                     let diagnostic = Diagnostic::seen_twice(at(), &offered.seen);
                     self.say(diagnostic);
                     continue;
@@ -484,7 +487,13 @@ impl Lower<'_> {
         }
     }
 
-    pub(super) fn tool_use(&mut self, node: &Node, of: Offer, span: Span, scope: &Scope) -> (ToolUse, Span) {
+    pub(super) fn tool_use(
+        &mut self,
+        node: &Node,
+        of: Offer,
+        span: Span,
+        scope: &Scope,
+    ) -> (ToolUse, Span) {
         let (name, sort) = match &of {
             Offer::Tool(name) => (name.clone(), Sort::Tool),
             Offer::Agent(name) => (name.clone(), Sort::Agent),

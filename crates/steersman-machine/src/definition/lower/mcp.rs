@@ -137,10 +137,9 @@ impl Lower<'_> {
     /// Whether a name is one of a declared server's tools, as far as can be seen.
     pub(super) fn of_server(&self, name: &str) -> bool {
         let mut servers = self.merged.section("mcp").iter();
-        name.split_once('.')
-            .is_some_and(|(server, tool)| {
-                !tool.is_empty() && servers.any(|(key, _)| &*key.name == server)
-            })
+        name.split_once('.').is_some_and(|(server, tool)| {
+            !tool.is_empty() && servers.any(|(key, _)| &*key.name == server)
+        })
     }
 
     /// An entry of `tools` that offers all tools of a server.
