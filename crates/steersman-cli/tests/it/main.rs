@@ -15,6 +15,7 @@ mod disk;
 mod docs;
 mod examples;
 mod hostile;
+mod mcp;
 mod nasty;
 mod readme;
 mod run;
