@@ -4,7 +4,7 @@
 use crate::Env;
 use crate::bind::{self, BindError, ManifestHash, Values};
 use crate::engine::{Engine, EngineError};
-use crate::store::MAX_VALUE;
+use crate::store::{MAX_VALUE, SessionId};
 use crate::toolset::{Asked, ServerAsk};
 use serde_json::{Map, Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,26 +59,34 @@ pub async fn renewed(engine: &Engine, session: &str) -> Result<Option<Values>, E
     let Some(binding) = bindings.into_iter().next() else {
         return Ok(None);
     };
-    let definition = engine
-        .bound_network(&seen.info.id, &binding.source, None)
-        .await?;
-    let asked = ask(engine, &definition, &seen.values).await?;
+    let renewed = renewed_values(engine, &seen.info.id, &binding.source, &seen.values).await?;
+    Ok(renewed.map(|(values, _)| values))
+}
+
+/// The same of values that are at hand, with the network that they mean.
+pub(crate) async fn renewed_values(
+    engine: &Engine,
+    session: &SessionId,
+    source: &[u8; 32],
+    values: &Values,
+) -> Result<Option<(Values, Arc<Network>)>, EngineError> {
+    let definition = engine.bound_network(session, source, None).await?;
+    let asked = ask(engine, &definition, values).await?;
     let (network, text) = bound(&definition, asked)?;
     let manifest = text.as_ref().map(|text| ManifestHash::of(text));
-    if manifest == seen.values.manifest {
+    if manifest == values.manifest {
         return Ok(None);
     }
     if let (Some(hash), Some(text)) = (manifest, text) {
-        engine
-            .store()
-            .put_blob(hash.0, text.as_bytes().into())
-            .await?;
-        engine.remember((binding.source, Some(hash)), network);
+        let store = engine.store();
+        store.put_blob(hash.0, text.as_bytes().into()).await?;
+        engine.remember((*source, Some(hash)), network.clone());
     }
-    Ok(Some(Values {
+    let values = Values {
         manifest,
-        ..seen.values
-    }))
+        ..values.clone()
+    };
+    Ok(Some((values, network)))
 }
 
 const NOBODY: &str = "nothing in this program reaches MCP servers";

@@ -24,7 +24,10 @@ fn check_asks_servers_where_it_is_told_to() {
     let world = world(CLERK);
     let mut pages = vec![world.page(&["check"]), world.page(&["check", "--servers"])];
     // What does not fit, and what does not answer.
-    world.write("steersman.yaml", &CLERK.replace("\"desk.*\"", "desk.refund"));
+    world.write(
+        "steersman.yaml",
+        &CLERK.replace("\"desk.*\"", "desk.refund"),
+    );
     pages.push(world.page(&["check", "--servers"]));
     world.write("server.sh", "echo no licence >&2; exit 1");
     pages.push(world.page(&["check", "--servers"]));

@@ -30,13 +30,12 @@ call() {
       exit 3
       ;;
     unreadable) printf '{"jsonrpc":"2.0","id":%s,"result":[1,2]}\n' "$id" ;;
-    slow)
+    patient)
       token=${1#*\"progressToken\":}
       token=${token%%[,\}]*}
-      for step in 1 2; do
-        printf '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%s,"total":2,"message":"step %s"}}\n' "$token" "$step" "$step"
-      done
-      text "slow and sure"
+      printf '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1,"message":"half way"}}\n' "$token"
+      until grep -q go "$2"; do :; done
+      text "at last"
       ;;
     change)
       echo changed >>"$2"
