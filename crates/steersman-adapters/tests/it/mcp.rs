@@ -196,7 +196,7 @@ async fn what_is_no_text_stands_beside_the_result() {
     let raw = McpTools::default()
         .run(&call(&network), &CancellationToken::new())
         .await;
-    let Raw::Rich(text, content) = raw else {
+    let Raw::Made { result: text, made: content } = raw else {
         panic!("{}", shown(&raw));
     };
     assert_eq!(

@@ -132,13 +132,13 @@ async fn everything(s: &Bound) {
         panic!("{}", shown(&weather));
     };
     assert!(weather["temperature"].is_number(), "{weather}");
-    let Raw::Rich(_, content) = s.raw("s.get-tiny-image", json!({})).await else {
+    let Raw::Made { made: content, .. } = s.raw("s.get-tiny-image", json!({})).await else {
         panic!("it gives a picture");
     };
     assert_eq!(content[0].media, "image/png");
     assert!(content[0].bytes.starts_with(b"\x89PNG"));
     let args = json!({ "resourceType": "Text", "resourceId": 1 });
-    let Raw::Rich(_, content) = s.raw("s.get-resource-reference", args).await else {
+    let Raw::Made { made: content, .. } = s.raw("s.get-resource-reference", args).await else {
         panic!("it gives a resource");
     };
     assert_eq!(content.len(), 1);

@@ -119,6 +119,5 @@ pub(crate) fn shown(raw: &Raw) -> String {
         Raw::NotPerformed(why) => fault("not performed", why),
         Raw::Unknown(why) => fault("unknown", why),
         Raw::Failed(why) => fault("failed", why),
-        Raw::Rich(result, content) => format!("done: {result} with {} more", content.len()),
     }
 }
