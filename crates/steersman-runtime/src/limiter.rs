@@ -181,10 +181,9 @@ impl Limiter {
             let look = {
                 let mut state = self.lock();
                 let now = clock.now();
-                match state.is_first(&waits) {
-                    true => Some((state.look(now, &waits.ask, waits.ticket), now)),
-                    false => None,
-                }
+                state
+                    .is_first(&waits)
+                    .then(|| (state.look(now, &waits.ask, waits.ticket), now))
             };
             match look {
                 None => waits.called.notified().await,

@@ -273,7 +273,7 @@ impl Decoder {
             before.push_str(&text);
             let begun = before.trim_start();
             if let Some(inside) = begun.strip_prefix(OPENS) {
-                text = inside.to_owned();
+                inside.clone_into(&mut text);
                 self.thought = Thought::Inside(String::new());
             } else if OPENS.starts_with(begun) {
                 return;
@@ -286,7 +286,7 @@ impl Decoder {
             before.push_str(&text);
             if let Some((inside, rest)) = before.split_once(CLOSES) {
                 think(inside, sink);
-                text = rest.trim_start().to_owned();
+                rest.trim_start().clone_into(&mut text);
                 self.thought = Thought::Over;
             } else {
                 // What may be the beginning of the tag waits.

@@ -95,8 +95,8 @@ mod tests {
         report(&headers.collect(), now)
     }
 
-    fn left(left: u64, millis: u64) -> Option<Left> {
-        Some(Left { left, millis })
+    fn left(left: u64, millis: u64) -> Left {
+        Left { left, millis }
     }
 
     #[test]
@@ -130,7 +130,7 @@ mod tests {
         ]);
         assert_eq!(
             (openai.requests, openai.tokens),
-            (left(0, 360_000), left(149_984, 6))
+            (Some(left(0, 360_000)), Some(left(149_984, 6)))
         );
         let anthropic = of(&[
             ("anthropic-ratelimit-requests-remaining", "49"),
@@ -148,7 +148,7 @@ mod tests {
         ]);
         assert_eq!(
             (anthropic.requests, anthropic.tokens),
-            (left(49, 1_000), left(0, 60_000))
+            (Some(left(49, 1_000)), Some(left(0, 60_000)))
         );
         // A clock that is wrong on either side does no harm.
         let dated = of(&[
@@ -156,7 +156,7 @@ mod tests {
             ("anthropic-ratelimit-requests-remaining", "0"),
             ("anthropic-ratelimit-requests-reset", "2001-09-10T00:00:05Z"),
         ]);
-        assert_eq!(dated.requests, left(0, 5_000));
+        assert_eq!(dated.requests, Some(left(0, 5_000)));
         // What is half there, or odd, says nothing.
         let odd = of(&[
             ("x-ratelimit-remaining-requests", "-1"),

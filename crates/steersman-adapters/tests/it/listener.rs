@@ -94,6 +94,10 @@ pub(crate) struct Exchange {
     pub(crate) reply: Reply,
 }
 
+/// A request, if one alone is taken, and what it gets.
+type Line = (Option<serde_json::Value>, Reply);
+type Scripted = Arc<Mutex<std::vec::IntoIter<Line>>>;
+
 /// The first place in which two bodies differ.
 fn difference(wanted: &serde_json::Value, came: &serde_json::Value, at: &str) -> Option<String> {
     use serde_json::Value as Json;
@@ -145,7 +149,7 @@ impl Listener {
         Self::serving(replies.into_iter().map(|reply| (None, reply)).collect()).await
     }
 
-    async fn serving(replies: Vec<(Option<serde_json::Value>, Reply)>) -> Self {
+    async fn serving(replies: Vec<Line>) -> Self {
         let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", socket.local_addr().unwrap());
         let requests = Arc::new(Mutex::new(Vec::new()));
@@ -183,11 +187,7 @@ impl Listener {
     }
 }
 
-async fn serve(
-    mut stream: TcpStream,
-    log: Arc<Mutex<Vec<Recorded>>>,
-    replies: Arc<Mutex<std::vec::IntoIter<(Option<serde_json::Value>, Reply)>>>,
-) {
+async fn serve(mut stream: TcpStream, log: Arc<Mutex<Vec<Recorded>>>, replies: Scripted) {
     let mut bytes = Vec::new();
     while let Some(request) = read(&mut stream, &mut bytes).await {
         log.lock().unwrap().push(request.clone());

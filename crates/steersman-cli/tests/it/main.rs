@@ -9,6 +9,7 @@
 mod act;
 mod artifacts;
 mod check;
+mod cost;
 mod crash;
 mod demo;
 mod disk;

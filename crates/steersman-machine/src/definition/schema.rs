@@ -190,7 +190,7 @@ fn named_tables(ty: &'static Ty, into: &mut Vec<&'static Table>) {
 fn words(ty: &Ty) -> String {
     match ty {
         Ty::Integer(_) => "int".to_owned(),
-        Ty::Number => "num".to_owned(),
+        Ty::Number | Ty::Money => "num".to_owned(),
         Ty::Boolean => "bool".to_owned(),
         Ty::Text => "text".to_owned(),
         Ty::Name => "name".to_owned(),
@@ -198,7 +198,6 @@ fn words(ty: &Ty) -> String {
         Ty::Prompt => "tmpl, path".to_owned(),
         Ty::Duration => "dur".to_owned(),
         Ty::Size => "size".to_owned(),
-        Ty::Money => "num".to_owned(),
         Ty::Rate(_) => "rate".to_owned(),
         Ty::Expr => "expr".to_owned(),
         Ty::Template => "tmpl".to_owned(),

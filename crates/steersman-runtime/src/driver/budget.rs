@@ -10,6 +10,7 @@ use super::draft::{Draft, NewHold};
 use super::{Driver, Out, OutState};
 use crate::engine::EngineError;
 use crate::ledger::{Amount, COST};
+use crate::model::BoundModel;
 use steersman_machine::commit::{LedgerEntry, Release, Why};
 use steersman_machine::context::{self, Request};
 use steersman_machine::effect::{Answer, Failure};
@@ -251,7 +252,7 @@ impl Driver {
             let price = models
                 .iter()
                 .find(|m| m.name == *name)
-                .and_then(|m| m.price());
+                .and_then(BoundModel::price);
             let micros = price.map_or(0, |price: Price| price.at_most(sent, longest));
             bound = bound.at_least(Amount::new(sent.saturating_add(longest), micros));
         }

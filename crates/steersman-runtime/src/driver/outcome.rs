@@ -363,16 +363,14 @@ impl Driver {
                 let (clock, cancel) = (self.engine.clock().clone(), CancellationToken::new());
                 let place = self.place_of(run.clone());
                 async move {
-                    let _turn = match place {
-                        Some((limiter, ask)) => match limiter.acquire(ask, &*clock).await {
-                            Ok(turn) => Some(turn),
-                            Err(_) => {
-                                let why = "its rate lets the probe through too late";
-                                return Raw::NotPerformed(Fault::new("failed", why));
-                            }
-                        },
+                    let turn = match place {
+                        Some((limiter, ask)) => Some(limiter.acquire(ask, &*clock).await),
                         None => None,
                     };
+                    if let Some(Err(_)) = turn {
+                        let why = "its rate lets the probe through too late";
+                        return Raw::NotPerformed(Fault::new("failed", why));
+                    }
                     attempt::run_tool(toolset, run, timeout, clock, cancel, Arc::new(drop)).await
                 }
                 .left_future()
