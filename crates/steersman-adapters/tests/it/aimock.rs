@@ -132,3 +132,40 @@ async fn fails(chat: &dyn Model) {
     ];
     assert_eq!(got, expected);
 }
+
+/// A key that is revoked, a server that drops or overloads: the model that stands in answers, and is named.
+#[tokio::test]
+#[ignore = "needs STEERSMAN_MOCK_SERVER: scripts/mock-server.sh"]
+async fn another_model_stands_in_over_real_connections() {
+    use crate::listener::{Listener, Reply};
+    let mock = std::env::var("STEERSMAN_MOCK_SERVER").expect("STEERSMAN_MOCK_SERVER is set");
+    let event = serde_json::json!({
+        "choices": [{ "delta": { "content": "I stand in." }, "finish_reason": "stop" }],
+    });
+    let answer = Reply::stream(&[&format!("data: {event}\n\n"), "data: [DONE]\n\n"]);
+    let silent = Reply::with(404, &[], "");
+    // What it can do is asked first, and it does not say.
+    let each = [silent.clone(), silent, answer];
+    let spare = Listener::new([each.clone(), each].concat()).await;
+    let url = &spare.url;
+    let definition = format!(
+        "
+models:
+  default: {{ provider: compatible, url: \"{mock}\", model: m, calls: native, fallback: [other] }}
+  other:   {{ provider: anthropic, url: \"{mock}\", model: m, fallback: [spare] }}
+  spare:   {{ provider: compatible, url: \"{url}\", model: s, calls: native }}
+agents: {{ clerk: {{ system: You help. }} }}
+"
+    );
+    for fault in ["no key", "nobody wrote a fixture for this"] {
+        let engine = crate::whole::engine(crate::tools::env(&[]));
+        let session = crate::whole::start(&engine, &definition, fault).await;
+        let settled = session.settled().await.unwrap();
+        assert_eq!(settled.word(), "answered", "{fault}: {settled:?}");
+        let mut feed = engine.feed(session.id(), steersman_machine::ids::Line::NONE);
+        let lines = feed.lines().await.unwrap();
+        let commits = lines.iter().filter_map(|line| line.commit.as_ref());
+        let asked: Vec<_> = commits.flat_map(|commit| &commit.usage).collect();
+        assert_eq!(asked[0].model.as_deref(), Some("compatible/s"), "{fault}");
+    }
+}
