@@ -181,6 +181,7 @@ pub(crate) fn every() -> Vec<(&'static str, LogLine)> {
         ("ledger", ledger()),
         ("holds", holds()),
         ("texts", texts()),
+        ("money", money()),
     ];
     let tool_loop = tool_loop(1_000).into_iter();
     lines.extend(
@@ -607,6 +608,19 @@ fn adoption() -> Adoption {
             exchanges: 2,
         }],
     }
+}
+
+/// What came to be counted later.
+fn money() -> LogLine {
+    let mut line = branches();
+    let adoption = line.commit.as_mut().and_then(|c| c.adoption.as_mut());
+    let facts = &mut adoption.expect("it adopts").agents[0].facts;
+    *facts = vec![AgentFact::CountBelow(
+        Period::Session,
+        Counter::Micros,
+        1 << 40,
+    )];
+    line
 }
 
 fn agent_facts() -> Vec<AgentFact> {
