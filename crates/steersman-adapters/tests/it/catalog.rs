@@ -346,3 +346,47 @@ async fn a_bound_model_can_be_called() {
     let none = resolve(&Catalog::default(), "models: { default: scripted }", &[]).await;
     assert!(none.contains("none was given"), "{none}");
 }
+
+/// Prices of the table are those of the providers' own addresses; a server on this machine takes no money, and of others
+/// nobody knows.
+#[tokio::test]
+async fn what_a_model_costs_is_known_where_its_provider_is_asked() {
+    let list = || Reply::json(200, LIST);
+    let server = Listener::new(vec![list(), list()]).await;
+    let (catalog, _) = catalog([format!("{}/v1", server.url)]);
+    let elsewhere = format!("{}/v1", server.url);
+    let price = async |models: &str, vars: &[(&str, &str)]| {
+        let network = network(&format!("{models}\nagents: {{ a: {{ system: Hi. }} }}"));
+        let bound = catalog.resolve(&network, &env(vars), Path::new(".")).await;
+        let price = bound.unwrap()[0].price;
+        price.map(|price| [price.input, price.cached, price.cache_write, price.output])
+    };
+    let openai = [("OPENAI_API_KEY", "sk")];
+    let cheap = Some([250_000, 25_000, 250_000, 2_000_000]);
+    assert_eq!(price("", &openai).await, cheap);
+    let dated = "models: { default: { provider: openai, model: gpt-5-mini-2025-08-07 } }";
+    assert_eq!(price(dated, &openai).await, cheap);
+    let newer = "models: { default: { provider: openai, model: gpt-99 } }";
+    assert_eq!(price(newer, &openai).await, None);
+    let named = "models: { default: { model: gpt-5-mini } }";
+    let proxied = [("OPENAI_API_KEY", "sk"), ("OPENAI_BASE_URL", &*elsewhere)];
+    assert_eq!(price(named, &proxied).await, None);
+    let anthropic = [("ANTHROPIC_API_KEY", "sk-ant")];
+    assert_eq!(
+        price("", &anthropic).await,
+        Some([1_000_000, 100_000, 1_250_000, 5_000_000])
+    );
+    assert_eq!(price("", &[]).await, Some([0; 4]));
+}
+
+/// What stands in is looked for when a session begins, not when it is needed.
+#[tokio::test]
+async fn a_model_that_stands_in_has_to_be_there() {
+    let (catalog, _) = catalog([nobody().await]);
+    let models = "models: { default: { provider: openai, fallback: [spare] }, spare: anthropic }";
+    let got = resolve(&catalog, models, &[("OPENAI_API_KEY", "sk")]).await;
+    assert_eq!(
+        got,
+        "model `spare`: provider `anthropic` needs a key: set ANTHROPIC_API_KEY"
+    );
+}
