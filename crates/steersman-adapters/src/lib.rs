@@ -33,6 +33,7 @@ pub mod command;
 pub mod http;
 pub mod mcp;
 pub mod messages;
+pub mod reach;
 pub mod schema;
 pub mod secrets;
 pub mod sqlite;

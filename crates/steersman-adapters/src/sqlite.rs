@@ -7,11 +7,14 @@
 
 mod append;
 mod error;
+mod keep;
 mod lists;
 mod owner;
 mod read;
 mod schema;
 mod writer;
+
+pub use keep::{Beside, Garbage, collect_garbage, flush};
 
 use append::{effect_of, fenced, find, guarded, head, key, of_no};
 use error::sql;
@@ -54,6 +57,8 @@ pub struct SqliteOptions {
     pub read_only: bool,
     /// The file may have this many pages of 4 KiB at most; what does not fit is refused (`Io`). None: the disk's bound.
     pub max_pages: Option<u32>,
+    /// What is overwritten or deleted is made unreadable in the file as well: for erasing.
+    pub scrub: bool,
 }
 
 impl SqliteStore {
@@ -79,6 +84,10 @@ impl SqliteStore {
             schema::migrate(&mut conn, path)?;
             if let Some(pages) = options.max_pages {
                 conn.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
+                    .map_err(failed)?;
+            }
+            if options.scrub {
+                conn.pragma_update(None, "secure_delete", "ON")
                     .map_err(failed)?;
             }
             Some(Writer::start(conn, path.to_owned()).map_err(|e| error::io(path, e))?)

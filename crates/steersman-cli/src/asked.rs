@@ -76,6 +76,7 @@ pub(crate) fn frame(pending: &Pending, now: i64) -> Vec<String> {
         PendingKind::Repeat => "the same was done or doubted before",
         PendingKind::Input => "sealed: no model, log or export sees it",
         PendingKind::Budget => "the budget is used up",
+        PendingKind::Hold => "effects of this tool are held; what is held begins with the release",
         PendingKind::Question | PendingKind::Event | PendingKind::Timer | PendingKind::Again => "",
     };
     let mut fine = fine.to_owned();
@@ -126,14 +127,22 @@ pub(crate) fn commands(session: &str, pending: &Pending, only: bool) -> Vec<Stri
             vec![format!("steersman answer {session}{id} \"...\"{role}")]
         }
         PendingKind::Doubt => vec![
-            format!("steersman resolve {session}{id}{role} --done"),
+            format!("steersman resolve {session}{id}{role} --done='{{...}}'"),
             format!("steersman resolve {session}{id}{role} --not-performed"),
         ],
         PendingKind::Event => vec![format!(
             "steersman send {session} --event {} '{{...}}'",
             pending.text
         )],
-        PendingKind::Timer | PendingKind::Again => {
+        PendingKind::Hold => {
+            let tool = pending.tool.as_deref().unwrap_or("TOOL");
+            vec![format!("steersman release {session} --tool {tool}")]
+        }
+        PendingKind::Again => vec![
+            format!("steersman run --resume {session}"),
+            format!("steersman retry {session} --effect {}", pending.effect),
+        ],
+        PendingKind::Timer => {
             vec![format!("steersman run --resume {session}")]
         }
     }

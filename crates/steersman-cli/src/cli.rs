@@ -51,20 +51,64 @@ pub(crate) const GROUPS: &[(&str, &[(&str, &str)])] = &[
             ("reject", "Keep a held call from running"),
             ("resolve", "Say what became of an effect that is in doubt"),
             ("cancel", "Cancel a call, an agent, or all of a session"),
+            (
+                "pause",
+                "Let nothing new begin in a session, or in all that match",
+            ),
+            ("resume", "End a pause, and go on"),
+            (
+                "hold",
+                "Keep effects of a tool from beginning, in a session or in all that match",
+            ),
+            ("release", "Let them begin again"),
+            ("retry", "Try again what failed"),
+        ],
+    ),
+    (
+        "Time",
+        &[
+            (
+                "fork",
+                "Try something else from a line on, beside the session; dry unless --live",
+            ),
+            ("join", "Let a session hear what its branches came to"),
+            ("adopt", "Go on with what a branch came to"),
+            (
+                "rewind",
+                "Go back to a line; what came after stays readable",
+            ),
         ],
     ),
     (
         "Ship",
-        &[("test", "Run the tests of a definition, offline")],
+        &[
+            ("test", "Run the tests of a definition, offline"),
+            (
+                "migrate",
+                "Bind values of `config` anew, in sessions that match",
+            ),
+        ],
     ),
     (
         "Keep",
         &[
             (
+                "gc",
+                "Delete large texts and definitions that nothing names any more",
+            ),
+            ("fsck", "Verify every line of every session"),
+            ("backup", "Copy the store while it is in use"),
+            ("erase", "Erase what was said; all else still verifies"),
+            (
+                "doctor",
+                "Say what is there: keys, models, the store, versions",
+            ),
+            (
                 "schema",
                 "Print the JSON Schema of definitions, for editors",
             ),
             ("explain", "Explain the code of a diagnostic"),
+            ("completions", "Print completions for a shell"),
         ],
     ),
 ];
@@ -155,6 +199,38 @@ pub(crate) enum Command {
     Resolve(Resolve),
     /// Cancel a call, an agent, or all of a session.
     Cancel(Cancel),
+    /// Let nothing new begin, until `resume`. What runs ends; what comes in is taken.
+    Pause(Order),
+    /// End a pause, and go on.
+    Resume(Order),
+    /// Keep effects from beginning, until `release`: of one tool, else of all that may change the world.
+    Hold(Hold),
+    /// Let effects begin again that `hold` keeps.
+    Release(Hold),
+    /// Try again what failed: an attempt that is waited for, or the model call that ended the session.
+    Retry(Retry),
+    /// Try something else from a line on, beside the session. Dry unless --live: effects are simulated.
+    Fork(Fork),
+    /// Let a session hear what its branches came to.
+    Join(Join),
+    /// Go on with what a branch came to. Refused where something would be lost.
+    Adopt(Adopt),
+    /// Go back to a line. What came after is left behind, and stays readable.
+    Rewind(Rewind),
+    /// Bind values of `config` anew, where nothing of a session is open.
+    Migrate(Migrate),
+    /// Delete large texts and definitions that nothing names any more. Tells what it would do unless --yes.
+    Gc(Gc),
+    /// Verify every line of every session, and say what is damaged. Exit code 4 if something is.
+    Fsck(Fsck),
+    /// Copy the store while it is in use. The copy holds no key.
+    Backup(Backup),
+    /// Erase what was said in a session, at a line or by an effect. All else still verifies.
+    Erase(Erase),
+    /// Say what is there: keys, models, the store, versions. Exit code 1 if something is missing.
+    Doctor(Doctor),
+    /// Print completions for a shell.
+    Completions(Completions),
     /// Run the tests of a definition, offline. Exit code 8 if one fails.
     Test(Test),
     /// Print the JSON Schema of definitions, for editors.
@@ -192,6 +268,9 @@ pub(crate) struct Run {
     /// Go on with a session after a stop or a crash.
     #[arg(long, value_name = "SESSION", conflicts_with_all = ["definition", "entry", "seed"])]
     pub(crate) resume: Option<String>,
+    /// Drive every session of the store, until Ctrl-C: messages, events, timers, and what a dead process left.
+    #[arg(long, conflicts_with_all = ["definition", "resume", "input", "entry", "seed"])]
+    pub(crate) all: bool,
     /// The agent to talk to, if the definition has several entries.
     #[arg(long, value_name = "AGENT")]
     pub(crate) entry: Option<String>,
@@ -283,7 +362,7 @@ pub(crate) struct Pending {
 
 #[derive(Debug, Args)]
 pub(crate) struct Send {
-    /// The session; with --event a session, or a definition: a folder or a file.
+    /// The session, or one of its branches: SESSION:BRANCH; with --event a session, or a definition: a folder or a file.
     pub(crate) to: String,
     /// The message; `-` reads it from standard input. With --event the payload, a JSON object.
     pub(crate) text: Option<String>,
@@ -303,14 +382,177 @@ pub(crate) struct Send {
 /// How an act on a session is carried out.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Act {
-    /// Only put it into the inbox; whoever owns the session next takes it.
-    #[arg(long)]
-    pub(crate) no_run: bool,
     /// The role in which you act.
     #[arg(long = "as", value_name = "ROLE", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) role: Option<String>,
     #[command(flatten)]
+    pub(crate) own: Own,
+}
+
+/// Whether a session that nobody owns is driven.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Own {
+    /// Only put it into the inbox; whoever owns the session next takes it.
+    #[arg(long)]
+    pub(crate) no_run: bool,
+    #[command(flatten)]
     pub(crate) drive: Drive,
+}
+
+/// Which sessions: one, or all that match.
+#[derive(Clone, Debug, Args)]
+#[command(group = clap::ArgGroup::new("which").required(true))]
+pub(crate) struct Which {
+    /// The session.
+    #[arg(group = "which")]
+    pub(crate) session: Option<String>,
+    /// All that match: `status = waits and vendor = Acme and age > -7d`. Says first how many they are.
+    #[arg(long = "where", value_name = "FILTER", group = "which")]
+    pub(crate) filter: Option<String>,
+    /// Do not ask.
+    #[arg(long, conflicts_with = "session")]
+    pub(crate) yes: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Order {
+    #[command(flatten)]
+    pub(crate) which: Which,
+    #[command(flatten)]
+    pub(crate) own: Own,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Hold {
+    #[command(flatten)]
+    pub(crate) which: Which,
+    /// Only of this tool, whatever its class [default: all tools that are `idempotent` or `unsafe`].
+    #[arg(long, value_name = "TOOL", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) tool: Option<String>,
+    #[command(flatten)]
+    pub(crate) act: Act,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Retry {
+    #[command(flatten)]
+    pub(crate) which: Which,
+    /// Only this effect, by its id: `--effect 21.1`.
+    #[arg(long, value_name = "ID", conflicts_with = "filter")]
+    pub(crate) effect: Option<String>,
+    #[command(flatten)]
+    pub(crate) own: Own,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Fork {
+    /// SESSION[:BRANCH][@LINE]: where the branch begins [default: the last line].
+    pub(crate) address: String,
+    /// Say this there first.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) say: Option<String>,
+    /// A name for the branch.
+    #[arg(long, value_name = "NAME", value_parser = branch_label)]
+    pub(crate) label: Option<String>,
+    /// Let effects touch the world there.
+    #[arg(long)]
+    pub(crate) live: bool,
+    #[command(flatten)]
+    pub(crate) own: Own,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Rewind {
+    /// SESSION[:BRANCH]@LINE: where to go back to.
+    pub(crate) address: String,
+    /// Say this there first.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) say: Option<String>,
+    /// A name for the branch that begins there.
+    #[arg(long, value_name = "NAME", value_parser = branch_label)]
+    pub(crate) label: Option<String>,
+    #[command(flatten)]
+    pub(crate) own: Own,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Join {
+    /// The session.
+    pub(crate) session: String,
+    /// The branches, by label or id.
+    #[arg(required = true, num_args = 1..)]
+    pub(crate) branches: Vec<String>,
+    /// A tool that runs on what they came to.
+    #[arg(long, value_name = "TOOL")]
+    pub(crate) then: Option<String>,
+    /// Its arguments: a JSON object whose texts are templates over `result` [default: what it reads of it by name].
+    #[arg(long, value_name = "JSON", requires = "then")]
+    pub(crate) args: Option<String>,
+    #[command(flatten)]
+    pub(crate) own: Own,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Adopt {
+    /// SESSION:BRANCH[@LINE]: the branch, and up to which of its lines [default: all that was not simulated].
+    pub(crate) address: String,
+    #[command(flatten)]
+    pub(crate) own: Own,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Migrate {
+    #[command(flatten)]
+    pub(crate) which: Which,
+    /// A value of `config`, as JSON or text. May be given more than once.
+    #[arg(long, required = true, value_name = "KEY=VALUE")]
+    pub(crate) config: Vec<String>,
+    /// The role in which you act.
+    #[arg(long = "as", value_name = "ROLE", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) role: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Gc {
+    /// Do it.
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Fsck {
+    /// Only this session.
+    pub(crate) session: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Backup {
+    /// The file to be made. One that exists is left as it is.
+    pub(crate) to: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Erase {
+    /// SESSION[@LINE]: all that was said in it, or at one line.
+    pub(crate) address: String,
+    /// Only arguments and result of this effect: `--effect 21.1`.
+    #[arg(long, value_name = "ID")]
+    pub(crate) effect: Option<String>,
+    /// Do it. It cannot be undone.
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// A definition, or a folder with a steersman.yaml: also what its models mean here.
+    pub(crate) definition: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Completions {
+    /// The shell.
+    pub(crate) shell: clap_complete::Shell,
 }
 
 #[derive(Debug, Args)]
@@ -419,7 +661,7 @@ pub(crate) fn command() -> clap::Command {
     for (group, commands) in GROUPS {
         let _ = writeln!(list, "\x1b[1m{group}\x1b[0m");
         for (name, about) in *commands {
-            let _ = writeln!(list, "  {name:<10} {about}");
+            let _ = writeln!(list, "  {name:<11} {about}");
         }
         list.push('\n');
     }
@@ -427,6 +669,16 @@ pub(crate) fn command() -> clap::Command {
         "{{about}}\n\n\x1b[1mUsage:\x1b[0m {{usage}}\n\n{list}\x1b[1mOptions\x1b[0m\n{{options}}{{after-help}}"
     ))
     .after_help("First: steersman demo. Each command tells more with --help.")
+}
+
+/// A branch is typed behind `:` and before `@`, and stands for itself beside ids and numbers.
+fn branch_label(text: &str) -> Result<String, String> {
+    let plain = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
+    let name = text.starts_with(char::is_alphabetic) && text.chars().all(plain);
+    if name && text.chars().count() <= 40 && text != "main" {
+        return Ok(text.to_owned());
+    }
+    Err("a name of a branch begins with a letter and has letters, digits, - and _, 40 at most; `main` is taken".into())
 }
 
 /// An id is kept for as long as the session lives, and printed: it is short, and moves no cursor.

@@ -1,22 +1,36 @@
 //! The commands, one file each: from what was typed to an exit code.
 
 pub(crate) mod act;
+pub(crate) mod adopt;
 pub(crate) mod answer;
 pub(crate) mod approve;
 pub(crate) mod artifacts;
+pub(crate) mod backup;
+pub(crate) mod branching;
 pub(crate) mod cancel;
 pub(crate) mod check;
+pub(crate) mod completions;
 pub(crate) mod context;
 pub(crate) mod demo;
+pub(crate) mod doctor;
 pub(crate) mod effects;
+pub(crate) mod erase;
 pub(crate) mod example_service;
 pub(crate) mod explain;
+pub(crate) mod fork;
+pub(crate) mod fsck;
+pub(crate) mod gc;
+pub(crate) mod join;
 pub(crate) mod log;
+pub(crate) mod migrate;
 pub(crate) mod new;
+pub(crate) mod orders;
 pub(crate) mod pending;
 pub(crate) mod reject;
 pub(crate) mod resolve;
+pub(crate) mod rewind;
 pub(crate) mod run;
+pub(crate) mod run_all;
 pub(crate) mod schema;
 pub(crate) mod send;
 mod servers;

@@ -156,8 +156,12 @@ impl CommandError {
                 Self::usage(message).hint("why, and what to write: steersman explain E0406")
             }
             EngineError::Bind(
-                BindError::Missing { .. } | BindError::Misfit { .. } | BindError::Undeclared(_),
-            ) => Self::usage(message),
+                BindError::Missing { .. }
+                | BindError::Misfit { .. }
+                | BindError::Undeclared(_)
+                | BindError::Live { .. },
+            )
+            | EngineError::Refused(_) => Self::usage(message),
             EngineError::Bind(BindError::Server { .. } | BindError::Tools(_)) => {
                 Self::usage(message).hint("what its servers offer now: steersman check --servers")
             }

@@ -1,6 +1,6 @@
 //! `--where`: which sessions. Terms joined by `and`, each `NAME OP VALUE`.
 //!
-//! Names are `status`, `network` (or `definition`), `updated`, `created`, `cost`, `tokens`, `calls`; in `pending` also
+//! Names are `status`, `network` (or `definition`), `updated`, `created`, `cost`, `tokens`, `calls`, `failed`; in `pending` also
 //! `for`, `kind` and `tool`. Any other name is a label. A time is a date, or a span back from now: `-7d`.
 
 use crate::error::CommandError;
@@ -56,6 +56,11 @@ impl Filter {
             .map(|term| Term::parse(term.trim()))
             .collect::<Result<_, _>>()
             .map(Self)
+    }
+
+    /// Whether a term is about this name.
+    pub(crate) fn mentions(&self, name: &str) -> bool {
+        self.0.iter().any(|term| term.name == name)
     }
 
     /// Whether it lets this through. `field` gives the value of a name; none: the session has no such label.

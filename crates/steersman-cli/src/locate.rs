@@ -1,5 +1,6 @@
 //! Where the store is, and where a definition is.
 
+use crate::cli::Global;
 use crate::error::CommandError;
 use std::path::{Path, PathBuf};
 
@@ -18,6 +19,19 @@ pub(crate) fn store(asked: Option<&Path>) -> Result<PathBuf, CommandError> {
             CommandError::store("there is no home folder to keep sessions in")
                 .hint("name a file: --store FILE or STEERSMAN_STORE")
         })
+}
+
+/// The file of the store that must be there.
+pub(crate) fn existing(global: &Global) -> Result<PathBuf, CommandError> {
+    let file = store(global.store.as_deref())?;
+    if file.exists() {
+        return Ok(file);
+    }
+    Err(CommandError::usage(format!(
+        "there are no sessions yet: `{}` does not exist",
+        shown(&file)
+    ))
+    .hint("begin one with `steersman run`, or name a store: --store FILE"))
 }
 
 fn upward(from: &Path) -> Option<PathBuf> {

@@ -35,6 +35,13 @@ impl Log {
             .map(|line| line.n)
     }
 
+    /// The first of some lines that calls this tool or agent.
+    pub(crate) fn first_call_of(lines: &[&Arc<LogLine>], name: &str) -> Option<Line> {
+        let mut lines = lines.iter();
+        let first = lines.find(|line| line.commit.as_ref().is_some_and(|c| calls(c, name)));
+        first.map(|line| line.n)
+    }
+
     /// The lines on a branch's path, oldest first: its own, and those before it up to where it was forked.
     pub(crate) fn path(&self, branch: &BranchView, all: &[BranchView]) -> Vec<&Arc<LogLine>> {
         let mut until = Vec::new();

@@ -22,7 +22,7 @@ mod words;
 use clap::FromArgMatches;
 use cli::{Cli, Command};
 use error::{CommandError, Exit};
-use printer::{Printer, bold, red};
+use printer::{Printer, bold, here, red};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -66,7 +66,7 @@ fn complain(printer: &Printer, error: &CommandError) {
     }
     printer.complain(format!("{} {}", red("error:"), error.message));
     for hint in &error.hints {
-        printer.complain(format!("{} {hint}", bold("hint:")));
+        printer.complain(format!("{} {}", bold("hint:"), here(hint)));
     }
 }
 
@@ -91,6 +91,22 @@ async fn dispatch(cli: Cli, printer: &Printer) -> Result<Exit, CommandError> {
         Command::Reject(args) => Box::pin(commands::reject::run(args, global, printer)).await,
         Command::Resolve(args) => Box::pin(commands::resolve::run(args, global, printer)).await,
         Command::Cancel(args) => Box::pin(commands::cancel::run(args, global, printer)).await,
+        Command::Pause(args) => Box::pin(commands::orders::pause(args, global, printer)).await,
+        Command::Resume(args) => Box::pin(commands::orders::resume(args, global, printer)).await,
+        Command::Hold(args) => Box::pin(commands::orders::hold(args, global, printer)).await,
+        Command::Release(args) => Box::pin(commands::orders::release(args, global, printer)).await,
+        Command::Retry(args) => Box::pin(commands::orders::retry(args, global, printer)).await,
+        Command::Fork(args) => Box::pin(commands::fork::run(args, global, printer)).await,
+        Command::Join(args) => Box::pin(commands::join::run(args, global, printer)).await,
+        Command::Adopt(args) => Box::pin(commands::adopt::run(args, global, printer)).await,
+        Command::Rewind(args) => Box::pin(commands::rewind::run(args, global, printer)).await,
+        Command::Migrate(args) => Box::pin(commands::migrate::run(args, global, printer)).await,
+        Command::Gc(args) => commands::gc::run(args, global, printer).await,
+        Command::Fsck(args) => Box::pin(commands::fsck::run(args, global, printer)).await,
+        Command::Backup(args) => commands::backup::run(args, global, printer).await,
+        Command::Erase(args) => Box::pin(commands::erase::run(args, global, printer)).await,
+        Command::Doctor(args) => Box::pin(commands::doctor::run(args, global, printer)).await,
+        Command::Completions(args) => commands::completions::run(args, printer),
         Command::Test(args) => commands::test::run(args, printer).await,
         Command::Schema => commands::schema::run(printer),
         Command::Explain(args) => commands::explain::run(args, printer),

@@ -53,25 +53,33 @@ impl Place {
         Ok(Self { steersman, file })
     }
 
-    /// The store if there is one; looking makes none.
+    /// The store if there is one, to look at; looking makes none, and works where nothing can be written.
     pub(crate) async fn existing(global: &Global) -> Result<Option<Self>, CommandError> {
         let file = locate::store(global.store.as_deref())?;
         if !file.exists() {
             return Ok(None);
         }
-        Self::open(global, &Drive::default()).await.map(Some)
+        let steersman = Steersman::options().open_to_look(&file).await?;
+        Ok(Some(Self { steersman, file }))
+    }
+
+    /// The store that must be there, to look at.
+    pub(crate) async fn to_look(global: &Global) -> Result<Self, CommandError> {
+        let file = locate::existing(global)?;
+        let steersman = Steersman::options().open_to_look(&file).await?;
+        Ok(Self { steersman, file })
+    }
+
+    /// The store that must be there; what is overwritten in it is made unreadable.
+    pub(crate) async fn scrubbing(global: &Global) -> Result<Self, CommandError> {
+        let file = locate::existing(global)?;
+        let steersman = Steersman::options().scrubbing().open(&file).await?;
+        Ok(Self { steersman, file })
     }
 
     /// The store that must be there for what is to be done.
     pub(crate) async fn required(global: &Global, drive: &Drive) -> Result<Self, CommandError> {
-        let file = locate::store(global.store.as_deref())?;
-        if !file.exists() {
-            return Err(CommandError::usage(format!(
-                "there are no sessions yet: `{}` does not exist",
-                locate::shown(&file)
-            ))
-            .hint("begin one with `steersman run`, or name a store: --store FILE"));
-        }
+        locate::existing(global)?;
         Self::open(global, drive).await
     }
 
@@ -146,7 +154,7 @@ impl Place {
     ) -> Result<(Inspection, usize), CommandError> {
         let info = self.session(&address.session).await?;
         let inspection = self.engine().inspect(&info.id).await?;
-        let at = branch(&inspection, address.branch.as_deref())?;
+        let at = branch_at(&inspection, address.branch.as_deref())?;
         Ok((inspection, at))
     }
 }
@@ -167,7 +175,10 @@ pub(crate) fn shortest<'a>(id: &'a str, all: impl Iterator<Item = &'a str>) -> &
 }
 
 /// The place of a branch in an inspection: by label, by id, else the current one.
-fn branch(inspection: &Inspection, name: Option<&str>) -> Result<usize, CommandError> {
+pub(crate) fn branch_at(
+    inspection: &Inspection,
+    name: Option<&str>,
+) -> Result<usize, CommandError> {
     let found = inspection.branches.iter().position(|b| match name {
         None => b.id == inspection.current,
         Some(name) => b.label.as_deref() == Some(name) || b.id.to_string() == name,

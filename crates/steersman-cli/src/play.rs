@@ -3,7 +3,7 @@
 use crate::asked;
 use crate::error::{CommandError, Exit};
 use crate::place::Place;
-use crate::printer::{Printer, bold, dim, green, red, yellow};
+use crate::printer::{Printer, bold, dim, green, red, typed, yellow};
 use crate::story::Story;
 use crate::texts::Texts;
 use crate::words::{count, line as one_line};
@@ -59,7 +59,7 @@ impl Leaving {
         })
     }
 
-    async fn wanted(&mut self) {
+    pub(crate) async fn wanted(&mut self) {
         tokio::select! {
             _ = self.int.recv() => {}
             _ = self.term.recv() => {}
@@ -395,7 +395,7 @@ pub(crate) fn summary(short: &str, settled: &Settled, now: i64) -> Vec<String> {
                 .iter()
                 .flat_map(|pending| asked::commands(short, pending, all.len() == 1))
             {
-                rows.push(format!("  {}", bold(&command)));
+                rows.push(format!("  {}", typed(&command)));
             }
         }
         Settled::Limit { code, .. } => rows.push(format!(
@@ -418,7 +418,10 @@ pub(crate) fn summary(short: &str, settled: &Settled, now: i64) -> Vec<String> {
                 format!("steersman send {short} \"...\"")
             ])
         )),
-        Settled::Paused => rows.push("Paused by a person.".into()),
+        Settled::Paused => rows.push(format!(
+            "Paused by a person: nothing new begins. {}",
+            next(&[format!("steersman resume {short}")])
+        )),
         Settled::Empty => rows.push(format!(
             "Nothing was said yet. {}",
             next(&[format!("steersman send {short} \"...\"")])
@@ -428,7 +431,7 @@ pub(crate) fn summary(short: &str, settled: &Settled, now: i64) -> Vec<String> {
 }
 
 fn next(commands: &[String]) -> String {
-    let commands: Vec<String> = commands.iter().map(|c| bold(c)).collect();
+    let commands: Vec<String> = commands.iter().map(|c| typed(c)).collect();
     format!("Next:  {}", commands.join("   "))
 }
 

@@ -10,6 +10,7 @@ use anstyle::{AnsiColor, Style};
 use serde_json::Value as Json;
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
+use std::sync::OnceLock;
 
 /// Prints.
 #[derive(Clone, Debug)]
@@ -28,6 +29,13 @@ impl Printer {
             Color::Auto => {}
             Color::Always => anstream::ColorChoice::Always.write_global(),
             Color::Never => anstream::ColorChoice::Never.write_global(),
+        }
+        let named = std::env::var_os("STEERSMAN_STORE").map(std::path::PathBuf::from);
+        if let Some(store) = &global.store
+            && named.as_ref() != Some(store)
+        {
+            // the first printer and the last one say the same
+            let _ = STORE.set(quoted(&store.display().to_string()));
         }
         Self {
             json: global.json,
@@ -101,11 +109,36 @@ impl Printer {
     pub(crate) fn next(&self, command: impl AsRef<str>, why: &str) {
         let command = command.as_ref();
         if why.is_empty() {
-            self.talk(format!("Next:  {}", bold(command)));
+            self.talk(format!("Next:  {}", typed(command)));
         } else {
-            self.talk(format!("Next:  {}   {}", bold(command), dim(why)));
+            self.talk(format!("Next:  {}   {}", typed(command), dim(why)));
         }
     }
+}
+
+/// The store, if it was named on the command line: what is to be typed next names it, too.
+static STORE: OnceLock<String> = OnceLock::new();
+
+/// A command to type, with the store of this one.
+pub(crate) fn typed(command: &str) -> String {
+    bold(&here(command))
+}
+
+/// Commands in a text, with the store of this one.
+pub(crate) fn here(text: &str) -> String {
+    match STORE.get() {
+        Some(store) => text.replace("steersman ", &format!("steersman --store {store} ")),
+        None => text.to_owned(),
+    }
+}
+
+/// A text as a shell takes it for one word.
+fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 /// What models, tools, files and people wrote stands between our own words: of all that a terminal would obey, colours

@@ -47,6 +47,8 @@ pub(crate) enum Tone {
     Doubt,
     /// What the engine did meanwhile.
     Engine,
+    /// A branch begins.
+    Begins,
 }
 
 /// Who, what, beside it, and how it is meant.
@@ -138,7 +140,7 @@ impl Story {
                     "",
                     format!("{} begins at @{}", self.branch(line.branch), commit.parent),
                     format!("branch{dry}"),
-                    Tone::Engine,
+                    Tone::Begins,
                 ));
             }
         }
@@ -501,6 +503,12 @@ impl Story {
                 "stays done".into(),
                 Tone::Doubt,
             ),
+            LedgerEntry::Refused { why, .. } => (
+                "!".into(),
+                format!("refused: {}", texts.text(*why)),
+                String::new(),
+                Tone::Wrong,
+            ),
             LedgerEntry::WouldAsk(effect) => (
                 "?".into(),
                 format!("{} would be asked for", tool(self, effect)),
@@ -529,7 +537,7 @@ impl Story {
             LedgerEntry::Superseded { branch, after } => (
                 String::new(),
                 format!("{} is left behind after @{after}", self.branch(*branch)),
-                "rewind".into(),
+                "branch".into(),
                 Tone::Engine,
             ),
             LedgerEntry::Current(branch) => (
@@ -544,6 +552,16 @@ impl Story {
                 String::new(),
                 Tone::Engine,
             ),
+            LedgerEntry::Barred { tool, barred, by } => {
+                let what = tool.as_deref().unwrap_or("all that changes the world");
+                let word = if *barred { "is held" } else { "is released" };
+                (
+                    String::new(),
+                    format!("{what} {word}"),
+                    format!("by {by}"),
+                    Tone::Engine,
+                )
+            }
             LedgerEntry::Claimed { epoch, .. } if *epoch > 1 => (
                 String::new(),
                 format!("another owner goes on and numbers from {}", line.n),
@@ -567,7 +585,8 @@ impl Story {
             | LedgerEntry::Late { .. }
             | LedgerEntry::Again { .. }
             | LedgerEntry::Listed(_)
-            | LedgerEntry::WouldAsk(_) => return None,
+            | LedgerEntry::WouldAsk(_)
+            | LedgerEntry::Refused { .. } => return None,
         })
     }
 
@@ -689,7 +708,7 @@ impl Row {
             Tone::Wrong | Tone::Asked => yellow(text),
             Tone::Doubt => red(text),
             Tone::Decided => green(text),
-            Tone::Engine => dim(text),
+            Tone::Engine | Tone::Begins => dim(text),
         }
     }
 
@@ -730,6 +749,7 @@ fn one_or_more(row: &Row, room: usize) -> Vec<String> {
         | Tone::Asked
         | Tone::Decided
         | Tone::Doubt
-        | Tone::Engine => vec![one_line(&row.text, room.saturating_sub(note).max(20))],
+        | Tone::Engine
+        | Tone::Begins => vec![one_line(&row.text, room.saturating_sub(note).max(20))],
     }
 }

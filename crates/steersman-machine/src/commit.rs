@@ -200,6 +200,8 @@ pub enum Admitted {
     Message,
     /// The session starts by an event or call with arguments.
     Start,
+    /// A person bound values of `config` anew. What the commit says of it is its binding.
+    Rebound,
 }
 
 /// An agent was made.
@@ -470,6 +472,23 @@ pub enum LedgerEntry {
     WouldAsk(Id),
     /// A person paused (true) or resumed the session.
     Paused(bool),
+    /// A person keeps effects of a tool from beginning (true), or lets them begin again: a standing order over all
+    /// branches, until it is taken back.
+    Barred {
+        /// The tool; none: every tool that is `idempotent` or `unsafe`.
+        tool: Option<Name>,
+        /// Whether it is kept.
+        barred: bool,
+        /// Who ordered it.
+        by: Name,
+    },
+    /// What an inbox message wanted was refused. So whoever put it there from another process learns why.
+    Refused {
+        /// The message.
+        message: Name,
+        /// Why, in words for people.
+        why: Body,
+    },
 }
 
 /// What keeps an effect from running or from closing. Covers all attempts of its effect and no other effect.

@@ -371,6 +371,7 @@ impl Trace {
             Admitted::Cancel => "cancel",
             Admitted::Message => "message",
             Admitted::Start => "start",
+            Admitted::Rebound => "rebound",
         }
         .to_owned();
         if let Some(id) = admission.id {
@@ -630,6 +631,13 @@ impl Trace {
             LedgerEntry::Listed(id) => format!("listed {id}"),
             LedgerEntry::WouldAsk(id) => format!("would ask {id}"),
             LedgerEntry::Paused(paused) => if *paused { "paused" } else { "resumed" }.to_owned(),
+            LedgerEntry::Barred { tool, barred, by } => {
+                let word = if *barred { "barred" } else { "unbarred" };
+                format!("{word} {} by {by}", tool.as_deref().unwrap_or("*"))
+            }
+            LedgerEntry::Refused { message, why } => {
+                format!("refused {message} {}", quoted(bodies, *why))
+            }
         }
     }
 }

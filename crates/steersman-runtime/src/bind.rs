@@ -100,6 +100,16 @@ pub enum BindError {
     /// A value was given for a name that the definition does not declare.
     #[error("config `{0}` is not declared by this definition")]
     Undeclared(Name),
+    /// A value is not bound, but read at each use.
+    #[error(
+        "config `{name}` is `live`: it is read at each use, from the environment variable {env}"
+    )]
+    Live {
+        /// Name in `config`.
+        name: Name,
+        /// The variable.
+        env: String,
+    },
     /// A model cannot be had.
     #[error(transparent)]
     Model(#[from] crate::model::ModelsError),
@@ -153,6 +163,25 @@ pub fn config(
         }
     }
     Ok(values)
+}
+
+/// Whether a value may be bound to a name of `config` in a session that goes on.
+///
+/// # Errors
+/// The definition does not declare the name, reads it anew at each use (`live`), or the value does not have its type.
+pub fn fits_bound(network: &Network, name: &Name, value: &Json) -> Result<(), BindError> {
+    let config = network.config.get(name);
+    let config = config.ok_or_else(|| BindError::Undeclared(name.clone()))?;
+    if config.live {
+        return Err(BindError::Live {
+            name: name.clone(),
+            env: config.env.clone().unwrap_or_default(),
+        });
+    }
+    if fits(config, value) {
+        return Ok(());
+    }
+    Err(misfit(name, config, &value.to_string(), "the command line"))
 }
 
 /// One `config` value as it is now: of the environment, parsed to its type, else its default.

@@ -12,7 +12,7 @@ use crate::model::Models;
 use crate::pending::Pending;
 use crate::seal::Sealer;
 use crate::servers;
-use crate::session::{Fate, Receipt, Session, Settled};
+use crate::session::{Fate, Receipt, Session, Settled, ToDriver};
 use crate::store::{
     BoxedEvent, InboxMessage, NewSession, SessionId, SessionInfo, Store, StoreError, within,
 };
@@ -169,6 +169,9 @@ pub enum EngineError {
     /// The session is not driven any more, for this reason.
     #[error("the session is not driven any more: {0}")]
     Gone(Arc<EngineError>),
+    /// The session does not take what was wanted, for this reason. Nothing was changed.
+    #[error("{0}")]
+    Refused(String),
     /// It was stopped.
     #[error("it was stopped")]
     Stopped,
@@ -318,7 +321,7 @@ impl Engine {
         if let Some(session) = self.driven(id) {
             return Ok(session);
         }
-        let session = crate::driver::spawn(self, id, None).await?;
+        let session = crate::driver::spawn(self, id, Vec::new()).await?;
         self.drives(&session);
         Ok(session)
     }
@@ -331,7 +334,8 @@ impl Engine {
             return Ok((session, fate));
         }
         let (reply, answer) = oneshot::channel();
-        let session = crate::driver::spawn(self, id, Some((message.clone(), reply))).await?;
+        let told = vec![ToDriver::Inbox(Some((message.clone(), reply)))];
+        let session = crate::driver::spawn(self, id, told).await?;
         self.drives(&session);
         let fate = answer.await.map_or(Fate::Lies, |receipt| receipt.fate);
         Ok((session, fate))
@@ -397,7 +401,7 @@ impl Engine {
         };
         for session in driven {
             // What is full has somebody look already.
-            let _ = session.to.try_send(crate::session::ToDriver::Inbox(None));
+            let _ = session.to.try_send(ToDriver::Inbox(None));
         }
         Ok(accepted)
     }
@@ -415,7 +419,44 @@ impl Engine {
 
     /// Owns and drives every session of the store that has something to do (inbox, timers, events), until `stop`.
     pub async fn run_all(&self, stop: CancellationToken) -> Result<(), EngineError> {
-        crate::driver::run_all(self, stop).await
+        self.run_all_told(stop, |_| {}).await
+    }
+
+    /// The same, and whoever wants to know is told what happens. `told` is called between two looks at the store: it is
+    /// to be quick.
+    pub async fn run_all_told(
+        &self,
+        stop: CancellationToken,
+        told: impl Fn(Happened) + Send + Sync,
+    ) -> Result<(), EngineError> {
+        crate::driver::run_all(self, stop, &told).await
+    }
+
+    /// Puts something into a session's inbox that is to take effect at once and to begin nothing: an order. If nobody
+    /// owns the session it is taken here, read as far as its inbox goes, and let go of again; nothing of it runs
+    /// meanwhile. A process that owns it takes it by itself: then the receipt says `Lies`.
+    pub async fn order(&self, id: &str, message: Message) -> Result<Receipt, EngineError> {
+        if let Some(session) = self.driven(id) {
+            return session.send(message).await;
+        }
+        let name = random_id();
+        self.put(id, name.clone(), &message).await?;
+        let (reply, answer) = oneshot::channel();
+        let (done, ended) = oneshot::channel();
+        let told = vec![
+            ToDriver::Inbox(Some((name.clone(), reply))),
+            ToDriver::Stop(done),
+        ];
+        let fate = match crate::driver::spawn(self, id, told).await {
+            Ok(_) => {
+                let fate = answer.await.map_or(Fate::Lies, |receipt| receipt.fate);
+                let _ = ended.await;
+                fate
+            }
+            Err(EngineError::Store(StoreError::Owned { .. })) => Fate::Lies,
+            Err(error) => return Err(error),
+        };
+        Ok(Receipt { id: name, fate })
     }
 
     /// Lets go of all sessions in order.
@@ -563,6 +604,17 @@ impl Engine {
     }
 }
 
+/// What happens while all sessions of a store are driven.
+#[derive(Clone)]
+pub enum Happened {
+    /// It is owned and driven from here on.
+    Taken(Session),
+    /// Nothing of it goes on by itself any more, and it was let go of.
+    Settled(Session, Arc<Settled>),
+    /// It cannot be driven, or is not any more. Others go on.
+    Failed(SessionId, Arc<EngineError>),
+}
+
 /// A session as it is on disk, read without owning it.
 pub struct Inspection {
     /// What lists show of it.
@@ -612,6 +664,11 @@ impl Inspection {
     /// The branch that what names none goes to.
     pub fn current_branch(&self) -> Option<&BranchView> {
         self.branches.iter().find(|b| b.id == self.current)
+    }
+
+    /// How one branch stands, as far as the log tells. Of the current one: [`Inspection::settled`].
+    pub fn settled_on(&self, branch: &BranchView) -> Settled {
+        crate::driver::settled_on(self, branch)
     }
 
     /// The stack of an agent on a branch, oldest first, with the line of each push.

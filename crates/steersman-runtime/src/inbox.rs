@@ -151,6 +151,30 @@ pub enum Message {
         /// Who edits.
         by: Name,
     },
+    /// Effects of a tool are kept from beginning, or may begin again.
+    Hold {
+        /// The tool; none: every one that may change the world.
+        tool: Option<Name>,
+        /// Whether they are kept.
+        held: bool,
+        /// Who orders it.
+        by: Name,
+    },
+    /// What failed is tried again: an effect that waits for another attempt now, a model call whose failure ended the
+    /// session from the line before.
+    Retry {
+        /// The effect; none: whatever failed.
+        effect: Option<Id>,
+        /// Who wants it.
+        by: Name,
+    },
+    /// Values of `config` are bound anew.
+    Rebind {
+        /// Names and JSON values.
+        config: Vec<(Name, String)>,
+        /// Who binds them.
+        by: Name,
+    },
 }
 
 /// How a session begins. What it is bound to is decided when it is started, not when it is first driven.

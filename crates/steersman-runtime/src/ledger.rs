@@ -7,6 +7,7 @@ use steersman_machine::codec::{self, Hash};
 use steersman_machine::commit::Admitted;
 use steersman_machine::commit::{Commit, Hold, LedgerEntry, LogLine, Opening, Release, Why};
 use steersman_machine::ids::{Body, Digest, Id, Line, Name, Time};
+use steersman_machine::interaction::Class;
 
 /// Version of the form of ledgers in checkpoints, and of what the fold means. One of another version is discarded.
 pub const VERSION: u8 = 3;
@@ -40,6 +41,8 @@ pub struct Ledger {
     pub granted_cost: u64,
     /// A person paused the session.
     pub paused: bool,
+    /// Tools whose effects a person keeps from beginning; none: all that may change the world.
+    barred: BTreeSet<Option<Name>>,
     /// What names no branch goes here.
     pub current: Id,
     branches: BTreeMap<Id, Branch>,
@@ -239,6 +242,7 @@ impl Default for Ledger {
             granted: 0,
             granted_cost: 0,
             paused: false,
+            barred: BTreeSet::new(),
             current: Id::MAIN,
             branches: BTreeMap::from([(Id::MAIN, Branch::default())]),
             accepted: BTreeSet::new(),
@@ -374,7 +378,7 @@ impl Ledger {
             LedgerEntry::Unknown { effect, .. } => {
                 self.record(line, *effect).progress = Progress::Unknown;
             }
-            LedgerEntry::Late { .. } => {}
+            LedgerEntry::Late { .. } | LedgerEntry::Refused { .. } => {}
             LedgerEntry::Again { effect, at } => {
                 self.record(line, *effect).again = Some(*at);
             }
@@ -400,6 +404,13 @@ impl Ledger {
                 self.would_ask.insert(*effect);
             }
             LedgerEntry::Paused(paused) => self.paused = *paused,
+            LedgerEntry::Barred { tool, barred, .. } => {
+                if *barred {
+                    self.barred.insert(tool.clone());
+                } else {
+                    self.barred.remove(tool);
+                }
+            }
         }
     }
 
@@ -458,6 +469,20 @@ impl Ledger {
     pub fn mark_at(&self, line: Line) -> Option<u64> {
         let upto = self.marks.partition_point(|(first, _)| *first <= line);
         upto.checked_sub(1).map(|i| self.marks[i].1)
+    }
+
+    /// Whether a person keeps effects of this tool from beginning.
+    pub fn bars(&self, tool: &Name, class: Class) -> bool {
+        let all = !class.is_free() && self.barred.contains(&None);
+        all || self
+            .barred
+            .iter()
+            .any(|barred| barred.as_ref() == Some(tool))
+    }
+
+    /// Tools whose effects a person keeps from beginning; none: all that may change the world.
+    pub fn barred(&self) -> impl Iterator<Item = Option<&Name>> {
+        self.barred.iter().map(Option::as_ref)
     }
 
     /// Whether a message of this id was accepted, ever.
@@ -569,6 +594,31 @@ impl Ledger {
         }
     }
 
+    /// The last line that lies on the paths of two branches.
+    pub fn common(&self, one: Id, other: Id) -> Option<Line> {
+        let mut places = Vec::new();
+        let (mut at, mut upto) = (one, Line::MAX);
+        loop {
+            places.push((at, upto));
+            match self.branches.get(&at).and_then(|b| b.from) {
+                Some((from, forked)) => (at, upto) = (from, forked.min(upto)),
+                None => break,
+            }
+        }
+        let (mut at, mut upto) = (other, Line::MAX);
+        loop {
+            if let Some((_, there)) = places.iter().find(|(branch, _)| *branch == at) {
+                let both = upto.min(*there);
+                let head = self.branches.get(&at).map_or(Line::NONE, |b| b.commit);
+                return Some(both.min(head));
+            }
+            match self.branches.get(&at).and_then(|b| b.from) {
+                Some((from, forked)) => (at, upto) = (from, forked.min(upto)),
+                None => return None,
+            }
+        }
+    }
+
     /// The repeat guard: an earlier effect with the same tool and arguments that is in doubt, was given up as unknown,
     /// or was done on an abandoned branch, as seen from `branch`. `effect` itself does not count.
     pub fn repeat(&self, digest: Digest, branch: Id, effect: Id) -> Option<Repeat> {
@@ -633,6 +683,15 @@ impl Record {
     /// Whether nobody knows if it happened, and somebody still may say.
     pub fn in_doubt(&self) -> bool {
         self.progress == Progress::Unknown
+    }
+
+    /// Whether an attempt may begin, as far as those before go: none runs, as far as the log tells.
+    pub(crate) fn may_begin(&self, class: Class, epoch: u64) -> bool {
+        match self.progress {
+            Progress::Wished | Progress::NotPerformed => true,
+            Progress::Started | Progress::Unknown => class != Class::Unsafe && self.epoch < epoch,
+            Progress::Done { .. } | Progress::GivenUp { .. } => false,
+        }
     }
 
     fn settle(&mut self, progress: Progress) {

@@ -81,10 +81,12 @@
 
 pub mod artifact;
 pub mod bind;
+pub mod branches;
 pub mod clock;
 pub mod conformance;
 mod driver;
 pub mod engine;
+pub mod erase;
 pub mod feed;
 pub mod inbox;
 pub mod ledger;

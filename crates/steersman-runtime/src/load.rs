@@ -83,6 +83,8 @@ pub struct Load {
     store: Arc<dyn Store>,
     session: SessionId,
     salt: [u8; 16],
+    /// Checkpoints are not looked at.
+    cold: bool,
 }
 
 impl Load {
@@ -92,6 +94,7 @@ impl Load {
             store,
             session,
             salt,
+            cold: false,
         }
     }
 
@@ -139,10 +142,11 @@ impl Load {
 
     async fn ledger_checkpoint(&self, head: Line) -> Result<(Ledger, Since), StoreError> {
         let mut upto = head;
-        while let Some(found) = self
-            .store
-            .checkpoint(&self.session, CheckpointOf::Ledger, upto)
-            .await?
+        while !self.cold
+            && let Some(found) = self
+                .store
+                .checkpoint(&self.session, CheckpointOf::Ledger, upto)
+                .await?
         {
             let ledger = Ledger::decode(&found.bytes, &self.salt).filter(|l| l.line == found.at);
             if let Some(ledger) = ledger
@@ -219,7 +223,9 @@ impl Load {
     ) -> Result<Option<(Snapshot, Line, Hash, u64)>, StoreError> {
         let mut upto = at;
         let of = CheckpointOf::Branch(branch);
-        while let Some(found) = self.store.checkpoint(&self.session, of, upto).await? {
+        while !self.cold
+            && let Some(found) = self.store.checkpoint(&self.session, of, upto).await?
+        {
             let decoded = codec::decode_snapshot(&found.bytes, &self.salt);
             if let Some((snapshot, at, hash)) = decoded
                 && at == found.at
@@ -335,6 +341,45 @@ impl Load {
             };
         }
         self.corrupt(n, why)
+    }
+
+    /// The same reader without checkpoints: everything is folded from the rows.
+    #[must_use]
+    pub fn cold(&self) -> Self {
+        Self {
+            cold: true,
+            ..self.clone()
+        }
+    }
+
+    /// Checkpoints that are not what the rows behind them fold to. They are a cache: dropping them loses nothing.
+    pub async fn stale_checkpoints(&self) -> Result<Vec<Line>, StoreError> {
+        let head = self.store.head(&self.session).await?;
+        let cold = self.cold();
+        let (ledger, _) = cold.ledger(head).await?;
+        let mut stale = Vec::new();
+        let (of, session) = (CheckpointOf::Ledger, &self.session);
+        if let Some(found) = self.store.checkpoint(session, of, head).await? {
+            let folded = cold.ledger(found.at).await?.0;
+            if Ledger::decode(&found.bytes, &self.salt).as_ref() != Some(&folded) {
+                stale.push(found.at);
+            }
+        }
+        for (id, _) in ledger.branches() {
+            let of = CheckpointOf::Branch(id);
+            let Some(found) = self.store.checkpoint(session, of, head).await? else {
+                continue;
+            };
+            let folded = cold.snapshot(found.at).await?;
+            let known = codec::decode_snapshot(&found.bytes, &self.salt);
+            let fits = known.is_some_and(|(snapshot, at, hash)| {
+                (at, hash) == (folded.at, folded.hash) && snapshot == folded.snapshot
+            });
+            if !fits {
+                stale.push(found.at);
+            }
+        }
+        Ok(stale)
     }
 
     /// Reads and verifies everything, and says what is damaged and what of the session depends on it.

@@ -88,10 +88,12 @@ pub enum PendingKind {
     Timer,
     /// A failed attempt is repeated then.
     Again,
+    /// A person keeps effects of this tool from beginning, until it is released.
+    Hold,
 }
 
 /// Kinds by their words.
-const KINDS: [PendingKind; 9] = [
+const KINDS: [PendingKind; 10] = [
     PendingKind::Approval,
     PendingKind::Input,
     PendingKind::Doubt,
@@ -101,6 +103,7 @@ const KINDS: [PendingKind; 9] = [
     PendingKind::Event,
     PendingKind::Timer,
     PendingKind::Again,
+    PendingKind::Hold,
 ];
 
 impl PendingKind {
@@ -116,6 +119,7 @@ impl PendingKind {
             Self::Event => "event",
             Self::Timer => "timer",
             Self::Again => "again",
+            Self::Hold => "hold",
         }
     }
 
@@ -128,7 +132,7 @@ impl PendingKind {
             | Self::Budget
             | Self::Repeat
             | Self::Question => true,
-            Self::Event | Self::Timer | Self::Again => false,
+            Self::Event | Self::Timer | Self::Again | Self::Hold => false,
         }
     }
 }
@@ -255,6 +259,13 @@ pub(crate) fn of(
         if let Some(ask) = hold.ask {
             pending.text = cx.bodies.text(ask);
         }
+        return Some(pending);
+    }
+    if let Work::Tool(tool) = &wish.work
+        && ledger.bars(&tool.tool, tool.class)
+        && record.is_none_or(|r| r.may_begin(tool.class, ledger.epoch))
+    {
+        pending.kind = PendingKind::Hold;
         return Some(pending);
     }
     if let Some(at) = record.and_then(|r| r.again) {

@@ -264,6 +264,45 @@ impl Session {
         self.send(Message::Pause(false)).await
     }
 
+    /// Keeps effects of a tool from beginning, until [`Session::release`]; none: of all that may change the world.
+    pub async fn hold(&self, tool: Option<&str>, by: &str) -> Result<Receipt, EngineError> {
+        self.send(Message::Hold {
+            tool: tool.map(Into::into),
+            held: true,
+            by: by.into(),
+        })
+        .await
+    }
+
+    /// Takes a hold back: what it kept begins.
+    pub async fn release(&self, tool: Option<&str>, by: &str) -> Result<Receipt, EngineError> {
+        self.send(Message::Hold {
+            tool: tool.map(Into::into),
+            held: false,
+            by: by.into(),
+        })
+        .await
+    }
+
+    /// Tries again what failed: an effect that waits for its next attempt, now; without one also a model call whose
+    /// failure ended the session, on a branch of its own from the line before.
+    pub async fn retry(&self, effect: Option<Id>, by: &str) -> Result<Receipt, EngineError> {
+        let by = by.into();
+        self.send(Message::Retry { effect, by }).await
+    }
+
+    /// Binds values of `config` anew, where nothing of the session is open.
+    pub async fn rebind(&self, config: &[(Name, Json)], by: &str) -> Result<Receipt, EngineError> {
+        let config = config.iter();
+        self.send(Message::Rebind {
+            config: config
+                .map(|(name, value)| (name.clone(), value.to_string()))
+                .collect(),
+            by: by.into(),
+        })
+        .await
+    }
+
     /// Forks a branch (none: the current one) at a line (none: its last). Dry unless `live`.
     pub async fn fork(&self, fork: Fork) -> Result<Receipt, EngineError> {
         self.send(Message::Fork {

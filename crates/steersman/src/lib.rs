@@ -97,3 +97,4 @@ pub use steersman_runtime as runtime;
 pub use steersman_runtime::engine::{Durability, StartOptions};
 pub use steersman_runtime::inbox::{CancelWhat, Resolution};
 pub use steersman_runtime::limiter::Limiters;
+pub use steersman_runtime::session::Fork;

@@ -8,7 +8,7 @@ use steersman_runtime::artifact::Artifacts;
 use steersman_runtime::feed::Feed;
 use steersman_runtime::inbox::{CancelWhat, Resolution};
 use steersman_runtime::pending::Pending;
-use steersman_runtime::session::{Fate, Receipt, Session as Driven, Settled};
+use steersman_runtime::session::{Fate, Fork, Receipt, Session as Driven, Settled};
 
 /// A session that this process drives. Cloning gives another handle to it.
 #[derive(Clone)]
@@ -219,6 +219,63 @@ impl Session {
     /// Cancels something.
     pub async fn cancel(&self, what: CancelWhat, by: By) -> Result<(), Error> {
         taken(self.0.cancel(what, &by.0).await?)
+    }
+
+    /// Nothing new begins until [`Session::resume`], whichever process drives it.
+    pub async fn pause(&self) -> Result<(), Error> {
+        taken(self.0.pause().await?)
+    }
+
+    /// Ends a pause.
+    pub async fn resume(&self) -> Result<(), Error> {
+        taken(self.0.resume().await?)
+    }
+
+    /// Keeps effects of a tool from beginning until [`Session::release`]; none: of all that may change the world.
+    pub async fn hold(&self, tool: Option<&str>, by: By) -> Result<(), Error> {
+        taken(self.0.hold(tool, &by.0).await?)
+    }
+
+    /// Takes a hold back: what it kept begins.
+    pub async fn release(&self, tool: Option<&str>, by: By) -> Result<(), Error> {
+        taken(self.0.release(tool, &by.0).await?)
+    }
+
+    /// Tries again what failed: attempts that are waited for, else the model call whose failure ended the session.
+    pub async fn retry(&self, by: By) -> Result<(), Error> {
+        taken(self.0.retry(None, &by.0).await?)
+    }
+
+    /// Binds values of `config` anew, where nothing of the session is open.
+    pub async fn rebind(&self, config: &[(&str, serde_json::Value)], by: By) -> Result<(), Error> {
+        let config = config.iter();
+        let config: Vec<_> = config
+            .map(|(name, value)| (Arc::from(*name), value.clone()))
+            .collect();
+        taken(self.0.rebind(&config, &by.0).await?)
+    }
+
+    /// Begins a branch beside the session, at its last line or an earlier one: dry unless it says otherwise.
+    pub async fn fork(&self, fork: Fork) -> Result<(), Error> {
+        taken(self.0.fork(fork).await?)
+    }
+
+    /// Goes back to a line of the current branch, and says something there. What came after is left behind, readable.
+    pub async fn rewind(&self, at: Line, say: Option<&str>) -> Result<(), Error> {
+        taken(self.0.rewind(at, say).await?)
+    }
+
+    /// Lets the session hear what branches came to.
+    pub async fn join(&self, branches: &[Id]) -> Result<(), Error> {
+        taken(self.0.join(branches.to_vec(), None).await?)
+    }
+
+    /// Goes on with what a branch came to, up to its first simulated effect.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with the paths, where the session has moved on since the fork.
+    pub async fn adopt(&self, branch: Id) -> Result<(), Error> {
+        taken(self.0.adopt(branch, None).await?)
     }
 
     /// Hands it an event.

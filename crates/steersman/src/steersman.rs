@@ -12,18 +12,21 @@ use steersman_adapters::http::HttpTools;
 use steersman_adapters::mcp::McpTools;
 use steersman_adapters::schema::Schemas;
 use steersman_adapters::secrets::sealing_key;
-use steersman_adapters::sqlite::SqliteStore;
+use steersman_adapters::sqlite::{SqliteOptions, SqliteStore};
 use steersman_runtime::clock::{Clock, System};
-use steersman_runtime::engine::{Durability, Engine, EngineError, Options, Parts, StartOptions};
+use steersman_runtime::engine::{
+    Durability, Engine, EngineError, Inspection, Options, Parts, StartOptions,
+};
 use steersman_runtime::limiter::Limiters;
 use steersman_runtime::model::{Model, Models};
 use steersman_runtime::process_env;
 use steersman_runtime::seal::Sealer;
 use steersman_runtime::servers::{self, Answer};
 use steersman_runtime::session::Fate;
-use steersman_runtime::store::Store;
 use steersman_runtime::store::memory::MemoryStore;
+use steersman_runtime::store::{Store, StoreError};
 use steersman_runtime::toolset::Toolset;
+use tokio_util::sync::CancellationToken;
 
 /// Keeps and drives sessions. Cloning shares it.
 #[derive(Clone)]
@@ -97,6 +100,17 @@ impl Steersman {
         Ok((Session(session), fate))
     }
 
+    /// Owns and drives every session of the store that has something to do, until `stop`: messages, events, timers, and
+    /// what a dead process left. What settles is let go of, and costs nothing until something wakes it.
+    pub async fn run_all(&self, stop: CancellationToken) -> Result<(), Error> {
+        Ok(self.engine.run_all(stop).await?)
+    }
+
+    /// Looks at a session without owning it: its branches, state, ledger, and what waits.
+    pub async fn inspect(&self, id: &str) -> Result<Inspection, Error> {
+        Ok(self.engine.inspect(id).await?)
+    }
+
     /// Makes the tools in Rust of a network known, for sessions that were started by another process.
     pub fn register(&self, network: &Network) {
         self.tools.add(network.tools());
@@ -131,6 +145,7 @@ pub struct Setup {
     hears: Option<Hears>,
     own: OwnModels,
     limiters: Limiters,
+    store: SqliteOptions,
 }
 
 /// Who is told what was found out about models.
@@ -198,6 +213,32 @@ impl Setup {
         }
     }
 
+    /// What is overwritten or deleted is made unreadable in the file as well: for erasing.
+    pub fn scrubbing(mut self) -> Self {
+        self.store.scrub = true;
+        self
+    }
+
+    /// With sessions in this SQLite file, to look at them: where it cannot be written, or its key cannot be had, it is
+    /// opened for reading alone, and what is sealed stays sealed.
+    ///
+    /// # Errors
+    /// [`Error::Store`] if the file cannot be read.
+    pub async fn open_to_look(self, path: impl AsRef<Path>) -> Result<Steersman, Error> {
+        let path = path.as_ref();
+        match self.clone().open(path).await {
+            Err(Error::Key(_) | Error::Store(StoreError::Io { .. })) => {}
+            opened => return opened,
+        }
+        let options = SqliteOptions {
+            read_only: true,
+            ..self.store.clone()
+        };
+        let store = opened(path, options).await?;
+        let models = Scripted::over(self.catalog(), self.script.clone());
+        Ok(self.with(Arc::new(store), Arc::new(models), None, Sealer::ephemeral()))
+    }
+
     /// With sessions in this SQLite file.
     ///
     /// # Errors
@@ -209,15 +250,7 @@ impl Setup {
             _ => Path::new("."),
         };
         let key = sealing_key(folder, &process_env()).map_err(|e| Error::Key(e.to_string()))?;
-        let file = path.to_owned();
-        // opening reads and locks files: that is not for a thread that others wait for
-        let store = tokio::task::spawn_blocking(move || SqliteStore::open(file))
-            .await
-            .map_err(|e| std::io::Error::other(e.to_string()))
-            .map_err(|source| Error::Read {
-                path: path.to_owned(),
-                source,
-            })??;
+        let store = opened(path, self.store.clone()).await?;
         let models = self.models();
         Ok(self.with(Arc::new(store), models, None, Sealer::new(&key)))
     }
@@ -276,4 +309,15 @@ impl Setup {
         });
         Steersman { engine, tools }
     }
+}
+
+/// Opening reads and locks files: that is not for a thread that others wait for.
+async fn opened(path: &Path, options: SqliteOptions) -> Result<SqliteStore, Error> {
+    let file = path.to_owned();
+    let opened = tokio::task::spawn_blocking(move || SqliteStore::open_with(file, &options));
+    let opened = opened.await.map_err(|e| Error::Read {
+        path: path.to_owned(),
+        source: std::io::Error::other(e.to_string()),
+    })?;
+    Ok(opened?)
 }

@@ -196,7 +196,11 @@ async fn what_is_no_text_stands_beside_the_result() {
     let raw = McpTools::default()
         .run(&call(&network), &CancellationToken::new())
         .await;
-    let Raw::Made { result: text, made: content } = raw else {
+    let Raw::Made {
+        result: text,
+        made: content,
+    } = raw
+    else {
         panic!("{}", shown(&raw));
     };
     assert_eq!(
@@ -206,13 +210,13 @@ async fn what_is_no_text_stands_beside_the_result() {
     );
     let seen: Vec<_> = content
         .iter()
-        .map(|c| (c.name.as_deref(), &*c.media, &*c.bytes))
+        .map(|c| (&*c.name, &*c.media, &*c.bytes))
         .collect();
     assert_eq!(
         seen,
         [
-            (None, "image/png", &b"hi"[..]),
-            (Some("notes.txt"), "text/plain", b"remember")
+            ("21.1-1.png", "image/png", &b"hi"[..]),
+            ("21.1-2-notes.txt", "text/plain", b"remember")
         ]
     );
 }

@@ -1,18 +1,20 @@
 //! What the acting commands share: put it into the inbox, and drive the session if nobody owns it.
 
 use crate::address::{Address, SessionName};
-use crate::cli::{Act, Global};
+use crate::cli::{Act, Drive, Global, Own};
 use crate::error::{CommandError, Exit};
 use crate::place::Place;
-use crate::play::{Leaving, Play};
+use crate::play::{Ended, Leaving, Play};
 use crate::printer::{Printer, dim};
 use serde_json::json;
 use std::time::Duration;
-use steersman::runtime::engine::{EngineError, Inspection};
+use steersman::runtime::engine::{BranchView, EngineError, Inspection};
 use steersman::runtime::inbox::Message;
 use steersman::runtime::pending::{Pending, PendingKind};
 use steersman::runtime::session::Fate;
 use steersman::runtime::store::StoreError;
+use steersman_machine::commit::LedgerEntry;
+use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Id, Line, Name};
 
 /// How often another owner is looked at, and how long.
@@ -28,15 +30,28 @@ pub(crate) fn role(act: &Act) -> Name {
 pub(crate) struct Target {
     pub(crate) place: Place,
     pub(crate) inspection: Inspection,
+    /// The place of the branch that was named.
+    at: Option<usize>,
+}
+
+/// How far an act came.
+pub(crate) enum Reached<'a> {
+    /// It lies in the inbox: nobody drives the session, or its owner did not take it yet.
+    Inbox,
+    /// Another process took it, with this line.
+    Elsewhere(Line),
+    /// It lies in the inbox and waits for this; nothing moved.
+    Waits(String),
+    /// It was taken here, and the session was driven until nothing went on by itself.
+    Driven(Box<Play<'a>>, Ended, Option<Line>),
 }
 
 impl Target {
     pub(crate) async fn find(
         session: &str,
         global: &Global,
-        act: &Act,
+        drive: &Drive,
     ) -> Result<Self, CommandError> {
-        let place = Place::required(global, &act.drive).await?;
         let address = Address::parse(session)?;
         if address.line.is_some() || address.branch.is_some() {
             return Err(
@@ -44,8 +59,45 @@ impl Target {
                     .hint("this acts on a session as it stands: leave `:BRANCH` and `@LINE` out"),
             );
         }
-        let (inspection, _) = place.inspect(&address).await?;
-        Ok(Self { place, inspection })
+        Self::at(&address, global, drive).await
+    }
+
+    /// A session or one of its branches.
+    pub(crate) async fn of_branch(
+        session: &str,
+        global: &Global,
+        drive: &Drive,
+    ) -> Result<Self, CommandError> {
+        let address = Address::parse(session)?;
+        if address.line.is_some() {
+            return Err(
+                CommandError::usage(format!("`{session}` names more than a branch"))
+                    .hint("this acts on it as it stands: leave `@LINE` out")
+                    .hint("at an earlier line: steersman fork SESSION@LINE --say \"...\""),
+            );
+        }
+        Self::at(&address, global, drive).await
+    }
+
+    /// Whatever an address names.
+    pub(crate) async fn at(
+        address: &Address,
+        global: &Global,
+        drive: &Drive,
+    ) -> Result<Self, CommandError> {
+        let place = Place::required(global, drive).await?;
+        let (inspection, at) = place.inspect(address).await?;
+        let at = address.branch.is_some().then_some(at);
+        Ok(Self {
+            place,
+            inspection,
+            at,
+        })
+    }
+
+    /// The branch that was named.
+    pub(crate) fn branch(&self) -> Option<&BranchView> {
+        self.inspection.branches.get(self.at?)
     }
 
     /// What waits and is meant: by its effect, else the only one of these kinds. Who may not end it is told so here:
@@ -114,16 +166,19 @@ impl Target {
     }
 
     /// Puts it into the inbox; then drives the session until it rests or waits, unless somebody else does.
-    pub(crate) async fn deliver(
-        self,
+    ///
+    /// # Errors
+    /// Also what the session refused, with its reason, whoever drives it.
+    pub(crate) async fn reach<'a>(
+        &'a self,
         message: Message,
         id: Option<Name>,
-        act: &Act,
-        printer: &Printer,
-    ) -> Result<Exit, CommandError> {
-        let Self { place, inspection } = self;
-        let session = inspection.info.id.clone();
-        let told = inspection.info.head;
+        own: &Own,
+        printer: &'a Printer,
+    ) -> Result<Reached<'a>, CommandError> {
+        let place = &self.place;
+        let session = self.inspection.info.id.clone();
+        let told = self.inspection.info.head;
         let id = id.unwrap_or_else(steersman::runtime::inbox::random_id);
         let receipt = place
             .engine()
@@ -134,8 +189,8 @@ impl Target {
                 "`{id}` was accepted by this session before; nothing was done"
             )));
         }
-        if act.no_run {
-            return noted(printer, &session, &place.short(&session).await?, "inbox");
+        if own.no_run {
+            return Ok(Reached::Inbox);
         }
         let leaving = Leaving::listen()?;
         match place.steersman.session_for(&session, &id).await {
@@ -145,16 +200,16 @@ impl Target {
                     session.stop().await;
                     return Err(CommandError::usage(why));
                 }
-                let mut play = Play::new(&place, printer, session, leaving, told, None).await?;
+                let mut play = Play::new(place, printer, session, leaving, told, None).await?;
                 let ended = play.settle().await?;
-                if let Fate::Waits(why) = fate
-                    && play.line() <= told
-                {
-                    let short = play.short.clone();
-                    play.session.clone().stop().await;
-                    return waits(printer, play.session.id(), &short, &why);
+                match fate {
+                    Fate::Waits(why) if play.line() <= told => {
+                        play.session.clone().stop().await;
+                        Ok(Reached::Waits(why))
+                    }
+                    Fate::Taken(line) => Ok(Reached::Driven(Box::new(play), ended, Some(line))),
+                    _ => Ok(Reached::Driven(Box::new(play), ended, None)),
                 }
-                play.report(ended).await
             }
             Err(steersman::Error::Engine(EngineError::Store(StoreError::Owned {
                 process,
@@ -163,34 +218,85 @@ impl Target {
                 printer.talk(dim(&format!(
                     "process {process} drives this session and takes it"
                 )));
-                elsewhere(&place, &session, &id, told, printer).await
+                elsewhere(place, &session, &id, told).await
             }
             Err(error) => Err(error.into()),
         }
     }
+
+    /// The same, and tells how the session stands then.
+    pub(crate) async fn deliver(
+        self,
+        message: Message,
+        id: Option<Name>,
+        own: &Own,
+        printer: &Printer,
+    ) -> Result<Exit, CommandError> {
+        match self.reach(message, id, own, printer).await? {
+            Reached::Driven(play, ended, _) => play.report(ended).await,
+            other => self.noted(&other, printer).await,
+        }
+    }
+
+    /// Tells of what was not driven here.
+    pub(crate) async fn noted(
+        &self,
+        reached: &Reached<'_>,
+        printer: &Printer,
+    ) -> Result<Exit, CommandError> {
+        let session = &self.inspection.info.id;
+        let short = self.place.short(session).await?;
+        match reached {
+            Reached::Waits(why) => waits(printer, session, &short, why),
+            Reached::Elsewhere(_) => noted(printer, session, &short, "taken"),
+            Reached::Inbox | Reached::Driven(..) => noted(printer, session, &short, "inbox"),
+        }
+    }
 }
 
-/// Another process drives the session: waits until it has taken what lies in the inbox.
-async fn elsewhere(
+/// Another process drives the session: waits until it has taken what lies in the inbox, and learns what became of it.
+pub(crate) async fn elsewhere<'a>(
     place: &Place,
     session: &str,
     id: &Name,
     told: Line,
-    printer: &Printer,
-) -> Result<Exit, CommandError> {
-    let short = place.short(session).await?;
+) -> Result<Reached<'a>, CommandError> {
     let mut waited = Duration::ZERO;
     while waited < PATIENCE {
         let inbox = place.store().inbox(session).await?;
-        if !inbox.iter().any(|m| m.id == *id) {
-            let head = place.store().head(session).await?;
-            let taken = if head > told { "taken" } else { "inbox" };
-            return noted(printer, session, &short, taken);
+        if !inbox.iter().any(|m| m.id == *id)
+            && let Some(line) = taken(place, session, id, told).await?
+        {
+            return Ok(Reached::Elsewhere(line));
         }
         tokio::time::sleep(LOOK).await;
         waited += LOOK;
     }
-    noted(printer, session, &short, "inbox")
+    Ok(Reached::Inbox)
+}
+
+/// The line that took a message; what it refused is an error.
+async fn taken(
+    place: &Place,
+    session: &str,
+    id: &Name,
+    told: Line,
+) -> Result<Option<Line>, CommandError> {
+    let mut texts = crate::texts::Texts::default();
+    for line in place.engine().feed(session, told).lines().await? {
+        texts.learn(&line, &**place.store()).await?;
+        for entry in &line.ledger {
+            if let LedgerEntry::Refused { message, why } = entry
+                && message == id
+            {
+                return Err(CommandError::usage(texts.text(*why).to_string()));
+            }
+        }
+        if line.ledger.contains(&LedgerEntry::Accepted(id.clone())) {
+            return Ok(Some(line.n));
+        }
+    }
+    Ok(None)
 }
 
 /// It was left where it lies, and nothing moved.

@@ -24,7 +24,7 @@ pub(crate) async fn run(
     } else {
         text
     };
-    let target = Target::find(&args.session, global, &args.act).await?;
+    let target = Target::find(&args.session, global, &args.act.own.drive).await?;
     let kinds = &[PendingKind::Question, PendingKind::Input];
     let pending = target.pending(question, kinds, "question", &args.act)?;
     let message = Message::Answer {
@@ -32,5 +32,5 @@ pub(crate) async fn run(
         sealed: target.place.engine().sealer().seal_text(&text),
         by: role(&args.act),
     };
-    target.deliver(message, None, &args.act, printer).await
+    target.deliver(message, None, &args.act.own, printer).await
 }

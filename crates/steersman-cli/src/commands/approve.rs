@@ -20,7 +20,7 @@ pub(crate) async fn run(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
-    let target = Target::find(&args.session, global, &args.act).await?;
+    let target = Target::find(&args.session, global, &args.act.own.drive).await?;
     let pending = target.pending(args.effect.as_deref(), HELD, "approval", &args.act)?;
     let edited = edited(&args.edit, &pending.edit)?;
     let message = Message::Approve {
@@ -28,7 +28,7 @@ pub(crate) async fn run(
         by: role(&args.act),
         args: edited.map(|e| e.to_string()),
     };
-    target.deliver(message, None, &args.act, printer).await
+    target.deliver(message, None, &args.act.own, printer).await
 }
 
 fn edited(

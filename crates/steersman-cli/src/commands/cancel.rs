@@ -12,7 +12,7 @@ pub(crate) async fn run(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
-    let target = Target::find(&args.session, global, &args.act).await?;
+    let target = Target::find(&args.session, global, &args.act.own.drive).await?;
     let what = match args.what.as_deref() {
         None | Some("session") => CancelWhat::Session,
         Some(name) => find(&target, name)?,
@@ -22,7 +22,9 @@ pub(crate) async fn run(
         by: role(&args.act),
         branch: None,
     };
-    let exit = target.deliver(message, None, &args.act, printer).await?;
+    let exit = target
+        .deliver(message, None, &args.act.own, printer)
+        .await?;
     // cancelled is what was asked for
     Ok(if exit == Exit::Failed {
         Exit::Answered

@@ -1,11 +1,11 @@
 //! `context`: what the model saw, rendered again from the log and compared with what was sent.
 
 use crate::address::Address;
-use crate::cli::{Drive, Global, Look};
+use crate::cli::{Global, Look};
 use crate::error::{CommandError, Exit};
 use crate::log::{Log, read};
 use crate::place::{self, Place};
-use crate::printer::{Printer, bold, cyan, dim, yellow};
+use crate::printer::{Printer, bold, cyan, dim, typed, yellow};
 use crate::words::{arguments, digits, money, tame};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(crate) async fn run(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
-    let place = Place::required(global, &Drive::default()).await?;
+    let place = Place::to_look(global).await?;
     let address = Address::parse(&args.address)?;
     let (inspection, at) = place.inspect(&address).await?;
     let short = place.short(&inspection.info.id).await?;
@@ -59,7 +59,7 @@ pub(crate) async fn run(
     let name = agent_name(&path, chosen.agent);
     printer.data(format!(
         "{}   {}",
-        bold(&format!(
+        typed(&format!(
             "{short}@{} {name}",
             chosen.answered.unwrap_or(chosen.wished)
         )),

@@ -4,7 +4,7 @@
 use crate::cli::Global;
 use crate::error::{CommandError, Exit};
 use crate::locate;
-use crate::printer::{Printer, bold, dim, green, red};
+use crate::printer::{Printer, bold, dim, green, red, typed};
 use crate::words::count;
 use serde_json::{Value as Json, json};
 use std::io::{BufRead, BufReader};
@@ -169,7 +169,7 @@ impl<'a> Stage<'a> {
         ] {
             printer.talk(format!(
                 "  {}   {}",
-                bold(&format!("{command:<30}")),
+                typed(&format!("{command:<30}")),
                 dim(why)
             ));
         }
@@ -196,8 +196,7 @@ impl<'a> Stage<'a> {
         command
             .args(args)
             .arg("--json")
-            .arg("--store")
-            .arg(&self.store)
+            .env("STEERSMAN_STORE", &self.store)
             .env("SHOP_URL", &service.address)
             .stdin(Stdio::null())
             .stdout(Stdio::piped());

@@ -1,20 +1,21 @@
 //! `effects`: what a session did to the world, or may have done.
 
 use crate::address::Address;
-use crate::cli::{Drive, Global, Look};
+use crate::cli::{Global, Look};
 use crate::deeds::{Deeds, Standing};
 use crate::error::{CommandError, Exit};
 use crate::log::read;
 use crate::place::Place;
 use crate::printer::{Printer, dim, green, red};
 use crate::words::{arguments, table};
+use steersman_machine::commit::Why;
 
 pub(crate) async fn run(
     args: Look,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
-    let place = Place::required(global, &Drive::default()).await?;
+    let place = Place::to_look(global).await?;
     let address = Address::parse(&args.address)?;
     let (inspection, at) = place.inspect(&address).await?;
     let short = place.short(&inspection.info.id).await?;
@@ -73,10 +74,12 @@ pub(crate) async fn run(
             red(&sum)
         });
     }
-    let doubt = shown.iter().any(|d| matches!(d.standing, Standing::Doubt));
+    let doubt = shown
+        .iter()
+        .any(|d| matches!(d.standing, Standing::Doubt | Standing::Held(Why::Doubt)));
     if doubt {
         printer.next(
-            format!("steersman resolve {short} --done"),
+            format!("steersman resolve {short} --done='{{...}}'"),
             "or --not-performed, or --fail",
         );
         return Ok(Exit::Doubt);

@@ -17,7 +17,7 @@ pub(crate) async fn run(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
-    let place = Place::required(global, &crate::cli::Drive::default()).await?;
+    let place = Place::to_look(global).await?;
     let address = Address::parse(&args.address)?;
     let (inspection, at) = place.inspect(&address).await?;
     let id = inspection.info.id.clone();

@@ -6,8 +6,9 @@ use crate::commands::sessions;
 use crate::error::{CommandError, Exit};
 use crate::filter::{Field, Filter};
 use crate::place::{Place, shortest};
-use crate::printer::{Printer, bold, dim};
+use crate::printer::{Printer, bold, dim, typed};
 use crate::words::{arguments, count, due, table};
+use serde_json::json;
 use std::collections::BTreeMap;
 use steersman::runtime::pending::{self, Pending as Waits};
 use steersman::runtime::store::{BoxedEvent, SessionInfo, SessionQuery};
@@ -29,6 +30,7 @@ pub(crate) async fn run(
     let now = place.now();
     let mut found: Vec<(&SessionInfo, Waits)> = Vec::new();
     let mut broken: Vec<CommandError> = Vec::new();
+    let mut unseen: Vec<&str> = Vec::new();
     for info in &all {
         let pending = match listed(info) {
             Some(pending) => pending,
@@ -37,6 +39,7 @@ pub(crate) async fn run(
                 // others wait all the same
                 Err(error) => {
                     broken.push(error);
+                    unseen.push(&*info.id);
                     continue;
                 }
             },
@@ -47,12 +50,22 @@ pub(crate) async fn run(
             }
         }
     }
+    let dead: Vec<&SessionInfo> = dead(&all)
+        .filter(|info| args.filter.is_none() && !unseen.contains(&&*info.id))
+        .collect();
     // what ends first comes first, what never ends last
     found.sort_by_key(|(_, p)| (p.due.map_or(i64::MAX, |d| d.0), p.since.0));
+    // where nothing can be written those past their time are not dropped, and not shown
     let events = place
         .store()
         .event_box(place.engine().clock().now(), SHOWN)
-        .await?;
+        .await
+        .unwrap_or_default();
+    // a filter is about what waits for somebody
+    let events = match args.filter {
+        None => events,
+        Some(_) => Vec::new(),
+    };
     if printer.is_json() {
         for (info, pending) in &found {
             let mut document = asked::json(pending);
@@ -60,8 +73,26 @@ pub(crate) async fn run(
             document["network"] = (&*info.network).into();
             printer.json(&document)?;
         }
-    } else if !found.is_empty() || !events.is_empty() {
-        tell(&found, &events, &all, now, args.all, printer)?;
+        for event in &events {
+            printer.json(&json!({
+                "kind": "boxed",
+                "network": &*event.network,
+                "event": &*event.event,
+                "id": &*event.id,
+                "since": asked::time(event.at.0),
+                "until": asked::time(event.until.0),
+            }))?;
+        }
+        for info in &dead {
+            printer.json(&json!({
+                "kind": "interrupted",
+                "session": &*info.id,
+                "network": &*info.network,
+                "since": asked::time(info.state.updated.0),
+            }))?;
+        }
+    } else if !found.is_empty() || !events.is_empty() || !dead.is_empty() {
+        tell(&found, (&events, &dead), &all, now, args.all, printer)?;
     } else if broken.is_empty() {
         printer.talk("Nothing waits.");
     }
@@ -72,9 +103,15 @@ pub(crate) async fn run(
     all_broken.map_or(Ok(Exit::Answered), Err)
 }
 
+/// Sessions that were at work when their process died: what they began may have happened.
+fn dead(all: &[SessionInfo]) -> impl Iterator<Item = &SessionInfo> {
+    all.iter()
+        .filter(|info| sessions::status(info) == "interrupted")
+}
+
 fn tell(
     found: &[(&SessionInfo, Waits)],
-    events: &[BoxedEvent],
+    (events, dead): (&[BoxedEvent], &[&SessionInfo]),
     all: &[SessionInfo],
     now: i64,
     show_all: bool,
@@ -106,7 +143,29 @@ fn tell(
             event.event, event.id, event.network
         ))?;
     }
+    for info in dead {
+        printer.data(format!(
+            "session {} was at work when its process died",
+            short(&info.id)
+        ))?;
+    }
     talk(printer, found, rows.len());
+    let mut next = Vec::new();
+    if let Some(info) = dead.first() {
+        next.push((
+            format!("steersman run --resume {}", short(&info.id)),
+            "goes on; what may have happened is told then",
+        ));
+    }
+    if !events.is_empty() || dead.len() > 1 {
+        next.push((
+            "steersman run --all".to_owned(),
+            "drives all that have something to do",
+        ));
+    }
+    for (command, why) in next {
+        printer.next(command, why);
+    }
     if let Some((info, first)) = found.first() {
         let only = found.iter().filter(|(i, _)| i.id == info.id).count() == 1;
         let commands = asked::commands(&short(&info.id), first, only);
@@ -114,7 +173,7 @@ fn tell(
             "Next:  {}",
             commands
                 .iter()
-                .map(|c| bold(c))
+                .map(|c| typed(c))
                 .collect::<Vec<_>>()
                 .join("   ")
         ));

@@ -12,12 +12,12 @@ pub(crate) async fn run(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
-    let target = Target::find(&args.session, global, &args.act).await?;
+    let target = Target::find(&args.session, global, &args.act.own.drive).await?;
     let pending = target.pending(args.effect.as_deref(), HELD, "approval", &args.act)?;
     let message = Message::Reject {
         effect: pending.effect,
         by: role(&args.act),
         reason: args.say,
     };
-    target.deliver(message, None, &args.act, printer).await
+    target.deliver(message, None, &args.act.own, printer).await
 }

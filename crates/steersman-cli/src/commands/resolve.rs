@@ -13,7 +13,7 @@ pub(crate) async fn run(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
-    let target = Target::find(&args.session, global, &args.act).await?;
+    let target = Target::find(&args.session, global, &args.act.own.drive).await?;
     let pending = target.pending(
         args.effect.as_deref(),
         &[PendingKind::Doubt],
@@ -32,5 +32,19 @@ pub(crate) async fn run(
         by: role(&args.act),
         how,
     };
-    target.deliver(message, None, &args.act, printer).await
+    let said = matches!(
+        message,
+        Message::Resolve {
+            how: Resolution::Done { .. },
+            ..
+        }
+    );
+    let delivered = target.deliver(message, None, &args.act.own, printer).await;
+    delivered.map_err(|error| match error.exit {
+        Exit::Usage if said => error.hint(format!(
+            "say what the tool would have answered, as JSON: steersman resolve {} --done='{{\"id\": \"4711\"}}'",
+            args.session
+        )),
+        _ => error,
+    })
 }

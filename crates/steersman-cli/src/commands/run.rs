@@ -24,6 +24,9 @@ pub(crate) async fn run(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
+    if args.all {
+        return Box::pin(crate::commands::run_all::run(args, global, printer)).await;
+    }
     if args.resume.is_none() && args.input.is_none() && !printer.can_ask() {
         return Err(
             CommandError::usage("there is no terminal to talk to, and no --input")
@@ -207,7 +210,9 @@ async fn ask(
         PendingKind::Doubt => "  it [d]id happen  it did [n]ot  nobody [k]nows  [l]ater > ",
         PendingKind::Question => "  answer (empty: later) > ",
         PendingKind::Input => "  hidden (empty: later) > ",
-        PendingKind::Event | PendingKind::Timer | PendingKind::Again => return Ok(false),
+        PendingKind::Event | PendingKind::Timer | PendingKind::Again | PendingKind::Hold => {
+            return Ok(false);
+        }
     };
     if pending.kind == PendingKind::Input {
         return match prompt.hidden(question).await? {

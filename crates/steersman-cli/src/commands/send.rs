@@ -35,24 +35,21 @@ pub(crate) async fn run(
         return Err(CommandError::usage("there is nothing to send")
             .hint("steersman send SESSION \"...\", or - to read it from standard input"));
     };
-    let target = Target::find(&args.to, global, &args.act).await?;
+    let target = Target::of_branch(&args.to, global, &args.act.own.drive).await?;
+    let branch = target.branch().map(|branch| branch.id);
     let by = args.act.role.as_deref().map(Into::into);
     let message = if args.interrupt {
-        Message::Interrupt {
-            text,
-            by,
-            branch: None,
-        }
+        Message::Interrupt { text, by, branch }
     } else {
         Message::Say {
             text,
             to: None,
             by,
-            branch: None,
+            branch,
         }
     };
     let id = args.id.as_deref().map(Into::into);
-    target.deliver(message, id, &args.act, printer).await
+    target.deliver(message, id, &args.act.own, printer).await
 }
 
 async fn send_event(
@@ -75,10 +72,10 @@ async fn send_event(
     let path = Path::new(&args.to);
     if path.exists() {
         let network = check::required(path, printer)?;
-        let place = Place::open(global, &args.act.drive).await?;
+        let place = Place::open(global, &args.act.own.drive).await?;
         return to_network(&place, &network, event, &fields, printer).await;
     }
-    let target = Target::find(&args.to, global, &args.act).await.map_err(|error| {
+    let target = Target::find(&args.to, global, &args.act.own.drive).await.map_err(|error| {
         if is_plain(&args.to) {
             error.hint("an event for a network names its definition: steersman send ./desk --event NAME '{..}'")
         } else {
@@ -90,7 +87,9 @@ async fn send_event(
     })?;
     let (id, message) = steersman::event_message(network, event, &fields)?;
     let id = args.id.as_deref().map_or(id, Into::into);
-    target.deliver(message, Some(id), &args.act, printer).await
+    target
+        .deliver(message, Some(id), &args.act.own, printer)
+        .await
 }
 
 async fn to_network(
@@ -126,6 +125,10 @@ async fn to_network(
         }
         Sent::Offered => {
             printer.talk("Accepted. A session that waits for it takes it when it is driven.");
+            printer.next(
+                "steersman run --all",
+                "drives all that have something to do",
+            );
             printer.next("steersman pending", "");
         }
     }

@@ -6,9 +6,10 @@ use crate::error::{CommandError, Exit};
 use crate::filter::{Field, Filter};
 use crate::locate;
 use crate::place::{Place, shortest};
-use crate::printer::{Printer, bold, dim};
+use crate::printer::{Printer, dim, typed};
 use crate::words::{ago, count, digits, money, table};
 use serde_json::{Value as Json, json};
+use steersman::runtime::session::Settled;
 use steersman::runtime::store::{SessionInfo, SessionQuery};
 
 pub(crate) async fn run(
@@ -25,12 +26,7 @@ pub(crate) async fn run(
         return none(global, printer);
     }
     let now = place.now();
-    let mut found = Vec::new();
-    for info in &all {
-        if filter.holds(now, |name| field(info, name))? {
-            found.push(info);
-        }
-    }
+    let found = select(&place, &filter).await?;
     let limit = if args.all { found.len() } else { args.limit };
     if printer.is_json() {
         for info in found.iter().take(limit) {
@@ -64,7 +60,7 @@ pub(crate) async fn run(
         printer.talk(format!(
             "{} more: {}",
             count((found.len() - limit) as u64, "session"),
-            bold("steersman sessions --all")
+            typed("steersman sessions --all")
         ));
     } else if let Some(first) = rows.first() {
         printer.next(format!("steersman show {}", first[0]), "");
@@ -94,6 +90,46 @@ pub(crate) fn status(info: &SessionInfo) -> &str {
     match &*info.state.status {
         "running" if info.owner.is_none() => "interrupted",
         status => status,
+    }
+}
+
+/// The sessions that a filter lets through, newest first.
+pub(crate) async fn select(
+    place: &Place,
+    filter: &Filter,
+) -> Result<Vec<SessionInfo>, CommandError> {
+    let all = place.store().sessions(&SessionQuery::default()).await?;
+    let now = place.now();
+    let mut found = Vec::new();
+    for info in all {
+        let failed = failed(place, filter, &info).await?;
+        if filter.holds(now, |name| known(&info, failed.as_deref(), name))? {
+            found.push(info);
+        }
+    }
+    Ok(found)
+}
+
+/// The code of the failure that ended a session, where the filter asks for it: no list holds it.
+async fn failed(
+    place: &Place,
+    filter: &Filter,
+    info: &SessionInfo,
+) -> Result<Option<String>, CommandError> {
+    if !filter.mentions("failed") || &*info.state.status != "failed" {
+        return Ok(None);
+    }
+    let seen = place.engine().inspect(&info.id).await?;
+    Ok(match seen.settled {
+        Settled::Failed { code, .. } => Some(code.to_string()),
+        _ => None,
+    })
+}
+
+fn known(info: &SessionInfo, failed: Option<&str>, name: &str) -> Option<Field> {
+    match name {
+        "failed" => Some(Field::Text(failed?.to_owned())),
+        other => field(info, other),
     }
 }
 

@@ -2,19 +2,22 @@
 
 use crate::address::Address;
 use crate::asked;
-use crate::cli::{Drive, Global, Look};
+use crate::cli::{Global, Look};
+use crate::commands::branching::moved;
 use crate::commands::sessions;
 use crate::deeds::Deeds;
 use crate::error::{CommandError, Exit};
 use crate::log::{Log, read};
 use crate::place::{self, Place, branch_name};
 use crate::play;
-use crate::printer::{Printer, bold, dim, green, red, yellow};
-use crate::story::{Row, Story};
+use crate::printer::{Printer, bold, dim, green, red, typed, yellow};
+use crate::story::{Row, Story, Tone};
 use crate::words::{ago, count, digits, line as one_line, money};
 use serde_json::{Map, Value as Json, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use steersman::runtime::branches::path;
 use steersman::runtime::engine::{BranchView, Inspection};
+use steersman_machine::commit::Admitted;
 use steersman_machine::fold::fold;
 use steersman_machine::ids::{Id, Line};
 use steersman_machine::snapshot::{Agent, Phase, Snapshot};
@@ -29,7 +32,7 @@ pub(crate) async fn run(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
-    let place = Place::required(global, &Drive::default()).await?;
+    let place = Place::to_look(global).await?;
     let address = Address::parse(&args.address)?;
     let (inspection, at) = place.inspect(&address).await?;
     let log = read(&place, &inspection.info.id).await?;
@@ -52,6 +55,7 @@ pub(crate) async fn run(
                 .fold(Snapshot::empty(), |snapshot, line| fold(snapshot, line)),
         },
         line,
+        rewound: rewound(&log),
     };
     if printer.is_json() {
         printer.json(&page.document())?;
@@ -64,6 +68,16 @@ pub(crate) async fn run(
     Ok(Exit::Answered)
 }
 
+fn rewound(log: &Log) -> BTreeSet<Id> {
+    let commits = log.lines.iter();
+    let commits = commits.filter_map(|line| Some((line.branch, line.commit.as_ref()?)));
+    let rewound = commits.filter(|(_, commit)| {
+        let mut admitted = commit.admitted.iter();
+        admitted.any(|a| a.kind == Admitted::Rewound)
+    });
+    rewound.map(|(branch, _)| branch).collect()
+}
+
 struct Page<'a> {
     place: &'a Place,
     inspection: &'a Inspection,
@@ -73,6 +87,8 @@ struct Page<'a> {
     /// At the line that is asked for, else at the head of the branch.
     snapshot: Snapshot,
     line: Option<Line>,
+    /// Branches that began with a rewind.
+    rewound: BTreeSet<Id>,
 }
 
 /// What a model did.
@@ -189,6 +205,11 @@ impl Page<'_> {
                 break;
             }
             for row in story.tell(line, &self.log.texts) {
+                // the branch's own title says so
+                if row.tone == Tone::Begins {
+                    told.entry(row.branch).or_default();
+                    continue;
+                }
                 told.entry(row.branch).or_default().push(row);
             }
         }
@@ -209,13 +230,20 @@ impl Page<'_> {
         let mut title = bold(&branch_name(branch));
         let mut marks = Vec::new();
         if let Some((_, at)) = branch.from {
-            marks.push(format!("forked at @{at}"));
+            let rewound = self.rewound.contains(&branch.id);
+            let word = if rewound { "rewound to" } else { "forked at" };
+            marks.push(format!("{word} @{at}"));
         }
         if branch.snapshot.dry {
             marks.push("dry".into());
         }
-        if branch.superseded {
-            marks.push("left behind".into());
+        let known = self.inspection.ledger.branch(branch.id);
+        if let Some(at) = known.and_then(|known| known.adopted) {
+            marks.push(format!("adopted up to @{at}"));
+        }
+        match known.and_then(|known| known.superseded) {
+            Some(after) if branch.superseded => marks.push(format!("left behind after @{after}")),
+            _ => {}
         }
         if branch.id == self.inspection.current && self.inspection.branches.len() > 1 {
             marks.push("current".into());
@@ -244,8 +272,8 @@ impl Page<'_> {
             while let Some(child) =
                 children.next_if(|c| c.from.is_some_and(|(_, at)| at < row.line))
             {
-                rows.push(format!("{margin}  |"));
-                self.branch(child, told, &format!("{margin}  |  "), rows);
+                rows.push(format!("{margin}  |\\"));
+                self.branch(child, told, &format!("{margin}  | "), rows);
                 rows.push(format!("{margin}  |"));
             }
             if i == head && tail > head {
@@ -260,8 +288,8 @@ impl Page<'_> {
             }
         }
         for child in children {
-            rows.push(format!("{margin}  |"));
-            self.branch(child, told, &format!("{margin}  |  "), rows);
+            rows.push(format!("{margin}  |\\"));
+            self.branch(child, told, &format!("{margin}  | "), rows);
         }
     }
 
@@ -302,6 +330,10 @@ impl Page<'_> {
         let outcome = &self.inspection.info.state.outcome;
         if !matches!(&**outcome, "" | "{}" | "null") {
             row("outcome", crate::words::arguments(outcome));
+        }
+        if ledger_orders(self.inspection).count() > 0 {
+            let held: Vec<String> = ledger_orders(self.inspection).collect();
+            row("orders", held.join(", "));
         }
         if !self.inspection.inbox.is_empty() {
             row(
@@ -431,8 +463,26 @@ impl Page<'_> {
             "each line with its ledger",
         ));
         printer.talk("");
+        for branch in self.inspection.branches.iter().filter(|b| !b.superseded) {
+            if branch.id == self.inspection.current || branch.snapshot.scope.is_some() {
+                continue;
+            }
+            let name = branch_name(branch);
+            let refused = moved(self.inspection, branch.id).map(|(line, paths)| {
+                format!(
+                    "would be refused: {} changed since @{line}",
+                    paths.join(", ")
+                )
+            });
+            let why = refused.unwrap_or_else(|| "goes on with what it came to".to_owned());
+            printer.talk(format!(
+                "{}   {}",
+                typed(&format!("steersman adopt {short}:{name}")),
+                dim(&why)
+            ));
+        }
         for (command, why) in rows {
-            printer.talk(format!("{}   {}", bold(&command), dim(why)).trim_end());
+            printer.talk(format!("{}   {}", typed(&command), dim(why)).trim_end());
         }
     }
 
@@ -498,6 +548,7 @@ impl Page<'_> {
             .collect();
         document["effects"] = self.deeds().all().map(crate::deeds::Deed::json).collect();
         document["holds"] = self.inspection.pending.iter().map(asked::json).collect();
+        document["orders"] = ledger_orders(self.inspection).collect();
         document["inbox"] = self.inspection.inbox.len().into();
         if !self.inspection.unread.is_empty() {
             let unread = self.inspection.unread.iter();
@@ -527,19 +578,14 @@ impl Page<'_> {
     }
 }
 
-/// Names from the root down: `desk/policy`, with the name its caller gave where there is one.
-fn path(snapshot: &Snapshot, agent: Id) -> String {
-    let mut names = Vec::new();
-    let mut at = Some(agent);
-    while let Some(id) = at {
-        let Some(agent) = snapshot.agents.get(&id) else {
-            break;
-        };
-        names.push(agent.named.as_ref().unwrap_or(&agent.def).to_string());
-        at = agent.parent;
-    }
-    names.reverse();
-    names.join("/")
+/// Standing orders of people: `paused`, `refund is held`.
+fn ledger_orders(inspection: &Inspection) -> impl Iterator<Item = String> {
+    let paused = inspection.ledger.paused.then(|| "paused".to_owned());
+    let held = inspection.ledger.barred().map(|tool| {
+        let tool = tool.map_or("all that changes the world", |tool| tool);
+        format!("{tool} is held")
+    });
+    paused.into_iter().chain(held)
 }
 
 fn status(word: &str) -> String {

@@ -137,3 +137,10 @@ fn the_guide_to_a_first_definition_is_true() {
     let guide = world::root().join("docs/guides/first-definition.md");
     transcript_is_true(&guide, &world);
 }
+
+#[test]
+fn the_guide_to_operating_is_true() {
+    let world = World::new();
+    let guide = world::root().join("docs/guides/operating.md");
+    transcript_is_true(&guide, &world);
+}

@@ -8,6 +8,7 @@
 
 mod act;
 mod artifacts;
+mod branches;
 mod check;
 mod cost;
 mod crash;
@@ -16,8 +17,10 @@ mod disk;
 mod docs;
 mod examples;
 mod hostile;
+mod keep;
 mod mcp;
 mod nasty;
+mod orders;
 mod readme;
 mod run;
 mod secrets;

@@ -59,10 +59,11 @@ impl Tick<'_> {
         if let Some((owner, call, index, of)) = opened.fork {
             self.tell_branch(owner, call, index, of);
         }
-        let how = if was_dry && opened.dry {
-            Renewal::Dry
-        } else {
-            Renewal::Fork
+        // On a dry branch nothing touched the world: where a live one goes on from it, what is owed begins.
+        let how = match (was_dry, opened.dry) {
+            (true, true) => Renewal::Dry,
+            (true, false) => Renewal::Adoption,
+            (false, _) => Renewal::Fork,
         };
         self.renew(&out, how, &opened.known);
         self.renew_choices(|_, _| true);

@@ -441,3 +441,24 @@ fn kept_outcomes_of_the_first_version_are_read_for_ever() {
         assert!(codec::kept_outcome(&newer).is_err(), "{newer}");
     }
 }
+
+/// What persons order, and what was refused: entries that came later.
+fn orders() -> LogLine {
+    let barred = |tool: Option<&str>, barred| LedgerEntry::Barred {
+        tool: tool.map(Into::into),
+        barred,
+        by: "user".into(),
+    };
+    let refused = LedgerEntry::Refused {
+        message: "m9".into(),
+        why: Body::new(Line(102), 0),
+    };
+    LogLine {
+        n: Line(102),
+        prev: Line(101),
+        branch: Id::MAIN,
+        commit: None,
+        ledger: vec![barred(Some("refund"), true), barred(None, false), refused],
+        bodies: vec![Text::Here("there is no branch 7.3".into())],
+    }
+}

@@ -107,16 +107,10 @@ impl Driver {
                 self.inbox.events.push(message.clone());
                 Ok(())
             }
-            Message::Pause(paused) => {
-                let entry = LedgerEntry::Paused(paused);
-                self.accept_with(&message, vec![entry]).await?;
-                if paused {
-                    self.give_back_slots();
-                } else {
-                    self.wake_ready();
-                }
-                Ok(())
-            }
+            Message::Pause(paused) => self.pause(&message, paused).await?,
+            Message::Hold { tool, held, by } => self.order(&message, tool, held, by).await?,
+            Message::Retry { effect, by: _ } => self.retry(&message, effect).await?,
+            Message::Rebind { config, by: _ } => self.rebind(&message, config).await?,
             Message::Fork {
                 branch,
                 at,
@@ -187,7 +181,7 @@ impl Driver {
         why: &str,
     ) -> Result<(), EngineError> {
         let mut draft = Draft::new(self.next, self.ledger.current);
-        draft.accept(&message.id);
+        draft.refuse(&message.id, why);
         self.receipt(&mut draft, &message.id, Fate::Refused(why.to_owned()));
         self.write(draft).await
     }
@@ -675,22 +669,13 @@ impl Driver {
         offer.message = message.cloned();
         self.offer(branch, offer);
     }
-
-    fn wake_ready(&mut self) {
-        let ready = self
-            .outs
-            .iter()
-            .filter(|(_, out)| matches!(out.state, OutState::Ready))
-            .map(|(id, _)| *id);
-        self.to_start.extend(ready.collect::<Vec<_>>());
-    }
 }
 
-fn not_open(effect: Id) -> String {
+pub(super) fn not_open(effect: Id) -> String {
     format!("nothing is open under {effect}")
 }
 
-fn word(why: Why) -> &'static str {
+pub(super) fn word(why: Why) -> &'static str {
     match why {
         Why::Approval => "an approval",
         Why::Input => "a secret",

@@ -2,12 +2,11 @@
 
 use super::draft::{Draft, Note, Offer};
 use super::{Driver, OutState, What};
-use crate::bind;
 use crate::engine::EngineError;
-use crate::ledger::Progress;
+use crate::inbox::Message;
 use crate::load::Since;
 use crate::store::InboxMessage;
-use steersman_machine::branch::{adopted_up_to, awaited};
+use steersman_machine::branch::awaited;
 use steersman_machine::commit::{LedgerEntry, Release, Why};
 use steersman_machine::effect::{
     Bodies, BranchEnd, Known, Offered, Opened, Request, Said, Step, Until,
@@ -18,7 +17,7 @@ use steersman_machine::snapshot::{Phase, Snapshot};
 use steersman_machine::tick::tick;
 use steersman_machine::wait::for_branches;
 
-type Acted = Result<(), String>;
+pub(super) type Acted = Result<(), String>;
 
 /// A branch that an agent's fork asked for.
 pub(super) struct ToOpen {
@@ -87,7 +86,7 @@ impl Driver {
     }
 
     /// Whether a call of another branch waits for this one.
-    fn is_awaited(&self, branch: Id, but: Id) -> bool {
+    pub(super) fn is_awaited(&self, branch: Id, but: Id) -> bool {
         self.branches
             .iter()
             .filter(|(id, _)| **id != but)
@@ -212,7 +211,7 @@ impl Driver {
     }
 
     /// Waits until a line is on disk, where it can be read.
-    async fn catch_up(&mut self, at: Line) -> Result<(), EngineError> {
+    pub(super) async fn catch_up(&mut self, at: Line) -> Result<(), EngineError> {
         while self.writer.durable < at && !self.writer.is_idle() {
             self.writer.written().await?;
         }
@@ -221,7 +220,11 @@ impl Driver {
     }
 
     /// The last commit at or before a line on a branch's path; none if the line is not on it.
-    async fn commit_at(&mut self, id: Id, at: Line) -> Result<Option<Line>, EngineError> {
+    pub(super) async fn commit_at(
+        &mut self,
+        id: Id,
+        at: Line,
+    ) -> Result<Option<Line>, EngineError> {
         let mut at = at;
         loop {
             let line = match self.past.read(at).await {
@@ -267,7 +270,7 @@ impl Driver {
             say: say.map(|text| said(message, text)),
             ..Opened::default()
         };
-        self.open_by_person(message, from, at, opened).await
+        self.open_by_person(message, from, at, opened, None).await
     }
 
     pub(super) async fn rewind(
@@ -290,15 +293,18 @@ impl Driver {
             say: say.map(|text| said(message, text)),
             ..Opened::default()
         };
-        self.open_by_person(message, from, Some(at), opened).await
+        self.open_by_person(message, from, Some(at), opened, None)
+            .await
     }
 
-    async fn open_by_person(
+    /// A branch begins because a person wants it; `adopted` is the one that it takes over.
+    pub(super) async fn open_by_person(
         &mut self,
         message: &InboxMessage,
         from: Id,
         at: Option<Line>,
         mut opened: Opened,
+        adopted: Option<Id>,
     ) -> Result<Acted, EngineError> {
         let Some(known) = self.ledger.branch(from) else {
             return Ok(Err(format!("there is no branch {from}")));
@@ -309,10 +315,17 @@ impl Driver {
                 "line {at} is not on the path of branch {from}"
             )));
         };
-        let snapshot = self.snapshot_at(from, at).await?;
+        let mut snapshot = self.snapshot_at(from, at).await?;
         let hash = self.hash_at(at).await?;
+        // Values may have been bound anew since that line: all branches that have ticks run under one binding.
+        let mut live = self.branches.values();
+        let bound = live.find_map(|branch| branch.snapshot.binding.clone());
+        let rebound = bound.filter(|bound| snapshot.binding.as_ref() != Some(bound));
+        if rebound.is_some() {
+            snapshot.binding.clone_from(&rebound);
+        }
         opened.known = self.known_of(&snapshot)?;
-        let rewound = opened.rewound;
+        let (rewound, say) = (opened.rewound, opened.say.clone());
         let (line, now) = (self.next, self.now(from));
         let offered = [Offered::Opened(opened)];
         let mut step = self.ask(|cx| tick(cx, snapshot.clone(), line, now, &offered))?;
@@ -323,7 +336,13 @@ impl Driver {
             });
             return Ok(Err(why.unwrap_or_default()));
         }
+        if let (Some(bound), Some(commit)) = (rebound, &mut step.commit) {
+            commit.binding = Some((*bound).clone());
+        }
         let id = step.snapshot.branch;
+        if let Some(said) = say.filter(|_| !step.left.is_empty()) {
+            self.say_later(id, &said).await?;
+        }
         let label = step
             .commit
             .as_ref()
@@ -340,8 +359,13 @@ impl Driver {
         }
         let mut draft = Draft::of(line, id, &mut step);
         draft.urgent = true;
-        if rewound {
-            self.supersede(&mut draft, from, Some(at));
+        let left = if rewound {
+            self.left_by(from, at)
+        } else {
+            Vec::new()
+        };
+        for (branch, after) in &left {
+            self.supersede(&mut draft, *branch, Some(*after));
         }
         draft.ledger.push(LedgerEntry::Opened {
             branch: id,
@@ -350,28 +374,36 @@ impl Driver {
         });
         if rewound {
             draft.ledger.push(LedgerEntry::Current(id));
-            for effect in self.abandoned(from, at) {
-                draft.ledger.push(LedgerEntry::Listed(effect));
+            for (branch, after) in left {
+                for effect in self.abandoned(branch, after) {
+                    draft.ledger.push(LedgerEntry::Listed(effect));
+                }
             }
+        }
+        if let Some(adopted) = adopted {
+            draft.ledger.push(LedgerEntry::Adopted {
+                branch: adopted,
+                at,
+            });
         }
         self.accepted(&mut draft, message);
         self.finish_step(id, step, draft).await?;
         Ok(Ok(()))
     }
 
-    /// Effects of the future behind a line that touched the world, or may have.
-    fn abandoned(&self, from: Id, at: Line) -> Vec<Id> {
-        let on_it = |record: &crate::ledger::Record| record.branch == from;
-        self.ledger
-            .effects()
-            .filter(|(_, record)| on_it(record) && record.attempt > 0)
-            .filter(|(_, record)| match record.progress {
-                Progress::Done { at: done, .. } | Progress::GivenUp { at: done } => done > at,
-                Progress::Started | Progress::Unknown => true,
-                Progress::Wished | Progress::NotPerformed => false,
-            })
-            .map(|(id, _)| id)
-            .collect()
+    /// What was to be said where a branch begins, and could not be taken there, lies in the inbox under an id of its own:
+    /// nothing of it is lost, whatever dies before the branch takes it.
+    async fn say_later(&mut self, branch: Id, said: &Said) -> Result<(), EngineError> {
+        let message = Message::Say {
+            text: said.text.to_string(),
+            to: None,
+            by: said.by.clone(),
+            branch: Some(branch),
+        };
+        let id: Name = format!("{}/{branch}", said.id).into();
+        self.engine.put(&self.session, id, &message).await?;
+        self.inbox.look = true;
+        Ok(())
     }
 
     /// What the ledger knows of effects that were out in a snapshot and may have touched the world.
@@ -399,8 +431,8 @@ impl Driver {
         let Some(known) = self.ledger.branch(branch) else {
             return Ok(Err(format!("there is no branch {branch}")));
         };
-        if known.opening.as_ref().is_some_and(|o| o.scope.is_none()) {
-            return self.make_current(message, branch).await;
+        if known.opening.as_ref().is_none_or(|o| o.scope.is_none()) {
+            return self.choose(message, branch, at).await;
         }
         let target = self.ledger.current;
         self.offer_adoption(target, None, branch, at, Some(message))
@@ -418,20 +450,7 @@ impl Driver {
         let Some(known) = self.ledger.branch(branch).cloned() else {
             return Ok(Err(format!("there is no branch {branch}")));
         };
-        let end = self.snapshot_at(branch, known.commit).await?;
-        let mut before = None;
-        let upto = adopted_up_to(&end, |line| {
-            before = Some(line);
-            line
-        });
-        let upto = match before {
-            None => upto,
-            // The commit before the one that took a simulated outcome.
-            Some(line) => {
-                let line = self.past.read(line).await?;
-                line.commit.as_ref().map_or(upto, |c| c.parent)
-            }
-        };
+        let upto = self.adopted_up_to(branch, known.commit).await?;
         let at = at.map_or(upto, |at| at.min(upto));
         let Some(at) = self.commit_at(branch, at).await? else {
             return Ok(Err(format!(
@@ -450,34 +469,6 @@ impl Driver {
         offer.message = message.cloned();
         offer.notes.push(Note::Adopted(branch, at));
         self.offer(target, offer);
-        Ok(Ok(()))
-    }
-
-    pub(super) async fn make_current(
-        &mut self,
-        message: &InboxMessage,
-        branch: Id,
-    ) -> Result<Acted, EngineError> {
-        let Some(known) = self.ledger.branch(branch) else {
-            return Ok(Err(format!("there is no branch {branch}")));
-        };
-        let superseded = known.superseded.is_some();
-        if superseded {
-            let at = known.commit;
-            let left = self.snapshot_at(branch, at).await?;
-            let others = self.branches.iter().map(|(id, b)| (*id, &b.snapshot));
-            let bound = bind::common(&self.session, others.chain([(branch, &left)]));
-            if let Err(refused) = bound {
-                return Ok(Err(refused.to_string()));
-            }
-        }
-        self.accept_with(message, vec![LedgerEntry::Current(branch)])
-            .await?;
-        if superseded {
-            self.catch_up(self.writer.appended).await?;
-            self.load_branch(branch).await?;
-            self.take_up_branch(branch).await?;
-        }
         Ok(Ok(()))
     }
 

@@ -5,6 +5,9 @@ use steersman_machine::commit::{Commit, Hold, LedgerEntry, Release, Text, Why};
 use steersman_machine::effect::{Approval, Step};
 use steersman_machine::ids::{Body, Digest, Id, Line, Name, Time};
 
+/// Characters of a refusal that the log keeps: words for people, in which a stranger's text may be quoted.
+const REFUSAL: usize = 200;
+
 /// A line that is not written yet.
 #[derive(Default)]
 pub(crate) struct Draft {
@@ -21,6 +24,8 @@ pub(crate) struct Draft {
     pub(crate) then: Vec<super::OnDisk>,
     /// Effects that may begin once the line is appended, ahead of the disk.
     pub(crate) ready: Vec<Id>,
+    /// The snapshot is carried over it when it is written: no tick has done that.
+    pub(crate) folds: bool,
 }
 
 impl Draft {
@@ -54,6 +59,17 @@ impl Draft {
         let body = Body::new(self.n, self.bodies.len() as u32);
         self.bodies.push(Text::Here(text.into()));
         body
+    }
+
+    /// An inbox message is accepted with this line, and what it wanted is refused.
+    pub(crate) fn refuse(&mut self, id: &Name, why: &str) {
+        self.accept(id);
+        let why: String = why.chars().take(REFUSAL).collect();
+        let why = self.body(&why);
+        self.ledger.push(LedgerEntry::Refused {
+            message: id.clone(),
+            why,
+        });
     }
 
     /// An inbox message is accepted with this line.

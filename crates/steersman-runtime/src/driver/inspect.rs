@@ -1,4 +1,4 @@
-//! Looking at a session without owning it, and driving all sessions of a store.
+//! Looking at a session without owning it.
 
 use super::standing;
 use crate::bind::{self, Values};
@@ -7,14 +7,12 @@ use crate::inbox::{DecodeError, Message};
 use crate::load::Load;
 use crate::past::{self, Past};
 use crate::pending::{self, Pending};
-use crate::session::{Session, Settled, Standing};
-use crate::store::{InboxMessage, SessionId, SessionInfo, SessionQuery, StoreError};
-use std::collections::BTreeMap;
+use crate::session::Settled;
+use crate::store::{InboxMessage, SessionInfo, SessionQuery, StoreError};
 use std::sync::Arc;
 use steersman_machine::effect::Bodies;
-use steersman_machine::ids::{Id, Name};
+use steersman_machine::ids::Id;
 use steersman_machine::tick::{Cx, wishes};
-use tokio_util::sync::CancellationToken;
 
 /// Looks at a session without owning it: what is on disk now.
 pub(crate) async fn inspect(engine: &Engine, id: &str) -> Result<Inspection, EngineError> {
@@ -46,7 +44,9 @@ pub(crate) async fn inspect(engine: &Engine, id: &str) -> Result<Inspection, Eng
             snapshot: loaded.snapshot,
         });
     }
-    let binding = bind::common(&info.id, branches.iter().map(|b| (b.id, &b.snapshot)))?;
+    // What is left behind keeps the binding that it had.
+    let live = branches.iter().filter(|b| !b.superseded);
+    let binding = bind::common(&info.id, live.map(|b| (b.id, &b.snapshot)))?;
     let (mut network, mut values) = (None, Values::default());
     if let Some(binding) = binding {
         past.read(binding.values.line()).await?;
@@ -102,6 +102,21 @@ fn unread(inbox: &[InboxMessage]) -> Vec<DecodeError> {
     errors.collect()
 }
 
+/// How one branch stands, as far as the log tells.
+pub(crate) fn settled_on(inspection: &Inspection, branch: &BranchView) -> Settled {
+    let Some(network) = &inspection.network else {
+        return Settled::Empty;
+    };
+    let here = inspection.pending.iter().filter(|p| p.branch == branch.id);
+    standing::settled(
+        network,
+        &inspection.ledger,
+        &branch.snapshot,
+        here.cloned().collect(),
+        &*inspection.history,
+    )
+}
+
 fn since(past: &Past, effect: Id) -> steersman_machine::ids::Time {
     let line = past.line(effect.line()).ok();
     let now = line.and_then(|line| line.commit.as_ref().map(|c| c.now));
@@ -116,97 +131,4 @@ async fn info_of(engine: &Engine, id: &str) -> Result<SessionInfo, EngineError> 
     let found = engine.store().sessions(&query).await?;
     let found = found.into_iter().find(|info| &*info.id == id);
     found.ok_or_else(|| StoreError::NoSession(id.into()).into())
-}
-
-/// How often all sessions of a store are looked at, in milliseconds.
-const LOOK: u64 = 50;
-/// Timers that are looked at together.
-const TIMERS: usize = 1_000;
-
-/// Owns and drives every session that has something to do, until `stop`. What settles is let go of again: a timer, an
-/// event or a message brings it back.
-pub(crate) async fn run_all(engine: &Engine, stop: CancellationToken) -> Result<(), EngineError> {
-    let store = engine.store().clone();
-    let mut driven: BTreeMap<SessionId, Session> = BTreeMap::new();
-    // What lay in inboxes when their sessions were taken: what waits there is no reason to take one again.
-    let mut seen: BTreeMap<SessionId, Vec<Name>> = BTreeMap::new();
-    let mut version = None;
-    let running = SessionQuery {
-        status: vec!["running".into()],
-        ..SessionQuery::default()
-    };
-    for info in store.sessions(&running).await? {
-        take(engine, &info.id, &mut driven).await?;
-    }
-    while !stop.is_cancelled() {
-        let now = store.inbox_version().await?;
-        if version != Some(now) {
-            version = Some(now);
-            let lies = SessionQuery {
-                inbox: true,
-                ..SessionQuery::default()
-            };
-            let found = store.sessions(&lies).await?;
-            seen.retain(|id, _| found.iter().any(|info| info.id == *id));
-            for info in found {
-                if driven.contains_key(&info.id) {
-                    continue;
-                }
-                let inbox = store.inbox(&info.id).await?;
-                let inbox: Vec<Name> = inbox.into_iter().map(|message| message.id).collect();
-                let known = seen.get(&info.id);
-                let new = |id: &Name| known.is_none_or(|known| !known.contains(id));
-                if inbox.iter().any(new) && take(engine, &info.id, &mut driven).await? {
-                    seen.insert(info.id, inbox);
-                }
-            }
-        }
-        for (id, ..) in store.timers(engine.clock().now(), TIMERS).await? {
-            if !driven.contains_key(&id) {
-                take(engine, &id, &mut driven).await?;
-            }
-        }
-        let rest: Vec<SessionId> = driven
-            .iter()
-            .filter(|(_, session)| {
-                !matches!(
-                    *session.settled.borrow(),
-                    Standing::Busy | Standing::Outside(_)
-                )
-            })
-            .map(|(id, _)| id.clone())
-            .collect();
-        for id in rest {
-            if let Some(session) = driven.remove(&id) {
-                if matches!(*session.settled.borrow(), Standing::Gone(_)) {
-                    seen.remove(&id);
-                }
-                session.stop().await;
-            }
-        }
-        tokio::select! {
-            () = engine.clock().sleep(LOOK) => {}
-            () = stop.cancelled() => {}
-        }
-    }
-    for session in driven.into_values() {
-        session.stop().await;
-    }
-    Ok(())
-}
-
-/// One that another process owns is left to it; then false.
-async fn take(
-    engine: &Engine,
-    id: &SessionId,
-    driven: &mut BTreeMap<SessionId, Session>,
-) -> Result<bool, EngineError> {
-    match engine.open(id).await {
-        Ok(session) => {
-            driven.insert(id.clone(), session);
-            Ok(true)
-        }
-        Err(EngineError::Store(StoreError::Owned { .. })) => Ok(false),
-        Err(error) => Err(error),
-    }
 }

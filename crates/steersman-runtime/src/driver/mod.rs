@@ -12,10 +12,14 @@ mod act;
 mod attempt;
 mod branches;
 mod budget;
+mod choose;
 mod draft;
 mod events;
+mod everything;
 mod inspect;
+mod orders;
 mod outcome;
+mod rebind;
 mod recorded;
 mod recover;
 mod standing;
@@ -25,7 +29,8 @@ mod turn;
 mod wish;
 mod writer;
 
-pub(crate) use inspect::{inspect, run_all};
+pub(crate) use everything::run_all;
+pub(crate) use inspect::{inspect, settled_on};
 
 use crate::Boxed;
 use crate::bind::Values;
@@ -202,6 +207,8 @@ pub(crate) enum OutState {
     Ready,
     /// A hold keeps it.
     Held,
+    /// A person keeps effects of its tool from beginning.
+    Barred,
     /// No slot is free.
     Queued,
     /// `Started` is on its way to the disk.
@@ -240,11 +247,12 @@ struct Inbox {
 }
 
 /// Owns a session and drives it in a task of its own.
-/// `hears` waits to be told what becomes of a message that lies in the inbox already.
+/// `told` is what it hears before anything begins: who waits to be told what becomes of a message that lies in the inbox
+/// already, or that it is to let go when it has read that.
 pub(crate) async fn spawn(
     engine: &Engine,
     id: &str,
-    hears: Option<(Name, oneshot::Sender<Receipt>)>,
+    told: Vec<ToDriver>,
 ) -> Result<Session, EngineError> {
     let claim = engine.store().claim(id).await?;
     let session = claim.session.clone();
@@ -260,12 +268,12 @@ pub(crate) async fn spawn(
         still: still.clone(),
         live: live.clone(),
     };
-    if let Some(hears) = hears {
+    for told in told {
         // nobody else has the handle yet: there is room
-        handle.to.try_send(ToDriver::Inbox(Some(hears))).ok();
+        handle.to.try_send(told).ok();
     }
-    let told = (standing, still);
-    let driver = Driver::load(engine.clone(), claim, from_handles, told, live).await?;
+    let shown = (standing, still);
+    let driver = Driver::load(engine.clone(), claim, from_handles, shown, live).await?;
     tokio::spawn(driver.run());
     Ok(handle)
 }
@@ -553,7 +561,7 @@ impl Driver {
         self.is_still()
             && self.probing.is_empty()
             && self.outs.values().all(|out| match out.state {
-                OutState::Held | OutState::Waits | OutState::Later(_) => true,
+                OutState::Held | OutState::Barred | OutState::Waits | OutState::Later(_) => true,
                 OutState::Ready | OutState::Queued | OutState::Soon(_) => {
                     self.ledger.paused || self.stopping.is_some()
                 }

@@ -240,9 +240,7 @@ impl Driver {
         let branch = out.branch;
         self.retry_queued();
         let (wanted, note) = match &raw {
-            Raw::Done(_) | Raw::Made { .. } | Raw::Failed(_) => {
-                (None, Note::Done(effect, attempt))
-            }
+            Raw::Done(_) | Raw::Made { .. } | Raw::Failed(_) => (None, Note::Done(effect, attempt)),
             Raw::NotPerformed(fault) => (
                 fault.again.map(Retry::After),
                 Note::NotPerformed(effect, attempt),
@@ -722,9 +720,7 @@ fn as_its_place_sees(raw: &Raw) -> Ended {
         | Raw::Made { .. }
         | Raw::Failed(_)
         | Raw::NotPerformed(_)
-        | Raw::Unknown(_) => {
-            Ended::Answered(None)
-        }
+        | Raw::Unknown(_) => Ended::Answered(None),
     }
 }
 

@@ -59,7 +59,7 @@ impl Driver {
     pub(super) fn changed_info(&mut self, now: Time) -> Option<SessionState> {
         let busy = !self.probing.is_empty()
             || self.outs.values().any(|out| match out.state {
-                OutState::Held | OutState::Waits | OutState::Later(_) => false,
+                OutState::Held | OutState::Barred | OutState::Waits | OutState::Later(_) => false,
                 OutState::Ready | OutState::Queued => !self.ledger.paused,
                 OutState::Starting | OutState::Running(_) | OutState::Soon(_) | OutState::Over => {
                     true
@@ -88,9 +88,17 @@ impl Driver {
             state.waits = pending::list(&self.pending(None)).into();
             state.outcome = self.outcome();
         }
-        let same = (&state.status, &state.waits, &state.outcome)
-            == (&self.shown.status, &self.shown.waits, &self.shown.outcome);
-        if same {
+        let told = |state: &SessionState| {
+            let SessionState {
+                status,
+                waits,
+                outcome,
+                definition,
+                ..
+            } = state.clone();
+            (status, waits, outcome, definition)
+        };
+        if told(&state) == told(&self.shown) {
             return None;
         }
         self.shown = state.clone();

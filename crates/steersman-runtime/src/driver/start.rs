@@ -30,10 +30,17 @@ impl Driver {
         let again = match out.state {
             OutState::Ready | OutState::Starting => false,
             OutState::Queued | OutState::Soon(_) | OutState::Later(_) => true,
-            OutState::Held | OutState::Running(_) | OutState::Waits | OutState::Over => {
+            OutState::Held
+            | OutState::Barred
+            | OutState::Running(_)
+            | OutState::Waits
+            | OutState::Over => {
                 return Ok(());
             }
         };
+        if self.is_barred(id) {
+            return self.keep_back(id).await;
+        }
         if again && out.tool().is_some() {
             // A slot, and `Started` for what touches the world, come first.
             let mut draft = Draft::new(self.next, out.branch);

@@ -11,7 +11,7 @@ use steersman_machine::bounds::MAX_LINE;
 use steersman_machine::codec;
 use steersman_machine::commit::{Commit, LedgerEntry, LogLine, Release, Why};
 use steersman_machine::effect::{Bodies, Failure, Offered, Outcome, Retry, Step, Until};
-use steersman_machine::fold::MISFIT;
+use steersman_machine::fold::{MISFIT, fold};
 use steersman_machine::ids::{Id, Line, Name, Time};
 use steersman_machine::interaction::How;
 use steersman_machine::tick::tick;
@@ -164,7 +164,7 @@ impl Driver {
 
     fn refused(&mut self, draft: &mut Draft, offer: Offer, why: String) {
         if let Some(message) = offer.message {
-            draft.accept(&message.id);
+            draft.refuse(&message.id, &why);
             self.receipt(draft, &message.id, Fate::Refused(why));
         }
     }
@@ -274,10 +274,41 @@ impl Driver {
     }
 
     /// Writes a line, unless there is nothing in it.
-    pub(super) async fn write(&mut self, mut draft: Draft) -> Result<(), EngineError> {
+    pub(super) async fn write(&mut self, draft: Draft) -> Result<(), EngineError> {
         if draft.is_empty() {
             return Ok(());
         }
+        self.write_together(vec![draft]).await
+    }
+
+    /// Writes lines of several branches: all of them are on disk, or none.
+    pub(super) async fn write_together(&mut self, drafts: Vec<Draft>) -> Result<(), EngineError> {
+        let (mut all, mut then, mut last) = (Batch::default(), Vec::new(), self.next);
+        for draft in drafts {
+            last = draft.n;
+            let (batch, follows) = self.prepared(draft).await?;
+            all.rows.extend(batch.rows);
+            all.consumed.extend(batch.consumed);
+            all.events_taken.extend(batch.events_taken);
+            all.waits.extend(batch.waits);
+            all.timers.extend(batch.timers);
+            all.labels.extend(batch.labels);
+            all.info = batch.info.or(all.info);
+            all.checkpoints.extend(batch.checkpoints);
+            all.urgent |= batch.urgent;
+            then.extend(follows);
+        }
+        let bytes = all.rows.iter().map(|r| r.bytes.len()).sum();
+        self.room(bytes).await?;
+        self.writer.append(last, all);
+        for then in then {
+            self.writer.when_durable(last, then);
+        }
+        Ok(())
+    }
+
+    /// A line as it goes to the store, folded into all that this owner knows; and what follows once it is there.
+    async fn prepared(&mut self, mut draft: Draft) -> Result<(Batch, Vec<OnDisk>), EngineError> {
         if !self.claimed {
             self.claimed = true;
             draft.ledger.insert(
@@ -313,6 +344,9 @@ impl Driver {
             self.engine.store().put_blob(hash, bytes).await?;
         }
         (branch.prev, branch.hash) = (line.n, hash);
+        if draft.folds {
+            branch.snapshot = fold(branch.snapshot.clone(), &line);
+        }
         self.ledger.fold(&line, &hash);
         let line = Arc::new(line);
         self.past.add(line.clone());
@@ -336,13 +370,7 @@ impl Driver {
         }
         batch.info = self.changed_info(now);
         self.add_checkpoints(&mut batch, id, line.n);
-        let bytes = batch.rows.iter().map(|r| r.bytes.len()).sum();
-        self.room(bytes).await?;
-        self.writer.append(line.n, batch);
-        for then in draft.then {
-            self.writer.when_durable(line.n, then);
-        }
-        Ok(())
+        Ok((batch, draft.then))
     }
 
     /// What ends a hold says what it was about: the log is read without looking for it.

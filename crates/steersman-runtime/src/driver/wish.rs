@@ -180,6 +180,10 @@ impl Driver {
 
     /// An attempt begins with this line if a slot is free, else when one becomes free.
     pub(super) fn begin(&mut self, draft: &mut Draft, id: Id) {
+        if self.is_barred(id) {
+            self.bar(id);
+            return;
+        }
         let held = self.outs.get_mut(&id).and_then(|out| out.permit.take());
         let permit = match self.slot(id, held) {
             Ok(permit) => permit,
@@ -577,6 +581,7 @@ impl Out {
         let at_work = match self.state {
             OutState::Ready | OutState::Starting | OutState::Running(_) | OutState::Soon(_) => true,
             OutState::Held
+            | OutState::Barred
             | OutState::Queued
             | OutState::Later(_)
             | OutState::Waits

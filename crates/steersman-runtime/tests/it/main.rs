@@ -14,6 +14,7 @@ mod effects;
 mod feed;
 mod ledger;
 mod models;
+mod orders;
 mod past;
 mod places;
 mod plain;

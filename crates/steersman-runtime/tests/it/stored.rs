@@ -107,6 +107,19 @@ fn every() -> Vec<Message> {
             writes: vec![("mood".into(), Some("1".to_owned())), ("plan".into(), None)],
             by: by.into(),
         },
+        Message::Hold {
+            tool: Some("refund".into()),
+            held: true,
+            by: by.into(),
+        },
+        Message::Retry {
+            effect: Some(effect),
+            by: by.into(),
+        },
+        Message::Rebind {
+            config: vec![("limit".into(), "3".to_owned())],
+            by: by.into(),
+        },
     ]
 }
 

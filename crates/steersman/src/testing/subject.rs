@@ -104,6 +104,7 @@ impl Subject for Whole<'_> {
                         format!("question {}", p.by.as_deref().unwrap_or("user"))
                     }
                     PendingKind::Event => format!("event {}", p.text),
+                    PendingKind::Hold => format!("hold {tool}"),
                     PendingKind::Timer | PendingKind::Again => return None,
                 })
             })

@@ -4,11 +4,12 @@
 
 mod approvals;
 mod artifacts;
+mod branches;
 mod cases;
 mod event;
 mod f19;
 mod folder;
-mod models;
 mod mcp;
+mod models;
 mod network;
 mod tool;

@@ -180,6 +180,7 @@ pub(crate) fn every() -> Vec<(&'static str, LogLine)> {
         ("branches", branches()),
         ("ledger", ledger()),
         ("holds", holds()),
+        ("orders", super::orders()),
         ("texts", texts()),
         ("money", money()),
     ];

@@ -1,0 +1,256 @@
+//! Keeping a store: copies of it, what nothing names any more, and traces of what is missing.
+
+use super::append::{find, name};
+use super::error::{io, sql};
+use super::{SqliteStore, schema};
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, OpenFlags};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use steersman_machine::ids::{Line, Name, hex};
+use steersman_runtime::Boxed;
+use steersman_runtime::store::{SessionId, StoreError};
+
+/// Blobs that nothing names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Garbage {
+    /// How many.
+    pub blobs: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Blobs that something names.
+    pub kept: u64,
+}
+
+/// What a store holds of a session beside its log, for whoever checks whether the log is whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Beside {
+    /// Inbox messages that were consumed: the log accepted each.
+    pub consumed: Vec<Name>,
+    /// Lines behind the last one that something names: a checkpoint, a timer or a wait.
+    pub beyond: Vec<(&'static str, Line)>,
+}
+
+impl SqliteStore {
+    /// Copies the store into a new file while it is in use: what was on disk in one moment, whole. Nobody waits for it.
+    /// The key that seals secrets is not in the store, so not in the copy.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if the file exists or cannot be written; nothing is left of it then.
+    pub fn backup(&self, to: &Path) -> Boxed<'static, Result<u64, StoreError>> {
+        let (from, to) = (self.path().to_owned(), to.to_owned());
+        let copied = tokio::task::spawn_blocking(move || copy(&from, &to));
+        let path = self.path().to_owned();
+        Box::pin(async move { copied.await.unwrap_or_else(|_| Err(Self::gone(&path))) })
+    }
+
+    /// What lies beside a session's log.
+    pub fn beside(&self, session: &str) -> Boxed<'static, Result<Beside, StoreError>> {
+        let id: SessionId = session.into();
+        let wanted = id.clone();
+        let read = self.read(move |conn| match find(conn, &wanted)? {
+            Some((no, _)) => beside(conn, no).map(Some),
+            None => Ok(None),
+        });
+        Box::pin(async move { read.await?.ok_or(StoreError::NoSession(id)) })
+    }
+}
+
+/// Moves all that was written into the file and empties the journal: what was overwritten is in neither. False if
+/// somebody is reading, so that some of it stays until the next time.
+pub fn flush(path: &Path) -> Result<bool, StoreError> {
+    schema::look(path)?;
+    let failed = |e| sql(path, e);
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(path, flags).map_err(failed)?;
+    schema::settings(&conn).map_err(failed)?;
+    let busy: i64 = conn
+        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |r| r.get(0))
+        .map_err(failed)?;
+    Ok(busy == 0)
+}
+
+fn beside(conn: &Connection, no: i64) -> rusqlite::Result<Beside> {
+    let consumed = conn
+        .prepare("SELECT id FROM inbox WHERE no = ?1 AND bytes IS NULL ORDER BY seq")?
+        .query_map([no], |r| name(r, 0))?
+        .collect::<rusqlite::Result<_>>()?;
+    let head = super::append::head(conn, no)?;
+    let mut beyond = Vec::new();
+    let of_effect = |effect: i64| Line(effect as u64 >> 20);
+    for (what, query) in [
+        (
+            "a checkpoint",
+            "SELECT max(at) FROM checkpoint WHERE no = ?1",
+        ),
+        ("a timer", "SELECT max(effect) FROM timer WHERE no = ?1"),
+        ("a wait", "SELECT max(effect) FROM wait WHERE no = ?1"),
+    ] {
+        let found: Option<i64> = conn.query_row(query, [no], |r| r.get(0))?;
+        let line = found.map(|found| match what {
+            "a checkpoint" => Line(found as u64),
+            _ => of_effect(found),
+        });
+        beyond.extend(line.filter(|line| *line > head).map(|line| (what, line)));
+    }
+    Ok(Beside { consumed, beyond })
+}
+
+/// One step takes the whole file as it is in that moment: a journal keeps what others write meanwhile.
+fn copy(from: &Path, to: &Path) -> Result<u64, StoreError> {
+    if to.exists() {
+        return Err(io(to, std::io::ErrorKind::AlreadyExists.into()));
+    }
+    let source = schema::reader(from, true).map_err(|e| sql(from, e))?;
+    let mut aside = to.as_os_str().to_owned();
+    aside.push(".part");
+    let aside = PathBuf::from(aside);
+    let made = (|| {
+        let _ = std::fs::remove_file(&aside);
+        let mut target = Connection::open(&aside).map_err(|e| sql(&aside, e))?;
+        {
+            let backup = Backup::new(&source, &mut target).map_err(|e| sql(&aside, e))?;
+            let step = backup.step(-1).map_err(|e| sql(&aside, e))?;
+            if step != StepResult::Done {
+                return Err(io(from, std::io::Error::other("somebody has it locked")));
+            }
+        }
+        // The copy is one file: it needs no journal beside it.
+        target
+            .pragma_update(None, "journal_mode", "DELETE")
+            .map_err(|e| sql(&aside, e))?;
+        target.close().map_err(|(_, e)| sql(&aside, e))?;
+        let file = std::fs::File::open(&aside).map_err(|e| io(&aside, e))?;
+        file.sync_all().map_err(|e| io(&aside, e))?;
+        let bytes = file.metadata().map_err(|e| io(&aside, e))?.len();
+        // Linked into its place, so that no file that came meanwhile is replaced.
+        std::fs::hard_link(&aside, to).map_err(|e| io(to, e))?;
+        Ok(bytes)
+    })();
+    let _ = std::fs::remove_file(&aside);
+    made
+}
+
+/// Finds blobs that nothing names any more, and deletes them if `delete`. What looks like the hash of a blob names it,
+/// wherever it stands: in a line, in a message that was not taken yet, in an event, or in a blob that is named itself.
+///
+/// # Errors
+/// [`StoreError::Io`] if blobs are to be deleted while another process has the store open: it may be about to name one.
+pub fn collect_garbage(path: &Path, delete: bool) -> Result<Garbage, StoreError> {
+    schema::look(path)?;
+    let failed = |e| sql(path, e);
+    if !delete {
+        let conn = schema::reader(path, true).map_err(failed)?;
+        return Ok(unnamed(&conn).map_err(failed)?.0);
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(path, flags).map_err(failed)?;
+    schema::settings(&conn).map_err(failed)?;
+    conn.busy_timeout(std::time::Duration::from_millis(500))
+        .map_err(failed)?;
+    conn.pragma_update(None, "locking_mode", "EXCLUSIVE")
+        .map_err(failed)?;
+    let alone = |e: rusqlite::Error| match e.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked) => io(
+            path,
+            std::io::Error::other(
+                "another process has it open, and may be about to name what nothing names yet",
+            ),
+        ),
+        _ => sql(path, e),
+    };
+    conn.execute_batch("BEGIN EXCLUSIVE").map_err(alone)?;
+    let (garbage, unnamed) = unnamed(&conn).map_err(failed)?;
+    for hash in &unnamed {
+        conn.execute("DELETE FROM blob WHERE hash = ?1", [hash])
+            .map_err(failed)?;
+    }
+    conn.execute_batch("COMMIT").map_err(failed)?;
+    if garbage.blobs > 0 {
+        conn.execute_batch("VACUUM").map_err(failed)?;
+    }
+    Ok(garbage)
+}
+
+type Hash = [u8; 32];
+
+fn unnamed(conn: &Connection) -> rusqlite::Result<(Garbage, Vec<Hash>)> {
+    let blobs: BTreeMap<Hash, u64> = conn
+        .prepare("SELECT hash, length(bytes) FROM blob")?
+        .query_map([], |r| Ok((r.get(0)?, r.get::<_, i64>(1)? as u64)))?
+        .collect::<rusqlite::Result<_>>()?;
+    let mut search = Search::of(blobs.keys().copied());
+    for query in [
+        "SELECT bytes FROM line",
+        "SELECT bytes FROM inbox WHERE bytes IS NOT NULL",
+        "SELECT message FROM event",
+    ] {
+        let mut statement = conn.prepare(query)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            search.read(row.get_ref(0)?.as_blob()?);
+        }
+    }
+    while let Some(hash) = search.next.pop() {
+        if let Some(bytes) = super::lists::blob(conn, &hash)? {
+            search.read(&bytes);
+        }
+    }
+    let mut garbage = Garbage {
+        kept: search.named.len() as u64,
+        ..Garbage::default()
+    };
+    let mut unnamed = Vec::new();
+    for (hash, bytes) in blobs {
+        if !search.named.contains(&hash) {
+            garbage.blobs += 1;
+            garbage.bytes += bytes;
+            unnamed.push(hash);
+        }
+    }
+    Ok((garbage, unnamed))
+}
+
+/// How hashes are written, and which.
+type Forms = Vec<(Arc<[u8]>, Hash)>;
+
+/// Looks for hashes of blobs in bytes, as they are or in hexadecimal digits.
+struct Search {
+    /// By their first bytes.
+    wanted: BTreeMap<[u8; 4], Forms>,
+    named: BTreeSet<Hash>,
+    /// Named, and not read yet.
+    next: Vec<Hash>,
+}
+
+impl Search {
+    fn of(hashes: impl Iterator<Item = Hash>) -> Self {
+        let mut wanted: BTreeMap<[u8; 4], Forms> = BTreeMap::new();
+        for hash in hashes {
+            for form in [hash.to_vec(), hex(&hash).into_bytes()] {
+                let start = [form[0], form[1], form[2], form[3]];
+                wanted.entry(start).or_default().push((form.into(), hash));
+            }
+        }
+        Self {
+            wanted,
+            named: BTreeSet::new(),
+            next: Vec::new(),
+        }
+    }
+
+    fn read(&mut self, bytes: &[u8]) {
+        for (at, start) in bytes.windows(4).enumerate() {
+            let start = [start[0], start[1], start[2], start[3]];
+            let Some(forms) = self.wanted.get(&start) else {
+                continue;
+            };
+            for (form, hash) in forms {
+                if bytes[at..].starts_with(form) && self.named.insert(*hash) {
+                    self.next.push(*hash);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! `backup`: a copy of the store while it is in use.
+
+use crate::cli::{Backup, Global};
+use crate::error::{CommandError, Exit};
+use crate::locate;
+use crate::printer::Printer;
+use crate::words::digits;
+use serde_json::json;
+use steersman_adapters::sqlite::{SqliteOptions, SqliteStore};
+
+pub(crate) async fn run(
+    args: Backup,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let file = locate::existing(global)?;
+    if args.to.exists() {
+        let to = locate::shown(&args.to);
+        return Err(CommandError::usage(format!("`{to}` is there already"))
+            .hint("name a new file: a backup replaces nothing"));
+    }
+    let options = SqliteOptions {
+        read_only: true,
+        ..SqliteOptions::default()
+    };
+    let store = SqliteStore::open_with(&file, &options)?;
+    let bytes = store.backup(&args.to).await.map_err(|error| {
+        CommandError::from(error)
+            .hint("nothing was left behind; is there a folder, and room in it?")
+    })?;
+    let to = locate::shown(&args.to);
+    if printer.is_json() {
+        printer.json(&json!({ "from": file.display().to_string(), "to": to, "bytes": bytes }))?;
+    }
+    printer.talk(format!("Copied {} bytes to {to}.", digits(bytes)));
+    printer.talk(
+        "It holds no key: keep the file `key` beside the store (or STEERSMAN_KEY) elsewhere, or what is sealed stays sealed.",
+    );
+    printer.next(format!("steersman fsck --store {to}"), "verifies the copy");
+    Ok(Exit::Answered)
+}

@@ -1,0 +1,235 @@
+//! What `fork`, `rewind` and `adopt` share: where on which branch, and what became of the branch that began there.
+
+use crate::address::Address;
+use crate::asked;
+use crate::cli::{Drive, Global, Own};
+use crate::commands::act::{Reached, Target};
+use crate::deeds::Deeds;
+use crate::error::{CommandError, Exit};
+use crate::log::{Log, read};
+use crate::place::{self, branch_name};
+use crate::play::{self, Ended};
+use crate::printer::{Printer, typed};
+use serde_json::json;
+use steersman::runtime::branches::moved_since;
+use steersman::runtime::engine::{BranchView, Inspection};
+use steersman::runtime::inbox::Message;
+use steersman::runtime::session::Settled;
+use steersman_machine::commit::LedgerEntry;
+use steersman_machine::ids::{Id, Line};
+
+/// A branch of a session, and a line of it.
+pub(crate) struct Spot {
+    pub(crate) target: Target,
+    pub(crate) branch: Id,
+    /// As people call the branch.
+    pub(crate) name: String,
+    /// Whether the address names it.
+    pub(crate) named: bool,
+    pub(crate) line: Option<Line>,
+}
+
+impl Spot {
+    pub(crate) async fn find(
+        address: &str,
+        global: &Global,
+        drive: &Drive,
+    ) -> Result<Self, CommandError> {
+        let address = Address::parse(address)?;
+        let target = Target::at(&address, global, drive).await?;
+        let inspection = &target.inspection;
+        let named = target.branch().is_some();
+        let branch = target.branch().or_else(|| inspection.current_branch());
+        let branch = branch.ok_or_else(|| CommandError::usage("this session has not begun"))?;
+        let line = match &address.line {
+            None => None,
+            Some(line) => {
+                let log = read(&target.place, &inspection.info.id).await?;
+                let path = log.path(branch, &inspection.branches);
+                let numbers: Vec<Line> = path.iter().map(|l| l.n).collect();
+                place::line(Some(line), &numbers, |tool| Log::first_call_of(&path, tool))?
+            }
+        };
+        let (id, name) = (branch.id, branch_name(branch));
+        Ok(Self {
+            target,
+            branch: id,
+            name,
+            named,
+            line,
+        })
+    }
+
+    /// Names of the branches beside the current one.
+    pub(crate) fn others(&self) -> Vec<String> {
+        let inspection = &self.target.inspection;
+        let branches = inspection.branches.iter();
+        let others = branches.filter(|b| b.id != inspection.current);
+        others.map(branch_name).collect()
+    }
+
+    /// What the current branch came to since this one left its path; none if nothing.
+    pub(crate) fn moved(&self) -> Option<(Line, Vec<String>)> {
+        moved(&self.target.inspection, self.branch)
+    }
+}
+
+/// What the current branch came to since another left its path, and the last line that both have; none if nothing.
+pub(crate) fn moved(inspection: &Inspection, branch: Id) -> Option<(Line, Vec<String>)> {
+    let current = inspection.current_branch()?;
+    let common = inspection.ledger.common(branch, current.id)?;
+    let paths = moved_since(&current.snapshot, common);
+    (current.id != branch && !paths.is_empty()).then_some((common, paths))
+}
+
+/// A branch that was begun, and what it came to.
+pub(crate) struct Begun {
+    inspection: Inspection,
+    log: Log,
+    short: String,
+    at: usize,
+    /// The line where it was forked.
+    pub(crate) from: Line,
+    /// The line with which it began.
+    line: Line,
+    settled: Settled,
+    interrupted: bool,
+    now: i64,
+}
+
+impl Begun {
+    /// Begins it. None: it is not driven here, and all was said.
+    pub(crate) async fn reach(
+        spot: &Spot,
+        message: Message,
+        own: &Own,
+        printer: &Printer,
+    ) -> Result<Option<Self>, CommandError> {
+        let target = &spot.target;
+        let id = target.inspection.info.id.clone();
+        let (line, interrupted) = match target.reach(message, None, own, printer).await? {
+            Reached::Driven(play, ended, Some(line)) => {
+                play.session.clone().stop().await;
+                (line, matches!(ended, Ended::Interrupted))
+            }
+            Reached::Elsewhere(line) => (line, false),
+            other => {
+                target.noted(&other, printer).await?;
+                return Ok(None);
+            }
+        };
+        let inspection = target.place.engine().inspect(&id).await?;
+        let log = read(&target.place, &id).await?;
+        let opened = log.lines.iter().filter(|l| l.n == line);
+        let opened = opened
+            .flat_map(|l| &l.ledger)
+            .find_map(|entry| match entry {
+                LedgerEntry::Opened { branch, at, .. } => Some((*branch, *at)),
+                _ => None,
+            });
+        let gone = || CommandError::store(format!("line {line} opened no branch"));
+        let (branch, from) = opened.ok_or_else(gone)?;
+        let at = inspection.branches.iter().position(|b| b.id == branch);
+        let at = at.ok_or_else(gone)?;
+        let settled = inspection.settled_on(&inspection.branches[at]);
+        Ok(Some(Self {
+            short: target.place.short(&id).await?,
+            at,
+            from,
+            line,
+            settled,
+            interrupted,
+            now: target.place.now(),
+            inspection,
+            log,
+        }))
+    }
+
+    fn branch(&self) -> &BranchView {
+        &self.inspection.branches[self.at]
+    }
+
+    pub(crate) fn name(&self) -> String {
+        branch_name(self.branch())
+    }
+
+    pub(crate) fn short(&self) -> &str {
+        &self.short
+    }
+
+    /// Effects of what was left behind that touched the world, or may have.
+    pub(crate) fn left(&self) -> Vec<String> {
+        let mut deeds = Deeds::default();
+        for line in &self.log.lines {
+            deeds.learn(line, &self.log.texts);
+        }
+        let listed = self.log.lines.iter().filter(|l| l.n == self.line);
+        let listed = listed.flat_map(|l| &l.ledger).filter_map(|e| match e {
+            LedgerEntry::Listed(effect) => Some(*effect),
+            _ => None,
+        });
+        let deed = |effect: Id| deeds.all().find(|d| d.id == effect);
+        listed
+            .filter_map(deed)
+            .map(|d| {
+                let args = crate::words::arguments(&d.args);
+                format!("{} {}({args}) is {}", d.id, d.tool, d.word())
+            })
+            .collect()
+    }
+
+    /// What the branch came to: its answer is data. Where nothing was said and nothing goes on by itself there is none.
+    pub(crate) fn report(&self, said: bool, printer: &Printer) -> Result<(), CommandError> {
+        let branch = self.branch();
+        if printer.is_json() {
+            let info = &self.inspection.info;
+            let mut document = play::document(&info.id, branch.head, &self.settled);
+            document["branch"] = self.name().into();
+            document["from"] = self.from.0.into();
+            document["dry"] = branch.snapshot.dry.into();
+            document["current"] = (branch.id == self.inspection.current).into();
+            document["left"] = json!(self.left());
+            if self.interrupted {
+                document["status"] = "interrupted".into();
+            }
+            return printer.json(&document);
+        }
+        if !said && branch.head <= self.line && matches!(self.settled, Settled::Answered { .. }) {
+            printer.talk("It rests there: say something to go on.");
+            return Ok(());
+        }
+        match &self.settled {
+            Settled::Answered { text, .. } => printer.data(&**text)?,
+            Settled::Asks(all) | Settled::Doubt(all) | Settled::Waits(all) => {
+                for pending in all {
+                    for row in asked::frame(pending, self.now) {
+                        printer.talk(row);
+                    }
+                    for command in asked::commands(&self.short, pending, false) {
+                        printer.talk(format!("  {}", typed(&command)));
+                    }
+                }
+            }
+            Settled::Failed { code, message } => {
+                printer.complain(format!("It failed there ({code}): {message}"));
+            }
+            Settled::Limit { code, text } => {
+                printer.talk(format!("The limit `{code}` was reached there."));
+                if let Some(text) = text {
+                    printer.data(&**text)?;
+                }
+            }
+            Settled::Cancelled => printer.talk("It is cancelled there."),
+            Settled::Paused => printer.talk("The session is paused: nothing of it begins."),
+            Settled::Empty => printer.talk("Nothing was said there yet."),
+        }
+        Ok(())
+    }
+
+    pub(crate) fn exit(&self) -> Exit {
+        if self.interrupted {
+            return Exit::Interrupted;
+        }
+        play::exit(&self.settled)
+    }
+}

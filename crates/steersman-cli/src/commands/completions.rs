@@ -1,0 +1,17 @@
+//! `completions`: what a shell completes.
+
+use crate::cli::{self, Completions};
+use crate::error::{CommandError, Exit};
+use crate::printer::Printer;
+
+pub(crate) fn run(args: Completions, printer: &Printer) -> Result<Exit, CommandError> {
+    let mut out = Vec::new();
+    clap_complete::generate(args.shell, &mut cli::command(), "steersman", &mut out);
+    let text = String::from_utf8_lossy(&out);
+    if printer.is_json() {
+        printer.json(&serde_json::json!({ "shell": args.shell.to_string(), "script": text }))?;
+        return Ok(Exit::Answered);
+    }
+    printer.data(text.trim_end())?;
+    Ok(Exit::Answered)
+}

@@ -1,0 +1,322 @@
+//! `doctor`: what is there and what is missing. It never prints a key, and changes nothing.
+//!
+//! One section for each kind of thing; each check is a [`Finding`]. What is looked at further belongs into a section of
+//! its own, called in [`run`].
+
+use crate::cli::{Doctor, Global};
+use crate::error::{CommandError, Exit};
+use crate::locate;
+use crate::printer::{Printer, bold, dim, green, red, yellow};
+use crate::words::count;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use steersman::Network;
+use steersman::runtime::model::Models;
+use steersman::runtime::process_env;
+use steersman::runtime::store::{SessionQuery, Store};
+use steersman_adapters::catalog::Catalog;
+use steersman_adapters::reach::reach;
+use steersman_adapters::secrets::{KEY_FILE, KEY_VARIABLE};
+use steersman_adapters::sqlite::{SqliteOptions, SqliteStore};
+
+/// Variables that hold keys of models, in the order in which `auto` looks at them.
+const KEYS: [&str; 2] = ["OPENAI_API_KEY", "ANTHROPIC_API_KEY"];
+/// What `auto` means is asked of the smallest definition there is.
+const SMALLEST: &str = "steersman: 1\nname: doctor\nagents: { desk: { system: You help. } }\n";
+
+/// How a check ended.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Health {
+    Well,
+    /// It will do, or is not needed.
+    Note,
+    Bad,
+}
+
+/// What one check found.
+struct Finding {
+    about: &'static str,
+    health: Health,
+    text: String,
+    /// What to do about it.
+    hint: Option<String>,
+}
+
+/// Findings as they come.
+#[derive(Default)]
+struct Findings(Vec<Finding>);
+
+impl Findings {
+    fn add(&mut self, about: &'static str, health: Health, text: impl Into<String>) -> &mut Self {
+        self.0.push(Finding {
+            about,
+            health,
+            text: text.into(),
+            hint: None,
+        });
+        self
+    }
+
+    fn hint(&mut self, hint: impl Into<String>) {
+        if let Some(last) = self.0.last_mut() {
+            last.hint = Some(hint.into());
+        }
+    }
+}
+
+pub(crate) async fn run(
+    args: Doctor,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let mut findings = Findings::default();
+    versions(&mut findings);
+    let file = locate::store(global.store.as_deref())?;
+    store(&mut findings, &file).await;
+    sealing(&mut findings, &file);
+    keys(&mut findings);
+    models(&mut findings, args.definition.as_deref()).await?;
+    tell(printer, &findings)?;
+    let bad = findings.0.iter().any(|f| f.health == Health::Bad);
+    Ok(if bad { Exit::Failed } else { Exit::Answered })
+}
+
+fn tell(printer: &Printer, findings: &Findings) -> Result<(), CommandError> {
+    for finding in &findings.0 {
+        let word = match finding.health {
+            Health::Well => "ok",
+            Health::Note => "note",
+            Health::Bad => "missing",
+        };
+        if printer.is_json() {
+            printer.json(&json!({
+                "about": finding.about,
+                "health": word,
+                "text": finding.text,
+                "hint": finding.hint,
+            }))?;
+            continue;
+        }
+        let painted = match finding.health {
+            Health::Well => green(&format!("{word:<8}")),
+            Health::Note => yellow(&format!("{word:<8}")),
+            Health::Bad => red(&format!("{word:<8}")),
+        };
+        printer.data(format!("{:<9}{painted}{}", finding.about, finding.text))?;
+        if let Some(hint) = &finding.hint {
+            printer.data(dim(&format!("{:<17}{hint}", "")))?;
+        }
+    }
+    let bad = findings.0.iter().filter(|f| f.health == Health::Bad);
+    match bad.count() {
+        0 => printer.talk(bold("All that is needed is there.")),
+        missing => printer.talk(red(&format!("{} missing.", count(missing as u64, "thing")))),
+    }
+    Ok(())
+}
+
+fn versions(findings: &mut Findings) {
+    findings.add(
+        "program",
+        Health::Well,
+        format!(
+            "steersman {}, machine {}",
+            env!("CARGO_PKG_VERSION"),
+            steersman::runtime::bind::MACHINE_VERSION
+        ),
+    );
+}
+
+/// Whether the store is there, whole as far as its structure goes, and writable.
+async fn store(findings: &mut Findings, file: &Path) {
+    let shown = locate::shown(file);
+    if !file.exists() {
+        let parent = file.parent().unwrap_or(Path::new("."));
+        findings.add(
+            "store",
+            Health::Note,
+            format!(
+                "{shown} is not there yet; the first session makes it in {}",
+                parent.display()
+            ),
+        );
+        return;
+    }
+    let options = SqliteOptions {
+        read_only: true,
+        ..SqliteOptions::default()
+    };
+    let opened = SqliteStore::open_with(file, &options);
+    let store = match opened {
+        Ok(store) => store,
+        Err(error) => {
+            findings
+                .add("store", Health::Bad, error.to_string())
+                .hint("name another with --store FILE, or restore it from a backup");
+            return;
+        }
+    };
+    match store.check_structure().await {
+        Ok(faults) if faults.is_empty() => {}
+        Ok(faults) => findings
+            .add(
+                "store",
+                Health::Bad,
+                format!("{shown}: {}", faults.join("; ")),
+            )
+            .hint("`steersman fsck` says which sessions are touched"),
+        Err(error) => {
+            findings.add("store", Health::Bad, error.to_string());
+        }
+    }
+    match store.sessions(&SessionQuery::default()).await {
+        Ok(sessions) => {
+            let owned = sessions.iter().filter(|s| s.owner.is_some()).count() as u64;
+            let all = count(sessions.len() as u64, "session");
+            findings.add(
+                "store",
+                Health::Well,
+                format!("{shown}: {all}, {owned} driven now"),
+            );
+        }
+        Err(error) => {
+            findings.add("store", Health::Bad, error.to_string());
+        }
+    }
+    if let Err(error) = std::fs::OpenOptions::new().append(true).open(file) {
+        findings
+            .add(
+                "store",
+                Health::Note,
+                format!("{shown} can only be read: {error}"),
+            )
+            .hint("looking works; nothing can be driven here");
+    }
+}
+
+/// Where the key that seals secrets comes from.
+fn sealing(findings: &mut Findings, file: &Path) {
+    let env = process_env();
+    if let Some(text) = env(KEY_VARIABLE) {
+        let well = text.trim().len() == 64 && text.trim().chars().all(|c| c.is_ascii_hexdigit());
+        if well {
+            findings.add("sealing", Health::Well, format!("{KEY_VARIABLE} is set"));
+        } else {
+            findings
+                .add(
+                    "sealing",
+                    Health::Bad,
+                    format!("{KEY_VARIABLE} is not 64 hexadecimal digits"),
+                )
+                .hint("unset it to use the key file beside the store");
+        }
+        return;
+    }
+    let folder = match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    let key = folder.join(KEY_FILE);
+    let shown = locate::shown(&key);
+    if !key.exists() {
+        let health = if file.exists() {
+            Health::Bad
+        } else {
+            Health::Note
+        };
+        findings.add("sealing", health, format!("{shown} is not there"));
+        if health == Health::Bad {
+            findings
+                .hint("a new one is made at the next use; what another key sealed stays sealed");
+        } else {
+            findings.hint("it is made at first use, readable by you alone");
+        }
+        return;
+    }
+    // it is there, so nothing is made
+    match steersman_adapters::secrets::sealing_key(&folder, &env) {
+        Ok(_) => findings.add(
+            "sealing",
+            Health::Well,
+            format!("{shown}, readable by you alone; no backup holds it"),
+        ),
+        Err(error) => findings.add("sealing", Health::Bad, error.to_string()),
+    };
+}
+
+/// Which keys of models are set; never what they are.
+fn keys(findings: &mut Findings) {
+    let env = process_env();
+    for name in KEYS {
+        let set = env(name).is_some_and(|value| !value.trim().is_empty());
+        let text = format!("{name} is {}", if set { "set" } else { "not set" });
+        let health = if set { Health::Well } else { Health::Note };
+        findings.add("key", health, text);
+    }
+}
+
+/// What the models of a definition mean here, else what `auto` means, and whether their servers answer.
+async fn models(findings: &mut Findings, definition: Option<&Path>) -> Result<(), CommandError> {
+    let network = match definition {
+        Some(path) => Network::from_path(locate::definition(path)?)?
+            .build()
+            .map_err(steersman::Error::from)?,
+        None => Network::from_yaml(SMALLEST)
+            .build()
+            .map_err(steersman::Error::from)?,
+    };
+    let heard: Arc<Mutex<Vec<String>>> = Arc::default();
+    let hears = heard.clone();
+    let catalog = Catalog::default().heard_by(move |sentence| {
+        if let Ok(mut heard) = hears.lock() {
+            heard.push(sentence.to_owned());
+        }
+    });
+    let folder = network.folder().unwrap_or(Path::new(".")).to_owned();
+    let env = process_env();
+    let resolved = catalog.resolve(network.checked(), &env, &folder).await;
+    let sentences = heard.lock().map(|heard| heard.clone()).unwrap_or_default();
+    for sentence in sentences {
+        findings.add("model", Health::Well, sentence);
+    }
+    let bound = match resolved {
+        Ok(bound) => bound,
+        Err(error) => {
+            let health = if definition.is_some() {
+                Health::Bad
+            } else {
+                Health::Note
+            };
+            findings
+                .add("model", health, error.to_string())
+                .hint("without a model: --script FILE, or `steersman demo`");
+            return Ok(());
+        }
+    };
+    for model in bound {
+        let name = model.model.as_deref().unwrap_or("its own");
+        let what = format!("`{}` is {} {name}", model.name, model.provider);
+        let Some(url) = &model.url else {
+            findings.add("model", Health::Well, what);
+            continue;
+        };
+        match reach(url).await {
+            Ok(status) => {
+                findings.add(
+                    "model",
+                    Health::Well,
+                    format!("{what}; its server answers ({status})"),
+                );
+            }
+            Err(why) => findings
+                .add(
+                    "model",
+                    Health::Bad,
+                    format!("{what}; its server does not answer: {why}"),
+                )
+                .hint("is there a network, or is the address wrong?"),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,136 @@
+//! `erase`: what was said is replaced by tombstones.
+
+use crate::address::{Address, LineName};
+use crate::cli::{Drive, Erase, Global};
+use crate::error::{CommandError, Exit};
+use crate::locate;
+use crate::place::Place;
+use crate::printer::{Printer, typed, yellow};
+use crate::words::count;
+use serde_json::json;
+use steersman::runtime::erase::What;
+use steersman_adapters::sqlite::flush;
+use steersman_machine::ids::{Id, Line};
+
+pub(crate) async fn run(
+    args: Erase,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let address = Address::parse(&args.address)?;
+    if address.branch.is_some() {
+        return Err(CommandError::usage(
+            "a branch alone cannot be erased: branches share their beginnings",
+        )
+        .hint("a session (SESSION), a line (SESSION@LINE) or an effect (SESSION --effect 21.1)"));
+    }
+    let place = Place::required(global, &Drive::default()).await?;
+    let info = place.session(&address.session).await?;
+    let what = what(&address, args.effect.as_deref())?;
+    if let What::Line(line) = what
+        && place.store().row(&info.id, line).await?.is_none()
+    {
+        return Err(
+            CommandError::usage(format!("there is no line {line} in `{}`", info.id))
+                .hint(format!("its last is {}", info.head)),
+        );
+    }
+    let short = place.short(&info.id).await?;
+    let erased = place
+        .engine()
+        .erase(&info.id, what, false)
+        .await
+        .map_err(|e| {
+            CommandError::from(e).hint(format!(
+                "let it come to its end or end it first: `steersman cancel {short}`"
+            ))
+        })?;
+    let all = count(erased.texts, "text");
+    if !args.yes {
+        if printer.is_json() {
+            printer
+                .json(&json!({ "session": &*info.id, "texts": erased.texts, "erased": false }))?;
+        }
+        printer.talk(format!("{all} would be erased, for good."));
+        printer.talk(yellow(match what {
+            What::All => "Models that go on with this session would see [erased], its state would be unset, its labels and its outcome gone from lists.",
+            What::Line(_) | What::Effect(_) => "Models that go on with this session would see [erased] there; state that was written with it would be unset.",
+        }));
+        printer.talk(format!(
+            "Next:  {}",
+            typed(&format!("{} --yes", typed_again(&args)))
+        ));
+        return Ok(Exit::Answered);
+    }
+    // opened anew, so that what it overwrites is made unreadable
+    let file = place.file.clone();
+    drop(place);
+    let place = Place::scrubbing(global).await?;
+    let erased = place.engine().erase(&info.id, what, true).await?;
+    let load =
+        steersman::runtime::load::Load::new(place.store().clone(), info.id.clone(), info.salt);
+    let report = load.inspect().await?;
+    drop(place);
+    let path = file.clone();
+    let flushed = tokio::task::spawn_blocking(move || flush(&path)).await;
+    let flushed = flushed.map_err(|e| CommandError::store(e.to_string()))??;
+    if printer.is_json() {
+        printer.json(&json!({
+            "session": &*info.id,
+            "texts": erased.texts,
+            "erased": true,
+            "verifies": report.damaged.is_empty(),
+        }))?;
+    }
+    printer.talk(format!(
+        "Erased {all}. Everything still verifies: {} lines.",
+        report.lines
+    ));
+    if !flushed {
+        printer.talk(yellow(&format!(
+            "Another process reads {}: what was overwritten leaves its journal when that ends.",
+            locate::shown(&file)
+        )));
+    }
+    if erased.blobs > 0 {
+        printer.talk(format!(
+            "{} of them lay beside the log and may be shared: {} deletes what nothing names any more.",
+            erased.blobs,
+            typed("steersman gc --yes")
+        ));
+    }
+    printer.talk("Copies of the store (backups) still hold it.");
+    if report.damaged.is_empty() {
+        return Ok(Exit::Answered);
+    }
+    Err(CommandError::store("a line does not verify any more")
+        .hint(format!("`steersman fsck {short}` says which")))
+}
+
+/// What an address and an effect mean.
+fn what(address: &Address, effect: Option<&str>) -> Result<What, CommandError> {
+    Ok(match (&address.line, effect) {
+        (Some(_), Some(_)) => {
+            return Err(CommandError::usage("a line and an effect are two things")
+                .hint("leave @LINE or --effect out"));
+        }
+        (Some(LineName::Number(n)), None) => What::Line(Line(*n)),
+        (Some(_), None) => {
+            return Err(
+                CommandError::usage("what is to be erased is named by its number")
+                    .hint("`steersman log` shows the numbers: SESSION@12"),
+            );
+        }
+        (None, Some(effect)) => What::Effect(effect.parse::<Id>().map_err(|()| {
+            CommandError::usage(format!("`{effect}` is no effect"))
+                .hint("an effect is named as `steersman effects` shows it: 21.1")
+        })?),
+        (None, None) => What::All,
+    })
+}
+
+fn typed_again(args: &Erase) -> String {
+    let effect = args.effect.as_ref();
+    let effect = effect.map_or_else(String::new, |effect| format!(" --effect {effect}"));
+    format!("steersman erase {}{effect}", args.address)
+}

@@ -1,0 +1,45 @@
+//! `fork`: a branch begins beside the session.
+
+use crate::cli::{Fork, Global};
+use crate::commands::branching::{Begun, Spot};
+use crate::error::{CommandError, Exit};
+use crate::printer::{Printer, typed};
+use steersman::runtime::inbox::Message;
+
+pub(crate) async fn run(
+    args: Fork,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let spot = Spot::find(&args.address, global, &args.own.drive).await?;
+    let message = Message::Fork {
+        branch: Some(spot.branch),
+        at: spot.line,
+        label: args.label.as_deref().map(Into::into),
+        say: args.say.clone(),
+        live: args.live,
+    };
+    let Some(begun) = Begun::reach(&spot, message, &args.own, printer).await? else {
+        return Ok(Exit::Answered);
+    };
+    let (name, short) = (begun.name(), begun.short());
+    let how = if args.live {
+        "live: its effects touch the world"
+    } else {
+        "dry: what would touch the world is simulated"
+    };
+    printer.talk("");
+    printer.talk(format!(
+        "{name} is a fork of {} at @{}, {how}. {} goes on as it was.",
+        spot.name, begun.from, spot.name
+    ));
+    begun.report(args.say.is_some(), printer)?;
+    for command in [
+        format!("steersman show {short}"),
+        format!("steersman send {short}:{name} \"...\""),
+        format!("steersman adopt {short}:{name}"),
+    ] {
+        printer.talk(format!("  {}", typed(&command)));
+    }
+    Ok(begun.exit())
+}

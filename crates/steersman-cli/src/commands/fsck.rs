@@ -1,0 +1,225 @@
+//! `fsck`: verifies every line of every session, and says what is damaged, where, and what to do.
+
+use crate::address::Address;
+use crate::cli::{Fsck, Global};
+use crate::error::{CommandError, Exit};
+use crate::locate;
+use crate::place::shortest;
+use crate::printer::{Printer, dim, green, red, yellow};
+use crate::words::count;
+use serde_json::json;
+use std::io::IsTerminal;
+use std::sync::Arc;
+use steersman::runtime::load::{Load, Report};
+use steersman::runtime::store::{SessionInfo, SessionQuery, Store, StoreError};
+use steersman_adapters::sqlite::{SqliteOptions, SqliteStore};
+
+/// What is wrong with a session.
+#[derive(Default)]
+struct Found {
+    /// Damage: where and what.
+    damaged: Vec<String>,
+    /// Whole, but not for this version.
+    newer: Vec<String>,
+    /// A cache that is not what it is made from.
+    stale: Vec<String>,
+    /// Branches that cannot be loaded.
+    affected: Vec<String>,
+    report: Report,
+}
+
+pub(crate) async fn run(
+    args: Fsck,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let file = locate::existing(global)?;
+    let options = SqliteOptions {
+        read_only: true,
+        ..SqliteOptions::default()
+    };
+    // looking repairs nothing, and needs no key
+    let store = SqliteStore::open_with(&file, &options)?;
+    let structure = store.check_structure().await?;
+    let all = store.sessions(&SessionQuery::default()).await?;
+    let wanted = wanted(&args, &all)?;
+    let (mut bad, mut lines, mut newer) = (structure.len(), 0, 0);
+    for what in &structure {
+        printer.complain(red(&format!("{}: {what}", locate::shown(&file))));
+    }
+    for (i, info) in wanted.iter().enumerate() {
+        if std::io::stderr().is_terminal() {
+            printer.stream(&format!("\r\x1b[K  {} of {}", i + 1, wanted.len()));
+        }
+        let found = check(&store, info).await?;
+        if std::io::stderr().is_terminal() {
+            printer.stream("\r\x1b[K");
+        }
+        lines += found.report.lines;
+        bad += found.damaged.len();
+        newer += found.newer.len();
+        let short = shortest(&info.id, all.iter().map(|i| &*i.id));
+        told(printer, info, short, &found)?;
+    }
+    if printer.is_json() {
+        printer.json(&json!({
+            "sessions": wanted.len(),
+            "lines": lines,
+            "damaged": bad,
+            "newer": newer,
+            "structure": structure,
+        }))?;
+    }
+    let sum = format!(
+        "{}, {}",
+        count(wanted.len() as u64, "session"),
+        count(lines, "line")
+    );
+    if bad == 0 {
+        printer.talk(green(&format!("{sum}: all that is there verifies.")));
+        if newer > 0 {
+            printer.talk(yellow(&format!(
+                "{} written by a newer version of this program: use that one.",
+                count(newer as u64, "line")
+            )));
+        }
+        printer.talk(dim(
+            "What is missing at the end of a log without a trace cannot be seen: compare with a backup.",
+        ));
+        return Ok(Exit::Answered);
+    }
+    Err(CommandError::store(format!("{sum}: {} damaged", count(bad as u64, "place")))
+        .hint("keep a copy of the file as it is before anything else: cp, not `steersman backup`")
+        .hint("sessions that are not named here are whole; a branch that is not affected can be driven")
+        .hint("restore the store from a backup, or go on without the sessions named here"))
+}
+
+fn wanted(args: &Fsck, all: &[SessionInfo]) -> Result<Vec<SessionInfo>, CommandError> {
+    let Some(name) = &args.session else {
+        return Ok(all.to_vec());
+    };
+    let address = Address::parse(name)?;
+    let name = address.session.to_string();
+    let found: Vec<SessionInfo> = all
+        .iter()
+        .filter(|info| name == "last" || info.id.starts_with(&name))
+        .take(if name == "last" { 1 } else { usize::MAX })
+        .cloned()
+        .collect();
+    if found.is_empty() {
+        return Err(CommandError::usage(format!("there is no session `{name}`"))
+            .hint("`steersman sessions` lists those that there are"));
+    }
+    Ok(found)
+}
+
+async fn check(store: &SqliteStore, info: &SessionInfo) -> Result<Found, CommandError> {
+    let shared: Arc<dyn Store> = Arc::new(store.clone());
+    let load = Load::new(shared.clone(), info.id.clone(), info.salt);
+    let report = load.inspect().await?;
+    let mut found = Found {
+        damaged: report
+            .damaged
+            .iter()
+            .map(|d| format!("line {}: {}", d.line, d.what))
+            .collect(),
+        newer: report.newer.iter().map(|n| format!("line {n}")).collect(),
+        affected: report
+            .affected
+            .iter()
+            .map(|(branch, line)| format!("branch {branch} from line {line} on"))
+            .collect(),
+        report,
+        ..Found::default()
+    };
+    if found.damaged.is_empty() && found.newer.is_empty() {
+        whole(store, info, &load, &mut found).await?;
+    }
+    Ok(found)
+}
+
+/// Every line that is there verifies: whether some are missing at the end, and whether what is kept beside the log fits.
+async fn whole(
+    store: &SqliteStore,
+    info: &SessionInfo,
+    load: &Load,
+    found: &mut Found,
+) -> Result<(), CommandError> {
+    match load.stale_checkpoints().await {
+        Ok(stale) => {
+            let stale = stale.into_iter();
+            found.stale = stale
+                .map(|line| format!("checkpoint at line {line}"))
+                .collect();
+        }
+        Err(error @ StoreError::Corrupt { .. }) => found.damaged.push(error.to_string()),
+        Err(error) => return Err(error.into()),
+    }
+    let head = store.head(&info.id).await?;
+    let (ledger, _) = load.cold().ledger(head).await?;
+    let beside = store.beside(&info.id).await?;
+    let lost = beside.consumed.iter().filter(|id| !ledger.accepted(id));
+    let lost = lost.count() as u64;
+    if lost > 0 {
+        found.damaged.push(format!(
+            "behind line {head}: {} was taken by a line that is missing",
+            count(lost, "message")
+        ));
+    }
+    for (what, line) in beside.beyond {
+        found.damaged.push(format!(
+            "behind line {head}: {what} names line {line}, which is missing"
+        ));
+    }
+    // The definition that it is bound to, compiled by this version.
+    for (_, branch) in ledger.branches().filter(|(_, b)| b.superseded.is_none()) {
+        let snapshot = load.cold().snapshot(branch.head).await?.snapshot;
+        if let Some(binding) = &snapshot.binding
+            && store.blob(&binding.source).await?.is_none()
+        {
+            found
+                .damaged
+                .push("its definition is missing from the store".to_owned());
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn told(
+    printer: &Printer,
+    info: &SessionInfo,
+    short: &str,
+    found: &Found,
+) -> Result<(), CommandError> {
+    if printer.is_json() {
+        let clean = found.damaged.is_empty() && found.newer.is_empty() && found.stale.is_empty();
+        return printer.json(&json!({
+            "session": &*info.id,
+            "lines": found.report.lines,
+            "erased": found.report.erased,
+            "clean": clean,
+            "damaged": found.damaged,
+            "affected": found.affected,
+            "newer": found.newer,
+            "stale": found.stale,
+        }));
+    }
+    for what in &found.damaged {
+        printer.data(red(&format!("{short}  {what}")))?;
+    }
+    for what in &found.affected {
+        printer.data(format!("{short}  cannot be driven: {what}"))?;
+    }
+    for what in &found.newer {
+        printer.data(yellow(&format!(
+            "{short}  {what} was written by a newer version"
+        )))?;
+    }
+    for what in &found.stale {
+        printer.data(yellow(&format!(
+            "{short}  {what} is not what its lines fold to; it is not relied on"
+        )))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,49 @@
+//! `gc`: deletes large texts and definitions that nothing names any more.
+
+use crate::cli::{Gc, Global};
+use crate::error::{CommandError, Exit};
+use crate::locate;
+use crate::printer::{Printer, typed};
+use crate::words::{count, digits};
+use serde_json::json;
+use steersman_adapters::sqlite::collect_garbage;
+
+pub(crate) async fn run(
+    args: Gc,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let file = locate::existing(global)?;
+    let (path, delete) = (file.clone(), args.yes);
+    let collected = tokio::task::spawn_blocking(move || collect_garbage(&path, delete))
+        .await
+        .map_err(|e| CommandError::store(e.to_string()))?;
+    let garbage = collected.map_err(|error| {
+        CommandError::from(error).hint("stop what drives sessions of this store, and try again")
+    })?;
+    if printer.is_json() {
+        printer.json(&json!({
+            "unnamed": garbage.blobs,
+            "bytes": garbage.bytes,
+            "named": garbage.kept,
+            "deleted": args.yes,
+        }))?;
+    }
+    let all = count(garbage.blobs, "blob");
+    let bytes = digits(garbage.bytes);
+    if garbage.blobs == 0 {
+        printer.talk(format!(
+            "Nothing to delete: {} named by something.",
+            match garbage.kept {
+                1 => "the only blob is".to_owned(),
+                kept => format!("all {} blobs are", digits(kept)),
+            }
+        ));
+    } else if args.yes {
+        printer.talk(format!("Deleted {all} that nothing names, {bytes} bytes."));
+    } else {
+        printer.talk(format!("{all} are named by nothing, {bytes} bytes."));
+        printer.talk(format!("Next:  {}", typed("steersman gc --yes")));
+    }
+    Ok(Exit::Answered)
+}

@@ -1,0 +1,40 @@
+//! `join`: a session hears what its branches came to.
+
+use crate::cli::{Global, Join};
+use crate::commands::act::Target;
+use crate::error::{CommandError, Exit};
+use crate::place::branch_at;
+use crate::printer::Printer;
+use steersman::runtime::inbox::Message;
+
+pub(crate) async fn run(
+    args: Join,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let target = Target::find(&args.session, global, &args.own.drive).await?;
+    let mut branches = Vec::new();
+    for name in &args.branches {
+        // as an address, too: what `fork` and `show` print
+        let name = name
+            .rsplit_once(':')
+            .map_or(name.as_str(), |(_, name)| name);
+        let at = branch_at(&target.inspection, Some(name))?;
+        let id = target.inspection.branches[at].id;
+        if id == target.inspection.current {
+            return Err(CommandError::usage(format!(
+                "`{name}` is the branch that would hear of it"
+            ))
+            .hint("name branches beside it: `steersman show` draws them"));
+        }
+        if !branches.contains(&id) {
+            branches.push(id);
+        }
+    }
+    let message = Message::Join {
+        branches,
+        then: args.then.as_deref().map(Into::into),
+        args: args.args.clone(),
+    };
+    target.deliver(message, None, &args.own, printer).await
+}

@@ -1,0 +1,104 @@
+//! `migrate`: values of `config` are bound anew.
+
+use crate::cli::{Global, Migrate, Own};
+use crate::commands::orders::Wanted;
+use crate::commands::sessions;
+use crate::error::{CommandError, Exit};
+use crate::filter::Filter;
+use crate::place::Place;
+use crate::printer::Printer;
+use crate::words;
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
+use steersman::runtime::bind;
+use steersman::runtime::inbox::Message;
+use steersman::runtime::store::SessionInfo;
+use steersman_machine::ids::Name;
+
+pub(crate) async fn run(
+    args: Migrate,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let config = parsed(&args.config)?;
+    let place = Place::required(global, &crate::cli::Drive::default()).await?;
+    let found: Vec<SessionInfo> = match &args.which.session {
+        Some(session) => {
+            let address = crate::address::Address::parse(session)?;
+            vec![place.session(&address.session).await?]
+        }
+        None => sessions::select(&place, &Filter::parse(args.which.filter.as_deref())?).await?,
+    };
+    // what changes is shown before anybody says yes
+    for (change, times) in changes(&place, &found, &config).await? {
+        printer.talk(format!("{change}   in {}", words::count(times, "session")));
+    }
+    drop(place);
+    let wanted = Wanted::order(
+        Message::Rebind {
+            config: config
+                .into_iter()
+                .map(|(name, value)| (name, value.to_string()))
+                .collect(),
+            by: args.role.as_deref().unwrap_or("user").into(),
+        },
+        "rebound",
+        None,
+    );
+    wanted
+        .carry_out(&args.which, &Own::default(), global, printer)
+        .await
+}
+
+fn parsed(config: &[String]) -> Result<BTreeMap<Name, Json>, CommandError> {
+    let mut values = BTreeMap::new();
+    for given in config {
+        let Some((name, value)) = given.split_once('=').filter(|(name, _)| !name.is_empty()) else {
+            return Err(
+                CommandError::usage(format!("`{given}` is no value of config"))
+                    .hint("--config limit=20000, once for each value"),
+            );
+        };
+        if values.insert(name.into(), words::value(value)).is_some() {
+            return Err(CommandError::usage(format!("`{name}` is given twice")));
+        }
+    }
+    Ok(values)
+}
+
+/// Old and new values, and in how many sessions. What no session can be bound to is refused here.
+async fn changes(
+    place: &Place,
+    found: &[SessionInfo],
+    config: &BTreeMap<Name, Json>,
+) -> Result<BTreeMap<String, u64>, CommandError> {
+    let mut changes: BTreeMap<String, u64> = BTreeMap::new();
+    for info in found {
+        let seen = place.engine().inspect(&info.id).await?;
+        let Some(network) = &seen.network else {
+            continue;
+        };
+        for (name, value) in config {
+            bind::fits_bound(network, name, value).map_err(|why| {
+                let names: Vec<&str> = network
+                    .config
+                    .iter()
+                    .filter(|(_, config)| !config.live)
+                    .map(|(name, _)| &**name)
+                    .collect();
+                CommandError::usage(format!("session `{}`: {why}", info.id)).hint(
+                    if names.is_empty() {
+                        format!("`{}` binds no values of config", info.network)
+                    } else {
+                        format!("`{}` binds: {}", info.network, names.join(", "))
+                    },
+                )
+            })?;
+            let old = seen.values.config.get(name).cloned().unwrap_or(Json::Null);
+            *changes
+                .entry(format!("{name}: {old} -> {value}"))
+                .or_default() += 1;
+        }
+    }
+    Ok(changes)
+}

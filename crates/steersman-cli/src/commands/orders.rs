@@ -1,0 +1,426 @@
+//! `pause`, `resume`, `hold`, `release`, `retry`, `migrate`: for one session, or for all that match.
+
+use crate::cli::{Drive, Global, Hold, Order, Own, Retry, Which};
+use crate::commands::act::{Reached, Target, elsewhere, role};
+use crate::commands::sessions;
+use crate::error::{CommandError, Exit};
+use crate::filter::Filter;
+use crate::place::{Place, shortest};
+use crate::play;
+use crate::printer::{Printer, dim, red, typed};
+use crate::prompt::{Prompt, Typed};
+use crate::words::count;
+use serde_json::json;
+use std::sync::Arc;
+use steersman::runtime::engine::EngineError;
+use steersman::runtime::inbox::Message;
+use steersman::runtime::session::{Fate, Settled};
+use steersman::runtime::store::{SessionInfo, StoreError};
+use steersman_machine::ids::Id;
+
+/// Sessions that are driven at once where an order is for many.
+const AT_ONCE: usize = 8;
+
+pub(crate) async fn pause(
+    args: Order,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let begins = Wanted::order(Message::Pause(true), "paused", Some("resume"));
+    begins
+        .carry_out(&args.which, &args.own, global, printer)
+        .await
+}
+
+pub(crate) async fn resume(
+    args: Order,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let goes_on = Wanted::drives(Message::Pause(false), "goes on");
+    goes_on
+        .carry_out(&args.which, &args.own, global, printer)
+        .await
+}
+
+pub(crate) async fn hold(
+    args: Hold,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let message = Message::Hold {
+        tool: args.tool.as_deref().map(Into::into),
+        held: true,
+        by: role(&args.act),
+    };
+    let end = match &args.tool {
+        Some(tool) => format!("release --tool {tool}"),
+        None => "release".to_owned(),
+    };
+    let wanted = Wanted::order(message, "held", Some(&end));
+    wanted
+        .carry_out(&args.which, &args.act.own, global, printer)
+        .await
+}
+
+pub(crate) async fn release(
+    args: Hold,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let message = Message::Hold {
+        tool: args.tool.as_deref().map(Into::into),
+        held: false,
+        by: role(&args.act),
+    };
+    let wanted = Wanted::drives(message, "released");
+    wanted
+        .carry_out(&args.which, &args.act.own, global, printer)
+        .await
+}
+
+pub(crate) async fn retry(
+    args: Retry,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let effect = args.effect.as_deref().map(|text| {
+        text.parse::<Id>().map_err(|()| {
+            CommandError::usage(format!("`{text}` is no effect"))
+                .hint("an effect is named as `steersman effects` shows it: 21.1")
+        })
+    });
+    let message = Message::Retry {
+        effect: effect.transpose()?,
+        by: "user".into(),
+    };
+    let wanted = Wanted::drives(message, "tried again");
+    wanted
+        .carry_out(&args.which, &args.own, global, printer)
+        .await
+}
+
+/// Something wanted of sessions.
+pub(crate) struct Wanted {
+    message: Message,
+    /// What a session is then, in a list.
+    word: &'static str,
+    /// Whether the session goes on with it: then it is driven.
+    goes_on: bool,
+    /// The command that ends it.
+    end: Option<String>,
+}
+
+/// What became of it in one session.
+struct Outcome {
+    /// `taken`, `inbox`, `refused`, `failed`.
+    fate: &'static str,
+    /// In words.
+    text: String,
+    settled: Option<Arc<Settled>>,
+}
+
+impl Outcome {
+    fn new(fate: &'static str, text: impl Into<String>) -> Self {
+        Self {
+            fate,
+            text: text.into(),
+            settled: None,
+        }
+    }
+
+    /// It did not do what was wanted.
+    fn is_bad(&self) -> bool {
+        matches!(self.fate, "refused" | "failed")
+    }
+}
+
+impl Wanted {
+    /// It takes effect at once and begins nothing.
+    pub(crate) fn order(message: Message, word: &'static str, end: Option<&str>) -> Self {
+        Self {
+            message,
+            word,
+            goes_on: false,
+            end: end.map(str::to_owned),
+        }
+    }
+
+    /// The session goes on with it.
+    pub(crate) fn drives(message: Message, word: &'static str) -> Self {
+        Self {
+            message,
+            word,
+            goes_on: true,
+            end: None,
+        }
+    }
+
+    pub(crate) async fn carry_out(
+        &self,
+        which: &Which,
+        own: &Own,
+        global: &Global,
+        printer: &Printer,
+    ) -> Result<Exit, CommandError> {
+        if let Some(session) = &which.session {
+            let target = Target::find(session, global, &own.drive).await?;
+            return self.in_one(target, own, printer).await;
+        }
+        self.in_all(which, own, global, printer).await
+    }
+
+    async fn in_one(
+        &self,
+        target: Target,
+        own: &Own,
+        printer: &Printer,
+    ) -> Result<Exit, CommandError> {
+        if self.goes_on {
+            return target
+                .deliver(self.message.clone(), None, own, printer)
+                .await;
+        }
+        let (place, info) = (&target.place, &target.inspection.info);
+        let outcome = self.ordered(place, info, own).await?;
+        if outcome.is_bad() {
+            return Err(CommandError::usage(outcome.text));
+        }
+        let short = place.short(&info.id).await?;
+        if printer.is_json() {
+            printer.json(&json!({ "session": &*info.id, "status": self.status(&outcome) }))?;
+        }
+        printer.talk(format!("{short}: {}.", outcome.text));
+        if let Some(end) = &self.end {
+            let (verb, rest) = end.split_once(' ').unwrap_or((end, ""));
+            let command = format!("steersman {verb} {short} {rest}");
+            printer.next(command.trim_end(), "ends it");
+        }
+        Ok(Exit::Answered)
+    }
+
+    /// An order reaches a session whoever owns it; nothing of it runs for that.
+    async fn ordered(
+        &self,
+        place: &Place,
+        info: &SessionInfo,
+        own: &Own,
+    ) -> Result<Outcome, CommandError> {
+        let message = self.message.clone();
+        if own.no_run {
+            place.engine().deliver(&info.id, message).await?;
+            return Ok(Outcome::new("inbox", IN_INBOX));
+        }
+        let receipt = place.engine().order(&info.id, message).await?;
+        Ok(match receipt.fate {
+            Fate::Taken(_) | Fate::Known => Outcome::new("taken", self.word),
+            Fate::Refused(why) => Outcome::new("refused", why),
+            Fate::Waits(why) => Outcome::new("inbox", why),
+            Fate::Lies => match elsewhere(place, &info.id, &receipt.id, info.head).await {
+                Ok(Reached::Elsewhere(_)) => Outcome::new("taken", self.word),
+                Ok(_) => Outcome::new("inbox", IN_INBOX),
+                Err(error) if error.exit == Exit::Usage => Outcome::new("refused", error.message),
+                Err(error) => return Err(error),
+            },
+        })
+    }
+
+    /// The word of a document: what the session is, or where the order lies.
+    fn status(&self, outcome: &Outcome) -> &'static str {
+        match outcome.fate {
+            "taken" => self.word,
+            other => other,
+        }
+    }
+
+    async fn in_all(
+        &self,
+        which: &Which,
+        own: &Own,
+        global: &Global,
+        printer: &Printer,
+    ) -> Result<Exit, CommandError> {
+        let Some((place, found)) = chosen(which, global, &own.drive, printer).await? else {
+            return Ok(Exit::Answered);
+        };
+        let mut bad = 0;
+        for some in found.chunks(AT_ONCE) {
+            let mut tasks = Vec::new();
+            for info in some {
+                tasks.push(self.one_of(&place, info, own));
+            }
+            // told in the order of the list, however long each takes
+            let outcomes = join_all(tasks).await;
+            for (info, outcome) in some.iter().zip(outcomes) {
+                bad += u64::from(outcome.is_bad());
+                let short = shortest(&info.id, found.iter().map(|i| &*i.id));
+                self.told(short, info, &outcome, printer)?;
+            }
+        }
+        let all = found.len() as u64;
+        printer.talk(format!(
+            "{}: {} {}.",
+            count(all, "session"),
+            all - bad,
+            self.word
+        ));
+        if let Some(end) = &self.end {
+            let filter = which.filter.as_deref().unwrap_or_default();
+            printer.next(format!("steersman {end} --where \"{filter}\""), "ends it");
+        }
+        if bad == 0 {
+            return Ok(Exit::Answered);
+        }
+        Ok(Exit::Failed)
+    }
+
+    fn told(
+        &self,
+        short: &str,
+        info: &SessionInfo,
+        outcome: &Outcome,
+        printer: &Printer,
+    ) -> Result<(), CommandError> {
+        if printer.is_json() {
+            let mut document = match &outcome.settled {
+                Some(settled) => play::document(&info.id, info.head, settled),
+                None => json!({ "session": &*info.id, "status": self.status(outcome) }),
+            };
+            document["fate"] = outcome.fate.into();
+            if outcome.is_bad() {
+                document["why"] = outcome.text.as_str().into();
+            }
+            return printer.json(&document);
+        }
+        let text = if outcome.is_bad() {
+            red(&outcome.text)
+        } else {
+            outcome.text.clone()
+        };
+        printer.data(format!("{short}  {text}  {}", dim(&sessions::labels(info))).trim_end())
+    }
+
+    /// In one of many: whatever goes wrong there hides no other.
+    async fn one_of(&self, place: &Place, info: &SessionInfo, own: &Own) -> Outcome {
+        let outcome = if self.goes_on {
+            self.driven(place, info, own).await
+        } else {
+            self.ordered(place, info, own).await
+        };
+        outcome.unwrap_or_else(|error| Outcome::new("failed", error.message))
+    }
+
+    /// It is put into the inbox, and the session driven until nothing goes on by itself.
+    async fn driven(
+        &self,
+        place: &Place,
+        info: &SessionInfo,
+        own: &Own,
+    ) -> Result<Outcome, CommandError> {
+        let message = self.message.clone();
+        let receipt = place.engine().deliver(&info.id, message).await?;
+        if own.no_run {
+            return Ok(Outcome::new("inbox", IN_INBOX));
+        }
+        match place.steersman.session_for(&info.id, &receipt.id).await {
+            Ok((session, fate)) => {
+                let session = session.driven().clone();
+                if let Fate::Refused(why) = fate {
+                    session.stop().await;
+                    return Ok(Outcome::new("refused", why));
+                }
+                let settled = session.settled().await;
+                session.stop().await;
+                let settled = settled?;
+                Ok(Outcome {
+                    text: format!("{}: {}", self.word, settled.word()),
+                    fate: "taken",
+                    settled: Some(settled),
+                })
+            }
+            Err(steersman::Error::Engine(EngineError::Store(StoreError::Owned {
+                process,
+                ..
+            }))) => match elsewhere(place, &info.id, &receipt.id, info.head).await {
+                Ok(Reached::Elsewhere(_)) => Ok(Outcome::new(
+                    "taken",
+                    format!("{}, by process {process}", self.word),
+                )),
+                Ok(_) => Ok(Outcome::new("inbox", IN_INBOX)),
+                Err(error) if error.exit == Exit::Usage => {
+                    Ok(Outcome::new("refused", error.message))
+                }
+                Err(error) => Err(error),
+            },
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+const IN_INBOX: &str = "in its inbox, until somebody drives it";
+
+/// Sessions that match, once somebody has said that they are meant. None: nobody has, or there are none.
+pub(crate) async fn chosen(
+    which: &Which,
+    global: &Global,
+    drive: &Drive,
+    printer: &Printer,
+) -> Result<Option<(Place, Vec<SessionInfo>)>, CommandError> {
+    let filter = Filter::parse(which.filter.as_deref())?;
+    let place = Place::required(global, drive).await?;
+    let found = sessions::select(&place, &filter).await?;
+    if found.is_empty() {
+        printer.talk("No session matches.");
+        return Ok(None);
+    }
+    let all = count(found.len() as u64, "session");
+    printer.talk(format!("{all} match."));
+    if which.yes {
+        return Ok(Some((place, found)));
+    }
+    let filter = which.filter.as_deref().unwrap_or_default();
+    let looked = format!(
+        "to see them: `steersman sessions --where \"{filter}\"`; to go ahead: the same with --yes"
+    );
+    if !printer.can_ask() {
+        return Err(CommandError::usage(format!(
+            "{all} match; nothing was done, as nobody is here to say yes"
+        ))
+        .hint(looked));
+    }
+    let mut prompt = Prompt::default();
+    match prompt.line(&format!("  all {all}? [y]es  [n]o > ")).await? {
+        Typed::Line(typed) if matches!(typed.trim(), "y" | "yes") => Ok(Some((place, found))),
+        _ => {
+            printer.talk(format!("Nothing was done. {}", typed(&looked)));
+            Ok(None)
+        }
+    }
+}
+
+/// Waits for all, in their order.
+async fn join_all<F: Future>(tasks: Vec<F>) -> Vec<F::Output> {
+    let mut tasks: Vec<_> = tasks.into_iter().map(Box::pin).collect();
+    let mut done: Vec<Option<F::Output>> = tasks.iter().map(|_| None).collect();
+    std::future::poll_fn(|cx| {
+        let mut pending = false;
+        for (task, done) in tasks.iter_mut().zip(&mut done) {
+            if done.is_some() {
+                continue;
+            }
+            match task.as_mut().poll(cx) {
+                std::task::Poll::Ready(output) => *done = Some(output),
+                std::task::Poll::Pending => pending = true,
+            }
+        }
+        if pending {
+            std::task::Poll::Pending
+        } else {
+            std::task::Poll::Ready(())
+        }
+    })
+    .await;
+    done.into_iter()
+        .map(|output| output.expect("all are done"))
+        .collect()
+}

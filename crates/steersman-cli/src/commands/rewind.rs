@@ -1,0 +1,50 @@
+//! `rewind`: back to a line; what came after is left behind.
+
+use crate::cli::{Global, Rewind};
+use crate::commands::branching::{Begun, Spot};
+use crate::error::{CommandError, Exit};
+use crate::printer::{Printer, typed, yellow};
+use steersman::runtime::inbox::Message;
+
+pub(crate) async fn run(
+    args: Rewind,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let spot = Spot::find(&args.address, global, &args.own.drive).await?;
+    let Some(line) = spot.line else {
+        let address = &args.address;
+        return Err(
+            CommandError::usage(format!("`{address}` names no line to go back to")).hint(format!(
+                "a line (`steersman rewind {address}@12`), counted back (@-2), or the first that calls a tool (@find_order)"
+            )),
+        );
+    };
+    let message = Message::Rewind {
+        branch: Some(spot.branch),
+        at: line,
+        label: args.label.as_deref().map(Into::into),
+        say: args.say.clone(),
+    };
+    let Some(begun) = Begun::reach(&spot, message, &args.own, printer).await? else {
+        return Ok(Exit::Answered);
+    };
+    let (name, short) = (begun.name(), begun.short());
+    printer.talk("");
+    printer.talk(format!(
+        "Back at @{}: {name} is current. What came after on {} is left behind, and stays readable.",
+        begun.from, spot.name
+    ));
+    for effect in begun.left() {
+        printer.talk(yellow(&format!("  {effect} there, and stays so")));
+    }
+    begun.report(args.say.is_some(), printer)?;
+    for command in [
+        format!("steersman show {short}"),
+        format!("steersman send {short} \"...\""),
+        format!("steersman effects {short}"),
+    ] {
+        printer.talk(format!("  {}", typed(&command)));
+    }
+    Ok(begun.exit())
+}

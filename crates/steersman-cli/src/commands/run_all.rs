@@ -1,0 +1,168 @@
+//! `run --all`: drives every session of the store, and says what happens.
+
+use crate::cli::{Global, Run};
+use crate::error::{CommandError, Exit};
+use crate::place::{Place, shortest};
+use crate::play::{self, Leaving};
+use crate::printer::{Printer, dim, red};
+use crate::story::Story;
+use crate::texts::Texts;
+use crate::words::{count, line as one_line};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use steersman::runtime::engine::{EngineError, Happened};
+use steersman::runtime::session::{Session, Settled};
+use steersman::runtime::store::{SessionId, SessionQuery};
+use steersman_machine::ids::Line;
+use tokio::sync::mpsc::{Receiver, channel};
+use tokio_util::sync::CancellationToken;
+
+/// Columns of one line.
+const ROOM: usize = 90;
+/// What happened and was not told yet. What is more is told with what comes next of the same session.
+const UNTOLD: usize = 4_096;
+
+pub(crate) async fn run(
+    args: Run,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    // made if it is not there: what comes in later is driven, too
+    let place = Place::open(global, &args.drive).await?;
+    let mut leaving = Leaving::listen()?;
+    let stop = CancellationToken::new();
+    let all = place.store().sessions(&SessionQuery::default()).await?;
+    printer.talk(format!(
+        "Drives all that have something to do in {}: {} so far. Ctrl-C leaves them resumable.",
+        crate::locate::shown(&place.file),
+        count(all.len() as u64, "session"),
+    ));
+    if printer.is_json() {
+        printer.json(&json!({ "status": "driving", "sessions": all.len() }))?;
+    }
+    let (told, mut happened) = channel(UNTOLD);
+    let engine = place.engine().clone();
+    let until = stop.clone();
+    let mut driving = tokio::spawn(async move {
+        engine
+            .run_all_told(until, move |what| {
+                // where the terminal is slower than the sessions the lines come with what is told next
+                let _ = told.try_send(what);
+            })
+            .await
+    });
+    let mut teller = Teller {
+        place: &place,
+        printer,
+        known: all
+            .iter()
+            .map(|info| (info.id.clone(), info.head))
+            .collect(),
+    };
+    let ended = loop {
+        tokio::select! {
+            biased;
+            () = leaving.wanted() => {
+                stop.cancel();
+                printer.talk("Stops: waits for what has begun and must not be repeated.");
+                break driving.await;
+            }
+            ended = &mut driving => break ended,
+            Some(what) = happened.recv() => teller.tell(what).await?,
+        }
+    };
+    teller.rest(&mut happened).await?;
+    ended.map_err(|e| CommandError::store(e.to_string()))??;
+    if printer.is_json() {
+        printer.json(&json!({ "status": "interrupted" }))?;
+    }
+    printer.talk("Stopped. Nothing is lost.");
+    printer.next("steersman run --all", "goes on");
+    Ok(Exit::Interrupted)
+}
+
+/// Tells of each session what is new since it was told of last.
+struct Teller<'a> {
+    place: &'a Place,
+    printer: &'a Printer,
+    /// The last line that was told, or was there when this began.
+    known: BTreeMap<SessionId, Line>,
+}
+
+impl Teller<'_> {
+    async fn rest(&mut self, happened: &mut Receiver<Happened>) -> Result<(), CommandError> {
+        while let Ok(what) = happened.try_recv() {
+            self.tell(what).await?;
+        }
+        Ok(())
+    }
+
+    async fn tell(&mut self, what: Happened) -> Result<(), CommandError> {
+        match what {
+            Happened::Taken(_) => Ok(()),
+            Happened::Settled(session, settled) => self.settled(&session, &settled).await,
+            Happened::Failed(id, why) => self.failed(&id, &why).await,
+        }
+    }
+
+    async fn settled(
+        &mut self,
+        session: &Session,
+        settled: &Arc<Settled>,
+    ) -> Result<(), CommandError> {
+        let id: SessionId = session.id().into();
+        let told = self.known.get(&id).copied().unwrap_or(Line::NONE);
+        let lines = self.place.engine().feed(&id, Line::NONE).lines().await?;
+        let (mut story, mut texts) = (Story::default(), Texts::default());
+        let short = self.short(&id).await?;
+        let mut last = told;
+        for line in &lines {
+            texts.learn(line, &**self.place.store()).await?;
+            let rows = story.tell(line, &texts);
+            last = last.max(line.n);
+            if line.n <= told || self.printer.is_json() {
+                continue;
+            }
+            for row in rows {
+                let who = match row.who.as_str() {
+                    "" => String::new(),
+                    who => format!("{who}  "),
+                };
+                let note = match row.note.as_str() {
+                    "" => String::new(),
+                    note => format!("  ({note})"),
+                };
+                let text = format!("{short}  @{}  {who}{}{note}", row.line, row.text);
+                self.printer.data(one_line(&text, ROOM))?;
+            }
+        }
+        self.known.insert(id.clone(), last);
+        if self.printer.is_json() {
+            return self.printer.json(&play::document(&id, last, settled));
+        }
+        self.printer
+            .data(dim(&format!("{short}  {}", settled.word())))
+    }
+
+    async fn failed(&mut self, id: &SessionId, why: &EngineError) -> Result<(), CommandError> {
+        if self.printer.is_json() {
+            let document =
+                json!({ "session": &**id, "status": "undriven", "why": why.to_string() });
+            return self.printer.json(&document);
+        }
+        let short = self.short(id).await?;
+        self.printer
+            .complain(red(&format!("{short}  is not driven: {why}")));
+        Ok(())
+    }
+
+    async fn short(&self, id: &str) -> Result<String, CommandError> {
+        let all = self
+            .place
+            .store()
+            .sessions(&SessionQuery::default())
+            .await?;
+        Ok(shortest(id, all.iter().map(|info| &*info.id)).to_owned())
+    }
+}

@@ -1,0 +1,293 @@
+//! Branches from the terminal: fork, join, adopt, rewind; drawn, refused, and across deaths.
+
+use crate::world::{Ran, World};
+use serde_json::Value as Json;
+use std::fmt::Write;
+use std::process::Stdio;
+
+const DESK: &str = r#"name: desk
+tools:
+  look: { description: Looks., parameters: { what: string }, effect: read, command: [echo, "{{ args.what }}"] }
+  pay: { description: Pays., parameters: { cents: integer }, effect: unsafe, simulate: pretended, command: [sh, -c, "echo paid >> book; echo ok"] }
+agents:
+  desk: { system: You settle., tools: [look, pay] }
+"#;
+const SCRIPT: &str = "desk:
+  - call: { look: { what: order } }
+  - call: { pay: { cents: 5 } }
+  - Paid.
+  - Further.
+desk@fee: [ Payments are free., Still free. ]
+desk@dry: [ { call: { pay: { cents: 7 } } }, Forecast. ]
+";
+
+/// A session that has paid: look at 2, its result at 3, pay at 4, its result at 5, the answer at 6.
+fn paid() -> World {
+    let world = World::new();
+    world.write("steersman.yaml", DESK);
+    world.write("script.yaml", SCRIPT);
+    let ran = scripted(&world, &["run", "--input", "Pay."]);
+    assert_eq!((ran.code, ran.out.trim()), (Some(0), "Paid."), "{ran:?}");
+    world
+}
+
+fn scripted(world: &World, args: &[&str]) -> Ran {
+    let mut args = args.to_vec();
+    args.extend(["--script", "script.yaml"]);
+    world.run(&args)
+}
+
+fn document(ran: &Ran) -> Json {
+    serde_json::from_str(ran.out.lines().last().unwrap_or("null"))
+        .unwrap_or_else(|e| panic!("{e} in {ran:?}"))
+}
+
+fn payments(world: &World) -> usize {
+    std::fs::read_to_string(world.folder.join("book")).map_or(0, |book| book.lines().count())
+}
+
+#[test]
+fn a_fork_goes_on_beside_the_session_and_is_drawn_there() {
+    let world = paid();
+    let fork = ["fork", "last@3", "--say", "And the fee?", "--label", "fee"];
+    let ran = scripted(&world, &[&fork[..], &["--json"]].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let told = document(&ran);
+    for (key, value) in [
+        ("branch", Json::from("fee")),
+        ("answer", "Payments are free.".into()),
+        ("from", 3.into()),
+        ("dry", true.into()),
+        ("current", false.into()),
+    ] {
+        assert_eq!(told[key], value, "{key} in {told}");
+    }
+    assert_eq!(payments(&world), 1);
+    let (_, shown) = world.json(&["show", "last"]);
+    assert_eq!(shown["current"], "main");
+    // what is said to a branch is said there alone
+    let ran = scripted(&world, &["send", "last:fee", "Sure?"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let branch = world.run(&["show", "last:fee"]);
+    assert!(branch.out.contains("Still free."), "{branch:?}");
+    insta::assert_snapshot!(world.page(&["show", "last"]));
+}
+
+#[test]
+fn a_fork_of_an_open_call_hears_what_was_said_after_it() {
+    let world = paid();
+    let ran = scripted(
+        &world,
+        &["fork", "last@look", "--say", "Hm?", "--label", "fee"],
+    );
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let shown = world.run(&["show", "last:fee"]);
+    assert!(shown.out.contains("Hm?"), "{shown:?}");
+}
+
+#[test]
+fn a_dry_fork_is_adopted_and_then_pays_for_real() {
+    let world = paid();
+    let fork = ["fork", "last", "--say", "Once more.", "--label", "dry"];
+    let ran = scripted(&world, &fork);
+    assert_eq!(
+        (ran.code, ran.out.trim()),
+        (Some(0), "Forecast."),
+        "{ran:?}"
+    );
+    assert_eq!(payments(&world), 1, "a forecast pays nothing");
+    world.write(
+        "script.yaml",
+        "desk: [ never, never, never, never, Paid for good., more ]\n",
+    );
+    let ran = scripted(&world, &["adopt", "last:dry"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(payments(&world), 2, "{ran:?}");
+    let (_, shown) = world.json(&["show", "last"]);
+    let live: Vec<&Json> = shown["branches"].as_array().unwrap().iter().collect();
+    let live = live.iter().filter(|b| b["superseded"] == false).count();
+    assert_eq!(live, 1, "{shown}");
+}
+
+#[test]
+fn what_would_lose_something_is_refused_with_the_paths() {
+    let world = paid();
+    let fork = ["fork", "last@3", "--say", "And the fee?", "--label", "fee"];
+    assert_eq!(scripted(&world, &fork).code, Some(0));
+    insta::assert_snapshot!(world.page(&["adopt", "last:fee"]));
+    // whoever wants it all the same goes back there, and leaves the rest
+    let ran = scripted(&world, &["rewind", "last:fee@head", "--json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let told = document(&ran);
+    assert_eq!(told["current"], true);
+    assert!(
+        told["left"][0]
+            .as_str()
+            .unwrap()
+            .contains("pay(cents: 5) is done"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_rewind_leaves_a_future_that_stays_readable_and_lists_what_it_did() {
+    let world = paid();
+    world.write("after.yaml", "desk: [ never, Then not., more ]\n");
+    let ran = world.run(&[
+        "rewind",
+        "last@3",
+        "--say",
+        "Do not pay.",
+        "--label",
+        "again",
+        "--script",
+        "after.yaml",
+    ]);
+    assert_eq!(
+        (ran.code, ran.out.trim()),
+        (Some(0), "Then not."),
+        "{ran:?}"
+    );
+    assert!(
+        ran.err
+            .contains("pay(cents: 5) is done there, and stays so"),
+        "{ran:?}"
+    );
+    let left = world.run(&["show", "last:main"]);
+    assert!(left.out.contains("Paid."), "{left:?}");
+    insta::assert_snapshot!(world.page(&["show", "last"]));
+}
+
+#[test]
+fn branches_are_joined() {
+    let world = paid();
+    let script = "desk: [ never, never, never, Both are heard. ]
+desk@one: [ One. ]
+desk@two: [ Two. ]
+";
+    world.write("script.yaml", script);
+    for label in ["one", "two"] {
+        let ran = scripted(&world, &["fork", "last", "--say", "Say.", "--label", label]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+    }
+    let ran = scripted(&world, &["join", "last", "one", "last:two"]);
+    assert_eq!(
+        (ran.code, ran.out.trim()),
+        (Some(0), "Both are heard."),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn bad_input_of_branches_says_what_to_do() {
+    let world = paid();
+    let ran = scripted(&world, &["fork", "last@3", "--say", "?", "--label", "fee"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let before = world.json_lines(&["log", "last"]);
+    let mut page = String::new();
+    for args in [
+        &["fork", "nobody"][..],
+        &["fork", "last:nowhere"],
+        &["fork", "last@99"],
+        &["fork", "last@refund"],
+        &["fork", "last@-90"],
+        &["fork", "last", "--label", "4.2"],
+        &["fork", "last", "--label", "main"],
+        &["rewind", "last"],
+        &["rewind", "last:fee@5"],
+        &["adopt", "last"],
+        &["adopt", "last:nowhere"],
+        &["join", "last"],
+        &["join", "last", "main"],
+        &["join", "last", "nowhere"],
+        &["send", "last@3", "Hello."],
+    ] {
+        let ran = world.run(args);
+        assert_eq!(ran.code, Some(2), "{args:?} {ran:?}");
+        assert_eq!(ran.out, "", "{args:?}");
+        writeln!(page, "$ steersman {}\n{}", args.join(" "), ran.err).unwrap();
+    }
+    assert_eq!(
+        world.json_lines(&["log", "last"]),
+        before,
+        "nothing was written"
+    );
+    insta::assert_snapshot!(world.filter(&page));
+}
+
+/// The label is taken: the session refuses it, whoever drives it, and the reason is told.
+#[test]
+fn a_branch_operation_reaches_the_process_that_owns_the_session() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        "name: desk\ntools: { nap: { description: Naps., effect: read, command: [sleep, \"60\"], timeout: 2m } }\nagents: { desk: { system: You help., tools: [nap] } }\n",
+    );
+    world.write(
+        "script.yaml",
+        "desk: [ Hello., { call: { nap: {} } }, more ]\ndesk@b1: [ There. ]\n",
+    );
+    assert_eq!(scripted(&world, &["run", "--input", "Hi."]).code, Some(0));
+    let mut owner = world
+        .command(&["send", "last", "Nap.", "--script", "script.yaml"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let owned = || world.json_lines(&["sessions"])[0]["owner"].is_string();
+    while !owned() {
+        std::thread::yield_now();
+    }
+    let fork = ["fork", "last@2", "--say", "There?", "--label", "b1"];
+    let ran = scripted(&world, &fork);
+    assert!(
+        ran.err.contains("drives this session and takes it"),
+        "{ran:?}"
+    );
+    let ran = scripted(&world, &fork);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.err.contains("a branch `b1` exists already"), "{ran:?}");
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    let shown = world.run(&["show", "last:b1"]);
+    assert!(shown.out.contains("There?"), "{shown:?}");
+}
+
+/// Killed at whatever moment, a fork is there as a whole or not at all, and the session goes on.
+#[test]
+fn a_killed_fork_leaves_a_whole_session() {
+    for pause in [0_u64, 1, 3, 6, 12, 25, 50] {
+        let world = paid();
+        let mut child = world
+            .command(&[
+                "fork",
+                "last@3",
+                "--say",
+                "And the fee?",
+                "--label",
+                "fee",
+                "--script",
+                "script.yaml",
+            ])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        for _ in 0..pause * 2_000 {
+            std::thread::yield_now();
+        }
+        let _ = child.kill();
+        child.wait().unwrap();
+        let ran = scripted(&world, &["run", "--resume", "last"]);
+        assert_eq!(ran.code, Some(0), "{pause} {ran:?}");
+        let fsck = world.run(&["fsck"]);
+        assert_eq!(fsck.code, Some(0), "{pause} {fsck:?}");
+        let (_, shown) = world.json(&["show", "last"]);
+        let branches = shown["branches"].as_array().unwrap();
+        if branches.len() == 2 {
+            let branch = world.run(&["show", "last:fee"]);
+            assert!(branch.out.contains("And the fee?"), "{branch:?}");
+        }
+        assert_eq!(payments(&world), 1);
+    }
+}

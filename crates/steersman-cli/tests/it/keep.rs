@@ -1,0 +1,320 @@
+//! Keeping a store: fsck, backup, gc, erase, doctor, completions; and driving all of it.
+
+use crate::world::World;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+const DESK: &str = r#"name: desk
+tools:
+  look: { description: Looks., parameters: { what: string }, effect: read, command: [echo, "it is {{ args.what }}"] }
+agents:
+  desk: { system: You settle., tools: [look] }
+"#;
+const PLANTED: &str = "planted-4711";
+
+fn desk() -> World {
+    let world = World::new();
+    world.write("steersman.yaml", DESK);
+    world.write(
+        "script.yaml",
+        "desk: [ { call: { look: { what: planted-4711 } } }, Seen planted-4711., more ]\n",
+    );
+    let input = format!("What is {PLANTED}?");
+    let ran = world.run(&["run", "--input", &input, "--script", "script.yaml"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    world
+}
+
+fn holds(world: &World, file: &str, what: &str) -> bool {
+    let folder = world.folder.join(file);
+    let bytes = std::fs::read(folder).unwrap_or_default();
+    bytes.windows(what.len()).any(|w| w == what.as_bytes())
+}
+
+#[test]
+fn a_backup_is_whole_holds_no_key_and_replaces_nothing() {
+    let world = desk();
+    let (code, told) = world.json(&["backup", "copy.db"]);
+    assert_eq!(code, Some(0), "{told}");
+    let again = world.run(&["backup", "copy.db"]);
+    assert_eq!(again.code, Some(2), "{again:?}");
+    let nowhere = world.run(&["backup", "no/where/copy.db"]);
+    assert_eq!(nowhere.code, Some(4), "{nowhere:?}");
+    assert!(!world.folder.join("copy.db.part").exists());
+    let fsck = world.run(&["fsck", "--store", "copy.db"]);
+    assert_eq!(fsck.code, Some(0), "{fsck:?}");
+    let (_, here) = world.json(&["show", "last"]);
+    let (_, there) = world.json(&["show", "last", "--store", "copy.db"]);
+    assert_eq!(here["agents"], there["agents"]);
+    let key = std::fs::read_to_string(world.folder.join(".steersman/key")).unwrap();
+    assert!(!holds(&world, "copy.db", key.trim()));
+}
+
+#[test]
+fn a_damaged_line_is_named_with_what_to_do() {
+    let world = desk();
+    assert_eq!(world.run(&["fsck"]).code, Some(0));
+    assert_eq!(world.run(&["fsck", "last"]).code, Some(0));
+    assert_eq!(world.run(&["fsck", "nobody"]).code, Some(2));
+    let path = world.folder.join(".steersman/sessions.db");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let at = bytes
+        .windows(5)
+        .position(|w| w == b"Seen ")
+        .expect("the answer lies in its row");
+    bytes[at] = b'B';
+    std::fs::write(&path, bytes).unwrap();
+    let ran = world.run(&["fsck"]);
+    assert_eq!(ran.code, Some(4), "{ran:?}");
+    assert!(ran.out.contains("line 4"), "{ran:?}");
+    assert!(ran.out.contains("cannot be driven: branch"), "{ran:?}");
+    assert!(
+        ran.err.contains("restore the store from a backup"),
+        "{ran:?}"
+    );
+    let document = &world.json_lines(&["fsck"])[0];
+    assert_eq!(document["clean"], false);
+}
+
+/// A log that was cut off verifies to its last line: what was taken from the inbox by a line that is gone says so.
+#[test]
+fn a_log_that_was_cut_off_is_noticed_where_something_names_what_is_gone() {
+    let world = desk();
+    let ran = world.run(&["send", "last", "And now?", "--script", "script.yaml"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let path = world.folder.join(".steersman/sessions.db");
+    let store = rusqlite::Connection::open(path).unwrap();
+    let cut = "DELETE FROM line WHERE (key & 0xffffffffff) >= 100";
+    assert!(store.execute(cut, []).unwrap() > 0);
+    drop(store);
+    let ran = world.run(&["fsck"]);
+    assert_eq!(ran.code, Some(4), "{ran:?}");
+    assert!(
+        ran.out
+            .contains("1 message was taken by a line that is missing"),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn what_is_erased_is_in_no_file_and_everything_verifies() {
+    let world = desk();
+    let (code, told) = world.json(&["erase", "last"]);
+    assert_eq!((code, &told["erased"]), (Some(0), &false.into()));
+    assert!(
+        holds(&world, ".steersman/sessions.db", PLANTED),
+        "only told"
+    );
+    let line = world.run(&["erase", "last@2", "--yes"]);
+    assert_eq!(line.code, Some(0), "{line:?}");
+    let shown = world.run(&["show", "last"]);
+    assert!(shown.out.contains("look([erased])"), "{shown:?}");
+    assert!(
+        shown.out.contains(&format!("What is {PLANTED}?")),
+        "{shown:?}"
+    );
+    let (code, told) = world.json(&["erase", "last", "--yes"]);
+    assert_eq!((code, &told["verifies"]), (Some(0), &true.into()), "{told}");
+    for file in ["sessions.db", "sessions.db-wal"] {
+        assert!(
+            !holds(&world, &format!(".steersman/{file}"), PLANTED),
+            "{file}"
+        );
+    }
+    assert_eq!(world.run(&["fsck"]).code, Some(0));
+    // it goes on all the same
+    let ran = world.run(&["send", "last", "Hello?", "--script", "script.yaml"]);
+    assert_eq!((ran.code, ran.out.trim()), (Some(0), "more"), "{ran:?}");
+}
+
+#[test]
+fn what_is_open_is_not_erased() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        "name: desk\nagents: { desk: { system: You ask., tools: [ask] } }\n",
+    );
+    world.write(
+        "script.yaml",
+        "desk: [ { call: { ask: { question: Which? } } }, So. ]\n",
+    );
+    let ran = world.run(&["run", "--input", "Go.", "--script", "script.yaml"]);
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    for args in [
+        &["erase", "last", "--yes"][..],
+        &["erase", "last@1", "--yes"],
+        &["erase", "last:main"],
+        &["erase", "last@99"],
+        &["erase", "last@ask"],
+        &["erase", "last", "--effect", "ask"],
+        &["erase", "last", "--effect", "9.9"],
+        &["erase", "last@1", "--effect", "2.1"],
+    ] {
+        let ran = world.run(args);
+        assert_eq!(ran.code, Some(2), "{args:?} {ran:?}");
+        assert!(ran.err.contains("hint:"), "{args:?} {ran:?}");
+    }
+    let shown = world.run(&["show", "last"]);
+    assert!(shown.out.contains("Which?"), "{shown:?}");
+}
+
+#[test]
+fn only_what_nothing_names_is_collected() {
+    let world = desk();
+    let (code, told) = world.json(&["gc"]);
+    assert_eq!((code, &told["unnamed"]), (Some(0), &0.into()), "{told}");
+    assert_eq!(told["named"], 1, "the definition");
+    // a long text lies beside the log; erased, nothing names it any more
+    let long = "long ".repeat(8_000);
+    let ran = world.run(&["send", "last", &long, "--script", "script.yaml"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(world.json(&["gc"]).1["named"], 2);
+    assert_eq!(world.run(&["erase", "last", "--yes"]).code, Some(0));
+    assert_eq!(world.json(&["gc"]).1["unnamed"], 1);
+    let (code, told) = world.json(&["gc", "--yes"]);
+    assert_eq!((code, &told["deleted"]), (Some(0), &true.into()), "{told}");
+    assert!(!holds(&world, ".steersman/sessions.db", "long long long"));
+    let (_, told) = world.json(&["gc"]);
+    assert_eq!((&told["unnamed"], &told["named"]), (&0.into(), &1.into()));
+    assert_eq!(world.run(&["show", "last"]).code, Some(0));
+    let none = world.run(&["gc", "--store", "none.db"]);
+    assert_eq!(none.code, Some(2), "{none:?}");
+}
+
+#[test]
+fn the_doctor_says_what_is_there_and_never_what_a_key_is() {
+    let mut world = desk();
+    world.set("ANTHROPIC_API_KEY", "sk-secret-4711");
+    // an address where nobody listens
+    world.set("ANTHROPIC_BASE_URL", "http://127.0.0.1:9/v1");
+    let ran = world.run(&["doctor"]);
+    assert!(!ran.out.contains("sk-secret-4711"), "{ran:?}");
+    assert!(ran.out.contains("ANTHROPIC_API_KEY is set"), "{ran:?}");
+    assert!(ran.out.contains("OPENAI_API_KEY is not set"), "{ran:?}");
+    for document in world.json_lines(&["doctor"]) {
+        assert!(document["about"].is_string() && document["health"].is_string());
+    }
+    world.write(".steersman/key", "not a key");
+    let ran = world.run(&["doctor"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert_eq!(world.run(&["doctor", "nowhere"]).code, Some(2));
+}
+
+#[test]
+fn shells_complete_every_command() {
+    let world = World::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let ran = world.run(&["completions", shell]);
+        assert_eq!(ran.code, Some(0), "{shell}");
+        for command in ["fork", "rewind", "migrate"] {
+            assert!(ran.out.contains(command), "{shell} {command}");
+        }
+    }
+    assert_eq!(world.run(&["completions", "dos"]).code, Some(2));
+}
+
+/// A folder in which nothing can be made: its sessions can be looked at, without a key.
+#[test]
+fn a_store_without_its_key_can_be_looked_at() {
+    let world = desk();
+    world.write(".steersman/key", "damaged");
+    for args in [
+        &["show", "last"][..],
+        &["sessions"],
+        &["log", "last"],
+        &["effects", "last"],
+        &["pending"],
+        &["context", "last@look"],
+    ] {
+        let ran = world.run(args);
+        assert_eq!(ran.code, Some(0), "{args:?} {ran:?}");
+    }
+    assert_eq!(world.run(&["send", "last", "Hello."]).code, Some(4));
+}
+
+const WAITS: &str = r#"name: desk
+events: { answer: { fields: { ticket: string, text: string }, id: "{{ event.ticket }}" } }
+tools:
+  await_answer:
+    description: Waits.
+    parameters: { ticket: string }
+    wait: { event: answer, match: { ticket: "{{ args.ticket }}" }, timeout: 4h, on_timeout: No answer came. }
+    result: "{{ result.text }}"
+agents: { desk: { system: You wait., tools: [await_answer] } }
+"#;
+
+/// One process drives all: a message, an event, a time-out by the clock of a file.
+#[test]
+fn one_process_drives_every_session_of_the_store() {
+    let world = World::new();
+    world.write("steersman.yaml", WAITS);
+    world.write("clock", "1767614400000");
+    for ticket in ["T-1", "T-2", "T-3"] {
+        world.write(
+            "script.yaml",
+            &format!("desk: [ {{ call: {{ await_answer: {{ ticket: {ticket} }} }} }}, \"It says {{{{ request.last }}}}\", Heard. ]\n"),
+        );
+        let ran = world.run(&[
+            "run",
+            "--input",
+            "Wait.",
+            "--script",
+            "script.yaml",
+            "--clock",
+            "clock",
+        ]);
+        assert_eq!(ran.code, Some(5), "{ran:?}");
+    }
+    let mut all = world
+        .command(&[
+            "run",
+            "--all",
+            "--clock",
+            "clock",
+            "--script",
+            "script.yaml",
+            "--json",
+        ])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut told = BufReader::new(all.stdout.take().unwrap()).lines();
+    let mut next =
+        || -> serde_json::Value { serde_json::from_str(&told.next().unwrap().unwrap()).unwrap() };
+    assert_eq!(next()["status"], "driving");
+    let event = |ticket: &str| {
+        let payload = format!("{{\"ticket\": \"{ticket}\", \"text\": \"yes\"}}");
+        let ran = world.run(&[
+            "send", ".", "--event", "answer", &payload, "--clock", "clock",
+        ]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+    };
+    event("T-2");
+    let woken = next();
+    assert_eq!(woken["answer"], "It says yes", "{woken}");
+    let statuses = || {
+        let all = world.json_lines(&["sessions"]);
+        let mut all: Vec<String> = all.iter().map(|s| s["status"].to_string()).collect();
+        all.sort();
+        all.join(" ")
+    };
+    assert_eq!(statuses(), "\"answered\" \"waits\" \"waits\"");
+    // four hours later
+    world.write("clock", "1767628800001");
+    let (one, other) = (next(), next());
+    for late in [one, other] {
+        assert_eq!(late["answer"], "It says No answer came.", "{late}");
+    }
+    rustix_interrupt(all.id());
+    assert_eq!(next()["status"], "interrupted");
+    assert_eq!(all.wait().unwrap().code(), Some(130));
+    assert_eq!(statuses(), "\"answered\" \"answered\" \"answered\"");
+}
+
+fn rustix_interrupt(process: u32) {
+    let killed = std::process::Command::new("kill")
+        .args(["-INT", &process.to_string()])
+        .status();
+    assert!(killed.unwrap().success());
+}

@@ -1,0 +1,146 @@
+//! Which branch is current: what a rewind leaves, and what a person chooses.
+
+use super::Driver;
+use super::branches::Acted;
+use crate::bind;
+use crate::branches::moved_since;
+use crate::engine::EngineError;
+use crate::ledger::Progress;
+use crate::store::InboxMessage;
+use steersman_machine::branch::adopted_up_to;
+use steersman_machine::commit::LedgerEntry;
+use steersman_machine::effect::Opened;
+use steersman_machine::ids::{Id, Line};
+
+impl Driver {
+    /// A branch of which everybody acts is taken over by making it current. What the current branch came to since the
+    /// fork would be lost with that: then it is refused, with the paths. A dry branch is a forecast from its first
+    /// simulated effect on; what it came to before goes on in a live one.
+    pub(super) async fn choose(
+        &mut self,
+        message: &InboxMessage,
+        branch: Id,
+        at: Option<Line>,
+    ) -> Result<Acted, EngineError> {
+        let target = self.ledger.current;
+        if branch == target {
+            return Ok(Err("this branch is current already".to_owned()));
+        }
+        let Some(known) = self.ledger.branch(branch).cloned() else {
+            return Ok(Err(format!("there is no branch {branch}")));
+        };
+        let Some(forked) = self.ledger.common(branch, target) else {
+            return Ok(Err("these branches have no line in common".to_owned()));
+        };
+        let head = self.ledger.branch(target).map_or(Line::NONE, |b| b.commit);
+        if head > forked {
+            let here = self.snapshot_at(target, head).await?;
+            let paths = moved_since(&here, forked);
+            return Ok(Err(format!(
+                "{} changed on the current branch since the fork at {forked}: taking over this branch would lose that",
+                paths.join(", ")
+            )));
+        }
+        let dry = known.opening.as_ref().is_some_and(|o| o.dry);
+        if !dry && at.is_none() && known.superseded.is_none() {
+            let mut entries = vec![LedgerEntry::Adopted {
+                branch,
+                at: known.commit,
+            }];
+            if !self.is_awaited(target, branch) {
+                entries.push(LedgerEntry::Superseded {
+                    branch: target,
+                    after: forked,
+                });
+                self.left_behind.push(target);
+            }
+            entries.push(LedgerEntry::Current(branch));
+            self.accept_with(message, entries).await?;
+            self.leave_behind().await?;
+            return Ok(Ok(()));
+        }
+        let upto = self.adopted_up_to(branch, known.commit).await?;
+        let at = at.map_or(upto, |at| at.min(upto));
+        let opened = Opened {
+            rewound: true,
+            ..Opened::default()
+        };
+        self.open_by_person(message, branch, Some(at), opened, Some(branch))
+            .await
+    }
+
+    /// Up to which line a branch is adopted: the one before its first simulated effect or leaf.
+    pub(super) async fn adopted_up_to(
+        &mut self,
+        branch: Id,
+        head: Line,
+    ) -> Result<Line, EngineError> {
+        let end = self.snapshot_at(branch, head).await?;
+        let mut simulated = None;
+        let upto = adopted_up_to(&end, |line| {
+            simulated = Some(line);
+            line
+        });
+        let Some(line) = simulated else {
+            return Ok(upto);
+        };
+        // The commit before the one that took a simulated outcome.
+        let line = self.past.read(line).await?;
+        Ok(line.commit.as_ref().map_or(upto, |c| c.parent))
+    }
+
+    /// Branches that a rewind of `from` to a line leaves behind, and their last lines that count: that one, and the
+    /// current one if it is another, unless somebody waits for it.
+    pub(super) fn left_by(&self, from: Id, at: Line) -> Vec<(Id, Line)> {
+        let mut left = vec![(from, at)];
+        let current = self.ledger.current;
+        if current != from && !self.is_awaited(current, from) {
+            let forked = self.ledger.common(from, current);
+            left.push((current, forked.unwrap_or(at).min(at)));
+        }
+        left
+    }
+
+    /// Effects of the future behind a line that touched the world, or may have.
+    pub(super) fn abandoned(&self, from: Id, at: Line) -> Vec<Id> {
+        let on_it = |record: &crate::ledger::Record| record.branch == from;
+        self.ledger
+            .effects()
+            .filter(|(_, record)| on_it(record) && record.attempt > 0)
+            .filter(|(_, record)| match record.progress {
+                Progress::Done { at: done, .. } | Progress::GivenUp { at: done } => done > at,
+                Progress::Started | Progress::Unknown => true,
+                Progress::Wished | Progress::NotPerformed => false,
+            })
+            .map(|(id, _)| id)
+            .collect()
+    }
+
+    pub(super) async fn make_current(
+        &mut self,
+        message: &InboxMessage,
+        branch: Id,
+    ) -> Result<Acted, EngineError> {
+        let Some(known) = self.ledger.branch(branch) else {
+            return Ok(Err(format!("there is no branch {branch}")));
+        };
+        let superseded = known.superseded.is_some();
+        if superseded {
+            let at = known.commit;
+            let left = self.snapshot_at(branch, at).await?;
+            let others = self.branches.iter().map(|(id, b)| (*id, &b.snapshot));
+            let bound = bind::common(&self.session, others.chain([(branch, &left)]));
+            if let Err(refused) = bound {
+                return Ok(Err(refused.to_string()));
+            }
+        }
+        self.accept_with(message, vec![LedgerEntry::Current(branch)])
+            .await?;
+        if superseded {
+            self.catch_up(self.writer.appended).await?;
+            self.load_branch(branch).await?;
+            self.take_up_branch(branch).await?;
+        }
+        Ok(Ok(()))
+    }
+}

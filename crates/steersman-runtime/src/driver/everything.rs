@@ -1,0 +1,189 @@
+//! Driving all sessions of a store: whatever has something to do is owned, driven until it settles, and let go of.
+
+use crate::engine::{Engine, EngineError, Happened};
+use crate::session::{Session, Standing};
+use crate::store::{SessionId, SessionQuery, StoreError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use steersman_machine::ids::{Id, Name, Time};
+use tokio_util::sync::CancellationToken;
+
+/// How often all sessions of a store are looked at, in milliseconds.
+const LOOK: u64 = 50;
+/// Looks between two for sessions whose process died.
+const DEAD: u32 = 20;
+/// Timers that are looked at together.
+const TIMERS: usize = 1_000;
+
+struct All<'a> {
+    engine: &'a Engine,
+    told: &'a (dyn Fn(Happened) + Send + Sync),
+    driven: BTreeMap<SessionId, Session>,
+    /// What lay in inboxes when their sessions were taken: what waits there is no reason to take one again.
+    seen: BTreeMap<SessionId, Vec<Name>>,
+    /// Timers for which a session was taken and that are set all the same: it is paused, or held.
+    tried: BTreeSet<(SessionId, Id, Time)>,
+    /// Sessions that could not be taken. Something new in their inbox is a reason to try again.
+    broken: BTreeSet<SessionId>,
+}
+
+/// Owns and drives every session that has something to do, until `stop`. What settles is let go of again: a timer, an
+/// event or a message brings it back. A session that cannot be driven is told of, and keeps no other up.
+pub(crate) async fn run_all(
+    engine: &Engine,
+    stop: CancellationToken,
+    told: &(dyn Fn(Happened) + Send + Sync),
+) -> Result<(), EngineError> {
+    let store = engine.store().clone();
+    let mut all = All {
+        engine,
+        told,
+        driven: BTreeMap::new(),
+        seen: BTreeMap::new(),
+        tried: BTreeSet::new(),
+        broken: BTreeSet::new(),
+    };
+    let (mut version, mut looks) = (None, 0_u32);
+    while !stop.is_cancelled() {
+        if looks.is_multiple_of(DEAD) {
+            all.take_dead().await?;
+        }
+        looks = looks.wrapping_add(1);
+        let now = store.inbox_version().await?;
+        if version != Some(now) {
+            version = Some(now);
+            all.take_called().await?;
+        }
+        all.take_due().await?;
+        all.let_go().await;
+        tokio::select! {
+            () = engine.clock().sleep(LOOK) => {}
+            () = stop.cancelled() => {}
+        }
+    }
+    let driven = std::mem::take(&mut all.driven);
+    let last: Vec<Session> = driven.values().cloned().collect();
+    futures::future::join_all(last.into_iter().map(Session::stop)).await;
+    Ok(())
+}
+
+impl All<'_> {
+    /// Sessions that were at work when their process died.
+    async fn take_dead(&mut self) -> Result<(), EngineError> {
+        let running = SessionQuery {
+            status: vec!["running".into()],
+            ..SessionQuery::default()
+        };
+        for info in self.engine.store().sessions(&running).await? {
+            let idle = info.owner.is_none() && !self.driven.contains_key(&info.id);
+            if idle && !self.broken.contains(&info.id) {
+                self.take(&info.id).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sessions with something new in their inbox.
+    async fn take_called(&mut self) -> Result<(), EngineError> {
+        let lies = SessionQuery {
+            inbox: true,
+            ..SessionQuery::default()
+        };
+        let found = self.engine.store().sessions(&lies).await?;
+        self.seen
+            .retain(|id, _| found.iter().any(|info| info.id == *id));
+        for info in found {
+            if self.driven.contains_key(&info.id) {
+                continue;
+            }
+            let inbox = self.engine.store().inbox(&info.id).await?;
+            let inbox: Vec<Name> = inbox.into_iter().map(|message| message.id).collect();
+            let known = self.seen.get(&info.id);
+            let new = |id: &Name| known.is_none_or(|known| !known.contains(id));
+            if inbox.iter().any(new) {
+                self.tried.retain(|(id, ..)| *id != info.id);
+                if self.take(&info.id).await? {
+                    self.seen.insert(info.id, inbox);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sessions with a timer that is due.
+    async fn take_due(&mut self) -> Result<(), EngineError> {
+        let store = self.engine.store();
+        let due = store.timers(self.engine.clock().now(), TIMERS).await?;
+        // What is not due any more was set anew or cleared.
+        self.tried.retain(|timer| due.contains(timer));
+        for timer in due {
+            let idle = !self.driven.contains_key(&timer.0) && !self.broken.contains(&timer.0);
+            if idle && !self.tried.contains(&timer) && self.take(&timer.0.clone()).await? {
+                self.tried.insert(timer);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets go of what has settled.
+    async fn let_go(&mut self) {
+        let rest: Vec<SessionId> = self
+            .driven
+            .iter()
+            .filter(|(_, session)| {
+                !matches!(
+                    *session.settled.borrow(),
+                    Standing::Busy | Standing::Outside(_)
+                )
+            })
+            .map(|(id, _)| id.clone())
+            .collect();
+        for id in rest {
+            let Some(session) = self.driven.remove(&id) else {
+                continue;
+            };
+            let standing = session.settled.borrow().clone();
+            match standing {
+                Standing::Gone(why) => {
+                    self.seen.remove(&id);
+                    // Somebody else has it, or it is tried again when something of it comes up.
+                    self.broken.insert(id.clone());
+                    (self.told)(Happened::Failed(id, why));
+                }
+                Standing::Settled(settled, _) => {
+                    (self.told)(Happened::Settled(session.clone(), settled));
+                    session.stop().await;
+                }
+                Standing::Busy | Standing::Outside(_) => {
+                    self.driven.insert(id, session);
+                }
+            }
+        }
+    }
+
+    /// Whether it was taken. One that another process owns is left to it.
+    async fn take(&mut self, id: &SessionId) -> Result<bool, EngineError> {
+        match self.engine.open(id).await {
+            Ok(session) => {
+                self.broken.remove(id);
+                (self.told)(Happened::Taken(session.clone()));
+                self.driven.insert(id.clone(), session);
+                Ok(true)
+            }
+            Err(EngineError::Store(StoreError::Owned { .. })) => Ok(false),
+            Err(error) if is_of_session(&error) => {
+                if self.broken.insert(id.clone()) {
+                    (self.told)(Happened::Failed(id.clone(), Arc::new(error)));
+                }
+                // Not again for the same reason.
+                Ok(true)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Whether it is this session that cannot be driven, and not the store.
+fn is_of_session(error: &EngineError) -> bool {
+    !matches!(error, EngineError::Store(StoreError::Io { .. }))
+}

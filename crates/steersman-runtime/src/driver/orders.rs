@@ -1,0 +1,224 @@
+//! Standing orders of people, and what they ask to be done again: pause, hold, retry.
+
+use super::act::{not_open, word};
+use super::draft::{Draft, Note};
+use super::{Driver, OutState};
+use crate::engine::EngineError;
+use crate::store::InboxMessage;
+use steersman_machine::commit::{Admitted, LedgerEntry, Want};
+use steersman_machine::effect::Opened;
+use steersman_machine::ids::{Id, Line, Name};
+use steersman_machine::interaction::{Cause, Interaction};
+use steersman_machine::snapshot::Phase;
+
+type Acted = Result<(), String>;
+
+impl Driver {
+    /// Nothing new begins while a session is paused.
+    pub(super) async fn pause(
+        &mut self,
+        message: &InboxMessage,
+        paused: bool,
+    ) -> Result<Acted, EngineError> {
+        self.accept_with(message, vec![LedgerEntry::Paused(paused)])
+            .await?;
+        if paused {
+            self.give_back_slots();
+        } else {
+            self.wake_ready();
+        }
+        Ok(Ok(()))
+    }
+
+    fn wake_ready(&mut self) {
+        let ready = self
+            .outs
+            .iter()
+            .filter(|(_, out)| matches!(out.state, OutState::Ready))
+            .map(|(id, _)| *id);
+        self.to_start.extend(ready.collect::<Vec<_>>());
+    }
+
+    /// Effects of a tool are kept from beginning, or may begin again.
+    pub(super) async fn order(
+        &mut self,
+        message: &InboxMessage,
+        tool: Option<Name>,
+        barred: bool,
+        by: Name,
+    ) -> Result<Acted, EngineError> {
+        if let Some(tool) = &tool
+            && barred
+            && self.tool_def(tool).is_none()
+        {
+            return Ok(Err(format!("this session has no tool `{tool}`")));
+        }
+        let known = self.ledger.barred().any(|known| known == tool.as_ref());
+        if known && barred {
+            // ordered once more: it is as it was wanted
+            self.accept_with(message, Vec::new()).await?;
+            return Ok(Ok(()));
+        }
+        if !known && !barred {
+            return Ok(Err(match tool {
+                Some(tool) => format!("`{tool}` is not held here"),
+                None => "nothing is held here by that order".to_owned(),
+            }));
+        }
+        let entry = LedgerEntry::Barred { tool, barred, by };
+        self.accept_with(message, vec![entry]).await?;
+        let free: Vec<Id> = self
+            .outs
+            .iter()
+            .filter(|(id, out)| matches!(out.state, OutState::Barred) && !self.is_barred(**id))
+            .map(|(id, _)| *id)
+            .collect();
+        let now = self.engine.clock().now();
+        for id in free {
+            self.state(id, OutState::Soon(now));
+            self.to_start.insert(id);
+        }
+        // What is ready and has not begun is looked at now: it is told at once that it is held.
+        let ready: Vec<Id> = self
+            .outs
+            .iter()
+            .filter(|(id, out)| {
+                let idle = matches!(out.state, OutState::Ready | OutState::Queued);
+                idle && self.is_barred(**id)
+            })
+            .map(|(id, _)| *id)
+            .collect();
+        for id in ready {
+            self.bar(id);
+        }
+        Ok(Ok(()))
+    }
+
+    /// Whether a person keeps this effect from beginning. One that is simulated touches nothing.
+    pub(super) fn is_barred(&self, id: Id) -> bool {
+        let Some(out) = self.outs.get(&id) else {
+            return false;
+        };
+        match &out.wish.work {
+            steersman_machine::effect::Work::Tool(tool) => self.ledger.bars(&tool.tool, tool.class),
+            _ => false,
+        }
+    }
+
+    /// It stays out and takes nothing from others.
+    pub(super) fn bar(&mut self, id: Id) {
+        if let Some(out) = self.outs.get_mut(&id) {
+            let agent = out.wish.agent;
+            out.state = OutState::Barred;
+            out.permit = None;
+            self.unqueue(id, agent);
+        }
+    }
+
+    /// It was about to begin and may not. Of one whose `Started` is on disk it is said that nothing happened.
+    pub(super) async fn keep_back(&mut self, id: Id) -> Result<(), EngineError> {
+        let out = &self.outs[&id];
+        let began = matches!(out.state, OutState::Starting) && out.touches_world();
+        let mut draft = Draft::new(self.next, out.branch);
+        if began {
+            draft.note(Note::NotPerformed(id, out.attempt));
+        }
+        self.bar(id);
+        self.retry_queued();
+        self.write(draft).await
+    }
+
+    /// What failed is tried again.
+    pub(super) async fn retry(
+        &mut self,
+        message: &InboxMessage,
+        effect: Option<Id>,
+    ) -> Result<Acted, EngineError> {
+        let later: Vec<Id> = self
+            .outs
+            .iter()
+            .filter(|(id, out)| {
+                let again = self.ledger.effect(**id).is_some_and(|r| r.again.is_some());
+                let named = effect.is_none_or(|wanted| wanted == **id);
+                named && again && matches!(out.state, OutState::Later(_))
+            })
+            .map(|(id, _)| *id)
+            .collect();
+        if !later.is_empty() {
+            self.accept_with(message, Vec::new()).await?;
+            let now = self.engine.clock().now();
+            for id in later {
+                self.state(id, OutState::Soon(now));
+                self.to_start.insert(id);
+            }
+            return Ok(Ok(()));
+        }
+        if let Some(effect) = effect {
+            let held = self.ledger.effect(effect).and_then(|r| r.holds.first());
+            return Ok(Err(match held {
+                Some(hold) => format!("{effect} waits for something else: {}", word(hold.why)),
+                None if self.outs.contains_key(&effect) => {
+                    format!("{effect} has not failed: no other attempt of it is waited for")
+                }
+                None => not_open(effect),
+            }));
+        }
+        match self.failed_after().await? {
+            Ok(at) => {
+                let opened = Opened {
+                    rewound: true,
+                    ..Opened::default()
+                };
+                self.open_by_person(message, self.ledger.current, Some(at), opened, None)
+                    .await
+            }
+            Err(why) => Ok(Err(why)),
+        }
+    }
+
+    /// The commit before the one in which a model call that failed ended the session: there that call is open.
+    async fn failed_after(&mut self) -> Result<Result<Line, String>, EngineError> {
+        const NOTHING: &str = "nothing failed here, and no other attempt is waited for";
+        let Some(branch) = self.branches.get(&self.ledger.current) else {
+            return Ok(Err(NOTHING.to_owned()));
+        };
+        let Some(root) = branch.snapshot.root_agent() else {
+            return Ok(Err(NOTHING.to_owned()));
+        };
+        if root.phase != Phase::Resting || root.height == 0 {
+            return Ok(Err(NOTHING.to_owned()));
+        }
+        let (id, last) = (root.id, root.last);
+        let line = self.past.read(last).await?;
+        let Some(commit) = &line.commit else {
+            return Ok(Err(NOTHING.to_owned()));
+        };
+        let failed = commit.pushes.iter().any(|push| {
+            let ended = &push.what;
+            push.agent == id
+                && matches!(
+                    ended,
+                    Interaction::Finished {
+                        cause: Cause::Failed,
+                        ..
+                    }
+                )
+        });
+        if !failed {
+            return Ok(Err(NOTHING.to_owned()));
+        }
+        let before = self.snapshot_at(line.branch, commit.parent).await?;
+        let outcomes = commit
+            .admitted
+            .iter()
+            .filter(|admitted| admitted.kind == Admitted::Outcome)
+            .filter_map(|admitted| before.effects.get(&admitted.id?));
+        let step = outcomes.into_iter().any(|effect| effect.what == Want::Step);
+        if step {
+            return Ok(Ok(commit.parent));
+        }
+        Ok(Err(format!(
+            "what failed is no call of a model: go back to a line before {last} instead (`rewind`)"
+        )))
+    }
+}

@@ -1,0 +1,218 @@
+//! Erasing: what was said is replaced by tombstones, and everything still verifies.
+
+use crate::engine::{Engine, EngineError};
+use crate::load::Load;
+use crate::store::{Batch, Claim, Row, SessionState};
+use std::collections::BTreeSet;
+use steersman_machine::codec::{self, CodecError};
+use steersman_machine::commit::{LedgerEntry, LogLine, Text};
+use steersman_machine::ids::{Body, Id, Line, Name};
+use steersman_machine::interaction::Interaction;
+
+/// What is to be erased.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// All that was said, called, answered and written in the session.
+    All,
+    /// All that came in with one line.
+    Line(Line),
+    /// Arguments and outcomes of one effect.
+    Effect(Id),
+}
+
+/// What was erased.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Erased {
+    /// Texts that are tombstones now.
+    pub texts: u64,
+    /// Those of them that lay in blobs: another session may hold the same text. What nothing names any more goes with
+    /// the store's next collection.
+    pub blobs: u64,
+}
+
+impl Engine {
+    /// Erases, in a session that nobody drives and of which nothing is open: what an effect is about to run with, and what
+    /// a person is about to approve, is never erased. What the session is bound to stays. If `apply` is false nothing is
+    /// written, and it says what would be.
+    ///
+    /// # Errors
+    /// [`EngineError::Refused`] if something of it is open, with what; the store's.
+    pub async fn erase(&self, id: &str, what: What, apply: bool) -> Result<Erased, EngineError> {
+        let seen = self.inspect(id).await?;
+        if let Some(open) = open(&seen) {
+            return Err(EngineError::Refused(open));
+        }
+        let claim = self.store().claim(id).await?;
+        let rows = rows(self, &claim).await?;
+        let mut erased = Erased::default();
+        let kept = kept(&rows);
+        let wanted = match what {
+            What::Effect(effect) => Some(of_effect(&rows, effect)?),
+            What::All | What::Line(_) => None,
+        };
+        for (row, line) in &rows {
+            let mut bytes = row.bytes.to_vec();
+            let mut touched = false;
+            for (k, text) in line.bodies.iter().enumerate() {
+                let body = Body::new(line.n, k as u32);
+                let meant = match (&wanted, what) {
+                    (Some(bodies), _) => bodies.contains(&body),
+                    (None, What::Line(n)) => n == line.n,
+                    (None, _) => true,
+                };
+                if !meant || kept.contains(&body) || matches!(text, Text::Erased { .. }) {
+                    continue;
+                }
+                bytes = codec::erase(&bytes, k as u32, &claim.salt)
+                    .map_err(|e| broken(id, line.n, &e))?;
+                touched = true;
+                erased.texts += 1;
+                erased.blobs += u64::from(matches!(text, Text::Blob { .. }));
+            }
+            if touched && apply {
+                let row = Row {
+                    n: row.n,
+                    bytes: bytes.into(),
+                };
+                self.store().rewrite(&claim, row).await?;
+            }
+        }
+        if apply && what == What::All {
+            self.forget_lists(&claim, &seen).await?;
+        }
+        Ok(erased)
+    }
+
+    /// Labels and outcomes are texts of the session, too.
+    async fn forget_lists(
+        &self,
+        claim: &Claim,
+        seen: &crate::engine::Inspection,
+    ) -> Result<(), EngineError> {
+        let labels = seen.info.labels.iter();
+        let batch = Batch {
+            labels: labels.map(|(name, _)| (name.clone(), None)).collect(),
+            info: Some(SessionState {
+                outcome: "{}".into(),
+                waits: "[]".into(),
+                ..seen.info.state.clone()
+            }),
+            urgent: true,
+            ..Batch::default()
+        };
+        Ok(self.store().append(claim, batch).await?)
+    }
+}
+
+/// What keeps a session from being erased, in words; none if nothing of it is open.
+fn open(seen: &crate::engine::Inspection) -> Option<String> {
+    if !seen.inbox.is_empty() {
+        return Some(
+            "messages lie in its inbox: they are texts of it that nobody has taken yet".to_owned(),
+        );
+    }
+    seen.branches
+        .iter()
+        .filter(|b| !b.superseded)
+        .find_map(|b| {
+            let snapshot = &b.snapshot;
+            let name = b
+                .label
+                .clone()
+                .unwrap_or_else(|| Name::from(b.id.to_string()));
+            let open = !snapshot.effects.is_empty() || !snapshot.calls.is_empty();
+            open.then(|| {
+                format!("`{name}` is at work or waits: what it goes on with cannot be erased")
+            })
+        })
+}
+
+async fn rows(engine: &Engine, claim: &Claim) -> Result<Vec<(Row, LogLine)>, EngineError> {
+    let load = Load::new(engine.store().clone(), claim.session.clone(), claim.salt);
+    let mut hashes = crate::load::Hashes::default();
+    let (mut rows, mut from) = (Vec::new(), Line(1));
+    while from <= claim.head {
+        let some = engine
+            .store()
+            .rows(&claim.session, from, claim.head, 512)
+            .await?;
+        let Some(last) = some.last() else { break };
+        from = last.n.next();
+        for row in some {
+            let line = load.checked(&row, &mut hashes).await?;
+            rows.push((row, line));
+        }
+    }
+    Ok(rows)
+}
+
+/// Values that sessions are bound to: without them no version could load one.
+fn kept(rows: &[(Row, LogLine)]) -> BTreeSet<Body> {
+    let commits = rows.iter().filter_map(|(_, line)| line.commit.as_ref());
+    let bindings = commits.filter_map(|commit| commit.binding.as_ref());
+    bindings.map(|binding| binding.values).collect()
+}
+
+/// Arguments, results and what was kept of an effect or its call.
+fn of_effect(rows: &[(Row, LogLine)], effect: Id) -> Result<BTreeSet<Body>, EngineError> {
+    let mut calls = BTreeSet::from([effect]);
+    let mut bodies = BTreeSet::new();
+    for (_, line) in rows {
+        if let Some(commit) = &line.commit {
+            for wished in commit.wished.iter().filter(|w| w.id == effect) {
+                calls.extend(wished.what.call());
+                bodies.extend(wished.args);
+            }
+        }
+    }
+    let mut known = false;
+    for (_, line) in rows {
+        if let Some(commit) = &line.commit {
+            for push in &commit.pushes {
+                match &push.what {
+                    Interaction::Call(call) if calls.contains(&call.id) => {
+                        known = true;
+                        bodies.insert(call.args);
+                    }
+                    Interaction::Result(result) if calls.contains(&result.call) => {
+                        bodies.extend(result.body);
+                        bodies.extend(result.writes.iter().filter_map(|write| write.value));
+                    }
+                    _ => {}
+                }
+            }
+            let admitted = commit.admitted.iter().filter(|a| a.id == Some(effect));
+            bodies.extend(admitted.filter_map(|a| a.body));
+        }
+        for entry in &line.ledger {
+            match entry {
+                LedgerEntry::Done {
+                    effect: of, kept, ..
+                } if *of == effect => bodies.extend(*kept),
+                LedgerEntry::Late {
+                    effect: of, body, ..
+                }
+                | LedgerEntry::Released {
+                    effect: of, body, ..
+                } if *of == effect => {
+                    bodies.extend(*body);
+                }
+                LedgerEntry::Hold(hold) if hold.effect == effect => bodies.extend(hold.ask),
+                _ => {}
+            }
+        }
+    }
+    if known {
+        return Ok(bodies);
+    }
+    Err(EngineError::Refused(format!(
+        "no call of this session has the effect {effect}"
+    )))
+}
+
+fn broken(session: &str, n: Line, why: &CodecError) -> EngineError {
+    EngineError::Broken {
+        session: session.into(),
+        what: format!("line {n}: {why}"),
+    }
+}

@@ -1,0 +1,425 @@
+//! Orders of people: pause, hold, retry, rebind, and which branch is current. Each survives its process.
+
+use crate::world::{Does, World, answered, asked};
+use serde_json::{Value as Json, json};
+use std::sync::Arc;
+use steersman_machine::ids::{Id, Line};
+use steersman_machine::mapping::Fault;
+use steersman_runtime::inbox::Message;
+use steersman_runtime::model::scripted::Script;
+use steersman_runtime::pending::PendingKind;
+use steersman_runtime::session::{Fate, Fork, Session, Settled};
+use tokio::sync::Semaphore;
+
+const DESK: &str = r#"
+config: { limit: { type: integer, default: 10 }, url: { type: string, live: true, env: URL, default: here } }
+tools:
+  look: { description: Looks., effect: read, native: 1 }
+  pay: { description: Pays., parameters: { cents: integer }, effect: unsafe, native: 1 }
+  pay_asked: { description: Pays., parameters: { cents: integer }, effect: unsafe, approve: true, simulate: pretended, native: 1 }
+agents:
+  main: { system: "You settle up to {{ config.limit }}.", tools: [look, pay, pay_asked] }
+"#;
+
+fn pays() -> Json {
+    json!({ "main": ["Ready.", { "call": { "pay": { "cents": 5 } } }, "Paid."] })
+}
+
+fn taken(fate: &Fate) -> bool {
+    matches!(fate, Fate::Taken(_))
+}
+
+async fn refused(session: &Session, message: Message) -> String {
+    match session.send(message).await.unwrap().fate {
+        Fate::Refused(why) => why,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn hold(tool: Option<&str>, held: bool) -> Message {
+    Message::Hold {
+        tool: tool.map(Into::into),
+        held,
+        by: "user".into(),
+    }
+}
+
+#[tokio::test]
+async fn what_is_held_does_not_begin_until_it_is_released_in_whatever_process() {
+    let world = World::new(pays());
+    let session = world.start(DESK, "Hello.").await;
+    let _ = session.settled().await.unwrap();
+    session.hold(Some("pay"), "user").await.unwrap();
+    session.say("Pay.").await.unwrap();
+    let settled = session.settled().await.unwrap();
+    let Settled::Waits(pending) = &*settled else {
+        panic!("{settled:?}")
+    };
+    assert_eq!(pending[0].kind, PendingKind::Hold);
+    assert_eq!(world.tools.count("pay"), 0);
+    let world = world.killed().await;
+    let session = world.open().await;
+    let settled = session.settled().await.unwrap();
+    assert!(matches!(&*settled, Settled::Waits(_)), "{settled:?}");
+    let seen = world.engine.inspect("session").await.unwrap();
+    assert_eq!(seen.pending[0].kind, PendingKind::Hold);
+    assert_eq!(world.tools.count("pay"), 0);
+    session.release(Some("pay"), "user").await.unwrap();
+    assert_eq!(answered(&session.settled().await.unwrap()), "Paid.");
+    assert_eq!(world.tools.count("pay"), 1);
+}
+
+#[tokio::test]
+async fn a_hold_of_everything_lets_reads_run_and_says_what_it_does_not_know() {
+    let script = json!({ "main": [
+        "Ready.", { "call": [{ "look": {} }, { "pay": { "cents": 5 } }] }, "Both.",
+    ] });
+    let world = World::new(script);
+    let session = world.start(DESK, "Hello.").await;
+    let _ = session.settled().await.unwrap();
+    assert!(taken(&session.hold(None, "user").await.unwrap().fate));
+    session.say("Go.").await.unwrap();
+    let _ = session.settled().await.unwrap();
+    assert_eq!(
+        (world.tools.count("look"), world.tools.count("pay")),
+        (1, 0)
+    );
+    assert_eq!(
+        refused(&session, hold(Some("refund"), true)).await,
+        "this session has no tool `refund`"
+    );
+    assert!(taken(&session.hold(None, "user").await.unwrap().fate));
+    assert_eq!(
+        refused(&session, hold(Some("pay"), false)).await,
+        "`pay` is not held here"
+    );
+    session.release(None, "user").await.unwrap();
+    assert_eq!(answered(&session.settled().await.unwrap()), "Both.");
+}
+
+/// An approval is asked for and given while its tool is held; the call begins with the release.
+#[tokio::test]
+async fn what_is_approved_while_it_is_held_begins_when_it_is_released() {
+    let script =
+        json!({ "main": ["Ready.", { "call": { "pay_asked": { "cents": 5 } } }, "Paid."] });
+    let world = World::new(script);
+    let session = world.start(DESK, "Hello.").await;
+    let _ = session.settled().await.unwrap();
+    session.hold(Some("pay_asked"), "user").await.unwrap();
+    session.say("Pay.").await.unwrap();
+    let effect = asked(&session.settled().await.unwrap());
+    session.approve(effect, "user").await.unwrap();
+    let settled = session.settled().await.unwrap();
+    assert!(matches!(&*settled, Settled::Waits(_)), "{settled:?}");
+    assert_eq!(world.tools.count("pay_asked"), 0);
+    session.release(Some("pay_asked"), "user").await.unwrap();
+    assert_eq!(answered(&session.settled().await.unwrap()), "Paid.");
+}
+
+/// An order is taken from a session that nobody owns without anything of it running: it was killed in the middle.
+#[tokio::test]
+async fn an_order_begins_nothing() {
+    let world = World::new(pays());
+    let session = world.start(DESK, "Hello.").await;
+    let _ = session.settled().await.unwrap();
+    session.pause().await.unwrap();
+    session.say("Pay.").await.unwrap();
+    let world = world.killed().await;
+    let before = world.model.left_over();
+    let hold = hold(Some("pay"), true);
+    let fate = world.engine.order("session", hold).await.unwrap().fate;
+    assert!(taken(&fate), "{fate:?}");
+    let fate = world
+        .engine
+        .order("session", Message::Pause(false))
+        .await
+        .unwrap()
+        .fate;
+    assert!(taken(&fate), "{fate:?}");
+    assert!(world.engine.driven("session").is_none());
+    assert_eq!(world.model.left_over(), before, "nothing was asked");
+    let session = world.open().await;
+    let settled = session.settled().await.unwrap();
+    assert!(matches!(&*settled, Settled::Waits(_)), "{settled:?}");
+    assert_eq!(world.tools.count("pay"), 0);
+}
+
+#[tokio::test]
+async fn a_failed_model_call_is_tried_again_on_a_branch_of_its_own() {
+    let script = json!({ "main": [
+        { "call": { "pay": { "cents": 5 } } },
+        { "error": "provider_overloaded" },
+    ] });
+    let world = World::new(script);
+    let session = world.start(DESK, "Pay.").await;
+    let settled = session.settled().await.unwrap();
+    let Settled::Failed { code, .. } = &*settled else {
+        panic!("{settled:?}")
+    };
+    assert_eq!(&**code, "provider_overloaded");
+    let none = session.retry(Some(Id::new(Line(7), 7)), "user").await;
+    assert_eq!(
+        none.unwrap().fate,
+        Fate::Refused("nothing is open under 7.7".to_owned())
+    );
+    let world = world.killed().await;
+    let well = json!({ "main": ["Paid."] });
+    world.model.replace(Script::parse(&well).unwrap());
+    let session = world.open().await;
+    session.retry(None, "user").await.unwrap();
+    assert_eq!(answered(&session.settled().await.unwrap()), "Paid.");
+    assert_eq!(world.tools.count("pay"), 1, "what was done stays done");
+    let again = session.retry(None, "user").await.unwrap().fate;
+    assert!(matches!(again, Fate::Refused(_)), "{again:?}");
+}
+
+#[tokio::test]
+async fn an_attempt_that_is_waited_for_is_made_now() {
+    let script = json!({ "main": [{ "call": { "look": {} } }, "Looked."] });
+    let world = World::new(script);
+    let hour = 3_600_000;
+    let later = Fault {
+        again: Some(hour),
+        ..Fault::new("busy", "later")
+    };
+    world.tools.will("look", Does::NotPerformed(later));
+    let session = world.start(DESK, "Look.").await;
+    let settled = session.settled().await.unwrap();
+    let Settled::Waits(pending) = &*settled else {
+        panic!("{settled:?}")
+    };
+    assert_eq!(pending[0].kind, PendingKind::Again);
+    session
+        .retry(Some(pending[0].effect), "user")
+        .await
+        .unwrap();
+    assert_eq!(answered(&session.settled().await.unwrap()), "Looked.");
+    assert_eq!(world.tools.count("look"), 2);
+}
+
+#[tokio::test]
+async fn values_are_bound_anew_on_all_branches_at_once() {
+    let world =
+        World::new(json!({ "main": ["One.", "{{ request.system }}"], "main@b1": ["There."] }));
+    let session = world.start(DESK, "Go.").await;
+    let _ = session.settled().await.unwrap();
+    let fork = Fork {
+        label: Some("b1".into()),
+        say: Some("there".into()),
+        ..Fork::default()
+    };
+    session.fork(fork).await.unwrap();
+    let _ = session.settled().await.unwrap();
+    let rebind = |name: &str, value: &str| Message::Rebind {
+        config: vec![(name.into(), value.to_owned())],
+        by: "user".into(),
+    };
+    for (name, value, why) in [
+        ("limit", "\"much\"", "is not a whole number"),
+        ("limits", "3", "is not declared"),
+        ("url", "\"there\"", "is `live`"),
+        ("limit", "{", "is no JSON"),
+        ("limit", "10", "bound to these values already"),
+    ] {
+        let said = refused(&session, rebind(name, value)).await;
+        assert!(said.contains(why), "{said}");
+    }
+    let before = world.engine.inspect("session").await.unwrap().info.state;
+    session
+        .rebind(&[("limit".into(), json!(20))], "user")
+        .await
+        .unwrap();
+    let world = world.killed().await;
+    let seen = world.engine.inspect("session").await.unwrap();
+    assert_eq!(seen.values.config["limit"], json!(20));
+    assert_ne!(seen.info.state.definition, before.definition);
+    let session = world.open().await;
+    session.say("And now?").await.unwrap();
+    let said = answered(&session.settled().await.unwrap());
+    assert_eq!(said, "You settle up to 20.");
+}
+
+#[tokio::test]
+async fn values_are_not_bound_anew_in_the_middle() {
+    let script = json!({ "main": [{ "call": { "pay_asked": { "cents": 5 } } }, "Paid."] });
+    let world = World::new(script);
+    let session = world.start(DESK, "Pay.").await;
+    let _ = session.settled().await.unwrap();
+    let message = Message::Rebind {
+        config: vec![("limit".into(), "20".to_owned())],
+        by: "user".into(),
+    };
+    let why = refused(&session, message).await;
+    assert!(why.contains("at work or waits"), "{why}");
+}
+
+fn forked(label: &str) -> Fork {
+    Fork {
+        label: Some(label.into()),
+        say: Some("Pay there.".into()),
+        ..Fork::default()
+    }
+}
+
+async fn named(world: &World, label: &str) -> Id {
+    let seen = world.engine.inspect("session").await.unwrap();
+    let found = seen.branches.iter();
+    found
+        .filter(|b| b.label.as_deref() == Some(label))
+        .map(|b| b.id)
+        .next()
+        .unwrap()
+}
+
+/// A dry branch is a forecast from its first simulated effect on: what was simulated is asked for and done.
+#[tokio::test]
+async fn a_dry_branch_is_taken_over_up_to_what_was_simulated() {
+    let script = json!({
+        "main": ["Ready.", "never", "Paid for good."],
+        "main@dry": [{ "call": { "pay_asked": { "cents": 5 } } }, "Forecast."],
+    });
+    let world = World::new(script);
+    let session = world.start(DESK, "Go.").await;
+    let _ = session.settled().await.unwrap();
+    session.fork(forked("dry")).await.unwrap();
+    let _ = session.settled().await.unwrap();
+    assert_eq!(world.tools.count("pay_asked"), 0);
+    let dry = named(&world, "dry").await;
+    let fate = session.adopt(dry, None).await.unwrap().fate;
+    assert!(taken(&fate), "{fate:?}");
+    let world = world.killed().await;
+    let session = world.open().await;
+    let effect = asked(&session.settled().await.unwrap());
+    session.approve(effect, "user").await.unwrap();
+    let settled = session.settled().await.unwrap();
+    assert_eq!(answered(&settled), "Paid for good.");
+    assert_eq!(world.tools.count("pay_asked"), 1);
+    let seen = world.engine.inspect("session").await.unwrap();
+    let current = seen.current_branch().unwrap();
+    assert!(!current.snapshot.dry);
+    let live: Vec<Id> = seen
+        .branches
+        .iter()
+        .filter(|b| !b.superseded)
+        .map(|b| b.id)
+        .collect();
+    assert_eq!(live, [current.id], "what it was taken from is left behind");
+}
+
+#[tokio::test]
+async fn a_branch_is_not_taken_over_where_something_would_be_lost() {
+    let script = json!({
+        "main": ["Ready.", "On."],
+        "main@b1": ["There."],
+    });
+    let world = World::new(script);
+    let session = world.start(DESK, "Go.").await;
+    let _ = session.settled().await.unwrap();
+    session.fork(forked("b1")).await.unwrap();
+    let _ = session.settled().await.unwrap();
+    session.say("Further.").await.unwrap();
+    let _ = session.settled().await.unwrap();
+    let b1 = named(&world, "b1").await;
+    let said = refused(
+        &session,
+        Message::Adopt {
+            branch: b1,
+            at: None,
+        },
+    )
+    .await;
+    assert!(
+        said.starts_with("main changed on the current branch since the fork at "),
+        "{said}"
+    );
+    assert_eq!(
+        refused(
+            &session,
+            Message::Adopt {
+                branch: Id::MAIN,
+                at: None
+            }
+        )
+        .await,
+        "this branch is current already"
+    );
+    // whoever wants it all the same goes back to it, and leaves the rest
+    let at = world.engine.inspect("session").await.unwrap();
+    let head = at.branches.iter().find(|b| b.id == b1).unwrap().head;
+    let rewind = Message::Rewind {
+        branch: Some(b1),
+        at: head,
+        label: None,
+        say: None,
+    };
+    let fate = session.send(rewind).await.unwrap().fate;
+    assert!(taken(&fate), "{fate:?}");
+    assert_eq!(answered(&session.settled().await.unwrap()), "There.");
+    let seen = world.engine.inspect("session").await.unwrap();
+    assert_eq!(seen.branches.iter().filter(|b| !b.superseded).count(), 1);
+    // what was refused stands in the log, for whoever asked from elsewhere
+    let printed = world.printed().await;
+    assert!(printed.contains("refused m"), "{printed}");
+}
+
+/// What is said where a call is open waits for it, on the branch, and is not lost with the process.
+#[tokio::test]
+async fn what_is_said_in_the_middle_is_heard_when_the_exchange_is_over() {
+    let script = json!({
+        "main": [{ "call": { "look": {} } }, "Seen."],
+        "main@b1": ["{{ request.last }}!"],
+    });
+    let world = World::new(script);
+    let session = world.start(DESK, "Look.").await;
+    let _ = session.settled().await.unwrap();
+    let gate = Arc::new(Semaphore::new(0));
+    world
+        .tools
+        .will("look", Does::Gate(gate.clone(), json!("b")));
+    let fork = Fork {
+        at: Some(Line(2)),
+        label: Some("b1".into()),
+        say: Some("What is it?".into()),
+        ..Fork::default()
+    };
+    session.fork(fork).await.unwrap();
+    let world = world.killed().await;
+    gate.add_permits(2);
+    let session = world.open().await;
+    let _ = session.settled().await.unwrap();
+    let seen = world.engine.inspect("session").await.unwrap();
+    let b1 = seen.branches.iter().find(|b| b.label.is_some()).unwrap();
+    assert_eq!(answered(&seen.settled_on(b1)), "What is it?!");
+}
+
+/// A branch that begins behind a line at which values were bound anew runs under those of now, as all others do.
+#[tokio::test]
+async fn a_branch_of_an_earlier_line_has_the_values_of_now() {
+    let script = json!({ "main": ["One.", "{{ request.system }}", "{{ request.system }}"] });
+    let world = World::new(script);
+    let session = world.start(DESK, "Go.").await;
+    let _ = session.settled().await.unwrap();
+    session
+        .rebind(&[("limit".into(), json!(20))], "user")
+        .await
+        .unwrap();
+    let fork = Fork {
+        at: Some(Line(1)),
+        label: Some("b1".into()),
+        ..Fork::default()
+    };
+    session.fork(fork).await.unwrap();
+    let _ = session.settled().await.unwrap();
+    let fate = session
+        .rewind(Line(2), Some("And now?"))
+        .await
+        .unwrap()
+        .fate;
+    assert!(taken(&fate), "{fate:?}");
+    let world = world.killed().await;
+    let session = world.open().await;
+    let said = answered(&session.settled().await.unwrap());
+    assert_eq!(said, "You settle up to 20.");
+    let seen = world.engine.inspect("session").await.unwrap();
+    assert_eq!(seen.values.config["limit"], json!(20));
+}
