@@ -353,18 +353,7 @@ impl Ledger {
                 attempt,
                 epoch,
                 digest,
-            } => {
-                let record = self.record(line, *effect);
-                let first = record.attempt == 0;
-                record.digest = Some(*digest);
-                record.attempt = *attempt;
-                record.epoch = *epoch;
-                record.progress = Progress::Started;
-                record.again = None;
-                if first {
-                    self.started.entry(*digest).or_default().insert(*effect);
-                }
-            }
+            } => self.begun(line, *effect, *attempt, *epoch, *digest),
             LedgerEntry::Done { effect, kept, .. } => {
                 let done = Progress::Done {
                     at: line.n,
@@ -411,6 +400,19 @@ impl Ledger {
                     self.barred.remove(tool);
                 }
             }
+        }
+    }
+
+    fn begun(&mut self, line: &LogLine, effect: Id, attempt: u32, epoch: u64, digest: Digest) {
+        let record = self.record(line, effect);
+        let first = record.attempt == 0;
+        record.digest = Some(digest);
+        record.attempt = attempt;
+        record.epoch = epoch;
+        record.progress = Progress::Started;
+        record.again = None;
+        if first {
+            self.started.entry(digest).or_default().insert(effect);
         }
     }
 

@@ -4,6 +4,7 @@
 //! written by a newer program: the hash of its line covers it.
 
 use crate::effect::{Mapped, NewArtifact, NewWrite};
+use crate::ids::{hex, unhex};
 use crate::interaction::How;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -45,7 +46,8 @@ struct KeptWrite {
 struct KeptArtifact {
     name: String,
     media: String,
-    hash: [u8; 32],
+    /// In hexadecimal digits, as whoever looks for what names a blob looks for them.
+    hash: String,
     len: u64,
 }
 
@@ -68,7 +70,7 @@ pub fn keep_outcome(mapped: &Mapped) -> String {
     let artifacts = mapped.artifacts.iter().map(|artifact| KeptArtifact {
         name: artifact.name.clone(),
         media: artifact.media.clone(),
-        hash: artifact.hash,
+        hash: hex(&artifact.hash),
         len: artifact.len,
     });
     let then = mapped.then.as_ref();
@@ -102,19 +104,24 @@ pub fn kept_outcome(text: &str) -> Result<Mapped, String> {
         value: write.value,
         seal: false,
     });
-    let artifacts = kept.artifacts.into_iter().map(|artifact| NewArtifact {
-        name: artifact.name,
-        media: artifact.media,
-        hash: artifact.hash,
-        len: artifact.len,
-        content: None,
-    });
+    let artifact = |artifact: KeptArtifact| {
+        let hash = unhex(&artifact.hash).and_then(|hash| hash.try_into().ok());
+        Ok(NewArtifact {
+            name: artifact.name,
+            media: artifact.media,
+            hash: hash.ok_or("the hash of an artifact is none")?,
+            len: artifact.len,
+            content: None,
+        })
+    };
+    let artifacts: Result<Vec<NewArtifact>, String> =
+        kept.artifacts.into_iter().map(artifact).collect();
     Ok(Mapped {
         how: kept.how,
         code: kept.code,
         shown: kept.shown,
         writes: writes.collect(),
-        artifacts: artifacts.collect(),
+        artifacts: artifacts?,
         then: kept.then.map(|then| (then.tool, then.args)),
         by: kept.by,
     })

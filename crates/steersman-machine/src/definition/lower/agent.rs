@@ -388,10 +388,8 @@ impl Lower<'_> {
             }
         }
         let reads = uses.iter().any(|known| *known.seen == *builtin::READ);
-        if !(uses.is_empty() && servers.is_empty())
-            && !reads
-            && !self.out.declared.contains_key(builtin::READ)
-        {
+        let has_any = !uses.is_empty() || !servers.is_empty();
+        if has_any && !reads && !self.out.declared.contains_key(builtin::READ) {
             // What a result spills can be read, whoever's tool it was.
             self.out.builtins.insert(builtin::READ);
             uses.push(ToolUse::implied(builtin::READ.into()));
