@@ -53,8 +53,10 @@ pub(super) fn result(
     let (mut text, pieces) = read(result.content);
     let (made, left_out) = content::made(effect, pieces);
     if left_out > 0 {
-        text = format!("{text}
-({left_out} more pieces of content were left out)");
+        text = format!(
+            "{text}
+({left_out} more pieces of content were left out)"
+        );
     }
     if failed {
         let said = if text.trim().is_empty() {

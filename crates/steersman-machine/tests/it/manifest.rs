@@ -65,7 +65,13 @@ fn offered(network: &Network) -> String {
         panic!("it has a model");
     };
     let name = |used: &ToolUse| format!("{}={}", used.seen, wire_name(&used.seen));
-    model.tools.iter().map(name).collect::<Vec<_>>().join(" ")
+    model
+        .tools
+        .iter()
+        .filter(|used| !used.implied)
+        .map(name)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn both() -> Manifest {
@@ -92,7 +98,10 @@ fn a_definition_is_whole_without_its_servers() {
     let network = network(CLERK);
     assert_eq!(offered(&network), "note=note look=look");
     let names: Vec<&str> = network.tools.keys().map(|name| &**name).collect();
-    assert_eq!(names, ["files.read-it", "files.write", "note"]);
+    assert_eq!(
+        names,
+        ["artifact_read", "files.read-it", "files.write", "note"]
+    );
     assert_eq!(network.tool("files.write").effect.word(), "unsafe");
     let again = compile_stored(&network.source).unwrap();
     assert_eq!(again.digest, network.digest);
