@@ -1,6 +1,6 @@
 //! What all wires of models share: one POST, an answer that streams or comes whole, and how long each part may take.
 //!
-//! A wire encodes a neutral request and decodes events ([`Decode`]), both without I/O; [`exchange`] sends, waits and
+//! A wire encodes a neutral request and decodes events ([`Decode`]), both without I/O; `exchange` sends, waits and
 //! gives up. A call is made once: whether to try again is the caller's decision, from the failure's `retry`.
 
 pub(crate) mod fault;
