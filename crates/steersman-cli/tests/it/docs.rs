@@ -92,22 +92,24 @@ fn every_definition_in_a_document_compiles() {
     );
 }
 
-/// The guide to models shows pieces: each is a definition by itself.
+/// These guides show pieces: each is a definition by itself.
 #[test]
-fn every_piece_of_the_guide_to_models_compiles() {
-    let guide = std::fs::read_to_string(world::root().join("docs/guides/models.md")).unwrap();
-    let pieces = blocks(&guide);
-    let pieces: Vec<&Block> = pieces.iter().filter(|b| b.fence == "yaml").collect();
-    assert!(pieces.len() >= 5, "{}", pieces.len());
-    for piece in pieces {
-        let (network, found) = compile(&Files::new("steersman.yaml", piece.text.as_str()));
-        let found: Vec<String> = found.iter().map(|d| d.render(false)).collect();
-        assert!(
-            network.is_some(),
-            "line {}\n{}",
-            piece.line,
-            found.join("\n")
-        );
+fn every_piece_of_a_guide_compiles() {
+    for (guide, least) in [("models", 5), ("artifacts", 2)] {
+        let path = world::root().join(format!("docs/guides/{guide}.md"));
+        let pieces = blocks(&std::fs::read_to_string(path).unwrap());
+        let pieces: Vec<&Block> = pieces.iter().filter(|b| b.fence == "yaml").collect();
+        assert!(pieces.len() >= least, "{guide}: {}", pieces.len());
+        for piece in pieces {
+            let (network, found) = compile(&Files::new("steersman.yaml", piece.text.as_str()));
+            let found: Vec<String> = found.iter().map(|d| d.render(false)).collect();
+            assert!(
+                network.is_some(),
+                "{guide}, line {}\n{}",
+                piece.line,
+                found.join("\n")
+            );
+        }
     }
 }
 
@@ -143,4 +145,10 @@ fn the_guide_to_operating_is_true() {
     let world = World::new();
     let guide = world::root().join("docs/guides/operating.md");
     transcript_is_true(&guide, &world);
+}
+
+#[test]
+fn the_guide_to_people_is_true() {
+    let guide = world::root().join("docs/guides/people.md");
+    transcript_is_true(&guide, &World::new());
 }
