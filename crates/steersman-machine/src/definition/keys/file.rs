@@ -306,9 +306,11 @@ pub(crate) static MCP: Table = Table {
             "–",
             "How calls and results look, by tool.",
         ),
-        later(
+        key(
             "refresh",
-            "Whether a changed list of tools is taken over; it never is.",
+            Ty::Word(&[("pinned", true), ("follow", false)]),
+            "pinned",
+            "Whether a changed list of tools is taken over.",
         ),
         key("timeout", Ty::Duration, "60s", "Of one attempt."),
         key(
