@@ -8,8 +8,10 @@ use crate::place::shortest;
 use crate::printer::{Printer, dim, green, red, yellow};
 use crate::words::count;
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::sync::Arc;
+use steersman::runtime::ledger::Ledger;
 use steersman::runtime::load::{Load, Report};
 use steersman::runtime::store::{SessionInfo, SessionQuery, Store, StoreError};
 use steersman_adapters::sqlite::{SqliteOptions, SqliteStore};
@@ -181,6 +183,39 @@ async fn whole(
                 .damaged
                 .push("its definition is missing from the store".to_owned());
             break;
+        }
+    }
+    contents(store, load, &ledger, found).await
+}
+
+/// What lines name of artifacts is there and fits its hash, on all branches.
+async fn contents(
+    store: &SqliteStore,
+    load: &Load,
+    ledger: &Ledger,
+    found: &mut Found,
+) -> Result<(), CommandError> {
+    let mut seen = BTreeSet::new();
+    for (_, branch) in ledger.branches() {
+        let snapshot = load.cold().snapshot(branch.head).await?.snapshot;
+        for versions in snapshot.artifacts.values() {
+            for (k, version) in versions.iter().enumerate() {
+                if !seen.insert((version.call, version.hash)) {
+                    continue;
+                }
+                let why = match store.blob(&version.hash).await {
+                    Ok(Some(_)) => continue,
+                    Ok(None) => "its content is missing from the store",
+                    Err(StoreError::Corrupt { .. }) => "its content does not fit its hash",
+                    Err(error) => return Err(error.into()),
+                };
+                found.damaged.push(format!(
+                    "artifact `{}`, version {}, of call {}: {why}",
+                    version.name,
+                    k + 1,
+                    version.call
+                ));
+            }
         }
     }
     Ok(())

@@ -42,7 +42,8 @@ pub(crate) async fn run(
     } else if args.yes {
         printer.talk(format!("Deleted {all} that nothing names, {bytes} bytes."));
     } else {
-        printer.talk(format!("{all} are named by nothing, {bytes} bytes."));
+        let verb = if garbage.blobs == 1 { "is" } else { "are" };
+        printer.talk(format!("{all} {verb} named by nothing, {bytes} bytes."));
         printer.talk(format!("Next:  {}", typed("steersman gc --yes")));
     }
     Ok(Exit::Answered)

@@ -72,3 +72,18 @@ fn what_a_session_made_is_listed_shown_and_saved() {
     let spilled: Vec<String> = spilled.filter(|name| name.starts_with("page-")).collect();
     assert_eq!(saved(&spilled[0]).lines().count(), 10_000);
 }
+
+#[test]
+fn a_content_that_is_damaged_is_found() {
+    let world = press();
+    let whole = world.run(&["fsck"]);
+    assert_eq!(whole.code, Some(0), "{whole:?}");
+    let store = rusqlite::Connection::open(world.folder.join(".steersman/sessions.db")).unwrap();
+    let damaged = "update blob set bytes = x'00' || substr(bytes, 2) where length(bytes) > 40000";
+    assert_eq!(store.execute(damaged, []).unwrap(), 1);
+    drop(store);
+    let found = world.run(&["fsck"]);
+    assert_eq!(found.code, Some(4), "{found:?}");
+    assert!(found.out.contains("artifact `page-"), "{found:?}");
+    assert!(found.out.contains("does not fit its hash"), "{found:?}");
+}
