@@ -164,8 +164,8 @@ impl Toolset for CommandTools {
     }
 }
 
-/// A scope without `secrets`.
-struct Visible<'a>(&'a dyn Scope);
+/// A scope without `secrets`: for argument vectors, which others can read.
+pub(crate) struct Visible<'a>(pub(crate) &'a dyn Scope);
 
 impl Scope for Visible<'_> {
     fn root(&self, name: &str) -> Option<minijinja::Value> {
@@ -178,7 +178,8 @@ impl Scope for Visible<'_> {
     }
 }
 
-fn text(template: &Template, scope: &dyn Scope) -> Result<Option<String>, String> {
+/// A template's value as the text that a program gets; none where it is none.
+pub(crate) fn text(template: &Template, scope: &dyn Scope) -> Result<Option<String>, String> {
     let value = template.value(scope).map_err(|error| error.to_string())?;
     Ok(match value {
         Json::Null => None,

@@ -4,13 +4,13 @@ use super::client::Client;
 use super::outcome::causes;
 use super::pipe::{Pipe, Said};
 use super::{Live, NoConnection};
+use crate::command::{Visible, text};
 use crate::transport::Clients;
 use reqwest::Url;
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::service::ClientInitializeError;
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
-use serde_json::Value as Json;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use steersman_machine::expression::{Scope, Template};
@@ -58,7 +58,7 @@ impl Place {
                 let mut words = Vec::new();
                 for (index, template) in argv.iter().enumerate() {
                     // Others can read a program's arguments, so secrets have no meaning in them.
-                    let word = text(template, &Open(scope))
+                    let word = text(template, &Visible(scope))
                         .map_err(|error| format!("`command[{index}]`: {error}"))?;
                     words.extend(word);
                 }
@@ -188,27 +188,4 @@ fn texts(
         all.extend(value.map(|value| (name.clone(), value)));
     }
     Ok(all)
-}
-
-fn text(template: &Template, scope: &dyn Scope) -> Result<Option<String>, String> {
-    let value = template.value(scope).map_err(|error| error.to_string())?;
-    Ok(match value {
-        Json::Null => None,
-        Json::String(text) => Some(text),
-        other => Some(other.to_string()),
-    })
-}
-
-/// A scope without `secrets`.
-struct Open<'a>(&'a dyn Scope);
-
-impl Scope for Open<'_> {
-    fn root(&self, name: &str) -> Option<minijinja::Value> {
-        (name != "secrets").then(|| self.0.root(name)).flatten()
-    }
-    fn path(&self, root: &str, steps: &[&str]) -> Option<(minijinja::Value, usize)> {
-        (root != "secrets")
-            .then(|| self.0.path(root, steps))
-            .flatten()
-    }
 }

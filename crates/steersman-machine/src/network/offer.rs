@@ -39,8 +39,17 @@ impl ToolUse {
     /// A tool that is offered by itself, while the agent sees an artifact.
     pub fn implied(tool: Name) -> Self {
         Self {
-            seen: tool.clone(),
-            of: Offer::Tool(tool),
+            implied: true,
+            ..Self::plain(Offer::Tool(tool))
+        }
+    }
+
+    /// Offered under its own name, with nothing said of it.
+    pub fn plain(of: Offer) -> Self {
+        let (Offer::Tool(name) | Offer::Agent(name)) = &of;
+        Self {
+            seen: name.clone(),
+            of,
             args: Vec::new(),
             requires: Vec::new(),
             approve: Vec::new(),
@@ -51,7 +60,7 @@ impl ToolUse {
             choose: None,
             live: false,
             parallel: 8,
-            implied: true,
+            implied: false,
         }
     }
 }

@@ -45,22 +45,7 @@ fn data(value: &str) -> Data {
 
 /// A tool or agent that a model is offered.
 pub fn offer(of: Offer) -> ToolUse {
-    let (Offer::Tool(name) | Offer::Agent(name)) = &of;
-    ToolUse {
-        seen: name.clone(),
-        of,
-        args: Vec::new(),
-        requires: Vec::new(),
-        approve: Vec::new(),
-        named: false,
-        view_shared: false,
-        max: None,
-        when: None,
-        choose: None,
-        live: false,
-        parallel: 8,
-        implied: false,
-    }
+    ToolUse::plain(of)
 }
 
 /// A tool with no parameters and no source but Rust.
