@@ -21,6 +21,8 @@ pub struct McpDef {
     pub effects: BTreeMap<String, Class>,
     /// How calls and results look, by tool.
     pub render: BTreeMap<String, Render>,
+    /// A changed list of tools is taken over (`refresh: follow`); else it stays as it was when the session began.
+    pub follows: bool,
     /// Of one attempt, in milliseconds.
     pub timeout: u64,
 }

@@ -79,6 +79,7 @@ impl Lower<'_> {
             },
             effects,
             render,
+            follows: word(node, "refresh") == Some("follow"),
             timeout: duration(node, "timeout").unwrap_or(60_000),
         }
     }
