@@ -19,7 +19,7 @@ use steersman_machine::effect::{Answer, Failure, Retry};
 use steersman_machine::ids::Name;
 use steersman_machine::network::ToolChoice;
 use steersman_runtime::model::{Delta, ModelCall, Report, Sink};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 /// Bytes of an answer that says what went wrong.
@@ -28,6 +28,8 @@ const ERROR_BODY_MAX: usize = 256 << 10;
 const BODY_MAX: usize = 64 << 20;
 /// How long usage is waited for once the server has said that the answer ended.
 const TAIL: Duration = Duration::from_secs(5);
+/// How long an answer that is whole waits for the end of its body.
+const END: Duration = Duration::from_millis(20);
 
 /// How long a model may take.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -144,8 +146,23 @@ pub(crate) async fn exchange(
             Err(_) => return Err(late(&times, start, "the stream stands still")),
         }
     }
+    if decoder.is_done() {
+        drain(response).await;
+    }
     decoder.finish()
 }
+
+/// Reads the end of a body whose content is known, so that its connection can carry the next call: a body that is dropped
+/// before its end takes the connection with it. Mostly the end is there already; else it is waited for beside.
+async fn drain(mut response: reqwest::Response) {
+    async fn end(response: &mut reqwest::Response) {
+        while let Ok(Some(_)) = response.chunk().await {}
+    }
+    if timeout(END, end(&mut response)).await.is_err() {
+        tokio::spawn(async move { timeout(TAIL, end(&mut response)).await });
+    }
+}
+
 /// The base address: without a path it gets `/v1`, a full address of the endpoint is cut to its base.
 pub(crate) fn base_url(base: &str) -> Result<Url, String> {
     let mut url =

@@ -11,7 +11,7 @@ use crate::session::Settled;
 use crate::store::{SessionId, Store, StoreError};
 use crate::toolset::Progress;
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use steersman_machine::ids::{Id, Line};
 use tokio::sync::broadcast;
 
@@ -73,6 +73,32 @@ pub(crate) enum Notice {
     Item(FeedItem),
 }
 
+/// Where the owner in this process tells its followers. Room for them is made when the first comes: a session that nobody
+/// follows costs nothing for it.
+#[derive(Clone, Default)]
+pub(crate) struct Live(Arc<OnceLock<broadcast::Sender<Notice>>>);
+
+/// How far a follower may be behind with what streams.
+const BEHIND: usize = 1_024;
+
+impl Live {
+    pub(crate) fn tell(&self, notice: Notice) {
+        if let Some(followers) = self.0.get() {
+            // nobody may be there any more
+            followers.send(notice).ok();
+        }
+    }
+
+    pub(crate) fn show(&self, item: FeedItem) {
+        self.tell(Notice::Item(item));
+    }
+
+    pub(crate) fn subscribe(&self) -> broadcast::Receiver<Notice> {
+        let followers = self.0.get_or_init(|| broadcast::channel(BEHIND).0);
+        followers.subscribe()
+    }
+}
+
 /// Follows a session from a cursor on.
 pub struct Feed {
     store: Arc<dyn Store>,
@@ -81,6 +107,8 @@ pub struct Feed {
     cursor: Line,
     ready: VecDeque<FeedItem>,
     live: Option<broadcast::Receiver<Notice>>,
+    /// There may be lines on disk that were not read: the owner in this process tells of new ones.
+    look: bool,
     /// Checks what is read; none before the first line.
     load: Option<Load>,
     hashes: Hashes,
@@ -101,6 +129,7 @@ impl Feed {
             cursor,
             ready: VecDeque::new(),
             live,
+            look: true,
             load: None,
             hashes: Hashes::default(),
         }
@@ -117,8 +146,11 @@ impl Feed {
             if let Some(item) = self.ready.pop_front() {
                 return Ok(item);
             }
-            if self.read().await? {
-                continue;
+            if self.look {
+                if self.read().await? {
+                    continue;
+                }
+                self.look = self.live.is_none();
             }
             self.wait().await?;
         }
@@ -146,19 +178,17 @@ impl Feed {
             return Ok(());
         };
         match live.recv().await {
-            Ok(Notice::Durable) => {}
-            Ok(Notice::Item(item)) => {
-                // What is on disk by now came before it.
-                self.read().await?;
-                self.ready.push_back(item);
-            }
-            Err(broadcast::error::RecvError::Lagged(n)) => {
-                self.ready.push_back(FeedItem::Skipped(n));
-            }
-            Err(broadcast::error::RecvError::Closed) => {
+            // Whoever owns it tells of what is on disk before what came after it.
+            Ok(Notice::Durable) => self.look = true,
+            Ok(Notice::Item(FeedItem::Closed)) | Err(broadcast::error::RecvError::Closed) => {
                 self.live = None;
-                self.read().await?;
+                while self.read().await? {}
                 self.ready.push_back(FeedItem::Closed);
+            }
+            Ok(Notice::Item(item)) => self.ready.push_back(item),
+            Err(broadcast::error::RecvError::Lagged(n)) => {
+                self.look = true;
+                self.ready.push_back(FeedItem::Skipped(n));
             }
         }
         Ok(())

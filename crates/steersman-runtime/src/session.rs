@@ -2,7 +2,7 @@
 
 use crate::artifact::Artifacts;
 use crate::engine::{Engine, EngineError};
-use crate::feed::{Feed, Notice};
+use crate::feed::{Feed, Live};
 use crate::inbox::{CancelWhat, Message, Resolution};
 use crate::pending::Pending;
 use crate::store::SessionId;
@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 use std::sync::Arc;
 use steersman_machine::ids::{Id, Line, Name, Time};
 use steersman_machine::snapshot::Snapshot;
-use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 /// A session that this process owns and drives. Cloning gives another handle to it; it is driven until somebody stops
 /// it, a write fails, or the tokio runtime ends: dropping handles changes nothing.
@@ -23,7 +23,7 @@ pub struct Session {
     /// Told when nothing happens before something outside does. Most handles wait for the end and not for this, so they
     /// are not woken with each line.
     pub(crate) still: Arc<Notify>,
-    pub(crate) live: broadcast::Sender<Notice>,
+    pub(crate) live: Live,
 }
 
 /// What handles tell the driver.

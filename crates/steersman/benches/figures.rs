@@ -1,7 +1,7 @@
 //! The project's figures: what a step costs, in CPU time and as ratios of one run.
 //!
 //! `cargo bench -p steersman` runs all sections, `cargo bench -p steersman -- machine store` some of them: `machine`,
-//! `store`, `whole`, `growth`, `program`. `--quick` does a hundredth of the work, to see that everything runs; so does
+//! `store`, `whole`, `wire`, `many`, `growth`, `program`. `--quick` does a hundredth of the work, to see that everything runs; so does
 //! a run without `--bench`, as `cargo test --benches` makes it. Nothing here fails for being slow.
 
 #[path = "figures/desk.rs"]
@@ -10,6 +10,8 @@ mod desk;
 mod growth;
 #[path = "figures/machine.rs"]
 mod machine;
+#[path = "figures/many.rs"]
+mod many;
 #[path = "figures/measure.rs"]
 mod measure;
 #[path = "figures/program.rs"]
@@ -18,6 +20,8 @@ mod program;
 mod store;
 #[path = "figures/whole.rs"]
 mod whole;
+#[path = "figures/wire.rs"]
+mod wire;
 #[path = "figures/world.rs"]
 mod world;
 
@@ -25,10 +29,12 @@ use measure::{Size, Table};
 
 type Section = (&'static str, fn(&Table, Size));
 
-const SECTIONS: [Section; 5] = [
+const SECTIONS: [Section; 7] = [
     ("machine", machine::report),
     ("store", store::report),
     ("whole", whole::report),
+    ("wire", wire::report),
+    ("many", many::report),
     ("growth", growth::report),
     ("program", program::report),
 ];
@@ -39,6 +45,12 @@ fn main() {
         && weigh == "--weigh"
     {
         machine::weigh(what, count.parse().expect("a number"));
+        return;
+    }
+    if let [serve, pieces] = &args[..]
+        && serve == "--serve"
+    {
+        wire::serve(pieces.parse().expect("a number"));
         return;
     }
     let quick = args.iter().any(|a| a == "--quick") || !args.iter().any(|a| a == "--bench");

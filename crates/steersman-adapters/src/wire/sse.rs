@@ -21,16 +21,22 @@ impl Events {
     /// send instead of data, count as data; comments, ids and names of events are left out.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<String>, TooLarge> {
         let mut events = Vec::new();
-        for &byte in bytes {
-            let after_cr = std::mem::replace(&mut self.after_cr, byte == b'\r');
-            match byte {
-                b'\n' if after_cr => {}
-                b'\n' | b'\r' => self.end_line(&mut events),
-                byte => self.line.push(byte),
+        let mut rest = bytes;
+        while let Some(&first) = rest.first() {
+            if std::mem::take(&mut self.after_cr) && first == b'\n' {
+                rest = &rest[1..];
+                continue;
             }
+            let end = memchr::memchr2(b'\n', b'\r', rest);
+            self.line
+                .extend_from_slice(&rest[..end.unwrap_or(rest.len())]);
             if self.line.len() + self.data.as_ref().map_or(0, String::len) > EVENT_MAX {
                 return Err(TooLarge);
             }
+            let Some(end) = end else { break };
+            self.after_cr = rest[end] == b'\r';
+            self.end_line(&mut events);
+            rest = &rest[end + 1..];
         }
         Ok(events)
     }

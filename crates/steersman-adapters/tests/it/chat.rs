@@ -245,6 +245,20 @@ async fn a_whole_answer_is_taken_where_a_stream_was_asked_for() {
     assert_eq!(server.connections(), 1, "the connection is used again");
 }
 
+/// A new connection for each call would cost as many round trips to a far server as the call itself.
+#[tokio::test]
+async fn streamed_answers_leave_their_connection_to_the_next() {
+    let said = r#"{"choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":"stop"}]}"#;
+    let said = format!("data: {said}\n\n");
+    let reply = Reply::at_once(&[&said, "data: [DONE]\n\n"]);
+    let server = Listener::new(vec![reply; 5]).await;
+    let chat = chat(&server.url);
+    for _ in 0..5 {
+        ask(&chat, hello()).await.expect("an answer");
+    }
+    assert_eq!(server.connections(), 1);
+}
+
 #[tokio::test]
 async fn a_web_page_is_no_answer() {
     let page = Reply::with(

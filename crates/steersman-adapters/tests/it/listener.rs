@@ -46,6 +46,16 @@ impl Reply {
         reply
     }
 
+    /// The same in one piece.
+    pub(crate) fn at_once(pieces: &[&str]) -> Self {
+        let frames = Self::stream(pieces).0.into_iter();
+        let bytes = frames.flat_map(|frame| match frame {
+            Frame::Bytes(bytes) => bytes,
+            Frame::Stall | Frame::Cut => Vec::new(),
+        });
+        Self(vec![Frame::Bytes(bytes.collect())])
+    }
+
     /// A stream of chunks that does not end.
     pub(crate) fn open(pieces: &[&str]) -> Self {
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";

@@ -18,7 +18,6 @@ use steersman_machine::mapping::{Fault, Raw};
 use tokio::sync::Notify;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::Sender;
-use tokio::sync::mpsc::error::TrySendError;
 use tokio_util::sync::CancellationToken;
 
 /// How long a tool that was told to end may take to say what it did, in milliseconds.
@@ -32,8 +31,8 @@ pub(crate) enum FromTask {
     Tool(Id, u32, Raw),
     /// A probe for this effect in doubt ended.
     Probe(Id, Raw),
-    /// A piece of a model's answer appeared.
-    Delta(Id, u32, Delta),
+    /// Pieces of a model's answer appeared, and lie there.
+    Deltas(Id, u32, Arc<Pieces>),
     /// A tool told how far it has come.
     Progress(Id, u32, Progress),
     /// The delay before the next attempt is over.
@@ -78,7 +77,7 @@ pub(crate) fn call_model(
             attempt,
             begun: AtomicBool::new(false),
             piece: Notify::new(),
-            kept: Mutex::default(),
+            pieces: Arc::default(),
             to: to.clone(),
         };
         let answer = AssertUnwindSafe(model.call(&call, &relay, &cancel)).catch_unwind();
@@ -95,9 +94,9 @@ pub(crate) fn call_model(
             }
             () = cancel.cancelled() => return,
         };
-        for delta in relay.take_kept() {
-            let _ = to.send(FromTask::Delta(effect, attempt, delta)).await;
-        }
+        let _ = to
+            .send(FromTask::Deltas(effect, attempt, relay.pieces.clone()))
+            .await;
         let report = *relay.report();
         if let Some(ended) = as_its_place_sees(&result) {
             relay.permit.end(clock.now(), ended);
@@ -249,8 +248,42 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
         .unwrap_or("no message")
 }
 
-/// Passes on what streams in. Where the driver does not keep up, pieces are kept and joined until it does, so that they
-/// never take more room than the answer.
+/// What streamed in and the driver did not take yet. It is told once; what comes until it looks is joined to that, so that
+/// pieces cost no more turns of the driver than it has, and never take more room than the answer.
+#[derive(Default)]
+pub(crate) struct Pieces(Mutex<Streamed>);
+
+#[derive(Default)]
+struct Streamed {
+    pieces: VecDeque<Delta>,
+    /// The driver was told of them and did not look yet.
+    told: bool,
+}
+
+impl Pieces {
+    fn streamed(&self) -> MutexGuard<'_, Streamed> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a piece: whether the driver has to be told.
+    fn add(&self, delta: Delta) -> bool {
+        let mut streamed = self.streamed();
+        keep(&mut streamed.pieces, delta);
+        !std::mem::replace(&mut streamed.told, true)
+    }
+
+    /// The driver could not be told.
+    fn untold(&self) {
+        self.streamed().told = false;
+    }
+
+    /// What is there, which is then gone from there.
+    pub(crate) fn take(&self) -> VecDeque<Delta> {
+        std::mem::take(&mut *self.streamed()).pieces
+    }
+}
+
+/// Passes on what streams in.
 struct Relay {
     permit: Permit,
     clock: Arc<dyn Clock>,
@@ -260,21 +293,13 @@ struct Relay {
     begun: AtomicBool,
     /// Something streamed in.
     piece: Notify,
-    kept: Mutex<VecDeque<Delta>>,
+    pieces: Arc<Pieces>,
     to: Sender<FromTask>,
 }
 
 impl Relay {
     fn report(&self) -> MutexGuard<'_, Report> {
         self.report.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn kept(&self) -> MutexGuard<'_, VecDeque<Delta>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn take_kept(&self) -> VecDeque<Delta> {
-        std::mem::take(&mut *self.kept())
     }
 }
 
@@ -293,20 +318,11 @@ impl Sink for Relay {
     fn delta(&self, delta: Delta) {
         self.begun.store(true, Ordering::Relaxed);
         self.piece.notify_one();
-        let mut kept = self.kept();
-        keep(&mut kept, delta);
-        while let Some(delta) = kept.pop_front() {
-            match self
-                .to
-                .try_send(FromTask::Delta(self.effect, self.attempt, delta))
-            {
-                Ok(()) | Err(TrySendError::Closed(_)) => {}
-                Err(TrySendError::Full(told)) => {
-                    if let FromTask::Delta(_, _, delta) = told {
-                        kept.push_front(delta);
-                    }
-                    return;
-                }
+        if self.pieces.add(delta) {
+            let pieces = self.pieces.clone();
+            let told = FromTask::Deltas(self.effect, self.attempt, pieces);
+            if self.to.try_send(told).is_err() {
+                self.pieces.untold();
             }
         }
     }

@@ -35,7 +35,7 @@ pub(crate) use inspect::{inspect, settled_on};
 use crate::Boxed;
 use crate::bind::Values;
 use crate::engine::{Durability, Engine, EngineError};
-use crate::feed::{FeedItem, Notice};
+use crate::feed::{FeedItem, Live, Notice};
 use crate::ledger::{Amount, Ledger};
 use crate::limiter::Permit;
 use crate::load::{Load, Since};
@@ -58,7 +58,7 @@ use steersman_machine::network::Network;
 use steersman_machine::price::Price;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::tick::Cx;
-use tokio::sync::{Notify, OwnedSemaphorePermit, broadcast, mpsc, oneshot, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use writer::Writer;
 
@@ -104,7 +104,7 @@ pub(crate) struct Driver {
     from_handles: mpsc::Receiver<ToDriver>,
     standing: watch::Sender<Standing>,
     still: Arc<Notify>,
-    live: broadcast::Sender<Notice>,
+    live: Live,
     /// What lists show, as last written.
     shown: SessionState,
     /// Who waits for the end, once it is wanted.
@@ -258,7 +258,7 @@ pub(crate) async fn spawn(
     let session = claim.session.clone();
     let (to, from_handles) = mpsc::channel(TOLD);
     let (standing, settled) = watch::channel(Standing::Busy);
-    let (live, _) = broadcast::channel(1_024);
+    let live = Live::default();
     let still = Arc::<Notify>::default();
     let handle = Session {
         id: session,
@@ -318,7 +318,7 @@ impl Driver {
                 if self.give_back().await? {
                     continue;
                 }
-                self.live.send(Notice::Item(FeedItem::Closed)).ok();
+                self.live.show(FeedItem::Closed);
                 return Ok(());
             }
             self.wait().await?;
@@ -387,7 +387,7 @@ impl Driver {
 
     fn reached_disk(&self) {
         self.past.written(self.writer.durable);
-        self.live.send(Notice::Durable).ok();
+        self.live.tell(Notice::Durable);
     }
 
     /// Waits until a line of this many bytes may be appended.
@@ -523,9 +523,7 @@ impl Driver {
             Standing::Gone(_) => false,
         });
         if changed {
-            self.live
-                .send(Notice::Item(FeedItem::Settled(settled)))
-                .ok();
+            self.live.show(FeedItem::Settled(settled));
         }
     }
 

@@ -4,7 +4,7 @@ use super::attempt::{self, FromTask};
 use super::draft::{Draft, NewHold, Note, Offer};
 use super::{Driver, OutState, What};
 use crate::engine::EngineError;
-use crate::feed::{FeedItem, Notice};
+use crate::feed::FeedItem;
 use crate::ledger::Amount;
 use crate::limiter::Ended;
 use crate::model::{Delta, Report};
@@ -29,8 +29,10 @@ impl Driver {
     /// A task tells of an attempt.
     pub(super) async fn task_told(&mut self, told: FromTask) -> Result<(), EngineError> {
         match told {
-            FromTask::Delta(effect, attempt, delta) => {
-                self.delta(effect, attempt, delta);
+            FromTask::Deltas(effect, attempt, pieces) => {
+                for delta in pieces.take() {
+                    self.delta(effect, attempt, delta);
+                }
                 Ok(())
             }
             FromTask::Progress(effect, attempt, progress) => {
@@ -74,7 +76,7 @@ impl Driver {
             branch: out.branch,
             delta,
         };
-        self.live.send(Notice::Item(item)).ok();
+        self.live.show(item);
     }
 
     fn progress(&mut self, effect: Id, attempt: u32, progress: Progress) {
@@ -88,7 +90,7 @@ impl Driver {
             branch: out.branch,
             progress,
         };
-        self.live.send(Notice::Item(item)).ok();
+        self.live.show(item);
     }
 
     async fn model_ended(

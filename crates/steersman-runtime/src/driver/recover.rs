@@ -4,7 +4,7 @@ use super::draft::{Draft, Note};
 use super::{Branch, Driver, Inbox, OutState};
 use crate::bind::{self, Values};
 use crate::engine::{Engine, EngineError};
-use crate::feed::Notice;
+use crate::feed::Live;
 use crate::ledger::{Progress, Record};
 use crate::load::{Load, Since};
 use crate::past::{self, Past};
@@ -18,7 +18,7 @@ use steersman_machine::ids::{Id, Line, Name};
 use steersman_machine::interaction::Class;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::{branch, tick, wait};
-use tokio::sync::{Notify, broadcast, mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 
 impl Driver {
     /// Reads a claimed session: its ledger, and the snapshot of every branch that has ticks.
@@ -27,7 +27,7 @@ impl Driver {
         claim: Claim,
         from_handles: mpsc::Receiver<ToDriver>,
         standing: (watch::Sender<Standing>, Arc<Notify>),
-        live: broadcast::Sender<Notice>,
+        live: Live,
     ) -> Result<Self, EngineError> {
         let store = engine.store().clone();
         let load = Load::new(store.clone(), claim.session.clone(), claim.salt);

@@ -5,7 +5,7 @@ use super::draft::{Draft, Note};
 use super::{Driver, OnDisk, OutState};
 use crate::artifact::Artifacts;
 use crate::engine::EngineError;
-use crate::feed::{FeedItem, Notice};
+use crate::feed::FeedItem;
 use crate::inbox::Message;
 use crate::limiter::{Ask, Limiter};
 use crate::model::{BoundModel, Model, ModelCall, Transport};
@@ -560,6 +560,6 @@ impl Driver {
     /// What streamed of an attempt counts no longer.
     pub(super) fn withdraw(&self, effect: Id, attempt: u32) {
         let item = FeedItem::Withdrawn { effect, attempt };
-        self.live.send(Notice::Item(item)).ok();
+        self.live.show(item);
     }
 }
