@@ -8,6 +8,7 @@ use crate::feed::{Feed, Notice};
 use crate::inbox::{Begin, DecodeError, Message, random_id};
 use crate::ledger::Ledger;
 use crate::limiter::Limiters;
+use crate::mail::Mail;
 use crate::model::Models;
 use crate::pending::Pending;
 use crate::seal::Sealer;
@@ -190,12 +191,25 @@ pub(crate) struct Inner {
     pub(crate) options: Options,
     /// Sessions that this process drives.
     driven: Mutex<HashMap<SessionId, Session>>,
+    mail: Mail,
     /// Networks as handed in or compiled: those with tools in Rust come from `start`.
     networks: Mutex<HashMap<NetworkKey, Arc<Network>>>,
     /// Slots of tools, by network and tool: how many run at once in this process.
     pub(crate) slots: Mutex<HashMap<(Digest, Name), Arc<tokio::sync::Semaphore>>>,
     /// Cancelled by [`Engine::kill`].
     pub(crate) alive: CancellationToken,
+}
+
+impl Inner {
+    pub(crate) fn driven(&self, id: &str) -> Option<Session> {
+        let mut driven = self.driven.lock().expect("nobody panics while holding it");
+        let session = driven.get(id)?;
+        if session.to.is_closed() {
+            driven.remove(id);
+            return None;
+        }
+        Some(session.clone())
+    }
 }
 
 impl Engine {
@@ -213,6 +227,7 @@ impl Engine {
             sealer: parts.sealer,
             options: parts.options,
             driven: Mutex::default(),
+            mail: Mail::default(),
             networks: Mutex::default(),
             slots: Mutex::default(),
             alive: CancellationToken::new(),
@@ -334,7 +349,7 @@ impl Engine {
             return Ok((session, fate));
         }
         let (reply, answer) = oneshot::channel();
-        let told = vec![ToDriver::Inbox(Some((message.clone(), reply)))];
+        let told = vec![ToDriver::Inbox(message.clone(), reply)];
         let session = crate::driver::spawn(self, id, told).await?;
         self.drives(&session);
         let fate = answer.await.map_or(Fate::Lies, |receipt| receipt.fate);
@@ -342,6 +357,7 @@ impl Engine {
     }
 
     fn drives(&self, session: &Session) {
+        self.0.mail.is_carried(&self.0);
         self.0
             .driven
             .lock()
@@ -351,17 +367,7 @@ impl Engine {
 
     /// The handle of a session that this process drives.
     pub fn driven(&self, id: &str) -> Option<Session> {
-        let mut driven = self
-            .0
-            .driven
-            .lock()
-            .expect("nobody panics while holding it");
-        let session = driven.get(id)?;
-        if session.to.is_closed() {
-            driven.remove(id);
-            return None;
-        }
-        Some(session.clone())
+        self.0.driven(id)
     }
 
     /// Puts something into a session's inbox, durably, and wakes its owner if it is this process. If nobody owns the
@@ -391,18 +397,7 @@ impl Engine {
     /// Offers an event that names no session to the waits of a network. False if its id was accepted before.
     pub async fn deliver_event(&self, event: BoxedEvent) -> Result<bool, EngineError> {
         let accepted = self.0.store.deliver_event(event).await?;
-        let driven: Vec<Session> = {
-            let driven = self
-                .0
-                .driven
-                .lock()
-                .expect("nobody panics while holding it");
-            driven.values().cloned().collect()
-        };
-        for session in driven {
-            // What is full has somebody look already.
-            let _ = session.to.try_send(ToDriver::Inbox(None));
-        }
+        self.0.mail.look();
         Ok(accepted)
     }
 
@@ -443,10 +438,7 @@ impl Engine {
         self.put(id, name.clone(), &message).await?;
         let (reply, answer) = oneshot::channel();
         let (done, ended) = oneshot::channel();
-        let told = vec![
-            ToDriver::Inbox(Some((name.clone(), reply))),
-            ToDriver::Stop(done),
-        ];
+        let told = vec![ToDriver::Inbox(name.clone(), reply), ToDriver::Stop(done)];
         let fate = match crate::driver::spawn(self, id, told).await {
             Ok(_) => {
                 let fate = answer.await.map_or(Fate::Lies, |receipt| receipt.fate);

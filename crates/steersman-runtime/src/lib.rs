@@ -92,6 +92,7 @@ pub mod inbox;
 pub mod ledger;
 pub mod limiter;
 pub mod load;
+mod mail;
 pub mod model;
 pub mod past;
 pub mod pending;

@@ -29,7 +29,9 @@ pub struct Session {
 /// What handles tell the driver.
 pub(crate) enum ToDriver {
     /// Something lies in the inbox; whoever sent it wants to know what became of it.
-    Inbox(Option<(Name, oneshot::Sender<Receipt>)>),
+    Inbox(Name, oneshot::Sender<Receipt>),
+    /// Something may lie in the inbox.
+    Look,
     /// Let go in order.
     Stop(oneshot::Sender<()>),
 }
@@ -369,7 +371,7 @@ impl Session {
         let (reply, answer) = oneshot::channel();
         // A driver that is gone drops the reply with what it was sent, so the answer never hangs.
         self.to
-            .send(ToDriver::Inbox(Some((id.clone(), reply))))
+            .send(ToDriver::Inbox(id.clone(), reply))
             .await
             .map_err(drop)
             .ok();
@@ -387,7 +389,7 @@ impl Session {
     /// waits visibly or is refused. `Known` if it was taken already.
     pub async fn fate_of(&self, id: &Name) -> Fate {
         let (reply, answer) = oneshot::channel();
-        let told = ToDriver::Inbox(Some((id.clone(), reply)));
+        let told = ToDriver::Inbox(id.clone(), reply);
         let told = self.to.send(told).await;
         match (told, answer.await) {
             (Ok(()), Ok(receipt)) => receipt.fate,

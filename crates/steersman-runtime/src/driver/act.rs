@@ -49,6 +49,13 @@ impl Driver {
                 continue;
             }
             self.busy();
+            // What it is for may have been over when it came, though nobody was there to see that.
+            let came = message.at.min(self.engine.clock().now());
+            if self.next_due().is_some_and(|due| due <= came) {
+                self.time_passed(came).await?;
+                self.inbox.late = true;
+                return Ok(());
+            }
             self.inbox.known.insert(message.id.clone(), message.clone());
             match Message::decode(&message) {
                 Ok(wanted) => {

@@ -32,7 +32,6 @@ mod writer;
 pub(crate) use everything::run_all;
 pub(crate) use inspect::{inspect, settled_on};
 
-use crate::Boxed;
 use crate::bind::Values;
 use crate::engine::{Durability, Engine, EngineError};
 use crate::feed::{FeedItem, Live, Notice};
@@ -62,8 +61,6 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use writer::Writer;
 
-/// How often an owner looks whether something came into an inbox from elsewhere, in milliseconds.
-const LOOK: u64 = 50;
 /// Things that handles may have told and the driver did not hear yet; whoever tells more waits.
 const TOLD: usize = 64;
 /// The same of tasks.
@@ -97,8 +94,6 @@ pub(crate) struct Driver {
     writer: Writer<OnDisk>,
     next: Line,
     inbox: Inbox,
-    /// Ends when it is time to look whether something came into an inbox from elsewhere.
-    look: Option<Boxed<'static, ()>>,
     tasks: mpsc::Sender<FromTask>,
     from_tasks: mpsc::Receiver<FromTask>,
     from_handles: mpsc::Receiver<ToDriver>,
@@ -231,6 +226,8 @@ pub(crate) enum OnDisk {
     Start(Id),
     /// Somebody is told.
     Receipt(oneshot::Sender<Receipt>, Receipt),
+    /// The inbox and the box of events are looked at.
+    Look,
 }
 
 /// The session's inbox as the owner knows it.
@@ -242,8 +239,9 @@ struct Inbox {
     events: Vec<InboxMessage>,
     /// Who waits to hear of a message.
     replies: HashMap<Name, oneshot::Sender<Receipt>>,
-    version: u64,
     look: bool,
+    /// The same, when what its time ended has taken its place in the log.
+    late: bool,
 }
 
 /// Owns a session and drives it in a task of its own.
@@ -338,6 +336,8 @@ impl Driver {
                 self.read_inbox().await?;
             } else if let Some(branch) = self.next_branch() {
                 self.turn(branch).await?;
+            } else if std::mem::take(&mut self.inbox.late) {
+                self.inbox.look = true;
             } else if let Some(effect) = self.next_start() {
                 self.start(effect).await?;
             } else if let Some(effect) = self.next_not_begun() {
@@ -359,14 +359,8 @@ impl Driver {
             }
         };
         let alive = self.engine.0.alive.clone();
-        let look = self.look.get_or_insert_with(|| clock.sleep(LOOK));
         tokio::select! {
             biased;
-            // First, so that a busy session looks, too.
-            () = look => {
-                self.look = None;
-                self.look_elsewhere().await?;
-            }
             written = self.writer.written() => {
                 written?;
                 self.reached_disk();
@@ -405,33 +399,25 @@ impl Driver {
     }
 
     fn told(&mut self, told: ToDriver) {
-        self.busy();
+        if !matches!(told, ToDriver::Look) {
+            self.busy();
+        }
         match told {
-            ToDriver::Inbox(reply) => {
-                if let Some((id, reply)) = reply {
-                    if self.ledger.accepted(&id) {
-                        let fate = Fate::Known;
-                        reply.send(Receipt { id, fate }).ok();
-                    } else {
-                        self.inbox.replies.insert(id, reply);
-                    }
+            ToDriver::Inbox(id, reply) => {
+                if self.ledger.accepted(&id) {
+                    let fate = Fate::Known;
+                    reply.send(Receipt { id, fate }).ok();
+                } else {
+                    self.inbox.replies.insert(id, reply);
                 }
                 self.inbox.look = true;
             }
+            ToDriver::Look => self.inbox.look = true,
             ToDriver::Stop(ended) => {
                 self.stopping.get_or_insert_default().push(ended);
                 self.cut_free();
             }
         }
-    }
-
-    async fn look_elsewhere(&mut self) -> Result<(), EngineError> {
-        let version = self.engine.store().inbox_version().await?;
-        if version != self.inbox.version {
-            self.inbox.version = version;
-            self.inbox.look = true;
-        }
-        Ok(())
     }
 
     fn on_disk(&mut self, what: OnDisk) {
@@ -442,6 +428,7 @@ impl Driver {
             OnDisk::Receipt(reply, receipt) => {
                 reply.send(receipt).ok();
             }
+            OnDisk::Look => self.inbox.look = true,
         }
     }
 
@@ -531,6 +518,7 @@ impl Driver {
     fn is_still(&self) -> bool {
         self.writer.is_idle()
             && !self.inbox.look
+            && !self.inbox.late
             && self.next_branch().is_none()
             && (self.to_start.is_empty() || self.ledger.paused || self.stopping.is_some())
     }

@@ -562,7 +562,11 @@ impl Driver {
 
     /// Time passed: what is due ends, is tried again, or is offered the clock.
     pub(super) async fn tick_clock(&mut self) -> Result<(), EngineError> {
-        let now = self.engine.clock().now();
+        self.time_passed(self.engine.clock().now()).await
+    }
+
+    /// What was due by then ends, is tried again, or is offered the clock.
+    pub(super) async fn time_passed(&mut self, now: Time) -> Result<(), EngineError> {
         let due: Vec<Id> = self
             .outs
             .iter()
@@ -642,13 +646,15 @@ impl Driver {
         Ok(())
     }
 
-    async fn holds_due(&mut self, now: Time) -> Result<(), EngineError> {
+    /// Whoever is next in line has the whole of their time: it begins when they can be asked.
+    async fn holds_due(&mut self, by_then: Time) -> Result<(), EngineError> {
+        let now = self.engine.clock().now();
         let due: Vec<(Id, Why, Name)> = self
             .outs
             .keys()
             .filter_map(|id| self.ledger.effect(*id))
             .flat_map(|record| &record.holds)
-            .filter(|hold| hold.due.is_some_and(|due| due <= now))
+            .filter(|hold| hold.due.is_some_and(|due| due <= by_then))
             .map(|hold| (hold.effect, hold.why, hold.by.clone()))
             .collect();
         for (effect, why, by) in due {

@@ -66,7 +66,6 @@ impl Driver {
             from_handles,
             standing: standing.0,
             still: standing.1,
-            look: None,
             live,
             shown: SessionState::default(),
             stopping: None,

@@ -4,7 +4,7 @@
 //! Each gate that does not open is a hold in the line; a gate that was passed is passed for all attempts.
 
 use super::draft::{Draft, NewHold, Note, Offer};
-use super::{Driver, Out, OutState, What};
+use super::{Driver, OnDisk, Out, OutState, What};
 use crate::engine::EngineError;
 use crate::ledger::{Amount, Progress, Repeat};
 use crate::limiter::{Ask, Limiter, Permit, Refused};
@@ -53,7 +53,8 @@ impl Driver {
                     open: any.into_iter().map(|one| (one.event, one.key)).collect(),
                 });
                 self.wait_outside(draft, id);
-                self.inbox.look = true;
+                // An event that comes before the store knows of the wait lies in its box.
+                draft.then.push(OnDisk::Look);
             }
             Work::Timer => self.wait_outside(draft, id),
         }
@@ -224,7 +225,7 @@ impl Driver {
             epoch,
             digest: out.digest.expect("a tool has a digest"),
         });
-        draft.then.push(super::OnDisk::Start(id));
+        draft.then.push(OnDisk::Start(id));
     }
 
     /// A slot of the tool in this process, and room in the exchange. `held`: the slot that it waited for and got.

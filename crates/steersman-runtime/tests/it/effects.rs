@@ -10,7 +10,7 @@ use steersman_runtime::engine::StartOptions;
 use steersman_runtime::session::{Fate, Settled};
 use tokio::sync::Semaphore;
 
-const TOOLS: &str = r#"
+pub(crate) const TOOLS: &str = r#"
 state: { token: { type: secret, optional: true } }
 events:
   paid: { fields: { invoice: string, cents: integer }, id: "{{ event.invoice }}" }

@@ -12,6 +12,7 @@ mod branches;
 mod crash;
 mod effects;
 mod feed;
+mod late;
 mod ledger;
 mod models;
 mod orders;
