@@ -1,11 +1,13 @@
 //! `--where`: which sessions. Terms joined by `and`, each `NAME OP VALUE`.
 //!
-//! Names are `status`, `network` (or `definition`), `updated`, `created`, `cost`, `tokens`, `calls`, `failed`; in `pending` also
-//! `for`, `kind` and `tool`. Any other name is a label. A time is a date, or a span back from now: `-7d`.
+//! Names are `status`, `network` (or `definition`), `digest`, `updated`, `created`, `age`, `cost`, `tokens`, `calls`,
+//! `failed`; in `pending` also `for`, `kind` and `tool`. Any other name is a label. A time is a date, or a span back from now:
+//! `-7d`. What is misspelt is refused and never means all or none: a filter may decide what is paid.
 
 use crate::error::CommandError;
 use jiff::Timestamp;
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 /// A parsed filter; all terms must hold.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -44,7 +46,46 @@ pub(crate) enum Field {
     Number(f64),
     /// Milliseconds since 1970.
     Time(i64),
+    /// Milliseconds.
+    Span(i64),
 }
+
+/// Names that are no labels.
+const NAMES: &[&str] = &[
+    "status",
+    "network",
+    "definition",
+    "digest",
+    "updated",
+    "created",
+    "age",
+    "cost",
+    "tokens",
+    "calls",
+    "failed",
+    "for",
+    "kind",
+    "tool",
+];
+
+/// How sessions stand.
+const STATUSES: &[&str] = &[
+    "running",
+    "interrupted",
+    "answered",
+    "waits",
+    "doubt",
+    "limit",
+    "failed",
+    "cancelled",
+    "paused",
+    "new",
+];
+
+/// What may wait.
+const KINDS: &[&str] = &[
+    "approval", "input", "doubt", "budget", "repeat", "question", "event", "timer", "again", "hold",
+];
 
 impl Filter {
     /// Parses it; nothing is a filter that everything passes.
@@ -52,10 +93,33 @@ impl Filter {
         let Some(text) = text else {
             return Ok(Self::default());
         };
-        text.split(" and ")
+        terms(text)
+            .into_iter()
             .map(|term| Term::parse(term.trim()))
             .collect::<Result<_, _>>()
             .map(Self)
+    }
+
+    /// Refuses names that are neither built in nor a label of any of these: a label that is misspelt would mean nobody, or
+    /// with `!=` everybody.
+    pub(crate) fn known_among<'a>(
+        &self,
+        labels: impl IntoIterator<Item = &'a str>,
+    ) -> Result<(), CommandError> {
+        let labels: BTreeSet<&str> = labels.into_iter().collect();
+        let mut names = self.0.iter().map(|term| &*term.name);
+        let unknown = names.find(|name| !NAMES.contains(name) && !labels.contains(name));
+        let Some(unknown) = unknown else {
+            return Ok(());
+        };
+        let labels: Vec<&str> = labels.into_iter().collect();
+        let known = if labels.is_empty() {
+            "no session has any label".to_owned()
+        } else {
+            format!("labels are {}", labels.join(", "))
+        };
+        let what = format!("no session has a label `{unknown}`");
+        Err(CommandError::usage(what).hint(format!("names are {}; {known}", NAMES.join(", "))))
     }
 
     /// Whether a term is about this name.
@@ -92,11 +156,34 @@ impl Term {
             .find(|(sign, _)| rest.starts_with(sign))
             .ok_or_else(bad)?;
         let value = rest[sign.len()..].trim().trim_matches(['"', '\'']);
-        if name.trim().is_empty() || value.is_empty() {
+        let name = name.trim();
+        let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+        if name.is_empty() || !name.chars().all(plain) || value.is_empty() {
             return Err(bad());
         }
+        let quoted = rest[sign.len()..].trim().starts_with(['"', '\'']);
+        let words: Vec<&str> = value.split_whitespace().collect();
+        if !quoted
+            && words
+                .iter()
+                .any(|word| matches!(*word, "or" | "and" | "not"))
+        {
+            let what =
+                format!("`{text}`: `or`, `not` and what stands behind them mean nothing here");
+            return Err(CommandError::usage(what).hint(
+                "conditions are joined by `and` alone; a value that holds such a word stands in quotes",
+            ));
+        }
+        for (of, words) in [("status", STATUSES), ("kind", KINDS)] {
+            let start = value.trim_end_matches('*');
+            let meant = |word: &&str| *word == value || (start != value && word.starts_with(start));
+            if name == of && !words.iter().any(|word| meant(&word)) {
+                let what = format!("`{value}` is no {of}");
+                return Err(CommandError::usage(what).hint(words.join(", ")));
+            }
+        }
         Ok(Self {
-            name: name.trim().to_owned(),
+            name: name.to_owned(),
             op: *op,
             value: value.to_owned(),
         })
@@ -121,6 +208,10 @@ impl Term {
                 number.total_cmp(&value)
             }
             Field::Time(time) => time.cmp(&moment(now, &self.value)?),
+            Field::Span(span) => {
+                let value = self.value.trim_start_matches('-');
+                span.cmp(&now.saturating_sub(moment(now, &format!("-{value}"))?))
+            }
         };
         Ok(match self.op {
             Op::Is => order.is_eq(),
@@ -131,6 +222,24 @@ impl Term {
             Op::MoreOrIs => order.is_ge(),
         })
     }
+}
+
+/// The parts between ` and `, but for those in quotes.
+fn terms(text: &str) -> Vec<&str> {
+    let (mut parts, mut begin, mut quote) = (Vec::new(), 0, None);
+    for (at, c) in text.char_indices() {
+        match (quote, c) {
+            (None, '"' | '\'') => quote = Some(c),
+            (Some(open), c) if open == c => quote = None,
+            (None, ' ') if at >= begin && text[at..].starts_with(" and ") => {
+                parts.push(&text[begin..at]);
+                begin = at + " and ".len();
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[begin.min(text.len())..]);
+    parts
 }
 
 /// A moment in milliseconds: a date, a date and time with zone, or a span back from now (`-7d`, `-30m`).
@@ -173,6 +282,7 @@ mod tests {
             "vendor" => Field::Text("Acme & Sons".into()),
             "cost" => Field::Number(0.3),
             "updated" => Field::Time(1_000_000_000_000),
+            "age" => Field::Span(3_600_000),
             _ => return None,
         })
     }
@@ -192,6 +302,10 @@ mod tests {
             ("updated > -2h", true),
             ("updated > -30m", false),
             ("updated >= 2001-01-01", true),
+            ("status = wait*", true),
+            ("age > 30m", true),
+            ("age > -2h", false),
+            ("vendor != 'Bolt and Sons' and status = waits", true),
         ] {
             let filter = Filter::parse(Some(text)).unwrap();
             assert_eq!(filter.holds(now, field).unwrap(), holds, "{text}");
@@ -200,7 +314,19 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for text in ["status", "= waits", "status = ", "status ~ x"] {
+        for text in [
+            "status",
+            "= waits",
+            "status = ",
+            "status ~ x",
+            "status = wating",
+            "status != anwsered",
+            "status = waits and",
+            "(status != answered)",
+            "vendor = Acme or vendor = Bolt",
+            "not vendor = Acme",
+            "kind = aproval",
+        ] {
             assert!(Filter::parse(Some(text)).is_err(), "{text}");
         }
         for text in [

@@ -10,6 +10,7 @@ use crate::printer::{Printer, bold, dim, typed};
 use crate::words::{arguments, count, due, table};
 use serde_json::json;
 use std::collections::BTreeMap;
+use steersman::runtime::inbox::Message;
 use steersman::runtime::pending::{self, Pending as Waits};
 use steersman::runtime::store::{BoxedEvent, SessionInfo, SessionQuery};
 
@@ -27,6 +28,7 @@ pub(crate) async fn run(
         return Ok(Exit::Answered);
     };
     let all = place.store().sessions(&SessionQuery::default()).await?;
+    filter.known_among(sessions::label_names(&all))?;
     let now = place.now();
     let mut found: Vec<(&SessionInfo, Waits)> = Vec::new();
     let mut broken: Vec<CommandError> = Vec::new();
@@ -45,7 +47,7 @@ pub(crate) async fn run(
             },
         };
         for pending in pending {
-            if filter.holds(now, |name| field(info, &pending, name))? {
+            if filter.holds(now, |name| field(info, now, &pending, name))? {
                 found.push((info, pending));
             }
         }
@@ -53,6 +55,10 @@ pub(crate) async fn run(
     let dead: Vec<&SessionInfo> = dead(&all)
         .filter(|info| args.filter.is_none() && !unseen.contains(&&*info.id))
         .collect();
+    let left = match args.filter {
+        None => left(&place, &all).await?,
+        Some(_) => Vec::new(),
+    };
     // what ends first comes first, what never ends last
     found.sort_by_key(|(_, p)| (p.due.map_or(i64::MAX, |d| d.0), p.since.0));
     // where nothing can be written those past their time are not dropped, and not shown
@@ -83,6 +89,14 @@ pub(crate) async fn run(
                 "until": asked::time(event.until.0),
             }))?;
         }
+        for (info, what) in &left {
+            printer.json(&json!({
+                "kind": "inbox",
+                "session": &*info.id,
+                "network": &*info.network,
+                "what": what,
+            }))?;
+        }
         for info in &dead {
             printer.json(&json!({
                 "kind": "interrupted",
@@ -91,8 +105,15 @@ pub(crate) async fn run(
                 "since": asked::time(info.state.updated.0),
             }))?;
         }
-    } else if !found.is_empty() || !events.is_empty() || !dead.is_empty() {
-        tell(&found, (&events, &dead), &all, now, args.all, printer)?;
+    } else if !(found.is_empty() && events.is_empty() && dead.is_empty() && left.is_empty()) {
+        tell(
+            &found,
+            (&events, &dead, &left),
+            &all,
+            now,
+            args.all,
+            printer,
+        )?;
     } else if broken.is_empty() {
         printer.talk("Nothing waits.");
     }
@@ -109,9 +130,46 @@ fn dead(all: &[SessionInfo]) -> impl Iterator<Item = &SessionInfo> {
         .filter(|info| sessions::status(info) == "interrupted")
 }
 
+/// What lies in inboxes of sessions that nobody drives. An event lies there until something waits for it.
+async fn left<'a>(
+    place: &Place,
+    all: &'a [SessionInfo],
+) -> Result<Vec<(&'a SessionInfo, String)>, CommandError> {
+    let mut left = Vec::new();
+    let lies = SessionQuery {
+        inbox: true,
+        ..SessionQuery::default()
+    };
+    for found in place.store().sessions(&lies).await? {
+        let Some(info) = all
+            .iter()
+            .find(|info| info.id == found.id && info.owner.is_none())
+        else {
+            continue;
+        };
+        for message in place.store().inbox(&info.id).await? {
+            left.push((
+                info,
+                match Message::decode(&message) {
+                    Ok(Message::Event { event, .. }) => format!("event {event}"),
+                    Ok(_) | Err(_) => "message".to_owned(),
+                },
+            ));
+        }
+    }
+    Ok(left)
+}
+
+/// What is listed apart from what waits: events in the box, sessions whose process died, and what lies in inboxes.
+type Apart<'a> = (
+    &'a [BoxedEvent],
+    &'a [&'a SessionInfo],
+    &'a [(&'a SessionInfo, String)],
+);
+
 fn tell(
     found: &[(&SessionInfo, Waits)],
-    (events, dead): (&[BoxedEvent], &[&SessionInfo]),
+    (events, dead, left): Apart<'_>,
     all: &[SessionInfo],
     now: i64,
     show_all: bool,
@@ -149,8 +207,23 @@ fn tell(
             short(&info.id)
         ))?;
     }
+    for (info, what) in left {
+        let session = short(&info.id);
+        printer.data(match what.strip_prefix("event ") {
+            Some(event) if sessions::status(info) != "new" => {
+                format!("event {event} lies in the inbox of {session} until it waits for it")
+            }
+            _ => format!("{what} for session {session} lies in its inbox until somebody drives it"),
+        })?;
+    }
     talk(printer, found, rows.len());
     let mut next = Vec::new();
+    if let Some((info, _)) = left.iter().find(|(_, what)| what == "message") {
+        next.push((
+            format!("steersman run --resume {}", short(&info.id)),
+            "takes what lies in its inbox",
+        ));
+    }
     if let Some(info) = dead.first() {
         next.push((
             format!("steersman run --resume {}", short(&info.id)),
@@ -233,11 +306,11 @@ fn what(pending: &Waits) -> String {
     }
 }
 
-fn field(info: &SessionInfo, pending: &Waits, name: &str) -> Option<Field> {
+fn field(info: &SessionInfo, now: i64, pending: &Waits, name: &str) -> Option<Field> {
     match name {
         "for" => Some(Field::Text(pending.by.as_deref().unwrap_or("-").to_owned())),
         "kind" => Some(Field::Text(pending.kind.word().to_owned())),
         "tool" => Some(Field::Text(pending.tool.as_deref()?.to_owned())),
-        other => sessions::field(info, other),
+        other => sessions::field(info, now, other),
     }
 }

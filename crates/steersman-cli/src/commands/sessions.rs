@@ -85,12 +85,20 @@ pub(crate) fn labels(info: &SessionInfo) -> String {
         .join(" ")
 }
 
-/// How a session stands. One that was at work and that nobody drives any more was stopped, or its process died.
+/// How a session stands. One that was at work and that nobody drives any more was stopped, or its process died; one that is new
+/// was not driven yet.
 pub(crate) fn status(info: &SessionInfo) -> &str {
     match &*info.state.status {
         "running" if info.owner.is_none() => "interrupted",
+        "" => "new",
         status => status,
     }
+}
+
+/// Names of the labels that any of these has.
+pub(crate) fn label_names(all: &[SessionInfo]) -> impl Iterator<Item = &str> {
+    all.iter()
+        .flat_map(|info| info.labels.iter().map(|(name, _)| &**name))
 }
 
 /// The sessions that a filter lets through, newest first.
@@ -99,11 +107,12 @@ pub(crate) async fn select(
     filter: &Filter,
 ) -> Result<Vec<SessionInfo>, CommandError> {
     let all = place.store().sessions(&SessionQuery::default()).await?;
+    filter.known_among(label_names(&all))?;
     let now = place.now();
     let mut found = Vec::new();
     for info in all {
         let failed = failed(place, filter, &info).await?;
-        if filter.holds(now, |name| known(&info, failed.as_deref(), name))? {
+        if filter.holds(now, |name| known(&info, now, failed.as_deref(), name))? {
             found.push(info);
         }
     }
@@ -126,15 +135,15 @@ async fn failed(
     })
 }
 
-fn known(info: &SessionInfo, failed: Option<&str>, name: &str) -> Option<Field> {
+fn known(info: &SessionInfo, now: i64, failed: Option<&str>, name: &str) -> Option<Field> {
     match name {
         "failed" => Some(Field::Text(failed?.to_owned())),
-        other => field(info, other),
+        other => field(info, now, other),
     }
 }
 
 /// What a name of a filter stands for in a session.
-pub(crate) fn field(info: &SessionInfo, name: &str) -> Option<Field> {
+pub(crate) fn field(info: &SessionInfo, now: i64, name: &str) -> Option<Field> {
     Some(match name {
         "status" => Field::Text(status(info).to_owned()),
         "network" => Field::Text(info.network.to_string()),
@@ -145,7 +154,8 @@ pub(crate) fn field(info: &SessionInfo, name: &str) -> Option<Field> {
             format!("{} {}", info.network, info.state.definition)
         }),
         "digest" => Field::Text(info.state.definition.to_string()),
-        "updated" | "age" => Field::Time(info.state.updated.0),
+        "updated" => Field::Time(info.state.updated.0),
+        "age" => Field::Span(now.saturating_sub(info.created.0)),
         "created" => Field::Time(info.created.0),
         "cost" => Field::Number(info.state.micros as f64 / 1e6),
         "tokens" => Field::Number(info.state.tokens as f64),

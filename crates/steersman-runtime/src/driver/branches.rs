@@ -316,6 +316,12 @@ impl Driver {
             )));
         };
         let mut snapshot = self.snapshot_at(from, at).await?;
+        if let Some(line) = snapshot.first_simulated.filter(|_| !opened.dry) {
+            let before = self.past.read(line).await?.prev;
+            return Ok(Err(format!(
+                "an effect is simulated at line {line}: what stands there from it on did not happen; begin at line {before}"
+            )));
+        }
         let hash = self.hash_at(at).await?;
         // Values may have been bound anew since that line: all branches that have ticks run under one binding.
         let mut live = self.branches.values();

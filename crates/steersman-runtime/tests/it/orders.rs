@@ -306,6 +306,39 @@ async fn a_dry_branch_is_taken_over_up_to_what_was_simulated() {
     assert_eq!(live, [current.id], "what it was taken from is left behind");
 }
 
+/// Who goes back to a forecast would take for done what nobody did.
+#[tokio::test]
+async fn nothing_real_begins_behind_a_simulated_effect() {
+    let script = json!({
+        "main": ["Ready.", "On."],
+        "main@dry": [{ "call": { "pay_asked": { "cents": 5 } } }, "Forecast."],
+    });
+    let world = World::new(script);
+    let session = world.start(DESK, "Go.").await;
+    let _ = session.settled().await.unwrap();
+    session.fork(forked("dry")).await.unwrap();
+    let _ = session.settled().await.unwrap();
+    let dry = named(&world, "dry").await;
+    let seen = world.engine.inspect("session").await.unwrap();
+    let branch = seen.branches.iter().find(|b| b.id == dry).unwrap();
+    let (at, head) = (
+        branch.snapshot.first_simulated.unwrap(),
+        branch.snapshot.line,
+    );
+    let back = |at| Message::Rewind {
+        branch: Some(dry),
+        at,
+        label: None,
+        say: Some("Go on.".to_owned()),
+    };
+    let said = refused(&session, back(head)).await;
+    let named = said.rsplit_once("begin at line ").unwrap().1;
+    assert!(said.contains(&format!("line {at}:")), "{said}");
+    let before = Line(named.parse().unwrap());
+    assert!(before < at, "{said}");
+    assert!(taken(&session.send(back(before)).await.unwrap().fate));
+}
+
 #[tokio::test]
 async fn a_branch_is_not_taken_over_where_something_would_be_lost() {
     let script = json!({
