@@ -2,9 +2,10 @@
 
 use crate::bounds::WAIT;
 use crate::effect::{Mapped, Work};
+use crate::expression::Expr;
 use crate::fold::MISFIT;
 use crate::ids::Id;
-use crate::interaction::Target;
+use crate::interaction::{Class, Target};
 use crate::limits;
 use crate::mapping::{self, Fault, Raw};
 use crate::network::{Approve, Requires, ToolDef, ToolUse};
@@ -37,7 +38,8 @@ impl Tick<'_> {
         }
         let cx = self.cx();
         let args = mapping::arguments(&cx, &self.snapshot, open);
-        let why = refusal(&cx, &self.snapshot, open, tool, args)?;
+        let why = refusal(&cx, &self.snapshot, open, tool, args)
+            .or_else(|| unsettled(&cx, &self.snapshot, open, tool))?;
         let fault = Raw::NotPerformed(Fault::new("refused", why));
         Some(mapping::map(&cx, &self.snapshot, owner, call, &fault))
     }
@@ -84,6 +86,44 @@ pub(crate) fn refusal(
             approve.when.source
         ))
     })
+}
+
+/// Why a call that changes the world cannot be judged yet: what its `requires` or `approve` reads is written by a call of the
+/// same answer that is still open. Calls of one answer run together, and what they write takes effect together, so each of
+/// several payments would be judged as if it were the only one.
+fn unsettled(
+    cx: &Cx<'_>,
+    snapshot: &Snapshot,
+    open: &OpenCall,
+    tool: &ToolDef,
+) -> Option<String> {
+    if !matches!(tool.effect, Class::Idempotent | Class::Unsafe) {
+        return None;
+    }
+    let used = use_of(cx, snapshot, open);
+    let requires = used.map_or(&[][..], |u| &u.requires);
+    let approve = used.map_or(&[][..], |u| &u.approve);
+    let requires = tool.requires.iter().chain(requires).map(|r| &r.that);
+    let approve = tool.approve.iter().chain(approve).map(|a| &a.when);
+    let read: Vec<&Expr> = requires.chain(approve).collect();
+    let earlier = snapshot.exchange(open.owner);
+    let earlier = earlier.filter(|other| other.call.id < open.call.id && other.closed.is_none());
+    for other in earlier {
+        let Some(writer) = cx.network.tools.get(&other.call.name) else {
+            continue;
+        };
+        let on_error = writer.on_error.values().flat_map(|entry| &entry.set);
+        let mut written = writer.set.iter().chain(on_error).map(|(name, _)| name);
+        let found = written.find(|name| read.iter().any(|expr| expr.node().reads_state(name)));
+        if let Some(name) = found {
+            return Some(format!(
+                "it depends on `state.{name}`, which the call of `{}` before it in the same answer may change; call it again when \
+                 that has ended",
+                other.call.name
+            ));
+        }
+    }
+    None
 }
 
 fn told(requires: &Requires, view: &View<'_>) -> String {

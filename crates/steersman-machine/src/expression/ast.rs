@@ -325,6 +325,20 @@ impl Node {
         }
     }
 
+    /// Whether its value may depend on this entry of `state`.
+    pub fn reads_state(&self, entry: &str) -> bool {
+        let is_state = |node: &Self| matches!(&node.kind, NodeKind::Var(name) if &**name == "state");
+        match &self.kind {
+            NodeKind::Attr { of, name } if is_state(of) => &**name == entry,
+            // Which one is known when it is worked out.
+            NodeKind::Var(name) => &**name == "state",
+            _ => self
+                .children()
+                .into_iter()
+                .any(|node| node.reads_state(entry)),
+        }
+    }
+
     /// The expressions directly below this one, left to right.
     pub fn children(&self) -> Vec<&Node> {
         fn args(args: &Args) -> impl Iterator<Item = &Node> {
