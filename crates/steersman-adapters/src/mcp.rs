@@ -29,14 +29,15 @@ use rmcp::service::{PeerRequestOptions, RunningService, ServiceError};
 use serde_json::Value as Json;
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 use steersman_machine::expression::Scope;
 use steersman_machine::interaction::Class;
 use steersman_machine::manifest::{self, Listed, Listing};
 use steersman_machine::mapping::{Fault, Raw};
 use steersman_machine::network::{McpDef, Network, Source, ToolDef};
-use steersman_runtime::toolset::{Asked, Hear, Progress, ServerAsk, ToolRun, Toolset};
+use steersman_runtime::toolset::{Asked, Hear, ListMark, Progress, ServerAsk, ToolRun, Toolset};
 use steersman_runtime::{Boxed, Env, process_env};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -75,7 +76,7 @@ impl Default for McpTools {
 
 /// The connection to one place, if there is one.
 #[derive(Default)]
-struct Slot(tokio::sync::Mutex<State>);
+struct Slot(tokio::sync::Mutex<State>, Mutex<Weak<Live>>);
 
 #[derive(Default)]
 struct State {
@@ -89,6 +90,10 @@ struct State {
 struct Live {
     service: RunningService<RoleClient, Client>,
     said: Said,
+    /// Unique in this process.
+    number: u64,
+    /// How often the server said that its list of tools changed.
+    changes: Arc<AtomicU64>,
 }
 
 impl Live {
@@ -145,6 +150,7 @@ impl McpTools {
         state.vain = state.vain.saturating_add(1);
         state.last = Some(Instant::now());
         let live = Arc::new(place.connect(&self.clients).await?);
+        *slot.1.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&live);
         state.live = Some(live.clone());
         Ok(live)
     }
@@ -363,6 +369,18 @@ impl Toolset for McpTools {
         })
     }
 
+    fn mark(&self, ask: &ServerAsk) -> Option<ListMark> {
+        let server = ask.network.mcp.get(&ask.server)?;
+        let place = Place::of(server, &*ask.scope, &ask.folder, &self.env).ok()?;
+        let slot = self.slot(&place);
+        let live = slot.1.lock().unwrap_or_else(PoisonError::into_inner);
+        let live = live.upgrade().filter(|live| !live.has_ended())?;
+        Some(ListMark {
+            connection: live.number,
+            changes: live.changes.load(Ordering::Acquire),
+        })
+    }
+
     fn run<'a>(&'a self, run: &'a ToolRun, cancel: &'a CancellationToken) -> Boxed<'a, Raw> {
         self.run_heard(run, cancel, Arc::new(|_: Progress| {}))
     }
@@ -380,6 +398,8 @@ impl Toolset for McpTools {
             if cancel.is_cancelled() {
                 return cancelled_before();
             }
+            // The world's time, as everywhere in these adapters: a server knows of no clock that a test sets. A session cuts
+            // by its own clock beside it, and this is the end of a call that nobody else ends.
             let limit = Duration::from_millis(tool.timeout.max(1));
             let late = CancellationToken::new();
             let ends = late.clone();

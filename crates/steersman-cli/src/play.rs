@@ -17,7 +17,8 @@ use steersman::runtime::feed::{Feed, FeedItem};
 use steersman::runtime::model::Delta;
 use steersman::runtime::pending::Pending;
 use steersman::runtime::session::{Session, Settled};
-use steersman_machine::commit::{Admitted, Binding, LogLine};
+use steersman::runtime::toolset::Progress;
+use steersman_machine::commit::{Admission, Admitted, Binding, LogLine};
 use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Id, Line};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -188,6 +189,13 @@ impl<'a> Play<'a> {
                 let name = self.story.agent(agent).to_owned();
                 self.status.show(agent, &name, delta);
             }
+            FeedItem::Progress {
+                effect, progress, ..
+            } if !self.printer.is_json() && !self.over.contains(&effect) => {
+                let tool = self.story.target(effect);
+                let tool = tool.map_or_else(|| "a call".to_owned(), ToString::to_string);
+                self.status.progress(&tool, &progress);
+            }
             FeedItem::Withdrawn { .. } => self.status.clear(),
             FeedItem::Delta { .. }
             | FeedItem::Progress { .. }
@@ -206,7 +214,12 @@ impl<'a> Play<'a> {
                 .filter(|a| a.kind == Admitted::Outcome)
                 .filter_map(|a| a.id),
         );
-        if let Some(binding) = line.commit.as_ref().and_then(|c| c.binding.as_ref())
+        let bound = line.commit.as_ref().filter(|commit| {
+            // that servers changed is told by the story
+            let told = |a: &Admission| a.kind == Admitted::Rebound && a.body.is_some();
+            !commit.admitted.iter().any(told)
+        });
+        if let Some(binding) = bound.and_then(|c| c.binding.as_ref())
             && aloud
         {
             self.head(binding);
@@ -444,6 +457,18 @@ struct Status {
     tail: String,
 }
 
+/// `3 of 10  half way`.
+fn how_far(progress: &Progress) -> String {
+    let mut told = match progress.total {
+        Some(total) => format!("{} of {total}", progress.done),
+        None => progress.done.to_string(),
+    };
+    if let Some(message) = &progress.message {
+        told = format!("{told}  {message}");
+    }
+    told
+}
+
 /// Characters of what streams that are shown.
 const TAIL: usize = 60;
 
@@ -477,6 +502,18 @@ impl Status {
         self.shown = true;
         self.printer
             .stream(&format!("\r\x1b[K  {name}: {}", one_line(&self.tail, TAIL)));
+    }
+
+    /// How far a call of a tool has come, as its server told it.
+    fn progress(&mut self, tool: &str, progress: &Progress) {
+        if !self.terminal {
+            return;
+        }
+        self.agent = None;
+        self.tail.clear();
+        self.shown = true;
+        let told = one_line(&how_far(progress), TAIL);
+        self.printer.stream(&format!("\r\x1b[K  {tool}: {told}"));
     }
 
     fn clear(&mut self) {

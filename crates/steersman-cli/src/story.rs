@@ -4,7 +4,7 @@ use crate::printer::{bold, cyan, dim, green, red, yellow};
 use crate::texts::Texts;
 use crate::words::{WIDTH, arguments, bytes, count, line as one_line, span, wrap};
 use std::collections::{BTreeMap, BTreeSet};
-use steersman_machine::commit::{Commit, Hold, LedgerEntry, LogLine, Push, Release, Why};
+use steersman_machine::commit::{Admitted, Commit, Hold, LedgerEntry, LogLine, Push, Release, Why};
 use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Body, Id, Line, Name, Time};
 use steersman_machine::interaction::{
@@ -156,6 +156,12 @@ impl Story {
                 "adopted".into(),
                 Tone::Engine,
             ));
+        }
+        for admitted in &commit.admitted {
+            if let (Admitted::Rebound, Some(told)) = (admitted.kind, admitted.body) {
+                let text = format!("its servers changed: {}", texts.text(told));
+                rows.push(row(line, "", text, "tools".into(), Tone::Engine));
+            }
         }
         for edit in &commit.edits {
             let value = match edit.value {

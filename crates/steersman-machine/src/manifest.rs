@@ -15,7 +15,7 @@ use crate::network::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes of `SERVER.TOOL` at most.
 pub const NAME_MAX: usize = crate::bounds::NAME;
@@ -76,6 +76,59 @@ impl Manifest {
     /// The text that is stored.
     pub fn text(&self) -> String {
         serde_json::to_string(self).expect("a manifest is JSON")
+    }
+}
+
+impl Listing {
+    fn tool(&self, name: &str) -> Option<&Listed> {
+        self.tools.iter().find(|tool| tool.name == name)
+    }
+
+    /// A newer list in which these tools stay as they were in the older one: calls of them are open, and end as what they
+    /// began as. Gives back those that would not be as they were without it.
+    #[must_use]
+    pub fn keep(&mut self, older: &Self, open: &BTreeSet<String>) -> BTreeSet<String> {
+        let mut kept = BTreeSet::new();
+        for was in older.tools.iter().filter(|tool| open.contains(&tool.name)) {
+            match self.tools.iter_mut().find(|tool| tool.name == was.name) {
+                Some(is) if is == was => continue,
+                Some(is) => is.clone_from(was),
+                None => self.tools.push(was.clone()),
+            }
+            kept.insert(was.name.clone());
+        }
+        kept
+    }
+
+    /// What changed since an older list, in words, tool by tool; nothing if models are shown the same.
+    pub fn changes(&self, server: &Name, older: &Self) -> Vec<String> {
+        let mut told = Vec::new();
+        for is in &self.tools {
+            let name = format!("`{server}.{}`", is.name);
+            match older.tool(&is.name) {
+                None => told.push(format!("{name} is new")),
+                Some(was) if was.input != is.input => {
+                    told.push(format!("{name} takes other arguments"));
+                }
+                Some(was) if was.output != is.output => {
+                    told.push(format!("{name} gives other results"));
+                }
+                Some(was) if (was.reads, was.idempotent) != (is.reads, is.idempotent) => {
+                    told.push(format!("{name} says otherwise what it may do"));
+                }
+                Some(was) if was != is => told.push(format!("{name} is described otherwise")),
+                Some(_) => {}
+            }
+        }
+        let gone = older
+            .tools
+            .iter()
+            .filter(|was| self.tool(&was.name).is_none());
+        told.extend(gone.map(|was| format!("`{server}.{}` is gone", was.name)));
+        if told.is_empty() && self.tools != older.tools {
+            told.push(format!("`{server}` lists its tools in another order"));
+        }
+        told
     }
 }
 

@@ -21,6 +21,7 @@ use crate::toolset::Toolset;
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
+use steersman_machine::commit::Binding;
 use steersman_machine::context::History;
 use steersman_machine::definition;
 use steersman_machine::ids::{Digest, Id, Line, Name};
@@ -550,16 +551,44 @@ impl Engine {
         let Some(hash) = manifest else {
             return Ok(definition);
         };
-        let text = self
-            .blob_text(&hash.0, "the manifest of its MCP servers")
-            .await;
-        let manifest = Manifest::read(&text?.map_err(unfit)?).map_err(unfit)?;
+        let manifest = self.manifest(session, hash).await?;
         let network = definition
             .with_manifest(&manifest)
             .map_err(|wrong| unfit(wrong.join("; ")))?;
         let network = Arc::new(network);
         self.remember((*source, Some(hash)), network.clone());
         Ok(network)
+    }
+
+    /// The network that is meant by a binding that a session has or had; `values` is the stored text of its values. No
+    /// server is asked.
+    ///
+    /// # Errors
+    /// What is stored cannot be read, or a newer program wrote it.
+    pub async fn network_of(
+        &self,
+        session: &SessionId,
+        binding: &Binding,
+        values: &str,
+    ) -> Result<Arc<Network>, EngineError> {
+        let manifest = bind::manifest(session, binding, values)?;
+        self.bound_network(session, &binding.source, manifest).await
+    }
+
+    /// A stored manifest.
+    pub(crate) async fn manifest(
+        &self,
+        session: &SessionId,
+        hash: ManifestHash,
+    ) -> Result<Manifest, EngineError> {
+        let text = self
+            .blob_text(&hash.0, "the manifest of its MCP servers")
+            .await?;
+        let manifest = text.and_then(|text| Manifest::read(&text));
+        manifest.map_err(|why| EngineError::Definition {
+            session: session.clone(),
+            why,
+        })
     }
 
     /// A stored text; in words why it cannot be had.

@@ -2,12 +2,14 @@
 //! answer.
 
 use crate::Env;
-use crate::bind::{self, BindError, ManifestHash, Values};
-use crate::engine::{Engine, EngineError};
-use crate::store::{MAX_VALUE, SessionId};
-use crate::toolset::{Asked, ServerAsk};
+use crate::bind::{self, BindError, Values};
+use crate::engine::Engine;
+use crate::store::MAX_VALUE;
+use crate::toolset::{Asked, ListMark, ServerAsk};
+use futures::FutureExt;
 use serde_json::{Map, Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::Arc;
 use steersman_machine::expression::Names;
@@ -45,48 +47,6 @@ pub async fn look(
         Answer { server, offers }
     };
     Ok(asked.into_iter().map(answer).collect())
-}
-
-/// What a session would be bound to if its servers were asked again now: its values with the manifest that they give, which
-/// is stored. None if they offer what they offered. Nothing of the session changes by this; where its servers do not answer,
-/// or what they offer does not fit its definition any more, it stays as it is and the error says why.
-pub async fn renewed(engine: &Engine, session: &str) -> Result<Option<Values>, EngineError> {
-    let seen = engine.inspect(session).await?;
-    let bindings = seen
-        .branches
-        .iter()
-        .filter_map(|b| b.snapshot.binding.as_ref());
-    let Some(binding) = bindings.into_iter().next() else {
-        return Ok(None);
-    };
-    let renewed = renewed_values(engine, &seen.info.id, &binding.source, &seen.values).await?;
-    Ok(renewed.map(|(values, _)| values))
-}
-
-/// The same of values that are at hand, with the network that they mean.
-pub(crate) async fn renewed_values(
-    engine: &Engine,
-    session: &SessionId,
-    source: &[u8; 32],
-    values: &Values,
-) -> Result<Option<(Values, Arc<Network>)>, EngineError> {
-    let definition = engine.bound_network(session, source, None).await?;
-    let asked = ask(engine, &definition, values).await?;
-    let (network, text) = bound(&definition, asked)?;
-    let manifest = text.as_ref().map(|text| ManifestHash::of(text));
-    if manifest == values.manifest {
-        return Ok(None);
-    }
-    if let (Some(hash), Some(text)) = (manifest, text) {
-        let store = engine.store();
-        store.put_blob(hash.0, text.as_bytes().into()).await?;
-        engine.remember((*source, Some(hash)), network.clone());
-    }
-    let values = Values {
-        manifest,
-        ..values.clone()
-    };
-    Ok(Some((values, network)))
 }
 
 const NOBODY: &str = "nothing in this program reaches MCP servers";
@@ -164,31 +124,120 @@ async fn ask_each(
     folder: Arc<Path>,
     servers: impl IntoIterator<Item = Name>,
 ) -> Vec<(Name, Asked)> {
-    let (scope, unset) = outside(network, config, &engine.0.options.env, &folder);
-    let (scope, unset) = (Arc::new(scope), &unset);
-    let asks = servers.into_iter().map(|server| {
-        let ask = ServerAsk {
-            network: network.clone(),
-            server,
-            folder: folder.clone(),
-            scope: scope.clone(),
-        };
-        async move {
-            for toolset in &engine.0.toolsets {
-                match toolset.list(&ask).await {
-                    Asked::Elsewhere => {}
-                    Asked::Failed(fault) if !unset.is_empty() => {
-                        // Most of what goes wrong without a secret does so because of that.
-                        let message = format!("{} ({})", fault.message, unset.join("; "));
-                        return (ask.server, Asked::Failed(Fault { message, ..fault }));
-                    }
-                    asked => return (ask.server, asked),
-                }
+    let (asks, unset) = asks(engine, network, config, &folder, servers);
+    let unset = &unset;
+    let asked = asks.into_iter().map(|ask| async move {
+        let asked = ask_one(engine, &ask, unset).await;
+        (ask.server, asked)
+    });
+    futures::future::join_all(asked).await
+}
+
+async fn ask_one(engine: &Engine, ask: &ServerAsk, unset: &[String]) -> Asked {
+    for toolset in &engine.0.toolsets {
+        match toolset.list(ask).await {
+            Asked::Elsewhere => {}
+            Asked::Failed(fault) if !unset.is_empty() => {
+                // Most of what goes wrong without a secret does so because of that.
+                let message = format!("{} ({})", fault.message, unset.join("; "));
+                return Asked::Failed(Fault { message, ..fault });
             }
-            (ask.server, Asked::Elsewhere)
+            asked => return asked,
+        }
+    }
+    Asked::Elsewhere
+}
+
+/// The questions to servers, and why secrets of theirs are missing.
+fn asks(
+    engine: &Engine,
+    network: &Arc<Network>,
+    config: &BTreeMap<Name, Json>,
+    folder: &Arc<Path>,
+    servers: impl IntoIterator<Item = Name>,
+) -> (Vec<ServerAsk>, Vec<String>) {
+    let (scope, unset) = outside(network, config, &engine.0.options.env, folder);
+    let scope = Arc::new(scope);
+    let ask = |server| ServerAsk {
+        network: network.clone(),
+        server,
+        folder: folder.clone(),
+        scope: scope.clone(),
+    };
+    (servers.into_iter().map(ask).collect(), unset)
+}
+
+/// The servers that are used and whose lists are followed.
+fn followed(network: &Network) -> BTreeSet<Name> {
+    let mut used = used(network);
+    used.retain(|name| network.mcp.get(name).is_some_and(|server| server.follows));
+    used
+}
+
+/// How the lists of followed servers stand, as far as that is known without asking.
+pub(crate) type Marks = BTreeMap<Name, Option<ListMark>>;
+
+/// The marks of all servers that this session follows.
+pub(crate) fn marks(engine: &Engine, network: &Arc<Network>, values: &Values) -> Marks {
+    let servers = followed(network);
+    if servers.is_empty() {
+        return Marks::new();
+    }
+    let (asks, _) = asks(engine, network, &values.config, &values.folder(), servers);
+    let marked = asks.into_iter().map(|ask| {
+        let mark = mark(engine, &ask);
+        (ask.server, mark)
+    });
+    marked.collect()
+}
+
+fn mark(engine: &Engine, ask: &ServerAsk) -> Option<ListMark> {
+    engine
+        .0
+        .toolsets
+        .iter()
+        .find_map(|toolset| toolset.mark(ask))
+}
+
+/// What a followed server answered, and the mark that its answer goes with.
+pub(crate) struct Listed {
+    pub(crate) server: Name,
+    pub(crate) asked: Asked,
+    pub(crate) mark: Option<ListMark>,
+}
+
+/// Asks these servers again. One that breaks has failed.
+pub(crate) async fn list_again(
+    engine: Engine,
+    network: Arc<Network>,
+    values: Values,
+    servers: Vec<Name>,
+) -> Vec<Listed> {
+    let (asks, unset) = asks(&engine, &network, &values.config, &values.folder(), servers);
+    let (engine, unset) = (&engine, &unset);
+    let listed = asks.into_iter().map(|ask| async move {
+        let before = mark(engine, &ask);
+        let asked = AssertUnwindSafe(ask_one(engine, &ask, unset)).catch_unwind();
+        let asked = asked.await.unwrap_or_else(|_| {
+            Asked::Failed(Fault::new("failed", "what reaches MCP servers panicked"))
+        });
+        // What was said of changes while it was asked may not be in its answer: the mark is that of before. A connection
+        // that was made for the question began with none.
+        let mark = mark(engine, &ask).map(|after| match before {
+            Some(before) if before.connection == after.connection => before,
+            _ => ListMark {
+                changes: 0,
+                ..after
+            },
+        });
+        let server = ask.server;
+        Listed {
+            server,
+            asked,
+            mark,
         }
     });
-    futures::future::join_all(asks).await
+    futures::future::join_all(listed).await
 }
 
 /// What templates of servers read: they belong to no session. With it why secrets are missing.

@@ -13,7 +13,7 @@ use steersman_machine::network::Network;
 use steersman_machine::rate::Rate;
 use tokio_util::sync::CancellationToken;
 
-/// Runs tools of some source (HTTP, command, Rust, later MCP).
+/// Runs tools of some source (HTTP, command, Rust, MCP).
 pub trait Toolset: Send + Sync + 'static {
     /// Whether it runs this tool of this network.
     fn has(&self, network: &Network, tool: &str) -> bool;
@@ -30,14 +30,21 @@ pub trait Toolset: Send + Sync + 'static {
         None
     }
 
-    /// What an MCP server offers now, if this reaches servers. Asked when a session starts, and for a refresh. Ends within
-    /// the server's `timeout`.
+    /// What an MCP server offers now, if this reaches servers. Asked when a session starts, and where its list may have
+    /// changed that is followed. Ends within the server's `timeout`.
     fn list<'a>(&'a self, ask: &'a ServerAsk) -> Boxed<'a, Asked> {
         let _ = ask;
         Box::pin(std::future::ready(Asked::Elsewhere))
     }
 
-    /// The same, telling of its progress meanwhile where its source does.
+    /// How the list of a server stands as far as that is known without asking: as long as it is equal, the list is, too.
+    /// None where there is no connection. Answers at once.
+    fn mark(&self, ask: &ServerAsk) -> Option<ListMark> {
+        let _ = ask;
+        None
+    }
+
+    /// Runs a tool as [`run`](Self::run) does, telling of its progress meanwhile where its source does.
     fn run_heard<'a>(
         &'a self,
         run: &'a ToolRun,
@@ -100,6 +107,15 @@ pub struct ServerAsk {
     pub folder: Arc<Path>,
     /// `config` and `secrets`, opened. Never stored, never logged.
     pub scope: Arc<dyn Scope + Send + Sync>,
+}
+
+/// Of which connection a server's list is, and how often the server said on it that the list changed.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct ListMark {
+    /// Unique in this process.
+    pub connection: u64,
+    /// Counted since the connection was made.
+    pub changes: u64,
 }
 
 /// What came of asking a server.

@@ -4,12 +4,53 @@ use rmcp::ClientHandler;
 use rmcp::RoleClient;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam, ProgressToken,
-    ProtocolVersion,
+    ProtocolVersion, ServerJsonRpcMessage, ServerNotification,
 };
-use rmcp::service::NotificationContext;
+use rmcp::service::{NotificationContext, RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use steersman_runtime::toolset::Progress;
+
+/// Hears a server say that its list of tools changed, before whatever it says after that.
+pub(super) struct Watched<T> {
+    inner: T,
+    changes: Arc<AtomicU64>,
+}
+
+impl<T> Watched<T> {
+    /// Counts in `changes`.
+    pub(super) fn new(inner: T, changes: Arc<AtomicU64>) -> Self {
+        Self { inner, changes }
+    }
+}
+
+impl<T: Transport<RoleClient>> Transport<RoleClient> for Watched<T> {
+    type Error = T::Error;
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = Result<(), T::Error>> + Send + 'static {
+        self.inner.send(item)
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        let message = self.inner.receive().await;
+        // Handlers of notifications run beside the answers that came after them.
+        if let Some(ServerJsonRpcMessage::Notification(told)) = &message
+            && let ServerNotification::ToolListChangedNotification(_) = told.notification
+        {
+            self.changes.fetch_add(1, Ordering::AcqRel);
+        }
+        message
+    }
+
+    async fn close(&mut self) -> Result<(), T::Error> {
+        self.inner.close().await
+    }
+}
 
 /// Who hears of the progress of a call.
 pub(super) type Hears = Arc<dyn Fn(Progress) + Send + Sync>;

@@ -1,6 +1,6 @@
 //! Where a server is, with all that makes a connection to it what it is, and how one is made.
 
-use super::client::Client;
+use super::client::{Client, Watched};
 use super::outcome::causes;
 use super::pipe::{Pipe, Said};
 use super::{Live, NoConnection};
@@ -13,10 +13,15 @@ use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use steersman_machine::expression::{Scope, Template};
 use steersman_machine::network::{McpAt, McpDef};
 use steersman_runtime::Env;
 use tokio::process::Command;
+
+/// Connections that were made in this process.
+static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
 
 /// Variables that a server's process has of ours, beside those that its definition gives it: what programs need to find
 /// themselves, and nothing that is secret.
@@ -78,20 +83,27 @@ impl Place {
 
     /// Connects, and greets as the protocol says.
     pub(super) async fn connect(&self, clients: &Clients) -> Result<Live, NoConnection> {
-        let said = Said::default();
+        let (said, changes) = (Said::default(), Arc::<AtomicU64>::default());
         let service = match self {
             Self::Http { url, headers } => {
                 let transport = http(url, headers, clients).map_err(never)?;
-                rmcp::serve_client(Client::default(), transport).await
+                let watched = Watched::new(transport, changes.clone());
+                rmcp::serve_client(Client::default(), watched).await
             }
             Self::Process { argv, env, folder } => {
                 let command = command(argv, env, folder).map_err(never)?;
                 let pipe = Pipe::start(command, said.clone()).map_err(never)?;
-                rmcp::serve_client(Client::default(), pipe).await
+                let watched = Watched::new(pipe, changes.clone());
+                rmcp::serve_client(Client::default(), watched).await
             }
         };
         match service {
-            Ok(service) => Ok(Live { service, said }),
+            Ok(service) => Ok(Live {
+                service,
+                said,
+                number: CONNECTIONS.fetch_add(1, Ordering::Relaxed),
+                changes,
+            }),
             Err(error) => Err(no_greeting(&error, &said).await),
         }
     }

@@ -1,5 +1,6 @@
 //! MCP servers that misbehave, over both transports.
 
+mod follow;
 mod http;
 
 use crate::tools::{env, network, run_of, shown};

@@ -10,10 +10,12 @@ use crate::words::{arguments, digits, money, tame};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 use steersman::runtime::engine::Inspection;
-use steersman_machine::commit::{Admitted, Commit, LogLine, Usage, Want};
+use steersman_machine::commit::{Admitted, Binding, Commit, LogLine, Usage, Want};
 use steersman_machine::context::{Content, RenderCache, Request, request};
+use steersman_machine::effect::Bodies;
 use steersman_machine::fold::fold;
 use steersman_machine::ids::{Id, Line};
+use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::tick::Cx;
 
@@ -46,7 +48,7 @@ pub(crate) async fn run(
         CommandError::usage("no model was called there")
             .hint(format!("`steersman show {short}` names the lines"))
     })?;
-    let request = rendered(&inspection, &log, &path, chosen)?;
+    let request = sent(&place, &inspection, &log, &path, chosen).await?;
     let same = chosen
         .usage
         .as_ref()
@@ -136,37 +138,71 @@ fn choose(calls: &[Call], line: Option<Line>) -> Option<&Call> {
         .or_else(|| calls.iter().rev().find(|c| c.wished <= line))
 }
 
-fn rendered(
+/// What was sent, as this version renders it. A session may have been bound anew while the call waited or was under way:
+/// then it is what agrees with the digest of what was sent, else what the last binding gives.
+async fn sent(
+    place: &Place,
     inspection: &Inspection,
     log: &Log,
     path: &[&Arc<LogLine>],
     call: &Call,
 ) -> Result<Request, CommandError> {
-    let Some(network) = &inspection.network else {
-        return Err(CommandError::usage("this session has not begun"));
-    };
     let snapshot = path
         .iter()
         .filter(|line| line.n <= call.wished)
         .fold(Snapshot::empty(), |snapshot, line| fold(snapshot, line));
+    let meanwhile = path
+        .iter()
+        .filter(|line| {
+            line.n > call.wished && call.answered.is_none_or(|answered| line.n < answered)
+        })
+        .filter_map(|line| line.commit.as_ref()?.binding.clone().map(Arc::new));
+    let bindings: Vec<Arc<Binding>> = snapshot
+        .binding
+        .clone()
+        .into_iter()
+        .chain(meanwhile)
+        .collect();
+    let digest = call.usage.as_ref().and_then(|usage| usage.request);
+    let mut last = Err(CommandError::usage("this session has not begun"));
+    for binding in bindings {
+        let values = log.texts.text(binding.values);
+        let session = &inspection.info.id;
+        let network = place
+            .engine()
+            .network_of(session, &binding, &values)
+            .await?;
+        let snapshot = Snapshot {
+            binding: Some(binding),
+            ..snapshot.clone()
+        };
+        last = rendered(&network, inspection, log, &snapshot, call.agent);
+        if last
+            .as_ref()
+            .is_ok_and(|request| Some(request.digest) == digest)
+        {
+            break;
+        }
+    }
+    last
+}
+
+fn rendered(
+    network: &Network,
+    inspection: &Inspection,
+    log: &Log,
+    snapshot: &Snapshot,
+    agent: Id,
+) -> Result<Request, CommandError> {
     let cx = Cx {
         network,
         bodies: &log.texts,
     };
-    let rendered = request(
-        &cx,
-        &*inspection.history,
-        &snapshot,
-        call.agent,
-        &mut RenderCache::default(),
-    );
-    match rendered {
-        Ok(request) => Ok(request),
-        Err(error) => Err(CommandError::new(
-            Exit::Failed,
-            format!("it could not be rendered: {error}"),
-        )),
-    }
+    let mut cache = RenderCache::default();
+    let rendered = request(&cx, &*inspection.history, snapshot, agent, &mut cache);
+    rendered.map_err(|error| {
+        CommandError::new(Exit::Failed, format!("it could not be rendered: {error}"))
+    })
 }
 
 fn agent_name(path: &[&Arc<LogLine>], agent: Id) -> String {

@@ -51,3 +51,22 @@ fn a_session_calls_a_server_and_is_shown_without_it() {
     pages.push(world.page(&["context", "last"]));
     assert_snapshot!(pages.join("\n"));
 }
+
+#[test]
+fn a_list_that_changed_is_told() {
+    let definition = CLERK
+        .replace("diary]", "diary, grows]")
+        .replace("echo, structured", "change, new_one")
+        .replace("annotations", "read, refresh: follow");
+    let world = world(&definition);
+    world.write(
+        "script.yaml",
+        r#"clerk: [ { call: { desk__change: {} } }, { call: { desk__new_one: {} } }, "It is {{ request.last }}." ]"#,
+    );
+    let mut pages = vec![world.page(&["run", "--script", "script.yaml", "--input", "hi"])];
+    pages.push(world.page(&["show", "last"]));
+    // What was shown to the model when it was asked first, and behind the change.
+    pages.push(world.page(&["context", "last@2"]));
+    pages.push(world.page(&["context", "last"]));
+    assert_snapshot!(pages.join("\n"));
+}

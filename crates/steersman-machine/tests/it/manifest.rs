@@ -243,7 +243,7 @@ fn a_server_belongs_to_no_session() {
             r#"{ tool: "s.*", as: all }"#,
             "E0312 `as` means nothing for all tools of a server",
         ),
-        ("url: a, refresh: follow", "s.t", "E0"),
+        ("url: a, refresh: always", "s.t", "E0"),
     ] {
         let wrong = wrong(&of(lines, tools));
         assert!(wrong.starts_with(said), "{lines} {tools}: {wrong}");

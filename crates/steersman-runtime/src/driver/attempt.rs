@@ -39,6 +39,8 @@ pub(crate) enum FromTask {
     Again(Id),
     /// The slot that this effect waited for.
     Slot(Id, OwnedSemaphorePermit),
+    /// Servers said what they offer.
+    Listed(Vec<crate::servers::Listed>),
     /// The turn that this effect waited for has come, or will not soon.
     Turn(Id, Result<Permit, Refused>),
 }

@@ -323,6 +323,9 @@ impl Driver {
             )));
         }
         let hash = self.hash_at(at).await?;
+        if let Err(why) = self.keep_tools_of(&snapshot).await? {
+            return Ok(Err(why));
+        }
         // Values may have been bound anew since that line: all branches that have ticks run under one binding.
         let mut live = self.branches.values();
         let bound = live.find_map(|branch| branch.snapshot.binding.clone());

@@ -51,10 +51,7 @@ pub(crate) async fn inspect(engine: &Engine, id: &str) -> Result<Inspection, Eng
     if let Some(binding) = binding {
         past.read(binding.values.line()).await?;
         let text = past.text(binding.values);
-        let manifest = bind::manifest(&info.id, binding, &text)?;
-        let bound = engine
-            .bound_network(&info.id, &binding.source, manifest)
-            .await?;
+        let bound = engine.network_of(&info.id, binding, &text).await?;
         values = bind::open(&info.id, &bound, binding, &text)?;
         network = Some(bound);
     }

@@ -16,6 +16,7 @@ mod choose;
 mod draft;
 mod events;
 mod everything;
+mod follow;
 mod inspect;
 mod orders;
 mod outcome;
@@ -118,6 +119,8 @@ pub(crate) struct Driver {
     left_behind: Vec<Id>,
     /// Effects in doubt whose probe runs: they are held, and may end by themselves.
     probing: BTreeSet<Id>,
+    /// Lists of tools that servers may change.
+    following: follow::Following,
 }
 
 /// A branch that has ticks.
@@ -537,7 +540,7 @@ impl Driver {
             _ => None,
         });
         Outside {
-            running: running.count() + self.probing.len(),
+            running: running.count() + self.probing.len() + usize::from(self.following.is_asking()),
             due: soon.chain(self.next_due()).min(),
         }
     }
@@ -546,6 +549,7 @@ impl Driver {
     fn is_quiet(&self) -> bool {
         self.is_still()
             && self.probing.is_empty()
+            && !self.following.is_asking()
             && self.outs.values().all(|out| match out.state {
                 OutState::Held | OutState::Barred | OutState::Waits | OutState::Later(_) => true,
                 OutState::Ready | OutState::Queued | OutState::Soon(_) => {

@@ -54,6 +54,7 @@ impl Driver {
                 self.slot_came(effect, permit);
                 Ok(())
             }
+            FromTask::Listed(lists) => self.lists_came(lists).await,
             FromTask::Turn(effect, turn) => self.turn_came(effect, turn).await,
         }
     }

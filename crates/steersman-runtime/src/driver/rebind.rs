@@ -1,8 +1,8 @@
-//! Values of `config` are bound anew, on all branches that have ticks at once: a session runs under one binding.
+//! Values are bound anew, on all branches that have ticks at once: a session runs under one binding.
 
 use super::Driver;
 use super::draft::Draft;
-use crate::bind;
+use crate::bind::{self, Values};
 use crate::engine::EngineError;
 use crate::store::InboxMessage;
 use std::sync::Arc;
@@ -11,8 +11,17 @@ use steersman_machine::ids::{Body, Digest, Id, Name};
 
 type Acted = Result<(), String>;
 
+/// Why a session is bound anew.
+#[derive(Copy, Clone)]
+pub(super) enum Anew<'a> {
+    /// A person wants other values.
+    Message(&'a InboxMessage),
+    /// Servers changed their tools: how, in words.
+    Servers(&'a str),
+}
+
 impl Driver {
-    /// Only where nothing is open on any branch: what was asked, judged or begun under the old values is over.
+    /// Values of `config`. Only where nothing is open on any branch: what was asked, judged or begun under the old values is over.
     pub(super) async fn rebind(
         &mut self,
         message: &InboxMessage,
@@ -41,28 +50,45 @@ impl Driver {
         if new.digest == bound.digest {
             return Ok(Err("it is bound to these values already".to_owned()));
         }
+        self.bind_anew(&new, values, Anew::Message(message)).await?;
+        Ok(Ok(()))
+    }
+
+    /// All branches that have ticks are bound to these values by one write, the current one first: its line holds the texts.
+    pub(super) async fn bind_anew(
+        &mut self,
+        new: &Binding,
+        values: Values,
+        why: Anew<'_>,
+    ) -> Result<(), EngineError> {
         let text = serde_json::to_string(&values).expect("values are JSON");
         let first = self.next;
         let binding = Binding {
             values: Body::new(first, 0),
-            ..new
+            ..new.clone()
+        };
+        let (id, body, digest) = match why {
+            Anew::Message(message) => (Some(message.id.clone()), None, Digest::of(text.as_bytes())),
+            Anew::Servers(told) => {
+                let body = Some(Body::new(first, 1));
+                (None, body, Digest::of(told.as_bytes()))
+            }
         };
         let mut ids: Vec<Id> = self.branches.keys().copied().collect();
-        // The current branch first: its line holds the text.
         ids.sort_by_key(|id| *id != self.ledger.current);
         let mut drafts = Vec::new();
         let mut n = first;
-        for id in ids {
-            let mut draft = Draft::new(n, id);
+        for branch in ids {
+            let mut draft = Draft::new(n, branch);
             draft.commit = Some(Commit {
-                parent: self.branches[&id].snapshot.line,
-                now: self.now(id),
+                parent: self.branches[&branch].snapshot.line,
+                now: self.now(branch),
                 admitted: vec![Admission {
                     kind: Admitted::Rebound,
                     id: None,
-                    message: Some(message.id.clone()),
-                    digest: Digest::of(text.as_bytes()),
-                    body: None,
+                    message: id.clone(),
+                    digest,
+                    body,
                 }],
                 binding: Some(binding.clone()),
                 ..Commit::default()
@@ -70,7 +96,12 @@ impl Driver {
             draft.folds = true;
             if n == first {
                 draft.body(&text);
-                self.accepted(&mut draft, message);
+                match why {
+                    Anew::Message(message) => self.accepted(&mut draft, message),
+                    Anew::Servers(told) => {
+                        draft.body(told);
+                    }
+                }
             }
             n = n.next();
             drafts.push(draft);
@@ -80,7 +111,7 @@ impl Driver {
         for branch in self.branches.values_mut() {
             branch.caches.clear();
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// What is open on a branch, in words; none if all of them rest.

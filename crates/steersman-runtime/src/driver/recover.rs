@@ -76,6 +76,7 @@ impl Driver {
             to_adopt: Vec::new(),
             left_behind: Vec::new(),
             probing: BTreeSet::new(),
+            following: super::follow::Following::default(),
             engine,
         };
         let live: Vec<Id> = driver
@@ -149,11 +150,8 @@ impl Driver {
         binding: &Binding,
         values: &str,
     ) -> Result<(), EngineError> {
-        let manifest = bind::manifest(&self.session, binding, values)?;
-        let network = self
-            .engine
-            .bound_network(&self.session, &binding.source, manifest)
-            .await?;
+        let network = self.engine.network_of(&self.session, binding, values);
+        let network = network.await?;
         self.values = bind::open(&self.session, &network, binding, values)?;
         self.network = Some(network);
         Ok(())

@@ -59,6 +59,7 @@ impl Driver {
             return Ok(());
         }
         match out.wish.work.clone() {
+            Work::Model if self.asks_servers_first(id) => Ok(()),
             Work::Model => self.start_model(id).await,
             Work::Route => {
                 self.fail(

@@ -13,6 +13,7 @@ mod crash;
 mod effects;
 mod feed;
 mod late;
+mod follow;
 mod ledger;
 mod models;
 mod orders;

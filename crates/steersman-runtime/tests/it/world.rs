@@ -3,11 +3,13 @@
 use crate::spy::Spy;
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use steersman_machine::commit::{LedgerEntry, LogLine};
 use steersman_machine::definition::{self, Files};
 use steersman_machine::expression::Template;
 use steersman_machine::ids::{Id, Line, Time};
+use steersman_machine::manifest::{Listed, Listing};
 use steersman_machine::mapping::{Fault, Raw};
 use steersman_machine::network::Network;
 use steersman_machine::trace::{self, Sync, Trace};
@@ -17,7 +19,7 @@ use steersman_runtime::engine::{Durability, Engine, Options, Parts, StartOptions
 use steersman_runtime::model::scripted::{Script, ScriptedModel};
 use steersman_runtime::seal::Sealer;
 use steersman_runtime::session::{Session, Settled};
-use steersman_runtime::toolset::{ToolRun, Toolset};
+use steersman_runtime::toolset::{Asked, ListMark, ServerAsk, ToolRun, Toolset};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -32,19 +34,42 @@ pub(crate) enum Does {
     Unknown,
     Hangs,
     Panics,
+    /// Its server says that its list of tools is this one now, then it is done.
+    Changes(Vec<Listed>),
     /// Waits until the test opens the gate, then is done.
     Gate(Arc<Semaphore>, Json),
 }
 
 /// Tools that do what they are told, and remember what was asked of them.
-#[derive(Default)]
 pub(crate) struct Tools {
     next: Mutex<BTreeMap<String, VecDeque<Does>>>,
     runs: Mutex<Vec<(String, String, u32, Json)>>,
     passwords: Mutex<Vec<String>>,
+    /// What every MCP server offers, and how often that changed.
+    offers: Mutex<(Option<Asked>, ListMark)>,
+    asked: AtomicUsize,
 }
 
 impl Tools {
+    /// Every MCP server offers this from now on. One that changed its list has said so, one that is another has not.
+    pub(crate) fn offers(&self, asked: Asked, another: bool) {
+        let mut offers = self.offers.lock().unwrap();
+        offers.0 = Some(asked);
+        if another {
+            offers.1 = ListMark {
+                connection: offers.1.connection + 1,
+                changes: 0,
+            };
+        } else {
+            offers.1.changes += 1;
+        }
+    }
+
+    /// How often a server was asked what it offers.
+    pub(crate) fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+
     pub(crate) fn will(&self, tool: &str, does: Does) {
         let mut next = self.next.lock().unwrap();
         next.entry(tool.to_owned()).or_default().push_back(does);
@@ -75,9 +100,35 @@ impl Tools {
     }
 }
 
+impl Default for Tools {
+    fn default() -> Self {
+        let mark = ListMark {
+            connection: 1,
+            changes: 0,
+        };
+        Self {
+            next: Mutex::default(),
+            runs: Mutex::default(),
+            passwords: Mutex::default(),
+            offers: Mutex::new((None, mark)),
+            asked: AtomicUsize::default(),
+        }
+    }
+}
+
 impl Toolset for Tools {
     fn has(&self, _network: &Network, _tool: &str) -> bool {
         true
+    }
+
+    fn list<'a>(&'a self, _: &'a ServerAsk) -> Boxed<'a, Asked> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        let asked = self.offers.lock().unwrap().0.clone();
+        Box::pin(std::future::ready(asked.unwrap_or(Asked::Elsewhere)))
+    }
+
+    fn mark(&self, _: &ServerAsk) -> Option<ListMark> {
+        Some(self.offers.lock().unwrap().1)
     }
 
     fn run<'a>(&'a self, run: &'a ToolRun, _cancel: &'a CancellationToken) -> Boxed<'a, Raw> {
@@ -104,6 +155,11 @@ impl Toolset for Tools {
                 Some(Does::Unknown) => Raw::Unknown(Fault::new("failed", "the line broke")),
                 Some(Does::Hangs) => std::future::pending().await,
                 Some(Does::Panics) => panic!("the tool is broken"),
+                Some(Does::Changes(tools)) => {
+                    let about = "server 1".to_owned();
+                    self.offers(Asked::Offers(Listing { about, tools }), false);
+                    Raw::Done(json!("changed"))
+                }
                 Some(Does::Gate(gate, json)) => {
                     gate.acquire().await.unwrap().forget();
                     Raw::Done(json)

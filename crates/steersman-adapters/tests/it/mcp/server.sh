@@ -42,6 +42,7 @@ call() {
       echo '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
       text "changed"
       ;;
+    strict) if grep -q changed "$2"; then fault -32602 'it wants y now'; else text "fine"; fi ;;
     structured) answer '{"content":[{"type":"text","text":"ignored"}],"structuredContent":{"n":1}}' ;;
     misfit) answer '{"content":[],"structuredContent":{"n":"one"}}' ;;
     picture) answer '{"content":[{"type":"text","text":"A dot."},{"type":"image","data":"aGk=","mimeType":"image/png"},{"type":"resource","resource":{"uri":"file:///tmp/../etc/notes.txt","mimeType":"text/plain","text":"remember"}},{"type":"resource_link","uri":"https://example.com/a","name":"a"},{"type":"image","data":"***","mimeType":"image/gif"}]}' ;;
@@ -72,6 +73,9 @@ case ${2:-} in
     echo "no licence found" >&2
     exit 1
     ;;
+  "dead if told")
+    if grep -q dead "$1"; then exit 1; fi
+    ;;
   mute) while IFS= read -r line; do :; done ;;
   noise) while :; do echo "I am no server"; done ;;
 esac
@@ -86,6 +90,7 @@ while IFS= read -r line; do
     *'"method":"tools/list"'*)
       list=$(tool echo ',"annotations":{"readOnlyHint":true}')
       list="$list,$(tool fail),$(tool refuse),$(tool structured ',"outputSchema":{"type":"object","properties":{"n":{"type":"integer"}}}')"
+      case ${2:-} in grows) list="$(tool change),$(tool strict),$list" ;; esac
       if grep -q changed "$1"; then list="$list,$(tool new_one)"; fi
       answer "{\"tools\":[$list]}"
       ;;

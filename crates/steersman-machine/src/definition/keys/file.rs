@@ -308,7 +308,7 @@ pub(crate) static MCP: Table = Table {
         ),
         key(
             "refresh",
-            Ty::Word(&[("pinned", true), ("follow", false)]),
+            Ty::Word(&[("pinned", true), ("follow", true)]),
             "pinned",
             "Whether a changed list of tools is taken over.",
         ),

@@ -1,0 +1,261 @@
+//! Lists of tools that MCP servers changed are taken over, by a commit, before a model is asked again.
+//!
+//! Nothing is done for a session that rests. When a model is about to be asked, it is looked whether a list that is followed
+//! may be another than the one that was taken over last: the server said so, or the connection is a new one. Then the server
+//! is asked first, in a task of its own. Calls that are open keep their tools, and so do branches that begin where calls are
+//! open: the new manifest has these tools as they were.
+
+use super::Driver;
+use super::attempt::FromTask;
+use super::draft::Draft;
+use super::rebind::Anew;
+use crate::bind::{self, ManifestHash, Values};
+use crate::engine::EngineError;
+use crate::servers::{self, Listed, Marks};
+use crate::toolset::Asked;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use steersman_machine::commit::LedgerEntry;
+use steersman_machine::effect::Bodies;
+use steersman_machine::ids::{Id, Name};
+use steersman_machine::manifest::Manifest;
+use steersman_machine::network::Network;
+use steersman_machine::snapshot::Snapshot;
+
+/// Characters of what is told of a change, or of why it cannot be taken over.
+const TOLD: usize = 2_000;
+/// Stands in the place of the message where a changed list is refused: nobody sent one.
+const REFRESH: &str = "refresh";
+
+/// What an owner knows of lists that its session follows.
+#[derive(Default)]
+pub(super) struct Following {
+    /// How each list stood when its server was last asked; absent before.
+    marks: Marks,
+    /// Servers are being asked.
+    asking: bool,
+    /// Model calls that wait for what they answer.
+    waiting: BTreeSet<Id>,
+    /// Open calls whose tools were kept as they were, by branch. When one is over, the lists are looked at again.
+    kept: BTreeSet<(Id, (Id, Id))>,
+}
+
+impl Following {
+    pub(super) fn is_asking(&self) -> bool {
+        self.asking
+    }
+}
+
+impl Driver {
+    /// Whether a model call waits, because a list that is followed may have changed: the servers are asked first.
+    pub(super) fn asks_servers_first(&mut self, call: Id) -> bool {
+        let network = self.network().clone();
+        if self.values.manifest.is_none() || !network.mcp.values().any(|server| server.follows) {
+            return false;
+        }
+        if self.following.asking {
+            self.following.waiting.insert(call);
+            return true;
+        }
+        let over = |(branch, call): &(Id, (Id, Id))| {
+            let branch = self.branches.get(branch);
+            branch.is_none_or(|branch| !branch.snapshot.calls.contains_key(call))
+        };
+        if self.following.kept.iter().any(over) {
+            self.following.kept.clear();
+            self.following.marks.clear();
+        }
+        let marks = servers::marks(&self.engine, &network, &self.values);
+        let stale = |(name, mark): (Name, _)| {
+            let known = self.following.marks.get(&name);
+            (known != Some(&mark)).then_some(name)
+        };
+        let stale: Vec<Name> = marks.into_iter().filter_map(stale).collect();
+        if stale.is_empty() {
+            return false;
+        }
+        self.following.asking = true;
+        self.following.waiting.insert(call);
+        let asked = servers::list_again(self.engine.clone(), network, self.values.clone(), stale);
+        let tasks = self.tasks.clone();
+        tokio::spawn(async move {
+            // An owner that is gone needs no answer.
+            let _ = tasks.send(FromTask::Listed(asked.await)).await;
+        });
+        true
+    }
+
+    /// Servers were asked: what changed is taken over, server by server, and what does not fit is told.
+    pub(super) async fn lists_came(&mut self, lists: Vec<Listed>) -> Result<(), EngineError> {
+        self.following.asking = false;
+        self.to_start
+            .extend(std::mem::take(&mut self.following.waiting));
+        let (Some(hash), Some(definition)) = (self.values.manifest, self.definition().await?)
+        else {
+            return Ok(());
+        };
+        let mut manifest = self.engine.manifest(&self.session, hash).await?;
+        let (mut told, mut refused) = (Vec::new(), Vec::new());
+        for listed in lists {
+            let server = listed.server;
+            self.following.marks.insert(server.clone(), listed.mark);
+            let mut listing = match listed.asked {
+                Asked::Offers(listing) => listing,
+                Asked::Failed(fault) => {
+                    let why = format!("MCP server `{server}`: {}", fault.message);
+                    refused.push(format!("{why}; its tools stay as they were"));
+                    continue;
+                }
+                Asked::Played | Asked::Elsewhere => continue,
+            };
+            let older = manifest.servers.get(&server).cloned().unwrap_or_default();
+            let open = self.open_calls(&server);
+            let tools = open.iter().map(|(_, tool)| tool.clone()).collect();
+            let kept = listing.keep(&older, &tools);
+            let keeps = open.into_iter().filter(|(_, tool)| kept.contains(tool));
+            self.following.kept.extend(keeps.map(|(call, _)| call));
+            if listing == older {
+                continue;
+            }
+            let changes = listing.changes(&server, &older);
+            let mut next = manifest.clone();
+            next.servers.insert(server.clone(), listing);
+            match servers::bound(&definition, next.clone()) {
+                Ok(_) => {
+                    manifest = next;
+                    told.extend(changes);
+                }
+                Err(why) => refused.push(format!(
+                    "MCP server `{server}` changed its tools, and they stay as they were: {why}"
+                )),
+            }
+        }
+        self.refuse_lists(&refused).await?;
+        self.bind_manifest(&definition, manifest, &told).await
+    }
+
+    /// A branch is to begin at an older line: tools of calls that are open there are what they were.
+    /// In words why that cannot be.
+    pub(super) async fn keep_tools_of(
+        &mut self,
+        snapshot: &Snapshot,
+    ) -> Result<Result<(), String>, EngineError> {
+        let (Some(binding), Some(now)) = (&snapshot.binding, self.values.manifest) else {
+            return Ok(Ok(()));
+        };
+        self.past.read(binding.values.line()).await?;
+        let text = self.past.text(binding.values);
+        let then = bind::manifest(&self.session, binding, &text)?;
+        let (Some(then), Some(definition)) = (then, self.definition().await?) else {
+            return Ok(Ok(()));
+        };
+        if then == now {
+            return Ok(Ok(()));
+        }
+        let older = self.engine.manifest(&self.session, then).await?;
+        let mut manifest = self.engine.manifest(&self.session, now).await?;
+        let mut told = Vec::new();
+        for (server, older) in &older.servers {
+            let Some(listing) = manifest.servers.get_mut(server) else {
+                continue;
+            };
+            let open = open_in(snapshot, server).map(|(_, tool)| tool).collect();
+            let kept = listing.keep(older, &open);
+            told.extend(
+                kept.into_iter()
+                    .map(|tool| format!("`{server}.{tool}` is again what it was")),
+            );
+        }
+        if told.is_empty() {
+            return Ok(Ok(()));
+        }
+        if let Err(why) = servers::bound(&definition, manifest.clone()) {
+            return Ok(Err(format!(
+                "calls are open there whose tools are not what they were, and they do not go with those of now: {why}"
+            )));
+        }
+        self.following.marks.clear();
+        self.bind_manifest(&definition, manifest, &told)
+            .await
+            .map(Ok)
+    }
+
+    /// The definition of this session as it was written, without what servers say; none before it has begun.
+    async fn definition(&mut self) -> Result<Option<Arc<Network>>, EngineError> {
+        let mut branches = self.branches.values();
+        let Some(binding) = branches.find_map(|branch| branch.snapshot.binding.clone()) else {
+            return Ok(None);
+        };
+        let network = self
+            .engine
+            .bound_network(&self.session, &binding.source, None);
+        network.await.map(Some)
+    }
+
+    /// Calls of a server's tools that are open on branches that have ticks.
+    fn open_calls(&self, server: &Name) -> Vec<((Id, (Id, Id)), String)> {
+        let branches = self.branches.iter();
+        let open = branches.flat_map(|(id, branch)| {
+            open_in(&branch.snapshot, server).map(|(call, tool)| ((*id, call), tool))
+        });
+        open.collect()
+    }
+
+    /// The session runs under this manifest from here on, if it is another.
+    async fn bind_manifest(
+        &mut self,
+        definition: &Arc<Network>,
+        manifest: Manifest,
+        told: &[String],
+    ) -> Result<(), EngineError> {
+        let (network, Some(text)) = servers::bound(definition, manifest)? else {
+            return Ok(());
+        };
+        let hash = ManifestHash::of(&text);
+        let bound = self.branches.values();
+        let bound = bound.filter_map(|b| b.snapshot.binding.clone()).next();
+        let Some(bound) = bound.filter(|_| self.values.manifest != Some(hash)) else {
+            return Ok(());
+        };
+        let store = self.engine.store();
+        store.put_blob(hash.0, text.as_bytes().into()).await?;
+        self.engine
+            .remember((bound.source, Some(hash)), network.clone());
+        let values = Values {
+            manifest: Some(hash),
+            ..self.values.clone()
+        };
+        let new = bind::binding(&network, bound.entry.clone(), &values);
+        let told = clipped(told);
+        self.bind_anew(&new, values, Anew::Servers(&told)).await?;
+        self.network = Some(network);
+        Ok(())
+    }
+
+    /// What could not be taken over stands in the ledger.
+    async fn refuse_lists(&mut self, refused: &[String]) -> Result<(), EngineError> {
+        let mut draft = Draft::new(self.next, self.ledger.current);
+        for why in refused {
+            let why = draft.body(&clipped(std::slice::from_ref(why)));
+            let message = REFRESH.into();
+            draft.ledger.push(LedgerEntry::Refused { message, why });
+        }
+        self.write(draft).await
+    }
+}
+
+/// Calls of a server's tools that are open here, with the names of the tools there.
+fn open_in(snapshot: &Snapshot, server: &Name) -> impl Iterator<Item = ((Id, Id), String)> {
+    snapshot.calls.iter().filter_map(move |(key, open)| {
+        let (of, tool) = open.call.name.split_once('.')?;
+        (*of == **server).then(|| (*key, tool.to_owned()))
+    })
+}
+
+fn clipped(told: &[String]) -> String {
+    let told = told.join("; ");
+    match told.char_indices().nth(TOLD) {
+        Some((at, _)) => format!("{}…", &told[..at]),
+        None => told,
+    }
+}

@@ -1,0 +1,331 @@
+//! Lists of tools that MCP servers change while sessions run.
+
+use crate::spy::Behind;
+use crate::world::{Does, World, answered, asked};
+use serde_json::{Value as Json, json};
+use steersman_machine::commit::LedgerEntry;
+use steersman_machine::manifest::{Listed, Listing};
+use steersman_machine::mapping::Fault;
+use steersman_runtime::session::{Fork, Session};
+use steersman_runtime::toolset::Asked;
+
+/// Tools of these names; one written `NAME:PROPERTY` takes that property.
+fn tools(names: &[&str]) -> Vec<Listed> {
+    let listed = names.iter().map(|name| {
+        let (name, property) = name.split_once(':').unwrap_or((name, "x"));
+        Listed {
+            name: name.to_owned(),
+            description: format!("Does {name}."),
+            input: json!({ "type": "object", "properties": { property: { "type": "string" } } }),
+            ..Listed::default()
+        }
+    });
+    listed.collect()
+}
+
+fn offers(names: &[&str]) -> Asked {
+    let about = "server 1".to_owned();
+    Asked::Offers(Listing {
+        about,
+        tools: tools(names),
+    })
+}
+
+const DESK: &str = r#"
+mcp: { s: { command: [server], effect: read, refresh: follow } }
+agents: { main: { system: You work., tools: ["s.*"] } }
+"#;
+
+/// What a model is offered, by name.
+const OFFERED: &str = "{{ request.tools | join(' ') }}";
+
+fn world(script: Json, first: &[&str]) -> World {
+    let world = World::new(script);
+    world.tools.offers(offers(first), true);
+    world
+}
+
+/// What the ledger says was refused, in order.
+async fn refused(world: &World) -> Vec<String> {
+    let seen = world.engine.inspect("session").await.unwrap();
+    let lines = world.lines().await;
+    let entries = lines.iter().flat_map(|line| &line.ledger);
+    let refused = entries.filter_map(|entry| match entry {
+        LedgerEntry::Refused { message, why } => {
+            assert_eq!(&**message, "refresh");
+            Some(seen.history.text(*why).to_string())
+        }
+        _ => None,
+    });
+    refused.collect()
+}
+
+/// How often the session was bound.
+async fn bindings(world: &World) -> usize {
+    let lines = world.lines().await;
+    let commits = lines.iter().filter_map(|line| line.commit.as_ref());
+    commits.filter(|commit| commit.binding.is_some()).count()
+}
+
+async fn said(session: &Session, text: &str) -> String {
+    session.say(text).await.unwrap();
+    answered(&session.settled().await.unwrap())
+}
+
+fn grows() -> (Json, World) {
+    let script = json!({ "main": [
+        { "call": { "s.grow": {} } },
+        { "call": { "s.new": { "x": "y" } } },
+        OFFERED,
+    ]});
+    let world = world(script.clone(), &["grow", "old", "other"]);
+    world
+        .tools
+        .will("s.grow", Does::Changes(tools(&["grow", "other:z", "new"])));
+    (script, world)
+}
+
+#[tokio::test]
+async fn a_changed_list_is_taken_over_before_the_model_is_asked_again() {
+    let (_, world) = grows();
+    let session = world.start(DESK, "Grow.").await;
+    let answer = answered(&session.settled().await.unwrap());
+    assert_eq!(answer, "s__grow s__other s__new");
+    insta::assert_snapshot!(world.printed().await);
+    // Once when it began, once by its owner, once for what the server said.
+    assert_eq!(world.tools.asked(), 3);
+    let digest = session_digest(&world).await;
+    let world = world.killed().await;
+    let _ = world.open().await.settled().await.unwrap();
+    assert_eq!(session_digest(&world).await, digest);
+}
+
+async fn session_digest(world: &World) -> String {
+    let seen = world.engine.inspect("session").await.unwrap();
+    let tools = seen
+        .network
+        .unwrap()
+        .tools
+        .keys()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>();
+    let branch = seen
+        .branches
+        .iter()
+        .find(|branch| branch.id == seen.current)
+        .unwrap();
+    format!("{tools:?} {:?}", branch.snapshot.binding)
+}
+
+#[tokio::test]
+async fn a_kill_behind_every_line_changes_nothing() {
+    let (script, world) = grows();
+    let session = world.start(DESK, "Grow.").await;
+    let _ = session.settled().await.unwrap();
+    let (lines, stack) = (world.store.lines(), world.stack("main").await);
+    assert!(lines >= 6, "{lines}");
+    for kept in 0..=lines {
+        let (_, world) = grows();
+        world.store.write_only(kept, Behind::Silence);
+        let session = world.start(DESK, "Grow.").await;
+        let driven = async {
+            let _ = session.settled().await;
+        };
+        tokio::select! {
+            () = driven => {}
+            () = async {
+                for _ in 0..2_000 {
+                    tokio::task::yield_now().await;
+                }
+            } => {}
+        }
+        drop(session);
+        let ran = world.tools.count("s.grow");
+        let world = world.killed().await;
+        if ran > 0 {
+            // It runs again where the log does not know that it ran, and has changed its list already.
+            world
+                .tools
+                .will("s.grow", Does::Changes(tools(&["grow", "other:z", "new"])));
+        }
+        let session = world.open().await;
+        let answer = answered(&session.settled().await.unwrap());
+        assert_eq!(
+            answer, "s__grow s__other s__new",
+            "killed behind line {kept}"
+        );
+        assert_eq!(
+            world.stack("main").await,
+            stack,
+            "killed behind line {kept}"
+        );
+        assert_eq!(bindings(&world).await, 2, "killed behind line {kept}");
+    }
+    drop(script);
+}
+
+#[tokio::test]
+async fn a_list_that_changed_while_nobody_looked_is_found() {
+    let world = world(json!({ "main": vec![OFFERED; 4] }), &["one"]);
+    let session = world.start(DESK, "Go.").await;
+    assert_eq!(answered(&session.settled().await.unwrap()), "s__one");
+    let asked = world.tools.asked();
+    assert_eq!(said(&session, "Again.").await, "s__one");
+    assert_eq!(world.tools.asked(), asked, "nothing hints at a change");
+    // The server was started anew.
+    world.tools.offers(offers(&["one", "two"]), true);
+    assert_eq!(said(&session, "And now?").await, "s__one s__two");
+    // And while no process had the session.
+    let world = world.killed().await;
+    world.tools.offers(offers(&["three"]), false);
+    let session = world.open().await;
+    assert_eq!(said(&session, "And now?").await, "s__three");
+    assert_eq!(bindings(&world).await, 3);
+}
+
+#[tokio::test]
+async fn what_does_not_fit_is_told_and_stays_as_it_was() {
+    let named = r#"
+mcp: { s: { command: [server], effect: read, refresh: follow } }
+agents: { main: { system: You work., tools: [s.one, "s.*"] } }
+"#;
+    let long = "x".repeat(80);
+    for (definition, changed, why) in [
+        (named, offers(&["two"]), "has no tool for `s.one`"),
+        (
+            DESK,
+            offers(&["a-b", "a.b", "a b"]),
+            "a model would see both",
+        ),
+        (DESK, offers(&[&long]), "which has 83 characters"),
+        (
+            DESK,
+            Asked::Failed(Fault::new("failed", "the server ended before it greeted")),
+            "the server ended before it greeted; its tools stay as they were",
+        ),
+    ] {
+        let world = world(json!({ "main": ["Hello.", OFFERED, OFFERED] }), &["one"]);
+        let session = world.start(definition, "Go.").await;
+        let _ = session.settled().await.unwrap();
+        world.tools.offers(changed, false);
+        assert_eq!(said(&session, "And now?").await, "s__one");
+        let told = refused(&world).await;
+        assert!(told.len() == 1 && told[0].contains(why), "{told:?}");
+        // Once is enough.
+        assert_eq!(said(&session, "And now?").await, "s__one");
+        assert_eq!(refused(&world).await.len(), 1);
+        assert_eq!(bindings(&world).await, 1);
+    }
+}
+
+#[tokio::test]
+async fn a_pinned_list_stays_as_it_was() {
+    let pinned = DESK.replace("follow", "pinned");
+    let world = world(json!({ "main": ["Hello.", OFFERED] }), &["one"]);
+    let session = world.start(&pinned, "Go.").await;
+    let _ = session.settled().await.unwrap();
+    world.tools.offers(offers(&["two"]), true);
+    let session = {
+        drop(session);
+        let killed = world.killed().await;
+        let session = killed.open().await;
+        assert_eq!(said(&session, "And now?").await, "s__one");
+        assert_eq!((killed.tools.asked(), bindings(&killed).await), (1, 1));
+        session
+    };
+    drop(session);
+}
+
+const TWO: &str = r#"
+mcp: { s: { command: [server], effect: unsafe, refresh: follow } }
+agents:
+  main: { system: You work., tools: [{ tool: s.*, approve: true }, { agent: helper }] }
+  helper: { description: Helps., system: You help., tools: ["s.*"] }
+entry: main
+"#;
+
+/// A call waits for a person while its tool goes: it is carried out as it was asked for, and the tool is gone then.
+#[tokio::test]
+async fn a_call_that_is_open_keeps_its_tool() {
+    let script = json!({
+        "main": [
+            { "call": [{ "s.pay": { "x": "5" } }, { "helper": { "message": "Change." } }] },
+            OFFERED,
+        ],
+        "helper": [ { "call": { "s.change": {} } }, OFFERED ],
+    });
+    let world = world(script, &["pay", "change"]);
+    world.tools.will(
+        "s.change",
+        Does::Changes(tools(&["pay:amount", "change", "more"])),
+    );
+    let session = world.start(TWO, "Pay.").await;
+    let settled = session.settled().await.unwrap();
+    let seen = world.engine.inspect("session").await.unwrap();
+    let pay = &seen.network.as_ref().unwrap().tools["s.pay"];
+    assert!(
+        format!("{:?}", pay.parameters).contains("\\\"x\\\""),
+        "{pay:?}"
+    );
+    assert!(seen.network.as_ref().unwrap().tools.contains_key("s.more"));
+    let world = world.killed().await;
+    let session = {
+        drop(session);
+        world.open().await
+    };
+    session.approve(asked(&settled), "user").await.unwrap();
+    let answer = answered(&session.settled().await.unwrap());
+    assert_eq!(answer, "s__pay s__change s__more helper");
+    assert_eq!(world.tools.args("s.pay"), [json!({ "x": "5" })]);
+    let seen = world.engine.inspect("session").await.unwrap();
+    let pay = &seen.network.unwrap().tools["s.pay"];
+    assert!(
+        format!("{:?}", pay.parameters).contains("amount"),
+        "{pay:?}"
+    );
+}
+
+/// A branch begins where a call is open whose tool is gone now.
+#[tokio::test]
+async fn a_rewind_finds_the_tools_of_what_is_open_there() {
+    let script = json!({ "main": [
+        { "call": { "s.pay": { "x": "5" } } },
+        "Paid.",
+        "So it is.",
+    ]});
+    let definition = DESK
+        .replace("effect: read", "effect: unsafe")
+        .replace("\"s.*\"", "{ tool: s.*, approve: true }");
+    let world = world(script, &["pay", "other"]);
+    let session = world.start(&definition, "Pay.").await;
+    let settled = session.settled().await.unwrap();
+    let open = world.lines().await.last().unwrap().n;
+    session.approve(asked(&settled), "user").await.unwrap();
+    assert_eq!(answered(&session.settled().await.unwrap()), "Paid.");
+    world.tools.offers(offers(&["other"]), false);
+    assert_eq!(said(&session, "And now?").await, "So it is.");
+    let seen = world.engine.inspect("session").await.unwrap();
+    assert!(!seen.network.unwrap().tools.contains_key("s.pay"));
+    let fork = Fork {
+        at: Some(open),
+        label: Some("b1".into()),
+        ..Fork::default()
+    };
+    session.fork(fork).await.unwrap();
+    session.rewind(open, None).await.unwrap();
+    let settled = session.settled().await.unwrap();
+    // What was done is known there, too.
+    assert_eq!(answered(&settled), "Paid.");
+    let printed = world.printed().await;
+    let again = printed.find("`s.pay` is again what it was").unwrap();
+    assert!(printed[again..].contains("`s.pay` is gone"), "{printed}");
+    let world = world.killed().await;
+    drop(session);
+    let session = world.open().await;
+    let _ = session.settled().await.unwrap();
+    assert_eq!(
+        world.tools.count("s.pay"),
+        1,
+        "what was done is not done again unasked"
+    );
+}
