@@ -651,6 +651,9 @@ pub(crate) struct ExampleService {
     /// Book refunds in this file, so that they outlive the service.
     #[arg(long, value_name = "FILE")]
     pub(crate) book: Option<PathBuf>,
+    /// The folder of notes of `research`, which speaks MCP on standard input and output.
+    #[arg(long, value_name = "FOLDER", default_value = "notes")]
+    pub(crate) notes: PathBuf,
 }
 
 /// The command tree with the grouped list in its help.

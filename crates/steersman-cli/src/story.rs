@@ -124,7 +124,9 @@ impl Story {
 
     fn commit(&mut self, line: &LogLine, commit: &Commit, texts: &Texts, rows: &mut Vec<Row>) {
         for made in &commit.made {
-            self.agents.insert(made.agent, made.def.clone());
+            // one of several is told from the others by the name that its caller gave it
+            let name = made.named.as_ref().unwrap_or(&made.def);
+            self.agents.insert(made.agent, name.clone());
             if let Some(parent) = made.parent {
                 self.parents.insert(made.agent, parent);
             }

@@ -1,4 +1,4 @@
-//! `example-service NAME --port N`: what an example calls, as a process of its own.
+//! `example-service NAME`: what an example calls, as a process of its own, on a port or on standard input and output.
 
 use crate::cli::ExampleService;
 use crate::error::{CommandError, Exit};
@@ -6,12 +6,18 @@ use crate::printer::Printer;
 use crate::service;
 
 pub(crate) async fn run(args: ExampleService, printer: &Printer) -> Result<Exit, CommandError> {
+    if args.name == "research" {
+        let (input, output) = (std::io::stdin().lock(), std::io::stdout().lock());
+        // nothing else is done in this process
+        service::research::serve(&args.notes, input, output)?;
+        return Ok(Exit::Answered);
+    }
     let routes = match args.name.as_str() {
         "support" => service::support::routes(args.stall, args.book)?,
         other => {
             return Err(
                 CommandError::usage(format!("no example has a service named `{other}`"))
-                    .hint("there is: support"),
+                    .hint("there are: research, support"),
             );
         }
     };

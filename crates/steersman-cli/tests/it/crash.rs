@@ -223,3 +223,64 @@ fn react_ends_as_undisturbed() {
     }
     println!("{killed} of {n} were killed in time");
 }
+
+/// Three search at once over an MCP server that dies with its program; the person redirects the lead. Nothing is asked twice of
+/// the one who knows, and the report is written once.
+#[test]
+fn research_ends_as_undisturbed() {
+    const SAID: &str = "Should our town change its street lamps to LED?";
+    const RUN: &[&str] = &[
+        "run",
+        "research",
+        "--script",
+        "research/script.yaml",
+        "--input",
+        SAID,
+    ];
+    const REDIRECT: &[&str] = &["send", "last", "--interrupt", "No. Say what it costs."];
+    let mut random = Random(seed());
+    let calm = World::example("research");
+    let began = Instant::now();
+    assert_eq!(calm.run(RUN).code, Some(5));
+    let to_question = began.elapsed();
+    let began = Instant::now();
+    assert_eq!(calm.run(REDIRECT).code, Some(0));
+    let to_answer = began.elapsed();
+    let wanted = essence(&calm);
+    let report = calm.run(&["artifacts", "last", "report.md"]).out;
+    assert!(report.contains("harbour"), "{report}");
+    let least = spent(&calm);
+    assert!(least > 0);
+    let (mut killed, mut n) = (0, 0);
+    while killed < kills() && n < 10 * kills() {
+        n += 1;
+        let world = World::example("research");
+        let first_half = random.below(2) == 0;
+        let (args, span) = if first_half {
+            (RUN, to_question)
+        } else {
+            assert_eq!(world.run(RUN).code, Some(5));
+            (REDIRECT, to_answer)
+        };
+        let after = Duration::from_micros(random.below(span.as_micros() as u64));
+        killed += u64::from(kill_after(spawn(&world, args), after));
+        if nothing_was_promised(&world) {
+            continue;
+        }
+        // Who types it again types it where the question is still open: a redirect that was taken left none.
+        let resumed = world.run(&["run", "--resume", "last"]);
+        if resumed.code == Some(5) {
+            let redirected = world.run(REDIRECT);
+            assert_eq!(redirected.code, Some(0), "{redirected:?}");
+        } else {
+            assert_eq!(resumed.code, Some(0), "{resumed:?}");
+        }
+        let what = format!("kill {n}, after {after:?} of {args:?}");
+        assert_eq!(essence(&world), wanted, "{what}");
+        let written = world.run(&["artifacts", "last", "report.md"]);
+        assert_eq!(written.out, report, "{what}");
+        let told = spent(&world);
+        assert!(told >= least, "spend is under-reported: {told} < {least}");
+    }
+    println!("{killed} of {n} were killed in time");
+}

@@ -67,8 +67,20 @@ fn commands(block: &str) -> Vec<(String, String)> {
     found
 }
 
+/// The same where several work at once: which of them is told first is nobody's promise, so rows count in any order.
+fn in_any_order(text: &str, session: &mut Option<String>) -> String {
+    let text = settled(text, session);
+    let mut rows: Vec<&str> = text.lines().map(str::trim).collect();
+    rows.sort_unstable();
+    rows.join("\n")
+}
+
 /// A page from its top: files that it names are written, what it types is typed, and what it shows must come.
 pub(crate) fn transcript_is_true(readme: &Path, world: &World) {
+    shows(readme, world, settled);
+}
+
+fn shows(readme: &Path, world: &World, settled: fn(&str, &mut Option<String>) -> String) {
     let text = std::fs::read_to_string(readme).unwrap();
     let (mut updated, mut behind) = (String::new(), text.as_str());
     let mut wrong = Vec::new();
@@ -119,6 +131,12 @@ fn the_readme_of_support_is_true() {
 fn the_readme_of_react_is_true() {
     let world = World::example("react");
     transcript_is_true(&examples().join("react/README.md"), &world);
+}
+
+#[test]
+fn the_readme_of_research_is_true() {
+    let world = World::example("research");
+    shows(&examples().join("research/README.md"), &world, in_any_order);
 }
 
 #[test]

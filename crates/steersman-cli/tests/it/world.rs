@@ -59,7 +59,8 @@ impl World {
             .args(args)
             .current_dir(&self.folder)
             .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            // definitions may start our program, as somebody does who has installed it
+            .env("PATH", path_with_us())
             .env("HOME", self.folder.join("home"))
             .env("NO_COLOR", "1")
             .stdin(Stdio::null());
@@ -128,6 +129,13 @@ impl World {
             ran.err
         ))
     }
+}
+
+fn path_with_us() -> std::ffi::OsString {
+    let us = Path::new(env!("CARGO_BIN_EXE_steersman")).parent().unwrap();
+    let others = std::env::var_os("PATH").unwrap_or_default();
+    let all = std::iter::once(us.to_owned()).chain(std::env::split_paths(&others));
+    std::env::join_paths(all).unwrap()
 }
 
 impl Drop for World {
