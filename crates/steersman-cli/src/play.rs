@@ -457,14 +457,14 @@ struct Status {
     tail: String,
 }
 
-/// `3 of 10  half way`.
+/// `3 of 10, half way`.
 fn how_far(progress: &Progress) -> String {
     let mut told = match progress.total {
         Some(total) => format!("{} of {total}", progress.done),
         None => progress.done.to_string(),
     };
     if let Some(message) = &progress.message {
-        told = format!("{told}  {message}");
+        told = format!("{told}, {message}");
     }
     told
 }

@@ -9,16 +9,19 @@ use crate::locate;
 use crate::printer::{Printer, bold, dim, green, red, yellow};
 use crate::words::count;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use steersman::Network;
 use steersman::runtime::model::Models;
 use steersman::runtime::process_env;
 use steersman::runtime::store::{SessionQuery, Store};
+use steersman::{Network, Steersman};
 use steersman_adapters::catalog::Catalog;
 use steersman_adapters::reach::reach;
 use steersman_adapters::secrets::{KEY_FILE, KEY_VARIABLE};
 use steersman_adapters::sqlite::{SqliteOptions, SqliteStore};
+use steersman_machine::manifest::Manifest;
+use steersman_machine::network::{Network as CheckedNetwork, Source};
 
 /// Variables that hold keys of models, in the order in which `auto` looks at them.
 const KEYS: [&str; 2] = ["OPENAI_API_KEY", "ANTHROPIC_API_KEY"];
@@ -77,6 +80,9 @@ pub(crate) async fn run(
     sealing(&mut findings, &file);
     keys(&mut findings);
     models(&mut findings, args.definition.as_deref()).await?;
+    if let Some(path) = args.definition.as_deref() {
+        servers(&mut findings, path).await?;
+    }
     tell(printer, &findings)?;
     let bad = findings.0.iter().any(|f| f.health == Health::Bad);
     Ok(if bad { Exit::Failed } else { Exit::Answered })
@@ -319,4 +325,77 @@ async fn models(findings: &mut Findings, definition: Option<&Path>) -> Result<()
         }
     }
     Ok(())
+}
+
+/// Whether the MCP servers of a definition answer, what is taken of them, and whether models could be shown that.
+async fn servers(findings: &mut Findings, definition: &Path) -> Result<(), CommandError> {
+    let network = Network::from_path(locate::definition(definition)?)?
+        .build()
+        .map_err(steersman::Error::from)?;
+    let mut manifest = Manifest::default();
+    for answer in Steersman::in_memory().servers(&network).await? {
+        let name = answer.server;
+        let refresh = match network.checked().mcp.get(&name) {
+            Some(server) if server.follows => "follow",
+            _ => "pinned",
+        };
+        let listing = match answer.offers {
+            Ok(listing) => listing,
+            Err(fault) => {
+                findings
+                    .add("mcp", Health::Bad, format!("`{name}`: {}", fault.message))
+                    .hint("no session of this definition begins without it");
+                continue;
+            }
+        };
+        let about = match &*listing.about {
+            "" => String::new(),
+            about => format!(" ({about})"),
+        };
+        let only = Manifest {
+            servers: [(name.clone(), listing.clone())].into(),
+        };
+        let classes = match network.checked().with_manifest(&only) {
+            Ok(bound) => classes(&bound, &name),
+            Err(_) => String::new(),
+        };
+        let tools = count(listing.tools.len() as u64, "tool");
+        let text = format!("`{name}` answers{about}: {tools} taken{classes}; refresh: {refresh}");
+        if listing.tools.is_empty() {
+            findings
+                .add("mcp", Health::Note, text)
+                .hint("`tools` of the server takes none of what it offers");
+        } else {
+            findings.add("mcp", Health::Well, text);
+        }
+        manifest.servers.insert(name, listing);
+    }
+    for why in network
+        .checked()
+        .with_manifest(&manifest)
+        .err()
+        .into_iter()
+        .flatten()
+    {
+        findings
+            .add("mcp", Health::Bad, why)
+            .hint("`steersman check --servers` lists what there is");
+    }
+    Ok(())
+}
+
+/// `, 2 read, 1 unsafe`: how many tools of a server are of which class.
+fn classes(network: &CheckedNetwork, server: &str) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for tool in network.tools.values() {
+        if let Source::Mcp { server: of, .. } = &tool.source
+            && **of == *server
+        {
+            *counts.entry(tool.effect.word()).or_default() += 1;
+        }
+    }
+    let counts = counts.into_iter();
+    counts
+        .map(|(class, of)| format!(", {of} {class}"))
+        .collect()
 }

@@ -2,6 +2,7 @@
 
 use crate::world::{World, root};
 use insta::assert_snapshot;
+use std::io::Read;
 
 const CLERK: &str = r#"
 name: clerk
@@ -69,4 +70,72 @@ fn a_list_that_changed_is_told() {
     pages.push(world.page(&["context", "last@2"]));
     pages.push(world.page(&["context", "last"]));
     assert_snapshot!(pages.join("\n"));
+}
+
+/// On a terminal, which `script` gives it.
+#[test]
+fn how_far_a_call_has_come_is_shown_while_it_runs() {
+    let definition = CLERK
+        .replace("diary]", "diary, grows]")
+        .replace("echo, structured", "patient");
+    let world = world(&definition);
+    world.write(
+        "script.yaml",
+        r#"clerk: [ { call: { desk__patient: {} } }, "It says {{ request.last }}." ]"#,
+    );
+    let us = env!("CARGO_BIN_EXE_steersman");
+    let line = format!("{us} run --script script.yaml --input hi");
+    let mut child = std::process::Command::new("script")
+        .args(["-qec", &line, "/dev/null"])
+        .current_dir(&world.folder)
+        .env("HOME", world.folder.join("home"))
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut out = child.stdout.take().unwrap();
+    let (mut shown, mut piece) = (Vec::new(), [0; 4096]);
+    loop {
+        let read = out.read(&mut piece).unwrap();
+        shown.extend_from_slice(&piece[..read]);
+        if String::from_utf8_lossy(&shown).contains(": 1, half way") {
+            world.write("diary", "go\n");
+        }
+        if read == 0 {
+            break;
+        }
+    }
+    assert!(child.wait().unwrap().success());
+    let shown = String::from_utf8_lossy(&shown);
+    assert!(shown.contains("It says at last."), "{shown}");
+}
+
+#[test]
+fn doctor_looks_at_servers() {
+    let mut world = world(CLERK);
+    world.set("OPENAI_BASE_URL", "http://127.0.0.1:1/v1");
+    let mcp = |world: &World| {
+        let page = world.page(&["doctor", "steersman.yaml"]);
+        let lines: Vec<&str> = page.lines().collect();
+        let about = lines.iter().position(|line| line.starts_with("mcp"));
+        let from = about.unwrap_or_else(|| panic!("{page}"));
+        lines[from..].join("\n")
+    };
+    let mut pages = vec![mcp(&world)];
+    world.write(
+        "steersman.yaml",
+        &CLERK.replace("\"desk.*\"", "desk.refund"),
+    );
+    pages.push(mcp(&world));
+    world.write(
+        "steersman.yaml",
+        &CLERK.replace(
+            "tools: [echo, structured, \"ref*\"]",
+            "tools: [none], refresh: follow",
+        ),
+    );
+    pages.push(mcp(&world));
+    world.write("server.sh", "echo no licence >&2; exit 1");
+    pages.push(mcp(&world));
+    assert_snapshot!(pages.join("\n\n"));
 }

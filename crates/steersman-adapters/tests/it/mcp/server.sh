@@ -90,7 +90,7 @@ while IFS= read -r line; do
     *'"method":"tools/list"'*)
       list=$(tool echo ',"annotations":{"readOnlyHint":true}')
       list="$list,$(tool fail),$(tool refuse),$(tool structured ',"outputSchema":{"type":"object","properties":{"n":{"type":"integer"}}}')"
-      case ${2:-} in grows) list="$(tool change),$(tool strict),$list" ;; esac
+      case ${2:-} in grows) list="$(tool change),$(tool strict),$(tool patient),$list" ;; esac
       if grep -q changed "$1"; then list="$list,$(tool new_one)"; fi
       answer "{\"tools\":[$list]}"
       ;;
