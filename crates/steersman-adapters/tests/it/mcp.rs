@@ -255,6 +255,11 @@ async fn a_line_without_end_takes_no_memory() {
         ),
         "{said}"
     );
+    let said = refuses(&tools, &scripted(&diary, "vast", "echo", "")).await;
+    assert!(
+        said.starts_with("it does not say what it offers: the server went away before it answered; it printed a line of more"),
+        "{said}"
+    );
     let said = once(&McpTools::default(), &scripted(&diary, "", "endless", "")).await;
     assert!(
         said.contains("it prints nothing that is a message"),

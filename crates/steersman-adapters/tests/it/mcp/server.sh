@@ -88,6 +88,7 @@ while IFS= read -r line; do
       answer '{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"faulty","version":"1"}}'
       ;;
     *'"method":"tools/list"'*)
+      case ${2:-} in vast) head -c 100000000 /dev/zero | tr '\0' x ;; esac
       list=$(tool echo ',"annotations":{"readOnlyHint":true}')
       list="$list,$(tool fail),$(tool refuse),$(tool structured ',"outputSchema":{"type":"object","properties":{"n":{"type":"integer"}}}')"
       case ${2:-} in grows) list="$(tool change),$(tool strict),$(tool patient),$list" ;; esac
