@@ -36,10 +36,13 @@ impl Driver {
         if head > forked {
             let here = self.snapshot_at(target, head).await?;
             let paths = moved_since(&here, forked);
-            return Ok(Err(format!(
-                "{} changed on the current branch since the fork at {forked}: taking over this branch would lose that",
-                paths.join(", ")
-            )));
+            // Values that were bound anew were so on both.
+            if !paths.is_empty() {
+                return Ok(Err(format!(
+                    "{} changed on the current branch since the fork at {forked}: taking over this branch would lose that",
+                    paths.join(", ")
+                )));
+            }
         }
         let dry = known.opening.as_ref().is_some_and(|o| o.dry);
         if !dry && at.is_none() && known.superseded.is_none() {

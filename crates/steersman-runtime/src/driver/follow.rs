@@ -34,6 +34,8 @@ pub(super) struct Following {
     marks: Marks,
     /// Servers are being asked.
     asking: bool,
+    /// What they answered, until no branch has anything new: a branch that is about to begin has no line to go behind.
+    came: Option<Vec<Listed>>,
     /// Model calls that wait for what they answer.
     waiting: BTreeSet<Id>,
     /// Open calls whose tools were kept as they were, by branch. When one is over, the lists are looked at again.
@@ -43,6 +45,19 @@ pub(super) struct Following {
 impl Following {
     pub(super) fn is_asking(&self) -> bool {
         self.asking
+    }
+
+    /// Servers answered; what of that is taken over comes next.
+    pub(super) fn came(&mut self, lists: Vec<Listed>) {
+        self.came = Some(lists);
+    }
+
+    pub(super) fn has_come(&self) -> bool {
+        self.came.is_some()
+    }
+
+    pub(super) fn take(&mut self) -> Option<Vec<Listed>> {
+        self.came.take()
     }
 }
 

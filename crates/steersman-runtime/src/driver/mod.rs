@@ -341,6 +341,8 @@ impl Driver {
                 self.turn(branch).await?;
             } else if std::mem::take(&mut self.inbox.late) {
                 self.inbox.look = true;
+            } else if let Some(lists) = self.following.take() {
+                self.lists_came(lists).await?;
             } else if let Some(effect) = self.next_start() {
                 self.start(effect).await?;
             } else if let Some(effect) = self.next_not_begun() {
@@ -523,6 +525,7 @@ impl Driver {
             && !self.inbox.look
             && !self.inbox.late
             && self.next_branch().is_none()
+            && !self.following.has_come()
             && (self.to_start.is_empty() || self.ledger.paused || self.stopping.is_some())
     }
 

@@ -54,7 +54,10 @@ impl Driver {
                 self.slot_came(effect, permit);
                 Ok(())
             }
-            FromTask::Listed(lists) => self.lists_came(lists).await,
+            FromTask::Listed(lists) => {
+                self.following.came(lists);
+                Ok(())
+            }
             FromTask::Turn(effect, turn) => self.turn_came(effect, turn).await,
         }
     }

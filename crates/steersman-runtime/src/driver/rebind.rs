@@ -6,7 +6,7 @@ use crate::bind::{self, Values};
 use crate::engine::EngineError;
 use crate::store::InboxMessage;
 use std::sync::Arc;
-use steersman_machine::commit::{Admission, Admitted, Binding, Commit};
+use steersman_machine::commit::{Admission, Admitted, Binding, Commit, LedgerEntry};
 use steersman_machine::ids::{Body, Digest, Id, Name};
 
 type Acted = Result<(), String>;
@@ -94,6 +94,14 @@ impl Driver {
                 ..Commit::default()
             });
             draft.folds = true;
+            // Whoever waits for it, or joins it later, need not wait for it again.
+            if self
+                .ledger
+                .branch(branch)
+                .is_some_and(|known| known.ended.is_some())
+            {
+                draft.ledger.push(LedgerEntry::Ended(branch));
+            }
             if n == first {
                 draft.body(&text);
                 match why {

@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 use steersman_machine::commit::LedgerEntry;
 use steersman_machine::manifest::{Listed, Listing};
 use steersman_machine::mapping::Fault;
-use steersman_runtime::session::{Fork, Session};
+use steersman_runtime::session::{Fate, Fork, Session};
 use steersman_runtime::toolset::Asked;
 
 /// Tools of these names; one written `NAME:PROPERTY` takes that property.
@@ -328,4 +328,53 @@ async fn a_rewind_finds_the_tools_of_what_is_open_there() {
         1,
         "what was done is not done again unasked"
     );
+}
+
+/// Branches of an agent, and one of a person, change a list: all branches run under it, and are taken over as ever.
+#[tokio::test]
+async fn branches_that_change_a_list_are_taken_over_as_ever() {
+    let definition = r#"
+mcp: { s: { command: [server], effect: read, refresh: follow } }
+agents: { main: { system: You work., tools: ["s.*", fork] } }
+"#;
+    let script = json!({
+        "main": [
+            { "call": { "fork": { "instructions": ["One way.", "Another way."] } } },
+            "Both: {{ request.last }}",
+            OFFERED,
+        ],
+        "main@1": [{ "call": { "s.change": {} } }, OFFERED],
+        "main@2": [OFFERED],
+        "main@b1": [{ "call": { "s.change": {} } }, OFFERED],
+    });
+    let world = world(script, &["change", "old"]);
+    world
+        .tools
+        .will("s.change", Does::Changes(tools(&["change", "new"])));
+    world
+        .tools
+        .will("s.change", Does::Changes(tools(&["change", "newer"])));
+    let session = world.start(definition, "Go.").await;
+    let settled = session.settled().await.unwrap();
+    let both = answered(&settled);
+    assert!(both.contains("s__change s__new"), "{both}");
+    let fork = Fork {
+        label: Some("b1".into()),
+        say: Some("Change it there.".into()),
+        live: true,
+        ..Fork::default()
+    };
+    session.fork(fork).await.unwrap();
+    let _ = session.settled().await.unwrap();
+    let seen = world.engine.inspect("session").await.unwrap();
+    let b1 = seen.branches.iter().find(|b| b.label.is_some()).unwrap();
+    assert_eq!(answered(&seen.settled_on(b1)), "s__change s__newer fork");
+    let fate = session.adopt(b1.id, None).await.unwrap().fate;
+    assert!(matches!(fate, Fate::Taken(_)), "{fate:?}");
+    let world = world.killed().await;
+    drop(session);
+    let _ = world.open().await.settled().await.unwrap();
+    let seen = world.engine.inspect("session").await.unwrap();
+    assert_eq!(seen.current, b1.id);
+    assert!(seen.network.unwrap().tools.contains_key("s.newer"));
 }
