@@ -356,7 +356,8 @@ async fn servers(findings: &mut Findings, definition: &Path) -> Result<(), Comma
             servers: [(name.clone(), listing.clone())].into(),
         };
         let classes = match network.checked().with_manifest(&only) {
-            Ok(bound) => classes(&bound, &name),
+            Ok(_) if listing.tools.is_empty() => String::new(),
+            Ok(bound) => format!(" ({})", classes(&bound, &name)),
             Err(_) => String::new(),
         };
         let tools = count(listing.tools.len() as u64, "tool");
@@ -384,7 +385,7 @@ async fn servers(findings: &mut Findings, definition: &Path) -> Result<(), Comma
     Ok(())
 }
 
-/// `, 2 read, 1 unsafe`: how many tools of a server are of which class.
+/// `2 read, 1 unsafe`: how many tools of a server are of which class.
 fn classes(network: &CheckedNetwork, server: &str) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for tool in network.tools.values() {
@@ -394,8 +395,9 @@ fn classes(network: &CheckedNetwork, server: &str) -> String {
             *counts.entry(tool.effect.word()).or_default() += 1;
         }
     }
-    let counts = counts.into_iter();
-    counts
-        .map(|(class, of)| format!(", {of} {class}"))
-        .collect()
+    let told: Vec<String> = counts
+        .into_iter()
+        .map(|(class, of)| format!("{of} {class}"))
+        .collect();
+    told.join(", ")
 }

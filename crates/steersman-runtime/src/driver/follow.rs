@@ -27,6 +27,9 @@ const TOLD: usize = 2_000;
 /// Stands in the place of the message where a changed list is refused: nobody sent one.
 const REFRESH: &str = "refresh";
 
+/// An open call: its branch, and its key there.
+type OpenAt = (Id, (Id, Id));
+
 /// What an owner knows of lists that its session follows.
 #[derive(Default)]
 pub(super) struct Following {
@@ -39,7 +42,7 @@ pub(super) struct Following {
     /// Model calls that wait for what they answer.
     waiting: BTreeSet<Id>,
     /// Open calls whose tools were kept as they were, by branch. When one is over, the lists are looked at again.
-    kept: BTreeSet<(Id, (Id, Id))>,
+    kept: BTreeSet<OpenAt>,
 }
 
 impl Following {
@@ -72,7 +75,7 @@ impl Driver {
             self.following.waiting.insert(call);
             return true;
         }
-        let over = |(branch, call): &(Id, (Id, Id))| {
+        let over = |(branch, call): &OpenAt| {
             let branch = self.branches.get(branch);
             branch.is_none_or(|branch| !branch.snapshot.calls.contains_key(call))
         };
@@ -208,7 +211,7 @@ impl Driver {
     }
 
     /// Calls of a server's tools that are open on branches that have ticks.
-    fn open_calls(&self, server: &Name) -> Vec<((Id, (Id, Id)), String)> {
+    fn open_calls(&self, server: &Name) -> Vec<(OpenAt, String)> {
         let branches = self.branches.iter();
         let open = branches.flat_map(|(id, branch)| {
             open_in(&branch.snapshot, server).map(|(call, tool)| ((*id, call), tool))
@@ -227,8 +230,8 @@ impl Driver {
             return Ok(());
         };
         let hash = ManifestHash::of(&text);
-        let bound = self.branches.values();
-        let bound = bound.filter_map(|b| b.snapshot.binding.clone()).next();
+        let mut bound = self.branches.values();
+        let bound = bound.find_map(|b| b.snapshot.binding.clone());
         let Some(bound) = bound.filter(|_| self.values.manifest != Some(hash)) else {
             return Ok(());
         };
