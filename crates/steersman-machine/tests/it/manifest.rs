@@ -1,6 +1,7 @@
 //! Definitions with MCP servers, with and without what the servers offer.
 
 use serde_json::json;
+use std::collections::BTreeSet;
 use steersman_machine::definition::{Files, compile, compile_stored};
 use steersman_machine::manifest::{Listed, Listing, Manifest, matches};
 use steersman_machine::network::{Does, Network, ToolUse, wire_name};
@@ -248,4 +249,60 @@ fn a_server_belongs_to_no_session() {
         let wrong = wrong(&of(lines, tools));
         assert!(wrong.starts_with(said), "{lines} {tools}: {wrong}");
     }
+}
+
+#[test]
+fn a_newer_list_is_told_and_keeps_the_tools_of_open_calls() {
+    let tool = |name: &str, input: serde_json::Value| Listed {
+        name: name.to_owned(),
+        input,
+        ..Listed::default()
+    };
+    let list = |tools: Vec<Listed>| Listing {
+        about: String::new(),
+        tools,
+    };
+    let (one, other) = (json!({ "type": "object" }), json!({ "required": ["x"] }));
+    let older = list(vec![
+        tool("same", one.clone()),
+        tool("args", one.clone()),
+        tool("gone", one.clone()),
+        tool("said", one.clone()),
+    ]);
+    let said = Listed {
+        reads: true,
+        ..tool("said", one.clone())
+    };
+    let newest = list(vec![
+        tool("same", one.clone()),
+        tool("args", other.clone()),
+        said,
+        tool("new", one.clone()),
+    ]);
+    let changes = newest.changes(&"s".into(), &older);
+    assert_eq!(
+        changes,
+        [
+            "`s.args` takes other arguments",
+            "`s.said` says otherwise what it may do",
+            "`s.new` is new",
+            "`s.gone` is gone",
+        ]
+    );
+    let mut kept = newest.clone();
+    let open = ["same", "args", "gone", "never"].map(str::to_owned).into();
+    let names = kept.keep(&older, &open);
+    assert_eq!(names, ["args", "gone"].map(str::to_owned).into());
+    assert_eq!(
+        kept.changes(&"s".into(), &older),
+        ["`s.said` says otherwise what it may do", "`s.new` is new"]
+    );
+    // Once nothing is open, the rest is taken over.
+    assert!(newest.clone().keep(&older, &BTreeSet::new()).is_empty());
+    let turned = list(newest.tools.iter().rev().cloned().collect());
+    assert_eq!(
+        turned.changes(&"s".into(), &newest),
+        ["`s` lists its tools in another order"]
+    );
+    assert_eq!(newest.changes(&"s".into(), &newest), Vec::<String>::new());
 }
