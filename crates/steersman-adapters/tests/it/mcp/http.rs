@@ -1,6 +1,6 @@
 //! The same over streamable HTTP: a server on the loopback whose calls end as their tool is named.
 
-use super::{call, of, offers, once, refuses};
+use super::{ask, call, of, offers, once, refuses};
 use serde_json::{Value as Json, json};
 use std::sync::{Arc, Mutex};
 use steersman_adapters::mcp::McpTools;
@@ -158,6 +158,16 @@ async fn called(
                 .await
                 .ok()?;
         }
+        // Its list changed, which is said within the answer.
+        "change" => {
+            let told = json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
+            let event = |message: &Json| format!("event: message\ndata: {message}\n\n");
+            let events = event(&told) + &event(&text("changed"));
+            stream
+                .write_all(&[EVENTS, events.as_bytes()].concat())
+                .await
+                .ok()?;
+        }
         "huge" => {
             stream.write_all(EVENTS).await.ok()?;
             stream.write_all(b"data: ").await.ok()?;
@@ -177,6 +187,23 @@ async fn called(
         }
     }
     None
+}
+
+/// Whoever follows the list knows by the mark that it has to be asked for again, before it has the answer.
+#[tokio::test]
+async fn a_changed_list_is_marked() {
+    let server = Server::start().await;
+    let tools = McpTools::default();
+    let (network, changing) = (server.network("echo", ""), server.network("change", ""));
+    assert_eq!(tools.mark(&ask(&network)), None, "there is no connection");
+    once(&tools, &network).await;
+    let before = tools.mark(&ask(&network)).unwrap();
+    once(&tools, &network).await;
+    assert_eq!(tools.mark(&ask(&network)), Some(before));
+    assert_eq!(once(&tools, &changing).await, r#"done: "changed""#);
+    let after = tools.mark(&ask(&network)).unwrap();
+    assert_eq!(after.connection, before.connection);
+    assert_eq!(after.changes, before.changes + 1);
 }
 
 #[tokio::test]
