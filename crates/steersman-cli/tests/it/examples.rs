@@ -128,3 +128,34 @@ fn react_reaches_its_limit_and_answers() {
     }
     assert_snapshot!(pages.join("\n"));
 }
+
+/// What anybody may send it: it goes on, and gives nothing but its notes.
+#[test]
+fn the_library_of_research_takes_whatever_comes() {
+    let world = World::example("research");
+    world.write("research/secret.md", "# Not for you\n");
+    let fetch = |id: u32, note: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"fetch","arguments":{{"note":{note}}}}}}}"#
+        )
+    };
+    let lines = [
+        "garbage".to_owned(),
+        r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_owned(),
+        r#"{"jsonrpc":"2.0","id":1,"method":"resources/list"}"#.to_owned(),
+        r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"rm"}}"#.to_owned(),
+        fetch(3, r#""../secret""#),
+        fetch(4, "7"),
+        fetch(5, r#""harbour.md""#),
+    ];
+    world.write("asked", &(lines.join("\n") + "\n"));
+    let asked = std::fs::File::open(world.folder.join("asked")).unwrap();
+    let ran = world
+        .command(&["example-service", "research", "--notes", "research/notes"])
+        .stdin(asked)
+        .output()
+        .unwrap();
+    assert!(ran.status.success(), "{ran:?}");
+    let answers = String::from_utf8(ran.stdout).unwrap();
+    assert_snapshot!(answers);
+}
