@@ -11,10 +11,13 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::sync::Arc;
+use steersman::runtime::bind;
 use steersman::runtime::ledger::Ledger;
 use steersman::runtime::load::{Load, Report};
+use steersman::runtime::past::{DEFAULT_BOUND, Past};
 use steersman::runtime::store::{SessionInfo, SessionQuery, Store, StoreError};
 use steersman_adapters::sqlite::{SqliteOptions, SqliteStore};
+use steersman_machine::effect::Bodies;
 
 /// What is wrong with a session.
 #[derive(Default)]
@@ -173,19 +176,47 @@ async fn whole(
             "behind line {head}: {what} names line {line}, which is missing"
         ));
     }
-    // The definition that it is bound to, compiled by this version.
+    bound(store, info, load, &ledger, found).await?;
+    contents(store, load, &ledger, found).await
+}
+
+/// What it is bound to is there: its definition, and what its MCP servers offered.
+async fn bound(
+    store: &SqliteStore,
+    info: &SessionInfo,
+    load: &Load,
+    ledger: &Ledger,
+    found: &mut Found,
+) -> Result<(), CommandError> {
     for (_, branch) in ledger.branches().filter(|(_, b)| b.superseded.is_none()) {
         let snapshot = load.cold().snapshot(branch.head).await?.snapshot;
-        if let Some(binding) = &snapshot.binding
-            && store.blob(&binding.source).await?.is_none()
-        {
-            found
-                .damaged
-                .push("its definition is missing from the store".to_owned());
-            break;
+        let Some(binding) = &snapshot.binding else {
+            continue;
+        };
+        let shared: Arc<dyn Store> = Arc::new(store.clone());
+        let (id, head) = (info.id.clone(), branch.head);
+        let past = Past::new(shared, id, info.salt, head, DEFAULT_BOUND);
+        past.read(binding.values.line()).await?;
+        let manifest = bind::manifest(&info.id, binding, &past.text(binding.values));
+        // values that cannot be read are told by whoever loads them
+        let manifest = manifest.ok().flatten().map(|hash| hash.0);
+        let named = [
+            ("its definition", Some(binding.source)),
+            ("what its MCP servers offered", manifest),
+        ];
+        for (what, hash) in named {
+            let Some(hash) = hash else { continue };
+            let why = match store.blob(&hash).await {
+                Ok(Some(_)) => continue,
+                Ok(None) => "is missing from the store",
+                Err(StoreError::Corrupt { .. }) => "does not fit its hash",
+                Err(error) => return Err(error.into()),
+            };
+            found.damaged.push(format!("{what} {why}"));
+            return Ok(());
         }
     }
-    contents(store, load, &ledger, found).await
+    Ok(())
 }
 
 /// What lines name of artifacts is there and fits its hash, on all branches.

@@ -54,6 +54,23 @@ fn a_session_calls_a_server_and_is_shown_without_it() {
 }
 
 #[test]
+fn what_servers_offered_is_verified() {
+    let world = world(CLERK);
+    world.write("script.yaml", "clerk: [ Hello. ]");
+    let ran = world.run(&["run", "--script", "script.yaml", "--input", "hi"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(world.run(&["fsck"]).code, Some(0));
+    let store = rusqlite::Connection::open(world.folder.join(".steersman/sessions.db")).unwrap();
+    let lost = r#"delete from blob where cast(bytes as text) like '{"servers"%'"#;
+    assert_eq!(store.execute(lost, []).unwrap(), 1);
+    drop(store);
+    let found = world.run(&["fsck"]);
+    assert_eq!(found.code, Some(4), "{found:?}");
+    let told = "what its MCP servers offered is missing from the store";
+    assert!(found.out.contains(told), "{found:?}");
+}
+
+#[test]
 fn a_list_that_changed_is_told() {
     let definition = CLERK
         .replace("diary]", "diary, grows]")
