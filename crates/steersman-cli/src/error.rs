@@ -149,6 +149,9 @@ impl CommandError {
             EngineError::Bind(BindError::NoTool(_)) => {
                 Self::store(message).hint("run it from the program that registers this tool")
             }
+            EngineError::Bind(
+                BindError::NoNet(_) | BindError::NetVersion { .. } | BindError::NoRouter { .. },
+            ) => Self::store(message).hint("run it from the program that registers it"),
             EngineError::Bind(BindError::Model(_)) => {
                 Self::usage(message).hint("offline: --script FILE")
             }

@@ -282,6 +282,7 @@ impl Story {
             Origin::Conclude => ("engine".into(), "answers now".into(), Tone::Engine),
             Origin::Limit => ("engine".into(), "limit".into(), Tone::Engine),
             Origin::Review => ("engine".into(), "review".into(), Tone::Engine),
+            Origin::Net => ("net".into(), "next state".into(), Tone::Engine),
         };
         Some(row(line, &who, text, note, tone))
     }

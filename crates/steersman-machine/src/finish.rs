@@ -124,7 +124,12 @@ impl Tick<'_> {
                 },
             ),
             Step::Fail(text) => self.fail(agent, "net", &text),
-            Step::Think | Step::Take | Step::Thought | Step::Conclude | Step::Custom(..) => {
+            Step::Think
+            | Step::Take
+            | Step::Thought
+            | Step::Next(_)
+            | Step::Conclude
+            | Step::Custom(..) => {
                 let place = self.place(agent);
                 self.thinkers.insert(place);
             }
@@ -257,20 +262,18 @@ impl Tick<'_> {
                 }
             }
             Step::Thought => self.wake(agent),
-            Step::Conclude => {
-                let body = self.body("Answer now.");
-                self.push(
-                    agent,
-                    Interaction::UserMessage {
-                        from: Origin::Conclude,
-                        body,
-                    },
-                );
-                self.wake(agent);
-            }
+            Step::Next(text) => self.go_on(agent, Origin::Net, &text),
+            Step::Conclude => self.go_on(agent, Origin::Conclude, "Answer now."),
             Step::Answer(text) => self.plain(agent, &text, None, None),
             Step::Fail(text) => self.fail(agent, "net", &text),
         }
+    }
+
+    /// What was said was a thought; this is what comes next.
+    fn go_on(&mut self, agent: Id, from: Origin, text: &str) {
+        let body = self.body(text);
+        self.push(agent, Interaction::UserMessage { from, body });
+        self.wake(agent);
     }
 
     fn plain(&mut self, agent: Id, text: &str, body: Option<Body>, misfit: Option<&str>) {

@@ -671,11 +671,12 @@ fn hear(agent: &mut Agent, now: Time, from: &Origin, body: Body) {
         | Origin::Agent(_)
         | Origin::Released(_)
         | Origin::Route
+        | Origin::Net
         | Origin::Continuation => {}
     }
     if !matches!(
         from,
-        Origin::Correction | Origin::Limit | Origin::Review | Origin::Conclude
+        Origin::Correction | Origin::Limit | Origin::Review | Origin::Conclude | Origin::Net
     ) {
         // Whoever speaks gets an answer, whatever was reached before.
         agent.counters.last_call = false;

@@ -96,6 +96,8 @@ pub enum Origin {
     Review,
     /// The net: enough was thought, an answer is wanted now, with tools off.
     Conclude,
+    /// A net in Rust: what its next state wants of the model.
+    Net,
 }
 
 /// A wish to do something, under an id that its result will name.

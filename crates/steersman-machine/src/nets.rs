@@ -3,11 +3,12 @@
 
 use crate::effect::{Answer, Bodies};
 use crate::ids::{Id, Name};
-use crate::network::Does;
+use crate::network::{Does, Network, Route, RouteBy};
 use crate::snapshot::{Agent, Snapshot};
 use crate::tick::Cx;
+use crate::view::View;
 use serde_json::Value as Json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -31,6 +32,9 @@ pub enum Step {
     Take,
     /// Of an answer: its text is a thought, kept on the stack; another step is owed.
     Thought,
+    /// Of an answer: the same, and the agent is told this before its next step: what the next state wants of the model.
+    /// Calls of the answer are not opened.
+    Next(String),
     /// Of an answer: its text is a thought; one model call with tools off follows, whose text is the answer.
     Conclude,
     /// Work by a registered handler: its name and JSON for it.
@@ -49,6 +53,8 @@ pub struct NetView<'a> {
     pub agent: &'a Agent,
     /// Texts that the snapshot names.
     pub bodies: &'a dyn Bodies,
+    /// Its state, its calls and the rest as expressions see them; secrets are handles.
+    pub scope: &'a dyn crate::expression::Scope,
 }
 
 impl NetView<'_> {
@@ -57,9 +63,23 @@ impl NetView<'_> {
         let body = self.agent.message;
         body.map_or_else(|| "".into(), |body| self.bodies.text(body))
     }
-    /// How many steps it took for this answer: what it said or did so far.
+    /// How many steps it took for this answer: what it said or did so far. The one that is being judged is not among them.
     pub fn steps(&self) -> u32 {
         self.agent.counters.model_calls
+    }
+    /// What it said last for this answer before what is being judged, if it said something.
+    pub fn said(&self) -> Option<Arc<str>> {
+        self.agent.said.map(|body| self.bodies.text(body))
+    }
+    /// The value of an expression's name: `["state", "score"]`, `["calls", "search", "ok"]`; none where there is none, or it
+    /// is unset.
+    pub fn value(&self, path: &[&str]) -> Option<Json> {
+        let (root, rest) = path.split_first()?;
+        let (mut value, taken) = self.scope.path(root, rest)?;
+        for name in rest.get(taken..)? {
+            value = value.get_attr(name).ok()?;
+        }
+        serde_json::to_value(value).ok().filter(|v| !v.is_null())
     }
 }
 
@@ -98,12 +118,53 @@ pub struct Natives {
     pub routers: BTreeMap<Name, Arc<dyn Router>>,
 }
 
+impl Natives {
+    /// Whether these are the same nets and routers, not only others of their names.
+    pub fn is_same(&self, other: &Self) -> bool {
+        fn same<T: ?Sized>(a: &BTreeMap<Name, Arc<T>>, b: &BTreeMap<Name, Arc<T>>) -> bool {
+            a.len() == b.len()
+                && a.iter()
+                    .zip(b)
+                    .all(|((a, x), (b, y))| a == b && Arc::ptr_eq(x, y))
+        }
+        same(&self.nets, &other.nets) && same(&self.routers, &other.routers)
+    }
+}
+
 impl fmt::Debug for Natives {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Natives")
             .field("nets", &self.nets.keys())
             .field("routers", &self.routers.keys())
             .finish()
+    }
+}
+
+/// Nets that need nobody to register them.
+const BUILT_IN: [&str; 2] = ["chat", "react"];
+
+impl Network {
+    /// Nets that its agents name and that come with no engine: they are registered in Rust.
+    pub fn nets_in_rust(&self) -> BTreeSet<&Name> {
+        let agents = self.agents.values().filter_map(|agent| match &agent.does {
+            Does::Model(model) => Some(&model.net),
+            Does::Route(_) | Does::Run { .. } => None,
+        });
+        agents.filter(|net| !BUILT_IN.contains(&&***net)).collect()
+    }
+
+    /// Agents whose router is registered in Rust, with the version that the definition names.
+    pub fn routers_in_rust(&self) -> BTreeMap<&Name, &str> {
+        let agents = self.agents.iter();
+        agents
+            .filter_map(|(name, agent)| match &agent.does {
+                Does::Route(Route {
+                    by: RouteBy::Native { version, .. },
+                    ..
+                }) => Some((name, &**version)),
+                Does::Route(_) | Does::Model(_) | Does::Run { .. } => None,
+            })
+            .collect()
     }
 }
 
@@ -152,6 +213,7 @@ pub(crate) fn answered(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, event: &Even
 }
 
 fn next(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, event: &Event<'_>) -> Step {
+    let scope = View::new(cx, snapshot, Some(agent));
     let agent = snapshot.agent(agent);
     let Does::Model(model) = &cx.network.agent(&agent.def).does else {
         return Step::Think;
@@ -160,6 +222,7 @@ fn next(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, event: &Event<'_>) -> Step 
         snapshot,
         agent,
         bodies: cx.bodies,
+        scope: &scope,
     };
     match &*model.net {
         "chat" => Chat.next(&view, event),

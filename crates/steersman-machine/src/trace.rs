@@ -675,6 +675,7 @@ fn origin(from: &Origin) -> String {
         Origin::Limit => "limit ".to_owned(),
         Origin::Conclude => "conclude ".to_owned(),
         Origin::Review => "review ".to_owned(),
+        Origin::Net => "net ".to_owned(),
     }
 }
 

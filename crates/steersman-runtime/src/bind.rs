@@ -31,6 +31,9 @@ pub struct Values {
     /// Hash of the stored manifest: what its MCP servers offered. None where there are no servers, or nobody asked them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifest: Option<ManifestHash>,
+    /// Nets in Rust that its agents name, each with the version that it was begun under.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub nets: BTreeMap<Name, String>,
 }
 
 /// blake3 of a manifest's text, under which it lies in the blob store. **Stored** in hexadecimal digits.
@@ -126,6 +129,34 @@ pub enum BindError {
     /// A tool written in Rust is not registered in this program.
     #[error("tool `{0}` is implemented in Rust and not registered in this program")]
     NoTool(Name),
+    /// States in Rust that an agent names are not registered in this program.
+    #[error(
+        "the net `{0}` comes with no engine and is not registered in this program: `Builder::net`, or is its name misspelt?"
+    )]
+    NoNet(Name),
+    /// They are, in other versions.
+    #[error(
+        "the session was begun under version {version} of the net `{name}`, of which this program has {here}; it goes on \
+         where that version is registered"
+    )]
+    NetVersion {
+        /// The net.
+        name: Name,
+        /// The version that is wanted.
+        version: String,
+        /// What there is.
+        here: String,
+    },
+    /// A router in Rust is not registered in this program.
+    #[error(
+        "version {version} of the router in Rust of agent `{agent}` is not registered in this program"
+    )]
+    NoRouter {
+        /// The routed agent.
+        agent: Name,
+        /// The version that its definition names.
+        version: String,
+    },
     /// An MCP server cannot be asked what it offers.
     #[error("MCP server `{server}`: {why}")]
     Server {
@@ -233,6 +264,9 @@ pub fn binding(network: &Network, entry: Name, values: &Values) -> Binding {
     named.extend(serde_json::to_vec(&values.config).expect("JSON values can be written as JSON"));
     if let Some(manifest) = &values.manifest {
         named.extend(manifest.0);
+    }
+    if !values.nets.is_empty() {
+        named.extend(serde_json::to_vec(&values.nets).expect("names and versions are JSON"));
     }
     Binding {
         digest: Digest::of(&named),

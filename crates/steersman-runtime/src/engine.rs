@@ -27,13 +27,16 @@ use steersman_machine::definition;
 use steersman_machine::ids::{Digest, Id, Line, Name};
 use steersman_machine::interaction::Interaction;
 use steersman_machine::manifest::Manifest;
-use steersman_machine::network::{Network, Source};
+use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
 use tokio::sync::{broadcast, oneshot};
 use tokio_util::sync::CancellationToken;
 
 /// Networks that an engine remembers beside those in use.
 const NETWORKS: usize = 64;
+
+/// So many sessions are taken up at once.
+const OPENING: usize = 64;
 
 /// What an engine is put together from.
 pub struct Parts {
@@ -193,8 +196,12 @@ pub(crate) struct Inner {
     /// Sessions that this process drives.
     driven: Mutex<HashMap<SessionId, Session>>,
     mail: Mail,
+    /// Held by whoever takes a session up: of two who want the same one, the second gets the first one's handle.
+    opening: [tokio::sync::Mutex<()>; OPENING],
     /// Networks as handed in or compiled: those with tools in Rust come from `start`.
     networks: Mutex<HashMap<NetworkKey, Arc<Network>>>,
+    /// States and routers in Rust that this program has.
+    pub(crate) natives: crate::natives::Registered,
     /// Slots of tools, by network and tool: how many run at once in this process.
     pub(crate) slots: Mutex<HashMap<(Digest, Name), Arc<tokio::sync::Semaphore>>>,
     /// Cancelled by [`Engine::kill`].
@@ -229,7 +236,9 @@ impl Engine {
             options: parts.options,
             driven: Mutex::default(),
             mail: Mail::default(),
+            opening: std::array::from_fn(|_| tokio::sync::Mutex::default()),
             networks: Mutex::default(),
+            natives: crate::natives::Registered::default(),
             slots: Mutex::default(),
             alive: CancellationToken::new(),
         }))
@@ -270,7 +279,7 @@ impl Engine {
         options: StartOptions,
     ) -> Result<SessionId, EngineError> {
         let inner = &self.0;
-        self.check_tools(&network)?;
+        let nets = self.nets(&network)?;
         let mut seed = [0_u8; 8];
         getrandom::fill(&mut seed).expect("the operating system gives random bytes");
         let mut values = Values {
@@ -280,6 +289,7 @@ impl Engine {
             seed: options.seed.unwrap_or(u64::from_le_bytes(seed) >> 11),
             folder: options.folder,
             manifest: None,
+            nets,
         };
         let folder = values.folder();
         let models = inner.models.resolve(&network, &inner.options.env, &folder);
@@ -337,15 +347,25 @@ impl Engine {
         if let Some(session) = self.driven(id) {
             return Ok(session);
         }
+        let _opening = self.opening(id).lock().await;
+        if let Some(session) = self.driven(id) {
+            return Ok(session);
+        }
         let session = crate::driver::spawn(self, id, Vec::new()).await?;
         self.drives(&session);
         Ok(session)
     }
 
+    fn opening(&self, id: &str) -> &tokio::sync::Mutex<()> {
+        &self.0.opening[usize::from(blake3::hash(id.as_bytes()).as_bytes()[0]) % OPENING]
+    }
+
     /// The same for the sake of something that was put into its inbox: also what becomes of that, once it is taken,
     /// waits visibly or is refused.
     pub async fn open_for(&self, id: &str, message: &Name) -> Result<(Session, Fate), EngineError> {
+        let opening = self.opening(id).lock().await;
         if let Some(session) = self.driven(id) {
+            drop(opening);
             let fate = session.fate_of(message).await;
             return Ok((session, fate));
         }
@@ -353,6 +373,7 @@ impl Engine {
         let told = vec![ToDriver::Inbox(message.clone(), reply)];
         let session = crate::driver::spawn(self, id, told).await?;
         self.drives(&session);
+        drop(opening);
         let fate = answer.await.map_or(Fate::Lies, |receipt| receipt.fate);
         Ok((session, fate))
     }
@@ -369,6 +390,13 @@ impl Engine {
     /// The handle of a session that this process drives.
     pub fn driven(&self, id: &str) -> Option<Session> {
         self.0.driven(id)
+    }
+
+    /// Handles to all sessions that this process drives.
+    pub fn all_driven(&self) -> Vec<Session> {
+        let driven = self.0.driven.lock();
+        let driven = driven.expect("nobody panics while holding it");
+        driven.values().cloned().collect()
     }
 
     /// Puts something into a session's inbox, durably, and wakes its owner if it is this process. If nobody owns the
@@ -440,6 +468,12 @@ impl Engine {
         let (reply, answer) = oneshot::channel();
         let (done, ended) = oneshot::channel();
         let told = vec![ToDriver::Inbox(name.clone(), reply), ToDriver::Stop(done)];
+        let opening = self.opening(id).lock().await;
+        if let Some(session) = self.driven(id) {
+            drop(opening);
+            let fate = session.fate_of(&name).await;
+            return Ok(Receipt { id: name, fate });
+        }
         let fate = match crate::driver::spawn(self, id, told).await {
             Ok(_) => {
                 let fate = answer.await.map_or(Fate::Lies, |receipt| receipt.fate);
@@ -611,17 +645,6 @@ impl Engine {
             .expect("nobody panics while holding it")
             .get(key)
             .cloned()
-    }
-
-    fn check_tools(&self, network: &Network) -> Result<(), BindError> {
-        for (name, tool) in &network.tools {
-            if let Source::Native { .. } = tool.source
-                && self.toolset(network, name).is_none()
-            {
-                return Err(BindError::NoTool(name.clone()));
-            }
-        }
-        Ok(())
     }
 }
 

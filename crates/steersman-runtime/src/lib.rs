@@ -94,6 +94,7 @@ pub mod limiter;
 pub mod load;
 mod mail;
 pub mod model;
+mod natives;
 pub mod past;
 pub mod pending;
 pub mod retry;

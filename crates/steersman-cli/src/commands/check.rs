@@ -266,6 +266,22 @@ fn proved(network: &network::Network) -> Vec<String> {
         .filter(|t| matches!(t.source, Source::Native { .. }))
         .map(|t| &*t.name)
         .collect();
+    let native: Vec<String> = native
+        .into_iter()
+        .map(str::to_owned)
+        .chain(
+            network
+                .nets_in_rust()
+                .iter()
+                .map(|net| format!("net {net}")),
+        )
+        .chain(
+            network
+                .routers_in_rust()
+                .keys()
+                .map(|agent| format!("router of {agent}")),
+        )
+        .collect();
     if !native.is_empty() {
         row(
             "in Rust",

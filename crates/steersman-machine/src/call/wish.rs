@@ -46,6 +46,7 @@ fn of_agent(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Work {
         Step::Think
         | Step::Take
         | Step::Thought
+        | Step::Next(_)
         | Step::Conclude
         | Step::Answer(_)
         | Step::Fail(_) => Work::Model,

@@ -267,6 +267,7 @@ impl At<'_> {
             | Origin::Correction
             | Origin::Limit
             | Origin::Review
+            | Origin::Net
             | Origin::Conclude => text.to_string(),
         }
     }

@@ -53,7 +53,10 @@ pub(crate) async fn inspect(engine: &Engine, id: &str) -> Result<Inspection, Eng
         let text = past.text(binding.values);
         let bound = engine.network_of(&info.id, binding, &text).await?;
         values = bind::open(&info.id, &bound, binding, &text)?;
-        network = Some(bound);
+        let key = (binding.source, manifest);
+        // Who only looks may lack what is in Rust.
+        let here = engine.with_natives(bound.clone(), &values, key);
+        network = Some(here.unwrap_or(bound));
     }
     let mut pending: Vec<Pending> = Vec::new();
     let mut settled = Settled::Empty;

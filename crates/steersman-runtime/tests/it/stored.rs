@@ -156,6 +156,7 @@ fn values() -> Values {
         seed: 9_007_199_254_740_991,
         folder: Some("/srv/desk".to_owned()),
         manifest: None,
+        nets: std::collections::BTreeMap::new(),
     }
 }
 
@@ -240,6 +241,15 @@ fn values_that_name_a_manifest_and_manifests_are_read_for_ever() {
     assert_eq!(serde_json::from_str::<Values>(&then).unwrap(), values);
     let damaged = then.replace("\"manifest\": \"", "\"manifest\": \"x");
     assert!(serde_json::from_str::<Values>(&damaged).is_err());
+}
+
+#[test]
+fn values_that_name_nets_are_read_for_ever() {
+    let nets = [("checked".into(), "2".to_owned())].into();
+    let values = Values { nets, ..values() };
+    let now = serde_json::to_string_pretty(&values).unwrap();
+    let then = fixture("values-with-nets.json", &now);
+    assert_eq!(serde_json::from_str::<Values>(&then).unwrap(), values);
 }
 
 #[test]

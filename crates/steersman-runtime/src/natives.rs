@@ -1,0 +1,148 @@
+//! States and routers in Rust: which a program has, and whether a session that is bound to some may go on here.
+
+use crate::bind::{BindError, Values};
+use crate::engine::{Engine, NetworkKey};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use steersman_machine::ids::Name;
+use steersman_machine::nets::{Natives, Net, Router};
+use steersman_machine::network::{Network, Source};
+
+/// All that was registered, by name and version.
+#[derive(Default)]
+pub(crate) struct Registered(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    nets: BTreeMap<(Name, String), Arc<dyn Net>>,
+    /// By network, routed agent and version.
+    routers: BTreeMap<(Name, Name, String), Arc<dyn Router>>,
+}
+
+impl Engine {
+    /// Makes the nets and routers in Rust of a network known, for sessions that another process started. Those of a network
+    /// that is started here are known.
+    pub fn register(&self, network: &Network) {
+        let mut known = self.0.natives.lock();
+        for (name, net) in &network.natives.nets {
+            let key = (name.clone(), net.version());
+            known.nets.insert(key, net.clone());
+        }
+        for (agent, router) in &network.natives.routers {
+            let key = (network.name.clone(), agent.clone(), router.version());
+            known.routers.insert(key, router.clone());
+        }
+    }
+
+    /// The versions of the nets that a network which starts here is bound to.
+    pub(crate) fn nets(&self, network: &Network) -> Result<BTreeMap<Name, String>, BindError> {
+        self.register(network);
+        self.check_rust(network)?;
+        let named = network.nets_in_rust().into_iter();
+        named
+            .map(|name| match network.natives.nets.get(name) {
+                Some(net) => Ok((name.clone(), net.version())),
+                None => Err(BindError::NoNet(name.clone())),
+            })
+            .collect()
+    }
+
+    /// The network with the nets and routers in Rust that a session is bound to, and whether all of its tools in Rust are
+    /// here.
+    ///
+    /// # Errors
+    /// What this program lacks.
+    pub(crate) fn with_natives(
+        &self,
+        network: Arc<Network>,
+        values: &Values,
+        key: NetworkKey,
+    ) -> Result<Arc<Network>, BindError> {
+        self.check_rust(&network)?;
+        let nets = network.nets_in_rust();
+        let routers = network.routers_in_rust();
+        if nets.is_empty() && routers.is_empty() {
+            return Ok(network);
+        }
+        let mut natives = Natives::default();
+        let known = self.0.natives.lock();
+        for name in nets {
+            let Some(version) = values.nets.get(name) else {
+                return Err(BindError::NoNet(name.clone()));
+            };
+            match known.nets.get(&(name.clone(), version.clone())) {
+                Some(net) => natives.nets.insert(name.clone(), net.clone()),
+                None => {
+                    return Err(BindError::NetVersion {
+                        name: name.clone(),
+                        version: version.clone(),
+                        here: known.versions(name),
+                    });
+                }
+            };
+        }
+        for (agent, version) in routers {
+            let wanted = (network.name.clone(), agent.clone(), version.to_owned());
+            match known.routers.get(&wanted) {
+                Some(router) => natives.routers.insert(agent.clone(), router.clone()),
+                None => {
+                    return Err(BindError::NoRouter {
+                        agent: agent.clone(),
+                        version: version.to_owned(),
+                    });
+                }
+            };
+        }
+        drop(known);
+        if natives.is_same(&network.natives) {
+            return Ok(network);
+        }
+        let network = Arc::new(Network {
+            natives,
+            ..(*network).clone()
+        });
+        self.remember(key, network.clone());
+        Ok(network)
+    }
+
+    /// Every tool in Rust that a network declares is here, and every router, in its version.
+    fn check_rust(&self, network: &Network) -> Result<(), BindError> {
+        for (name, tool) in &network.tools {
+            if let Source::Native { .. } = tool.source
+                && self.toolset(network, name).is_none()
+            {
+                return Err(BindError::NoTool(name.clone()));
+            }
+        }
+        let known = self.0.natives.lock();
+        for (agent, version) in network.routers_in_rust() {
+            let key = (network.name.clone(), agent.clone(), version.to_owned());
+            if !known.routers.contains_key(&key) {
+                return Err(BindError::NoRouter {
+                    agent: agent.clone(),
+                    version: version.to_owned(),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Registered {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
+        self.0.lock().expect("nobody panics while holding it")
+    }
+}
+
+impl Known {
+    /// Versions of a net that are here, for people.
+    fn versions(&self, name: &Name) -> String {
+        let versions = self.nets.keys().filter(|(known, _)| known == name);
+        let versions: Vec<&str> = versions.map(|(_, version)| version.as_str()).collect();
+        if versions.is_empty() {
+            "none".to_owned()
+        } else {
+            format!("version {}", versions.join(", "))
+        }
+    }
+}
