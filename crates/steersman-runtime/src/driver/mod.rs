@@ -227,11 +227,14 @@ pub(crate) enum OutState {
 pub(crate) enum OnDisk {
     /// The attempt begins.
     Start(Id),
-    /// Somebody is told.
-    Receipt(oneshot::Sender<Receipt>, Receipt),
+    /// Somebody is told, or may ask soon.
+    Receipt(Option<oneshot::Sender<Receipt>>, Receipt),
     /// The inbox and the box of events are looked at.
     Look,
 }
+
+/// What became of so many messages is remembered for who asks a moment late.
+const FATES: usize = 64;
 
 /// The session's inbox as the owner knows it.
 #[derive(Default)]
@@ -242,6 +245,10 @@ struct Inbox {
     events: Vec<InboxMessage>,
     /// Who waits to hear of a message.
     replies: HashMap<Name, oneshot::Sender<Receipt>>,
+    /// Messages whose line is not on disk yet, and that nobody waited for when it was made.
+    soon: BTreeSet<Name>,
+    /// What became of the last ones for which nobody waited.
+    fates: VecDeque<Receipt>,
     look: bool,
     /// The same, when what its time ended has taken its place in the log.
     late: bool,
@@ -409,7 +416,9 @@ impl Driver {
         }
         match told {
             ToDriver::Inbox(id, reply) => {
-                if self.ledger.accepted(&id) {
+                if let Some(known) = self.inbox.fates.iter().find(|known| known.id == id) {
+                    reply.send(known.clone()).ok();
+                } else if self.ledger.accepted(&id) && !self.inbox.soon.contains(&id) {
                     let fate = Fate::Known;
                     reply.send(Receipt { id, fate }).ok();
                 } else {
@@ -431,7 +440,15 @@ impl Driver {
                 self.to_start.insert(effect);
             }
             OnDisk::Receipt(reply, receipt) => {
-                reply.send(receipt).ok();
+                self.inbox.soon.remove(&receipt.id);
+                if let Some(reply) = reply.or_else(|| self.inbox.replies.remove(&receipt.id)) {
+                    reply.send(receipt).ok();
+                    return;
+                }
+                if self.inbox.fates.len() == FATES {
+                    self.inbox.fates.pop_front();
+                }
+                self.inbox.fates.push_back(receipt);
             }
             OnDisk::Look => self.inbox.look = true,
         }

@@ -209,13 +209,15 @@ impl Driver {
     /// Tells whoever waits to hear of a message, once the line is on disk.
     pub(super) fn receipt(&mut self, draft: &mut Draft, id: &Name, fate: Fate) {
         self.inbox.known.remove(id);
-        if let Some(reply) = self.inbox.replies.remove(id) {
-            draft.urgent = true;
-            let id = id.clone();
-            draft
-                .then
-                .push(OnDisk::Receipt(reply, Receipt { id, fate }));
+        let reply = self.inbox.replies.remove(id);
+        // Nobody waits yet: whoever put it there may ask in a moment.
+        match &reply {
+            Some(_) => draft.urgent = true,
+            None => drop(self.inbox.soon.insert(id.clone())),
         }
+        let id = id.clone();
+        let then = OnDisk::Receipt(reply, Receipt { id, fate });
+        draft.then.push(then);
     }
 
     /// An effect is over for its branch: its slot, its timer and its wait are free.
