@@ -34,6 +34,83 @@ pub enum Error {
     Key(String),
 }
 
+impl Error {
+    /// What kind of trouble it is: what a service answers with.
+    ///
+    /// ```
+    /// use steersman::{Error, ErrorKind};
+    ///
+    /// fn status(error: &Error) -> u16 {
+    ///     match error.kind() {
+    ///         ErrorKind::NotFound => 404,
+    ///         ErrorKind::Conflict => 409,
+    ///         ErrorKind::Refused => 422,
+    ///         ErrorKind::Busy | ErrorKind::Stopping | ErrorKind::Unavailable => 503,
+    ///         _ => 500,
+    ///     }
+    /// }
+    /// ```
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Definition(_) => ErrorKind::Definition,
+            Self::Read { .. } | Self::Key(_) => ErrorKind::Unavailable,
+            Self::Store(error) => of_store(error),
+            Self::Engine(error) => of_engine(error),
+            Self::Refused(_) => ErrorKind::Refused,
+        }
+    }
+}
+
+/// Kinds of trouble, by what whoever meets them does. More may come.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// There is no such session.
+    NotFound,
+    /// There is one of this id or key already.
+    Conflict,
+    /// The session does not take this, says why, and is as it was.
+    Refused,
+    /// Another process drives the session. What is put into its inbox reaches it there.
+    Busy,
+    /// This process is letting go.
+    Stopping,
+    /// The definition has errors, or does not fit what is registered in Rust.
+    Definition,
+    /// Something that the session needs is not here: a value of `config`, a model, a tool or net in Rust, a server.
+    Unbound,
+    /// What is stored is damaged, or was written by a newer version. Nothing was changed.
+    Unreadable,
+    /// A file or the store cannot be read or written now.
+    Unavailable,
+}
+
+fn of_store(error: &StoreError) -> ErrorKind {
+    match error {
+        StoreError::NoSession(_) => ErrorKind::NotFound,
+        StoreError::Conflict(_) => ErrorKind::Conflict,
+        StoreError::Owned { .. } | StoreError::Fenced { .. } => ErrorKind::Busy,
+        StoreError::TooLarge { .. } => ErrorKind::Refused,
+        StoreError::Corrupt { .. } | StoreError::Newer { .. } | StoreError::Order { .. } => {
+            ErrorKind::Unreadable
+        }
+        StoreError::Io { .. } => ErrorKind::Unavailable,
+    }
+}
+
+fn of_engine(error: &EngineError) -> ErrorKind {
+    match error {
+        EngineError::Store(error) => of_store(error),
+        EngineError::Bind(_) => ErrorKind::Unbound,
+        EngineError::Refused(_) => ErrorKind::Refused,
+        EngineError::Gone(why) => of_engine(why),
+        EngineError::Stopped => ErrorKind::Stopping,
+        EngineError::Inbox(_) | EngineError::Definition { .. } | EngineError::Broken { .. } => {
+            ErrorKind::Unreadable
+        }
+    }
+}
+
 /// All that is wrong with a definition, at once. Displays as `steersman check` prints it.
 #[derive(Debug, Clone, Default)]
 pub struct DefinitionError {

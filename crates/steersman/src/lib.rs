@@ -76,25 +76,34 @@
 
 mod error;
 mod event;
+mod follow;
 mod models;
+mod nets;
 mod network;
 mod session;
 mod steersman;
 pub mod testing;
 mod tool;
+mod turn;
 
-pub use error::{DefinitionError, Error};
+pub use error::{DefinitionError, Error, ErrorKind};
 pub use event::{Sent, event_message};
+pub use follow::{Called, Cursor, CursorError, Event, EventKind, Events, How};
 pub use network::{Agent, Builder, Network, agent};
-pub use session::{Answer, By, Question, Session, Stop, StopKind, Turn};
+pub use session::{By, Session};
 pub use steersman::{Setup, Steersman};
-pub use tool::{Tool, ToolError, tool};
+pub use tool::{Tool, ToolContext, ToolError, blocking, tool, tool_with};
+pub use turn::{Answer, Question, Stop, StopKind, Turn};
 
 pub use steersman_adapters as adapters;
 pub use steersman_machine as machine;
 pub use steersman_runtime as runtime;
 
 pub use steersman_runtime::engine::{Durability, StartOptions};
+pub use steersman_runtime::erase::{Erased, What};
 pub use steersman_runtime::inbox::{CancelWhat, Resolution};
 pub use steersman_runtime::limiter::Limiters;
+pub use steersman_runtime::load::{Damage, Report as Verified};
+pub use steersman_runtime::pending::PendingKind;
 pub use steersman_runtime::session::Fork;
+pub use steersman_runtime::store::{SessionInfo, SessionQuery};

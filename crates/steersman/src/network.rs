@@ -8,6 +8,7 @@ use std::io::{Error as IoError, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steersman_machine::definition::{self, Files, Node, Severity};
+use steersman_machine::nets::{Natives, Net, Router};
 use steersman_machine::network::{self as checked, Parameters, Source, TypeKind};
 
 /// A checked definition with the tools in Rust that it names. Cloning shares it.
@@ -69,6 +70,11 @@ impl Network {
     /// Warnings and notes: it can run, but somebody should look.
     pub fn warnings(&self) -> &[definition::Diagnostic] {
         &self.warnings
+    }
+
+    /// Names of its tests, for [`testing::run`](crate::testing::run).
+    pub fn tests(&self) -> impl Iterator<Item = &str> {
+        self.checked.tests.keys().map(|name| &**name)
     }
 
     /// The folder that it was read from, where its commands run.
@@ -205,6 +211,9 @@ enum Made {
 pub struct Builder {
     made: Made,
     tools: Vec<Tool>,
+    natives: Natives,
+    /// What was registered more than once.
+    twice: Vec<String>,
     folder: Option<PathBuf>,
 }
 
@@ -213,6 +222,8 @@ impl Builder {
         Self {
             made,
             tools: Vec::new(),
+            natives: Natives::default(),
+            twice: Vec::new(),
             folder: None,
         }
     }
@@ -227,6 +238,67 @@ impl Builder {
             insert(keys, "tools", &tool.name, Json::Object(entry));
         }
         self.tools.push(tool);
+        self
+    }
+
+    /// Adds states in Rust, by the name that agents give as their `net`. They decide what each answer of the model becomes: a
+    /// thought, the next question to it, calls, the answer. A net is asked again whenever a session is loaded, so it is
+    /// to be a function of what it is shown: no clock, no I/O, no memory of its own.
+    ///
+    /// A session is bound to the version; it goes on only where that version is registered.
+    ///
+    /// ```
+    /// use steersman::machine::nets::{Event, Net, NetView, Step};
+    /// use steersman::{Network, Steersman, Turn};
+    ///
+    /// /// Draft, check, answer.
+    /// struct Checked;
+    ///
+    /// impl Net for Checked {
+    ///     fn version(&self) -> String {
+    ///         "1".to_owned()
+    ///     }
+    ///     fn next(&self, view: &NetView<'_>, event: &Event<'_>) -> Step {
+    ///         match event {
+    ///             Event::Answered(answer) if !answer.asks.is_empty() => Step::Take,      // its calls are opened
+    ///             Event::Answered(_) => match view.steps() {
+    ///                 0 => Step::Next("Check that: is each number right?".to_owned()),
+    ///                 1 => Step::Next("Now answer.".to_owned()),
+    ///                 _ => Step::Take,
+    ///             },
+    ///             _ => Step::Think,
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), steersman::Error> {
+    /// let network = Network::from_yaml("agents: { clerk: { system: You reckon., net: checked } }")
+    ///     .net("checked", Checked)
+    ///     .build()?;
+    /// let script = "clerk: [ It is 41., One is missing., It is 42. ]";
+    /// let session = Steersman::options().script(script).in_memory().start(&network).await?;
+    /// let Turn::Answer(answer) = session.ask("How much is it?").await? else { panic!("it answers") };
+    /// assert_eq!(answer.text(), "It is 42.");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn net(mut self, name: &str, net: impl Net + 'static) -> Self {
+        if self.natives.nets.contains_key(name) {
+            self.twice.push(format!("the net `{name}`"));
+        }
+        self.natives.nets.insert(name.into(), crate::nets::net(net));
+        self
+    }
+
+    /// Adds a router in Rust for an agent with `route: { native: VERSION }`: it chooses who acts next. Asked once for each
+    /// decision, which is recorded with what it read.
+    pub fn router(mut self, agent: &str, router: impl Router + 'static) -> Self {
+        if self.natives.routers.contains_key(agent) {
+            self.twice.push(format!("the router of `{agent}`"));
+        }
+        let router = crate::nets::router(router);
+        self.natives.routers.insert(agent.into(), router);
         self
     }
 
@@ -282,7 +354,17 @@ impl Builder {
                 fits(network, tool, &mut problems);
             }
             twice(&self.tools, &mut problems);
+            problems.extend(
+                self.twice
+                    .iter()
+                    .map(|what| format!("{what} is registered twice")),
+            );
+            natives_fit(network, &self.natives, &mut problems);
         }
+        let network = network.map(|network| checked::Network {
+            natives: self.natives,
+            ..network
+        });
         match network {
             Some(network) if !failed && problems.is_empty() => Ok(Network {
                 checked: Arc::new(network),
@@ -353,6 +435,40 @@ fn fits(network: &checked::Network, tool: &Tool, problems: &mut Vec<String>) {
     }
     if let Parameters::Fields(fields) = &declared.parameters {
         parameters_fit(name, fields, &tool.schema, problems);
+    }
+}
+
+/// Compares nets and routers in Rust with what the definition names. What is there and not named may belong to another
+/// definition of the program.
+fn natives_fit(network: &checked::Network, natives: &Natives, problems: &mut Vec<String>) {
+    for name in network.nets_in_rust() {
+        if !natives.nets.contains_key(name) {
+            let known = natives.nets.keys().map(|known| &**known);
+            let known: Vec<&str> = ["chat", "react"].into_iter().chain(known).collect();
+            problems.push(format!(
+                "an agent names the net `{name}`, and there are {}: register it with `Builder::net`",
+                known.join(", ")
+            ));
+        }
+    }
+    for (agent, version) in network.routers_in_rust() {
+        match natives.routers.get(agent) {
+            Some(router) if router.version() == version => {}
+            Some(router) => problems.push(format!(
+                "the router of `{agent}` is declared as `native: {version}` and registered as version {}",
+                router.version()
+            )),
+            None => problems.push(format!(
+                "agent `{agent}` is routed in Rust: register its router with `Builder::router`"
+            )),
+        }
+    }
+    for agent in natives.routers.keys() {
+        if !network.routers_in_rust().contains_key(agent) {
+            problems.push(format!(
+                "a router is registered for `{agent}`, which no definition routes with `native`"
+            ));
+        }
     }
 }
 

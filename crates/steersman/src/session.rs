@@ -1,142 +1,38 @@
 //! Sessions as callers see them: say something, and learn how it stands.
 
-use crate::Error;
+use crate::follow::{Cursor, Events};
+use crate::{Error, Turn};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use steersman_machine::commit::LedgerEntry;
 use steersman_machine::ids::{Id, Line};
 use steersman_runtime::artifact::Artifacts;
+use steersman_runtime::engine::{Engine, EngineError};
 use steersman_runtime::feed::Feed;
-use steersman_runtime::inbox::{CancelWhat, Resolution};
-use steersman_runtime::pending::Pending;
-use steersman_runtime::session::{Fate, Fork, Receipt, Session as Driven, Settled};
+use steersman_runtime::inbox::{CancelWhat, Message, Resolution};
+use steersman_runtime::session::{Fate, Fork, Receipt, Session as Driven};
+use steersman_runtime::store::{SessionId, StoreError};
 
-/// A session that this process drives. Cloning gives another handle to it.
+/// A session that this process drives. Cloning gives another handle to it; dropping handles changes nothing.
+///
+/// A handle outlives the driving: where the session was let go of meanwhile, by [`Steersman::run_all`] or
+/// [`Session::stop`], whatever is wanted through the handle takes it up again, unless the whole
+/// [`Steersman::stop`]ped.
+///
+/// [`Steersman::run_all`]: crate::Steersman::run_all
+/// [`Steersman::stop`]: crate::Steersman::stop
 #[derive(Clone)]
-pub struct Session(pub(crate) Driven);
+pub struct Session {
+    id: SessionId,
+    engine: Engine,
+    driven: Arc<Mutex<Driven>>,
+    stopping: Arc<AtomicBool>,
+}
 
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Session").field(&self.id()).finish()
-    }
-}
-
-/// How a session stands when nothing goes on by itself. All that it tells of is on disk.
-#[derive(Clone, Debug, PartialEq)]
-#[must_use = "a session may wait for an approval: look which way it went"]
-pub enum Turn {
-    /// It answered.
-    Answer(Answer),
-    /// People are asked; it goes on when one of them answers, in this process or another.
-    Asks(Vec<Question>),
-    /// It is parked: events and times. It goes on in any process that drives it then.
-    Waits(Vec<Question>),
-    /// It stopped without an answer.
-    Stopped(Stop),
-}
-
-/// An answer. Displays as its text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
-    text: Arc<str>,
-    /// The task is over. It can be continued all the same, by saying something.
-    pub task: bool,
-}
-
-impl Answer {
-    /// The text; of an agent with an `output:` its JSON.
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-}
-
-impl fmt::Display for Answer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-/// Something that waits. Displays as its question.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question(pub Pending);
-
-impl Question {
-    /// The effect that waits: its address.
-    pub fn id(&self) -> Id {
-        self.0.effect
-    }
-}
-
-impl fmt::Display for Question {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.text)
-    }
-}
-
-/// Why a session stopped without an answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stop {
-    /// What kind of stop.
-    pub kind: StopKind,
-    /// `model_calls`, `provider_overloaded`, `deadlock`.
-    pub code: Arc<str>,
-    /// For people.
-    pub message: Arc<str>,
-}
-
-/// Kinds of stops.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum StopKind {
-    /// A limit was reached.
-    Limit,
-    /// The root failed.
-    Failed,
-    /// Somebody cancelled it.
-    Cancelled,
-    /// Somebody paused it.
-    Paused,
-}
-
-impl fmt::Display for Stop {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.kind {
-            StopKind::Limit => write!(f, "the limit `{}` was reached", self.code)?,
-            StopKind::Failed => write!(f, "it failed (`{}`)", self.code)?,
-            StopKind::Cancelled => f.write_str("it was cancelled")?,
-            StopKind::Paused => f.write_str("it is paused")?,
-        }
-        if self.message.is_empty() {
-            Ok(())
-        } else {
-            write!(f, ": {}", self.message)
-        }
-    }
-}
-
-impl From<&Settled> for Turn {
-    fn from(settled: &Settled) -> Self {
-        let questions = |pending: &[Pending]| pending.iter().cloned().map(Question).collect();
-        let stop = |kind, code: &str, message: &str| {
-            Self::Stopped(Stop {
-                kind,
-                code: code.into(),
-                message: message.into(),
-            })
-        };
-        match settled {
-            Settled::Answered { text, task } => Self::Answer(Answer {
-                text: text.clone(),
-                task: *task,
-            }),
-            Settled::Asks(asked) | Settled::Doubt(asked) => Self::Asks(questions(asked)),
-            Settled::Waits(awaited) => Self::Waits(questions(awaited)),
-            Settled::Empty => Self::Waits(Vec::new()),
-            Settled::Limit { code, text } => {
-                stop(StopKind::Limit, code, text.as_deref().unwrap_or_default())
-            }
-            Settled::Failed { code, message } => stop(StopKind::Failed, code, message),
-            Settled::Cancelled => stop(StopKind::Cancelled, "cancelled", ""),
-            Settled::Paused => stop(StopKind::Paused, "paused", ""),
-        }
     }
 }
 
@@ -153,97 +49,260 @@ impl By {
     pub fn role(role: &str) -> Self {
         Self(role.to_owned())
     }
+    /// The person of this name in the definition, whatever their role.
+    pub fn person(name: &str) -> Self {
+        Self(name.to_owned())
+    }
 }
 
 impl Session {
+    pub(crate) fn new(engine: Engine, driven: Driven, stopping: Arc<AtomicBool>) -> Self {
+        Self {
+            id: driven.id().into(),
+            engine,
+            driven: Arc::new(Mutex::new(driven)),
+            stopping,
+        }
+    }
+
     /// Its id: where any process finds it again.
     pub fn id(&self) -> &str {
-        self.0.id()
+        &self.id
     }
 
     /// Says something and waits until nothing goes on by itself any more: an answer, a question, a wait, a stop.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if it does not take a message now, with why; what the store says.
     pub async fn ask(&self, text: &str) -> Result<Turn, Error> {
         self.say(text).await?;
         self.settled().await
     }
 
+    /// Says something; the events that follow from it come until nothing goes on by itself any more. The last one is
+    /// [`EventKind::Settled`](crate::EventKind::Settled).
+    ///
+    /// # Errors
+    /// As [`Session::ask`].
+    pub async fn ask_streaming(&self, text: &str) -> Result<Events, Error> {
+        let head = self.engine.store().head(&self.id).await?;
+        let mut events = self.events(head).until_settled().look_later();
+        let receipt = self.driven().say(text).await?;
+        let line = self.act(receipt).await?;
+        events.said_in(line.unwrap_or(head));
+        Ok(events)
+    }
+
     /// Says something. It is on disk when this returns.
     pub async fn say(&self, text: &str) -> Result<(), Error> {
-        taken(self.0.say(text).await?)
+        let receipt = self.driven().say(text).await?;
+        self.act(receipt).await.map(drop)
+    }
+
+    /// Says something as somebody else than the user. The agent sees who.
+    pub async fn say_as(&self, text: &str, by: By) -> Result<(), Error> {
+        self.said(text, None, Some(by)).await
+    }
+
+    /// Says something on a branch.
+    pub async fn say_on(&self, branch: Id, text: &str) -> Result<(), Error> {
+        self.said(text, Some(branch), None).await
+    }
+
+    /// Says something on a branch, waits until nothing goes on by itself any more, and tells how that branch stands.
+    pub async fn ask_on(&self, branch: Id, text: &str) -> Result<Turn, Error> {
+        self.say_on(branch, text).await?;
+        // Of all branches: none has anything left to do.
+        let _ = self.settled().await?;
+        self.turn_on(branch).await
+    }
+
+    async fn said(&self, text: &str, branch: Option<Id>, by: Option<By>) -> Result<(), Error> {
+        let message = Message::Say {
+            text: text.to_owned(),
+            to: None,
+            by: by.filter(|by| *by != By::user()).map(|by| by.0.into()),
+            branch,
+        };
+        let receipt = self.driven().send(message).await?;
+        self.act(receipt).await.map(drop)
+    }
+
+    /// How a branch stands, as far as it is on disk.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if there is no such branch.
+    pub async fn turn_on(&self, branch: Id) -> Result<Turn, Error> {
+        let seen = self.engine.inspect(&self.id).await?;
+        let found = seen.branches.iter().find(|known| known.id == branch);
+        let found = found.ok_or_else(|| Error::Refused(format!("there is no branch {branch}")))?;
+        Ok(Turn::from(&seen.settled_on(found)))
     }
 
     /// Cancels what is open and says this instead.
     pub async fn interrupt(&self, text: &str) -> Result<(), Error> {
-        taken(self.0.interrupt(text).await?)
+        let receipt = self.driven().interrupt(text).await?;
+        self.act(receipt).await.map(drop)
     }
 
     /// Waits until nothing goes on by itself any more.
+    ///
+    /// # Errors
+    /// [`Error::Engine`] if it is not driven any more, with why.
     pub async fn settled(&self) -> Result<Turn, Error> {
-        Ok(Turn::from(&*self.0.settled().await?))
+        loop {
+            match self.driven().settled().await {
+                Ok(settled) => return Ok(Turn::from(&*settled)),
+                Err(EngineError::Gone(why))
+                    if matches!(*why, EngineError::Stopped) && !self.is_stopping() =>
+                {
+                    let driven = self.engine.open(&self.id).await?;
+                    self.replace(driven);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 
-    /// Lets what is asked run, once, with exactly its arguments.
-    pub async fn approve(&self, question: &Question, by: By) -> Result<(), Error> {
-        taken(self.0.approve(question.id(), &by.0).await?)
+    /// What happens in it, from this place on: [`Cursor::START`] from its beginning, a [`Line`] from behind that line.
+    pub fn events(&self, from: impl Into<Cursor>) -> Events {
+        let driven = self.engine.driven(&self.id);
+        Events::new(self.engine.clone(), self.id.clone(), from.into(), driven)
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
+    fn replace(&self, driven: Driven) {
+        *self.driven.lock().unwrap_or_else(PoisonError::into_inner) = driven;
+    }
+
+    /// What became of something that was wanted, in which line if it was taken. If nobody drives it any more, it is taken up
+    /// again, so that the answer is no guess.
+    async fn act(&self, receipt: Receipt) -> Result<Option<Line>, Error> {
+        let mut fate = receipt.fate;
+        if fate == Fate::Lies && !self.is_stopping() {
+            fate = match self.engine.open_for(&self.id, &receipt.id).await {
+                Ok((driven, fate)) => {
+                    self.replace(driven);
+                    fate
+                }
+                // Who owns it finds it there.
+                Err(EngineError::Store(StoreError::Owned { .. })) => Fate::Lies,
+                Err(error) => return Err(error.into()),
+            };
+        }
+        match fate {
+            Fate::Taken(line) => Ok(Some(line)),
+            Fate::Waits(_) | Fate::Known | Fate::Lies => Ok(None),
+            Fate::Refused(why) => Err(Error::Refused(why)),
+        }
+    }
+
+    /// The branch that a line opened.
+    async fn opened(&self, line: Option<Line>) -> Result<Id, Error> {
+        let Some(line) = line else {
+            return Err(Error::Refused(
+                "it lies in the inbox until the session can take it; the branch has no id yet"
+                    .to_owned(),
+            ));
+        };
+        let mut feed = self.engine.feed(&self.id, Line(line.0 - 1));
+        let lines = feed.lines().await?;
+        let entries = lines.iter().flat_map(|line| &line.ledger);
+        let branch = entries.filter_map(|entry| match entry {
+            LedgerEntry::Opened { branch, .. } => Some(*branch),
+            _ => None,
+        });
+        let branch = branch.into_iter().next();
+        branch.ok_or_else(|| Error::Refused(format!("line {line} opened no branch")))
+    }
+
+    /// Lets what is asked run, once, with exactly its arguments. Questions are named by themselves or by their
+    /// [`id`](crate::Question::id), here and below.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if nothing of it waits for a decision (any more), or who decides may not.
+    pub async fn approve(&self, question: impl Into<Id>, by: By) -> Result<(), Error> {
+        let receipt = self.driven().approve(question.into(), &by.0).await?;
+        self.act(receipt).await.map(drop)
     }
 
     /// The same with other arguments, as far as the definition lets them be changed. They are judged again.
     pub async fn approve_edited(
         &self,
-        question: &Question,
+        question: impl Into<Id>,
         arguments: &serde_json::Value,
         by: By,
     ) -> Result<(), Error> {
-        taken(
-            self.0
-                .approve_edited(question.id(), arguments, &by.0)
-                .await?,
-        )
+        let receipt = self
+            .driven()
+            .approve_edited(question.into(), arguments, &by.0)
+            .await?;
+        self.act(receipt).await.map(drop)
     }
 
     /// Keeps it from running. The reason goes to the model.
-    pub async fn reject(&self, question: &Question, reason: &str, by: By) -> Result<(), Error> {
-        taken(self.0.reject(question.id(), Some(reason), &by.0).await?)
+    pub async fn reject(&self, question: impl Into<Id>, reason: &str, by: By) -> Result<(), Error> {
+        let receipt = self
+            .driven()
+            .reject(question.into(), Some(reason), &by.0)
+            .await?;
+        self.act(receipt).await.map(drop)
     }
 
     /// Answers a question.
-    pub async fn answer(&self, question: &Question, text: &str, by: By) -> Result<(), Error> {
-        taken(self.0.answer(question.id(), text, &by.0).await?)
+    pub async fn answer(&self, question: impl Into<Id>, text: &str, by: By) -> Result<(), Error> {
+        let receipt = self.driven().answer(question.into(), text, &by.0).await?;
+        self.act(receipt).await.map(drop)
     }
 
     /// Says what became of an effect in doubt.
-    pub async fn resolve(&self, question: &Question, how: Resolution, by: By) -> Result<(), Error> {
-        taken(self.0.resolve(question.id(), how, &by.0).await?)
+    pub async fn resolve(
+        &self,
+        question: impl Into<Id>,
+        how: Resolution,
+        by: By,
+    ) -> Result<(), Error> {
+        let receipt = self.driven().resolve(question.into(), how, &by.0).await?;
+        self.act(receipt).await.map(drop)
     }
 
     /// Cancels something.
     pub async fn cancel(&self, what: CancelWhat, by: By) -> Result<(), Error> {
-        taken(self.0.cancel(what, &by.0).await?)
+        let receipt = self.driven().cancel(what, &by.0).await?;
+        self.act(receipt).await.map(drop)
     }
 
     /// Nothing new begins until [`Session::resume`], whichever process drives it.
     pub async fn pause(&self) -> Result<(), Error> {
-        taken(self.0.pause().await?)
+        let receipt = self.driven().pause().await?;
+        self.act(receipt).await.map(drop)
     }
 
     /// Ends a pause.
     pub async fn resume(&self) -> Result<(), Error> {
-        taken(self.0.resume().await?)
+        let receipt = self.driven().resume().await?;
+        self.act(receipt).await.map(drop)
     }
 
     /// Keeps effects of a tool from beginning until [`Session::release`]; none: of all that may change the world.
     pub async fn hold(&self, tool: Option<&str>, by: By) -> Result<(), Error> {
-        taken(self.0.hold(tool, &by.0).await?)
+        let receipt = self.driven().hold(tool, &by.0).await?;
+        self.act(receipt).await.map(drop)
     }
 
     /// Takes a hold back: what it kept begins.
     pub async fn release(&self, tool: Option<&str>, by: By) -> Result<(), Error> {
-        taken(self.0.release(tool, &by.0).await?)
+        let receipt = self.driven().release(tool, &by.0).await?;
+        self.act(receipt).await.map(drop)
     }
 
     /// Tries again what failed: attempts that are waited for, else the model call whose failure ended the session.
     pub async fn retry(&self, by: By) -> Result<(), Error> {
-        taken(self.0.retry(None, &by.0).await?)
+        let receipt = self.driven().retry(None, &by.0).await?;
+        self.act(receipt).await.map(drop)
     }
 
     /// Binds values of `config` anew, where nothing of the session is open.
@@ -252,22 +311,36 @@ impl Session {
         let config: Vec<_> = config
             .map(|(name, value)| (Arc::from(*name), value.clone()))
             .collect();
-        taken(self.0.rebind(&config, &by.0).await?)
+        let receipt = self.driven().rebind(&config, &by.0).await?;
+        self.act(receipt).await.map(drop)
     }
 
-    /// Begins a branch beside the session, at its last line or an earlier one: dry unless it says otherwise.
-    pub async fn fork(&self, fork: Fork) -> Result<(), Error> {
-        taken(self.0.fork(fork).await?)
+    /// Begins a branch beside the session, at its last line or an earlier one: dry unless it says otherwise. Gives its id, for
+    /// [`Session::ask_on`], [`Session::join`] and [`Session::adopt`].
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with why: there is no such line, or something is open there.
+    pub async fn fork(&self, fork: Fork) -> Result<Id, Error> {
+        let receipt = self.driven().fork(fork).await?;
+        let line = self.act(receipt).await?;
+        self.opened(line).await
     }
 
     /// Goes back to a line of the current branch, and says something there. What came after is left behind, readable.
-    pub async fn rewind(&self, at: Line, say: Option<&str>) -> Result<(), Error> {
-        taken(self.0.rewind(at, say).await?)
+    /// Gives the branch on which it goes on, the current one from here.
+    ///
+    /// # Errors
+    /// As [`Session::fork`].
+    pub async fn rewind(&self, at: Line, say: Option<&str>) -> Result<Id, Error> {
+        let receipt = self.driven().rewind(at, say).await?;
+        let line = self.act(receipt).await?;
+        self.opened(line).await
     }
 
     /// Lets the session hear what branches came to.
     pub async fn join(&self, branches: &[Id]) -> Result<(), Error> {
-        taken(self.0.join(branches.to_vec(), None).await?)
+        let receipt = self.driven().join(branches.to_vec(), None).await?;
+        self.act(receipt).await.map(drop)
     }
 
     /// Goes on with what a branch came to, up to its first simulated effect.
@@ -275,39 +348,36 @@ impl Session {
     /// # Errors
     /// [`Error::Refused`] with the paths, where the session has moved on since the fork.
     pub async fn adopt(&self, branch: Id) -> Result<(), Error> {
-        taken(self.0.adopt(branch, None).await?)
+        let receipt = self.driven().adopt(branch, None).await?;
+        self.act(receipt).await.map(drop)
     }
 
     /// Hands it an event.
     pub async fn event(&self, name: &str, fields: &serde_json::Value) -> Result<(), Error> {
-        taken(self.0.event(name, fields).await?)
+        let receipt = self.driven().event(name, fields).await?;
+        self.act(receipt).await.map(drop)
     }
 
     /// What it made, as of the newest line on disk.
     pub async fn artifacts(&self) -> Result<Artifacts, Error> {
-        Ok(self.0.artifacts().await?)
+        Ok(self.driven().artifacts().await?)
     }
 
     /// Follows it from a line on, [`Line::NONE`] from its beginning: lines that are on disk, and what streams in.
     pub fn feed(&self, cursor: Line) -> Feed {
-        self.0.feed(cursor)
+        self.driven().feed(cursor)
     }
 
     /// Lets go in order. Any process can go on with it.
     pub async fn stop(self) {
-        self.0.stop().await;
+        self.driven().stop().await;
     }
 
     /// The runtime's handle, with all that the paved path leaves out.
-    pub fn driven(&self) -> &Driven {
-        &self.0
-    }
-}
-
-/// What was refused is an error; what waits in the inbox is not.
-fn taken(receipt: Receipt) -> Result<(), Error> {
-    match receipt.fate {
-        Fate::Taken(_) | Fate::Waits(_) | Fate::Known | Fate::Lies => Ok(()),
-        Fate::Refused(why) => Err(Error::Refused(why)),
+    pub fn driven(&self) -> Driven {
+        self.driven
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }

@@ -1,11 +1,16 @@
 //! Where sessions are kept and driven: a store, models and tools behind one handle.
 
+use crate::follow::{Cursor, Events};
 use crate::models::{OwnModels, Script, Scripted};
 use crate::session::Session;
 use crate::tool::RustTools;
-use crate::{Error, Network};
+use crate::{Error, Network, Question};
+use futures::FutureExt as _;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use steersman_adapters::catalog::Catalog;
 use steersman_adapters::command::CommandTools;
 use steersman_adapters::http::HttpTools;
@@ -13,26 +18,37 @@ use steersman_adapters::mcp::McpTools;
 use steersman_adapters::schema::Schemas;
 use steersman_adapters::secrets::sealing_key;
 use steersman_adapters::sqlite::{SqliteOptions, SqliteStore};
+use steersman_machine::snapshot::Snapshot;
+use steersman_runtime::Env;
+use steersman_runtime::artifact::Artifacts;
 use steersman_runtime::clock::{Clock, System};
 use steersman_runtime::engine::{
-    Durability, Engine, EngineError, Inspection, Options, Parts, StartOptions,
+    Durability, Engine, EngineError, Inspection, Options, Parts, StartOptions, Timeouts,
 };
+use steersman_runtime::erase::{Erased, What};
 use steersman_runtime::limiter::Limiters;
+use steersman_runtime::load::{Load, Report as Verified};
 use steersman_runtime::model::{Model, Models};
 use steersman_runtime::process_env;
 use steersman_runtime::seal::Sealer;
 use steersman_runtime::servers::{self, Answer};
-use steersman_runtime::session::Fate;
+use steersman_runtime::session::{Fate, Session as Driven, Settled};
 use steersman_runtime::store::memory::MemoryStore;
-use steersman_runtime::store::{Store, StoreError};
+use steersman_runtime::store::{SessionInfo, SessionQuery, Store, StoreError};
 use steersman_runtime::toolset::Toolset;
 use tokio_util::sync::CancellationToken;
+
+/// How often sessions are looked for that have nothing to do, in milliseconds.
+const IDLE: u64 = 5_000;
 
 /// Keeps and drives sessions. Cloning shares it.
 #[derive(Clone)]
 pub struct Steersman {
     engine: Engine,
     tools: Arc<RustTools>,
+    stopping: Arc<AtomicBool>,
+    /// The file, where it is one: copied as it is.
+    file: Option<SqliteStore>,
 }
 
 impl std::fmt::Debug for Steersman {
@@ -81,13 +97,113 @@ impl Steersman {
             .engine
             .start(network.checked().clone(), options)
             .await?;
-        Ok(Session(session))
+        Ok(self.handle(session))
     }
 
-    /// Goes on with a session of this store, whichever process drove it before. Tools in Rust that its definition
+    fn handle(&self, driven: Driven) -> Session {
+        Session::new(self.engine.clone(), driven, self.stopping.clone())
+    }
+
+    /// Goes on with a session of this store, whichever process drove it before. Tools and nets in Rust that its definition
     /// names must be [`Steersman::register`]ed first.
+    ///
+    /// # Errors
+    /// Of kind [`NotFound`](crate::ErrorKind::NotFound); [`Busy`](crate::ErrorKind::Busy) while another process drives it;
+    /// [`Unbound`](crate::ErrorKind::Unbound) if something is missing here that it needs.
     pub async fn session(&self, id: &str) -> Result<Session, Error> {
-        Ok(Session(self.engine.open(id).await?))
+        Ok(self.handle(self.engine.open(id).await?))
+    }
+
+    /// The sessions that match, newest first, without driving any.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), steersman::Error> {
+    /// # let steersman = steersman::Steersman::in_memory();
+    /// use steersman::SessionQuery;
+    ///
+    /// let parked = SessionQuery { status: vec!["waits".into()], ..SessionQuery::default() };
+    /// for session in steersman.sessions(&parked).await? {
+    ///     println!("{}: {} of {}", session.id, session.state.status, session.network);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn sessions(&self, query: &SessionQuery) -> Result<Vec<SessionInfo>, Error> {
+        Ok(self.engine.store().sessions(query).await?)
+    }
+
+    /// What lists show of one session, by its whole id.
+    ///
+    /// # Errors
+    /// Of kind [`NotFound`](crate::ErrorKind::NotFound).
+    pub async fn info(&self, id: &str) -> Result<SessionInfo, Error> {
+        let query = SessionQuery {
+            prefix: Some(id.to_owned()),
+            ..SessionQuery::default()
+        };
+        let found = self.engine.store().sessions(&query).await?;
+        let found = found.into_iter().find(|info| &*info.id == id);
+        found.ok_or_else(|| StoreError::NoSession(id.into()).into())
+    }
+
+    /// What happens in a session, from this place on, whoever drives it. See [`Events`].
+    pub fn events(&self, id: &str, from: impl Into<Cursor>) -> Events {
+        let driven = self.engine.driven(id);
+        Events::new(self.engine.clone(), id.into(), from.into(), driven)
+    }
+
+    /// What a session waits for from people, events and time, on all branches, without driving it.
+    pub async fn pending(&self, id: &str) -> Result<Vec<Question>, Error> {
+        let seen = self.engine.inspect(id).await?;
+        Ok(seen.pending.into_iter().map(Question::from).collect())
+    }
+
+    /// What a session made, as of the newest line on disk, without driving it.
+    pub async fn artifacts(&self, id: &str) -> Result<Artifacts, Error> {
+        let seen = self.engine.inspect(id).await?;
+        let snapshot = seen.current_branch().map(|branch| branch.snapshot.clone());
+        let snapshot = snapshot.unwrap_or_else(Snapshot::empty);
+        Ok(Artifacts::new(self.engine.store().clone(), snapshot, None))
+    }
+
+    /// Replaces texts of a session by tombstones that verify. Nothing of it may be open, and nobody may drive it. If `apply` is
+    /// false it only says what would be erased.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if something of it is open, with what.
+    pub async fn erase(&self, id: &str, what: What, apply: bool) -> Result<Erased, Error> {
+        if let Some(driven) = self.engine.driven(id) {
+            driven.stop().await;
+        }
+        Ok(self.engine.erase(id, what, apply).await?)
+    }
+
+    /// Reads every line of a session and compares it with its hash and with the lines before.
+    pub async fn verify(&self, id: &str) -> Result<Verified, Error> {
+        let info = self.info(id).await?;
+        let load = Load::new(self.engine.store().clone(), info.id, info.salt);
+        Ok(load.inspect().await?)
+    }
+
+    /// Copies the file of the store, while it is in use, to a new one. How many bytes it has. The copy holds no key.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if the store is no file of SQLite, or there is a file already.
+    pub async fn backup(&self, to: impl AsRef<Path>) -> Result<u64, Error> {
+        let to = to.as_ref();
+        let Some(file) = &self.file else {
+            return Err(Error::Refused(
+                "its store is no file: copy it by its own means".to_owned(),
+            ));
+        };
+        if to.exists() {
+            let to = to.display();
+            return Err(Error::Refused(format!(
+                "`{to}` is there already; a backup replaces nothing"
+            )));
+        }
+        Ok(file.backup(to).await?)
     }
 
     /// The same for the sake of something that was put into its inbox before: also what becomes of that.
@@ -97,13 +213,50 @@ impl Steersman {
         message: &Arc<str>,
     ) -> Result<(Session, Fate), Error> {
         let (session, fate) = self.engine.open_for(id, message).await?;
-        Ok((Session(session), fate))
+        Ok((self.handle(session), fate))
     }
 
     /// Owns and drives every session of the store that has something to do, until `stop`: messages, events, timers, and
-    /// what a dead process left. What settles is let go of, and costs nothing until something wakes it.
+    /// what a dead process left. What settles is let go of, and costs nothing until something wakes it; so is what was
+    /// taken up by [`Steersman::start`] and [`Steersman::session`] and has had nothing to do for some seconds. Their handles
+    /// take it up again when they are used.
+    ///
+    /// # Errors
+    /// If the store cannot be read or written. A session that cannot be driven keeps no other up: its status says so.
     pub async fn run_all(&self, stop: CancellationToken) -> Result<(), Error> {
-        Ok(self.engine.run_all(stop).await?)
+        let idle = self.let_go_of_idle();
+        tokio::select! {
+            done = self.engine.run_all(stop) => Ok(done?),
+            never = idle => match never {},
+        }
+    }
+
+    /// Lets go of what nobody needs driven, round for round.
+    async fn let_go_of_idle(&self) -> Infallible {
+        let mut before: BTreeMap<Arc<str>, Arc<Settled>> = BTreeMap::new();
+        loop {
+            self.engine.clock().sleep(IDLE).await;
+            let mut settled = BTreeMap::new();
+            for session in self.engine.all_driven() {
+                let Some(Ok(how)) = session.settled().now_or_never() else {
+                    continue;
+                };
+                let id: Arc<str> = session.id().into();
+                match before.get(&id) {
+                    // The same as a round ago: nothing happened since.
+                    Some(known) if Arc::ptr_eq(known, &how) => session.stop().await,
+                    _ => drop(settled.insert(id, how)),
+                }
+            }
+            before = settled;
+        }
+    }
+
+    /// Lets go of all sessions in order: what may be asked again is cut, what must not be repeated is waited for within its
+    /// time, all lines reach the disk. Handles take nothing up any more.
+    pub async fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+        self.engine.stop().await;
     }
 
     /// Looks at a session without owning it: its branches, state, ledger, and what waits.
@@ -111,9 +264,10 @@ impl Steersman {
         Ok(self.engine.inspect(id).await?)
     }
 
-    /// Makes the tools in Rust of a network known, for sessions that were started by another process.
+    /// Makes the tools, nets and routers in Rust of a network known, for sessions that were started by another process.
     pub fn register(&self, network: &Network) {
         self.tools.add(network.tools());
+        self.engine.register(network.checked());
     }
 
     /// What the MCP servers of a network answer now, all at once: which tools they offer of those that it takes, or why that
@@ -123,7 +277,7 @@ impl Steersman {
     /// [`Error::Engine`] if a `config` value is missing.
     pub async fn servers(&self, network: &Network) -> Result<Vec<Answer>, Error> {
         let folder = network.folder().unwrap_or(Path::new("."));
-        let config = std::collections::BTreeMap::new();
+        let config = BTreeMap::new();
         let answers = servers::look(&self.engine, network.checked(), &config, folder).await;
         Ok(answers.map_err(EngineError::Bind)?)
     }
@@ -146,6 +300,9 @@ pub struct Setup {
     own: OwnModels,
     limiters: Limiters,
     store: SqliteOptions,
+    toolsets: Vec<Arc<dyn Toolset>>,
+    env: Option<Env>,
+    timeouts: Option<Timeouts>,
 }
 
 /// Who is told what was found out about models.
@@ -189,6 +346,24 @@ impl Setup {
     /// definition's.
     pub fn model(mut self, name: impl Into<Arc<str>>, model: impl Model) -> Self {
         self.own.0.insert(name.into(), Arc::new(model));
+        self
+    }
+
+    /// Runs tools in a way of its own: it is asked before all others whether it has a tool.
+    pub fn toolset(mut self, toolset: impl Toolset) -> Self {
+        self.toolsets.push(Arc::new(toolset));
+        self
+    }
+
+    /// Reads `config` and `secrets` here instead of in the environment of the process.
+    pub fn env(mut self, env: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
+        self.env = Some(Arc::new(env));
+        self
+    }
+
+    /// How long models may take.
+    pub fn model_timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.timeouts = Some(timeouts);
         self
     }
 
@@ -236,7 +411,12 @@ impl Setup {
         };
         let store = opened(path, options).await?;
         let models = Scripted::over(self.catalog(), self.script.clone());
-        Ok(self.with(Arc::new(store), Arc::new(models), None, Sealer::ephemeral()))
+        let file = store.clone();
+        let opened = self.with(Arc::new(store), Arc::new(models), None, Sealer::ephemeral());
+        Ok(Steersman {
+            file: Some(file),
+            ..opened
+        })
     }
 
     /// With sessions in this SQLite file.
@@ -252,7 +432,27 @@ impl Setup {
         let key = sealing_key(folder, &process_env()).map_err(|e| Error::Key(e.to_string()))?;
         let store = opened(path, self.store.clone()).await?;
         let models = self.models();
-        Ok(self.with(Arc::new(store), models, None, Sealer::new(&key)))
+        let file = store.clone();
+        let opened = self.with(Arc::new(store), models, None, Sealer::new(&key));
+        Ok(Steersman {
+            file: Some(file),
+            ..opened
+        })
+    }
+
+    /// With sessions in a store of one's own, whose secrets are sealed with this key. It has passed
+    /// [`conformance`](steersman_runtime::conformance).
+    ///
+    /// ```
+    /// use steersman::Steersman;
+    /// use steersman::runtime::store::memory::MemoryStore;
+    ///
+    /// let steersman = Steersman::options().over(MemoryStore::new(), &[7; 32]);
+    /// # let _ = steersman;
+    /// ```
+    pub fn over(self, store: impl Store, key: &[u8; 32]) -> Steersman {
+        let models = self.models();
+        self.with(Arc::new(store), models, None, Sealer::new(key))
     }
 
     /// With sessions that end with the process.
@@ -289,10 +489,12 @@ impl Setup {
     ) -> Steersman {
         let tools = Arc::new(RustTools::default());
         let mut toolsets: Vec<Arc<dyn Toolset>> = Vec::from_iter(first);
+        toolsets.extend(self.toolsets);
         toolsets.push(tools.clone());
         toolsets.push(Arc::new(HttpTools::default()));
         toolsets.push(Arc::new(CommandTools::default()));
         toolsets.push(Arc::new(McpTools::default()));
+        let standard = Options::default();
         let engine = Engine::new(Parts {
             store,
             clock: self.clock.unwrap_or_else(|| Arc::new(System)),
@@ -304,10 +506,16 @@ impl Setup {
                 user_reachable: !self.user_absent,
                 limiters: self.limiters,
                 judge: Some(Arc::new(Schemas::default())),
-                ..Options::default()
+                env: self.env.unwrap_or(standard.env),
+                model_timeouts: self.timeouts.unwrap_or(standard.model_timeouts),
             },
         });
-        Steersman { engine, tools }
+        Steersman {
+            engine,
+            tools,
+            stopping: Arc::default(),
+            file: None,
+        }
     }
 }
 

@@ -13,10 +13,14 @@ use steersman_machine::interaction::Class;
 use steersman_machine::mapping::{Fault, Raw};
 use steersman_machine::network::{Network as Checked, Source};
 use steersman_runtime::Boxed;
-use steersman_runtime::toolset::{ToolRun, Toolset};
+use steersman_runtime::toolset::{Hear, ToolRun, Toolset};
 use tokio_util::sync::CancellationToken;
 
-type Run = Arc<dyn Fn(Json) -> Boxed<'static, Result<Json, ToolError>> + Send + Sync>;
+mod context;
+
+pub use context::ToolContext;
+
+type Run = Arc<dyn Fn(Json, ToolContext) -> Boxed<'static, Result<Json, ToolError>> + Send + Sync>;
 
 /// A tool written in Rust. Made by [`tool`].
 #[derive(Clone)]
@@ -30,6 +34,8 @@ pub struct Tool {
     /// Keys of the definition's `tools.NAME`, for networks built in Rust.
     pub(crate) keys: serde_json::Map<String, Json>,
     run: Run,
+    /// It hears of a cancel, and may say what became of it.
+    hears: bool,
 }
 
 /// A tool of this name and version. The argument's type, a struct, gives the parameters that the model is told of
@@ -57,12 +63,52 @@ where
     T: Serialize,
     E: Into<ToolError>,
 {
+    let tool = tool_with(name, version, move |args, _| run(args));
+    Tool {
+        hears: false,
+        ..tool
+    }
+}
+
+/// The same for a tool that knows of the call it runs for: its idempotency key, whether it is cancelled, secrets,
+/// artifacts, how far it has come.
+///
+/// ```
+/// use schemars::JsonSchema;
+/// use serde::Deserialize;
+/// use steersman::{ToolError, tool_with};
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Post { invoice: String, cents: u64 }
+///
+/// # async fn post(_: &Post, _: &str, _: &str) -> Result<u64, std::io::Error> { Ok(1) }
+/// let post_invoice = tool_with("post_invoice", 1, |invoice: Post, cx| async move {
+///     let token = cx.secret("ledger_token")?;
+///     cx.progress(0.0, Some(1.0), "posts");
+///     // the key is the same when it is tried again, and the ledger posts once for a key
+///     let number = post(&invoice, &cx.key(), &token)
+///         .await
+///         .map_err(|e| ToolError::unknown(e.to_string()))?;
+///     cx.artifact("receipt.txt", "text/plain", format!("posted as {number}").into_bytes());
+///     Ok::<_, ToolError>(number)
+/// })
+/// .idempotent();
+/// # let _ = post_invoice;
+/// ```
+pub fn tool_with<A, F, Fut, T, E>(name: &str, version: impl fmt::Display, run: F) -> Tool
+where
+    A: DeserializeOwned + JsonSchema + Send + 'static,
+    F: Fn(A, ToolContext) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<T, E>> + Send + 'static,
+    T: Serialize,
+    E: Into<ToolError>,
+{
     let mut settings = schemars::generate::SchemaSettings::draft2020_12();
     settings.inline_subschemas = true;
     let schema = settings.into_generator().into_root_schema_for::<A>();
-    let run: Run = Arc::new(move |args| {
+    let run: Run = Arc::new(move |args, cx| {
         let args = serde_json::from_value::<A>(args);
-        let started = args.map(&run);
+        let started = args.map(|args| run(args, cx));
         Box::pin(async move {
             let ended = match started {
                 Ok(running) => running.await.map_err(Into::into)?,
@@ -82,6 +128,39 @@ where
         schema: schema.to_value(),
         keys: serde_json::Map::new(),
         run,
+        hears: true,
+    }
+}
+
+/// Runs what blocks the thread (files, a database driver without async, reckoning for long) beside the threads that drive
+/// sessions, and waits for it. It cannot be cut: what is cancelled meanwhile is over for the session and runs to its end.
+///
+/// ```
+/// use schemars::JsonSchema;
+/// use serde::Deserialize;
+/// use steersman::{blocking, tool};
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Read { path: String }
+///
+/// let read = tool("read", 1, |read: Read| blocking(move || std::fs::read_to_string(read.path))).read();
+/// # let _ = read;
+/// ```
+///
+/// # Errors
+/// Those of the closure.
+pub async fn blocking<T, E>(
+    run: impl FnOnce() -> Result<T, E> + Send + 'static,
+) -> Result<T, ToolError>
+where
+    T: Send + 'static,
+    E: Into<ToolError> + Send + 'static,
+{
+    match tokio::task::spawn_blocking(run).await {
+        Ok(ended) => ended.map_err(Into::into),
+        // As if it had panicked here: that is an outcome.
+        Err(e) if e.is_panic() => std::panic::resume_unwind(e.into_panic()),
+        Err(_) => Err(ToolError::unknown("it was cut off")),
     }
 }
 
@@ -160,18 +239,37 @@ impl fmt::Debug for Tool {
     }
 }
 
-/// Why a tool did not give a result, and whether it may have had its effect all the same.
+/// Why a tool did not give a result, and whether it may have had its effect all the same. The model sees its message.
+///
+/// | | what it says | what follows |
+/// |---|---|---|
+/// | [`not_performed`](Self::not_performed) | it did not happen | the call failed; it may be tried again |
+/// | [`failed`](Self::failed) | it ran to its end, without success | the call failed; nothing is in doubt |
+/// | [`unknown`](Self::unknown) | it may have happened | an `idempotent` tool is tried again under the same key; an `unsafe` one is in doubt, and a probe or a person says what became of it |
+/// | from an error, by `?` | nothing | as `unknown` for an `unsafe` tool, as `not_performed` for any other |
+///
+/// What panics is `unknown`, with the code `panicked`; of a `pure` or `read` tool it is `not_performed`.
+///
+/// ```
+/// use steersman::ToolError;
+///
+/// let closed = ToolError::not_performed("the ledger is closed for the night").code("closed").retry_after(60_000);
+/// assert_eq!(closed.to_string(), "the ledger is closed for the night");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolError {
     code: String,
     message: String,
     happened: Happened,
+    again: Option<u64>,
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Happened {
     /// Proved not to have happened.
     No,
+    /// It ran to its end and failed: there is nothing to doubt.
+    Over,
     /// Nobody knows.
     Unknown,
     /// As its class says: an `unsafe` tool that fails may have happened.
@@ -185,6 +283,14 @@ impl ToolError {
             code: "failed".into(),
             message: message.into(),
             happened: Happened::No,
+            again: None,
+        }
+    }
+    /// It ran to its end and failed; what it did until then is as its message says, and nobody needs to be asked.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self {
+            happened: Happened::Over,
+            ..Self::not_performed(message)
         }
     }
     /// It may have happened: an `unsafe` tool is in doubt then.
@@ -200,14 +306,21 @@ impl ToolError {
         self
     }
 
+    /// Trying it again may help, after so many milliseconds at least. How often that is done is the definition's `retry`.
+    pub fn retry_after(mut self, millis: u64) -> Self {
+        self.again = Some(millis);
+        self
+    }
+
     fn raw(self, class: Class) -> Raw {
         let fault = Fault {
             code: self.code,
             message: self.message,
             status: None,
-            again: None,
+            again: self.again,
         };
         match self.happened {
+            Happened::Over => Raw::Failed(fault),
             Happened::Unknown => Raw::Unknown(fault),
             Happened::AsItsClass if class == Class::Unsafe => Raw::Unknown(fault),
             Happened::No | Happened::AsItsClass => Raw::NotPerformed(fault),
@@ -270,6 +383,15 @@ impl Toolset for RustTools {
     }
 
     fn run<'a>(&'a self, run: &'a ToolRun, cancel: &'a CancellationToken) -> Boxed<'a, Raw> {
+        self.run_heard(run, cancel, Arc::new(|_| ()))
+    }
+
+    fn run_heard<'a>(
+        &'a self,
+        run: &'a ToolRun,
+        cancel: &'a CancellationToken,
+        hear: Hear,
+    ) -> Boxed<'a, Raw> {
         Box::pin(async move {
             let ToolWork { tool, class, .. } = &run.work;
             let Some(registered) = self.get(&run.network, tool) else {
@@ -280,30 +402,47 @@ impl Toolset for RustTools {
                 Ok(args) => args,
                 Err(e) => return ToolError::not_performed(e.to_string()).raw(*class),
             };
-            // a task of its own: a panic in it is an outcome, and it can be dropped when it is cut
-            let mut task = tokio::spawn((registered.run)(args));
-            tokio::select! {
-                ended = &mut task => match ended {
-                    Ok(Ok(result)) => Raw::Done(result),
-                    Ok(Err(error)) => error.raw(*class),
-                    // what touches nothing would panic again, so it is not tried again
-                    Err(e) if e.is_panic() => ToolError {
-                        happened: if class.is_free() {
-                            Happened::No
-                        } else {
-                            Happened::Unknown
-                        },
-                        ..ToolError::not_performed(panic_message(e.into_panic())).code("panicked")
-                    }
-                    .raw(*class),
-                    Err(_) => ToolError::unknown("it was cut off").raw(*class),
-                },
+            let cx = ToolContext::new(run, cancel, hear);
+            // a task of its own: a panic in it is an outcome, and it is cut when nobody waits for it any more
+            let mut task = tokio::spawn((registered.run)(args, cx.clone()));
+            let _cut = Cut(task.abort_handle());
+            let ended = tokio::select! {
+                ended = &mut task => ended,
                 () = cancel.cancelled() => {
-                    task.abort();
-                    ToolError::unknown("it was cut off").code("cancelled").raw(*class)
+                    if !registered.hears {
+                        return ToolError::unknown("it was cut off").code("cancelled").raw(*class);
+                    }
+                    (&mut task).await
                 }
+            };
+            match ended {
+                Ok(Ok(result)) => match cx.take_made() {
+                    made if made.is_empty() => Raw::Done(result),
+                    made => Raw::Made { result, made },
+                },
+                Ok(Err(error)) => error.raw(*class),
+                // what touches nothing would panic again, so it is not tried again
+                Err(e) if e.is_panic() => ToolError {
+                    happened: if class.is_free() {
+                        Happened::No
+                    } else {
+                        Happened::Unknown
+                    },
+                    ..ToolError::not_performed(panic_message(e.into_panic())).code("panicked")
+                }
+                .raw(*class),
+                Err(_) => ToolError::unknown("it was cut off").raw(*class),
             }
         })
+    }
+}
+
+/// Ends a task when it is dropped.
+struct Cut(tokio::task::AbortHandle);
+
+impl Drop for Cut {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 
@@ -315,7 +454,7 @@ fn arguments(run: &ToolRun) -> serde_json::Result<Json> {
     }
 }
 
-fn panic_message(panic: Box<dyn std::any::Any + Send>) -> String {
+pub(crate) fn panic_message(panic: Box<dyn std::any::Any + Send>) -> String {
     let said = panic
         .downcast_ref::<&str>()
         .map(|s| (*s).to_owned())

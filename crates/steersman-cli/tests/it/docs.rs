@@ -148,6 +148,12 @@ fn the_guide_to_operating_is_true() {
 }
 
 #[test]
+fn the_guide_to_testing_is_true() {
+    let guide = world::root().join("docs/guides/testing.md");
+    transcript_is_true(&guide, &World::new());
+}
+
+#[test]
 fn the_guide_to_people_is_true() {
     let guide = world::root().join("docs/guides/people.md");
     transcript_is_true(&guide, &World::new());

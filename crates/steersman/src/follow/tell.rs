@@ -1,0 +1,344 @@
+//! A line of the log as events.
+
+use super::kind::{Called, EventKind, How};
+use crate::Error;
+use serde_json::Value as Json;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use steersman_machine::commit::{Admitted, Commit, LedgerEntry, LogLine, Push, Release, Why};
+use steersman_machine::ids::{Body, Id, Line, Name};
+use steersman_machine::interaction::{
+    Call, CallResult, Cause, End, How as Ended, Interaction, Origin, Target,
+};
+use steersman_runtime::past::{ERASED, Past};
+use steersman_runtime::pending::PendingKind;
+use steersman_runtime::store::{SessionId, SessionQuery, Store, StoreError};
+
+/// Older lines that are kept in memory for their texts and names, in bytes.
+const KEPT: usize = 256 << 10;
+/// Model calls of which it is known that they are over.
+const OVER: usize = 256;
+
+/// An event and whose it is.
+pub(super) type Told = (Option<Name>, EventKind);
+
+/// Makes events of lines. What a line names and does not hold is read from the line that made it: so it tells the same
+/// from wherever it begins.
+pub(crate) struct Teller {
+    store: Arc<dyn Store>,
+    session: SessionId,
+    past: Option<Past>,
+    agents: BTreeMap<Id, Name>,
+    over: VecDeque<Id>,
+}
+
+impl Teller {
+    pub(crate) fn new(store: Arc<dyn Store>, session: SessionId) -> Self {
+        Self {
+            store,
+            session,
+            past: None,
+            agents: BTreeMap::new(),
+            over: VecDeque::new(),
+        }
+    }
+
+    /// Whether the end of a model call was told: what still streams of it is old.
+    pub(super) fn is_over(&self, effect: Id) -> bool {
+        self.over.contains(&effect)
+    }
+
+    async fn past(&mut self) -> Result<&Past, Error> {
+        if self.past.is_none() {
+            let query = SessionQuery {
+                prefix: Some(self.session.to_string()),
+                ..SessionQuery::default()
+            };
+            let found = self.store.sessions(&query).await?;
+            let info = found.into_iter().find(|info| info.id == self.session);
+            let info = info.ok_or_else(|| StoreError::NoSession(self.session.clone()))?;
+            let (store, session) = (self.store.clone(), self.session.clone());
+            // Only what is on disk is ever read here.
+            self.past = Some(Past::new(store, session, info.salt, Line::MAX, KEPT));
+        }
+        Ok(self.past.as_ref().expect("it was just made"))
+    }
+
+    async fn line(&mut self, n: Line) -> Result<Arc<LogLine>, Error> {
+        Ok(self.past().await?.read(n).await?)
+    }
+
+    async fn text(&mut self, body: Body) -> Result<Arc<str>, Error> {
+        let past = self.past().await?;
+        past.read(body.line()).await?;
+        Ok(past.stored(body)?.unwrap_or_else(|| ERASED.into()))
+    }
+
+    async fn text_or_none(&mut self, body: Option<Body>) -> Result<Arc<str>, Error> {
+        match body {
+            Some(body) => self.text(body).await,
+            None => Ok("".into()),
+        }
+    }
+
+    /// The name of an agent in the definition: the line that its id names made it.
+    pub(super) async fn agent(&mut self, id: Id) -> Result<Name, Error> {
+        if let Some(name) = self.agents.get(&id) {
+            return Ok(name.clone());
+        }
+        let line = self.line(id.line()).await?;
+        let made = line.commit.iter().flat_map(|commit| &commit.made);
+        let name = made
+            .filter(|made| made.agent == id)
+            .map(|made| made.def.clone())
+            .next()
+            .unwrap_or_else(|| "?".into());
+        self.agents.insert(id, name.clone());
+        Ok(name)
+    }
+
+    /// The agent and call that an effect is for.
+    async fn called(&mut self, effect: Id) -> Result<Option<(Id, Call)>, Error> {
+        let line = self.line(effect.line()).await?;
+        let Some(commit) = &line.commit else {
+            return Ok(None);
+        };
+        let wished = commit.wished.iter().find(|wished| wished.id == effect);
+        let call = wished.and_then(|w| w.what.call()).unwrap_or(effect);
+        if call.line() == line.n {
+            return Ok(opened(commit, call));
+        }
+        let line = self.line(call.line()).await?;
+        Ok(line.commit.as_ref().and_then(|c| opened(c, call)))
+    }
+
+    pub(super) async fn tell(&mut self, line: &Arc<LogLine>) -> Result<Vec<Told>, Error> {
+        self.past().await?.add(line.clone());
+        let mut told = Vec::new();
+        // What was decided comes before what followed from it.
+        for entry in &line.ledger {
+            if matches!(entry, LedgerEntry::Released { .. }) {
+                told.extend(self.entry(entry).await?);
+            }
+        }
+        if let Some(commit) = &line.commit {
+            self.commit(line, commit, &mut told).await?;
+        }
+        for entry in &line.ledger {
+            if !matches!(entry, LedgerEntry::Released { .. }) {
+                told.extend(self.entry(entry).await?);
+            }
+        }
+        Ok(told)
+    }
+
+    async fn commit(
+        &mut self,
+        line: &LogLine,
+        commit: &Commit,
+        told: &mut Vec<Told>,
+    ) -> Result<(), Error> {
+        for made in &commit.made {
+            self.agents.insert(made.agent, made.def.clone());
+        }
+        for admitted in &commit.admitted {
+            if admitted.kind == Admitted::Outcome {
+                self.over.extend(admitted.id);
+            }
+        }
+        while self.over.len() > OVER {
+            self.over.pop_front();
+        }
+        if let Some(opening) = &commit.opening
+            && line.branch != Id::MAIN
+        {
+            let kind = EventKind::Branch {
+                label: opening.label.clone(),
+                from: commit.parent,
+                dry: opening.dry,
+            };
+            told.push((None, kind));
+        }
+        for push in &commit.pushes {
+            let who = self.agent(push.agent).await?;
+            for kind in self.push(push).await? {
+                told.push((Some(who.clone()), kind));
+            }
+        }
+        Ok(())
+    }
+
+    async fn push(&mut self, push: &Push) -> Result<Vec<EventKind>, Error> {
+        let kind = match &push.what {
+            Interaction::UserMessage { from, body } => {
+                let by = match from {
+                    Origin::Outside(role) => role.clone(),
+                    Origin::Agent(agent) => Some(self.agent(*agent).await?),
+                    // The caller's call was told; the rest is the engine's own.
+                    _ => return Ok(Vec::new()),
+                };
+                let text = self.text(*body).await?;
+                EventKind::Heard { by, text }
+            }
+            Interaction::AssistantMessage {
+                text: Some(text),
+                partial,
+                ..
+            } => EventKind::Said {
+                text: self.text(*text).await?,
+                partial: *partial,
+            },
+            Interaction::Call(call) => self.call(call).await?,
+            Interaction::Result(result) => return self.result(result).await,
+            Interaction::Finished {
+                end,
+                cause,
+                body,
+                code,
+                ..
+            } => {
+                if *end == End::Draft {
+                    return Ok(Vec::new());
+                }
+                EventKind::Finished {
+                    task: *end == End::Task,
+                    ok: matches!(
+                        cause,
+                        Cause::Answer | Cause::Tool | Cause::Released | Cause::Routed
+                    ),
+                    code: code.clone(),
+                    text: self.text_or_none(*body).await?,
+                }
+            }
+            Interaction::AssistantMessage { text: None, .. }
+            | Interaction::Route(_)
+            | Interaction::Summary(_) => return Ok(Vec::new()),
+        };
+        Ok(vec![kind])
+    }
+
+    async fn call(&mut self, call: &Call) -> Result<EventKind, Error> {
+        let text = self.text(call.args).await?;
+        let arguments = serde_json::from_str(&text).unwrap_or(Json::Null);
+        let target = match &call.target {
+            Target::Person(person) => {
+                let question = arguments["question"].as_str().unwrap_or_default();
+                return Ok(EventKind::Asked {
+                    effect: call.id,
+                    kind: PendingKind::Question,
+                    by: person.clone(),
+                    text: question.into(),
+                });
+            }
+            Target::Tool(_) => Called::Tool,
+            Target::Agent(_) => Called::Agent,
+            Target::Wait => Called::Wait,
+            Target::Branches(_) => Called::Branches,
+            Target::Unknown => Called::Unknown,
+        };
+        Ok(EventKind::Called {
+            call: call.id,
+            name: call.name.clone(),
+            target,
+            arguments,
+        })
+    }
+
+    async fn result(&mut self, result: &CallResult) -> Result<Vec<EventKind>, Error> {
+        let called = self.called(result.call).await?;
+        let name = called.map_or_else(|| "?".into(), |(_, call)| call.name);
+        let how = match result.how {
+            Ended::Done | Ended::Finished | Ended::Released | Ended::DoneElsewhere => How::Done,
+            Ended::Simulated => How::Simulated,
+            Ended::Failed | Ended::NotInThisBranch => How::Failed,
+            Ended::Refused => How::Refused,
+            Ended::Cancelled => How::Cancelled,
+            Ended::Unknown => How::Unknown,
+            Ended::Limit => How::Limit,
+            Ended::Expired => How::Expired,
+        };
+        let mut kinds = vec![EventKind::Ended {
+            call: result.call,
+            name,
+            how,
+            code: result.code.clone(),
+            text: self.text_or_none(result.body).await?,
+            by: result.by.clone(),
+        }];
+        kinds.extend(result.artifacts.iter().map(|made| EventKind::Artifact {
+            call: made.call,
+            name: made.name.clone(),
+            media: made.media.clone(),
+            len: made.len,
+        }));
+        Ok(kinds)
+    }
+
+    async fn entry(&mut self, entry: &LedgerEntry) -> Result<Option<Told>, Error> {
+        let (effect, kind) = match entry {
+            LedgerEntry::Hold(hold) => {
+                let kind = EventKind::Asked {
+                    effect: hold.effect,
+                    kind: asked(hold.why),
+                    by: hold.by.clone(),
+                    text: self.text_or_none(hold.ask).await?,
+                };
+                (hold.effect, kind)
+            }
+            LedgerEntry::Released {
+                effect,
+                why,
+                how,
+                by,
+                ..
+            } => {
+                let kind = EventKind::Decided {
+                    effect: *effect,
+                    kind: asked(*why),
+                    go: matches!(how, Release::Go | Release::Edited | Release::Outcome),
+                    by: by.clone(),
+                };
+                (*effect, kind)
+            }
+            LedgerEntry::Started {
+                effect, attempt, ..
+            } => {
+                let kind = EventKind::Began {
+                    effect: *effect,
+                    attempt: *attempt,
+                };
+                (*effect, kind)
+            }
+            LedgerEntry::Current(branch) => {
+                return Ok(Some((None, EventKind::Current { current: *branch })));
+            }
+            LedgerEntry::Paused(paused) => {
+                return Ok(Some((None, EventKind::Paused { paused: *paused })));
+            }
+            _ => return Ok(None),
+        };
+        let called = self.called(effect).await?;
+        let who = match called {
+            Some((agent, _)) => Some(self.agent(agent).await?),
+            None => None,
+        };
+        Ok(Some((who, kind)))
+    }
+}
+
+fn opened(commit: &Commit, id: Id) -> Option<(Id, Call)> {
+    commit.pushes.iter().find_map(|push| match &push.what {
+        Interaction::Call(call) if call.id == id => Some((push.agent, call.clone())),
+        _ => None,
+    })
+}
+
+fn asked(why: Why) -> PendingKind {
+    match why {
+        Why::Approval => PendingKind::Approval,
+        Why::Input => PendingKind::Input,
+        Why::Doubt => PendingKind::Doubt,
+        Why::Budget => PendingKind::Budget,
+        Why::Repeat => PendingKind::Repeat,
+    }
+}

@@ -1,0 +1,290 @@
+//! Following a session: each event on disk once and in order, from any place on; how it stands; readers and owners that
+//! come and go.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value as Json, json};
+use steersman::machine::ids::Line;
+use steersman::runtime::inbox::{Message, random_id};
+use steersman::runtime::session::Fate;
+use steersman::runtime::store::memory::MemoryStore;
+use steersman::{
+    By, Cursor, ErrorKind, EventKind, Events, Fork, Network, SessionQuery, Steersman, Turn,
+    tool_with,
+};
+
+#[derive(Deserialize, JsonSchema)]
+struct Refund {
+    cents: u64,
+}
+
+const DEFINITION: &str = "
+tools:
+  refund:
+    native: 1
+    description: Pays money back.
+    parameters: { cents: integer }
+    effect: unsafe
+    approve: args.cents > 1000
+agents:
+  desk: { system: You settle complaints., tools: [refund] }
+";
+
+const SCRIPT: &str = "
+desk:
+  - call: { refund: { cents: 3990 } }
+  - Paid.
+  - Once more?
+  - And again.
+";
+
+fn network() -> Network {
+    Network::from_yaml(DEFINITION)
+        .tool(tool_with("refund", 1, |refund: Refund, cx| async move {
+            cx.progress(1.0, Some(1.0), "pays");
+            cx.artifact("receipt.txt", "text/plain", *b"paid");
+            Ok::<_, String>(refund.cents)
+        }))
+        .build()
+        .unwrap()
+}
+
+/// What happened until it settled, without what is provisional.
+async fn stored(events: &mut Events) -> Vec<Json> {
+    let mut all = Vec::new();
+    while let Some(event) = events.next().await {
+        let event = event.unwrap();
+        if matches!(event.kind, EventKind::Settled(_)) || !event.is_provisional() {
+            all.push(event.to_json());
+        }
+        if matches!(event.kind, EventKind::Settled(_)) {
+            break;
+        }
+    }
+    all
+}
+
+#[tokio::test]
+async fn what_happens_is_told_and_goes_on_from_any_place() {
+    let steersman = Steersman::options().script(SCRIPT).in_memory();
+    let session = steersman.start(&network()).await.unwrap();
+    let mut events = session.events(Cursor::START);
+    let Turn::Asks(questions) = session.ask("My kettle is broken.").await.unwrap() else {
+        panic!("it asks first");
+    };
+    assert_eq!(questions[0].tool(), Some("refund"));
+    assert_eq!(questions[0].arguments(), json!({ "cents": 3990 }));
+    assert_eq!(questions[0].kind().word(), "approval");
+    session.approve(&questions[0], By::user()).await.unwrap();
+    let turn = session.settled().await.unwrap();
+    assert_eq!(turn.answer().map(steersman::Answer::text), Some("Paid."));
+    let mut all = stored(&mut events).await;
+    if all.last().unwrap()["turn"] == "asks" {
+        all.extend(stored(&mut events).await);
+    }
+    let mut shown = all.clone();
+    shown.retain(|event| event["turn"] != "asks");
+    insta::assert_json_snapshot!(shown);
+    // From behind each event: exactly the rest.
+    let lasting: Vec<&Json> = all.iter().filter(|e| e["event"] != "settled").collect();
+    for (k, event) in lasting.iter().enumerate() {
+        let cursor: Cursor = event["cursor"].as_str().unwrap().parse().unwrap();
+        let rest = stored(&mut steersman.events(session.id(), cursor)).await;
+        let rest: Vec<&Json> = rest.iter().filter(|e| e["event"] != "settled").collect();
+        assert_eq!(rest, lasting[k + 1..], "from {cursor}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_streams_until_it_has_settled() {
+    let script = "desk: [ One two three., Four. ]";
+    let steersman = Steersman::options().script(script).in_memory();
+    let session = steersman.start(&network()).await.unwrap();
+    for said in ["One two three.", "Four."] {
+        let mut events = session.ask_streaming("Count.").await.unwrap();
+        let (mut pieces, mut last) = (String::new(), None);
+        while let Some(event) = events.next().await {
+            match event.unwrap().kind {
+                EventKind::Piece { text } => pieces.push_str(&text),
+                EventKind::Settled(turn) => last = Some(turn),
+                _ => {}
+            }
+        }
+        // Pieces are a matter of luck; what they are of is not.
+        assert!(said.starts_with(&pieces), "{pieces}");
+        assert_eq!(last.unwrap().answer().unwrap().text(), said);
+    }
+}
+
+#[tokio::test]
+async fn a_reader_that_is_slow_loses_nothing_that_is_on_disk() {
+    let script: Vec<String> = (0..400).map(|n| format!("\"{n}\"")).collect();
+    let script = format!("desk: [ {} ]", script.join(", "));
+    let steersman = Steersman::options().script(script).in_memory();
+    let session = steersman.start(&network()).await.unwrap();
+    let mut events = session.events(Cursor::START);
+    for _ in 0..400 {
+        let _ = session.ask("Next.").await.unwrap();
+    }
+    let mut said = 0;
+    while said < 400 {
+        if let EventKind::Said { text, .. } = events.next().await.unwrap().unwrap().kind {
+            assert_eq!(*text, *said.to_string());
+            said += 1;
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_comes_late_is_told_how_it_stands_and_owners_may_change() {
+    let steersman = Steersman::options().script(SCRIPT).in_memory();
+    let session = steersman.start(&network()).await.unwrap();
+    let _ = session.ask("My kettle is broken.").await.unwrap();
+    let mut late = session.events(Line(u64::MAX >> 24));
+    let event = late.next().await.unwrap().unwrap();
+    assert!(
+        matches!(event.kind, EventKind::Settled(Turn::Asks(_))),
+        "{event:?}"
+    );
+
+    // Let go of, and taken up again by whoever uses the handle: a reader hears of both.
+    let mut events = steersman.events(session.id(), Cursor::START);
+    session.clone().stop().await;
+    assert!(steersman.engine().driven(session.id()).is_none());
+    let question = steersman.pending(session.id()).await.unwrap().remove(0);
+    session.approve(&question, By::user()).await.unwrap();
+    let turn = session.settled().await.unwrap();
+    assert_eq!(turn.answer().unwrap().text(), "Paid.");
+    let told = loop {
+        let told = stored(&mut events).await;
+        if told.last().unwrap()["turn"] == "answer" {
+            break told;
+        }
+    };
+    assert!(told.iter().any(|e| e["event"] == "said"), "{told:?}");
+
+    steersman.stop().await;
+    let gone = session.settled().await.unwrap_err();
+    assert_eq!(gone.kind(), ErrorKind::Stopping, "{gone}");
+}
+
+#[tokio::test]
+async fn cursors_are_texts() {
+    for text in ["0", "12", "12.3", "1099511627775.0"] {
+        assert_eq!(text.parse::<Cursor>().unwrap().to_string(), text);
+    }
+    for text in [
+        "",
+        ".",
+        "12.",
+        ".3",
+        "-1",
+        "1.2.3",
+        "1099511627776",
+        "9999999999999999999",
+    ] {
+        assert!(text.parse::<Cursor>().is_err(), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn branches_have_ids_and_can_be_asked() {
+    let steersman = Steersman::options()
+        .script(SCRIPT)
+        .over(MemoryStore::new(), &[1; 32]);
+    let session = steersman.start(&network()).await.unwrap();
+    let turn = session.ask("My kettle is broken.").await.unwrap();
+    let question = turn.questions()[0].clone();
+    session
+        .reject(question.id(), "Not today.", By::user())
+        .await
+        .unwrap();
+    assert_eq!(
+        session.settled().await.unwrap().answer().unwrap().text(),
+        "Paid."
+    );
+    let branch = session.fork(Fork::default()).await.unwrap();
+    let turn = session.ask_on(branch, "And?").await.unwrap();
+    assert_eq!(turn.answer().unwrap().text(), "Once more?");
+    assert_eq!(
+        session.settled().await.unwrap().answer().unwrap().text(),
+        "Paid."
+    );
+    session.adopt(branch).await.unwrap();
+    assert_eq!(
+        session.settled().await.unwrap().answer().unwrap().text(),
+        "Once more?"
+    );
+    let back = session.rewind(Line(1), Some("Anew.")).await.unwrap();
+    assert_ne!(back, branch);
+    let _ = session.settled().await.unwrap();
+
+    // Whoever looks drives nothing.
+    let all = steersman.sessions(&SessionQuery::default()).await.unwrap();
+    assert_eq!(all.len(), 1);
+    assert!(
+        steersman
+            .verify(session.id())
+            .await
+            .unwrap()
+            .damaged
+            .is_empty()
+    );
+    let missing = steersman.session("nobody").await.unwrap_err();
+    assert_eq!(missing.kind(), ErrorKind::NotFound);
+    let refused = session
+        .fork(Fork {
+            at: Some(Line(4_000)),
+            ..Fork::default()
+        })
+        .await
+        .unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Refused, "{refused}");
+    let refused = session
+        .approve(question.id(), By::user())
+        .await
+        .unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Refused, "{refused}");
+    let refused = steersman.backup("nowhere.db").await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Refused);
+}
+
+#[tokio::test]
+async fn who_comes_at_once_gets_the_same_session_and_who_asks_late_learns_what_was_refused() {
+    let folder = std::env::temp_dir().join(format!("steersman-follow-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let options = Steersman::options().script(SCRIPT);
+    let steersman = options.open(folder.join("sessions.db")).await.unwrap();
+    let session = steersman.start(&network()).await.unwrap();
+    let turn = session.ask("My kettle is broken.").await.unwrap();
+    let effect = turn.questions()[0].id();
+    for _ in 0..20 {
+        session.clone().stop().await;
+        let all = (0..8).map(|_| steersman.session(session.id()));
+        for opened in futures::future::join_all(all).await {
+            opened.unwrap();
+        }
+        // It is refused before anybody asks what became of it.
+        let message = Message::Approve {
+            effect,
+            by: "nobody".into(),
+            args: None,
+        };
+        let (id, now) = (random_id(), steersman.engine().clock().now());
+        let store = steersman.engine().store();
+        let put = store.deliver(session.id(), message.encode(id.clone(), now));
+        assert!(put.await.unwrap());
+        let driven = steersman.engine().driven(session.id()).unwrap();
+        while !store.inbox(session.id()).await.unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        let fate = driven.fate_of(&id).await;
+        assert!(
+            matches!(&fate, Fate::Refused(why) if why.contains("nobody")),
+            "{fate:?}"
+        );
+    }
+    steersman.stop().await;
+    drop((session, steersman));
+    std::fs::remove_dir_all(&folder).unwrap();
+}
