@@ -1,5 +1,6 @@
-//! `cargo xtask ci`: what CI runs is what you run. Depends on nothing.
+//! `cargo xtask ci`: what CI runs is what you run.
 
+mod api;
 mod tidy;
 
 use std::process::{Command, ExitCode};
@@ -10,7 +11,8 @@ fn main() -> ExitCode {
     let done = match verb.as_str() {
         "ci" => ci(),
         "tidy" => tidy::check(&tidy::root()).map_err(|faults| faults.join("\n")),
-        _ => Err("use: cargo xtask ci | tidy".to_owned()),
+        "api" => api::check(&tidy::root(), true),
+        _ => Err("use: cargo xtask ci | tidy | api".to_owned()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,0 +1,409 @@
+//! The public interface of the libraries, one signature a line, so that a change of it is seen in a review.
+//!
+//! Read from the sources: what is public and can be reached from the root of its crate, re-exports followed. Macros that make
+//! items are not expanded.
+
+use quote::ToTokens;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use syn::{Attribute, Fields, ImplItem, Item, TraitItem, UseTree, Visibility};
+
+/// The libraries.
+const CRATES: [&str; 4] = [
+    "steersman",
+    "steersman-adapters",
+    "steersman-machine",
+    "steersman-runtime",
+];
+
+/// Writes the lists (`write`), or says which are not what the sources say.
+pub(crate) fn check(root: &Path, write: bool) -> Result<(), String> {
+    let mut other = Vec::new();
+    for name in CRATES {
+        let now = of(&root.join("crates").join(name).join("src/lib.rs"), name)?;
+        let path = root.join("docs/reference/api").join(format!("{name}.txt"));
+        let then = fs::read_to_string(&path).unwrap_or_default();
+        if now == then {
+            continue;
+        }
+        if write {
+            fs::create_dir_all(root.join("docs/reference/api")).map_err(|e| e.to_string())?;
+            fs::write(&path, now).map_err(|e| e.to_string())?;
+        } else {
+            other.push(differences(name, &then, &now));
+        }
+    }
+    if other.is_empty() {
+        return Ok(());
+    }
+    let other = other.join("\n");
+    Err(format!(
+        "the public interface is not what docs/reference/api says; if that is meant: cargo xtask api\n{other}"
+    ))
+}
+
+fn differences(name: &str, then: &str, now: &str) -> String {
+    let (old, new): (BTreeSet<&str>, BTreeSet<&str>) =
+        (then.lines().collect(), now.lines().collect());
+    let gone = old.difference(&new).map(|line| format!("- {line}"));
+    let come = new.difference(&old).map(|line| format!("+ {line}"));
+    let lines: Vec<String> = gone.chain(come).collect();
+    format!("{name}:\n{}", lines.join("\n"))
+}
+
+/// All modules of a crate, by their paths.
+type Modules = BTreeMap<Vec<String>, Vec<Item>>;
+
+/// What is public in a crate, sorted, one a line.
+fn of(lib: &Path, name: &str) -> Result<String, String> {
+    let mut modules = Modules::new();
+    let folder = lib.parent().expect("a file lies in a folder");
+    read(lib, folder, Vec::new(), &mut modules)?;
+    let mut api = Api {
+        modules: &modules,
+        lines: BTreeSet::new(),
+        types: BTreeMap::new(),
+        seen: BTreeSet::new(),
+    };
+    api.module(&[], &name.replace('-', "_"));
+    api.impls();
+    let mut text: String = api.lines.into_iter().collect::<Vec<_>>().join("\n");
+    text.push('\n');
+    Ok(text)
+}
+
+fn read(
+    file: &Path,
+    folder: &Path,
+    path: Vec<String>,
+    modules: &mut Modules,
+) -> Result<(), String> {
+    let shown = file.display();
+    let text = fs::read_to_string(file).map_err(|e| format!("{shown}: {e}"))?;
+    let parsed = syn::parse_file(&text).map_err(|e| format!("{shown}: {e}"))?;
+    nested(parsed.items, folder, path, modules)
+}
+
+fn nested(
+    items: Vec<Item>,
+    folder: &Path,
+    path: Vec<String>,
+    modules: &mut Modules,
+) -> Result<(), String> {
+    for item in &items {
+        let Item::Mod(module) = item else { continue };
+        if hidden(&module.attrs) {
+            continue;
+        }
+        let name = module.ident.to_string();
+        let below = [&path[..], std::slice::from_ref(&name)].concat();
+        let inner = folder.join(&name);
+        if let Some((_, items)) = &module.content {
+            nested(items.clone(), &inner, below, modules)?;
+            continue;
+        }
+        let beside: PathBuf = folder.join(format!("{name}.rs"));
+        let within = inner.join("mod.rs");
+        let file = if beside.exists() { beside } else { within };
+        read(&file, &inner, below, modules)?;
+    }
+    modules.insert(path, items);
+    Ok(())
+}
+
+/// Not part of what is shipped or shown.
+fn hidden(attrs: &[Attribute]) -> bool {
+    attrs.iter().any(|attr| {
+        let text = attr.meta.to_token_stream().to_string().replace(' ', "");
+        text == "cfg(test)" || text == "doc(hidden)"
+    })
+}
+
+struct Api<'a> {
+    modules: &'a Modules,
+    lines: BTreeSet<String>,
+    /// Public types by where they are declared: where they are reached.
+    types: BTreeMap<(Vec<String>, String), String>,
+    seen: BTreeSet<(Vec<String>, String)>,
+}
+
+impl Api<'_> {
+    /// A module that is reached as `at`.
+    fn module(&mut self, path: &[String], at: &str) {
+        if !self.seen.insert((path.to_vec(), at.to_owned())) {
+            return;
+        }
+        let Some(items) = self.modules.get(path) else {
+            return;
+        };
+        for item in items {
+            match item {
+                Item::Mod(module) if public(&module.vis) && !hidden(&module.attrs) => {
+                    let name = module.ident.to_string();
+                    let below = [path, std::slice::from_ref(&name)].concat();
+                    self.lines.insert(format!("{at}::{name}: mod"));
+                    self.module(&below, &format!("{at}::{name}"));
+                }
+                Item::Use(import) if public(&import.vis) => {
+                    for (source, name) in leaves(&import.tree) {
+                        self.import(path, &source, &name, at);
+                    }
+                }
+                item => self.item(path, item, None, at),
+            }
+        }
+    }
+
+    /// `pub use`: of this crate what it names, of another one the name alone.
+    fn import(&mut self, from: &[String], source: &[String], name: &str, at: &str) {
+        let (first, rest) = source.split_first().expect("an import names something");
+        let base: Vec<String> = match first.as_str() {
+            "crate" => rest.to_vec(),
+            "self" => [from, rest].concat(),
+            "super" => [&from[..from.len().saturating_sub(1)], rest].concat(),
+            _ => [from, source].concat(),
+        };
+        let (item, module) = base.split_last().expect("an import names something");
+        if self.modules.contains_key(&base) {
+            self.lines.insert(format!("{at}::{name}: mod"));
+            return self.module(&base, &format!("{at}::{name}"));
+        }
+        let items = self.modules.get(module);
+        let found = items
+            .into_iter()
+            .flatten()
+            .find(|known| named(known).as_deref() == Some(item));
+        if let Some(found) = found {
+            return self.item(module, found, Some(name), at);
+        }
+        // Passed on by the module that it names, or of another crate.
+        let passed = items.into_iter().flatten().find_map(|known| match known {
+            Item::Use(import) => leaves(&import.tree)
+                .into_iter()
+                .find(|(_, passed)| passed == item),
+            _ => None,
+        });
+        if let Some((source, _)) = passed {
+            return self.import(module, &source, name, at);
+        }
+        let source = source.join("::");
+        self.lines.insert(format!("{at}::{name}: use {source}"));
+    }
+
+    fn item(&mut self, module: &[String], item: &Item, name: Option<&str>, at: &str) {
+        let Some(own) = named(item) else { return };
+        let name = name.unwrap_or(&own);
+        let place = format!("{at}::{name}");
+        let key = (module.to_vec(), own.clone());
+        match item {
+            Item::Fn(item) if public(&item.vis) && !hidden(&item.attrs) => {
+                self.say(&place, &item.sig);
+            }
+            Item::Struct(item) if public(&item.vis) && !hidden(&item.attrs) => {
+                self.types.insert(key, place.clone());
+                let kind = format!("struct{}{}", text(&item.generics), derived(&item.attrs));
+                self.lines.insert(format!("{place}: {kind}"));
+                self.fields(&place, &item.fields, false);
+            }
+            Item::Enum(item) if public(&item.vis) && !hidden(&item.attrs) => {
+                self.types.insert(key, place.clone());
+                let kind = format!("enum{}{}", text(&item.generics), derived(&item.attrs));
+                self.lines.insert(format!("{place}: {kind}"));
+                for variant in &item.variants {
+                    let place = format!("{place}::{}", variant.ident);
+                    self.lines.insert(format!("{place}: variant"));
+                    self.fields(&place, &variant.fields, true);
+                }
+            }
+            Item::Trait(item) if public(&item.vis) => {
+                self.types.insert(key, place.clone());
+                let above = &item.supertraits;
+                self.lines
+                    .insert(format!("{place}: trait: {}", text(above)));
+                for member in &item.items {
+                    match member {
+                        TraitItem::Fn(member) => {
+                            let given = if member.default.is_some() {
+                                " { .. }"
+                            } else {
+                                ""
+                            };
+                            let place = format!("{place}::{}", member.sig.ident);
+                            self.lines
+                                .insert(format!("{place}: {}{given}", text(&member.sig)));
+                        }
+                        TraitItem::Const(member) => {
+                            self.say(&format!("{place}::{}", member.ident), &member.ty);
+                        }
+                        TraitItem::Type(member) => {
+                            self.say(&format!("{place}::{}", member.ident), &member.bounds);
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            Item::Const(item) if public(&item.vis) => self.say(&place, &item.ty),
+            Item::Static(item) if public(&item.vis) => self.say(&place, &item.ty),
+            Item::Type(item) if public(&item.vis) => {
+                self.types.insert(key, place.clone());
+                self.lines
+                    .insert(format!("{place}: type = {}", text(&item.ty)));
+            }
+            _ => {}
+        }
+    }
+
+    fn fields(&mut self, place: &str, fields: &Fields, all: bool) {
+        for (k, field) in fields.iter().enumerate() {
+            if all || public(&field.vis) {
+                let name = field
+                    .ident
+                    .as_ref()
+                    .map_or(k.to_string(), ToString::to_string);
+                self.say(&format!("{place}::{name}"), &field.ty);
+            }
+        }
+    }
+
+    /// What is implemented for types that are reached.
+    fn impls(&mut self) {
+        let all: Vec<(&Vec<String>, &Item)> = self
+            .modules
+            .iter()
+            .flat_map(|(path, items)| items.iter().map(move |item| (path, item)))
+            .collect();
+        for (path, item) in all {
+            let Item::Impl(block) = item else { continue };
+            if hidden(&block.attrs) {
+                continue;
+            }
+            let Some(place) = self.place_of(path, &text(&block.self_ty)) else {
+                continue;
+            };
+            if let Some((of, _)) = &block.trait_ {
+                self.lines.insert(format!("{place}: impl {}", text(of)));
+                continue;
+            }
+            for member in &block.items {
+                match member {
+                    ImplItem::Fn(member) if public(&member.vis) && !hidden(&member.attrs) => {
+                        self.say(&format!("{place}::{}", member.sig.ident), &member.sig);
+                    }
+                    ImplItem::Const(member) if public(&member.vis) => {
+                        self.say(&format!("{place}::{}", member.ident), &member.ty);
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Where a type of an `impl` is reached: of those with its name the one declared closest.
+    fn place_of(&self, path: &[String], ty: &str) -> Option<String> {
+        let name = ty.split('<').next()?.rsplit("::").next()?.trim();
+        let named = self.types.iter().filter(|((_, known), _)| known == name);
+        let shared = |module: &[String]| {
+            let same = module.iter().zip(path).take_while(|(a, b)| a == b);
+            same.count()
+        };
+        let closest = named.max_by_key(|((module, _), _)| shared(module));
+        closest.map(|(_, place)| place.clone())
+    }
+
+    fn say(&mut self, place: &str, tokens: &impl ToTokens) {
+        self.lines.insert(format!("{place}: {}", text(tokens)));
+    }
+}
+
+fn public(vis: &Visibility) -> bool {
+    matches!(vis, Visibility::Public(_))
+}
+
+fn named(item: &Item) -> Option<String> {
+    let ident = match item {
+        Item::Fn(item) => &item.sig.ident,
+        Item::Struct(item) => &item.ident,
+        Item::Enum(item) => &item.ident,
+        Item::Trait(item) => &item.ident,
+        Item::Const(item) => &item.ident,
+        Item::Static(item) => &item.ident,
+        Item::Type(item) => &item.ident,
+        _ => return None,
+    };
+    Some(ident.to_string())
+}
+
+/// The traits that an item derives.
+fn derived(attrs: &[Attribute]) -> String {
+    let derives = attrs.iter().filter(|attr| attr.path().is_ident("derive"));
+    let derives: Vec<String> = derives
+        .filter_map(|attr| attr.meta.require_list().ok())
+        .map(|list| text(&list.tokens))
+        .collect();
+    let open = attrs
+        .iter()
+        .any(|attr| attr.path().is_ident("non_exhaustive"));
+    let open = if open { ", non-exhaustive" } else { "" };
+    match &derives[..] {
+        [] => open.to_owned(),
+        derives => format!(" ({}){open}", derives.join(", ")),
+    }
+}
+
+/// What an import names: each path, and the name that it gives it.
+fn leaves(tree: &UseTree) -> Vec<(Vec<String>, String)> {
+    let below = |name: &syn::Ident, rest: Vec<(Vec<String>, String)>| {
+        let rest = rest.into_iter();
+        rest.map(|(mut path, leaf)| {
+            path.insert(0, name.to_string());
+            (path, leaf)
+        })
+        .collect()
+    };
+    match tree {
+        UseTree::Path(path) => below(&path.ident, leaves(&path.tree)),
+        UseTree::Name(name) => vec![(vec![name.ident.to_string()], name.ident.to_string())],
+        UseTree::Rename(name) => vec![(vec![name.ident.to_string()], name.rename.to_string())],
+        UseTree::Glob(_) => vec![(vec!["*".to_owned()], "*".to_owned())],
+        UseTree::Group(group) => group.items.iter().flat_map(leaves).collect(),
+    }
+}
+
+/// Tokens as people write them, near enough.
+fn text(tokens: &impl ToTokens) -> String {
+    let mut text = tokens.to_token_stream().to_string();
+    for (loose, close) in [
+        (" :: ", "::"),
+        (":: ", "::"),
+        (" < ", "<"),
+        ("< ", "<"),
+        (" >", ">"),
+        ("- >", "->"),
+        ("& ", "&"),
+        (" ,", ","),
+        (" :", ":"),
+        (" (", "("),
+        ("( ", "("),
+        (" )", ")"),
+        (" [", "["),
+        (" ;", ";"),
+        ("' ", "'"),
+        (",)", ")"),
+        (", >", ">"),
+        ("->(", "-> ("),
+    ] {
+        text = text.replace(loose, close);
+    }
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_public_interface_is_what_is_written_down() {
+        if let Err(why) = super::check(&crate::tidy::root(), false) {
+            panic!("{why}");
+        }
+    }
+}
