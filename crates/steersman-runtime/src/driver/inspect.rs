@@ -53,7 +53,7 @@ pub(crate) async fn inspect(engine: &Engine, id: &str) -> Result<Inspection, Eng
         let text = past.text(binding.values);
         let bound = engine.network_of(&info.id, binding, &text).await?;
         values = bind::open(&info.id, &bound, binding, &text)?;
-        let key = (binding.source, manifest);
+        let key = (binding.source, bind::manifest(&info.id, binding, &text)?);
         // Who only looks may lack what is in Rust.
         let here = engine.with_natives(bound.clone(), &values, key);
         network = Some(here.unwrap_or(bound));

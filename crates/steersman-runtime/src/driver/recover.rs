@@ -153,6 +153,7 @@ impl Driver {
         let network = self.engine.network_of(&self.session, binding, values);
         let network = network.await?;
         self.values = bind::open(&self.session, &network, binding, values)?;
+        let manifest = bind::manifest(&self.session, binding, values)?;
         let key = (binding.source, manifest);
         let network = self.engine.with_natives(network, &self.values, key)?;
         self.network = Some(network);
