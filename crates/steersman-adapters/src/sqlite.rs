@@ -14,7 +14,7 @@ mod read;
 mod schema;
 mod writer;
 
-pub use keep::{Beside, Garbage, collect_garbage, flush};
+pub use keep::{Beside, Forgot, Garbage, Passed, collect_garbage, flush, forget};
 
 use append::{effect_of, fenced, find, guarded, head, key, of_no};
 use error::sql;

@@ -265,6 +265,9 @@ pub(crate) struct Run {
     /// Say this, drive the session until it rests or waits, and end. `-` reads it from standard input.
     #[arg(long, short, value_name = "TEXT")]
     pub(crate) input: Option<String>,
+    /// Attach a file to what is said with --input, under a name or under its own.
+    #[arg(long, value_name = "[NAME=]PATH", requires = "input")]
+    pub(crate) file: Vec<String>,
     /// Go on with a session after a stop or a crash.
     #[arg(long, value_name = "SESSION", conflicts_with_all = ["definition", "entry", "seed"])]
     pub(crate) resume: Option<String>,
@@ -372,6 +375,9 @@ pub(crate) struct Send {
     /// Cancel what is open and say this instead.
     #[arg(long, conflicts_with = "event")]
     pub(crate) interrupt: bool,
+    /// Attach a file under a name, or under its own; with --event it is the content of a field that is an artifact.
+    #[arg(long, value_name = "[NAME=]PATH")]
+    pub(crate) file: Vec<String>,
     /// An id; the same id is accepted once [default: a random one].
     #[arg(long, value_parser = message_id)]
     pub(crate) id: Option<String>,

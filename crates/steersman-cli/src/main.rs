@@ -2,6 +2,7 @@
 
 mod address;
 mod asked;
+mod attach;
 mod cli;
 mod clock;
 mod commands;

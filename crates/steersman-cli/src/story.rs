@@ -8,7 +8,7 @@ use steersman_machine::commit::{Admitted, Commit, Hold, LedgerEntry, LogLine, Pu
 use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Body, Id, Line, Name, Time};
 use steersman_machine::interaction::{
-    Call, CallResult, Cause, Choice, Class, End, How, Interaction, Origin, Target,
+    Artifact, Call, CallResult, Cause, Choice, Class, End, How, Interaction, Origin, Target,
 };
 
 /// One row.
@@ -184,6 +184,7 @@ impl Story {
             }
         }
         self.pushes(line, &commit.pushes, texts, rows);
+        rows.extend(commit.came().map(|artifact| made(line, artifact)));
     }
 
     fn pushes(&mut self, line: &LogLine, pushes: &[Push], texts: &Texts, rows: &mut Vec<Row>) {
@@ -227,10 +228,7 @@ impl Story {
                 Interaction::Call(call) => rows.push(self.call(line, push.agent, call, texts)),
                 Interaction::Result(result) => {
                     rows.extend(self.result(line, result, texts));
-                    for made in &result.artifacts {
-                        let text = format!("{}, {}, {}", made.name, made.media, bytes(made.len));
-                        rows.push(row(line, "", text, "artifact".into(), Tone::Came));
-                    }
+                    rows.extend(result.artifacts.iter().map(|artifact| made(line, artifact)));
                 }
                 Interaction::Route(route) => rows.push(self.route(line, push.agent, route, texts)),
                 Interaction::Summary(summary) => rows.push(row(
@@ -615,6 +613,14 @@ impl Story {
 }
 
 /// A row of this line.
+fn made(line: &LogLine, artifact: &Artifact) -> Row {
+    let Artifact {
+        name, media, len, ..
+    } = artifact;
+    let text = format!("{name}, {media}, {}", bytes(*len));
+    row(line, "", text, "artifact".into(), Tone::Came)
+}
+
 fn row(line: &LogLine, who: &str, text: String, note: String, tone: Tone) -> Row {
     Row {
         line: line.n,

@@ -5,10 +5,11 @@
 //! sub-agents made it sees as `NAME/ARTIFACT`, where `NAME` is the instance that was called, or the definition with a number
 //! where several were started (`search/notes.md`, `search.2/notes.md`).
 
-use crate::bounds::{NAME, PREVIEW};
+use crate::bounds::{ARTIFACT, FILES, NAME, PREVIEW, cut};
 use crate::effect::NewArtifact;
-use crate::ids::{Id, Name};
+use crate::ids::{Body, Id, Name};
 use crate::interaction::Artifact;
+use crate::network::{Parameters, TypeKind};
 use crate::snapshot::{Agent, Snapshot};
 use imbl::Vector;
 use serde_json::Value as Json;
@@ -37,6 +38,81 @@ impl Content {
             content: Some(self.bytes.clone()),
         }
     }
+}
+
+/// The id of what came in with a text: numbered down from the last that a line may have, so it is no call's.
+pub fn came_with(body: Body) -> Id {
+    Id::new(body.line(), Id::LAST - body.k())
+}
+
+/// Whether what stands in the place of an artifact's call says that it came in from outside.
+pub fn is_from_outside(call: Id) -> bool {
+    call.k() > Id::LAST / 2
+}
+
+/// The names of what came in with a text, in the order in which it came.
+pub(crate) fn attached(snapshot: &Snapshot, body: Body) -> Vec<Name> {
+    let with = came_with(body);
+    let all = snapshot.artifacts.values().flatten();
+    all.filter(|artifact| artifact.call == with)
+        .map(|artifact| artifact.name.clone())
+        .collect()
+}
+
+/// Why these contents may not come in together; none if they may.
+pub fn unfit(contents: &[Content]) -> Option<String> {
+    if contents.len() > FILES {
+        return Some(format!(
+            "{} artifacts come at once; {FILES} is the most",
+            contents.len()
+        ));
+    }
+    for (k, content) in contents.iter().enumerate() {
+        let Content { name, media, bytes } = content;
+        if let Some(why) = misnamed(name) {
+            return Some(why);
+        }
+        let plain = |c: char| c.is_ascii_graphic() || c == ' ';
+        if media.len() > NAME || !media.contains('/') || !media.chars().all(plain) {
+            return Some(format!(
+                "`{name}`: `{}` is no media type",
+                cut(media, NAME).escape_debug()
+            ));
+        }
+        if bytes.len() > ARTIFACT {
+            return Some(format!(
+                "`{name}` has {} bytes; {ARTIFACT} is the most of one version",
+                bytes.len()
+            ));
+        }
+        let same = contents[..k].iter().find(|other| other.name == *name);
+        if same.is_some_and(|same| same != content) {
+            return Some(format!("two artifacts that come at once are named `{name}`"));
+        }
+    }
+    None
+}
+
+/// An artifact that arguments name and that is not among these; none if each is.
+pub fn missing(
+    parameters: &Parameters,
+    args: &serde_json::Map<String, Json>,
+    there: &[&str],
+) -> Option<String> {
+    let Parameters::Fields(fields) = parameters else {
+        return None;
+    };
+    let wanted = fields.iter().filter(|(_, ty)| ty.kind == TypeKind::Artifact);
+    let mut given = wanted.filter_map(|(name, _)| Some((name, args.get(&**name)?.as_str()?)));
+    let (name, missing) = given.find(|(_, given)| !there.contains(given))?;
+    let there = if there.is_empty() {
+        "there are none".to_owned()
+    } else {
+        format!("there are {}", there.join(", "))
+    };
+    Some(format!(
+        "`args.{name}`: there is no artifact `{missing}`; {there}"
+    ))
 }
 
 /// Why an artifact may not have this name; none if it may.

@@ -67,6 +67,9 @@ pub const PREVIEW: usize = 2 << 10;
 /// Most bytes of one version of an artifact.
 pub const ARTIFACT: usize = 32 << 20;
 
+/// Most artifacts that come in with one message or event.
+pub const FILES: usize = 16;
+
 /// Once a tick has grown by so many bytes, as [`PUSH`] counts them, further offers are left for the next one.
 pub const TICK: usize = 32 << 10;
 

@@ -365,25 +365,9 @@ impl Tick<'_> {
         parameters: &Parameters,
         args: &Map<String, Json>,
     ) -> Option<String> {
-        let Parameters::Fields(fields) = parameters else {
-            return None;
-        };
-        let wanted = fields
-            .iter()
-            .filter(|(_, ty)| ty.kind == TypeKind::Artifact);
-        let mut given = wanted.filter_map(|(name, _)| Some((name, args.get(&**name)?.as_str()?)));
-        let (name, missing) = given
-            .find(|(_, given)| artifact::find(&self.snapshot, Some(owner), given).is_none())?;
         let there = artifact::seen(&self.snapshot, Some(owner));
-        let there: Vec<String> = there.into_iter().map(|seen| seen.name).collect();
-        let there = if there.is_empty() {
-            "there are none".to_owned()
-        } else {
-            format!("there are {}", there.join(", "))
-        };
-        Some(format!(
-            "`args.{name}`: there is no artifact `{missing}`; {there}"
-        ))
+        let there: Vec<&str> = there.iter().map(|seen| &*seen.name).collect();
+        artifact::missing(parameters, args, &there)
     }
 
     // ---- closing ---------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ pub use adoption::{
 };
 
 use crate::ids::{Body, Digest, Id, Line, Name, Time};
-use crate::interaction::{Interaction, Write};
+use crate::interaction::{Artifact, Interaction, Write};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -86,22 +86,38 @@ impl Commit {
     pub fn modes(&self) -> impl Iterator<Item = (Id, &Name)> {
         self.changes.iter().filter_map(|change| match change {
             Change::Mode(agent, mode) => Some((*agent, mode)),
-            Change::Watermark(_) | Change::Label(..) => None,
+            Change::Watermark(_) | Change::Label(..) | Change::Artifact(_) => None,
         })
     }
     /// Boundaries that moved.
     pub fn watermarks(&self) -> impl Iterator<Item = &Watermark> {
         self.changes.iter().filter_map(|change| match change {
             Change::Watermark(mark) => Some(mark),
-            Change::Mode(..) | Change::Label(..) => None,
+            Change::Mode(..) | Change::Label(..) | Change::Artifact(_) => None,
         })
     }
     /// Labels that changed.
     pub fn labels(&self) -> impl Iterator<Item = (&Name, Option<Body>)> {
         self.changes.iter().filter_map(|change| match change {
             Change::Label(name, body) => Some((name, *body)),
-            Change::Mode(..) | Change::Watermark(_) => None,
+            Change::Mode(..) | Change::Watermark(_) | Change::Artifact(_) => None,
         })
+    }
+    /// Versions of artifacts that came in from outside.
+    pub fn came(&self) -> impl Iterator<Item = &Artifact> {
+        self.changes.iter().filter_map(|change| match change {
+            Change::Artifact(artifact) => Some(artifact),
+            Change::Mode(..) | Change::Watermark(_) | Change::Label(..) => None,
+        })
+    }
+    /// All versions of artifacts that it names, those of its adoption included.
+    pub fn artifacts(&self) -> impl Iterator<Item = &Artifact> {
+        let made = self.pushes.iter().flat_map(|push| match &push.what {
+            Interaction::Result(result) => &result.artifacts[..],
+            _ => &[],
+        });
+        let adopted = self.adoption.iter().flat_map(|adoption| &adoption.artifacts);
+        made.chain(adopted).chain(self.came())
     }
 }
 
@@ -114,6 +130,8 @@ pub enum Change {
     Watermark(Watermark),
     /// A label, as rendered; none removes it.
     Label(Name, Option<Body>),
+    /// A content came in from outside, with a message or an event that this commit takes ([`crate::artifact::came_with`]).
+    Artifact(Artifact),
 }
 
 /// What a branch is.

@@ -119,6 +119,8 @@ pub struct Start {
     pub args: Option<Json>,
     /// The first message.
     pub message: Option<Said>,
+    /// What came with it, each a blob already: it belongs to the arguments, without any to the message.
+    pub came: Vec<NewArtifact>,
     /// What the session is bound to; `values` is ignored, its text is `values` below.
     pub binding: crate::commit::Binding,
     /// JSON text of the bound values.
@@ -157,6 +159,8 @@ pub struct Said {
     pub by: Option<Name>,
     /// Sent by this agent with `send`.
     pub sender: Option<Id>,
+    /// What came with it, each a blob already.
+    pub came: Vec<NewArtifact>,
 }
 
 /// What is cancelled.
@@ -227,6 +231,8 @@ pub enum Came {
         event: String,
         /// Its fields.
         fields: Json,
+        /// What came with it, each a blob already.
+        came: Vec<NewArtifact>,
     },
 }
 

@@ -467,7 +467,7 @@ impl Snapshot {
                 self.write(line, now, write, value.clone());
             }
             for artifact in &closed.artifacts {
-                self.add_artifact(artifact);
+                self.add_artifact(line, artifact);
             }
         }
         let agent = self.agent_mut(owner);
@@ -536,6 +536,7 @@ impl Snapshot {
             Change::Watermark(mark) => self.mark(mark),
             Change::Label(label, Some(body)) => drop(self.labels.insert(label.clone(), *body)),
             Change::Label(label, None) => drop(self.labels.remove(label)),
+            Change::Artifact(artifact) => self.came(artifact),
         }
     }
 

@@ -61,6 +61,8 @@ impl Id {
     /// The branch every session begins with. No line makes it.
     pub const MAIN: Self = Self(NonZeroU64::MIN);
     const BITS: u32 = 20;
+    /// The greatest k.
+    pub(crate) const LAST: u32 = (1 << Self::BITS) - 1;
 
     /// The `k`-th thing of `line`. Panics if either is out of range: a line makes fewer than 2^20 things.
     pub fn new(line: Line, k: u32) -> Self {

@@ -243,7 +243,7 @@ pub struct Write {
 pub struct Artifact {
     /// The agent instance in whose scope it lies: names resolve outward from an agent, as those of state do.
     pub scope: Id,
-    /// The call that made it.
+    /// The call that made it; of what came in from outside [`crate::artifact::came_with`] what was said.
     pub call: Id,
     /// Its name.
     pub name: Name,

@@ -318,6 +318,13 @@ impl Trace {
             let value = body.map_or_else(|| "unset".to_owned(), |b| quoted(bodies, b));
             let _ = writeln!(out, "  label   {label} {value}");
         }
+        for artifact in commit.came() {
+            let _ = writeln!(
+                out,
+                "  came    {} {} {} bytes",
+                artifact.name, artifact.media, artifact.len
+            );
+        }
     }
 
     /// Pushes in the order made; those of one agent in a row share a row.

@@ -356,7 +356,9 @@ impl<'a> View<'a> {
             Some(parent) if called => parent.def.to_string(),
             _ => "user".to_owned(),
         };
-        Some(json!({ "text": words, "from": from }))
+        let artifacts: Vec<Name> = artifact::attached(self.snapshot, body);
+        let artifacts: Vec<&str> = artifacts.iter().map(|name| &**name).collect();
+        Some(json!({ "text": words, "from": from, "artifacts": artifacts }))
     }
 
     fn route(&self) -> Option<Json> {

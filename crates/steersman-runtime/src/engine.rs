@@ -22,6 +22,7 @@ use serde_json::Value as Json;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 use steersman_machine::commit::Binding;
+use steersman_machine::artifact::{self, Content};
 use steersman_machine::context::History;
 use steersman_machine::definition;
 use steersman_machine::ids::{Digest, Id, Line, Name};
@@ -29,6 +30,7 @@ use steersman_machine::interaction::Interaction;
 use steersman_machine::manifest::Manifest;
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::types::arguments_misfit;
 use tokio::sync::{broadcast, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -133,6 +135,9 @@ pub struct StartOptions {
     pub message_id: Option<Name>,
     /// The speaker's role, if it is not the user.
     pub by: Option<Name>,
+    /// Contents that come with the arguments or, without any, with the first message: they are artifacts from the
+    /// beginning.
+    pub files: Vec<Content>,
     /// `config` values that go before the environment.
     pub config: BTreeMap<Name, Json>,
     /// Key by which events find it: one session of a network has it.
@@ -280,6 +285,7 @@ impl Engine {
     ) -> Result<SessionId, EngineError> {
         let inner = &self.0;
         let nets = self.nets(&network)?;
+        begins(&network, &options).map_err(EngineError::Refused)?;
         let mut seed = [0_u8; 8];
         getrandom::fill(&mut seed).expect("the operating system gives random bytes");
         let mut values = Values {
@@ -316,12 +322,14 @@ impl Engine {
             args: options.args.map(|a| a.to_string()),
             say: options.say,
             by: options.by,
-        }));
+        }))
+        .with(&options.files);
         let message = options.message_id.unwrap_or_else(random_id);
         // Looked at first: a session that cannot begin is not made.
         let begin = begin.encode(message, inner.clock.now());
         within(|| "the first message".to_owned(), begin.bytes.len())?;
         inner.store.put_blob(source_hash, source).await?;
+        self.keep(&options.files).await?;
         if let (Some(hash), Some(text)) = (values.manifest, manifest) {
             inner.store.put_blob(hash.0, text.as_bytes().into()).await?;
             self.remember((source_hash, Some(hash)), bound);
@@ -339,6 +347,21 @@ impl Engine {
             .await?;
         self.remember((source_hash, None), network);
         Ok(id)
+    }
+
+    /// Puts contents into the store, before anything names them: what comes with a message ([`Message::with`]).
+    ///
+    /// # Errors
+    /// [`EngineError::Refused`] if one may not be an artifact: then none is stored.
+    pub async fn keep(&self, contents: &[Content]) -> Result<(), EngineError> {
+        if let Some(why) = artifact::unfit(contents) {
+            return Err(EngineError::Refused(why));
+        }
+        for content in contents {
+            let hash = content.version().hash;
+            self.0.store.put_blob(hash, content.bytes.clone()).await?;
+        }
+        Ok(())
     }
 
     /// Owns a session and drives it; a handle to it if this process does already. What a dead owner left in doubt is
@@ -646,6 +669,26 @@ impl Engine {
             .get(key)
             .cloned()
     }
+}
+
+/// Whether a session can begin so: its arguments fit, and the artifacts that they name come with them.
+fn begins(network: &Network, options: &StartOptions) -> Result<(), String> {
+    if let Some(why) = artifact::unfit(&options.files) {
+        return Err(why);
+    }
+    let name = options.agent.as_ref().or_else(|| network.entry.first());
+    let def = name.and_then(|name| network.agents.get(name));
+    let (Some(def), Some(args)) = (def, &options.args) else {
+        return Ok(());
+    };
+    let Some(args) = args.as_object() else {
+        return Err("the arguments are no JSON object".to_owned());
+    };
+    if let Some(misfit) = arguments_misfit(&def.parameters, args) {
+        return Err(misfit.under("args").to_string());
+    }
+    let there: Vec<&str> = options.files.iter().map(|file| &*file.name).collect();
+    artifact::missing(&def.parameters, args, &there).map_or(Ok(()), Err)
 }
 
 /// What happens while all sessions of a store are driven.

@@ -2,8 +2,9 @@
 
 use crate::engine::{Engine, EngineError};
 use crate::load::Load;
-use crate::store::{Batch, Claim, Row, SessionState};
+use crate::store::{Batch, Claim, Row, SessionInfo, SessionState, Store, StoreError};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use steersman_machine::codec::{self, CodecError};
 use steersman_machine::commit::{LedgerEntry, LogLine, Text};
 use steersman_machine::ids::{Body, Id, Line, Name};
@@ -28,6 +29,9 @@ pub struct Erased {
     /// Those of them that lay in blobs: another session may hold the same text. What nothing names any more goes with
     /// the store's next collection.
     pub blobs: u64,
+    /// Contents of artifacts, by their hashes: they are meant, and are no texts of the log. Whoever has the store to
+    /// itself deletes those that nothing else names (`steersman_adapters::sqlite::forget`).
+    pub contents: Vec<[u8; 32]>,
 }
 
 impl Engine {
@@ -44,7 +48,10 @@ impl Engine {
         }
         let claim = self.store().claim(id).await?;
         let rows = rows(self, &claim).await?;
-        let mut erased = Erased::default();
+        let mut erased = Erased {
+            contents: contents(&rows, what),
+            ..Erased::default()
+        };
         let kept = kept(&rows);
         let wanted = match what {
             What::Effect(effect) => Some(of_effect(&rows, effect)?),
@@ -129,13 +136,19 @@ fn open(seen: &crate::engine::Inspection) -> Option<String> {
 
 async fn rows(engine: &Engine, claim: &Claim) -> Result<Vec<(Row, LogLine)>, EngineError> {
     let load = Load::new(engine.store().clone(), claim.session.clone(), claim.salt);
+    Ok(read(engine.store(), &load, &claim.session, claim.head).await?)
+}
+
+async fn read(
+    store: &Arc<dyn Store>,
+    load: &Load,
+    session: &str,
+    head: Line,
+) -> Result<Vec<(Row, LogLine)>, StoreError> {
     let mut hashes = crate::load::Hashes::default();
     let (mut rows, mut from) = (Vec::new(), Line(1));
-    while from <= claim.head {
-        let some = engine
-            .store()
-            .rows(&claim.session, from, claim.head, 512)
-            .await?;
+    while from <= head {
+        let some = store.rows(session, from, head, 512).await?;
         let Some(last) = some.last() else { break };
         from = last.n.next();
         for row in some {
@@ -153,14 +166,90 @@ fn kept(rows: &[(Row, LogLine)]) -> BTreeSet<Body> {
     bindings.map(|binding| binding.values).collect()
 }
 
+/// Contents of the artifacts that are meant. What the session is bound to stays, and so does what an artifact that is not
+/// meant consists of, too.
+fn contents(rows: &[(Row, LogLine)], what: What) -> Vec<[u8; 32]> {
+    let commits = || {
+        let lines = rows.iter().map(|(_, line)| line);
+        lines.filter_map(|line| Some((line, line.commit.as_ref()?)))
+    };
+    let calls = match what {
+        What::Effect(effect) => calls_of(rows, effect),
+        What::All | What::Line(_) => BTreeSet::new(),
+    };
+    let (mut meant, mut all) = (BTreeSet::new(), BTreeSet::new());
+    let mut bound = BTreeSet::new();
+    for (line, commit) in commits() {
+        bound.extend(commit.binding.iter().map(|binding| binding.source));
+        for artifact in commit.artifacts() {
+            let one = (artifact.hash, artifact.call, artifact.name.clone());
+            let is_meant = match what {
+                What::All => true,
+                What::Line(n) => n == line.n,
+                What::Effect(_) => calls.contains(&artifact.call),
+            };
+            if is_meant {
+                meant.insert(one.clone());
+            }
+            all.insert(one);
+        }
+    }
+    let other: BTreeSet<[u8; 32]> = all.difference(&meant).map(|(hash, ..)| *hash).collect();
+    let hashes: BTreeSet<[u8; 32]> = meant.iter().map(|(hash, ..)| *hash).collect();
+    let stays = |hash: &[u8; 32]| other.contains(hash) || bound.contains(hash);
+    hashes.into_iter().filter(|hash| !stays(hash)).collect()
+}
+
+/// The effect's own call, if it is for one.
+fn calls_of(rows: &[(Row, LogLine)], effect: Id) -> BTreeSet<Id> {
+    let commits = rows.iter().filter_map(|(_, line)| line.commit.as_ref());
+    let wished = commits.flat_map(|commit| &commit.wished);
+    let calls = wished.filter(|wished| wished.id == effect);
+    let calls = calls.filter_map(|wished| wished.what.call());
+    std::iter::once(effect).chain(calls).collect()
+}
+
+/// What lines of a session name of artifacts, and texts of them were erased: the contents may be gone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ErasedArtifacts {
+    /// The artifacts, by call and name.
+    pub artifacts: BTreeSet<(Id, Name)>,
+    /// The lines.
+    pub lines: BTreeSet<Line>,
+}
+
+/// Looks for lines of a session that name artifacts and were erased.
+///
+/// # Errors
+/// What the store says, and what does not verify.
+pub async fn erased_artifacts(
+    store: &Arc<dyn Store>,
+    info: &SessionInfo,
+) -> Result<ErasedArtifacts, StoreError> {
+    let load = Load::new(store.clone(), info.id.clone(), info.salt);
+    let mut erased = ErasedArtifacts::default();
+    for (_, line) in read(store, &load, &info.id, info.head).await? {
+        let is_erased = |text: &Text| matches!(text, Text::Erased { .. });
+        if let Some(commit) = &line.commit
+            && line.bodies.iter().any(is_erased)
+        {
+            for artifact in commit.artifacts() {
+                let one = (artifact.call, artifact.name.clone());
+                erased.artifacts.insert(one);
+                erased.lines.insert(line.n);
+            }
+        }
+    }
+    Ok(erased)
+}
+
 /// Arguments, results and what was kept of an effect or its call.
 fn of_effect(rows: &[(Row, LogLine)], effect: Id) -> Result<BTreeSet<Body>, EngineError> {
-    let mut calls = BTreeSet::from([effect]);
+    let calls = calls_of(rows, effect);
     let mut bodies = BTreeSet::new();
     for (_, line) in rows {
         if let Some(commit) = &line.commit {
             for wished in commit.wished.iter().filter(|w| w.id == effect) {
-                calls.extend(wished.what.call());
                 bodies.extend(wished.args);
             }
         }

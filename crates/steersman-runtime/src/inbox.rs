@@ -7,6 +7,8 @@
 use crate::store::InboxMessage;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use steersman_machine::artifact::Content;
+use steersman_machine::effect::NewArtifact;
 use steersman_machine::ids::{Id, Line, Name, Time};
 
 /// Version of the encoding: the first byte of a stored message.
@@ -175,6 +177,39 @@ pub enum Message {
         /// Who binds them.
         by: Name,
     },
+    /// Something that comes with contents: one of `Start`, `Say`, `Interrupt` and `Event`.
+    With {
+        /// The contents. Each is a blob before this is put into an inbox.
+        files: Vec<File>,
+        /// What they come with.
+        message: Box<Message>,
+    },
+}
+
+/// A content that comes with a message, and is an artifact once it is taken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct File {
+    /// Its name.
+    pub name: Name,
+    /// Media type.
+    pub media: Name,
+    /// blake3 of its content, which is a blob.
+    pub hash: [u8; 32],
+    /// Bytes.
+    pub len: u64,
+}
+
+impl File {
+    /// As the machine takes it.
+    pub(crate) fn version(self) -> NewArtifact {
+        NewArtifact {
+            name: self.name.to_string(),
+            media: self.media.to_string(),
+            hash: self.hash,
+            len: self.len,
+            content: None,
+        }
+    }
 }
 
 /// How a session begins. What it is bound to is decided when it is started, not when it is first driven.
@@ -222,6 +257,42 @@ pub enum CancelWhat {
 }
 
 impl Message {
+    /// The same with contents: they are to be put into the store before it is ([`crate::engine::Engine::keep`]).
+    #[must_use]
+    pub fn with(self, contents: &[Content]) -> Self {
+        if contents.is_empty() {
+            return self;
+        }
+        let mut files: Vec<File> = Vec::with_capacity(contents.len());
+        for content in contents {
+            let version = content.version();
+            let file = File {
+                name: version.name.into(),
+                media: version.media.into(),
+                hash: version.hash,
+                len: version.len,
+            };
+            // The same content may be named twice in what it comes with.
+            if !files.contains(&file) {
+                files.push(file);
+            }
+        }
+        Self::With {
+            files,
+            message: Box::new(self),
+        }
+    }
+
+    /// What it is, and what came with it.
+    pub(crate) fn opened(self) -> (Self, Vec<NewArtifact>) {
+        match self {
+            Self::With { files, message } => {
+                (*message, files.into_iter().map(File::version).collect())
+            }
+            plain => (plain, Vec::new()),
+        }
+    }
+
     /// As it is stored: a version byte, then positionally, then eight bytes over the id and all of it, so that what is
     /// damaged is told from what a newer program wrote.
     pub fn encode(&self, id: Name, at: Time) -> InboxMessage {

@@ -1,13 +1,14 @@
 //! A handle to a session that this process drives.
 
 use crate::artifact::Artifacts;
-use crate::engine::{Engine, EngineError};
+use crate::engine::{Engine, EngineError, Inspection};
 use crate::feed::{Feed, Live};
 use crate::inbox::{CancelWhat, Message, Resolution};
 use crate::pending::Pending;
 use crate::store::SessionId;
 use serde_json::Value as Json;
 use std::sync::Arc;
+use steersman_machine::artifact::Content;
 use steersman_machine::ids::{Id, Line, Name, Time};
 use steersman_machine::snapshot::Snapshot;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
@@ -145,6 +146,22 @@ impl Session {
         Ok(Artifacts::new(self.engine.store().clone(), snapshot, None))
     }
 
+    /// Itself as it is on disk.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub async fn inspect(&self) -> Result<Inspection, EngineError> {
+        self.engine.inspect(&self.id).await
+    }
+
+    /// Puts contents into the store, before a message names them ([`Engine::keep`]).
+    ///
+    /// # Errors
+    /// [`EngineError::Refused`] if one may not be an artifact.
+    pub async fn keep(&self, contents: &[Content]) -> Result<(), EngineError> {
+        self.engine.keep(contents).await
+    }
+
     /// Its id.
     pub fn id(&self) -> &str {
         &self.id
@@ -254,6 +271,17 @@ impl Session {
             fields: fields.to_string(),
         })
         .await
+    }
+
+    /// Says something to whoever has the floor, or hands over an event, with contents that are artifacts once it is
+    /// taken.
+    pub async fn send_with(
+        &self,
+        message: Message,
+        files: &[Content],
+    ) -> Result<Receipt, EngineError> {
+        self.engine.keep(files).await?;
+        self.send(message.with(files)).await
     }
 
     /// Nothing new begins until [`Session::resume`].

@@ -1,8 +1,9 @@
 //! Events: messages from outside that are not chat, addressed to a network.
 
-use crate::{Error, Network, Steersman};
+use crate::{Error, Network, Steersman, files};
 use serde_json::{Map, Value as Json, json};
 use std::sync::Arc;
+use steersman_machine::artifact::Content;
 use steersman_machine::expression::{Names, Template};
 use steersman_machine::ids::{Digest, Name};
 use steersman_machine::network::{EventDef, StartDef};
@@ -32,6 +33,18 @@ impl Steersman {
     /// # Errors
     /// [`Error::Refused`] if the network declares no such event, or its fields do not fit.
     pub async fn event(&self, network: &Network, name: &str, fields: &Json) -> Result<Sent, Error> {
+        let sent = self.event_to(network, name, fields, None).await?;
+        if let Sent::Started(id) = &sent {
+            self.session(id).await?;
+        }
+        Ok(sent)
+    }
+
+    /// The same, and only makes it durable: a session that it begins is driven by whoever drives the store.
+    ///
+    /// # Errors
+    /// As [`Steersman::event`].
+    pub async fn post(&self, network: &Network, name: &str, fields: &Json) -> Result<Sent, Error> {
         self.event_to(network, name, fields, None).await
     }
 
@@ -43,24 +56,23 @@ impl Steersman {
         fields: &Json,
         session: Option<&str>,
     ) -> Result<Sent, Error> {
-        let (def, id) = judged(network.checked(), name, fields)?;
+        let judged = judged(network.checked(), name, fields)?;
+        let Judged { def, id, .. } = &judged;
         if let Some(key) = &def.session {
-            let key = render(key, name, fields)?;
-            return self.by_key(network, name, def, fields, &key, &id).await;
+            let key = render(key, name, &judged.fields)?;
+            return self.by_key(network, name, &judged, &key).await;
         }
         if let Some(start) = &def.start {
-            return self.begin(network, name, start, fields, None, &id).await;
+            return self.begin(network, name, start, &judged, None).await;
         }
         if let Some(session) = session {
-            return self.put_into(session, name, fields, &id).await;
+            return self.put_into(session, name, &judged).await;
         }
         let now = self.engine().clock().now();
-        let fields: Arc<str> = canonical(fields).to_string().into();
-        let id: Arc<str> = id.into();
-        let message = Message::Event {
-            event: name.into(),
-            fields: fields.to_string(),
-        };
+        let fields: Arc<str> = canonical(&judged.fields).to_string().into();
+        let id: Arc<str> = id.as_str().into();
+        let message = judged.message(name);
+        self.engine().keep(&judged.contents).await?;
         let accepted = self
             .engine()
             .deliver_event(BoxedEvent {
@@ -80,10 +92,8 @@ impl Steersman {
         &self,
         network: &Network,
         name: &str,
-        def: &EventDef,
-        fields: &Json,
+        judged: &Judged<'_>,
         key: &str,
-        id: &str,
     ) -> Result<Sent, Error> {
         let query = SessionQuery {
             network: Some(network.name().into()),
@@ -92,11 +102,10 @@ impl Steersman {
             ..SessionQuery::default()
         };
         let found = self.engine().store().sessions(&query).await?;
-        match (found.first(), &def.start) {
-            (Some(session), _) => self.put_into(&session.id, name, fields, id).await,
+        match (found.first(), &judged.def.start) {
+            (Some(session), _) => self.put_into(&session.id, name, judged).await,
             (None, Some(start)) => {
-                self.begin(network, name, start, fields, Some(key), id)
-                    .await
+                self.begin(network, name, start, judged, Some(key)).await
             }
             (None, None) => Err(Error::Refused(format!(
                 "no session of `{}` has the key `{key}`, and event `{name}` begins none",
@@ -109,17 +118,12 @@ impl Steersman {
         &self,
         session: &str,
         name: &str,
-        fields: &Json,
-        id: &str,
+        judged: &Judged<'_>,
     ) -> Result<Sent, Error> {
-        let message = Message::Event {
-            event: name.into(),
-            fields: canonical(fields).to_string(),
-        };
-        let receipt = self
-            .engine()
-            .deliver_as(session, message_id(name, id), message)
-            .await?;
+        self.engine().keep(&judged.contents).await?;
+        let id = message_id(name, &judged.id);
+        let message = judged.message(name);
+        let receipt = self.engine().deliver_as(session, id, message).await?;
         match receipt.fate {
             Fate::Known => Ok(Sent::Known),
             Fate::Refused(why) => Err(Error::Refused(why)),
@@ -132,11 +136,11 @@ impl Steersman {
         network: &Network,
         name: &str,
         start: &StartDef,
-        fields: &Json,
+        judged: &Judged<'_>,
         key: Option<&str>,
-        id: &str,
     ) -> Result<Sent, Error> {
-        let names = Names::from_json(json!({ "event": fields }));
+        let id = &judged.id;
+        let names = Names::from_json(json!({ "event": judged.fields }));
         let refused = |e| Error::Refused(format!("event `{name}`: {e}"));
         let mut args = Map::new();
         for (parameter, data) in &start.args {
@@ -155,24 +159,60 @@ impl Steersman {
             args: (!args.is_empty()).then_some(Json::Object(args)),
             say,
             key: key.map(Into::into),
+            files: judged.contents.clone(),
             ..StartOptions::default()
         };
-        match self.start_with(network, options).await {
-            Ok(session) => Ok(Sent::Started(session.id().to_owned())),
+        match self.create(network, options).await {
+            Ok(session) => Ok(Sent::Started(session.to_string())),
             Err(Error::Engine(EngineError::Store(StoreError::Conflict(other)))) => {
                 if other == session {
                     return Ok(Sent::Known);
                 }
                 // another event was quicker with the session of this key
-                self.put_into(&other, name, fields, id).await
+                self.put_into(&other, name, judged).await
             }
             Err(error) => Err(error),
         }
     }
 }
 
-/// Judges an event that is meant for one session: the message that carries it, and the id under which that session
-/// accepts it once.
+/// An event that fits its declaration.
+struct Judged<'a> {
+    def: &'a EventDef,
+    /// Its id, rendered from its fields.
+    id: String,
+    /// Its fields, with the names of its artifacts.
+    fields: Json,
+    /// What its artifacts consist of.
+    contents: Vec<Content>,
+}
+
+impl Judged<'_> {
+    /// The message that carries it.
+    fn message(&self, name: &str) -> Message {
+        let message = Message::Event {
+            event: name.into(),
+            fields: canonical(&self.fields).to_string(),
+        };
+        message.with(&self.contents)
+    }
+}
+
+/// An event that is meant for one session.
+#[derive(Clone, Debug)]
+pub struct EventMessage {
+    /// The id under which that session accepts it once.
+    pub id: Name,
+    /// The message that carries it.
+    pub message: Message,
+    /// What its artifacts consist of: they are to be stored before it is sent ([`Engine::keep`]).
+    ///
+    /// [`Engine::keep`]: steersman_runtime::engine::Engine::keep
+    pub contents: Vec<Content>,
+}
+
+/// Judges an event that is meant for one session. A field that is declared as an artifact is an object of `name`,
+/// `media_type`, and `text` or `base64`.
 ///
 /// # Errors
 /// [`Error::Refused`] if the network declares no such event, or its fields do not fit.
@@ -180,21 +220,21 @@ pub fn event_message(
     network: &steersman_machine::network::Network,
     name: &str,
     fields: &Json,
-) -> Result<(Name, Message), Error> {
-    let (_, id) = judged(network, name, fields)?;
-    let message = Message::Event {
-        event: name.into(),
-        fields: canonical(fields).to_string(),
-    };
-    Ok((message_id(name, &id), message))
+) -> Result<EventMessage, Error> {
+    let judged = judged(network, name, fields)?;
+    Ok(EventMessage {
+        id: message_id(name, &judged.id),
+        message: judged.message(name),
+        contents: judged.contents,
+    })
 }
 
-/// The declaration of an event, and the id of this one.
+/// The declaration of an event, and this one by it.
 fn judged<'a>(
     network: &'a steersman_machine::network::Network,
     name: &str,
     fields: &Json,
-) -> Result<(&'a EventDef, String), Error> {
+) -> Result<Judged<'a>, Error> {
     let def = network.events.get(name).ok_or_else(|| {
         let known: Vec<&str> = network.events.keys().map(|k| &**k).collect();
         Error::Refused(format!(
@@ -207,9 +247,16 @@ fn judged<'a>(
             }
         ))
     })?;
-    fits(def, name, fields).map_err(Error::Refused)?;
-    let id = render(&def.id, name, fields)?;
-    Ok((def, id))
+    let named = files::taken_out(&def.fields, fields);
+    let (fields, contents) = named.map_err(|why| Error::Refused(format!("event `{name}`: {why}")))?;
+    fits(def, name, &fields).map_err(Error::Refused)?;
+    let id = render(&def.id, name, &fields)?;
+    Ok(Judged {
+        def,
+        id,
+        fields,
+        contents,
+    })
 }
 
 fn render(template: &Template, name: &str, fields: &Json) -> Result<String, Error> {

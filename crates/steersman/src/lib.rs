@@ -76,6 +76,7 @@
 
 mod error;
 mod event;
+mod files;
 mod follow;
 mod models;
 mod nets;
@@ -87,7 +88,8 @@ mod tool;
 mod turn;
 
 pub use error::{DefinitionError, Error, ErrorKind};
-pub use event::{Sent, event_message};
+pub use event::{EventMessage, Sent, event_message};
+pub use files::media as media_of_file;
 pub use follow::{Called, Cursor, CursorError, Event, EventKind, Events, How};
 pub use network::{Agent, Builder, Network, agent};
 pub use session::{By, Session};
@@ -99,6 +101,7 @@ pub use steersman_adapters as adapters;
 pub use steersman_machine as machine;
 pub use steersman_runtime as runtime;
 
+pub use steersman_machine::artifact::Content;
 pub use steersman_runtime::engine::{Durability, StartOptions};
 pub use steersman_runtime::erase::{Erased, What};
 pub use steersman_runtime::inbox::{CancelWhat, Resolution};

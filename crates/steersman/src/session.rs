@@ -10,6 +10,7 @@ use steersman_machine::ids::{Id, Line};
 use steersman_runtime::artifact::Artifacts;
 use steersman_runtime::engine::{Engine, EngineError};
 use steersman_runtime::feed::Feed;
+use steersman_machine::artifact::Content;
 use steersman_runtime::inbox::{CancelWhat, Message, Resolution};
 use steersman_runtime::session::{Fate, Fork, Receipt, Session as Driven};
 use steersman_runtime::store::{SessionId, StoreError};
@@ -352,9 +353,31 @@ impl Session {
         self.act(receipt).await.map(drop)
     }
 
-    /// Hands it an event.
+    /// Hands it an event. A field that is declared as an artifact is an object of `name`, `media_type`, and `text` or
+    /// `base64`. Its id is accepted once: to hand it over again changes nothing.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if its definition declares no such event, or the fields do not fit.
     pub async fn event(&self, name: &str, fields: &serde_json::Value) -> Result<(), Error> {
-        let receipt = self.driven().event(name, fields).await?;
+        let driven = self.driven();
+        let seen = driven.inspect().await?;
+        let network = seen.network.as_ref();
+        let network = network.ok_or_else(|| Error::Refused("the session has not begun".into()))?;
+        let event = crate::event_message(network, name, fields)?;
+        driven.keep(&event.contents).await?;
+        let receipt = driven.send_as(event.id, event.message).await?;
+        self.act(receipt).await.map(drop)
+    }
+
+    /// Says something with contents that are artifacts once it is taken, under the names that they have.
+    pub async fn say_with(&self, text: &str, files: &[Content]) -> Result<(), Error> {
+        let message = Message::Say {
+            text: text.to_owned(),
+            to: None,
+            by: None,
+            branch: None,
+        };
+        let receipt = self.driven().send_with(message, files).await?;
         self.act(receipt).await.map(drop)
     }
 

@@ -88,16 +88,22 @@ impl Steersman {
         network: &Network,
         options: StartOptions,
     ) -> Result<Session, Error> {
+        let id = self.create(network, options).await?;
+        Ok(self.handle(self.engine.open(&id).await?))
+    }
+
+    /// The same without driving it: whoever drives the store next does.
+    pub(crate) async fn create(
+        &self,
+        network: &Network,
+        mut options: StartOptions,
+    ) -> Result<Arc<str>, Error> {
         self.register(network);
-        let mut options = options;
         if options.folder.is_none() {
             options.folder = network.folder().map(|f| f.display().to_string());
         }
-        let session = self
-            .engine
-            .start(network.checked().clone(), options)
-            .await?;
-        Ok(self.handle(session))
+        let network = network.checked().clone();
+        Ok(self.engine.create(network, options).await?)
     }
 
     fn handle(&self, driven: Driven) -> Session {

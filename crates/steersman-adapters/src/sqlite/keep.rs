@@ -1,6 +1,6 @@
 //! Keeping a store: copies of it, what nothing names any more, and traces of what is missing.
 
-use super::append::{find, name};
+use super::append::{find, key, name};
 use super::error::{io, sql};
 use super::{SqliteStore, schema};
 use rusqlite::backup::{Backup, StepResult};
@@ -142,8 +142,82 @@ pub fn collect_garbage(path: &Path, delete: bool) -> Result<Garbage, StoreError>
     let failed = |e| sql(path, e);
     if !delete {
         let conn = schema::reader(path, true).map_err(failed)?;
-        return Ok(unnamed(&conn).map_err(failed)?.0);
+        return Ok(unnamed(&conn, None, &BTreeSet::new())
+            .map_err(failed)?
+            .0);
     }
+    let conn = alone(path)?;
+    let (garbage, unnamed) = unnamed(&conn, None, &BTreeSet::new()).map_err(failed)?;
+    for hash in &unnamed {
+        conn.execute("DELETE FROM blob WHERE hash = ?1", [hash])
+            .map_err(failed)?;
+    }
+    conn.execute_batch("COMMIT").map_err(failed)?;
+    if garbage.blobs > 0 {
+        conn.execute_batch("VACUUM").map_err(failed)?;
+    }
+    Ok(garbage)
+}
+
+/// What became of contents that a session is to forget.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Forgot {
+    /// Deleted; what was overwritten is unreadable once the journal is flushed ([`flush`]).
+    pub deleted: u64,
+    /// Something else names them, too: they stay.
+    pub shared: u64,
+}
+
+/// Lines of sessions: what they name does not count.
+pub type Passed = BTreeMap<SessionId, BTreeSet<Line>>;
+
+/// Deletes blobs that one session names, unless another session, a message that was not taken yet or an event does.
+/// `passed` are lines of other sessions that were erased.
+///
+/// # Errors
+/// [`StoreError::Io`] while another process has the store open: it may be about to name one.
+pub fn forget(
+    path: &Path,
+    session: &str,
+    blobs: &[[u8; 32]],
+    passed: &Passed,
+) -> Result<Forgot, StoreError> {
+    if blobs.is_empty() {
+        return Ok(Forgot::default());
+    }
+    let conn = alone(path)?;
+    let failed = |e| sql(path, e);
+    conn.pragma_update(None, "secure_delete", "ON")
+        .map_err(failed)?;
+    let number = |session: &str| -> Result<Option<i64>, StoreError> {
+        let found = find(&conn, session).map_err(failed)?;
+        Ok(found.map(|(no, _)| no))
+    };
+    let mut but = BTreeSet::new();
+    for (session, lines) in passed {
+        if let Some(no) = number(session)? {
+            but.extend(lines.iter().map(|line| key(no, *line)));
+        }
+    }
+    let (_, unnamed) = unnamed(&conn, number(session)?, &but).map_err(failed)?;
+    let unnamed: BTreeSet<Hash> = unnamed.into_iter().collect();
+    let mut forgot = Forgot::default();
+    for hash in blobs {
+        if unnamed.contains(hash) {
+            let gone = conn.execute("DELETE FROM blob WHERE hash = ?1", [hash]);
+            forgot.deleted += gone.map_err(failed)? as u64;
+        } else if super::lists::blob(&conn, hash).map_err(failed)?.is_some() {
+            forgot.shared += 1;
+        }
+    }
+    conn.execute_batch("COMMIT").map_err(failed)?;
+    Ok(forgot)
+}
+
+/// The store, with nobody else in it, in a transaction.
+fn alone(path: &Path) -> Result<Connection, StoreError> {
+    schema::look(path)?;
+    let failed = |e| sql(path, e);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags).map_err(failed)?;
     schema::settings(&conn).map_err(failed)?;
@@ -161,35 +235,33 @@ pub fn collect_garbage(path: &Path, delete: bool) -> Result<Garbage, StoreError>
         _ => sql(path, e),
     };
     conn.execute_batch("BEGIN EXCLUSIVE").map_err(alone)?;
-    let (garbage, unnamed) = unnamed(&conn).map_err(failed)?;
-    for hash in &unnamed {
-        conn.execute("DELETE FROM blob WHERE hash = ?1", [hash])
-            .map_err(failed)?;
-    }
-    conn.execute_batch("COMMIT").map_err(failed)?;
-    if garbage.blobs > 0 {
-        conn.execute_batch("VACUUM").map_err(failed)?;
-    }
-    Ok(garbage)
+    Ok(conn)
 }
 
 type Hash = [u8; 32];
 
-fn unnamed(conn: &Connection) -> rusqlite::Result<(Garbage, Vec<Hash>)> {
+/// Blobs that nothing names; of one session nothing counts, nor do these lines.
+fn unnamed(
+    conn: &Connection,
+    but: Option<i64>,
+    passed: &BTreeSet<i64>,
+) -> rusqlite::Result<(Garbage, Vec<Hash>)> {
     let blobs: BTreeMap<Hash, u64> = conn
         .prepare("SELECT hash, length(bytes) FROM blob")?
         .query_map([], |r| Ok((r.get(0)?, r.get::<_, i64>(1)? as u64)))?
         .collect::<rusqlite::Result<_>>()?;
     let mut search = Search::of(blobs.keys().copied());
     for query in [
-        "SELECT bytes FROM line",
-        "SELECT bytes FROM inbox WHERE bytes IS NOT NULL",
-        "SELECT message FROM event",
+        "SELECT bytes, key FROM line WHERE key >> 40 IS NOT ?1",
+        "SELECT bytes, 0 FROM inbox WHERE bytes IS NOT NULL AND no IS NOT ?1",
+        "SELECT message, 0 FROM event WHERE ?1 IS ?1",
     ] {
         let mut statement = conn.prepare(query)?;
-        let mut rows = statement.query([])?;
+        let mut rows = statement.query([but])?;
         while let Some(row) = rows.next()? {
-            search.read(row.get_ref(0)?.as_blob()?);
+            if !passed.contains(&row.get(1)?) {
+                search.read(row.get_ref(0)?.as_blob()?);
+            }
         }
     }
     while let Some(hash) = search.next.pop() {

@@ -12,6 +12,7 @@ use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use steersman::runtime::artifact::{ArtifactError, Artifacts, Version};
+use steersman_machine::artifact::is_from_outside;
 use steersman_machine::fold::fold;
 use steersman_machine::ids::Line;
 use steersman_machine::snapshot::Snapshot;
@@ -159,7 +160,8 @@ fn document(version: &Version) -> serde_json::Value {
         "media_type": version.media,
         "bytes": version.len,
         "blake3": hex(&version.hash),
-        "call": version.call.to_string(),
+        "call": (!is_from_outside(version.call)).then(|| version.call.to_string()),
+        "line": version.call.line().0,
     })
 }
 

@@ -8,8 +8,9 @@ use crate::place::Place;
 use crate::printer::{Printer, typed, yellow};
 use crate::words::count;
 use serde_json::json;
-use steersman::runtime::erase::What;
-use steersman_adapters::sqlite::flush;
+use steersman::runtime::erase::{What, erased_artifacts};
+use steersman::runtime::store::SessionQuery;
+use steersman_adapters::sqlite::{Passed, flush, forget};
 use steersman_machine::ids::{Id, Line};
 
 pub(crate) async fn run(
@@ -45,11 +46,15 @@ pub(crate) async fn run(
                 "let it come to its end or end it first: `steersman cancel {short}`"
             ))
         })?;
-    let all = count(erased.texts, "text");
+    let mut all = count(erased.texts, "text");
+    if !erased.contents.is_empty() {
+        let contents = count(erased.contents.len() as u64, "content");
+        all = format!("{all} and {contents} of artifacts");
+    }
     if !args.yes {
         if printer.is_json() {
             printer
-                .json(&json!({ "session": &*info.id, "texts": erased.texts, "erased": false }))?;
+                .json(&json!({ "session": &*info.id, "texts": erased.texts, "artifacts": erased.contents.len(), "erased": false }))?;
         }
         printer.talk(format!("{all} would be erased, for good."));
         printer.talk(yellow(match what {
@@ -70,7 +75,11 @@ pub(crate) async fn run(
     let load =
         steersman::runtime::load::Load::new(place.store().clone(), info.id.clone(), info.salt);
     let report = load.inspect().await?;
-    drop(place);
+    let passed = passed(&place, &erased.contents).await?;
+    drop((place, load));
+    let (path, id, contents) = (file.clone(), info.id.clone(), erased.contents.clone());
+    let forgot = tokio::task::spawn_blocking(move || forget(&path, &id, &contents, &passed)).await;
+    let forgot = forgot.map_err(|e| CommandError::store(e.to_string()))?;
     let path = file.clone();
     let flushed = tokio::task::spawn_blocking(move || flush(&path)).await;
     let flushed = flushed.map_err(|e| CommandError::store(e.to_string()))??;
@@ -78,6 +87,7 @@ pub(crate) async fn run(
         printer.json(&json!({
             "session": &*info.id,
             "texts": erased.texts,
+            "artifacts": forgot.as_ref().map_or(0, |forgot| forgot.deleted),
             "erased": true,
             "verifies": report.damaged.is_empty(),
         }))?;
@@ -99,12 +109,35 @@ pub(crate) async fn run(
             typed("steersman gc --yes")
         ));
     }
+    let forgot = forgot.map_err(|error| {
+        CommandError::from(error)
+            .hint("contents of artifacts are still there: end that process, and erase once more")
+    })?;
+    if forgot.shared > 0 {
+        printer.talk(format!(
+            "{} of artifacts stay: another session holds the same.",
+            count(forgot.shared, "content")
+        ));
+    }
     printer.talk("Copies of the store (backups) still hold it.");
     if report.damaged.is_empty() {
         return Ok(Exit::Answered);
     }
     Err(CommandError::store("a line does not verify any more")
         .hint(format!("`steersman fsck {short}` says which")))
+}
+
+/// Lines that were erased before: what they name of artifacts holds no content.
+async fn passed(place: &Place, contents: &[[u8; 32]]) -> Result<Passed, CommandError> {
+    let mut passed = Passed::new();
+    if contents.is_empty() {
+        return Ok(passed);
+    }
+    for info in place.store().sessions(&SessionQuery::default()).await? {
+        let erased = erased_artifacts(place.store(), &info).await?;
+        passed.insert(info.id, erased.lines);
+    }
+    Ok(passed)
 }
 
 /// What an address and an effect mean.

@@ -12,12 +12,15 @@ use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::sync::Arc;
 use steersman::runtime::bind;
+use steersman::runtime::erase::erased_artifacts;
 use steersman::runtime::ledger::Ledger;
 use steersman::runtime::load::{Load, Report};
 use steersman::runtime::past::{DEFAULT_BOUND, Past};
 use steersman::runtime::store::{SessionInfo, SessionQuery, Store, StoreError};
 use steersman_adapters::sqlite::{SqliteOptions, SqliteStore};
 use steersman_machine::effect::Bodies;
+use steersman_machine::artifact::is_from_outside;
+use steersman_machine::ids::{Id, Name};
 
 /// What is wrong with a session.
 #[derive(Default)]
@@ -177,7 +180,18 @@ async fn whole(
         ));
     }
     bound(store, info, load, &ledger, found).await?;
-    contents(store, load, &ledger, found).await
+    let missing = contents(store, load, &ledger, found).await?;
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let shared: Arc<dyn Store> = Arc::new(store.clone());
+    let erased = erased_artifacts(&shared, info).await?;
+    for (call, name, why) in missing {
+        if !erased.artifacts.contains(&(call, name)) {
+            found.damaged.push(why);
+        }
+    }
+    Ok(())
 }
 
 /// What it is bound to is there: its definition, and what its MCP servers offered.
@@ -219,14 +233,16 @@ async fn bound(
     Ok(())
 }
 
-/// What lines name of artifacts is there and fits its hash, on all branches.
+/// What lines name of artifacts is there and fits its hash, on all branches. Gives back what is not there, in words: it
+/// may have been erased.
 async fn contents(
     store: &SqliteStore,
     load: &Load,
     ledger: &Ledger,
     found: &mut Found,
-) -> Result<(), CommandError> {
+) -> Result<Vec<(Id, Name, String)>, CommandError> {
     let mut seen = BTreeSet::new();
+    let mut missing = Vec::new();
     for (_, branch) in ledger.branches() {
         let snapshot = load.cold().snapshot(branch.head).await?.snapshot;
         for versions in snapshot.artifacts.values() {
@@ -234,22 +250,28 @@ async fn contents(
                 if !seen.insert((version.call, version.hash)) {
                     continue;
                 }
-                let why = match store.blob(&version.hash).await {
-                    Ok(Some(_)) => continue,
-                    Ok(None) => "its content is missing from the store",
-                    Err(StoreError::Corrupt { .. }) => "its content does not fit its hash",
-                    Err(error) => return Err(error.into()),
+                let whose = if is_from_outside(version.call) {
+                    format!("which came in with line {}", version.call.line())
+                } else {
+                    format!("of call {}", version.call)
                 };
-                found.damaged.push(format!(
-                    "artifact `{}`, version {}, of call {}: {why}",
-                    version.name,
-                    k + 1,
-                    version.call
-                ));
+                let (name, k) = (&version.name, k + 1);
+                let what = |why| format!("artifact `{name}`, version {k}, {whose}: {why}");
+                match store.blob(&version.hash).await {
+                    Ok(Some(_)) => {}
+                    Ok(None) => {
+                        let why = what("its content is missing from the store");
+                        missing.push((version.call, name.clone(), why));
+                    }
+                    Err(StoreError::Corrupt { .. }) => {
+                        found.damaged.push(what("its content does not fit its hash"));
+                    }
+                    Err(error) => return Err(error.into()),
+                }
             }
         }
     }
-    Ok(())
+    Ok(missing)
 }
 
 fn told(

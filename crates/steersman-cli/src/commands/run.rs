@@ -2,6 +2,7 @@
 
 use crate::address::Address;
 use crate::asked;
+use crate::attach;
 use crate::cli::{Global, Run};
 use crate::commands::check;
 use crate::error::{CommandError, Exit};
@@ -13,7 +14,7 @@ use serde_json::Value as Json;
 use std::io::Read;
 use std::time::Instant;
 use steersman::StartOptions;
-use steersman::runtime::inbox::Resolution;
+use steersman::runtime::inbox::{Message, Resolution};
 use steersman::runtime::pending::{Pending, PendingKind};
 use steersman::runtime::session::{Fate, Receipt, Session, Settled};
 use steersman::runtime::store::MAX_VALUE;
@@ -58,6 +59,7 @@ pub(crate) async fn run(
     let options = StartOptions {
         agent: args.entry.as_deref().map(Into::into),
         say: input.clone(),
+        files: attach::to_message(&args.file)?,
         seed: args.seed,
         ..StartOptions::default()
     };
@@ -83,6 +85,7 @@ async fn resume(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
+    let contents = attach::to_message(&args.file)?;
     let place = Place::required(global, &args.drive).await?;
     let address = Address::parse(name)?;
     let info = place.session(&address.session).await?;
@@ -91,7 +94,13 @@ async fn resume(
     let session = place.steersman.session(&info.id).await?.driven().clone();
     let mut play = Play::new(&place, printer, session, leaving, info.head, Some(began)).await?;
     if let Some(input) = &input {
-        taken(play.session.say(input).await?)?;
+        let said = Message::Say {
+            text: input.clone(),
+            to: None,
+            by: None,
+            branch: None,
+        };
+        taken(play.session.send_with(said, &contents).await?)?;
     }
     converse(
         &place,

@@ -1,5 +1,6 @@
 //! `send`: a message to a session, or an event to a session or a network.
 
+use crate::attach;
 use crate::cli::{Global, Send};
 use crate::commands::act::{Target, is_plain};
 use crate::commands::check;
@@ -31,10 +32,12 @@ pub(crate) async fn run(
         )
         .await;
     }
-    let Some(text) = text.filter(|t| !t.trim().is_empty()) else {
+    let contents = attach::to_message(&args.file)?;
+    let text = text.unwrap_or_default();
+    if text.trim().is_empty() && contents.is_empty() {
         return Err(CommandError::usage("there is nothing to send")
             .hint("steersman send SESSION \"...\", or - to read it from standard input"));
-    };
+    }
     let target = Target::of_branch(&args.to, global, &args.act.own.drive).await?;
     let branch = target.branch().map(|branch| branch.id);
     let by = args.act.role.as_deref().map(Into::into);
@@ -49,6 +52,8 @@ pub(crate) async fn run(
         }
     };
     let id = args.id.as_deref().map(Into::into);
+    target.place.engine().keep(&contents).await?;
+    let message = message.with(&contents);
     target.deliver(message, id, &args.act.own, printer).await
 }
 
@@ -59,7 +64,7 @@ async fn send_event(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
-    let fields: Json = serde_json::from_str(payload).map_err(|e| {
+    let mut fields: Json = serde_json::from_str(payload).map_err(|e| {
         CommandError::usage(format!("the payload is not JSON: {e}"))
             .hint("steersman send TO --event NAME '{\"FIELD\": \"...\"}'")
     })?;
@@ -68,6 +73,7 @@ async fn send_event(
             "the payload of an event is a JSON object",
         ));
     }
+    attach::to_event(&args.file, &mut fields)?;
     // a definition's path, or a network's name: then it is for whichever session waits for it
     let path = Path::new(&args.to);
     if path.exists() {
@@ -85,10 +91,11 @@ async fn send_event(
     let network = target.inspection.network.as_ref().ok_or_else(|| {
         CommandError::usage("this session was never begun: no definition says what its events are")
     })?;
-    let (id, message) = steersman::event_message(network, event, &fields)?;
-    let id = args.id.as_deref().map_or(id, Into::into);
+    let event = steersman::event_message(network, event, &fields)?;
+    let id = args.id.as_deref().map_or(event.id, Into::into);
+    target.place.engine().keep(&event.contents).await?;
     target
-        .deliver(message, Some(id), &args.act.own, printer)
+        .deliver(event.message, Some(id), &args.act.own, printer)
         .await
 }
 
@@ -99,7 +106,7 @@ async fn to_network(
     fields: &Json,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
-    let sent = place.steersman.event(network, event, fields).await?;
+    let sent = place.steersman.post(network, event, fields).await?;
     let (fate, session) = match &sent {
         Sent::Known => ("known", None),
         Sent::Started(id) => ("started", Some(id)),

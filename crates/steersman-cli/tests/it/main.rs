@@ -16,6 +16,7 @@ mod demo;
 mod disk;
 mod docs;
 mod examples;
+mod files;
 mod hostile;
 mod keep;
 mod mcp;

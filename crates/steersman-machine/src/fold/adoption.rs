@@ -71,7 +71,7 @@ impl Snapshot {
             self.set_cell(line, key, cell(adopted, bodies));
         }
         for artifact in &adoption.artifacts {
-            self.add_artifact(artifact);
+            self.add_artifact(line, artifact);
         }
         for mark in &adoption.watermarks {
             self.mark(mark);

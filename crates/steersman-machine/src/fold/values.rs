@@ -52,7 +52,18 @@ impl Snapshot {
         }
     }
 
-    pub(super) fn add_artifact(&mut self, artifact: &Artifact) {
+    /// A call made it. What came in from outside with this very line stands behind, whichever of the two the tick took
+    /// first: of a line all pushes are folded before all other changes.
+    pub(super) fn add_artifact(&mut self, line: Line, artifact: &Artifact) {
+        let key = (artifact.scope, artifact.name.clone());
+        let versions = self.artifacts.entry(key).or_default();
+        let came = versions.iter().rev().take_while(|v| v.call.line() == line);
+        let at = versions.len() - came.count();
+        versions.insert(at, artifact.clone());
+    }
+
+    /// It came in from outside, with this line.
+    pub(super) fn came(&mut self, artifact: &Artifact) {
         let key = (artifact.scope, artifact.name.clone());
         let versions = self.artifacts.entry(key).or_default();
         versions.push_back(artifact.clone());

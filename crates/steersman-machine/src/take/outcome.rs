@@ -55,13 +55,19 @@ impl Tick<'_> {
         }
         let (part, gave) = match came {
             Came::Time => (None, None),
-            Came::Event { event, fields } => {
+            Came::Event { event, fields, .. } => {
                 let part = self.part_of(&open, event, fields).ok_or(Until::Stale)?;
                 (Some(part), Some(fields))
             }
         };
         let outcome = Outcome::Came(came.clone());
         self.admit_as(Admitted::Outcome, Some(effect), &digested(&outcome));
+        if let Came::Event { fields, came, .. } = came
+            && !came.is_empty()
+        {
+            let with = self.body(fields.to_string());
+            self.keep_came(out.agent, with, came);
+        }
         self.part_met(&open, part, gave);
         Ok(())
     }
@@ -205,7 +211,7 @@ fn digested(outcome: &Outcome) -> Vec<u8> {
         }
         Outcome::Leaf(text) => add(text),
         Outcome::Came(Came::Time) => {}
-        Outcome::Came(Came::Event { event, fields }) => {
+        Outcome::Came(Came::Event { event, fields, .. }) => {
             add(event);
             add(&fields.to_string());
         }

@@ -1,9 +1,10 @@
 //! The session begins.
 
-use crate::commit::{Admission, Admitted, Binding};
-use crate::effect::{Said, Start, Until};
-use crate::ids::{Digest, Id};
-use crate::interaction::{Interaction, Origin};
+use crate::commit::{Admission, Admitted, Binding, Change};
+use crate::effect::{NewArtifact, Said, Start, Until};
+use crate::ids::{Body, Digest, Id};
+use crate::interaction::{Artifact, Interaction, Origin};
+use crate::{artifact, bounds};
 use crate::network::Does;
 use crate::take::Taken;
 use crate::tick::Tick;
@@ -36,6 +37,14 @@ impl Tick<'_> {
                 ));
             }
         }
+        if let Some(args) = start.args.as_ref().and_then(|args| args.as_object()) {
+            let there: Vec<&str> = start.came.iter().map(|came| &*came.name).collect();
+            if artifact::missing(&def.parameters, args, &there).is_some() {
+                return Err(Until::Refused(
+                    "the arguments name an artifact that did not come with them",
+                ));
+            }
+        }
         let values = self.body(start.values.clone());
         let binding = Binding {
             values,
@@ -55,9 +64,15 @@ impl Tick<'_> {
                     body,
                 },
             );
+            self.keep_came(root, body, &start.came);
             self.wake(root);
         }
         match &start.message {
+            Some(said) if start.args.is_none() => {
+                let came = start.came.iter().chain(&said.came).cloned().collect();
+                let said = Said { came, ..said.clone() };
+                self.hear(root, &said, Admitted::Message);
+            }
             Some(said) => self.hear(root, said, Admitted::Message),
             None if start.args.is_none() => self.admit_as(Admitted::Start, None, b""),
             None => {}
@@ -74,12 +89,46 @@ impl Tick<'_> {
             digest: Digest::of(said.text.as_bytes()),
             body: None,
         });
-        let body = self.body(said.text.clone());
+        let body = self.body(told(said));
         let from = match said.sender {
             Some(sender) => Origin::Agent(sender),
             None => Origin::Outside(said.by.clone()),
         };
         self.push(agent, Interaction::UserMessage { from, body });
+        // Whoever has the floor next is to see it, too: it lies at the top of what acts on this branch.
+        let top = self.snapshot.top().unwrap_or(agent);
+        self.keep_came(top, body, &said.came);
         self.wake(agent);
+    }
+
+    /// Contents that came in with a text are artifacts from here on.
+    pub(crate) fn keep_came(&mut self, scope: Id, with: Body, came: &[NewArtifact]) {
+        for new in came {
+            self.change(Change::Artifact(Artifact {
+                scope,
+                call: artifact::came_with(with),
+                name: bounds::name(&new.name),
+                media: bounds::name(&new.media),
+                hash: new.hash,
+                len: new.len,
+            }));
+        }
+    }
+}
+
+/// What was said, and what came with it: a model is to know by which names it can be read.
+fn told(said: &Said) -> Arc<str> {
+    if said.came.is_empty() {
+        return said.text.clone();
+    }
+    let came = said.came.iter().map(|new| {
+        let NewArtifact { name, media, len, .. } = new;
+        format!("`{name}` ({media}, {len} bytes)")
+    });
+    let came: Vec<String> = came.collect();
+    let came = format!("[Attached: {}]", came.join(", "));
+    match &*said.text {
+        "" => came.into(),
+        text => format!("{text}\n{came}").into(),
     }
 }

@@ -1,5 +1,6 @@
 //! What people and programs want: read from the inbox, judged by what is open, turned into offers or ledger lines.
 
+use super::branches::said;
 use super::draft::{Draft, Note, Offer};
 use super::{Driver, OutState, What};
 use crate::engine::EngineError;
@@ -9,7 +10,7 @@ use crate::session::Fate;
 use crate::store::InboxMessage;
 use serde_json::{Map, Value as Json};
 use steersman_machine::commit::{LedgerEntry, Release, Why};
-use steersman_machine::effect::{Cancelled, NewWrite, Offered, Said, Start, Work};
+use steersman_machine::effect::{Cancelled, NewArtifact, NewWrite, Offered, Said, Start, Work};
 use steersman_machine::expression::Data;
 use steersman_machine::ids::{Id, Name};
 use steersman_machine::mapping::{Fault, Raw};
@@ -78,8 +79,9 @@ impl Driver {
     }
 
     async fn act(&mut self, message: InboxMessage, wanted: Message) -> Result<(), EngineError> {
+        let (wanted, came) = wanted.opened();
         if let Message::Start(begin) = wanted {
-            return self.begin_session(message, *begin).await;
+            return self.begin_session(message, *begin, came).await;
         }
         if self.network.is_none() {
             return self.refuse(message, "the session has not begun").await;
@@ -91,14 +93,36 @@ impl Driver {
                 to,
                 by,
                 branch,
-            } => self.say(&message, text, to, by, None, branch),
+            } => {
+                let said = Said {
+                    to,
+                    by,
+                    came,
+                    ..said(&message, text)
+                };
+                self.say(&message, said, branch)
+            }
             Message::Sent {
                 text,
                 to,
                 from,
                 branch,
-            } => self.say(&message, text, Some(to), None, Some(from), Some(branch)),
-            Message::Interrupt { text, by, branch } => self.interrupt(&message, text, by, branch),
+            } => {
+                let said = Said {
+                    to: Some(to),
+                    sender: Some(from),
+                    ..said(&message, text)
+                };
+                self.say(&message, said, Some(branch))
+            }
+            Message::Interrupt { text, by, branch } => {
+                let said = Said {
+                    by,
+                    came,
+                    ..said(&message, text)
+                };
+                self.offer_message(&message, branch, What::Interrupt(said))
+            }
             Message::Answer { effect, sealed, by } => {
                 self.answer(&message, effect, &sealed, by).await?
             }
@@ -145,6 +169,7 @@ impl Driver {
             Message::Adopt { branch, at } => self.adopt(&message, branch, at).await?,
             Message::Current(branch) => self.make_current(&message, branch).await?,
             Message::Edit { writes, by } => self.edit(&message, writes, by),
+            Message::With { .. } => Err("what comes with a message is no message".to_owned()),
         };
         match acted {
             Ok(()) => Ok(()),
@@ -157,22 +182,22 @@ impl Driver {
         &mut self,
         message: InboxMessage,
         begin: Begin,
+        came: Vec<NewArtifact>,
     ) -> Result<(), EngineError> {
         if self.network.is_some() {
             return self.refuse(message, "the session has begun already").await;
         }
         self.bind(&begin.binding, &begin.values).await?;
+        let by = begin.by;
         let said = begin.say.map(|text| Said {
-            id: message.id.clone(),
-            text: text.into(),
-            to: None,
-            by: begin.by,
-            sender: None,
+            by,
+            ..said(&message, text)
         });
         let start = Start {
             agent: begin.agent,
             args: begin.args.and_then(|a| serde_json::from_str(&a).ok()),
             message: said,
+            came,
             binding: begin.binding,
             values: begin.values.into(),
         };
@@ -227,41 +252,9 @@ impl Driver {
         Ok(())
     }
 
-    fn say(
-        &mut self,
-        message: &InboxMessage,
-        text: String,
-        to: Option<Id>,
-        by: Option<Name>,
-        sender: Option<Id>,
-        branch: Option<Id>,
-    ) -> Acted {
-        let said = Said {
-            id: message.id.clone(),
-            text: text.into(),
-            to,
-            by,
-            sender,
-        };
+    fn say(&mut self, message: &InboxMessage, said: Said, branch: Option<Id>) -> Acted {
         let what = What::Offer(Box::new(Offered::Message(said)));
         self.offer_message(message, branch, what)
-    }
-
-    fn interrupt(
-        &mut self,
-        message: &InboxMessage,
-        text: String,
-        by: Option<Name>,
-        branch: Option<Id>,
-    ) -> Acted {
-        let said = Said {
-            id: message.id.clone(),
-            text: text.into(),
-            to: None,
-            by,
-            sender: None,
-        };
-        self.offer_message(message, branch, What::Interrupt(said))
     }
 
     fn edit(

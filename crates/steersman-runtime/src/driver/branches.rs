@@ -625,12 +625,14 @@ impl Driver {
     }
 }
 
-fn said(message: &InboxMessage, text: String) -> Said {
+/// What a message says to whoever has the floor.
+pub(super) fn said(message: &InboxMessage, text: String) -> Said {
     Said {
         id: message.id.clone(),
         text: text.into(),
         to: None,
         by: None,
         sender: None,
+        came: Vec::new(),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::store::{InboxMessage, WaitChange};
 use steersman_machine::commit::{Commit, Hold, LedgerEntry, Release, Text, Why};
-use steersman_machine::effect::{Approval, Step};
+use steersman_machine::effect::{Approval, NewArtifact, Step};
 use steersman_machine::ids::{Body, Digest, Id, Line, Name, Time};
 
 /// Characters of a refusal that the log keeps: words for people, in which a stranger's text may be quoted.
@@ -221,6 +221,8 @@ pub(crate) struct Offer {
     pub(crate) waits: Option<steersman_machine::effect::Until>,
     /// An event of the box that it takes.
     pub(crate) event: Option<Name>,
+    /// Artifacts that came with that, or with the message.
+    pub(crate) came: Vec<NewArtifact>,
 }
 
 impl Offer {
@@ -231,6 +233,7 @@ impl Offer {
             message: None,
             waits: None,
             event: None,
+            came: Vec::new(),
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::session::Fate;
 use crate::store::InboxMessage;
 use serde_json::{Map, Value as Json};
 use std::sync::Arc;
-use steersman_machine::effect::{Came, EventKey, Offered, Outcome, Work};
+use steersman_machine::effect::{Came, EventKey, NewArtifact, Offered, Outcome, Work};
 use steersman_machine::ids::{Id, Name};
 use steersman_machine::wait::{self, Meets};
 
@@ -17,7 +17,7 @@ impl Driver {
     pub(super) async fn match_events(&mut self) -> Result<(), EngineError> {
         let events = std::mem::take(&mut self.inbox.events);
         for message in events {
-            let Ok(Message::Event { event, fields }) = Message::decode(&message) else {
+            let Some((event, fields, came)) = event_of(&message) else {
                 continue;
             };
             let Ok(fields) = serde_json::from_str::<Json>(&fields) else {
@@ -25,7 +25,7 @@ impl Driver {
                 continue;
             };
             if let Some((effect, meets)) = self.wait_for(&event, &fields)? {
-                self.meet(effect, meets, &event, fields, Some(&message));
+                self.meet(effect, meets, &event, fields, came, Some(&message));
             } else {
                 self.waits_for_a_wait(&message, &event);
                 self.inbox.events.push(message);
@@ -71,7 +71,13 @@ impl Driver {
                 // Whoever was met a moment ago is looked at again when it waits again.
                 let met = self.wait_for(&event, &fields)?;
                 if let Some((_, meets)) = met.filter(|(met, _)| *met == effect) {
-                    self.meet(effect, meets, &event, fields, None);
+                    let message = InboxMessage {
+                        id: found.id.clone(),
+                        at: found.at,
+                        bytes: found.message,
+                    };
+                    let came = event_of(&message).map_or_else(Vec::new, |(.., came)| came);
+                    self.meet(effect, meets, &event, fields, came, None);
                     if let Some(offer) = self.last_offer(effect) {
                         offer.event = Some(found.id);
                     }
@@ -109,13 +115,24 @@ impl Driver {
         meets: Meets,
         event: &str,
         fields: Json,
+        came: Vec<NewArtifact>,
         message: Option<&InboxMessage>,
     ) {
         match meets {
-            Meets::Over(raw) => self.offer_raw(effect, raw, Vec::new(), message, None),
+            Meets::Over(raw) => {
+                self.offer_raw(effect, raw, Vec::new(), message, None);
+                if let Some(offer) = self.last_offer(effect) {
+                    offer.came = came;
+                }
+            }
             Meets::Nothing | Meets::Part => {
                 let event = event.to_owned();
-                self.offer_came(effect, Came::Event { event, fields }, message);
+                let came = Came::Event {
+                    event,
+                    fields,
+                    came,
+                };
+                self.offer_came(effect, came, message);
             }
         }
     }
@@ -134,6 +151,15 @@ impl Driver {
         })));
         offer.message = message.cloned();
         self.offer(branch, offer);
+    }
+}
+
+/// An event as it lies in an inbox or in the box: its name, its fields, and what came with it.
+fn event_of(message: &InboxMessage) -> Option<(Name, String, Vec<NewArtifact>)> {
+    let (message, came) = Message::decode(message).ok()?.opened();
+    match message {
+        Message::Event { event, fields } => Some((event, fields, came)),
+        _ => None,
     }
 }
 

@@ -452,6 +452,7 @@ impl Driver {
                     let snapshot = &self.branches[&id].snapshot;
                     let mut mapped = self.mapped_in(snapshot, *effect, raw, None)?;
                     mapped.by = by.as_ref().map(ToString::to_string);
+                    mapped.artifacts.extend(offer.came.iter().cloned());
                     if *simulated && mapped.how == How::Done {
                         mapped.how = How::Simulated;
                     }

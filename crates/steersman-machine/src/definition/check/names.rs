@@ -254,7 +254,15 @@ impl Check<'_> {
                     None => Known::any(),
                 }
             }
-            "message" => fields(vec![text("text"), text("from")]),
+            "message" => fields(vec![
+                text("text"),
+                text("from"),
+                (
+                    "artifacts".into(),
+                    Kind::List(Box::new(Kind::Text)),
+                    false,
+                ),
+            ]),
             "route" => {
                 let last = vec![
                     ("agent".into(), Kind::Text, true),

@@ -22,6 +22,7 @@ impl World {
             to: None,
             by: None,
             sender: None,
+came: Vec::new(),
         }
     }
 
@@ -38,7 +39,8 @@ impl World {
             agent,
             args: None,
             message,
-            binding: crate::commit::Binding {
+ came: Vec::new(),
+           binding: crate::commit::Binding {
                 digest: self.network.digest,
                 source: [0; 32],
                 network: self.network.name.clone(),
@@ -379,6 +381,7 @@ impl World {
                 let came = Came::Event {
                     event: name.to_owned(),
                     fields: fields.clone(),
+came: Vec::new(),
                 };
                 self.outcome(effect, Outcome::Came(came))?;
             }

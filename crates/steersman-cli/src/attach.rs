@@ -1,0 +1,75 @@
+//! Files that go with a message or an event.
+
+use crate::error::CommandError;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value as Json, json};
+use std::io::Read as _;
+use std::path::Path;
+use steersman::{Content, media_of_file};
+use steersman_machine::artifact::unfit;
+use steersman_machine::bounds::ARTIFACT;
+
+/// The files of a message: each under the name that is given, else under its own.
+pub(crate) fn to_message(files: &[String]) -> Result<Vec<Content>, CommandError> {
+    let contents = files.iter().map(|file| match file.split_once('=') {
+        Some((name, path)) => read(Some(name), Path::new(path)),
+        None => read(None, Path::new(file)),
+    });
+    let contents: Vec<Content> = contents.collect::<Result<_, _>>()?;
+    match unfit(&contents) {
+        Some(why) => Err(CommandError::usage(why).hint("give it another name: --file NAME=PATH")),
+        None => Ok(contents),
+    }
+}
+
+/// The same for an event: each is the content of one field of its payload.
+pub(crate) fn to_event(files: &[String], payload: &mut Json) -> Result<(), CommandError> {
+    for file in files {
+        let (field, path) = file.split_once('=').ok_or_else(|| {
+            CommandError::usage(format!("`{file}` is the content of which field?"))
+                .hint("--file FIELD=PATH")
+        })?;
+        let content = read(None, Path::new(path))?;
+        let Some(fields) = payload.as_object_mut() else {
+            return Err(CommandError::usage("the payload of an event is a JSON object"));
+        };
+        let value = json!({
+            "name": content.name,
+            "media_type": content.media,
+            "base64": STANDARD.encode(&content.bytes),
+        });
+        if fields.insert(field.to_owned(), value).is_some() {
+            return Err(CommandError::usage(format!("the field `{field}` is given twice")));
+        }
+    }
+    Ok(())
+}
+
+/// More than an artifact may hold is not read to its end.
+fn read(name: Option<&str>, path: &Path) -> Result<Content, CommandError> {
+    let told = |error: std::io::Error| {
+        CommandError::usage(format!("`{}` cannot be read: {error}", path.display()))
+    };
+    let file = std::fs::File::open(path).map_err(told)?;
+    let mut bytes = Vec::new();
+    file.take(ARTIFACT as u64 + 1)
+        .read_to_end(&mut bytes)
+        .map_err(told)?;
+    if bytes.len() > ARTIFACT {
+        return Err(CommandError::usage(format!(
+            "`{}` holds more than the {ARTIFACT} bytes of an artifact",
+            path.display()
+        )));
+    }
+    let own = path.file_name().and_then(|name| name.to_str());
+    let name = name.or(own).ok_or_else(|| {
+        CommandError::usage(format!("`{}` has no name that is text", path.display()))
+            .hint("give it one: --file NAME=PATH")
+    })?;
+    Ok(Content {
+        name: name.to_owned(),
+        media: media_of_file(name, &bytes).to_owned(),
+        bytes: bytes.into(),
+    })
+}
