@@ -10,6 +10,7 @@
 mod client;
 mod connect;
 mod content;
+mod files;
 mod outcome;
 mod pipe;
 
@@ -398,6 +399,11 @@ impl Toolset for McpTools {
             if cancel.is_cancelled() {
                 return cancelled_before();
             }
+            let filled = match files::filled(run, tool).await {
+                Ok(filled) => filled,
+                Err(fault) => return Raw::NotPerformed(fault),
+            };
+            let run = filled.as_ref().unwrap_or(run);
             // The world's time, as everywhere in these adapters: a server knows of no clock that a test sets. A session cuts
             // by its own clock beside it, and this is the end of a call that nobody else ends.
             let limit = Duration::from_millis(tool.timeout.max(1));

@@ -30,6 +30,7 @@ pub(crate) fn json(pending: &Pending) -> Json {
         "edit": pending.edit,
         "because": pending.because,
         "due": pending.due.map_or(Json::Null, |t| time(t.0)),
+        "next": pending.next,
         "since": time(pending.since.0),
     })
 }
@@ -82,7 +83,11 @@ pub(crate) fn frame(pending: &Pending, now: i64) -> Vec<String> {
     let mut fine = fine.to_owned();
     if let Some(due) = pending.due {
         let separator = if fine.is_empty() { "" } else { "; " };
-        let _ = write!(fine, "{separator}ends by itself in {}", left(due.0 - now));
+        let left = left(due.0 - now);
+        let _ = match &pending.next {
+            Some(next) => write!(fine, "{separator}goes on to {next} in {left}"),
+            None => write!(fine, "{separator}ends by itself in {left}"),
+        };
     }
     if !fine.is_empty() {
         row(&fine, &|t| dim(t));

@@ -654,7 +654,11 @@ pub(crate) struct ExampleService {
     /// The first refund is booked but never answered: what a slow bank looks like from here.
     #[arg(long)]
     pub(crate) stall: bool,
-    /// Book refunds in this file, so that they outlive the service.
+    /// Break the connection on some postings of `invoice`: after booking those that end with 7, and once before booking those
+    /// that end with 8.
+    #[arg(long)]
+    pub(crate) faulty: bool,
+    /// Book what comes in in this file, so that it outlives the service.
     #[arg(long, value_name = "FILE")]
     pub(crate) book: Option<PathBuf>,
     /// The folder of notes of `research`, which speaks MCP on standard input and output.

@@ -40,6 +40,8 @@ pub struct Pending {
     pub because: Option<String>,
     /// When it ends by itself.
     pub due: Option<Time>,
+    /// Of an approval: who is asked then; none: it ends.
+    pub next: Option<Name>,
     /// Since when.
     pub since: Time,
 }
@@ -172,6 +174,7 @@ fn entry(pending: &Pending) -> Json {
         "edit": pending.edit,
         "because": pending.because,
         "due": pending.due.map(|due| due.0),
+        "next": pending.next,
         "since": pending.since.0,
     })
 }
@@ -202,6 +205,7 @@ fn pending(entry: &Json) -> Option<Pending> {
         edit: texts("edit")?.into_iter().map(Into::into).collect(),
         because: text("because"),
         due: entry.get("due")?.as_i64().map(Time),
+        next: name("next"),
         since: Time(entry.get("since")?.as_i64()?),
     })
 }
@@ -234,6 +238,7 @@ pub(crate) fn of(
         edit: Vec::new(),
         because: None,
         due: wish.due,
+        next: None,
         since,
     };
     if let Work::Tool(tool) = &wish.work {
@@ -244,6 +249,9 @@ pub(crate) fn of(
             pending.show.clone_from(&approval.show);
             pending.edit.clone_from(&approval.edit);
             pending.because.clone_from(&approval.because);
+            if asked.is_some() {
+                pending.next = approval.on_timeout.next().map(|next| next.by.clone());
+            }
         }
     }
     if let Some(hold) = hold {

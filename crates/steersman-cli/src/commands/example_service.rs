@@ -14,10 +14,16 @@ pub(crate) async fn run(args: ExampleService, printer: &Printer) -> Result<Exit,
     }
     let routes = match args.name.as_str() {
         "support" => service::support::routes(args.stall, args.book)?,
+        "invoice" => service::invoice::routes(args.faulty, args.book)?,
+        "pdf" => {
+            let served = tokio::task::spawn_blocking(service::pdf::serve).await;
+            served.map_err(|e| CommandError::usage(e.to_string()))??;
+            return Ok(Exit::Answered);
+        }
         other => {
             return Err(
                 CommandError::usage(format!("no example has a service named `{other}`"))
-                    .hint("there are: research, support"),
+                    .hint("there are: invoice, pdf, research, support"),
             );
         }
     };

@@ -29,8 +29,15 @@ pub(crate) async fn run(
     let found = select(&place, &filter).await?;
     let limit = if args.all { found.len() } else { args.limit };
     if printer.is_json() {
+        let inbox = SessionQuery {
+            inbox: true,
+            ..SessionQuery::default()
+        };
+        let inbox = place.store().sessions(&inbox).await?;
         for info in found.iter().take(limit) {
-            printer.json(&document(info))?;
+            let mut document = document(info);
+            document["inbox"] = inbox.iter().any(|other| other.id == info.id).into();
+            printer.json(&document)?;
         }
         return Ok(Exit::Answered);
     }

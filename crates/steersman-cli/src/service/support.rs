@@ -2,6 +2,7 @@
 //!
 //! A refund is booked *before* it is answered, as at any bank: who dies in between cannot know from the answer.
 
+use super::{append, read_book};
 use axum::Router;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
@@ -9,8 +10,7 @@ use axum::response::{IntoResponse, Json as Body};
 use axum::routing::get;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
-use std::io::Write;
-use std::path::{Path as FilePath, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -52,17 +52,6 @@ pub(crate) fn routes(stall: bool, book: Option<PathBuf>) -> std::io::Result<Rout
         .route("/orders/{order}", get(order))
         .route("/refunds", get(refunds_of).post(refund))
         .with_state(shop))
-}
-
-fn read_book(file: &FilePath) -> std::io::Result<Vec<Json>> {
-    match std::fs::read_to_string(file) {
-        Ok(text) => Ok(text
-            .lines()
-            .filter_map(|line| serde_json::from_str(line).ok())
-            .collect()),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(e) => Err(e),
-    }
 }
 
 async fn order(Path(number): Path<String>) -> impl IntoResponse {
@@ -111,12 +100,4 @@ async fn refund(
         std::future::pending::<()>().await;
     }
     Ok(Body(booked))
-}
-
-fn append(file: &FilePath, booked: &Json) -> std::io::Result<()> {
-    let mut file = std::fs::OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(file)?;
-    writeln!(file, "{booked}")
 }

@@ -1,6 +1,6 @@
 //! `kill -9` at random moments, then resume: the same end as undisturbed, and no effect against its class.
 //!
-//! `STEERSMAN_KILLS=200` makes it long; `STEERSMAN_SEED=random` draws other moments each time, `STEERSMAN_SEED=N` those of
+//! Each example is killed in each of its steps; the table of examples stands here. `STEERSMAN_KILLS=200` makes it long; `STEERSMAN_SEED=random` draws other moments each time, `STEERSMAN_SEED=N` those of
 //! a run that failed. The seed is printed. A moment is a share of what the undisturbed run took, so the same seed kills
 //! about, and not exactly, where it did before.
 
@@ -10,10 +10,10 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 /// Small, seeded, and the same on every machine.
-struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    fn below(&mut self, n: u64) -> u64 {
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
         self.0 = self
             .0
             .wrapping_mul(6_364_136_223_846_793_005)
@@ -22,11 +22,19 @@ impl Random {
     }
 }
 
-fn kills() -> u64 {
-    std::env::var("STEERSMAN_KILLS").map_or(8, |n| n.parse().unwrap())
+impl Random {
+    /// As `STEERSMAN_SEED` says; it is printed.
+    pub(crate) fn seeded() -> Self {
+        Self(drawn())
+    }
 }
 
-fn seed() -> u64 {
+/// A number that the environment may set: small in each run, large in a campaign.
+pub(crate) fn count(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).map_or(otherwise, |n| n.parse().unwrap())
+}
+
+fn drawn() -> u64 {
     let seed = match std::env::var("STEERSMAN_SEED").as_deref() {
         Err(_) => 1,
         Ok("random") => std::time::SystemTime::now()
@@ -38,6 +46,88 @@ fn seed() -> u64 {
     println!("STEERSMAN_SEED={seed}");
     seed
 }
+
+/// An example as it is played and killed.
+struct Example {
+    name: &'static str,
+    /// The service that it calls.
+    service: Option<&'static str>,
+    /// What is typed, and the exit code where nothing dies.
+    steps: &'static [(&'static [&'static str], i32)],
+    /// Who approves.
+    role: &'static str,
+    /// What of the service's book must be there once in the end, however often it died.
+    once: fn(&Service) -> usize,
+}
+
+const SUPPORT: Example = Example {
+    name: "support",
+    service: Some("support"),
+    steps: &[
+        (
+            &[
+                "run",
+                "support",
+                "--script",
+                "support/script.yaml",
+                "--input",
+                "My kettle (order 4711) arrived broken. I want my money back.",
+            ],
+            5,
+        ),
+        (&["approve", "last", "--as", "supervisor"], 0),
+    ],
+    role: "supervisor",
+    once: Service::refunds,
+};
+
+const REACT: Example = Example {
+    name: "react",
+    service: None,
+    steps: &[(
+        &[
+            "run",
+            "react",
+            "--script",
+            "react/script.yaml",
+            "--input",
+            "Why was the shop down last night?",
+        ],
+        6,
+    )],
+    role: "user",
+    once: |_| 1,
+};
+
+const INVOICE: Example = Example {
+    name: "invoice",
+    service: Some("invoice"),
+    steps: &[
+        (
+            &[
+                "send",
+                "invoice",
+                "--event",
+                "mail_received",
+                r#"{"message_id":"m1","from":"ap@acme.example"}"#,
+                "--file",
+                "pdf=invoice/mail/invoice-4711.pdf",
+                "--script",
+                "invoice/script.yaml",
+            ],
+            0,
+        ),
+        (&["run", "--resume", "last"], 5),
+        (&["approve", "last", "--as", "finance-approver"], 0),
+    ],
+    role: "finance-approver",
+    once: |service| {
+        let booked = service.booked();
+        let mail = booked.iter().filter(|entry| entry["kind"] == "mail");
+        assert!(mail.count() <= 1, "mail has a key: {booked:?}");
+        service.postings().len()
+    },
+};
 
 /// What two sessions are compared by: agents by path with their letters and bodies, state, answer, status.
 fn essence(world: &World) -> Json {
@@ -66,7 +156,7 @@ fn nothing_was_promised(world: &World) -> bool {
     shown["line"] == 0 && shown["inbox"] == 0
 }
 
-fn spawn(world: &World, args: &[&str]) -> Child {
+pub(crate) fn spawn(world: &World, args: &[&str]) -> Child {
     world
         .command(args)
         .stdout(Stdio::null())
@@ -76,7 +166,7 @@ fn spawn(world: &World, args: &[&str]) -> Child {
 }
 
 /// Kills it after so long, unless it was faster. True: it was killed.
-fn kill_after(mut child: Child, after: Duration) -> bool {
+pub(crate) fn kill_after(mut child: Child, after: Duration) -> bool {
     let began = Instant::now();
     loop {
         if child.try_wait().unwrap().is_some() {
@@ -91,8 +181,8 @@ fn kill_after(mut child: Child, after: Duration) -> bool {
     }
 }
 
-/// What a careful operator types until the session rests: resume, approve, and say of a doubt what the shop's book says.
-fn drive_on(world: &World, service: Option<&Service>) {
+/// What a careful operator types until the session rests: resume, approve, and say of a doubt what the service's book says.
+fn drive_on(world: &World, example: &Example, service: Option<&Service>) {
     for _ in 0..20 {
         let ran = world.run(&["run", "--resume", "last", "--json"]);
         let told: Json = serde_json::from_str(ran.out.lines().last().unwrap_or("null")).unwrap();
@@ -100,16 +190,16 @@ fn drive_on(world: &World, service: Option<&Service>) {
             // an answer, or the limit that forced one
             Some(0 | 6) => return,
             Some(5) => {
-                let done = world.run(&["approve", "last", "--as", "supervisor"]);
+                let done = world.run(&["approve", "last", "--as", example.role]);
                 assert!(matches!(done.code, Some(0 | 5 | 7)), "{done:?}");
             }
             Some(7) => {
-                let paid = service.is_some_and(|s| s.refunds() > 0);
+                let paid = service.is_some_and(|s| (example.once)(s) > 0);
                 assert!(
                     !paid,
-                    "what the shop has booked is found by the probe: {told}"
+                    "what the service has booked is found by the probe: {told}"
                 );
-                let done = world.run(&["resolve", "last", "--as", "supervisor", "--not-performed"]);
+                let done = world.run(&["resolve", "last", "--as", example.role, "--not-performed"]);
                 assert!(matches!(done.code, Some(0)), "{done:?}");
             }
             _ => panic!("{ran:?}"),
@@ -124,104 +214,75 @@ fn spent(world: &World) -> u64 {
     shown["tokens"].as_u64().unwrap()
 }
 
+impl Example {
+    fn world(&self) -> (World, Option<Service>) {
+        let mut world = World::example(self.name);
+        let service = self.service.map(|name| Service::start(&mut world, name, None));
+        (world, service)
+    }
+
+    fn play(&self, world: &World, steps: usize) {
+        for (args, code) in &self.steps[..steps] {
+            let ran = world.run(args);
+            assert_eq!(ran.code, Some(*code), "{args:?}: {ran:?}");
+        }
+    }
+
+    fn dies_at_random_and_ends_as_undisturbed(&self) {
+        let mut random = Random::seeded();
+        let (calm, service) = self.world();
+        let mut spans = Vec::new();
+        for (args, code) in self.steps {
+            let began = Instant::now();
+            let ran = calm.run(args);
+            assert_eq!(ran.code, Some(*code), "{args:?}: {ran:?}");
+            spans.push(began.elapsed());
+        }
+        let once = |service: &Option<Service>| service.as_ref().map_or(1, self.once);
+        assert_eq!(once(&service), 1);
+        let wanted = essence(&calm);
+        // Each answer that it ends with was paid at least once.
+        let least = spent(&calm);
+        assert!(least > 0);
+
+        let kills = count("STEERSMAN_KILLS", 8);
+        let (mut killed, mut n) = (0, 0);
+        while killed < kills && n < 10 * kills {
+            n += 1;
+            let (world, service) = self.world();
+            let step = random.below(self.steps.len() as u64) as usize;
+            self.play(&world, step);
+            let (args, _) = self.steps[step];
+            let after = Duration::from_micros(random.below(spans[step].as_micros() as u64));
+            killed += u64::from(kill_after(spawn(&world, args), after));
+            let what = format!("kill {n}, after {after:?} of {args:?}");
+            if nothing_was_promised(&world) {
+                assert!(service.is_none() || once(&service) == 0, "{what}");
+                continue;
+            }
+            drive_on(&world, self, service.as_ref());
+            assert_eq!(essence(&world), wanted, "{what}");
+            assert_eq!(once(&service), 1, "{what}");
+            let told = spent(&world);
+            assert!(told >= least, "spend is under-reported: {told} < {least}");
+        }
+        println!("{killed} of {n} were killed in time");
+    }
+}
+
 #[test]
 fn support_ends_as_undisturbed_and_pays_once() {
-    const SAID: &str = "My kettle (order 4711) arrived broken. I want my money back.";
-    const RUN: &[&str] = &[
-        "run",
-        "support",
-        "--script",
-        "support/script.yaml",
-        "--input",
-        SAID,
-    ];
-    const APPROVE: &[&str] = &["approve", "last", "--as", "supervisor"];
-    let mut random = Random(seed());
-
-    let mut calm = World::example("support");
-    let service = Service::support(&mut calm, false);
-    let began = Instant::now();
-    assert_eq!(calm.run(RUN).code, Some(5));
-    let to_approval = began.elapsed();
-    let began = Instant::now();
-    assert_eq!(calm.run(APPROVE).code, Some(0));
-    let to_answer = began.elapsed();
-    assert_eq!(service.refunds(), 1);
-    let wanted = essence(&calm);
-    // Each answer that it ends with was paid at least once.
-    let least = spent(&calm);
-    assert!(least > 0);
-
-    let (mut killed, mut n) = (0, 0);
-    while killed < kills() && n < 10 * kills() {
-        n += 1;
-        let mut world = World::example("support");
-        let service = Service::support(&mut world, false);
-        let first_half = random.below(2) == 0;
-        let (args, span) = if first_half {
-            (RUN, to_approval)
-        } else {
-            assert_eq!(world.run(RUN).code, Some(5));
-            (APPROVE, to_answer)
-        };
-        let after = Duration::from_micros(random.below(span.as_micros() as u64));
-        killed += u64::from(kill_after(spawn(&world, args), after));
-        if nothing_was_promised(&world) {
-            assert_eq!(service.refunds(), 0);
-            continue;
-        }
-        drive_on(&world, Some(&service));
-        assert_eq!(
-            essence(&world),
-            wanted,
-            "kill {n}, after {after:?} of {args:?}"
-        );
-        assert_eq!(
-            service.refunds(),
-            1,
-            "kill {n}, after {after:?} of {args:?}"
-        );
-        let told = spent(&world);
-        assert!(told >= least, "spend is under-reported: {told} < {least}");
-    }
-    println!("{killed} of {n} were killed in time");
+    SUPPORT.dies_at_random_and_ends_as_undisturbed();
 }
 
 #[test]
 fn react_ends_as_undisturbed() {
-    const SAID: &str = "Why was the shop down last night?";
-    const RUN: &[&str] = &[
-        "run",
-        "react",
-        "--script",
-        "react/script.yaml",
-        "--input",
-        SAID,
-    ];
-    let mut random = Random(seed());
-    let calm = World::example("react");
-    let began = Instant::now();
-    assert_eq!(calm.run(RUN).code, Some(6));
-    let span = began.elapsed();
-    let wanted = essence(&calm);
-    // Each answer that it ends with was paid at least once.
-    let least = spent(&calm);
-    assert!(least > 0);
-    let (mut killed, mut n) = (0, 0);
-    while killed < kills() && n < 10 * kills() {
-        n += 1;
-        let world = World::example("react");
-        let after = Duration::from_micros(random.below(span.as_micros() as u64));
-        killed += u64::from(kill_after(spawn(&world, RUN), after));
-        if nothing_was_promised(&world) {
-            continue;
-        }
-        drive_on(&world, None);
-        assert_eq!(essence(&world), wanted, "kill {n}, after {after:?}");
-        let told = spent(&world);
-        assert!(told >= least, "spend is under-reported: {told} < {least}");
-    }
-    println!("{killed} of {n} were killed in time");
+    REACT.dies_at_random_and_ends_as_undisturbed();
+}
+
+#[test]
+fn invoice_ends_as_undisturbed_and_posts_once() {
+    INVOICE.dies_at_random_and_ends_as_undisturbed();
 }
 
 /// Three search at once over an MCP server that dies with its program; the person redirects the lead. Nothing is asked twice of

@@ -154,6 +154,12 @@ fn the_guide_to_testing_is_true() {
 }
 
 #[test]
+fn the_guide_to_tools_is_true() {
+    let guide = world::root().join("docs/guides/tools.md");
+    transcript_is_true(&guide, &World::new());
+}
+
+#[test]
 fn the_guide_to_people_is_true() {
     let guide = world::root().join("docs/guides/people.md");
     transcript_is_true(&guide, &World::new());

@@ -21,6 +21,7 @@ mod hostile;
 mod keep;
 mod mcp;
 mod nasty;
+mod office;
 mod orders;
 mod readme;
 mod run;

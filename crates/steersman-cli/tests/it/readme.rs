@@ -26,9 +26,12 @@ fn typed(world: &World, line: &str) -> String {
 
 /// A transcript without what differs from run to run. Its session is the one that its first line names.
 fn settled(text: &str, session: &mut Option<String>) -> String {
-    let named = text
-        .lines()
-        .find_map(|l| l.split_once("   session ")?.1.split(' ').next());
+    let named = text.lines().find_map(|line| {
+        let (_, named) = line
+            .split_once("   session ")
+            .or_else(|| line.split_once("It began session "))?;
+        named.split([' ', '.']).next()
+    });
     if let Some(named) = named {
         *session = Some(named.to_owned());
     }
@@ -40,11 +43,12 @@ fn settled(text: &str, session: &mut Option<String>) -> String {
 
 fn split(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
-    let mut quoted = false;
+    let mut quoted = None;
     for c in line.chars() {
         match c {
-            '"' => quoted = !quoted,
-            ' ' if !quoted => words.push(String::new()),
+            '"' | '\'' if quoted.is_none() => quoted = Some(c),
+            c if quoted == Some(c) => quoted = None,
+            ' ' if quoted.is_none() => words.push(String::new()),
             c => words.last_mut().unwrap().push(c),
         }
     }
@@ -129,6 +133,13 @@ fn the_readme_of_support_is_true() {
     let mut world = World::example("support");
     let _service = Service::support(&mut world, false);
     transcript_is_true(&examples().join("support/README.md"), &world);
+}
+
+#[test]
+fn the_readme_of_invoice_is_true() {
+    let mut world = World::example("invoice");
+    let _service = Service::invoice(&mut world, false);
+    transcript_is_true(&examples().join("invoice/README.md"), &world);
 }
 
 #[test]

@@ -60,7 +60,7 @@ impl World {
             .current_dir(&self.folder)
             .env_clear()
             // definitions may start our program, as somebody does who has installed it
-            .env("PATH", path_with_us())
+            .env("PATH", path())
             .env("HOME", self.folder.join("home"))
             .env("NO_COLOR", "1")
             .stdin(Stdio::null());
@@ -131,17 +131,18 @@ impl World {
     }
 }
 
-fn path_with_us() -> std::ffi::OsString {
-    let us = Path::new(env!("CARGO_BIN_EXE_steersman")).parent().unwrap();
-    let others = std::env::var_os("PATH").unwrap_or_default();
-    let all = std::iter::once(us.to_owned()).chain(std::env::split_paths(&others));
-    std::env::join_paths(all).unwrap()
-}
-
 impl Drop for World {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.folder);
     }
+}
+
+/// Where programs are found: ours first, as it is for whoever installed it.
+fn path() -> std::ffi::OsString {
+    let ours = Path::new(env!("CARGO_BIN_EXE_steersman")).parent().unwrap();
+    let others = std::env::var_os("PATH").unwrap_or_default();
+    let all = std::iter::once(ours.to_owned()).chain(std::env::split_paths(&others));
+    std::env::join_paths(all).unwrap()
 }
 
 /// The service of an example, killed when it goes out of scope.
@@ -152,22 +153,48 @@ pub(crate) struct Service {
 
 impl Service {
     pub(crate) fn support(world: &mut World, stall: bool) -> Self {
+        Self::start(world, "support", stall.then_some("--stall"))
+    }
+
+    pub(crate) fn invoice(world: &mut World, faulty: bool) -> Self {
+        Self::start(world, "invoice", faulty.then_some("--faulty"))
+    }
+
+    pub(crate) fn start(world: &mut World, name: &str, how: Option<&str>) -> Self {
+        let address_in = match name {
+            "support" => "SHOP_URL",
+            "invoice" => "ERP_URL",
+            other => panic!("`{other}` has no service"),
+        };
         let book = world.folder.join("book.jsonl");
-        let mut args = vec!["example-service", "support", "--book", "book.jsonl"];
-        if stall {
-            args.push("--stall");
-        }
+        let mut args = vec!["example-service", name, "--book", "book.jsonl"];
+        args.extend(how);
         let mut child = world.command(&args).stdout(Stdio::piped()).spawn().unwrap();
         let mut address = String::new();
         BufReader::new(child.stdout.take().unwrap())
             .read_line(&mut address)
             .unwrap();
-        world.set("SHOP_URL", address.trim());
+        world.set(address_in, address.trim());
         Self { child, book }
     }
 
     pub(crate) fn refunds(&self) -> usize {
-        std::fs::read_to_string(&self.book).map_or(0, |book| book.lines().count())
+        self.booked().len()
+    }
+
+    /// All that was booked, oldest first.
+    pub(crate) fn booked(&self) -> Vec<Json> {
+        let book = std::fs::read_to_string(&self.book).unwrap_or_default();
+        let lines = book.lines().map(serde_json::from_str);
+        lines.collect::<Result<_, _>>().unwrap()
+    }
+
+    /// The numbers of the postings that were booked, in order.
+    pub(crate) fn postings(&self) -> Vec<String> {
+        let booked = self.booked();
+        let postings = booked.iter().filter(|entry| entry["kind"] == "posting");
+        let numbers = postings.map(|entry| entry["number"].as_str().unwrap().to_owned());
+        numbers.collect()
     }
 }
 

@@ -261,7 +261,7 @@ impl Lower<'_> {
         if &*when.source == "false" {
             return Vec::new();
         }
-        let approve = self.approver(node, when, scope);
+        let approve = self.approver(node, when, None, scope);
         let mut asked: Vec<&Name> = Vec::new();
         for in_line in approve.line() {
             if asked.contains(&&in_line.by) {
@@ -274,7 +274,15 @@ impl Lower<'_> {
         vec![approve]
     }
 
-    fn approver(&mut self, node: &Node, when: Expr, scope: &Scope) -> Approve {
+    /// Of the next in line `before` is who was asked before: question and artifacts are theirs where it says nothing else.
+    /// Who may change arguments is always said.
+    fn approver(
+        &mut self,
+        node: &Node,
+        when: Expr,
+        before: Option<&Approve>,
+        scope: &Scope,
+    ) -> Approve {
         let by = node.get("by");
         let user = by.is_none_or(|by| by.as_text().is_some_and(|name| &**name == "user"));
         if user {
@@ -299,21 +307,28 @@ impl Lower<'_> {
             let at = self.place(key.span);
             self.say(Diagnostic::type_key(at, "when", "the next in line"));
         }
-        Approve {
+        let ask = self.text_of(node, "ask", scope);
+        if let Some(before) = before.filter(|_| node.get("show").is_none()) {
+            show.clone_from(&before.show);
+        }
+        let mut approve = Approve {
             by,
-            ask: self.text_of(node, "ask", scope),
+            ask: ask.or_else(|| before?.ask.clone()),
             show,
             edit,
             timeout: duration(node, "timeout"),
-            on_timeout: match (next, word(node, "on_timeout")) {
-                (Some(next), _) => {
-                    OnTimeout::Next(Box::new(self.approver(next, when.clone(), scope)))
-                }
-                (None, Some("approve")) => OnTimeout::Approve,
-                (None, _) => OnTimeout::Reject,
-            },
+            on_timeout: OnTimeout::Reject,
             when,
-        }
+        };
+        approve.on_timeout = match (next, word(node, "on_timeout")) {
+            (Some(next), _) => {
+                let when = approve.when.clone();
+                OnTimeout::Next(Box::new(self.approver(next, when, Some(&approve), scope)))
+            }
+            (None, Some("approve")) => OnTimeout::Approve,
+            (None, _) => OnTimeout::Reject,
+        };
+        approve
     }
 
     /// The name of a parameter that is shown: of the tool, or of an agent that it is called below.

@@ -1,0 +1,151 @@
+//! The back office behind `examples/invoice`: orders, a ledger of postings and a mailbox that outlive the service if they
+//! are files.
+//!
+//! A posting is booked *before* it is answered, and whoever posts twice has posted twice: there is nothing here that hides
+//! a repetition. Mail and chat know their keys. `--faulty` makes it break the connection on some postings, by their number:
+//! after it has booked (ends with 7), and once before it has (ends with 8).
+
+use super::{append, read_book};
+use axum::Router;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Json as Body;
+use axum::routing::{get, post};
+use serde::Deserialize;
+use serde_json::{Value as Json, json};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+struct Office {
+    /// All that was booked: postings, mail and chat, by `kind`.
+    book: Mutex<Vec<Json>>,
+    file: Option<PathBuf>,
+    faulty: bool,
+    /// Numbers on which the connection was broken before anything was booked.
+    broken: Mutex<BTreeSet<String>>,
+}
+
+#[derive(Deserialize)]
+struct Wanted {
+    vendor: String,
+    cents: i64,
+}
+
+type Refused = (StatusCode, &'static str);
+
+/// The routes.
+pub(crate) fn routes(faulty: bool, file: Option<PathBuf>) -> std::io::Result<Router> {
+    let book = match &file {
+        Some(file) => read_book(file)?,
+        None => Vec::new(),
+    };
+    let office = Arc::new(Office {
+        book: Mutex::new(book),
+        file,
+        faulty,
+        broken: Mutex::default(),
+    });
+    Ok(Router::new()
+        .route("/orders", get(orders))
+        .route("/postings", post(book_posting))
+        .route("/postings/{number}", get(posting))
+        .route("/mail", post(mail))
+        .route("/chat", post(chat))
+        .with_state(office))
+}
+
+/// Every vendor but one has an order that fits each invoice.
+async fn orders(Query(wanted): Query<Wanted>) -> Body<Json> {
+    Body(match wanted.vendor.as_str() {
+        "Nobody" => json!([]),
+        vendor => {
+            let vendor: String = vendor.chars().filter(char::is_ascii_alphabetic).collect();
+            let id = format!("PO-{}-{}", vendor.to_uppercase(), wanted.cents / 100);
+            json!([{ "id": id, "cents": wanted.cents }])
+        }
+    })
+}
+
+/// The posting of an invoice; of one that is not there an empty number.
+async fn posting(State(office): State<Arc<Office>>, Path(number): Path<String>) -> Body<Json> {
+    let book = office.book.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = book
+        .iter()
+        .find(|entry| entry["kind"] == "posting" && entry["number"] == number.as_str());
+    Body(found.cloned().unwrap_or_else(|| json!({ "number": "" })))
+}
+
+async fn book_posting(
+    State(office): State<Arc<Office>>,
+    axum::Json(mut posting): axum::Json<Json>,
+) -> Result<Body<Json>, Refused> {
+    let number = posting["number"].as_str().unwrap_or_default().to_owned();
+    if office.faulty && number.ends_with('8') {
+        let mut broken = office.broken.lock().unwrap_or_else(PoisonError::into_inner);
+        if broken.insert(number.clone()) {
+            drop(broken);
+            hang_up();
+        }
+    }
+    posting["kind"] = "posting".into();
+    posting["id"] = format!("L-{number}").into();
+    let booked = office.enter(posting)?;
+    if office.faulty && number.ends_with('7') {
+        hang_up();
+    }
+    Ok(Body(booked))
+}
+
+async fn mail(
+    state: State<Arc<Office>>,
+    headers: HeaderMap,
+    said: axum::Json<Json>,
+) -> Result<Body<Json>, Refused> {
+    once("mail", state, &headers, said)
+}
+
+async fn chat(
+    state: State<Arc<Office>>,
+    headers: HeaderMap,
+    said: axum::Json<Json>,
+) -> Result<Body<Json>, Refused> {
+    once("chat", state, &headers, said)
+}
+
+/// What has a key is entered once.
+fn once(
+    kind: &str,
+    State(office): State<Arc<Office>>,
+    headers: &HeaderMap,
+    axum::Json(mut said): axum::Json<Json>,
+) -> Result<Body<Json>, Refused> {
+    let key = headers.get("idempotency-key").and_then(|key| key.to_str().ok());
+    said["kind"] = kind.into();
+    said["key"] = key.into();
+    let known = {
+        let book = office.book.lock().unwrap_or_else(PoisonError::into_inner);
+        key.and_then(|key| book.iter().find(|entry| entry["key"] == key).cloned())
+    };
+    match known {
+        Some(known) => Ok(Body(known)),
+        None => Ok(Body(office.enter(said)?)),
+    }
+}
+
+impl Office {
+    fn enter(&self, entry: Json) -> Result<Json, Refused> {
+        let mut book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = &self.file {
+            append(file, &entry)
+                .map_err(|_| (StatusCode::SERVICE_UNAVAILABLE, "the book is closed"))?;
+        }
+        book.push(entry.clone());
+        Ok(entry)
+    }
+}
+
+/// The task of the connection ends with it, and nobody is told why.
+fn hang_up() -> ! {
+    std::panic::resume_unwind(Box::new("the connection is broken on purpose"))
+}
