@@ -3,7 +3,7 @@
 use crate::texts::Texts;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
-use steersman_machine::commit::{LedgerEntry, LogLine, Release, Why};
+use steersman_machine::commit::{LedgerEntry, LogLine, Reaching, Release, Why};
 use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Id, Line, Name};
 use steersman_machine::interaction::{Class, How, Interaction, Target};
@@ -140,6 +140,7 @@ impl Deeds {
             }
         }
         for entry in &line.ledger {
+            self.reach(line, entry);
             self.entry(entry);
         }
     }
@@ -162,6 +163,42 @@ impl Deeds {
             }
             (Standing::NotPerformed | Standing::Doubt | Standing::Held(Why::Doubt), _) => {}
             (_, how) => deed.standing = Standing::Closed(how),
+        }
+    }
+
+    /// What tells people that something waits for them is no call's.
+    fn reach(&mut self, line: &LogLine, entry: &LedgerEntry) {
+        let LedgerEntry::Reach {
+            effect,
+            of,
+            by,
+            what,
+        } = entry
+        else {
+            return;
+        };
+        if let Reaching::Started { tool, .. } = what {
+            let about = json!({ "question": of.to_string(), "person": by });
+            let deed = self.by_id.entry(*effect).or_insert_with(|| Deed {
+                id: *effect,
+                tool: tool.clone(),
+                class: Class::Idempotent,
+                args: about.to_string(),
+                branch: line.branch,
+                line: line.n,
+                attempts: 0,
+                repeated: 0,
+                standing: Standing::Running,
+                settled: None,
+            });
+            deed.attempts += 1;
+        }
+        if let Some(deed) = self.by_id.get_mut(effect) {
+            deed.standing = match what {
+                Reaching::Started { .. } => Standing::Running,
+                Reaching::Done => Standing::Done,
+                Reaching::Failed(_) => Standing::Closed(How::Failed),
+            };
         }
     }
 

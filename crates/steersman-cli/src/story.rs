@@ -4,7 +4,9 @@ use crate::printer::{bold, cyan, dim, green, red, yellow};
 use crate::texts::Texts;
 use crate::words::{WIDTH, arguments, bytes, count, line as one_line, span, wrap};
 use std::collections::{BTreeMap, BTreeSet};
-use steersman_machine::commit::{Admitted, Commit, Hold, LedgerEntry, LogLine, Push, Release, Why};
+use steersman_machine::commit::{
+    Admitted, Commit, Hold, LedgerEntry, LogLine, Push, Reaching, Release, Why,
+};
 use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Body, Id, Line, Name, Time};
 use steersman_machine::interaction::{
@@ -516,6 +518,26 @@ impl Story {
                 String::new(),
                 Tone::Wrong,
             ),
+            LedgerEntry::Reach { by, what, .. } => match what {
+                Reaching::Started { tool, attempt } => (
+                    String::new(),
+                    format!("{tool} tells {by}"),
+                    format!("attempt {attempt}"),
+                    Tone::Engine,
+                ),
+                Reaching::Done => (
+                    String::new(),
+                    format!("{by} was told"),
+                    "done".into(),
+                    Tone::Came,
+                ),
+                Reaching::Failed(why) => (
+                    "!".into(),
+                    format!("{by} was not told: {}", texts.text(*why)),
+                    "it waits all the same".into(),
+                    Tone::Wrong,
+                ),
+            },
             LedgerEntry::WouldAsk(effect) => (
                 "?".into(),
                 format!("{} would be asked for", tool(self, effect)),
@@ -593,6 +615,7 @@ impl Story {
             | LedgerEntry::Again { .. }
             | LedgerEntry::Listed(_)
             | LedgerEntry::WouldAsk(_)
+            | LedgerEntry::Reach { .. }
             | LedgerEntry::Refused { .. } => return None,
         })
     }

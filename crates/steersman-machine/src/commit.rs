@@ -508,6 +508,33 @@ pub enum LedgerEntry {
         /// Why, in words for people.
         why: Body,
     },
+    /// A person is told that something waits for them: the tool of their `reach`, once for each whom it waits for.
+    Reach {
+        /// Its id, made by the first of these lines: the key of every attempt.
+        effect: Id,
+        /// The question or held effect that waits.
+        of: Id,
+        /// The person, as in [`Hold::by`].
+        by: Name,
+        /// How far it came.
+        what: Reaching,
+    },
+}
+
+/// How far a person was told that something waits for them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Reaching {
+    /// An attempt may begin from here on.
+    Started {
+        /// The tool.
+        tool: Name,
+        /// From 1.
+        attempt: u32,
+    },
+    /// They were told.
+    Done,
+    /// They were not, or nobody knows, for this reason; nothing tries again.
+    Failed(Body),
 }
 
 /// What keeps an effect from running or from closing. Covers all attempts of its effect and no other effect.

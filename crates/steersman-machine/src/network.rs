@@ -718,6 +718,8 @@ pub struct PersonDef {
     pub timeout: Option<u64>,
     /// Answered in their place on time-out.
     pub on_timeout: Option<Template>,
+    /// An `idempotent` tool that tells them that something waits for them.
+    pub reach: Option<Name>,
 }
 
 /// A routed agent.

@@ -11,7 +11,7 @@ pub use words::{cause_word, end_word, how_word, release_word, why_word};
 
 use crate::commit::{
     Admission, Admitted, AdoptedCell, Adoption, AgentFact, Branched, CellFact, Commit, Hold, Kind,
-    LedgerEntry, LogLine, Opening, Push, Usage, Want, Wished,
+    LedgerEntry, LogLine, Opening, Push, Usage, Want, Wished, Reaching,
 };
 use crate::effect::Bodies;
 use crate::ids::{Body, Id, Line, Name};
@@ -641,6 +641,19 @@ impl Trace {
             LedgerEntry::Barred { tool, barred, by } => {
                 let word = if *barred { "barred" } else { "unbarred" };
                 format!("{word} {} by {by}", tool.as_deref().unwrap_or("*"))
+            }
+            LedgerEntry::Reach {
+                effect,
+                of,
+                by,
+                what,
+            } => {
+                let what = match what {
+                    Reaching::Started { tool, attempt } => format!("{tool} attempt {attempt}"),
+                    Reaching::Done => "done".to_owned(),
+                    Reaching::Failed(why) => format!("failed {}", quoted(bodies, *why)),
+                };
+                format!("reach {effect} of {of} {by} {what}")
             }
             LedgerEntry::Refused { message, why } => {
                 format!("refused {message} {}", quoted(bodies, *why))

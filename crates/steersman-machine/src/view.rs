@@ -299,16 +299,12 @@ impl<'a> View<'a> {
 
     /// The recorded time in the network's zone.
     fn moment(&self) -> Json {
-        let zone =
-            jiff::tz::TimeZone::get(&self.cx.network.timezone).unwrap_or(jiff::tz::TimeZone::UTC);
-        let at =
-            jiff::Timestamp::from_millisecond(self.now.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-        let at = at.to_zoned(zone);
+        let at = zoned(self.now, &self.cx.network.timezone);
         json!({
             "date": at.strftime("%Y-%m-%d").to_string(),
             "time": at.strftime("%H:%M").to_string(),
             "weekday": at.strftime("%A").to_string(),
-            "iso": at.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
+            "iso": at.strftime(ISO).to_string(),
         })
     }
 
@@ -461,6 +457,20 @@ impl<'a> View<'a> {
         });
         Value::from_pairs(about)
     }
+}
+
+/// A time with its offset from UTC.
+const ISO: &str = "%Y-%m-%dT%H:%M:%S%:z";
+
+/// A time as templates see it (`now.iso`), in a zone.
+pub fn iso(at: Time, zone: &str) -> String {
+    zoned(at, zone).strftime(ISO).to_string()
+}
+
+fn zoned(at: Time, zone: &str) -> jiff::Zoned {
+    let zone = jiff::tz::TimeZone::get(zone).unwrap_or(jiff::tz::TimeZone::UTC);
+    let at = jiff::Timestamp::from_millisecond(at.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    at.to_zoned(zone)
 }
 
 impl Scope for View<'_> {

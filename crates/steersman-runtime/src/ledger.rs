@@ -5,12 +5,14 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use steersman_machine::codec::{self, Hash};
 use steersman_machine::commit::Admitted;
-use steersman_machine::commit::{Commit, Hold, LedgerEntry, LogLine, Opening, Release, Why};
+use steersman_machine::commit::{
+    Commit, Hold, LedgerEntry, LogLine, Opening, Reaching, Release, Why,
+};
 use steersman_machine::ids::{Body, Digest, Id, Line, Name, Time};
 use steersman_machine::interaction::Class;
 
 /// Version of the form of ledgers in checkpoints, and of what the fold means. One of another version is discarded.
-pub const VERSION: u8 = 3;
+pub const VERSION: u8 = 4;
 
 /// What is known of the world behind a line.
 ///
@@ -50,6 +52,8 @@ pub struct Ledger {
     effects: BTreeMap<Id, Record>,
     listed: BTreeSet<Id>,
     would_ask: BTreeSet<Id>,
+    /// Who was told that something waits for them, by the effect that told them.
+    reaches: BTreeMap<Id, Reach>,
     hash: Hash,
     /// Effects that were started, by tool and arguments. Worked out anew when a ledger is decoded.
     #[serde(skip)]
@@ -64,6 +68,19 @@ fn answers(line: &LogLine, effect: Id) -> bool {
     let commit = line.commit.as_ref();
     let mut used = commit.into_iter().flat_map(|commit| &commit.usage);
     used.any(|usage| usage.effect == Some(effect))
+}
+
+/// A person is, or was, told that something waits for them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reach {
+    /// What waits.
+    pub of: Id,
+    /// The person.
+    pub by: Name,
+    /// The last attempt that may have begun.
+    pub attempt: u32,
+    /// Nothing tries again: they were told, or it was given up.
+    pub over: bool,
 }
 
 /// Tokens and money.
@@ -249,6 +266,7 @@ impl Default for Ledger {
             effects: BTreeMap::new(),
             listed: BTreeSet::new(),
             would_ask: BTreeSet::new(),
+            reaches: BTreeMap::new(),
             hash: [0; 32],
             started: BTreeMap::new(),
         }
@@ -392,6 +410,23 @@ impl Ledger {
             LedgerEntry::WouldAsk(effect) => {
                 self.would_ask.insert(*effect);
             }
+            LedgerEntry::Reach {
+                effect,
+                of,
+                by,
+                what,
+            } => {
+                let reach = self.reaches.entry(*effect).or_insert_with(|| Reach {
+                    of: *of,
+                    by: by.clone(),
+                    attempt: 0,
+                    over: false,
+                });
+                match what {
+                    Reaching::Started { attempt, .. } => reach.attempt = *attempt,
+                    Reaching::Done | Reaching::Failed(_) => reach.over = true,
+                }
+            }
             LedgerEntry::Paused(paused) => self.paused = *paused,
             LedgerEntry::Barred { tool, barred, .. } => {
                 if *barred {
@@ -450,6 +485,18 @@ impl Ledger {
         } else if !goes_on && record.attempt == 0 && record.holds.is_empty() {
             self.effects.remove(&effect);
         }
+    }
+
+    /// What told, or tells, this person of what waits.
+    pub(crate) fn reach(&self, of: Id, by: &str) -> Option<(Id, &Reach)> {
+        let mut all = self.reaches.iter();
+        let found = all.find(|(_, reach)| reach.of == of && *reach.by == *by)?;
+        Some((*found.0, found.1))
+    }
+
+    /// By the effect that tells them.
+    pub(crate) fn reached(&self, effect: Id) -> Option<&Reach> {
+        self.reaches.get(&effect)
     }
 
     fn record(&mut self, line: &LogLine, effect: Id) -> &mut Record {

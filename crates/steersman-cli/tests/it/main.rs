@@ -23,6 +23,7 @@ mod mcp;
 mod nasty;
 mod office;
 mod orders;
+mod people;
 mod readme;
 mod run;
 mod secrets;

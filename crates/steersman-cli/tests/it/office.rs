@@ -225,6 +225,17 @@ fn every_invoice_is_posted_as_it_was_decided_and_none_twice() {
     let told: BTreeSet<&str> = mail.clone().map(|mail| mail["to"].as_str().unwrap()).collect();
     assert_eq!((mail.count(), told.len()), (all.len(), all.len()), "each sender hears once");
 
+    let told = |who: &str| {
+        let chat = booked.iter().filter(|entry| entry["kind"] == "chat");
+        chat.filter(|entry| entry["to"] == who).count()
+    };
+    let escalated = of(Fate::Escalated).chain(of(Fate::Expired)).count();
+    assert_eq!(
+        (told("approver"), told("head_of_finance")),
+        (asked, escalated),
+        "each is told once of each question"
+    );
+
     let listed = office.sessions();
     assert_eq!(listed.len(), all.len());
     for n in &all {

@@ -58,6 +58,7 @@ static PAGES: &[(&str, &str)] = &[
     ("E0405", include_str!("explain/E0405.md")),
     ("E0406", include_str!("explain/E0406.md")),
     ("E0407", include_str!("explain/E0407.md")),
+    ("E0408", include_str!("explain/E0408.md")),
     ("N0401", include_str!("explain/N0401.md")),
     ("N0402", include_str!("explain/N0402.md")),
     ("N0403", include_str!("explain/N0403.md")),

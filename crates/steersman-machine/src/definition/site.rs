@@ -64,6 +64,8 @@ pub(crate) struct Scope {
     pub message: bool,
     /// `route`.
     pub route: bool,
+    /// `question` and `person`.
+    pub reach: bool,
     /// `answer`.
     pub answer: bool,
     /// `outcome`.

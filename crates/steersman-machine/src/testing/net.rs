@@ -316,6 +316,7 @@ impl Draft {
             role: name.into(),
             timeout: None,
             on_timeout: None,
+            reach: None,
         };
         self.0.people.insert(name.into(), person);
         self

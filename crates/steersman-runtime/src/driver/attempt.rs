@@ -31,6 +31,10 @@ pub(crate) enum FromTask {
     Tool(Id, u32, Raw),
     /// A probe for this effect in doubt ended.
     Probe(Id, Raw),
+    /// An attempt to tell a person that something waits for them ended.
+    Reached(Id, u32, Raw),
+    /// The delay before the next such attempt is over.
+    ReachAgain(Id),
     /// Pieces of a model's answer appeared, and lie there.
     Deltas(Id, u32, Arc<Pieces>),
     /// A tool told how far it has come.

@@ -20,6 +20,7 @@ mod follow;
 mod inspect;
 mod orders;
 mod outcome;
+mod reach;
 mod rebind;
 mod recorded;
 mod recover;
@@ -121,6 +122,8 @@ pub(crate) struct Driver {
     probing: BTreeSet<Id>,
     /// Lists of tools that servers may change.
     following: follow::Following,
+    /// Effects that tell people what waits for them, and how they stand in this process.
+    reaching: BTreeMap<Id, reach::State>,
 }
 
 /// A branch that has ticks.
@@ -227,6 +230,8 @@ pub(crate) enum OutState {
 pub(crate) enum OnDisk {
     /// The attempt begins.
     Start(Id),
+    /// The attempt to tell a person begins.
+    Reach(Id),
     /// Somebody is told, or may ask soon.
     Receipt(Option<oneshot::Sender<Receipt>>, Receipt),
     /// The inbox and the box of events are looked at.
@@ -354,6 +359,8 @@ impl Driver {
                 self.start(effect).await?;
             } else if let Some(effect) = self.next_not_begun() {
                 self.not_begun(effect).await?;
+            } else if let Some(wanted) = self.next_reach() {
+                self.reach(wanted).await?;
             } else if self.writer.take_ready_is_empty() {
                 return Ok(());
             }
@@ -439,6 +446,7 @@ impl Driver {
             OnDisk::Start(effect) => {
                 self.to_start.insert(effect);
             }
+            OnDisk::Reach(effect) => self.start_reach(effect),
             OnDisk::Receipt(reply, receipt) => {
                 self.inbox.soon.remove(&receipt.id);
                 if let Some(reply) = reply.or_else(|| self.inbox.replies.remove(&receipt.id)) {
@@ -560,7 +568,10 @@ impl Driver {
             _ => None,
         });
         Outside {
-            running: running.count() + self.probing.len() + usize::from(self.following.is_asking()),
+            running: running.count()
+                + self.probing.len()
+                + self.reaching_now()
+                + usize::from(self.following.is_asking()),
             due: soon.chain(self.next_due()).min(),
         }
     }
@@ -570,6 +581,7 @@ impl Driver {
         self.is_still()
             && self.probing.is_empty()
             && !self.following.is_asking()
+            && self.reaching_now() == 0
             && self.outs.values().all(|out| match out.state {
                 OutState::Held | OutState::Barred | OutState::Waits | OutState::Later(_) => true,
                 OutState::Ready | OutState::Queued | OutState::Soon(_) => {
@@ -589,6 +601,7 @@ impl Driver {
                 .outs
                 .values()
                 .any(|out| matches!(out.state, OutState::Running(_) | OutState::Starting))
+            && self.reaching_now() == 0
     }
 
     fn is_step(&self) -> bool {

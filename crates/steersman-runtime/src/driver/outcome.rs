@@ -44,6 +44,11 @@ impl Driver {
             }
             FromTask::Tool(effect, attempt, raw) => self.tool_ended(effect, attempt, raw).await,
             FromTask::Probe(effect, raw) => self.probed(effect, raw).await,
+            FromTask::Reached(effect, attempt, raw) => self.reached(effect, attempt, raw).await,
+            FromTask::ReachAgain(effect) => {
+                self.reaching.remove(&effect);
+                Ok(())
+            }
             FromTask::Again(effect) => {
                 if self.outs.contains_key(&effect) {
                     self.to_start.insert(effect);

@@ -77,6 +77,7 @@ impl Driver {
             left_behind: Vec::new(),
             probing: BTreeSet::new(),
             following: super::follow::Following::default(),
+            reaching: BTreeMap::new(),
             engine,
         };
         let live: Vec<Id> = driver

@@ -26,6 +26,8 @@ pub(crate) struct TransportScope {
     snapshot: Snapshot,
     agent: Id,
     args: Option<Arc<Json>>,
+    /// Other names with what they mean.
+    more: Vec<(&'static str, Arc<Json>)>,
     opener: Opener,
 }
 
@@ -51,7 +53,14 @@ impl TransportScope {
             snapshot,
             agent,
             args: args.map(Arc::new),
+            more: Vec::new(),
         }
+    }
+
+    /// The same with another name.
+    pub(crate) fn with(mut self, name: &'static str, value: Json) -> Self {
+        self.more.push((name, Arc::new(value)));
+        self
     }
 }
 
@@ -62,6 +71,9 @@ impl TransportScope {
             bodies: &*self.past,
         };
         let view = View::new(&cx, &self.snapshot, Some(self.agent)).transport(&self.opener);
+        let view = self.more.iter().fold(view, |view, (name, value)| {
+            view.with_shared(name, value.clone())
+        });
         match &self.args {
             Some(args) => look(&view.with_shared("args", args.clone())),
             None => look(&view),

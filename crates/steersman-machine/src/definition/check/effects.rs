@@ -15,6 +15,7 @@ impl Check<'_> {
         self.nobody_to_ask();
         self.approvals();
         self.probes();
+        self.reaches();
         self.choosers();
         self.writers();
         self.arguments();
@@ -148,6 +149,31 @@ impl Check<'_> {
                     .or(declared)
                     .and_then(|span| self.place(span));
                 self.say(Diagnostic::probe_class(at, probe, class.word()));
+            }
+        }
+    }
+
+    /// What tells a person is repeated under its key, and nobody gives it arguments.
+    fn reaches(&mut self) {
+        let lowered = self.lowered;
+        let network = &lowered.network;
+        for (name, person) in &network.people {
+            let Some(tool) = person.reach.as_ref().and_then(|name| network.tools.get(name)) else {
+                continue;
+            };
+            let wants = match &tool.parameters {
+                Parameters::Fields(fields) => fields
+                    .iter()
+                    .find(|(_, ty)| !ty.optional && ty.default.is_none())
+                    .map(|(name, _)| format!("wants `{name}`")),
+                Parameters::Schema(_) => Some("wants what a schema says".to_owned()),
+            };
+            let class = (tool.effect != Class::Idempotent)
+                .then(|| format!("is {}", tool.effect.word()));
+            if let Some(why) = class.or(wants) {
+                let declared = lowered.declared.get(name).map(|declared| declared.item);
+                let at = declared.and_then(|span| self.place(span));
+                self.say(Diagnostic::reach_class(at, &tool.name, &why));
             }
         }
     }

@@ -41,6 +41,8 @@ impl Check<'_> {
             (scope.event.is_some(), "event"),
             (scope.message, "message"),
             (scope.route, "route"),
+            (scope.reach, "question"),
+            (scope.reach, "person"),
             (scope.answer, "answer"),
             (scope.answer, "artifacts"),
             (scope.outcome, "outcome"),
@@ -77,7 +79,11 @@ impl Check<'_> {
                        `command`, `url` and `key` of a model, `url`, `headers` and `env` of an MCP server";
             return self.say(Diagnostic::transport_only(at, root, why));
         }
-        if matches!(root, "artifacts" | "question" | "person" | "before") {
+        if matches!(root, "question" | "person") {
+            let why = "the tool that a person's `reach` names reads them";
+            return self.say(Diagnostic::transport_only(at, root, why));
+        }
+        if matches!(root, "artifacts" | "before") {
             return self.say(Diagnostic::reserved(at, &format!("`{root}`")));
         }
         let known = Self::known_roots(scope);
@@ -275,6 +281,13 @@ impl Check<'_> {
                     ("pending".into(), Kind::List(Box::new(Kind::Text)), false),
                 ])
             }
+            "question" => fields(vec![
+                text("id"),
+                text("text"),
+                text("link"),
+                ("due".into(), Kind::Text, true),
+            ]),
+            "person" => fields(vec![text("name"), text("role")]),
             "branch" => fields(vec![
                 text("name"),
                 ("index".into(), Kind::Integer, true),

@@ -42,6 +42,11 @@ fn edges(lowered: &Lowered) -> BTreeMap<Name, BTreeSet<Name>> {
     for (from, to, _) in &lowered.offers {
         add(from, to);
     }
+    for (name, person) in &lowered.network.people {
+        if let Some(tool) = &person.reach {
+            add(name, tool);
+        }
+    }
     for (name, tool) in &lowered.network.tools {
         for to in led_to(tool) {
             add(name, to);

@@ -22,6 +22,14 @@ impl Diagnostic {
         )
         .help("a probe is a tool with `effect: pure` or `effect: read`")
     }
+    pub(crate) fn reach_class(at: At, tool: &str, why: &str) -> Self {
+        Self::new(
+            "E0408",
+            at,
+            format!("what reaches a person is repeated under its key and gets no arguments, but `{tool}` {why}"),
+        )
+        .help("a tool with `effect: idempotent` without parameters, which reads `question` and `person`")
+    }
     pub(crate) fn chooser_class(at: At, tool: &str, does: &str) -> Self {
         Self::new(
             "E0403",

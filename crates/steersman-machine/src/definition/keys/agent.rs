@@ -142,7 +142,12 @@ pub(crate) static PERSON: Table = Table {
     words: "a person",
     keys: &[
         key("role", Ty::Text, "the agent's name", "Who may answer."),
-        later("reach", "A tool run when a question opens."),
+        key(
+            "reach",
+            Ty::Name,
+            "–",
+            "An `idempotent` tool that is run when a question, an approval or a hold opens for them: `question`, `person`.",
+        ),
         key(
             "timeout",
             Ty::Duration,

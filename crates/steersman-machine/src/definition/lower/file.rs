@@ -456,6 +456,9 @@ impl Lower<'_> {
             role: text(person, "role").map_or_else(|| key.name.clone(), Into::into),
             timeout: duration(person, "timeout"),
             on_timeout: on_timeout.and_then(|node| self.text_of(node, "text", &scope)),
+            reach: person
+                .get("reach")
+                .and_then(|node| self.named(node, Sort::Tool)),
         }
     }
 }

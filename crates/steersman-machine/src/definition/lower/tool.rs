@@ -52,6 +52,7 @@ impl Lower<'_> {
         let scope = Scope {
             item: Some(node.span),
             args: Args::Tool(name.clone()),
+            reach: self.reaches(&name),
             ..Scope::default()
         };
         self.needs(node, "env", &["command"], "a tool without `command`");
@@ -329,6 +330,15 @@ impl Lower<'_> {
             (None, _) => OnTimeout::Reject,
         };
         approve
+    }
+
+    /// Whether a tool tells people that something waits for them.
+    fn reaches(&self, tool: &str) -> bool {
+        let agents = self.merged.section("agents");
+        agents.iter().any(|(_, agent)| {
+            let reach = agent.get("person").and_then(|person| person.get("reach"));
+            reach.is_some_and(|reach| reach.as_text().is_some_and(|name| **name == *tool))
+        })
     }
 
     /// The name of a parameter that is shown: of the tool, or of an agent that it is called below.

@@ -1,0 +1,289 @@
+//! People are told that something waits for them: the tool of their `reach` is run, once for each question or hold and each
+//! person whom it waits for.
+//!
+//! What is to be told follows from what is open, so whoever takes a session over sees it, too. The first line of it makes the
+//! id that is the key of every attempt; an attempt begins when its line is on disk. Nothing waits for it: whoever is asked
+//! may answer meanwhile, and what cannot be told stays open.
+
+use super::attempt::{self, FromTask};
+use super::draft::Draft;
+use super::transport::TransportScope;
+use super::{Driver, OnDisk, OutState};
+use crate::engine::EngineError;
+use crate::retry::{self, Next};
+use crate::toolset::ToolRun;
+use serde_json::json;
+use std::sync::Arc;
+use steersman_machine::commit::{LedgerEntry, Reaching};
+use steersman_machine::effect::{Bodies as _, Retry, ToolWork, Work};
+use steersman_machine::ids::{Id, Name, Time};
+use steersman_machine::mapping::{Fault, Raw};
+use steersman_machine::view;
+use tokio_util::sync::CancellationToken;
+
+/// How an effect that tells a person stands in this process.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// An attempt is on its way to the disk, or runs.
+    Running,
+    /// Another one follows soon.
+    Soon,
+}
+
+/// Somebody is to be told.
+pub(super) struct Wanted {
+    /// What waits.
+    of: Id,
+    /// For whom.
+    by: Name,
+    /// What tells them.
+    tool: Name,
+    /// The effect and the attempt before, if this is not the first.
+    before: Option<(Id, u32)>,
+}
+
+/// What waits, in words for whom it waits for.
+struct Question {
+    text: Arc<str>,
+    due: Option<Time>,
+}
+
+impl Driver {
+    /// Attempts that are on their way or run.
+    pub(super) fn reaching_now(&self) -> usize {
+        let running = self.reaching.values();
+        running.filter(|state| **state == State::Running).count()
+    }
+
+    /// Who is to be told next.
+    pub(super) fn next_reach(&self) -> Option<Wanted> {
+        let network = self.network.as_ref()?;
+        let reachable = network.people.values().any(|person| person.reach.is_some());
+        if !reachable || self.is_halted() {
+            return None;
+        }
+        self.outs.keys().find_map(|of| {
+            let by = self.asked(*of)?;
+            let tool = network.people.get(&by)?.reach.clone()?;
+            let before = match self.ledger.reach(*of, &by) {
+                Some((_, reach)) if reach.over => return None,
+                Some((effect, _)) if self.reaching.contains_key(&effect) => return None,
+                Some((effect, reach)) => Some((effect, reach.attempt)),
+                None => None,
+            };
+            Some(Wanted {
+                of: *of,
+                by,
+                tool,
+                before,
+            })
+        })
+    }
+
+    /// The person whom an effect waits for.
+    fn asked(&self, of: Id) -> Option<Name> {
+        let out = self.outs.get(&of)?;
+        let record = self.ledger.effect(of);
+        if let Some(hold) = record.and_then(|record| record.holds.first()) {
+            return matches!(out.state, OutState::Held).then(|| hold.by.clone());
+        }
+        match &out.wish.work {
+            Work::Ask { to, .. } if matches!(out.state, OutState::Waits) => Some(to.clone()),
+            _ => None,
+        }
+    }
+
+    /// The line of an attempt; it begins when that is on disk.
+    pub(super) async fn reach(&mut self, wanted: Wanted) -> Result<(), EngineError> {
+        let Wanted {
+            of,
+            by,
+            tool,
+            before,
+        } = wanted;
+        let mut draft = Draft::new(self.next, self.outs[&of].branch);
+        let line = draft.n;
+        let (effect, attempt) = match before {
+            Some((effect, attempt)) => (effect, attempt + 1),
+            None => (Id::new(line, 0), 1),
+        };
+        draft.urgent = true;
+        draft.ledger.push(LedgerEntry::Reach {
+            effect,
+            of,
+            by,
+            what: Reaching::Started { tool, attempt },
+        });
+        self.reaching.insert(effect, State::Running);
+        self.write(draft).await?;
+        self.writer.when_durable(line, OnDisk::Reach(effect));
+        Ok(())
+    }
+
+    /// The attempt begins.
+    pub(super) fn start_reach(&mut self, effect: Id) {
+        let Some((run, timeout)) = self.reach_run(effect) else {
+            // It was answered meanwhile: nobody has to be told.
+            self.reaching.remove(&effect);
+            return;
+        };
+        let attempt = run.attempt;
+        let toolset = self.engine.toolset(self.network(), &run.work.tool).cloned();
+        let (clock, tasks) = (self.engine.clock().clone(), self.tasks.clone());
+        let place = self.place_of(run.clone());
+        tokio::spawn(async move {
+            let turn = match place {
+                Some((limiter, ask)) => Some(limiter.acquire(ask, &*clock).await),
+                None => None,
+            };
+            let raw = if let Some(Err(_)) = turn {
+                let why = "its rate lets it through too late";
+                Raw::NotPerformed(Fault::new("failed", why))
+            } else {
+                let cancel = CancellationToken::new();
+                attempt::run_tool(toolset, run, timeout, clock, cancel, Arc::new(drop)).await
+            };
+            let _ = tasks.send(FromTask::Reached(effect, attempt, raw)).await;
+        });
+    }
+
+    /// What an attempt is run with, and how long it may take; none if nothing waits any more.
+    fn reach_run(&self, effect: Id) -> Option<(ToolRun, u64)> {
+        let reach = self.ledger.reached(effect)?;
+        let by = self.asked(reach.of).filter(|by| *by == reach.by)?;
+        let person = self.network().people.get(&by)?;
+        let tool = person.reach.clone()?;
+        let def = self.tool_def(&tool)?;
+        let question = self.question(reach.of)?;
+        let out = self.outs.get(&reach.of)?;
+        let due = question
+            .due
+            .map(|due| view::iso(due, &self.network().timezone));
+        let link = format!("{}/{}", self.session, reach.of);
+        let question = json!({
+            "id": reach.of.to_string(),
+            "text": &*question.text,
+            "link": link,
+            "due": due,
+        });
+        let person = json!({ "name": &*person.name, "role": &*person.role });
+        let snapshot = self.branches.get(&out.branch)?.snapshot.clone();
+        let scope = TransportScope::new(
+            self.network().clone(),
+            self.past.clone(),
+            snapshot,
+            out.wish.agent,
+            Some(json!({})),
+            &self.engine,
+            self.values.folder(),
+        );
+        let run = ToolRun {
+            network: self.network().clone(),
+            session: self.session.clone(),
+            mark: self.mark_of(effect),
+            effect,
+            attempt: reach.attempt,
+            work: ToolWork {
+                tool,
+                class: def.effect,
+                args: "{}".into(),
+                approve: Vec::new(),
+                inputs: Vec::new(),
+            },
+            folder: self.values.folder(),
+            artifacts: self.artifacts(reach.of),
+            scope: Arc::new(scope.with("question", question).with("person", person)),
+        };
+        Some((run, def.timeout))
+    }
+
+    fn question(&self, of: Id) -> Option<Question> {
+        let record = self.ledger.effect(of);
+        if let Some(hold) = record.and_then(|record| record.holds.first()) {
+            let text = hold.ask.map(|ask| self.past.text(ask));
+            return Some(Question {
+                text: text.unwrap_or_else(|| "something waits".into()),
+                due: hold.due,
+            });
+        }
+        let wish = &self.outs.get(&of)?.wish;
+        match &wish.work {
+            Work::Ask { question, .. } => Some(Question {
+                text: question.clone(),
+                due: wish.due,
+            }),
+            _ => None,
+        }
+    }
+
+    /// An attempt ended: it is noted, or another one follows.
+    pub(super) async fn reached(
+        &mut self,
+        effect: Id,
+        attempt: u32,
+        raw: Raw,
+    ) -> Result<(), EngineError> {
+        let Some(reach) = self.ledger.reached(effect).cloned() else {
+            return Ok(());
+        };
+        let (wanted, fault) = match raw {
+            Raw::Done(_) | Raw::Made { .. } => {
+                self.reaching.remove(&effect);
+                return self.note_reach(effect, &reach, None).await;
+            }
+            Raw::Failed(fault) => (None, fault),
+            Raw::NotPerformed(fault) => (fault.again.map(Retry::After), fault),
+            Raw::Unknown(fault) => {
+                let wanted = fault.again.map_or(Retry::Policy, Retry::After);
+                (Some(wanted), fault)
+            }
+        };
+        let tool = self.network().people.get(&reach.by);
+        let tool = tool.and_then(|person| self.tool_def(person.reach.as_ref()?));
+        let attempts = 1 + tool.map_or(0, |tool| tool.retry);
+        let now = self.engine.clock().now();
+        let seed = self.values.seed;
+        let next = wanted.map(|wanted| retry::next(wanted, attempt, attempts, seed, effect, now));
+        if let Some(Next::After(millis)) = next {
+            self.reaching.insert(effect, State::Soon);
+            let (clock, tasks) = (self.engine.clock().clone(), self.tasks.clone());
+            tokio::spawn(async move {
+                clock.sleep(millis).await;
+                let _ = tasks.send(FromTask::ReachAgain(effect)).await;
+            });
+            return Ok(());
+        }
+        self.reaching.remove(&effect);
+        let why = format!("{}: {}", fault.code, fault.message);
+        self.note_reach(effect, &reach, Some(&why)).await
+    }
+
+    async fn note_reach(
+        &mut self,
+        effect: Id,
+        reach: &crate::ledger::Reach,
+        why: Option<&str>,
+    ) -> Result<(), EngineError> {
+        let out = self.outs.get(&reach.of);
+        let branch = out.map_or(self.ledger.current, |out| out.branch);
+        let mut draft = Draft::new(self.next, branch);
+        let what = match why {
+            Some(why) => Reaching::Failed(draft.body(&clipped(why))),
+            None => Reaching::Done,
+        };
+        draft.urgent = true;
+        draft.ledger.push(LedgerEntry::Reach {
+            effect,
+            of: reach.of,
+            by: reach.by.clone(),
+            what,
+        });
+        self.write(draft).await
+    }
+}
+
+/// As much of a reason as the log keeps.
+fn clipped(why: &str) -> String {
+    const MOST: usize = 200;
+    why.chars().take(MOST).collect()
+}
