@@ -32,7 +32,9 @@ pub(crate) fn to_event(files: &[String], payload: &mut Json) -> Result<(), Comma
         })?;
         let content = read(None, Path::new(path))?;
         let Some(fields) = payload.as_object_mut() else {
-            return Err(CommandError::usage("the payload of an event is a JSON object"));
+            return Err(CommandError::usage(
+                "the payload of an event is a JSON object",
+            ));
         };
         let value = json!({
             "name": content.name,
@@ -40,7 +42,9 @@ pub(crate) fn to_event(files: &[String], payload: &mut Json) -> Result<(), Comma
             "base64": STANDARD.encode(&content.bytes),
         });
         if fields.insert(field.to_owned(), value).is_some() {
-            return Err(CommandError::usage(format!("the field `{field}` is given twice")));
+            return Err(CommandError::usage(format!(
+                "the field `{field}` is given twice"
+            )));
         }
     }
     Ok(())

@@ -87,7 +87,9 @@ pub fn unfit(contents: &[Content]) -> Option<String> {
         }
         let same = contents[..k].iter().find(|other| other.name == *name);
         if same.is_some_and(|same| same != content) {
-            return Some(format!("two artifacts that come at once are named `{name}`"));
+            return Some(format!(
+                "two artifacts that come at once are named `{name}`"
+            ));
         }
     }
     None
@@ -102,7 +104,9 @@ pub fn missing(
     let Parameters::Fields(fields) = parameters else {
         return None;
     };
-    let wanted = fields.iter().filter(|(_, ty)| ty.kind == TypeKind::Artifact);
+    let wanted = fields
+        .iter()
+        .filter(|(_, ty)| ty.kind == TypeKind::Artifact);
     let mut given = wanted.filter_map(|(name, _)| Some((name, args.get(&**name)?.as_str()?)));
     let (name, missing) = given.find(|(_, given)| !there.contains(given))?;
     let there = if there.is_empty() {

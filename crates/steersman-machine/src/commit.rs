@@ -116,7 +116,10 @@ impl Commit {
             Interaction::Result(result) => &result.artifacts[..],
             _ => &[],
         });
-        let adopted = self.adoption.iter().flat_map(|adoption| &adoption.artifacts);
+        let adopted = self
+            .adoption
+            .iter()
+            .flat_map(|adoption| &adoption.artifacts);
         made.chain(adopted).chain(self.came())
     }
 }

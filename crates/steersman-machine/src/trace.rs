@@ -11,7 +11,7 @@ pub use words::{cause_word, end_word, how_word, release_word, why_word};
 
 use crate::commit::{
     Admission, Admitted, AdoptedCell, Adoption, AgentFact, Branched, CellFact, Commit, Hold, Kind,
-    LedgerEntry, LogLine, Opening, Push, Usage, Want, Wished, Reaching,
+    LedgerEntry, LogLine, Opening, Push, Reaching, Usage, Want, Wished,
 };
 use crate::effect::Bodies;
 use crate::ids::{Body, Id, Line, Name};

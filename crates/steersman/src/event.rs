@@ -104,9 +104,7 @@ impl Steersman {
         let found = self.engine().store().sessions(&query).await?;
         match (found.first(), &judged.def.start) {
             (Some(session), _) => self.put_into(&session.id, name, judged).await,
-            (None, Some(start)) => {
-                self.begin(network, name, start, judged, Some(key)).await
-            }
+            (None, Some(start)) => self.begin(network, name, start, judged, Some(key)).await,
             (None, None) => Err(Error::Refused(format!(
                 "no session of `{}` has the key `{key}`, and event `{name}` begins none",
                 network.name()
@@ -248,7 +246,8 @@ fn judged<'a>(
         ))
     })?;
     let named = files::taken_out(&def.fields, fields);
-    let (fields, contents) = named.map_err(|why| Error::Refused(format!("event `{name}`: {why}")))?;
+    let (fields, contents) =
+        named.map_err(|why| Error::Refused(format!("event `{name}`: {why}")))?;
     fits(def, name, &fields).map_err(Error::Refused)?;
     let id = render(&def.id, name, &fields)?;
     Ok(Judged {

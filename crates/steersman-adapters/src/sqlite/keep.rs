@@ -142,9 +142,7 @@ pub fn collect_garbage(path: &Path, delete: bool) -> Result<Garbage, StoreError>
     let failed = |e| sql(path, e);
     if !delete {
         let conn = schema::reader(path, true).map_err(failed)?;
-        return Ok(unnamed(&conn, None, &BTreeSet::new())
-            .map_err(failed)?
-            .0);
+        return Ok(unnamed(&conn, None, &BTreeSet::new()).map_err(failed)?.0);
     }
     let conn = alone(path)?;
     let (garbage, unnamed) = unnamed(&conn, None, &BTreeSet::new()).map_err(failed)?;

@@ -264,7 +264,9 @@ async fn contents(
                         missing.push((version.call, name.clone(), why));
                     }
                     Err(StoreError::Corrupt { .. }) => {
-                        found.damaged.push(what("its content does not fit its hash"));
+                        found
+                            .damaged
+                            .push(what("its content does not fit its hash"));
                     }
                     Err(error) => return Err(error.into()),
                 }

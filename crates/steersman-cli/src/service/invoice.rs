@@ -120,7 +120,9 @@ fn once(
     headers: &HeaderMap,
     axum::Json(mut said): axum::Json<Json>,
 ) -> Result<Body<Json>, Refused> {
-    let key = headers.get("idempotency-key").and_then(|key| key.to_str().ok());
+    let key = headers
+        .get("idempotency-key")
+        .and_then(|key| key.to_str().ok());
     said["kind"] = kind.into();
     said["key"] = key.into();
     let known = {

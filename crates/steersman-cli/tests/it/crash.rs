@@ -219,7 +219,9 @@ fn spent(world: &World) -> u64 {
 impl Example {
     fn world(&self) -> (World, Option<Service>) {
         let mut world = World::example(self.name);
-        let service = self.service.map(|name| Service::start(&mut world, name, None));
+        let service = self
+            .service
+            .map(|name| Service::start(&mut world, name, None));
         (world, service)
     }
 

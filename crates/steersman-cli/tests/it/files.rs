@@ -78,7 +78,11 @@ clerk:
 fn an_event_brings_a_content_that_is_read_approved_and_there_once() {
     let world = world(READS);
     let (code, sent) = send(&world, "m1");
-    assert_eq!((code, &sent["status"]), (Some(0), &json!("started")), "{sent}");
+    assert_eq!(
+        (code, &sent["status"]),
+        (Some(0), &json!("started")),
+        "{sent}"
+    );
     assert_eq!(send(&world, "m1").1["status"], "known");
     let (code, _) = world.json(&["run", "--resume", "last"]);
     assert_eq!(code, Some(5));
@@ -112,13 +116,22 @@ fn what_comes_with_a_message_is_an_artifact_and_the_model_is_told() {
         "desk:\n  - call: { artifact_read: { name: note.txt } }\n  - \"{{ request.last }}\"\n  - \"{{ request.last }}\"\n",
     );
     let ran = world.run(&[
-        "run", "mail.yaml", "--script", "script.yaml", "--input", "Read it.", "--file",
+        "run",
+        "mail.yaml",
+        "--script",
+        "script.yaml",
+        "--input",
+        "Read it.",
+        "--file",
         "note.txt=in/letter.txt",
     ]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.out.contains("please pay."), "{ran:?}");
     let context = world.run(&["context", "last@artifact_read"]).out;
-    for part in ["Files: note.txt", "[Attached: `note.txt` (text/plain, 22 bytes)]"] {
+    for part in [
+        "Files: note.txt",
+        "[Attached: `note.txt` (text/plain, 22 bytes)]",
+    ] {
         assert!(context.contains(part), "{part} in {context}");
     }
     world.write("in/letter.txt", "Another one.");
@@ -137,13 +150,28 @@ fn an_event_that_meets_a_wait_brings_its_content_along() {
     let world = world(
         "desk:\n  - call: { scan: { case: a } }\n  - call: { artifact_read: { name: letter.txt } }\n  - call: { either: { case: b } }\n  - call: { artifact_list: {} }\n  - \"{{ request.last }}\"\n",
     );
-    let ran = world.run(&["run", "mail.yaml", "--script", "script.yaml", "--input", "Go."]);
+    let ran = world.run(&[
+        "run",
+        "mail.yaml",
+        "--script",
+        "script.yaml",
+        "--input",
+        "Go.",
+    ]);
     assert_eq!(ran.code, Some(5), "{ran:?}");
     for (case, name) in [("a", "letter"), ("b", "front"), ("b-back", "back")] {
         world.write(&format!("in/{name}.txt"), &format!("the {name}\n"));
         let payload = json!({ "case": case }).to_string();
         let file = format!("page=in/{name}.txt");
-        let args = ["send", "mail.yaml", "--event", "scanned", &payload, "--file", &file];
+        let args = [
+            "send",
+            "mail.yaml",
+            "--event",
+            "scanned",
+            &payload,
+            "--file",
+            &file,
+        ];
         assert_eq!(world.run(&args).code, Some(0));
         world.run(&["run", "--resume", "last"]);
     }
@@ -167,18 +195,51 @@ fn what_is_no_content_is_refused_before_anything_is_stored() {
     for (letter, why) in [
         (json!("letter.txt"), "must be an artifact"),
         (json!({ "name": "a" }), "must be an artifact"),
-        (json!({ "name": "a", "text": "x", "base64": "eA==" }), "must be an artifact"),
-        (json!({ "name": "a", "base64": "not base64!" }), "is no base64"),
-        (json!({ "name": "a", "text": 7 }), "`letter.text` must be text"),
-        (json!({ "name": "../a", "text": "x" }), "is no name of an artifact"),
-        (json!({ "name": "/etc/passwd", "text": "x" }), "is no name of an artifact"),
-        (json!({ "name": "a\nb", "text": "x" }), "characters that are not seen"),
+        (
+            json!({ "name": "a", "text": "x", "base64": "eA==" }),
+            "must be an artifact",
+        ),
+        (
+            json!({ "name": "a", "base64": "not base64!" }),
+            "is no base64",
+        ),
+        (
+            json!({ "name": "a", "text": 7 }),
+            "`letter.text` must be text",
+        ),
+        (
+            json!({ "name": "../a", "text": "x" }),
+            "is no name of an artifact",
+        ),
+        (
+            json!({ "name": "/etc/passwd", "text": "x" }),
+            "is no name of an artifact",
+        ),
+        (
+            json!({ "name": "a\nb", "text": "x" }),
+            "characters that are not seen",
+        ),
         (json!({ "name": "a\\b", "text": "x" }), "parted by `/`"),
-        (json!({ "name": "x".repeat(200), "text": "x" }), "128 bytes at most"),
-        (json!({ "name": "a", "text": "x", "media_type": "a/b\r\nX: y" }), "is no media type"),
-        (json!({ "name": "a", "text": "x", "size": 1 }), "is not declared"),
+        (
+            json!({ "name": "x".repeat(200), "text": "x" }),
+            "128 bytes at most",
+        ),
+        (
+            json!({ "name": "a", "text": "x", "media_type": "a/b\r\nX: y" }),
+            "is no media type",
+        ),
+        (
+            json!({ "name": "a", "text": "x", "size": 1 }),
+            "is not declared",
+        ),
     ] {
-        let sent = world.run(&["send", "mail.yaml", "--event", "mail_received", &payload(letter.clone())]);
+        let sent = world.run(&[
+            "send",
+            "mail.yaml",
+            "--event",
+            "mail_received",
+            &payload(letter.clone()),
+        ]);
         assert_eq!(sent.code, Some(2), "{letter}: {sent:?}");
         assert!(sent.err.contains(why), "{letter}: {}", sent.err);
     }
@@ -186,10 +247,24 @@ fn what_is_no_content_is_refused_before_anything_is_stored() {
         "id": "m", "from": "a",
         "letter": { "name": "a", "text": "x" }, "more": { "name": "a", "text": "y" },
     });
-    let sent = world.run(&["send", "mail.yaml", "--event", "mail_received", &two.to_string()]);
+    let sent = world.run(&[
+        "send",
+        "mail.yaml",
+        "--event",
+        "mail_received",
+        &two.to_string(),
+    ]);
     assert!(sent.err.contains("two artifacts"), "{sent:?}");
     for file in ["letter=in/none.txt", "letter", "letter=in"] {
-        let sent = world.run(&["send", "mail.yaml", "--event", "mail_received", "{}", "--file", file]);
+        let sent = world.run(&[
+            "send",
+            "mail.yaml",
+            "--event",
+            "mail_received",
+            "{}",
+            "--file",
+            file,
+        ]);
         assert_eq!(sent.code, Some(2), "{file}: {sent:?}");
     }
     assert!(world.json_lines(&["sessions"]).is_empty());
@@ -214,13 +289,21 @@ fn erase_deletes_contents_that_no_other_session_holds() {
     let told = world.run(&["erase", &first]);
     assert!(told.err.contains("and 1 content of artifacts"), "{told:?}");
     let (code, erased) = world.json(&["erase", &first, "--yes"]);
-    assert_eq!((code, &erased["artifacts"]), (Some(0), &json!(0)), "{erased}");
+    assert_eq!(
+        (code, &erased["artifacts"]),
+        (Some(0), &json!(0)),
+        "{erased}"
+    );
     // the other session still has it
     let text = world.run(&["artifacts", &second, "letter.txt"]);
     assert_eq!(text.out, "Dear all,\nplease pay.\n");
     assert_eq!(world.run(&["fsck"]).code, Some(0));
     let (code, erased) = world.json(&["erase", &second, "--yes"]);
-    assert_eq!((code, &erased["artifacts"]), (Some(0), &json!(1)), "{erased}");
+    assert_eq!(
+        (code, &erased["artifacts"]),
+        (Some(0), &json!(1)),
+        "{erased}"
+    );
     // gone, and that is no damage
     let gone = world.run(&["artifacts", &second, "letter.txt"]);
     assert_eq!(gone.code, Some(2), "{gone:?}");

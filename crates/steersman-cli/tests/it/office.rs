@@ -51,7 +51,11 @@ fn number(n: u64) -> String {
 }
 
 fn pdf(n: u64) -> String {
-    let cents = if fate(n) == Fate::Small { 5_000 } else { 240_000 };
+    let cents = if fate(n) == Fate::Small {
+        5_000
+    } else {
+        240_000
+    };
     let fields = json!({
         "vendor": "Acme",
         "number": number(n),
@@ -88,14 +92,31 @@ impl Office {
         let mail = json!({ "message_id": format!("m{n}"), "from": format!("ap{n}@acme.example") });
         let mail = mail.to_string();
         let args = [
-            "send", "invoice", "--event", "mail_received", &mail, "--file", "pdf=invoice.pdf",
-            "--script", "script.yaml", "--clock", "clock.yaml",
+            "send",
+            "invoice",
+            "--event",
+            "mail_received",
+            &mail,
+            "--file",
+            "pdf=invoice.pdf",
+            "--script",
+            "script.yaml",
+            "--clock",
+            "clock.yaml",
         ];
         let (code, sent) = self.world.json(&args);
-        assert_eq!((code, &sent["status"]), (Some(0), &json!("started")), "{sent}");
+        assert_eq!(
+            (code, &sent["status"]),
+            (Some(0), &json!("started")),
+            "{sent}"
+        );
         if n.is_multiple_of(5) {
             let (code, sent) = self.world.json(&args);
-            assert_eq!((code, &sent["status"]), (Some(0), &json!("known")), "{sent}");
+            assert_eq!(
+                (code, &sent["status"]),
+                (Some(0), &json!("known")),
+                "{sent}"
+            );
         }
     }
 
@@ -126,7 +147,9 @@ impl Office {
     fn is_busy(&self) -> bool {
         let clock = std::fs::read_to_string(self.world.folder.join("clock.yaml")).unwrap();
         let by_itself = |pending: &Json| {
-            let is_due = pending["due"].as_str().is_some_and(|due| due <= clock.trim());
+            let is_due = pending["due"]
+                .as_str()
+                .is_some_and(|due| due <= clock.trim());
             is_due || matches!(pending["kind"].as_str(), Some("again" | "interrupted"))
         };
         let sessions = self.sessions();
@@ -143,7 +166,15 @@ impl Office {
             let refused = self.world.run(&[how, &session, "--as", wrong, "--no-run"]);
             assert_eq!(refused.code, Some(2), "the wrong role: {refused:?}");
         }
-        let args = [how, &session, "--as", role, "--no-run", "--clock", "clock.yaml"];
+        let args = [
+            how,
+            &session,
+            "--as",
+            role,
+            "--no-run",
+            "--clock",
+            "clock.yaml",
+        ];
         let done = self.world.run(&args);
         assert_eq!(done.code, Some(0), "{done:?}");
         // twice: the second one meets nothing that is open any more
@@ -162,7 +193,14 @@ impl Office {
             let number = shown["state"]["invoice"]["number"].as_str().unwrap();
             // what is there is found by the probe, and nobody is asked
             assert!(!posted.iter().any(|known| known == number), "{number}");
-            let args = ["resolve", session, "--as", APPROVER, "--not-performed", "--no-run"];
+            let args = [
+                "resolve",
+                session,
+                "--as",
+                APPROVER,
+                "--not-performed",
+                "--no-run",
+            ];
             let resolved = self.world.run(&args);
             assert_eq!(resolved.code, Some(0), "{resolved:?}");
         }
@@ -216,14 +254,23 @@ fn every_invoice_is_posted_as_it_was_decided_and_none_twice() {
 
     assert_eq!(office.pending(), Vec::<Json>::new());
     let posted = office.service.postings();
-    let wanted = all.iter().filter(|n| !matches!(fate(**n), Fate::Rejected | Fate::Expired));
+    let wanted = all
+        .iter()
+        .filter(|n| !matches!(fate(**n), Fate::Rejected | Fate::Expired));
     let wanted: BTreeSet<String> = wanted.map(|n| number(*n)).collect();
     assert_eq!(posted.iter().cloned().collect::<BTreeSet<_>>(), wanted);
     assert_eq!(posted.len(), wanted.len(), "twice: {posted:?}");
     let booked = office.service.booked();
     let mail = booked.iter().filter(|entry| entry["kind"] == "mail");
-    let told: BTreeSet<&str> = mail.clone().map(|mail| mail["to"].as_str().unwrap()).collect();
-    assert_eq!((mail.count(), told.len()), (all.len(), all.len()), "each sender hears once");
+    let told: BTreeSet<&str> = mail
+        .clone()
+        .map(|mail| mail["to"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        (mail.count(), told.len()),
+        (all.len(), all.len()),
+        "each sender hears once"
+    );
 
     let told = |who: &str| {
         let chat = booked.iter().filter(|entry| entry["kind"] == "chat");
@@ -241,7 +288,11 @@ fn every_invoice_is_posted_as_it_was_decided_and_none_twice() {
     for n in &all {
         let session = format!("number={}", number(*n));
         let (_, shown) = office.world.json(&["show", &session]);
-        let status = if wanted.contains(&number(*n)) { "posted" } else { "rejected" };
+        let status = if wanted.contains(&number(*n)) {
+            "posted"
+        } else {
+            "rejected"
+        };
         assert_eq!(
             (&shown["status"], &shown["outcome"]["status"]),
             (&json!("answered"), &json!(status)),
@@ -253,9 +304,16 @@ fn every_invoice_is_posted_as_it_was_decided_and_none_twice() {
             let word = |effect: &Json| effect["standing"].as_str().unwrap().to_owned();
             of.filter(|effect| word(effect).starts_with("done")).count()
         };
-        assert_eq!(done("post_to_ledger"), usize::from(status == "posted"), "{effects:?}");
+        assert_eq!(
+            done("post_to_ledger"),
+            usize::from(status == "posted"),
+            "{effects:?}"
+        );
         assert_eq!(done("notify"), 1, "{effects:?}");
     }
     assert_eq!(office.world.run(&["fsck"]).code, Some(0));
-    println!("{} kills, {doubts} doubts were settled by a person", office.kills);
+    println!(
+        "{} kills, {doubts} doubts were settled by a person",
+        office.kills
+    );
 }

@@ -27,7 +27,7 @@ tools:
     description: Logs in.
     parameters: { user: string, password: { type: secret, ask: "Your password, {{ args.user }}?" } }
     effect: read
-    command: [sh, -c, "test \"$PASSWORD\" = opensesame && echo in"]
+    command: [sh, -c, "test \"$PASSWORD\" = \"$(cat password)\" && echo in"]
     env: { PASSWORD: "{{ args.password }}" }
     result: Logged in.
   ask_boss: { description: Asks the boss., parameters: { question: string }, ask: boss }
@@ -42,6 +42,7 @@ fn world(script: &str, tell: &str, retry: &str) -> World {
     world.write("steersman.yaml", &DESK.replace("RETRY", retry));
     world.write("script.yaml", script);
     world.write("tell.sh", tell);
+    world.write("password", "opensesame\n");
     world.write("clock.yaml", "2026-01-05T09:00:00Z");
     world
 }
@@ -67,13 +68,15 @@ fn each_in_the_line_is_told_once_and_asked_the_same() {
     let first = "clerk clerk: 2.0 Pay 7? 2026-01-05T10:00:00+00:00\n";
     assert_eq!(told(&world), first);
     // whoever looks or drives on tells nobody again
-    assert_eq!(run(&world, &["run", "--resume", "last"]), Some(5));
-    assert_eq!(told(&world), first);
-    let page = world.run(&["show", "last"]).out;
-    assert!(page.contains("goes on to boss in 1 h"), "{page}");
+    let ran = world.run(&["run", "--resume", "last", "--clock", "clock.yaml"]);
+    assert_eq!((ran.code, &*told(&world)), (Some(5), first));
+    assert!(ran.err.contains("goes on to boss in 1 h"), "{ran:?}");
     world.write("clock.yaml", "2026-01-05T10:00:01Z");
     assert_eq!(run(&world, &["run", "--resume", "last"]), Some(5));
-    assert_eq!(told(&world), format!("{first}boss boss: 2.0 Pay 7? never\n"));
+    assert_eq!(
+        told(&world),
+        format!("{first}boss boss: 2.0 Pay 7? never\n")
+    );
     let effects = world.json_lines(&["effects", "last"]);
     let pages = effects.iter().filter(|effect| effect["tool"] == "page");
     let pages: Vec<_> = pages.map(|e| (&e["standing"], &e["attempts"])).collect();
@@ -105,7 +108,10 @@ fn a_question_to_a_person_reaches_them() {
     let begin = ["run", "--script", "script.yaml", "--input", "Go."];
     assert_eq!(run(&world, &begin), Some(5));
     assert_eq!(told(&world), "boss boss: 2.0 May I? never\n");
-    assert_eq!(run(&world, &["answer", "last", "Yes.", "--as", "boss"]), Some(0));
+    assert_eq!(
+        run(&world, &["answer", "last", "Yes.", "--as", "boss"]),
+        Some(0)
+    );
 }
 
 #[test]
@@ -120,7 +126,12 @@ fn a_secret_is_asked_of_the_person_and_nobody_else_sees_it() {
         (&json!("input"), &json!("Your password, ann?"))
     );
     assert_eq!(run(&world, &["answer", "last", "opensesame"]), Some(0));
-    for args in [&["show", "last"][..], &["log", "last"], &["context", "last"], &["effects", "last"]] {
+    for args in [
+        &["show", "last"][..],
+        &["log", "last"],
+        &["context", "last"],
+        &["effects", "last"],
+    ] {
         let page = world.run(args);
         assert!(!format!("{page:?}").contains("opensesame"), "{page:?}");
     }
@@ -137,12 +148,16 @@ fn a_secret_is_asked_of_the_person_and_nobody_else_sees_it() {
 #[test]
 fn what_cannot_reach_a_person_is_found_by_check() {
     let world = world(PAY, TELL, "0");
-    let unfit = DESK.replace("RETRY", "0").replace("effect: idempotent", "effect: unsafe");
+    let unfit = DESK
+        .replace("RETRY", "0")
+        .replace("effect: idempotent", "effect: unsafe");
     world.write("steersman.yaml", &unfit);
     let checked = world.run(&["check"]);
     assert_eq!(checked.code, Some(3), "{checked:?}");
     assert!(checked.err.contains("E0408"), "{checked:?}");
-    let elsewhere = DESK.replace("RETRY", "0").replace("Pay {{ args.cents }}?", "{{ person.name }}?");
+    let elsewhere = DESK
+        .replace("RETRY", "0")
+        .replace("Pay {{ args.cents }}?", "{{ person.name }}?");
     world.write("steersman.yaml", &elsewhere);
     let checked = world.run(&["check"]);
     assert!(checked.err.contains("E0310"), "{checked:?}");

@@ -4,11 +4,11 @@ use crate::commit::{Admission, Admitted, Binding, Change};
 use crate::effect::{NewArtifact, Said, Start, Until};
 use crate::ids::{Body, Digest, Id};
 use crate::interaction::{Artifact, Interaction, Origin};
-use crate::{artifact, bounds};
 use crate::network::Does;
 use crate::take::Taken;
 use crate::tick::Tick;
 use crate::types::arguments_misfit;
+use crate::{artifact, bounds};
 use std::sync::Arc;
 
 impl Tick<'_> {
@@ -70,7 +70,10 @@ impl Tick<'_> {
         match &start.message {
             Some(said) if start.args.is_none() => {
                 let came = start.came.iter().chain(&said.came).cloned().collect();
-                let said = Said { came, ..said.clone() };
+                let said = Said {
+                    came,
+                    ..said.clone()
+                };
                 self.hear(root, &said, Admitted::Message);
             }
             Some(said) => self.hear(root, said, Admitted::Message),
@@ -122,7 +125,9 @@ fn told(said: &Said) -> Arc<str> {
         return said.text.clone();
     }
     let came = said.came.iter().map(|new| {
-        let NewArtifact { name, media, len, .. } = new;
+        let NewArtifact {
+            name, media, len, ..
+        } = new;
         format!("`{name}` ({media}, {len} bytes)")
     });
     let came: Vec<String> = came.collect();

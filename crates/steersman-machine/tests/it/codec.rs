@@ -6,11 +6,12 @@ use lines::{SALT, every, tool_loop};
 use serde_json::json;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use steersman_machine::artifact::came_with;
 use steersman_machine::codec::{self, CodecError, Hash};
-use steersman_machine::commit::{Commit, LedgerEntry, LogLine, Text};
+use steersman_machine::commit::{Change, Commit, LedgerEntry, LogLine, Reaching, Text};
 use steersman_machine::effect::{Mapped, NewArtifact, NewWrite};
 use steersman_machine::ids::{Body, Id, Line};
-use steersman_machine::interaction::{How, Reduce, Write as StateWrite};
+use steersman_machine::interaction::{Artifact, How, Reduce, Write as StateWrite};
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::testing::schema::describe;
 
@@ -460,5 +461,46 @@ fn orders() -> LogLine {
         commit: None,
         ledger: vec![barred(Some("refund"), true), barred(None, false), refused],
         bodies: vec![Text::Here("there is no branch 7.3".into())],
+    }
+}
+
+/// What came in from outside, and people who are told: variants that came later still.
+fn outside() -> LogLine {
+    let with = Body::new(Line(103), 0);
+    let artifact = Artifact {
+        scope: Id::new(Line(1), 0),
+        call: came_with(with),
+        name: "invoice.pdf".into(),
+        media: "application/pdf".into(),
+        hash: [7; 32],
+        len: 1_200,
+    };
+    let reach = |what| LedgerEntry::Reach {
+        effect: Id::new(Line(103), 0),
+        of: Id::new(Line(20), 1),
+        by: "approver".into(),
+        what,
+    };
+    let started = Reaching::Started {
+        tool: "page".into(),
+        attempt: 2,
+    };
+    LogLine {
+        n: Line(103),
+        prev: Line(102),
+        branch: Id::MAIN,
+        commit: Some(Commit {
+            changes: vec![Change::Artifact(artifact)],
+            ..Commit::default()
+        }),
+        ledger: vec![
+            reach(started),
+            reach(Reaching::Done),
+            reach(Reaching::Failed(Body::new(Line(103), 1))),
+        ],
+        bodies: vec![
+            Text::Here("Here it is.".into()),
+            Text::Here("no line".into()),
+        ],
     }
 }

@@ -75,14 +75,14 @@ fn offers() -> Vec<Offered> {
         to: None,
         by: None,
         sender: None,
-came: Vec::new(),
+        came: Vec::new(),
     };
     vec![
         Offered::Start(Start {
             agent: None,
             args: None,
             message: None,
-came: Vec::new(),
+            came: Vec::new(),
             binding: Binding {
                 digest: Digest::of(b""),
                 source: [0; 32],

@@ -92,7 +92,7 @@ fn names_mean_what_the_format_says() {
         (
             desk,
             "message",
-            json!({ "text": "Hello there", "from": "user" }),
+            json!({ "text": "Hello there", "from": "user", "artifacts": [] }),
         ),
         (desk, "agent", json!("desk")),
         (desk, "mode is none", json!(true)),
@@ -113,7 +113,7 @@ fn names_mean_what_the_format_says() {
         (
             helper,
             "message",
-            json!({ "text": r#"{"task":"sum"}"#, "from": "desk" }),
+            json!({ "text": r#"{"task":"sum"}"#, "from": "desk", "artifacts": [] }),
         ),
         (helper, "calls.look.ok", json!(0)),
     ];

@@ -151,7 +151,7 @@ impl Desk {
             agent: None,
             args: None,
             message: Some(said("m1")),
-came: Vec::new(),
+            came: Vec::new(),
             binding,
             values,
         };
@@ -223,7 +223,7 @@ fn said(id: &str) -> Said {
         to: None,
         by: None,
         sender: None,
-came: Vec::new(),
+        came: Vec::new(),
     }
 }
 

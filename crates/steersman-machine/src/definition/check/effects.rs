@@ -158,7 +158,11 @@ impl Check<'_> {
         let lowered = self.lowered;
         let network = &lowered.network;
         for (name, person) in &network.people {
-            let Some(tool) = person.reach.as_ref().and_then(|name| network.tools.get(name)) else {
+            let Some(tool) = person
+                .reach
+                .as_ref()
+                .and_then(|name| network.tools.get(name))
+            else {
                 continue;
             };
             let wants = match &tool.parameters {
@@ -168,8 +172,8 @@ impl Check<'_> {
                     .map(|(name, _)| format!("wants `{name}`")),
                 Parameters::Schema(_) => Some("wants what a schema says".to_owned()),
             };
-            let class = (tool.effect != Class::Idempotent)
-                .then(|| format!("is {}", tool.effect.word()));
+            let class =
+                (tool.effect != Class::Idempotent).then(|| format!("is {}", tool.effect.word()));
             if let Some(why) = class.or(wants) {
                 let declared = lowered.declared.get(name).map(|declared| declared.item);
                 let at = declared.and_then(|span| self.place(span));

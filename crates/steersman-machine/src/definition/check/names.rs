@@ -263,11 +263,7 @@ impl Check<'_> {
             "message" => fields(vec![
                 text("text"),
                 text("from"),
-                (
-                    "artifacts".into(),
-                    Kind::List(Box::new(Kind::Text)),
-                    false,
-                ),
+                ("artifacts".into(), Kind::List(Box::new(Kind::Text)), false),
             ]),
             "route" => {
                 let last = vec![

@@ -22,7 +22,7 @@ impl World {
             to: None,
             by: None,
             sender: None,
-came: Vec::new(),
+            came: Vec::new(),
         }
     }
 
@@ -39,8 +39,8 @@ came: Vec::new(),
             agent,
             args: None,
             message,
- came: Vec::new(),
-           binding: crate::commit::Binding {
+            came: Vec::new(),
+            binding: crate::commit::Binding {
                 digest: self.network.digest,
                 source: [0; 32],
                 network: self.network.name.clone(),
@@ -381,7 +381,7 @@ came: Vec::new(),
                 let came = Came::Event {
                     event: name.to_owned(),
                     fields: fields.clone(),
-came: Vec::new(),
+                    came: Vec::new(),
                 };
                 self.outcome(effect, Outcome::Came(came))?;
             }

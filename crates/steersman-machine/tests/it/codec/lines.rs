@@ -181,6 +181,7 @@ pub(crate) fn every() -> Vec<(&'static str, LogLine)> {
         ("ledger", ledger()),
         ("holds", holds()),
         ("orders", super::orders()),
+        ("outside", super::outside()),
         ("texts", texts()),
         ("money", money()),
     ];
