@@ -27,5 +27,6 @@ fn append(file: &Path, booked: &Json) -> std::io::Result<()> {
         .create(true)
         .append(true)
         .open(file)?;
-    writeln!(file, "{booked}")
+    // whole lines, for whoever reads meanwhile
+    file.write_all(format!("{booked}\n").as_bytes())
 }

@@ -518,26 +518,7 @@ impl Story {
                 String::new(),
                 Tone::Wrong,
             ),
-            LedgerEntry::Reach { by, what, .. } => match what {
-                Reaching::Started { tool, attempt } => (
-                    String::new(),
-                    format!("{tool} tells {by}"),
-                    format!("attempt {attempt}"),
-                    Tone::Engine,
-                ),
-                Reaching::Done => (
-                    String::new(),
-                    format!("{by} was told"),
-                    "done".into(),
-                    Tone::Came,
-                ),
-                Reaching::Failed(why) => (
-                    "!".into(),
-                    format!("{by} was not told: {}", texts.text(*why)),
-                    "it waits all the same".into(),
-                    Tone::Wrong,
-                ),
-            },
+            LedgerEntry::Reach { by, what, .. } => reached(by, what, texts),
             LedgerEntry::WouldAsk(effect) => (
                 "?".into(),
                 format!("{} would be asked for", tool(self, effect)),
@@ -636,6 +617,22 @@ impl Story {
 }
 
 /// A row of this line.
+/// A person is told that something waits for them.
+fn reached(by: &str, what: &Reaching, texts: &Texts) -> Told {
+    let (mark, text, note, tone) = match what {
+        Reaching::Started { tool, attempt } => {
+            let note = format!("attempt {attempt}");
+            ("", format!("{tool} tells {by}"), note, Tone::Engine)
+        }
+        Reaching::Done => ("", format!("{by} was told"), "done".into(), Tone::Came),
+        Reaching::Failed(why) => {
+            let text = format!("{by} was not told: {}", texts.text(*why));
+            ("!", text, "it waits all the same".into(), Tone::Wrong)
+        }
+    };
+    (mark.to_owned(), text, note, tone)
+}
+
 fn made(line: &LogLine, artifact: &Artifact) -> Row {
     let Artifact {
         name, media, len, ..

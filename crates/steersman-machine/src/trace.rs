@@ -11,7 +11,7 @@ pub use words::{cause_word, end_word, how_word, release_word, why_word};
 
 use crate::commit::{
     Admission, Admitted, AdoptedCell, Adoption, AgentFact, Branched, CellFact, Commit, Hold, Kind,
-    LedgerEntry, LogLine, Opening, Push, Reaching, Usage, Want, Wished,
+    LedgerEntry, LogLine, Opening, Push, Usage, Want, Wished,
 };
 use crate::effect::Bodies;
 use crate::ids::{Body, Id, Line, Name};
@@ -20,6 +20,7 @@ use crate::interaction::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use words::cut;
 
 /// Texts longer than this are cut, with `..` behind them.
 const SHOWN: usize = 60;
@@ -302,6 +303,10 @@ impl Trace {
         for wished in &commit.wished {
             let _ = writeln!(out, "  wishes  {}", self.wished(wished, bodies));
         }
+        self.changes(out, commit, bodies);
+    }
+
+    fn changes(&self, out: &mut String, commit: &Commit, bodies: &dyn Bodies) {
         for (agent, mode) in commit.modes() {
             let _ = writeln!(out, "  mode    {} {mode}", self.agent(agent));
         }
@@ -318,11 +323,11 @@ impl Trace {
             let value = body.map_or_else(|| "unset".to_owned(), |b| quoted(bodies, b));
             let _ = writeln!(out, "  label   {label} {value}");
         }
-        for artifact in commit.came() {
+        for new in commit.came() {
             let _ = writeln!(
                 out,
                 "  came    {} {} {} bytes",
-                artifact.name, artifact.media, artifact.len
+                new.name, new.media, new.len
             );
         }
     }
@@ -648,12 +653,10 @@ impl Trace {
                 by,
                 what,
             } => {
-                let what = match what {
-                    Reaching::Started { tool, attempt } => format!("{tool} attempt {attempt}"),
-                    Reaching::Done => "done".to_owned(),
-                    Reaching::Failed(why) => format!("failed {}", quoted(bodies, *why)),
-                };
-                format!("reach {effect} of {of} {by} {what}")
+                format!(
+                    "reach {effect} of {of} {by} {}",
+                    words::reaching(what, bodies)
+                )
             }
             LedgerEntry::Refused { message, why } => {
                 format!("refused {message} {}", quoted(bodies, *why))
@@ -790,11 +793,4 @@ fn quoted(bodies: &dyn Bodies, body: Body) -> String {
 /// A text that is JSON already: not quoted again.
 fn plain(bodies: &dyn Bodies, body: Body) -> String {
     cut(&bodies.text(body)).replace('\n', "\\n")
-}
-
-fn cut(text: &str) -> String {
-    match text.char_indices().nth(SHOWN) {
-        Some((at, _)) => format!("{}..", &text[..at]),
-        None => text.to_owned(),
-    }
 }

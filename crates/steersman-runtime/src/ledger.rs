@@ -415,18 +415,7 @@ impl Ledger {
                 of,
                 by,
                 what,
-            } => {
-                let reach = self.reaches.entry(*effect).or_insert_with(|| Reach {
-                    of: *of,
-                    by: by.clone(),
-                    attempt: 0,
-                    over: false,
-                });
-                match what {
-                    Reaching::Started { attempt, .. } => reach.attempt = *attempt,
-                    Reaching::Done | Reaching::Failed(_) => reach.over = true,
-                }
-            }
+            } => self.told(*effect, *of, by, what),
             LedgerEntry::Paused(paused) => self.paused = *paused,
             LedgerEntry::Barred { tool, barred, .. } => {
                 if *barred {
@@ -484,6 +473,19 @@ impl Ledger {
             }
         } else if !goes_on && record.attempt == 0 && record.holds.is_empty() {
             self.effects.remove(&effect);
+        }
+    }
+
+    fn told(&mut self, effect: Id, of: Id, by: &Name, what: &Reaching) {
+        let reach = self.reaches.entry(effect).or_insert_with(|| Reach {
+            of,
+            by: by.clone(),
+            attempt: 0,
+            over: false,
+        });
+        match what {
+            Reaching::Started { attempt, .. } => reach.attempt = *attempt,
+            Reaching::Done | Reaching::Failed(_) => reach.over = true,
         }
     }
 

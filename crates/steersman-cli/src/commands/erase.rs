@@ -8,9 +8,10 @@ use crate::place::Place;
 use crate::printer::{Printer, typed, yellow};
 use crate::words::count;
 use serde_json::json;
-use steersman::runtime::erase::{What, erased_artifacts};
-use steersman::runtime::store::SessionQuery;
-use steersman_adapters::sqlite::{Passed, flush, forget};
+use std::path::Path;
+use steersman::runtime::erase::{Erased, What, erased_artifacts};
+use steersman::runtime::store::{SessionQuery, StoreError};
+use steersman_adapters::sqlite::{Forgot, Passed, flush, forget};
 use steersman_machine::ids::{Id, Line};
 
 pub(crate) async fn run(
@@ -83,23 +84,60 @@ pub(crate) async fn run(
     let path = file.clone();
     let flushed = tokio::task::spawn_blocking(move || flush(&path)).await;
     let flushed = flushed.map_err(|e| CommandError::store(e.to_string()))??;
+    let done = Done {
+        all,
+        erased,
+        lines: report.lines as u64,
+        verifies: report.damaged.is_empty(),
+        forgot,
+        flushed,
+    };
+    tell(&done, &info.id, &short, &file, printer)
+}
+
+/// What came of it.
+struct Done {
+    all: String,
+    erased: Erased,
+    lines: u64,
+    verifies: bool,
+    forgot: Result<Forgot, StoreError>,
+    /// Nothing of what was overwritten is left in the journal.
+    flushed: bool,
+}
+
+fn tell(
+    done: &Done,
+    session: &str,
+    short: &str,
+    file: &Path,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let Done {
+        all,
+        erased,
+        lines,
+        verifies,
+        forgot,
+        flushed,
+    } = done;
     if printer.is_json() {
         printer.json(&json!({
-            "session": &*info.id,
+            "session": session,
             "texts": erased.texts,
             "artifacts": forgot.as_ref().map_or(0, |forgot| forgot.deleted),
             "erased": true,
-            "verifies": report.damaged.is_empty(),
+            "verifies": *verifies,
         }))?;
     }
     printer.talk(format!(
         "Erased {all}. Everything still verifies: {} lines.",
-        report.lines
+        lines
     ));
-    if !flushed {
+    if !*flushed {
         printer.talk(yellow(&format!(
             "Another process reads {}: what was overwritten leaves its journal when that ends.",
-            locate::shown(&file)
+            locate::shown(file)
         )));
     }
     if erased.blobs > 0 {
@@ -109,7 +147,7 @@ pub(crate) async fn run(
             typed("steersman gc --yes")
         ));
     }
-    let forgot = forgot.map_err(|error| {
+    let forgot = forgot.clone().map_err(|error| {
         CommandError::from(error)
             .hint("contents of artifacts are still there: end that process, and erase once more")
     })?;
@@ -120,7 +158,7 @@ pub(crate) async fn run(
         ));
     }
     printer.talk("Copies of the store (backups) still hold it.");
-    if report.damaged.is_empty() {
+    if *verifies {
         return Ok(Exit::Answered);
     }
     Err(CommandError::store("a line does not verify any more")

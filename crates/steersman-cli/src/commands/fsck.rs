@@ -18,8 +18,8 @@ use steersman::runtime::load::{Load, Report};
 use steersman::runtime::past::{DEFAULT_BOUND, Past};
 use steersman::runtime::store::{SessionInfo, SessionQuery, Store, StoreError};
 use steersman_adapters::sqlite::{SqliteOptions, SqliteStore};
-use steersman_machine::effect::Bodies;
 use steersman_machine::artifact::is_from_outside;
+use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Id, Name};
 
 /// What is wrong with a session.

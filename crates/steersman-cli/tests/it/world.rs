@@ -185,7 +185,11 @@ impl Service {
     /// All that was booked, oldest first.
     pub(crate) fn booked(&self) -> Vec<Json> {
         let book = std::fs::read_to_string(&self.book).unwrap_or_default();
-        let lines = book.lines().map(serde_json::from_str);
+        // the last line may be on its way
+        let whole = book
+            .split_inclusive('\n')
+            .filter(|line| line.ends_with('\n'));
+        let lines = whole.map(serde_json::from_str);
         lines.collect::<Result<_, _>>().unwrap()
     }
 

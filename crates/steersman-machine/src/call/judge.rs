@@ -91,12 +91,7 @@ pub(crate) fn refusal(
 /// Why a call that changes the world cannot be judged yet: what its `requires` or `approve` reads is written by a call of the
 /// same answer that is still open. Calls of one answer run together, and what they write takes effect together, so each of
 /// several payments would be judged as if it were the only one.
-fn unsettled(
-    cx: &Cx<'_>,
-    snapshot: &Snapshot,
-    open: &OpenCall,
-    tool: &ToolDef,
-) -> Option<String> {
+fn unsettled(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall, tool: &ToolDef) -> Option<String> {
     if !matches!(tool.effect, Class::Idempotent | Class::Unsafe) {
         return None;
     }

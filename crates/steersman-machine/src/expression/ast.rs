@@ -327,7 +327,8 @@ impl Node {
 
     /// Whether its value may depend on this entry of `state`.
     pub fn reads_state(&self, entry: &str) -> bool {
-        let is_state = |node: &Self| matches!(&node.kind, NodeKind::Var(name) if &**name == "state");
+        let is_state =
+            |node: &Self| matches!(&node.kind, NodeKind::Var(name) if &**name == "state");
         match &self.kind {
             NodeKind::Attr { of, name } if is_state(of) => &**name == entry,
             // Which one is known when it is worked out.

@@ -1,6 +1,7 @@
 //! The words by which traces and people name ends and holds.
 
-use crate::commit::{Release, Why};
+use crate::commit::{Reaching, Release, Why};
+use crate::effect::Bodies;
 use crate::interaction::{Cause, End, How};
 
 /// The word for how a call closed.
@@ -67,5 +68,22 @@ pub fn release_word(how: Release) -> &'static str {
         Release::GivenUp => "given_up",
         Release::Cancelled => "cancelled",
         Release::Expired => "expired",
+    }
+}
+
+/// How far a person was told that something waits for them.
+pub(super) fn reaching(what: &Reaching, bodies: &dyn Bodies) -> String {
+    match what {
+        Reaching::Started { tool, attempt } => format!("{tool} attempt {attempt}"),
+        Reaching::Done => "done".to_owned(),
+        Reaching::Failed(why) => format!("failed {}", super::quoted(bodies, *why)),
+    }
+}
+
+/// As much of a text as a trace shows.
+pub(super) fn cut(text: &str) -> String {
+    match text.char_indices().nth(super::SHOWN) {
+        Some((at, _)) => format!("{}..", &text[..at]),
+        None => text.to_owned(),
     }
 }

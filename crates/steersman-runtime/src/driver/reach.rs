@@ -80,6 +80,27 @@ impl Driver {
         })
     }
 
+    /// Whether somebody was not told yet: whoever finds the session so has something to do.
+    pub(super) fn owes_reach(&self) -> bool {
+        let Some(network) = self.network.as_ref().filter(|_| !self.ledger.paused) else {
+            return false;
+        };
+        if network.people.values().all(|person| person.reach.is_none()) {
+            return false;
+        }
+        self.outs.keys().any(|of| {
+            let Some(by) = self.asked(*of) else {
+                return false;
+            };
+            let person = network.people.get(&by);
+            person.is_some_and(|person| person.reach.is_some())
+                && self
+                    .ledger
+                    .reach(*of, &by)
+                    .is_none_or(|(_, reach)| !reach.over)
+        })
+    }
+
     /// The person whom an effect waits for.
     fn asked(&self, of: Id) -> Option<Name> {
         let out = self.outs.get(&of)?;

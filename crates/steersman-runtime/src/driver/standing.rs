@@ -82,7 +82,7 @@ impl Driver {
             state.definition = binding.digest.short().into();
         }
         let current = self.branches.contains_key(&self.ledger.current);
-        if !busy && !offered && current && self.network.is_some() {
+        if !busy && !offered && !self.owes_reach() && current && self.network.is_some() {
             let settled = self.settled();
             state.status = settled.word().into();
             state.waits = pending::list(&self.pending(None)).into();

@@ -52,7 +52,7 @@ impl Lower<'_> {
         let scope = Scope {
             item: Some(node.span),
             args: Args::Tool(name.clone()),
-            reach: self.reaches(&name),
+            reach: self.reaches(name),
             ..Scope::default()
         };
         self.needs(node, "env", &["command"], "a tool without `command`");
