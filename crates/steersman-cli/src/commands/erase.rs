@@ -131,8 +131,7 @@ fn tell(
         }))?;
     }
     printer.talk(format!(
-        "Erased {all}. Everything still verifies: {} lines.",
-        lines
+        "Erased {all}. Everything still verifies: {lines} lines."
     ));
     if !*flushed {
         printer.talk(yellow(&format!(

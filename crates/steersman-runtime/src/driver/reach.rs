@@ -28,6 +28,8 @@ pub(crate) enum State {
     Running,
     /// Another one follows soon.
     Soon,
+    /// It is over, with the line in hand or one before.
+    Over,
 }
 
 /// Somebody is to be told.
@@ -249,7 +251,7 @@ impl Driver {
         };
         let (wanted, fault) = match raw {
             Raw::Done(_) | Raw::Made { .. } => {
-                self.reaching.remove(&effect);
+                self.reaching.insert(effect, State::Over);
                 return self.note_reach(effect, &reach, None).await;
             }
             Raw::Failed(fault) => (None, fault),
@@ -274,7 +276,7 @@ impl Driver {
             });
             return Ok(());
         }
-        self.reaching.remove(&effect);
+        self.reaching.insert(effect, State::Over);
         let why = format!("{}: {}", fault.code, fault.message);
         self.note_reach(effect, &reach, Some(&why)).await
     }
