@@ -303,7 +303,8 @@ fn research_ends_as_undisturbed() {
         SAID,
     ];
     const REDIRECT: &[&str] = &["send", "last", "--interrupt", "No. Say what it costs."];
-    let mut random = Random(seed());
+    let mut random = Random::seeded();
+    let kills = count("STEERSMAN_KILLS", 8);
     let calm = World::example("research");
     let began = Instant::now();
     assert_eq!(calm.run(RUN).code, Some(5));
@@ -317,7 +318,7 @@ fn research_ends_as_undisturbed() {
     let least = spent(&calm);
     assert!(least > 0);
     let (mut killed, mut n) = (0, 0);
-    while killed < kills() && n < 10 * kills() {
+    while killed < kills && n < 10 * kills {
         n += 1;
         let world = World::example("research");
         let first_half = random.below(2) == 0;
