@@ -1,7 +1,7 @@
 //! What waits, for people: boxes, commands to type, JSON.
 
 use crate::printer::{bold, dim, red, yellow};
-use crate::words::{WIDTH, left, line as one_line, quoted, wrap};
+use crate::words::{WIDTH, fold, left, line as one_line, quoted, written_out};
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
 use steersman::runtime::pending::{Pending, PendingKind};
@@ -58,7 +58,7 @@ pub(crate) fn frame(pending: &Pending, now: i64) -> Vec<String> {
         // leading blanks were folded away by one_line; cells below bring their own
         rows.push(format!("  | {}{} |", paint(&text), " ".repeat(gap)));
     };
-    for text in wrap(&pending.text, BOX - 4) {
+    for text in fold(&pending.text, BOX - 4) {
         row(&text, &|t| bold(t));
     }
     if let Some(tool) = &pending.tool {
@@ -68,7 +68,9 @@ pub(crate) fn frame(pending: &Pending, now: i64) -> Vec<String> {
             .map_or_else(String::new, |why| format!(", because {why}"));
         row(&format!("{tool}{why}"), &|t| t.to_owned());
         for (name, value) in cells(pending.args.as_deref()) {
-            row(&format!(". {name}: {value}"), &|t| t.to_owned());
+            for line in cell(&name, &value) {
+                row(&line, &|t| t.to_owned());
+            }
         }
     }
     let fine = match pending.kind {
@@ -100,10 +102,31 @@ fn cells(args: Option<&str>) -> Vec<(String, String)> {
     match args.map(serde_json::from_str::<Json>) {
         Some(Ok(Json::Object(fields))) => fields
             .into_iter()
-            .map(|(name, value)| (name, value.to_string()))
+            .map(|(name, value)| (name, written_out(&value)))
             .collect(),
         _ => Vec::new(),
     }
+}
+
+/// Rows that one argument takes at most; what is more is said to be more.
+const ROWS: usize = 40;
+
+/// An argument in rows. All of it is shown, as all of it is approved.
+fn cell(name: &str, value: &str) -> Vec<String> {
+    let rows = fold(&format!(". {name}: {value}"), BOX - 6);
+    let mut rows: Vec<String> = rows
+        .into_iter()
+        .enumerate()
+        .map(|(at, row)| if at == 0 { row } else { format!("> {row}") })
+        .collect();
+    if rows.len() > ROWS {
+        let more = rows.len() - ROWS;
+        rows.truncate(ROWS);
+        rows.push(format!(
+            "> NOT ALL OF IT: {more} rows more, in `steersman pending --json`"
+        ));
+    }
+    rows
 }
 
 /// Commands that end a wait: command and what it does.

@@ -177,7 +177,7 @@ impl Term {
         for (of, words) in [("status", STATUSES), ("kind", KINDS)] {
             let start = value.trim_end_matches('*');
             let meant = |word: &&str| *word == value || (start != value && word.starts_with(start));
-            if name == of && !words.iter().any(|word| meant(&word)) {
+            if name == of && !words.iter().any(meant) {
                 let what = format!("`{value}` is no {of}");
                 return Err(CommandError::usage(what).hint(words.join(", ")));
             }

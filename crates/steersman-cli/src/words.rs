@@ -53,6 +53,7 @@ pub(crate) fn count(n: u64, thing: &str) -> String {
         _ if n == 1 => format!("1 {thing}"),
         // `reply` becomes `replies`, `day` stays `days`
         Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{} {stem}ies", digits(n)),
+        _ if thing.ends_with("ch") => format!("{} {thing}es", digits(n)),
         _ => format!("{} {thing}s", digits(n)),
     }
 }
@@ -141,15 +142,37 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
+/// All of a text in lines of at most `width` characters, broken wherever it must be: what somebody decides on is never cut.
+pub(crate) fn fold(text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for line in wrap(text, width) {
+        let mut rest = line.chars().peekable();
+        lines.push(rest.by_ref().take(width).collect());
+        while rest.peek().is_some() {
+            lines.push(rest.by_ref().take(width).collect());
+        }
+    }
+    lines
+}
+
+/// A value as JSON, with characters that would turn the order of others written out.
+pub(crate) fn written_out(value: &Json) -> String {
+    let mut text = value.to_string();
+    for c in text.clone().chars().filter(|c| turns(*c)) {
+        text = text.replace(c, &format!("\\u{:04x}", u32::from(c)));
+    }
+    text
+}
+
 /// Arguments as a call shows them: `order: "4711", cents: 3990`.
 pub(crate) fn arguments(json: &str) -> String {
     match serde_json::from_str::<Json>(json) {
         Ok(Json::Object(fields)) => fields
             .iter()
-            .map(|(name, value)| format!("{name}: {value}"))
+            .map(|(name, value)| format!("{name}: {}", written_out(value)))
             .collect::<Vec<_>>()
             .join(", "),
-        Ok(other) => other.to_string(),
+        Ok(other) => written_out(&other),
         Err(_) => json.to_owned(),
     }
 }
@@ -207,6 +230,7 @@ mod tests {
         assert_eq!(count(1, "reply"), "1 reply");
         assert_eq!(count(2, "reply"), "2 replies");
         assert_eq!(count(0, "day"), "0 days");
+        assert_eq!(count(2, "branch"), "2 branches");
         assert_eq!(digits(1_234_567), "1,234,567");
         assert_eq!(money(6_400), "0.0064");
         assert_eq!(money(12_345_678), "12.3456");
@@ -218,5 +242,15 @@ mod tests {
         assert_eq!(tame("a\x1b[2Jb\nc"), "a[2Jb\nc");
         assert_eq!(line("a long line of text", 10), "a long...");
         assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+    }
+
+    #[test]
+    fn nothing_of_what_is_decided_on_is_cut_or_turned() {
+        let long = "a".repeat(100) + " and also 1000000 to E";
+        let rows = fold(&long, 30);
+        assert!(rows.iter().all(|row| row.chars().count() <= 30), "{rows:?}");
+        assert_eq!(rows.concat().replace(' ', ""), long.replace(' ', ""));
+        let turned = written_out(&serde_json::json!({ "to": "a\u{202e}b" }));
+        assert_eq!(turned, r#"{"to":"a\u202eb"}"#);
     }
 }

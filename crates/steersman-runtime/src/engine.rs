@@ -200,7 +200,7 @@ pub(crate) struct Inner {
     pub(crate) options: Options,
     /// Sessions that this process drives.
     driven: Mutex<HashMap<SessionId, Session>>,
-    mail: Mail,
+    pub(crate) mail: Mail,
     /// Held by whoever takes a session up: of two who want the same one, the second gets the first one's handle.
     opening: [tokio::sync::Mutex<()>; OPENING],
     /// Networks as handed in or compiled: those with tools in Rust come from `start`.
@@ -214,6 +214,13 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
+    /// Whether this process drives no session.
+    pub(crate) fn drives_nothing(&self) -> bool {
+        let mut driven = self.driven.lock().expect("nobody panics while holding it");
+        driven.retain(|_, session| !session.to.is_closed());
+        driven.is_empty()
+    }
+
     pub(crate) fn driven(&self, id: &str) -> Option<Session> {
         let mut driven = self.driven.lock().expect("nobody panics while holding it");
         let session = driven.get(id)?;
@@ -402,12 +409,12 @@ impl Engine {
     }
 
     fn drives(&self, session: &Session) {
-        self.0.mail.is_carried(&self.0);
         self.0
             .driven
             .lock()
             .expect("nobody panics while holding it")
             .insert(session.id.clone(), session.clone());
+        self.0.mail.is_carried(&self.0);
     }
 
     /// The handle of a session that this process drives.

@@ -478,6 +478,14 @@ impl Session {
         }
         // The engine keeps no handle to what nobody drives: such a handle would keep the engine, too.
         let _ = self.engine.driven(&self.id);
+        let inner = &self.engine.0;
+        if inner.drives_nothing() {
+            inner.mail.rests().await;
+            // somebody may have begun meanwhile
+            if !inner.drives_nothing() {
+                inner.mail.is_carried(inner);
+            }
+        }
     }
 }
 

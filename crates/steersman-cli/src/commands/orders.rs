@@ -374,7 +374,8 @@ pub(crate) async fn chosen(
         return Ok(None);
     }
     let all = count(found.len() as u64, "session");
-    printer.talk(format!("{all} match."));
+    let match_ = if found.len() == 1 { "matches" } else { "match" };
+    printer.talk(format!("{all} {match_}."));
     if which.yes {
         return Ok(Some((place, found)));
     }
@@ -384,7 +385,7 @@ pub(crate) async fn chosen(
     );
     if !printer.can_ask() {
         return Err(CommandError::usage(format!(
-            "{all} match; nothing was done, as nobody is here to say yes"
+            "{all} {match_}; nothing was done, as nobody is here to say yes"
         ))
         .hint(looked));
     }
