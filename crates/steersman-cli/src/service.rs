@@ -2,6 +2,7 @@
 //! input and output.
 
 pub(crate) mod invoice;
+pub(crate) mod mcp;
 pub(crate) mod pdf;
 pub(crate) mod research;
 pub(crate) mod support;

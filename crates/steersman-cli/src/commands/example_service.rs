@@ -6,20 +6,24 @@ use crate::printer::Printer;
 use crate::service;
 
 pub(crate) async fn run(args: ExampleService, printer: &Printer) -> Result<Exit, CommandError> {
-    if args.name == "research" {
-        let (input, output) = (std::io::stdin().lock(), std::io::stdout().lock());
-        // nothing else is done in this process
-        service::research::serve(&args.notes, input, output)?;
-        return Ok(Exit::Answered);
+    // Spoken to over standard input and output; nothing else is done in this process.
+    let streams = || (std::io::stdin().lock(), std::io::stdout().lock());
+    match args.name.as_str() {
+        "research" => {
+            let (input, output) = streams();
+            service::mcp::serve(&service::research::Notes(&args.notes), input, output)?;
+            return Ok(Exit::Answered);
+        }
+        "pdf" => {
+            let (input, output) = streams();
+            service::mcp::serve(&service::pdf::Pdf, input, output)?;
+            return Ok(Exit::Answered);
+        }
+        _ => {}
     }
     let routes = match args.name.as_str() {
         "support" => service::support::routes(args.stall, args.book)?,
         "invoice" => service::invoice::routes(args.faulty, args.book)?,
-        "pdf" => {
-            let served = tokio::task::spawn_blocking(service::pdf::serve).await;
-            served.map_err(|e| CommandError::usage(e.to_string()))??;
-            return Ok(Exit::Answered);
-        }
         other => {
             return Err(
                 CommandError::usage(format!("no example has a service named `{other}`"))

@@ -1,46 +1,20 @@
 //! The MCP server of `examples/invoice`: one tool, `read_text`, over standard input and output. It reads PDFs whose text is
 //! not compressed, which is enough for the ones beside the example.
-//!
-//! The protocol is that of 2025-06-18, as far as one tool needs it: a message a line, `initialize`, `ping`, `tools/list`,
-//! `tools/call`.
 
+use super::mcp::{Said, Tools};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value as Json, json};
-use std::io::{BufRead as _, Write as _};
+use std::io::Write;
 
-/// Answers until standard input ends.
-pub(crate) fn serve() -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
-    for line in std::io::stdin().lock().lines() {
-        let Ok(message) = serde_json::from_str::<Json>(&line?) else {
-            continue;
-        };
-        // A notification wants no answer.
-        if let Some(id) = message.get("id") {
-            let answer = match answered(&message) {
-                Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
-                Err((code, why)) => {
-                    json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": why } })
-                }
-            };
-            writeln!(out, "{answer}")?;
-            out.flush()?;
-        }
-    }
-    Ok(())
-}
+/// The one tool.
+pub(crate) struct Pdf;
 
-fn answered(message: &Json) -> Result<Json, (i64, String)> {
-    let params = &message["params"];
-    match message["method"].as_str().unwrap_or_default() {
-        "initialize" => Ok(json!({
-            "protocolVersion": "2025-06-18",
-            "capabilities": { "tools": {} },
-            "serverInfo": { "name": "pdf", "version": env!("CARGO_PKG_VERSION") },
-        })),
-        "ping" => Ok(json!({})),
-        "tools/list" => Ok(json!({ "tools": [{
+impl Tools for Pdf {
+    const NAME: &'static str = "pdf";
+
+    fn list(&self) -> Json {
+        json!([{
             "name": "read_text",
             "description": "The text of a PDF.",
             "inputSchema": {
@@ -56,17 +30,13 @@ fn answered(message: &Json) -> Result<Json, (i64, String)> {
                 "required": ["pdf"],
             },
             "annotations": { "readOnlyHint": true },
-        }] })),
-        "tools/call" if params["name"] == "read_text" => {
-            let pdf = params["arguments"]["pdf"].as_str().unwrap_or_default();
-            let (text, is_error) = match read(pdf) {
-                Ok(text) => (text, false),
-                Err(why) => (why.to_owned(), true),
-            };
-            Ok(json!({ "content": [{ "type": "text", "text": text }], "isError": is_error }))
-        }
-        "tools/call" => Err((-32602, "there is no such tool".to_owned())),
-        other => Err((-32601, format!("`{other}` is not answered here"))),
+        }])
+    }
+
+    fn call(&self, params: &Json, _output: &mut dyn Write) -> std::io::Result<Said> {
+        let pdf = params["arguments"]["pdf"].as_str().unwrap_or_default();
+        let is_ours = params["name"] == "read_text";
+        Ok(is_ours.then(|| read(pdf).map_err(ToOwned::to_owned)))
     }
 }
 
