@@ -57,8 +57,6 @@ pub struct SqliteOptions {
     pub read_only: bool,
     /// The file may have this many pages of 4 KiB at most; what does not fit is refused (`Io`). None: the disk's bound.
     pub max_pages: Option<u32>,
-    /// What is overwritten or deleted is made unreadable in the file as well: for erasing.
-    pub scrub: bool,
 }
 
 impl SqliteStore {
@@ -86,10 +84,9 @@ impl SqliteStore {
                 conn.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
                     .map_err(failed)?;
             }
-            if options.scrub {
-                conn.pragma_update(None, "secure_delete", "ON")
-                    .map_err(failed)?;
-            }
+            // What is taken out of an inbox or erased leaves no trace in pages that are used again.
+            conn.pragma_update(None, "secure_delete", "ON")
+                .map_err(failed)?;
             Some(Writer::start(conn, path.to_owned()).map_err(|e| error::io(path, e))?)
         };
         let reader = || -> Result<Connection, StoreError> {

@@ -70,13 +70,6 @@ impl Place {
         Ok(Self { steersman, file })
     }
 
-    /// The store that must be there; what is overwritten in it is made unreadable.
-    pub(crate) async fn scrubbing(global: &Global) -> Result<Self, CommandError> {
-        let file = locate::existing(global)?;
-        let steersman = Steersman::options().scrubbing().open(&file).await?;
-        Ok(Self { steersman, file })
-    }
-
     /// The store that must be there for what is to be done.
     pub(crate) async fn required(global: &Global, drive: &Drive) -> Result<Self, CommandError> {
         locate::existing(global)?;

@@ -1,6 +1,7 @@
 //! Erasing: what was said is replaced by tombstones, and everything still verifies.
 
 use crate::engine::{Engine, EngineError};
+use crate::inbox::Message;
 use crate::load::Load;
 use crate::store::{Batch, Claim, Row, SessionInfo, SessionState, Store, StoreError};
 use std::collections::BTreeSet;
@@ -104,6 +105,12 @@ impl Engine {
                 waits: "[]".into(),
                 ..seen.info.state.clone()
             }),
+            // events that nothing waited for
+            consumed: seen
+                .inbox
+                .iter()
+                .map(|message| message.id.clone())
+                .collect(),
             urgent: true,
             ..Batch::default()
         };
@@ -113,7 +120,8 @@ impl Engine {
 
 /// What keeps a session from being erased, in words; none if nothing of it is open.
 fn open(seen: &crate::engine::Inspection) -> Option<String> {
-    if !seen.inbox.is_empty() {
+    let is_event = |message| matches!(Message::decode(message), Ok(Message::Event { .. }));
+    if !seen.inbox.iter().all(is_event) {
         return Some(
             "messages lie in its inbox: they are texts of it that nobody has taken yet".to_owned(),
         );

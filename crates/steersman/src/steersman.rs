@@ -394,12 +394,6 @@ impl Setup {
         }
     }
 
-    /// What is overwritten or deleted is made unreadable in the file as well: for erasing.
-    pub fn scrubbing(mut self) -> Self {
-        self.store.scrub = true;
-        self
-    }
-
     /// With sessions in this SQLite file, to look at them: where it cannot be written, or its key cannot be had, it is
     /// opened for reading alone, and what is sealed stays sealed.
     ///

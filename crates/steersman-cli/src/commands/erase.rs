@@ -68,10 +68,7 @@ pub(crate) async fn run(
         ));
         return Ok(Exit::Answered);
     }
-    // opened anew, so that what it overwrites is made unreadable
     let file = place.file.clone();
-    drop(place);
-    let place = Place::scrubbing(global).await?;
     let erased = place.engine().erase(&info.id, what, true).await?;
     let load =
         steersman::runtime::load::Load::new(place.store().clone(), info.id.clone(), info.salt);

@@ -57,6 +57,20 @@ impl Driver {
 
     /// What lists show, if it changed with the line that is written now.
     pub(super) fn changed_info(&mut self, now: Time) -> Option<SessionState> {
+        let state = self.info(now);
+        if told(&state) == told(&self.shown) {
+            return None;
+        }
+        self.shown = state.clone();
+        Some(state)
+    }
+
+    /// Whether lists show what is no longer so: something came to rest without a line, as a probe that decides nothing does.
+    pub(super) fn is_misshown(&self) -> bool {
+        told(&self.info(self.shown.updated)) != told(&self.shown)
+    }
+
+    fn info(&self, now: Time) -> SessionState {
         let busy = !self.probing.is_empty()
             || self.outs.values().any(|out| match out.state {
                 OutState::Held | OutState::Barred | OutState::Waits | OutState::Later(_) => false,
@@ -88,21 +102,7 @@ impl Driver {
             state.waits = pending::list(&self.pending(None)).into();
             state.outcome = self.outcome();
         }
-        let told = |state: &SessionState| {
-            let SessionState {
-                status,
-                waits,
-                outcome,
-                definition,
-                ..
-            } = state.clone();
-            (status, waits, outcome, definition)
-        };
-        if told(&state) == told(&self.shown) {
-            return None;
-        }
-        self.shown = state.clone();
-        Some(state)
+        state
     }
 
     /// `outcome:` as JSON; an expression that fails is left out.
@@ -114,6 +114,18 @@ impl Driver {
         };
         outcome(&cx, snapshot).to_string().into()
     }
+}
+
+/// What of it is worth a line of its own.
+fn told(state: &SessionState) -> (&str, &str, &str, &str) {
+    let SessionState {
+        status,
+        waits,
+        outcome,
+        definition,
+        ..
+    } = state;
+    (status, waits, outcome, definition)
 }
 
 /// Most bytes of an outcome, as lists keep it: each value of state has its place, not all together.
