@@ -250,6 +250,13 @@ fn judged<'a>(
         named.map_err(|why| Error::Refused(format!("event `{name}`: {why}")))?;
     fits(def, name, &fields).map_err(Error::Refused)?;
     let id = render(&def.id, name, &fields)?;
+    if id.trim().is_empty() {
+        let why = format!(
+            "event `{name}`: its id (`{}`) is empty, so it could not be told from the next",
+            def.id.source
+        );
+        return Err(Error::Refused(why));
+    }
     Ok(Judged {
         def,
         id,

@@ -14,8 +14,9 @@ use steersman_machine::effect::{Cancelled, NewArtifact, NewWrite, Offered, Said,
 use steersman_machine::expression::Data;
 use steersman_machine::ids::{Id, Name};
 use steersman_machine::mapping::{Fault, Raw};
-use steersman_machine::network::Then;
+use steersman_machine::network::{Parameters, Then};
 use steersman_machine::tick::allowed;
+use steersman_machine::types::misfit;
 
 /// What becomes of an act where it is not offered to a branch: its line is written, or why it is refused.
 type Acted = Result<(), String>;
@@ -444,6 +445,15 @@ impl Driver {
             let changed = merged.get(&name) != Some(&value);
             if changed && !may.iter().any(|m| **m == *name) {
                 return Err(format!("the argument `{name}` may not be changed here"));
+            }
+            // a slip of the pen does not use the approval up
+            let def = self.tool_def(&tool.tool);
+            let ty = def.and_then(|def| match &def.parameters {
+                Parameters::Fields(fields) => Some(&fields.iter().find(|(n, _)| **n == *name)?.1),
+                Parameters::Schema(_) => None,
+            });
+            if let Some(misfit) = ty.and_then(|ty| misfit(ty, &value)) {
+                return Err(misfit.under(&name).to_string());
             }
             merged.insert(name, value);
         }

@@ -109,6 +109,19 @@ async fn edited_arguments_that_may_not_run_are_refused() {
 }
 
 #[tokio::test]
+async fn a_slip_of_the_pen_does_not_use_an_approval_up() {
+    let world = World::new(script());
+    let (session, effect) = until_asked(&world).await;
+    let receipt = session
+        .approve_edited(effect, &json!({ "cents": "much" }), "user")
+        .await
+        .unwrap();
+    assert!(matches!(receipt.fate, Fate::Refused(_)), "{receipt:?}");
+    session.approve(effect, "user").await.unwrap();
+    assert_eq!(answered(&session.settled().await.unwrap()), "Sent.");
+}
+
+#[tokio::test]
 async fn only_who_is_asked_may_answer() {
     let world = World::new(script());
     let (session, effect) = until_asked(&world).await;

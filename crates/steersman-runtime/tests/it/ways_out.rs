@@ -74,6 +74,15 @@ async fn a_probe_that_fails_has_decided_nothing() {
     let settled = session.settled().await.unwrap();
     assert!(matches!(&*settled, Settled::Doubt(_)), "{settled:?}");
     assert_eq!(world.tools.count("pay"), 1);
+    // Whoever takes it over asks once more, and lists say what it waits for: nobody takes it up again and again.
+    let world = world.killed().await;
+    world.tools.will("payments", Does::Panics);
+    let session = world.open().await;
+    let settled = session.settled().await.unwrap();
+    assert!(matches!(&*settled, Settled::Doubt(_)), "{settled:?}");
+    session.stop().await;
+    let seen = world.engine.inspect("session").await.unwrap();
+    assert_eq!(&*seen.info.state.status, "doubt");
 }
 
 #[tokio::test]
