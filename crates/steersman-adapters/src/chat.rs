@@ -204,7 +204,14 @@ impl Chat {
         if let Some(key) = &call.transport.key {
             post = post.bearer_auth(key);
         }
-        exchange(post, self.server.timeouts, Decoder::default(), sink).await
+        exchange(
+            post,
+            self.server.timeouts,
+            Decoder::default(),
+            sink,
+            self.clients.kept(),
+        )
+        .await
     }
 }
 

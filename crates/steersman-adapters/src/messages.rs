@@ -102,7 +102,14 @@ impl Messages {
         if let Some(key) = &call.transport.key {
             post = post.header("x-api-key", key);
         }
-        exchange(post, self.server.timeouts, Decoder::default(), sink).await
+        exchange(
+            post,
+            self.server.timeouts,
+            Decoder::default(),
+            sink,
+            self.clients.kept(),
+        )
+        .await
     }
 }
 

@@ -2,6 +2,7 @@
 
 use reqwest::{Client, Url};
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, Once, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -24,6 +25,8 @@ pub(crate) struct Clients {
     loopback: OnceLock<Client>,
     plain: OnceLock<Client>,
     secure: OnceLock<Client>,
+    /// A connection may have been kept from an earlier call.
+    kept: AtomicBool,
     /// Those that may wait less for a connection: by kind and milliseconds.
     hasty: Mutex<BTreeMap<(bool, bool, u64), Client>>,
 }
@@ -39,8 +42,14 @@ impl Clients {
             loopback: OnceLock::new(),
             plain: OnceLock::new(),
             secure: OnceLock::new(),
+            kept: AtomicBool::new(false),
             hasty: Mutex::default(),
         }
+    }
+
+    /// Whether a connection may have been kept from an earlier call.
+    pub(crate) fn kept(&self) -> &AtomicBool {
+        &self.kept
     }
 
     /// The client for a call to this address that may take so long all in all. A connection gets nine tenths of that at

@@ -12,6 +12,7 @@ use crate::transport::{self, BodyError};
 use fault::failure;
 use reqwest::{RequestBuilder, Url};
 use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use steersman_machine::commit::Usage;
 use steersman_machine::context::{RENDER_VERSION, Request};
@@ -28,6 +29,10 @@ const ERROR_BODY_MAX: usize = 256 << 10;
 const BODY_MAX: usize = 64 << 20;
 /// How long usage is waited for once the server has said that the answer ended.
 const TAIL: Duration = Duration::from_secs(5);
+/// Kept connections that may turn out to be closed, one after the other.
+const STALE: usize = 3;
+/// Within this time a closed connection shows.
+const AT_ONCE: Duration = Duration::from_millis(500);
 /// How long an answer that is whole waits for the end of its body.
 const END: Duration = Duration::from_millis(20);
 
@@ -69,18 +74,19 @@ pub trait Decode {
     fn finish(self) -> Result<Answer, Failure>;
 }
 
-/// Sends the request and reads what comes.
+/// Sends the request and reads what comes. `kept`: a connection may have been kept from an earlier call.
 pub(crate) async fn exchange(
     post: RequestBuilder,
     times: Timeouts,
     mut decoder: impl Decode,
     sink: &dyn Sink,
+    kept: &AtomicBool,
 ) -> Result<Answer, Failure> {
     let start = Instant::now();
     let end = start + times.total;
     let mut deadline = (start + times.first).min(end);
     let post = post.header("accept", "text/event-stream, application/json");
-    let mut response = match timeout_at(deadline, post.send()).await {
+    let mut response = match timeout_at(deadline, sent(post, kept)).await {
         Ok(Ok(response)) => response,
         Ok(Err(error)) => return Err(not_sent(error)),
         Err(_) => return Err(late(&times, start, "no answer began")),
@@ -108,6 +114,7 @@ pub(crate) async fn exchange(
             Ok(Err(error)) => return Err(broken(error)),
             Err(_) => return Err(late(&times, start, "the answer did not end")),
         };
+        kept.store(true, Ordering::Relaxed);
         decoder.whole(&String::from_utf8_lossy(&body), sink)?;
         return decoder.finish();
     }
@@ -148,8 +155,33 @@ pub(crate) async fn exchange(
     }
     if decoder.is_done() {
         drain(response).await;
+        kept.store(true, Ordering::Relaxed);
     }
     decoder.finish()
+}
+
+/// Sends it. A connection that was kept from the call before may have been closed by its server the moment before, and many
+/// servers do so without a word. That shows at once, and nobody has read what was sent: so it is sent over another one, which
+/// is no second attempt. What breaks later is.
+async fn sent(post: RequestBuilder, kept: &AtomicBool) -> reqwest::Result<reqwest::Response> {
+    let most = if kept.load(Ordering::Relaxed) {
+        STALE
+    } else {
+        0
+    };
+    for _ in 0..most {
+        let Some(same) = post.try_clone() else { break };
+        let begun = Instant::now();
+        match same.send().await {
+            Err(error)
+                if error.is_request()
+                    && !error.is_connect()
+                    && !error.is_timeout()
+                    && begun.elapsed() < AT_ONCE => {}
+            ended => return ended,
+        }
+    }
+    post.send().await
 }
 
 /// Reads the end of a body whose content is known, so that its connection can carry the next call: a body that is dropped

@@ -259,6 +259,19 @@ async fn streamed_answers_leave_their_connection_to_the_next() {
     assert_eq!(server.connections(), 1);
 }
 
+/// Many servers close a connection behind an answer without having said so.
+#[tokio::test]
+async fn a_kept_connection_that_was_closed_meanwhile_is_no_failure() {
+    let said = r#"{"choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":"stop"}]}"#;
+    let said = format!("data: {said}\n\n");
+    let reply = Reply::at_once(&[&said, "data: [DONE]\n\n"]).then(Frame::Cut);
+    let server = Listener::new(vec![reply; 20]).await;
+    let chat = chat(&server.url);
+    for _ in 0..20 {
+        ask(&chat, hello()).await.expect("an answer");
+    }
+}
+
 #[tokio::test]
 async fn a_web_page_is_no_answer() {
     let page = Reply::with(
