@@ -378,7 +378,8 @@ impl Driver {
     /// The owner lets go in order: calls that were cut are paid as far as known, the rest of the slice is given back, and lists
     /// show how it stands. Whether a line was written for it.
     pub(super) async fn give_back(&mut self) -> Result<bool, EngineError> {
-        if !self.claimed || (self.ledger.slice.is_zero() && !self.is_misshown()) {
+        let holds = self.claimed && !self.ledger.slice.is_zero();
+        if !holds && !self.is_misshown() {
             return Ok(false);
         }
         let mut draft = Draft::new(self.next, self.ledger.current);
