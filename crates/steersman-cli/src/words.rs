@@ -1,6 +1,7 @@
 //! How figures, times and texts are put for people: short, in columns, never wider than the terminal.
 
 use serde_json::Value as Json;
+use std::fmt::Write as _;
 
 /// Width that screens are laid out for.
 pub(crate) const WIDTH: usize = 90;
@@ -157,11 +158,16 @@ pub(crate) fn fold(text: &str, width: usize) -> Vec<String> {
 
 /// A value as JSON, with characters that would turn the order of others written out.
 pub(crate) fn written_out(value: &Json) -> String {
-    let mut text = value.to_string();
-    for c in text.clone().chars().filter(|c| turns(*c)) {
-        text = text.replace(c, &format!("\\u{:04x}", u32::from(c)));
+    let text = value.to_string();
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if turns(c) {
+            let _ = write!(out, "\\u{:04x}", u32::from(c));
+        } else {
+            out.push(c);
+        }
     }
-    text
+    out
 }
 
 /// Arguments as a call shows them: `order: "4711", cents: 3990`.
