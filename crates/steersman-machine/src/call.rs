@@ -218,10 +218,7 @@ impl Tick<'_> {
     pub(crate) fn make_agent(&mut self, def: &Name, parent: Option<Id>, named: Option<Name>) -> Id {
         let agent = self.id();
         let def = self.network.agent(def);
-        let kind = match &def.does {
-            Does::Model(_) | Does::Run { .. } => Kind::Model,
-            Does::Route(_) => Kind::Routed,
-        };
+        let kind = crate::carry::kind(def);
         let state = self.defaults(agent, def);
         self.make(Made {
             agent,

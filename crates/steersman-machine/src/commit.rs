@@ -221,8 +221,8 @@ pub enum Admitted {
     Message,
     /// The session starts by an event or call with arguments.
     Start,
-    /// A person bound values of `config` anew, or MCP servers changed their tools (with how, in words, as its body). What
-    /// the commit says of it is its binding.
+    /// A person bound values of `config` anew; or, with what changed in words as its body, MCP servers changed their tools
+    /// or a person bound the session to another definition. What the commit says of it is its binding.
     Rebound,
 }
 

@@ -115,6 +115,7 @@ pub mod artifact;
 pub mod bounds;
 pub mod branch;
 mod call;
+pub mod carry;
 pub mod codec;
 pub mod commit;
 pub mod context;

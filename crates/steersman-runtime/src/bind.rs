@@ -28,6 +28,9 @@ pub struct Values {
     /// The folder of the definition: what its relative paths mean, and where its commands run. No part of the digest: a session may move.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
+    /// The file of the definition in that folder, where it is not `steersman.yaml`. No part of the digest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
     /// Hash of the stored manifest: what its MCP servers offered. None where there are no servers, or nobody asked them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifest: Option<ManifestHash>,

@@ -146,6 +146,8 @@ pub struct StartOptions {
     pub seed: Option<u64>,
     /// The folder of the definition: what its relative paths mean, and where its commands run.
     pub folder: Option<String>,
+    /// The file of the definition in that folder, where it is not `steersman.yaml`.
+    pub file: Option<String>,
 }
 
 /// Why an engine refuses or stopped.
@@ -301,6 +303,7 @@ impl Engine {
             // Kept below 2^53, so that every JSON reader gives it back as it was.
             seed: options.seed.unwrap_or(u64::from_le_bytes(seed) >> 11),
             folder: options.folder,
+            file: options.file,
             manifest: None,
             nets,
         };

@@ -184,6 +184,19 @@ pub enum Message {
         /// What they come with.
         message: Box<Message>,
     },
+    /// The session goes on under another definition.
+    Redefine(Box<Redefinition>),
+}
+
+/// What a session is to be bound to: a definition, which is a blob, as is what its servers offered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Redefinition {
+    /// Its new binding, `values` aside.
+    pub binding: steersman_machine::commit::Binding,
+    /// JSON of the bound values ([`crate::bind`]).
+    pub values: String,
+    /// Who binds it.
+    pub by: Name,
 }
 
 /// A content that comes with a message, and is an artifact once it is taken.

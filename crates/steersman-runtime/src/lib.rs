@@ -97,6 +97,7 @@ pub mod model;
 mod natives;
 pub mod past;
 pub mod pending;
+pub mod redefine;
 pub mod retry;
 pub mod seal;
 pub mod secrets;

@@ -18,6 +18,7 @@ pub struct Network {
     tools: Arc<BTreeMap<String, Tool>>,
     warnings: Arc<[definition::Diagnostic]>,
     folder: Option<PathBuf>,
+    file: Option<String>,
 }
 
 impl Network {
@@ -33,6 +34,10 @@ impl Network {
             path.parent()
         };
         let mut builder = Builder::of(Made::Files(read(path)?));
+        let file = path.file_name().filter(|_| !path.is_dir());
+        builder.file = file
+            .map(|file| file.to_string_lossy().into_owned())
+            .filter(|file| file != MAIN);
         builder.folder = folder.map(|folder| {
             let folder = if folder.as_os_str().is_empty() {
                 Path::new(".")
@@ -82,15 +87,23 @@ impl Network {
         self.folder.as_deref()
     }
 
+    /// Its file in that folder, where it is not `steersman.yaml`.
+    pub fn file(&self) -> Option<&str> {
+        self.file.as_deref()
+    }
+
     pub(crate) fn tools(&self) -> impl Iterator<Item = &Tool> {
         self.tools.values()
     }
 }
 
+/// The main file of a folder.
+const MAIN: &str = "steersman.yaml";
+
 /// Reads the files of a definition: the main one, then those it names.
 fn read(path: &Path) -> Result<Files, Error> {
     let main = if path.is_dir() {
-        path.join("steersman.yaml")
+        path.join(MAIN)
     } else {
         path.to_owned()
     };
@@ -215,6 +228,7 @@ pub struct Builder {
     /// What was registered more than once.
     twice: Vec<String>,
     folder: Option<PathBuf>,
+    file: Option<String>,
 }
 
 impl Builder {
@@ -225,6 +239,7 @@ impl Builder {
             natives: Natives::default(),
             twice: Vec::new(),
             folder: None,
+            file: None,
         }
     }
 
@@ -376,6 +391,7 @@ impl Builder {
                 ),
                 warnings: diagnostics.into(),
                 folder: self.folder,
+                file: self.file,
             }),
             _ => Err(DefinitionError {
                 diagnostics,

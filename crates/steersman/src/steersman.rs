@@ -30,6 +30,7 @@ use steersman_runtime::limiter::Limiters;
 use steersman_runtime::load::{Load, Report as Verified};
 use steersman_runtime::model::{Model, Models};
 use steersman_runtime::process_env;
+use steersman_runtime::redefine::Redefine;
 use steersman_runtime::seal::Sealer;
 use steersman_runtime::servers::{self, Answer};
 use steersman_runtime::session::{Fate, Session as Driven, Settled};
@@ -101,6 +102,7 @@ impl Steersman {
         self.register(network);
         if options.folder.is_none() {
             options.folder = network.folder().map(|f| f.display().to_string());
+            options.file = network.file().map(str::to_owned);
         }
         let network = network.checked().clone();
         Ok(self.engine.create(network, options).await?)
@@ -118,6 +120,28 @@ impl Steersman {
     /// [`Unbound`](crate::ErrorKind::Unbound) if something is missing here that it needs.
     pub async fn session(&self, id: &str) -> Result<Session, Error> {
         Ok(self.handle(self.engine.open(id).await?))
+    }
+
+    /// Has a session go on under another definition, which it is bound to where nothing of it is open: what it was asked under
+    /// one definition ends under it. Nothing of it runs for that. Values of `config` and models that both declare alike stay as
+    /// they are bound; all else is bound as at the start of a session.
+    ///
+    /// # Errors
+    /// What the definition needs cannot be had here, as at a start; of kind [`Refused`](crate::ErrorKind::Refused) if something
+    /// of the session is open, or it has an agent or state that the definition does not know.
+    pub async fn redefine(&self, id: &str, network: &Network, by: &str) -> Result<(), Error> {
+        self.register(network);
+        let wanted = Redefine {
+            network: network.checked().clone(),
+            folder: network.folder().map(|f| f.display().to_string()),
+            file: network.file().map(str::to_owned),
+            by: by.into(),
+        };
+        match self.engine.redefine(id, wanted).await?.fate {
+            Fate::Refused(why) => Err(Error::Refused(why)),
+            // A process that drives it takes it by itself.
+            Fate::Taken(_) | Fate::Waits(_) | Fate::Known | Fate::Lies => Ok(()),
+        }
     }
 
     /// The sessions that match, newest first, without driving any.

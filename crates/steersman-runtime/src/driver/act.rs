@@ -143,6 +143,7 @@ impl Driver {
             Message::Hold { tool, held, by } => self.order(&message, tool, held, by).await?,
             Message::Retry { effect, by: _ } => self.retry(&message, effect).await?,
             Message::Rebind { config, by: _ } => self.rebind(&message, config).await?,
+            Message::Redefine(order) => self.redefine(&message, &order).await?,
             Message::Fork {
                 branch,
                 at,

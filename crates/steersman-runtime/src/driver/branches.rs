@@ -323,6 +323,9 @@ impl Driver {
             )));
         }
         let hash = self.hash_at(at).await?;
+        if let Err(why) = self.carried_over(&snapshot).await? {
+            return Ok(Err(why));
+        }
         if let Err(why) = self.keep_tools_of(&snapshot).await? {
             return Ok(Err(why));
         }

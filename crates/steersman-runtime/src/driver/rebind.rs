@@ -1,13 +1,20 @@
-//! Values are bound anew, on all branches that have ticks at once: a session runs under one binding.
+//! Values or the definition are bound anew, on all branches that have ticks at once: a session runs under one binding.
 
 use super::Driver;
 use super::draft::Draft;
 use crate::bind::{self, Values};
 use crate::engine::EngineError;
+use crate::inbox::Redefinition;
 use crate::store::InboxMessage;
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use steersman_machine::carry::{self, New};
 use steersman_machine::commit::{Admission, Admitted, Binding, Commit, LedgerEntry};
+use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Body, Digest, Id, Name};
+use steersman_machine::interaction::{Reduce, Write};
+use steersman_machine::network::Network;
+use steersman_machine::snapshot::Snapshot;
 
 type Acted = Result<(), String>;
 
@@ -18,6 +25,19 @@ pub(super) enum Anew<'a> {
     Message(&'a InboxMessage),
     /// Servers changed their tools: how, in words.
     Servers(&'a str),
+    /// A person wants another definition: which in place of which, in words, and by branch the state that is new.
+    Definition(&'a InboxMessage, &'a str, &'a BTreeMap<Id, Vec<New>>),
+}
+
+/// A default of the other definition, as the edit that brings it in.
+fn edit(draft: &mut Draft, new: &New) -> Write {
+    Write {
+        scope: new.scope,
+        name: new.name.clone(),
+        value: Some(draft.body(&new.value.to_string())),
+        reduce: Reduce::Last,
+        expires: None,
+    }
 }
 
 impl Driver {
@@ -54,6 +74,94 @@ impl Driver {
         Ok(Ok(()))
     }
 
+    /// Another definition. Only where nothing is open on any branch, and where it knows all that the session has.
+    pub(super) async fn redefine(
+        &mut self,
+        message: &InboxMessage,
+        order: &Redefinition,
+    ) -> Result<Acted, EngineError> {
+        let (new, values) = (&order.binding, &*order.values);
+        let bound = self.branches.values().next();
+        let Some(bound) = bound.and_then(|b| b.snapshot.binding.clone()) else {
+            return Ok(Err("this session has not begun".to_owned()));
+        };
+        if new.digest == bound.digest {
+            return Ok(Err("it is bound to this definition already".to_owned()));
+        }
+        if let Some(why) = self.at_work() {
+            return Ok(Err(why));
+        }
+        let found = self.engine.network_of(&self.session, new, values).await;
+        let (network, values) = match found {
+            Ok(network) => match bind::open(&self.session, &network, new, values) {
+                Ok(values) => (network, values),
+                Err(why) => return Ok(Err(why.to_string())),
+            },
+            Err(EngineError::Store(error)) => return Err(error.into()),
+            Err(why) => return Ok(Err(why.to_string())),
+        };
+        let key = (new.source, values.manifest);
+        let network = match self.engine.with_natives(network, &values, key) {
+            Ok(network) => network,
+            Err(why) => return Ok(Err(why.to_string())),
+        };
+        let mut carried = BTreeMap::new();
+        for (id, branch) in &self.branches {
+            match carry::carried(self.network(), &network, &branch.snapshot) {
+                Ok(new) => carried.insert(*id, new),
+                Err(why) => return Ok(Err(why)),
+            };
+        }
+        if let Err(why) = self.left_are_known(&network).await? {
+            return Ok(Err(why));
+        }
+        let told = format!("{} -> {}", bound.digest.short(), new.digest.short());
+        let why = Anew::Definition(message, &told, &carried);
+        self.bind_anew(new, values, why).await?;
+        self.network = Some(network);
+        self.following = super::follow::Following::default();
+        Ok(Ok(()))
+    }
+
+    /// Branches that were left behind are looked at, and begun from, under the definition of the others.
+    async fn left_are_known(&mut self, network: &Network) -> Result<Acted, EngineError> {
+        let left = self.ledger.branches();
+        let left: Vec<_> = left
+            .filter(|(id, _)| !self.branches.contains_key(id))
+            .map(|(id, known)| (id, known.commit))
+            .collect();
+        for (id, at) in left {
+            let snapshot = self.snapshot_at(id, at).await?;
+            if let Err(why) = carry::agents(network, &snapshot) {
+                return Ok(Err(why));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Whether a branch may begin where the session stood under another definition: the one of now has to know all of it.
+    pub(super) async fn carried_over(&mut self, snapshot: &Snapshot) -> Result<Acted, EngineError> {
+        let live = self.branches.values();
+        let mut live = live.filter_map(|branch| branch.snapshot.binding.as_ref());
+        let (Some(then), Some(now)) = (&snapshot.binding, live.next()) else {
+            return Ok(Ok(()));
+        };
+        if then.source == now.source {
+            return Ok(Ok(()));
+        }
+        let was = format!("there the definition was {}", then.digest.short());
+        self.past.read(then.values.line()).await?;
+        let text = self.past.text(then.values);
+        let from = self.engine.network_of(&self.session, then, &text).await?;
+        Ok(match carry::carried(&from, self.network(), snapshot) {
+            Ok(new) => match new.first() {
+                Some(new) => Err(format!("{was}, and state.{} is new since", new.name)),
+                None => Ok(()),
+            },
+            Err(why) => Err(format!("{was}: {why}")),
+        })
+    }
+
     /// All branches that have ticks are bound to these values by one write, the current one first: its line holds the texts.
     pub(super) async fn bind_anew(
         &mut self,
@@ -72,6 +180,10 @@ impl Driver {
             Anew::Servers(told) => {
                 let body = Some(Body::new(first, 1));
                 (None, body, Digest::of(told.as_bytes()))
+            }
+            Anew::Definition(message, told, _) => {
+                let body = Some(Body::new(first, 1));
+                (Some(message.id.clone()), body, Digest::of(told.as_bytes()))
             }
         };
         let mut ids: Vec<Id> = self.branches.keys().copied().collect();
@@ -109,6 +221,17 @@ impl Driver {
                     Anew::Servers(told) => {
                         draft.body(told);
                     }
+                    Anew::Definition(message, told, _) => {
+                        draft.body(told);
+                        self.accepted(&mut draft, message);
+                    }
+                }
+            }
+            if let Anew::Definition(_, _, new) = why {
+                let new = new.get(&branch).into_iter().flatten();
+                let edits = new.map(|new| edit(&mut draft, new)).collect();
+                if let Some(commit) = &mut draft.commit {
+                    commit.edits = edits;
                 }
             }
             n = n.next();

@@ -21,6 +21,7 @@ mod past;
 mod places;
 mod plain;
 mod recorded;
+mod redefine;
 mod spy;
 mod store;
 mod stored;

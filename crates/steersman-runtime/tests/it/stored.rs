@@ -12,7 +12,7 @@ use steersman_machine::manifest::{Listed, Listing, Manifest};
 use steersman_machine::testing::schema::describe;
 use steersman_runtime::bind::{ManifestHash, Values};
 use steersman_runtime::conformance::{SALT, story};
-use steersman_runtime::inbox::{Begin, CancelWhat, DecodeError, Message, Resolution};
+use steersman_runtime::inbox::{Begin, CancelWhat, DecodeError, Message, Redefinition, Resolution};
 use steersman_runtime::load::Load;
 use steersman_runtime::model::BoundModel;
 use steersman_runtime::session::Fate;
@@ -155,6 +155,7 @@ fn values() -> Values {
         }],
         seed: 9_007_199_254_740_991,
         folder: Some("/srv/desk".to_owned()),
+        file: None,
         manifest: None,
         nets: std::collections::BTreeMap::new(),
     }
@@ -189,6 +190,25 @@ fn messages_of_the_first_version_are_read_for_ever() {
     });
     let read: Vec<Message> = then.map(|m| Message::decode(&m).unwrap()).collect();
     assert_eq!(read, every()[..read.len()]);
+}
+
+#[test]
+fn the_order_of_another_definition_is_read_for_ever() {
+    let Message::Start(begin) = begin() else {
+        panic!("it begins");
+    };
+    let message = Message::Redefine(Box::new(Redefinition {
+        binding: begin.binding,
+        values: begin.values,
+        by: "ann".into(),
+    }));
+    let then = fixture("message-redefine.hex", &hex(&encoded(&message).bytes));
+    let read = InboxMessage {
+        id: "m1".into(),
+        at: Time(5),
+        bytes: unhex(then.trim()).unwrap().into(),
+    };
+    assert_eq!(Message::decode(&read), Ok(message));
 }
 
 #[test]
@@ -241,6 +261,15 @@ fn values_that_name_a_manifest_and_manifests_are_read_for_ever() {
     assert_eq!(serde_json::from_str::<Values>(&then).unwrap(), values);
     let damaged = then.replace("\"manifest\": \"", "\"manifest\": \"x");
     assert!(serde_json::from_str::<Values>(&damaged).is_err());
+}
+
+#[test]
+fn values_that_name_a_file_are_read_for_ever() {
+    let file = Some("desk.yaml".to_owned());
+    let values = Values { file, ..values() };
+    let now = serde_json::to_string_pretty(&values).unwrap();
+    let then = fixture("values-with-file.json", &now);
+    assert_eq!(serde_json::from_str::<Values>(&then).unwrap(), values);
 }
 
 #[test]

@@ -1,0 +1,129 @@
+//! Whether what stands under one definition can go on under another: a session that is bound anew.
+//!
+//! A session keeps agents by their names, and state by the agents that declare it. What the other definition does not know any
+//! more cannot go on, and what it wants otherwise must fit as it stands: nothing that is stored is dropped or changed for it.
+
+use crate::commit::Kind;
+use crate::ids::{Id, Name};
+use crate::network::{AgentDef, Does, Network, TypeKind};
+use crate::snapshot::{Agent, Phase, Snapshot, is_sealed};
+use crate::types::misfit;
+use serde_json::Value as Json;
+
+/// A state entry that is new, and has a default: what is to be written where its agent was made before.
+#[derive(Clone, Debug, PartialEq)]
+pub struct New {
+    /// The agent that declares it.
+    pub scope: Id,
+    /// The entry.
+    pub name: Name,
+    /// Its default.
+    pub value: Json,
+}
+
+/// Who chooses an agent's next step.
+pub(crate) fn kind(def: &AgentDef) -> Kind {
+    match &def.does {
+        Does::Model(_) | Does::Run { .. } => Kind::Model,
+        Does::Route(_) => Kind::Routed,
+    }
+}
+
+/// Whether all agents of a branch are in another definition, as what they were. Whoever looks at a branch needs that much
+/// even where it never moves again.
+///
+/// # Errors
+/// In words, what is not there.
+pub fn agents(to: &Network, snapshot: &Snapshot) -> Result<(), String> {
+    for agent in snapshot.agents.values() {
+        let name = &agent.def;
+        let Some(def) = to.agents.get(name) else {
+            return Err(format!(
+                "the agent `{name}` is not in it, and this session has it"
+            ));
+        };
+        if kind(def) != agent.kind {
+            let (was, is) = match agent.kind {
+                Kind::Model => ("was no router", "is one now"),
+                Kind::Routed => ("was a router", "is none now"),
+            };
+            return Err(format!("the agent `{name}` {was}, and {is}"));
+        }
+    }
+    Ok(())
+}
+
+/// What is to be written so that a branch on which no call is open goes on under another definition.
+///
+/// # Errors
+/// In words, why it cannot.
+pub fn carried(from: &Network, to: &Network, snapshot: &Snapshot) -> Result<Vec<New>, String> {
+    if let Some(open) = snapshot.calls.values().next() {
+        return Err(format!(
+            "a call of `{}` is open: what was asked under one definition is ended under it",
+            open.call.name
+        ));
+    }
+    agents(to, snapshot)?;
+    let mut new = Vec::new();
+    for agent in snapshot.agents.values() {
+        let (was, is) = (from.agent(&agent.def), to.agent(&agent.def));
+        arguments(was, is, agent)?;
+        chosen(to, agent)?;
+        for (name, ty) in &is.state {
+            let cell = snapshot.cell(agent.id, name);
+            let known = was.state.iter().find(|(known, _)| known == name);
+            match (cell, &ty.default) {
+                (Some(cell), _) if known.is_none_or(|(_, was)| was != ty) => {
+                    let value = &*cell.value.0;
+                    let why = if matches!(ty.kind, TypeKind::Secret) != is_sealed(value) {
+                        "a secret stays one, and nothing becomes one".to_owned()
+                    } else if matches!(ty.kind, TypeKind::Schema(_)) {
+                        "its schema is another one, and it has a value".to_owned()
+                    } else if let Some(misfit) = misfit(ty, value) {
+                        misfit.to_string()
+                    } else {
+                        continue;
+                    };
+                    return Err(format!("state.{name} of agent `{}`: {why}", agent.def));
+                }
+                (None, Some(default)) if known.is_none() => new.push(New {
+                    scope: agent.id,
+                    name: name.clone(),
+                    value: default.clone(),
+                }),
+                _ => {}
+            }
+        }
+    }
+    for (scope, name) in snapshot.state.keys() {
+        let def = &snapshot.agents[scope].def;
+        if !to.agent(def).state.iter().any(|(known, _)| known == name) {
+            return Err(format!(
+                "state.{name} of agent `{def}` is not in it, and has a value"
+            ));
+        }
+    }
+    Ok(new)
+}
+
+/// The arguments with which an agent works on what it was called for, or the session began.
+fn arguments(was: &AgentDef, is: &AgentDef, agent: &Agent) -> Result<(), String> {
+    let works = agent.parent.is_none() || agent.phase != Phase::Resting;
+    if agent.args.is_some() && works && was.parameters != is.parameters {
+        return Err(format!(
+            "the agent `{}` takes other parameters, and works with those that it was given",
+            agent.def
+        ));
+    }
+    Ok(())
+}
+
+/// Members that a router chose and that have not begun.
+fn chosen(to: &Network, agent: &Agent) -> Result<(), String> {
+    let gone = |name: &&Name| !to.agents.contains_key(*name) && !to.people.contains_key(*name);
+    match agent.routing.pending.iter().find(gone) {
+        Some(name) => Err(format!("`{name}` is to act next, and is not in it")),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,123 @@
+//! A session that goes on under another definition: what it would be bound to, and the order that binds it.
+
+use crate::bind::{self, BindError, ManifestHash, Values};
+use crate::engine::{Engine, EngineError, Inspection};
+use crate::inbox::{Message, Redefinition};
+use crate::servers;
+use crate::session::Receipt;
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use steersman_machine::commit::Binding;
+use steersman_machine::ids::{Digest, Name};
+use steersman_machine::network::Network;
+
+/// The definition that a session is to go on under.
+#[derive(Clone, Debug)]
+pub struct Redefine {
+    /// The definition.
+    pub network: Arc<Network>,
+    /// Its folder: what its relative paths mean, and where its commands run.
+    pub folder: Option<String>,
+    /// Its file there, where it is not `steersman.yaml`.
+    pub file: Option<String>,
+    /// Who wants it.
+    pub by: Name,
+}
+
+impl Inspection {
+    /// What all of its branches are bound to; none before it has begun.
+    pub fn binding(&self) -> Option<&Arc<Binding>> {
+        let mut live = self.branches.iter().filter(|branch| !branch.superseded);
+        live.find_map(|branch| branch.snapshot.binding.as_ref())
+    }
+}
+
+/// Values of `config` that stay as they were bound: those that the other definition binds too, and that fit.
+fn kept(network: &Network, values: &Values) -> BTreeMap<Name, Json> {
+    let fits = |(name, value): &(&Name, &Json)| bind::fits_bound(network, name, value).is_ok();
+    let kept = values.config.iter().filter(fits);
+    kept.map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
+
+impl Engine {
+    /// The digest that a session would have under another definition, as far as that can be said without asking anybody:
+    /// none where it has servers, or a value of `config` that is nowhere.
+    pub fn digest_under(&self, seen: &Inspection, network: &Network) -> Option<Digest> {
+        if !network.mcp.is_empty() {
+            return None;
+        }
+        let config = bind::config(network, &self.0.options.env, &kept(network, &seen.values));
+        let values = Values {
+            config: config.ok()?,
+            nets: self.nets(network).ok()?,
+            ..Values::default()
+        };
+        let entry = seen.binding()?.entry.clone();
+        Some(bind::binding(network, entry, &values).digest)
+    }
+
+    /// Orders that a session goes on under another definition; nothing of it runs for that. Values of `config` and models
+    /// that both declare alike stay as they are bound; all else is bound as at the start of a session.
+    ///
+    /// # Errors
+    /// What it needs cannot be had here. That the session refuses is said by the receipt: something of it is open, or it has
+    /// what the definition does not know.
+    pub async fn redefine(&self, id: &str, wanted: Redefine) -> Result<Receipt, EngineError> {
+        let seen = self.inspect(id).await?;
+        let (Some(old), Some(bound)) = (&seen.network, seen.binding()) else {
+            return Err(EngineError::Refused(
+                "this session has not begun".to_owned(),
+            ));
+        };
+        let network = wanted.network;
+        let nets = self.nets(&network)?;
+        let env = &self.0.options.env;
+        let mut values = Values {
+            config: bind::config(&network, env, &kept(&network, &seen.values))?,
+            folder: wanted.folder,
+            file: wanted.file,
+            nets,
+            manifest: None,
+            ..seen.values.clone()
+        };
+        let mut changed = Network::clone(&network);
+        changed
+            .models
+            .retain(|name, model| old.models.get(name) != Some(model));
+        values
+            .models
+            .retain(|model| network.models.contains_key(&model.name));
+        values
+            .models
+            .retain(|model| !changed.models.contains_key(&model.name));
+        if !changed.models.is_empty() {
+            let folder = values.folder();
+            let models = self.0.models.resolve(&changed, env, &folder);
+            values
+                .models
+                .extend(models.await.map_err(BindError::Model)?);
+            values.models.sort_by(|a, b| a.name.cmp(&b.name));
+        }
+        bind::prices(&network, &mut values.models)?;
+        let asked = servers::ask(self, &network, &values).await?;
+        let (complete, manifest) = servers::bound(&network, asked)?;
+        values.manifest = manifest.as_ref().map(|text| ManifestHash::of(text));
+        let binding = bind::binding(&complete, bound.entry.clone(), &values);
+        let store = self.store();
+        let source: Arc<[u8]> = network.source.as_bytes().into();
+        store.put_blob(binding.source, source).await?;
+        if let (Some(hash), Some(text)) = (values.manifest, manifest) {
+            store.put_blob(hash.0, text.as_bytes().into()).await?;
+            self.remember((binding.source, Some(hash)), complete);
+        }
+        self.remember((binding.source, None), network);
+        let message = Message::Redefine(Box::new(Redefinition {
+            binding,
+            values: serde_json::to_string(&values).expect("values are JSON"),
+            by: wanted.by,
+        }));
+        self.order(id, message).await
+    }
+}
