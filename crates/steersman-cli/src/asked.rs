@@ -1,10 +1,10 @@
 //! What waits, for people: boxes, commands to type, JSON.
 
 use crate::printer::{bold, dim, red, yellow};
-use crate::words::{WIDTH, fold, left, line as one_line, quoted, written_out};
+use crate::words::{WIDTH, fold, left, line as one_line, operand, quoted, written_out};
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
-use steersman::runtime::pending::{Pending, PendingKind};
+use steersman::runtime::pending::{HELD_ALL, Pending, PendingKind};
 
 /// Width of a box.
 const BOX: usize = WIDTH - 4;
@@ -21,7 +21,7 @@ pub(crate) fn json(pending: &Pending) -> Json {
         "branch": pending.branch.to_string(),
         "agent": pending.agent.1,
         "kind": pending.kind.word(),
-        "for": pending.by,
+        "for": pending.role,
         "tool": pending.tool,
         "args": pending.args.as_deref().map(|a| serde_json::from_str::<Json>(a).unwrap_or_else(|_| a.into())),
         "text": &*pending.text,
@@ -38,7 +38,7 @@ pub(crate) fn json(pending: &Pending) -> Json {
 /// A box around what a person is asked.
 pub(crate) fn frame(pending: &Pending, now: i64) -> Vec<String> {
     let by = pending
-        .by
+        .role
         .as_deref()
         .map_or_else(String::new, |by| format!(", for {by}"));
     let title = format!("{} {}{by}", pending.kind.word(), pending.effect);
@@ -136,14 +136,15 @@ pub(crate) fn commands(session: &str, pending: &Pending, only: bool) -> Vec<Stri
     } else {
         format!(" {}", pending.effect)
     };
-    let role = match pending.by.as_deref() {
+    let role = match pending.role.as_deref() {
         None | Some("user" | "any") => String::new(),
-        Some(role) => format!(" --as {role}"),
+        Some(role) => format!(" --as {}", quoted(role)),
     };
     match pending.kind {
         PendingKind::Approval | PendingKind::Repeat | PendingKind::Budget => {
             let shown = pending.show.iter();
-            let shown = shown.map(|name| format!("steersman artifacts {session} {}", quoted(name)));
+            let shown =
+                shown.map(|name| format!("steersman artifacts {session} {}", operand(name)));
             shown
                 .chain([
                     format!("steersman approve {session}{id}{role}"),
@@ -162,6 +163,9 @@ pub(crate) fn commands(session: &str, pending: &Pending, only: bool) -> Vec<Stri
             "steersman send {session} --event {} '{{...}}'",
             pending.text
         )],
+        PendingKind::Hold if pending.because.as_deref() == Some(HELD_ALL) => {
+            vec![format!("steersman release {session}")]
+        }
         PendingKind::Hold => {
             let tool = pending.tool.as_deref().unwrap_or("TOOL");
             vec![format!("steersman release {session} --tool {tool}")]

@@ -50,7 +50,10 @@ pub(crate) const GROUPS: &[(&str, &[(&str, &str)])] = &[
             ("approve", "Let a held call run, with exactly its arguments"),
             ("reject", "Keep a held call from running"),
             ("resolve", "Say what became of an effect that is in doubt"),
-            ("cancel", "Cancel a call, an agent, or all of a session"),
+            (
+                "cancel",
+                "Cancel a call, an agent, or all of a session, or of all that match",
+            ),
             (
                 "pause",
                 "Let nothing new begin in a session, or in all that match",
@@ -197,7 +200,7 @@ pub(crate) enum Command {
     Reject(Reject),
     /// Say what became of an effect that is in doubt.
     Resolve(Resolve),
-    /// Cancel a call, an agent, or all of a session.
+    /// Cancel a call, an agent, or all that is open in a session, or in all that match. Nothing begins with it.
     Cancel(Cancel),
     /// Let nothing new begin, until `resume`. What runs ends; what comes in is taken.
     Pause(Order),
@@ -268,11 +271,14 @@ pub(crate) struct Run {
     /// Attach a file to what is said with --input, under a name or under its own.
     #[arg(long, value_name = "[NAME=]PATH", requires = "input")]
     pub(crate) file: Vec<String>,
-    /// Go on with a session after a stop or a crash.
-    #[arg(long, value_name = "SESSION", conflicts_with_all = ["definition", "entry", "seed"])]
+    /// Go on with a session after a stop or a crash. With a definition beside it: only if it is bound to that one.
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["entry", "seed"])]
     pub(crate) resume: Option<String>,
+    /// Go on under the definition as it is now, if that knows all that the session has and nothing of it is open.
+    #[arg(long, requires = "resume")]
+    pub(crate) rebind: bool,
     /// Drive every session of the store, until Ctrl-C: messages, events, timers, and what a dead process left.
-    #[arg(long, conflicts_with_all = ["definition", "resume", "input", "entry", "seed"])]
+    #[arg(long, conflicts_with_all = ["definition", "resume", "rebind", "input", "entry", "seed"])]
     pub(crate) all: bool,
     /// The agent to talk to, if the definition has several entries.
     #[arg(long, value_name = "AGENT")]
@@ -378,7 +384,7 @@ pub(crate) struct Send {
     /// Attach a file under a name, or under its own; with --event it is the content of a field that is an artifact.
     #[arg(long, value_name = "[NAME=]PATH")]
     pub(crate) file: Vec<String>,
-    /// An id; the same id is accepted once [default: a random one].
+    /// An id; the same id is accepted once [default: a random one, of an event the one that its definition says].
     #[arg(long, value_parser = message_id)]
     pub(crate) id: Option<String>,
     #[command(flatten)]
@@ -620,9 +626,10 @@ pub(crate) struct Resolve {
 
 #[derive(Debug, Args)]
 pub(crate) struct Cancel {
-    /// The session.
-    pub(crate) session: String,
+    #[command(flatten)]
+    pub(crate) which: Which,
     /// A call or an agent by its id (`21.1`) or name [default: all that is open].
+    #[arg(conflicts_with = "filter")]
     pub(crate) what: Option<String>,
     #[command(flatten)]
     pub(crate) act: Act,

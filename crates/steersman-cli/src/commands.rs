@@ -8,6 +8,7 @@ pub(crate) mod artifacts;
 pub(crate) mod backup;
 pub(crate) mod branching;
 pub(crate) mod cancel;
+pub(crate) mod changed;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod context;

@@ -8,7 +8,7 @@ use crate::story::Story;
 use crate::texts::Texts;
 use crate::words::{count, line as one_line};
 use serde_json::json;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,13 +18,19 @@ use steersman::runtime::model::Delta;
 use steersman::runtime::pending::Pending;
 use steersman::runtime::session::{Session, Settled};
 use steersman::runtime::toolset::Progress;
-use steersman_machine::commit::{Admission, Admitted, Binding, LogLine};
+use steersman_machine::commit::{Admission, Admitted, Binding, LogLine, Want};
 use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Id, Line};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// How long somebody who leaves is kept without a word.
-const PATIENCE: Duration = Duration::from_millis(500);
+pub(crate) const PATIENCE: Duration = Duration::from_millis(500);
+
+/// What they are told then.
+pub(crate) const STILL_WAITS: &str = "Waits for what has begun and must not be repeated. Once more leaves at once: it is in doubt then.";
+
+/// How long nothing moves before it is said what is waited for.
+const SILENT: Duration = Duration::from_secs(3);
 
 /// A session that this process drives, and what was told of it.
 pub(crate) struct Play<'a> {
@@ -39,16 +45,20 @@ pub(crate) struct Play<'a> {
     status: Status,
     /// Effects whose outcome was told: what still streams of them is old.
     over: BTreeSet<Id>,
+    /// Agents whose model is asked and has said nothing yet, by effect.
+    silent: BTreeMap<Id, (String, Instant)>,
     /// What the person says was typed right here, so it is not told again.
     pub(crate) typed_here: bool,
     leaving: Leaving,
 }
 
-/// Hears who wants to leave: Ctrl-C, and a supervisor's SIGTERM, which leaves a session in the same way. It listens from
-/// before a session is driven, since from then on a signal must not kill what has begun.
+/// Hears who wants to leave: Ctrl-C, a supervisor's SIGTERM and the SIGHUP of a terminal that is closed, which all leave a
+/// session in the same way. It listens from before a session is driven, since from then on a signal must not kill what has
+/// begun.
 pub(crate) struct Leaving {
     int: Signal,
     term: Signal,
+    hup: Signal,
 }
 
 impl Leaving {
@@ -57,6 +67,7 @@ impl Leaving {
         Ok(Self {
             int: signal(SignalKind::interrupt())?,
             term: signal(SignalKind::terminate())?,
+            hup: signal(SignalKind::hangup())?,
         })
     }
 
@@ -64,6 +75,7 @@ impl Leaving {
         tokio::select! {
             _ = self.int.recv() => {}
             _ = self.term.recv() => {}
+            _ = self.hup.recv() => {}
         }
     }
 }
@@ -97,6 +109,7 @@ impl<'a> Play<'a> {
             texts: Texts::default(),
             status: Status::new(printer),
             over: BTreeSet::new(),
+            silent: BTreeMap::new(),
             typed_here: false,
             leaving,
         };
@@ -122,6 +135,11 @@ impl<'a> Play<'a> {
         self.printer
     }
 
+    /// Waits until somebody wants to leave while nothing is driven.
+    pub(crate) async fn told_to_leave(&mut self) {
+        self.leaving.wanted().await;
+    }
+
     /// The last line that was told.
     pub(crate) fn line(&self) -> Line {
         self.feed.cursor()
@@ -139,10 +157,20 @@ impl<'a> Play<'a> {
                 // before the feed: a model that streams without a pause must not keep anybody from leaving
                 () = self.leaving.wanted() => return self.leave_off().await,
                 item = self.feed.next() => self.item(item?).await?,
+                () = tokio::time::sleep(SILENT), if self.status.terminal => self.silent(),
             }
         };
         self.rest().await?;
         Ok(Ended::Settled(settled))
+    }
+
+    /// Somebody looks at a terminal where nothing moves: it is said what is waited for, and for how long.
+    fn silent(&mut self) {
+        let longest = self.silent.values().min_by_key(|(_, since)| *since);
+        if let Some((name, since)) = longest {
+            let told = waited(name, since.elapsed());
+            self.status.waits(&told);
+        }
     }
 
     /// What has begun and must not be repeated is waited for; who does not want to wait says so once more.
@@ -158,9 +186,7 @@ impl<'a> Play<'a> {
                 () = self.leaving.wanted() => return Ok(Ended::Interrupted),
                 () = tokio::time::sleep(PATIENCE), if !told => {
                     told = true;
-                    self.printer.talk(yellow(
-                        "Waits for what has begun and must not be repeated. Once more leaves at once: it is in doubt then.",
-                    ));
+                    self.printer.talk(yellow(STILL_WAITS));
                 }
             }
         }
@@ -186,6 +212,7 @@ impl<'a> Play<'a> {
                 delta,
                 ..
             } if !self.printer.is_json() && !self.over.contains(&effect) => {
+                self.silent.remove(&effect);
                 let name = self.story.agent(agent).to_owned();
                 self.status.show(agent, &name, delta);
             }
@@ -214,6 +241,7 @@ impl<'a> Play<'a> {
                 .filter(|a| a.kind == Admitted::Outcome)
                 .filter_map(|a| a.id),
         );
+        self.silent.retain(|effect, _| !self.over.contains(effect));
         let bound = line.commit.as_ref().filter(|commit| {
             // that servers changed is told by the story
             let told = |a: &Admission| a.kind == Admitted::Rebound && a.body.is_some();
@@ -226,6 +254,11 @@ impl<'a> Play<'a> {
         }
         let mut rows = self.story.tell(line, &self.texts);
         rows.retain(|row| !(self.typed_here && row.who == "you"));
+        let wished = line.commit.iter().flat_map(|commit| &commit.wished);
+        for wished in wished.filter(|wished| wished.what == Want::Step) {
+            let name = self.story.agent(wished.agent).to_owned();
+            self.silent.insert(wished.id, (name, Instant::now()));
+        }
         if aloud {
             self.status.clear();
             for row in rows.iter().flat_map(|row| row.print(true)) {
@@ -469,6 +502,11 @@ fn how_far(progress: &Progress) -> String {
     told
 }
 
+/// `desk: waits for its model, 12 s`.
+fn waited(name: &str, since: Duration) -> String {
+    format!("{name}: waits for its model, {} s", since.as_secs())
+}
+
 /// Characters of what streams that are shown.
 const TAIL: usize = 60;
 
@@ -502,6 +540,15 @@ impl Status {
         self.shown = true;
         self.printer
             .stream(&format!("\r\x1b[K  {name}: {}", one_line(&self.tail, TAIL)));
+    }
+
+    /// Nothing has come yet.
+    fn waits(&mut self, told: &str) {
+        self.agent = None;
+        self.tail.clear();
+        self.shown = true;
+        let told = one_line(told, TAIL);
+        self.printer.stream(&format!("\r\x1b[K  {told}"));
     }
 
     /// How far a call of a tool has come, as its server told it.

@@ -196,3 +196,22 @@ pub(crate) fn yellow(text: &str) -> String {
 pub(crate) fn cyan(text: &str) -> String {
     styled(AnsiColor::Cyan.on_default(), text)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::harmless;
+
+    #[test]
+    fn a_terminal_gets_nothing_that_would_do_more_than_be_read() {
+        for (text, shown) in [
+            ("Paid 5.00\rNothing", "Paid 5.00Nothing"),
+            ("one\r\ntwo\tthree", "one\ntwo\tthree"),
+            ("\u{1b}[2Jgone\u{1b}[1A", "[2Jgone[1A"),
+            ("\u{1b}[31mred\u{1b}[0m", "\u{1b}[31mred\u{1b}[0m"),
+            ("\u{1b}[8mhidden", "[8mhidden"),
+            ("\u{202e}desrever", "desrever"),
+        ] {
+            assert_eq!(harmless(text), shown, "{text:?}");
+        }
+    }
+}

@@ -1,6 +1,8 @@
 //! Asks the person at the terminal. Only used where there is one.
 
 use crate::error::CommandError;
+use crate::printer::Printer;
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
 use rustyline::highlight::{CmdKind, Highlighter};
@@ -9,6 +11,9 @@ use rustyline::history::DefaultHistory;
 use rustyline::validate::Validator;
 use rustyline::{Editor, Helper};
 use std::borrow::Cow;
+
+/// What is pasted is told apart from what is typed no longer, and the next line begins.
+const NO_PASTE: &str = "\u{1b}[?2004l\r\n";
 
 /// What was typed.
 pub(crate) enum Typed {
@@ -19,7 +24,11 @@ pub(crate) enum Typed {
 
 /// A prompt with the lines that were typed before.
 #[derive(Default)]
-pub(crate) struct Prompt(Option<Editor<Mask, DefaultHistory>>);
+pub(crate) struct Prompt {
+    editor: Option<Editor<Mask, DefaultHistory>>,
+    /// How the terminal was before anything was asked.
+    before: Option<Termios>,
+}
 
 impl Prompt {
     /// Asks for a line.
@@ -32,8 +41,20 @@ impl Prompt {
         self.read(prompt, true).await
     }
 
+    /// Whoever asked goes away while nothing was typed: the terminal is as it was.
+    pub(crate) fn give_back(&self, printer: &Printer) {
+        printer.stream(NO_PASTE);
+        if let Some(before) = &self.before {
+            // a terminal that is closed needs it no more
+            let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, before);
+        }
+    }
+
     async fn read(&mut self, prompt: &str, hidden: bool) -> Result<Typed, CommandError> {
-        let mut editor = match self.0.take() {
+        if self.before.is_none() {
+            self.before = tcgetattr(std::io::stdin()).ok();
+        }
+        let mut editor = match self.editor.take() {
             Some(editor) => editor,
             None => Editor::new().map_err(failed)?,
         };
@@ -45,7 +66,7 @@ impl Prompt {
         })
         .await
         .map_err(|e| CommandError::usage(e.to_string()))?;
-        let editor = self.0.insert(editor);
+        let editor = self.editor.insert(editor);
         match typed {
             Ok(line) => {
                 if !hidden {

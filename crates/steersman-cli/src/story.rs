@@ -163,8 +163,12 @@ impl Story {
         }
         for admitted in &commit.admitted {
             if let (Admitted::Rebound, Some(told)) = (admitted.kind, admitted.body) {
-                let text = format!("its servers changed: {}", texts.text(told));
-                rows.push(row(line, "", text, "tools".into(), Tone::Engine));
+                let (what, note) = match &admitted.message {
+                    Some(_) => ("goes on under another definition", "definition"),
+                    None => ("its servers changed", "tools"),
+                };
+                let text = format!("{what}: {}", texts.text(told));
+                rows.push(row(line, "", text, note.into(), Tone::Engine));
             }
         }
         for edit in &commit.edits {

@@ -82,6 +82,21 @@ pub(crate) fn quoted(name: &str) -> String {
     }
 }
 
+/// The last word of a command that is no option, whatever it begins with.
+pub(crate) fn operand(name: &str) -> String {
+    let dashes = if name.starts_with('-') { "-- " } else { "" };
+    format!("{dashes}{}", quoted(name))
+}
+
+/// A filter as it is typed behind `--where`.
+pub(crate) fn filter(text: &str) -> String {
+    if text.contains(['"', '$', '`', '\\', '!']) {
+        quoted(text)
+    } else {
+        format!("\"{text}\"")
+    }
+}
+
 /// A size: `912 B`, `2.1 KiB`.
 pub(crate) fn bytes(n: u64) -> String {
     let tenths = |unit: u64| format!("{}.{}", n / unit, n % unit * 10 / unit);
@@ -221,6 +236,14 @@ pub(crate) fn table(heading: &[&str], rows: &[Vec<String>]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_to_be_typed_is_taken_as_it_is_meant() {
+        assert_eq!(operand("a b"), "'a b'");
+        assert_eq!(operand("-v"), "-- -v");
+        assert_eq!(filter("status = waits"), "\"status = waits\"");
+        assert_eq!(filter("vendor = \"A\""), "'vendor = \"A\"'");
+    }
 
     #[test]
     fn figures_are_put_for_people() {

@@ -524,11 +524,16 @@ impl Ledger {
 
     /// Whether a person keeps effects of this tool from beginning.
     pub fn bars(&self, tool: &Name, class: Class) -> bool {
-        let all = !class.is_free() && self.barred.contains(&None);
+        let all = !class.is_free() && self.bars_all();
         all || self
             .barred
             .iter()
             .any(|barred| barred.as_ref() == Some(tool))
+    }
+
+    /// Whether a person keeps all from beginning that may change the world.
+    pub fn bars_all(&self) -> bool {
+        self.barred.contains(&None)
     }
 
     /// Tools whose effects a person keeps from beginning; none: all that may change the world.

@@ -24,6 +24,8 @@ pub struct Pending {
     pub kind: PendingKind,
     /// Who can end it: `user`, a person; of events and times nobody.
     pub by: Option<Name>,
+    /// The role of whoever that is: who says that they act in it may end it.
+    pub role: Option<Name>,
     /// The tool, if the call is of one.
     pub tool: Option<Name>,
     /// Arguments as JSON, secrets sealed.
@@ -59,15 +61,24 @@ impl Pending {
     }
 }
 
-/// Whether somebody in this role may do what is wanted of a person: by name, by role, or anybody.
+/// The role of a person; of `user` and `any`, who are no people of a definition, the word itself.
+fn role_of<'a>(network: &'a Network, wanted: &'a str) -> &'a str {
+    let person = network.people.get(wanted);
+    person.map_or(wanted, |person| &*person.role)
+}
+
+/// Whether somebody in this role may do what is wanted of a person. What the definition calls the person is no role: who
+/// may act in which is decided where people are known, and they are known by roles there.
 pub(crate) fn may(network: &Network, wanted: &str, by: &str) -> Result<(), String> {
-    let role = network.people.get(wanted).map(|p| p.role.clone());
-    if wanted == "any" || wanted == by || role.as_deref() == Some(by) {
+    let role = role_of(network, wanted);
+    if wanted == "any" || role == by {
         return Ok(());
     }
-    let who = role.as_deref().unwrap_or(wanted);
-    Err(format!("only `{who}` may answer this, not `{by}`"))
+    Err(format!("only `{role}` may answer this, not `{by}`"))
 }
+
+/// Why an effect is held where its tool was not named ([`Pending::because`]): the order is ended as it was given.
+pub const HELD_ALL: &str = "all that may change the world is held";
 
 /// Kinds of waiting.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -166,6 +177,7 @@ fn entry(pending: &Pending) -> Json {
         "agent": [pending.agent.0.to_string(), pending.agent.1],
         "kind": pending.kind.word(),
         "by": pending.by,
+        "role": pending.role,
         "tool": pending.tool,
         "args": pending.args,
         "text": pending.text,
@@ -197,6 +209,8 @@ fn pending(entry: &Json) -> Option<Pending> {
         ),
         kind: KINDS.into_iter().find(|known| known.word() == kind)?,
         by: name("by"),
+        // Lists that an older program wrote have none.
+        role: name("role").or_else(|| name("by")),
         tool: name("tool"),
         args: name("args"),
         text: name("text")?,
@@ -218,6 +232,20 @@ pub(crate) fn of(
     wish: &Wish,
     since: Time,
 ) -> Option<Pending> {
+    let mut pending = waits_for(cx, ledger, snapshot, wish, since)?;
+    let by = pending.by.as_deref();
+    pending.role = by.map(|by| role_of(cx.network, by).into());
+    Some(pending)
+}
+
+/// The same, without the role.
+fn waits_for(
+    cx: &Cx<'_>,
+    ledger: &Ledger,
+    snapshot: &Snapshot,
+    wish: &Wish,
+    since: Time,
+) -> Option<Pending> {
     let record = ledger.effect(wish.id);
     let hold = record.and_then(|r| r.holds.first());
     let agent = snapshot.agents.get(&wish.agent)?;
@@ -227,6 +255,7 @@ pub(crate) fn of(
         agent: (agent.id, agent.def.clone()),
         kind: PendingKind::Timer,
         by: None,
+        role: None,
         tool: wish
             .call()
             .and_then(|call| snapshot.call(wish.agent, call))
@@ -274,6 +303,7 @@ pub(crate) fn of(
         && record.is_none_or(|r| r.may_begin(tool.class, ledger.epoch))
     {
         pending.kind = PendingKind::Hold;
+        pending.because = ledger.bars_all().then(|| HELD_ALL.to_owned());
         return Some(pending);
     }
     if let Some(at) = record.and_then(|r| r.again) {

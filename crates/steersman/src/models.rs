@@ -109,7 +109,19 @@ impl<M: Models> Models for Scripted<M> {
                 .collect();
             // a script that cannot be read is found before a session begins
             if let Some(first) = bound.first() {
-                self.scripted(first)?;
+                let unknown = self.scripted(first)?.unknown(network);
+                if !unknown.is_empty() {
+                    let agents: Vec<&str> = network.agents.keys().map(|name| &**name).collect();
+                    return Err(ModelsError {
+                        name: first.name.clone(),
+                        message: format!(
+                            "the script answers for `{}`, and `{}` has no agent of that name; there are: {}",
+                            unknown.join("`, `"),
+                            network.name,
+                            agents.join(", ")
+                        ),
+                    });
+                }
             }
             Ok(bound)
         })

@@ -50,10 +50,6 @@ impl By {
     pub fn role(role: &str) -> Self {
         Self(role.to_owned())
     }
-    /// The person of this name in the definition, whatever their role.
-    pub fn person(name: &str) -> Self {
-        Self(name.to_owned())
-    }
 }
 
 impl Session {

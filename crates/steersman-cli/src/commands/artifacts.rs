@@ -5,8 +5,8 @@ use crate::cli::{Artifacts as Args, Drive, Global};
 use crate::error::{CommandError, Exit};
 use crate::log::read;
 use crate::place::{self, Place};
-use crate::printer::{Printer, bold, dim};
-use crate::words::{bytes, quoted, table};
+use crate::printer::{Printer, bold, dim, red};
+use crate::words::{bytes, count, operand, table};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
@@ -54,11 +54,7 @@ async fn all(
 ) -> Result<Exit, CommandError> {
     let newest = artifacts.newest();
     if let Some(folder) = &args.save {
-        for version in &newest {
-            let content = artifacts.content(version).await.map_err(refused)?;
-            let path = save(&folder.join(&version.name), &content)?;
-            printer.talk(format!("saved {}", path.display()));
-        }
+        save_all(artifacts, &newest, folder, printer).await?;
     }
     if printer.is_json() {
         for version in artifacts.versions() {
@@ -90,10 +86,46 @@ async fn all(
         printer.data(if i == 0 { dim(&row) } else { row })?;
     }
     printer.next(
-        format!("steersman artifacts {short} {}", quoted(&newest[0].name)),
+        format!("steersman artifacts {short} {}", operand(&newest[0].name)),
         "prints it; --save FILE keeps it, without a name --save FOLDER keeps all",
     );
     Ok(Exit::Answered)
+}
+
+/// Saves all that can be saved: one that cannot keeps no other from it.
+async fn save_all(
+    artifacts: &Artifacts,
+    newest: &[Version],
+    folder: &Path,
+    printer: &Printer,
+) -> Result<(), CommandError> {
+    let mut failed: Vec<CommandError> = Vec::new();
+    for version in newest {
+        let saved = match artifacts.content(version).await.map_err(refused) {
+            Ok(content) => save(&folder.join(&version.name), &content),
+            Err(error) => Err(error),
+        };
+        match saved {
+            Ok(path) => printer.talk(format!("saved {}", path.display())),
+            Err(error) => {
+                printer.complain(red(&format!("not saved: {error}")));
+                failed.push(error);
+            }
+        }
+    }
+    let Some(first) = failed.first() else {
+        return Ok(());
+    };
+    let (all, not) = (newest.len(), failed.len());
+    let error = CommandError::new(
+        first.exit,
+        format!(
+            "{not} of {} not saved, {} saved",
+            count(all as u64, "artifact"),
+            all - not
+        ),
+    );
+    Err(error.hint("what is saved stays; those that are left one by one: `steersman artifacts SESSION NAME --save FILE`"))
 }
 
 async fn one(
@@ -172,8 +204,18 @@ fn save(path: &Path, content: &[u8]) -> Result<PathBuf, CommandError> {
     if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder).map_err(told)?;
     }
-    if std::fs::read(path).is_ok_and(|there| there == content) {
+    // Looked at first: what is no file may have no end, or keep its reader waiting.
+    let same = |there: &std::fs::Metadata| there.is_file() && there.len() == content.len() as u64;
+    let there = std::fs::metadata(path);
+    if there.as_ref().is_ok_and(same) && std::fs::read(path).is_ok_and(|there| there == content) {
         return Ok(path.to_owned());
+    }
+    if there.is_ok_and(|there| !there.is_file()) {
+        return Err(CommandError::usage(format!(
+            "`{}` is there already and is no file",
+            path.display()
+        ))
+        .hint("name another place: nothing is overwritten"));
     }
     let file = std::fs::File::create_new(path);
     let mut file = file.map_err(|error| match error.kind() {
@@ -183,7 +225,11 @@ fn save(path: &Path, content: &[u8]) -> Result<PathBuf, CommandError> {
         }
         _ => told(error),
     })?;
-    std::io::Write::write_all(&mut file, content).map_err(told)?;
+    if let Err(error) = std::io::Write::write_all(&mut file, content) {
+        // half of it would stand in the way of the whole
+        let _ = std::fs::remove_file(path);
+        return Err(told(error));
+    }
     Ok(path.to_owned())
 }
 

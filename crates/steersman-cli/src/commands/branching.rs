@@ -153,6 +153,19 @@ impl Begun {
         branch_name(self.branch())
     }
 
+    /// What takes it over, as it stands. `adopt` is refused where the current branch came to something since; a rewind leaves
+    /// that behind, and is refused behind an effect that was simulated.
+    pub(crate) fn take_over(&self) -> Option<String> {
+        let (short, name) = (&self.short, self.name());
+        let lost = moved(&self.inspection, self.branch().id).is_some();
+        let simulated = self.branch().snapshot.first_simulated.is_some();
+        match (lost, simulated) {
+            (false, _) => Some(format!("steersman adopt {short}:{name}")),
+            (true, false) => Some(format!("steersman rewind {short}:{name}@head")),
+            (true, true) => None,
+        }
+    }
+
     pub(crate) fn short(&self) -> &str {
         &self.short
     }

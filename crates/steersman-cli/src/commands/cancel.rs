@@ -1,10 +1,13 @@
-//! `cancel`: a call, an agent, or all of a session.
+//! `cancel`: a call, an agent, or all of a session, or of all that match.
 
-use crate::cli::{Cancel, Global};
-use crate::commands::act::{Target, role};
+use crate::cli::{Cancel, Global, Own};
+use crate::commands::act::{Reached, Target, role};
+use crate::commands::orders::Wanted;
 use crate::error::{CommandError, Exit};
+use crate::play;
 use crate::printer::Printer;
 use steersman::runtime::inbox::{CancelWhat, Message};
+use steersman::runtime::session::Settled;
 use steersman_machine::ids::Id;
 
 pub(crate) async fn run(
@@ -12,25 +15,85 @@ pub(crate) async fn run(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
-    let target = Target::find(&args.session, global, &args.act.own.drive).await?;
-    let what = match args.what.as_deref() {
-        None | Some("session") => CancelWhat::Session,
-        Some(name) => find(&target, name)?,
-    };
+    let by = role(&args.act);
+    let named = args.what.as_deref().filter(|what| *what != "session");
+    if let (Some(session), Some(name)) = (&args.which.session, named) {
+        // whoever called it hears of it, and goes on
+        let target = Target::find(session, global, &args.act.own.drive).await?;
+        let message = Message::Cancel {
+            what: find(&target, name)?,
+            by,
+            branch: None,
+        };
+        let exit = target
+            .deliver(message, None, &args.act.own, printer)
+            .await?;
+        return Ok(wanted(exit));
+    }
     let message = Message::Cancel {
-        what,
-        by: role(&args.act),
+        what: CancelWhat::Session,
+        by,
         branch: None,
     };
-    let exit = target
-        .deliver(message, None, &args.act.own, printer)
-        .await?;
-    // cancelled is what was asked for
-    Ok(if exit == Exit::Failed {
+    let order = Wanted::order(message, "cancelled", None);
+    match &args.which.session {
+        Some(session) => {
+            let target = Target::find(session, global, &args.act.own.drive).await?;
+            in_one(&order, target, &args.act.own, printer).await
+        }
+        None => {
+            order
+                .in_all(&args.which, &args.act.own, global, printer)
+                .await
+        }
+    }
+}
+
+/// Cancelled is what was asked for.
+fn wanted(exit: Exit) -> Exit {
+    if exit == Exit::Failed {
         Exit::Answered
     } else {
         exit
-    })
+    }
+}
+
+/// All that is open in one session ends; nothing begins, and what lies in the inbox does not go on either. How it stands then
+/// is told: something may be in doubt.
+async fn in_one(
+    order: &Wanted,
+    target: Target,
+    own: &Own,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let (place, info) = (&target.place, &target.inspection.info);
+    let outcome = order.ordered(place, info, own).await?;
+    if outcome.is_bad() {
+        return Err(CommandError::usage(outcome.text));
+    }
+    if outcome.fate == "inbox" {
+        return target.noted(&Reached::Inbox, printer).await;
+    }
+    let seen = place.engine().inspect(&info.id).await?;
+    // What was said meanwhile is on the stack now, and begins nothing until somebody drives the session.
+    let heard = !matches!(&seen.settled, Settled::Cancelled | Settled::Doubt(_));
+    let settled = if heard {
+        Settled::Cancelled
+    } else {
+        seen.settled
+    };
+    if printer.is_json() {
+        printer.json(&play::document(&info.id, seen.info.head, &settled))?;
+    }
+    let short = place.short(&info.id).await?;
+    for row in play::summary(&short, &settled, place.now()) {
+        printer.talk(row);
+    }
+    if heard {
+        printer.talk("What was said meanwhile is answered when it goes on.");
+        printer.next(format!("steersman run --resume {short}"), "");
+    }
+    Ok(wanted(play::exit(&settled)))
 }
 
 /// An open call or an agent, by id or by name.

@@ -34,11 +34,12 @@ pub(crate) async fn run(
         spot.name, begun.from, spot.name
     ));
     begun.report(args.say.is_some(), printer)?;
-    for command in [
+    let mut commands = vec![
         format!("steersman show {short}"),
         format!("steersman send {short}:{name} \"...\""),
-        format!("steersman adopt {short}:{name}"),
-    ] {
+    ];
+    commands.extend(begun.take_over());
+    for command in commands {
         printer.talk(format!("  {}", typed(&command)));
     }
     Ok(begun.exit())

@@ -1,4 +1,4 @@
-//! `pause`, `resume`, `hold`, `release`, `retry`, `migrate`: for one session, or for all that match.
+//! `cancel`, `pause`, `resume`, `hold`, `release`, `retry`, `migrate`: for one session, or for all that match.
 
 use crate::cli::{Drive, Global, Hold, Order, Own, Retry, Which};
 use crate::commands::act::{Reached, Target, elsewhere, role};
@@ -9,7 +9,7 @@ use crate::place::{Place, shortest};
 use crate::play;
 use crate::printer::{Printer, dim, red, typed};
 use crate::prompt::{Prompt, Typed};
-use crate::words::count;
+use crate::words::{count, filter};
 use serde_json::json;
 use std::sync::Arc;
 use steersman::runtime::engine::EngineError;
@@ -112,11 +112,11 @@ pub(crate) struct Wanted {
 }
 
 /// What became of it in one session.
-struct Outcome {
+pub(crate) struct Outcome {
     /// `taken`, `inbox`, `refused`, `failed`.
-    fate: &'static str,
+    pub(crate) fate: &'static str,
     /// In words.
-    text: String,
+    pub(crate) text: String,
     settled: Option<Arc<Settled>>,
 }
 
@@ -130,7 +130,7 @@ impl Outcome {
     }
 
     /// It did not do what was wanted.
-    fn is_bad(&self) -> bool {
+    pub(crate) fn is_bad(&self) -> bool {
         matches!(self.fate, "refused" | "failed")
     }
 }
@@ -200,7 +200,7 @@ impl Wanted {
     }
 
     /// An order reaches a session whoever owns it; nothing of it runs for that.
-    async fn ordered(
+    pub(crate) async fn ordered(
         &self,
         place: &Place,
         info: &SessionInfo,
@@ -233,7 +233,7 @@ impl Wanted {
         }
     }
 
-    async fn in_all(
+    pub(crate) async fn in_all(
         &self,
         which: &Which,
         own: &Own,
@@ -265,8 +265,8 @@ impl Wanted {
             self.word
         ));
         if let Some(end) = &self.end {
-            let filter = which.filter.as_deref().unwrap_or_default();
-            printer.next(format!("steersman {end} --where \"{filter}\""), "ends it");
+            let filter = filter(which.filter.as_deref().unwrap_or_default());
+            printer.next(format!("steersman {end} --where {filter}"), "ends it");
         }
         if bad == 0 {
             return Ok(Exit::Answered);
@@ -366,9 +366,9 @@ pub(crate) async fn chosen(
     drive: &Drive,
     printer: &Printer,
 ) -> Result<Option<(Place, Vec<SessionInfo>)>, CommandError> {
-    let filter = Filter::parse(which.filter.as_deref())?;
+    let matching = Filter::parse(which.filter.as_deref())?;
     let place = Place::required(global, drive).await?;
-    let found = sessions::select(&place, &filter).await?;
+    let found = sessions::select(&place, &matching).await?;
     if found.is_empty() {
         printer.talk("No session matches.");
         return Ok(None);
@@ -379,9 +379,9 @@ pub(crate) async fn chosen(
     if which.yes {
         return Ok(Some((place, found)));
     }
-    let filter = which.filter.as_deref().unwrap_or_default();
+    let filter = filter(which.filter.as_deref().unwrap_or_default());
     let looked = format!(
-        "to see them: `steersman sessions --where \"{filter}\"`; to go ahead: the same with --yes"
+        "to see them: `steersman sessions --where {filter}`; to go ahead: the same with --yes"
     );
     if !printer.can_ask() {
         return Err(CommandError::usage(format!(

@@ -183,7 +183,7 @@ fn tell(
             vec![
                 due(now, pending.due.map(|d| d.0)),
                 format!("{} {}", short(&info.id), pending.effect),
-                pending.by.as_deref().unwrap_or("-").to_owned(),
+                pending.role.as_deref().unwrap_or("-").to_owned(),
                 what(pending),
                 sessions::labels(info),
             ]
@@ -308,7 +308,9 @@ fn what(pending: &Waits) -> String {
 
 fn field(info: &SessionInfo, now: i64, pending: &Waits, name: &str) -> Option<Field> {
     match name {
-        "for" => Some(Field::Text(pending.by.as_deref().unwrap_or("-").to_owned())),
+        "for" => Some(Field::Text(
+            pending.role.as_deref().unwrap_or("-").to_owned(),
+        )),
         "kind" => Some(Field::Text(pending.kind.word().to_owned())),
         "tool" => Some(Field::Text(pending.tool.as_deref()?.to_owned())),
         other => sessions::field(info, now, other),

@@ -4,7 +4,7 @@ use crate::address::Address;
 use crate::asked;
 use crate::attach;
 use crate::cli::{Global, Run};
-use crate::commands::check;
+use crate::commands::{changed, check};
 use crate::error::{CommandError, Exit};
 use crate::place::Place;
 use crate::play::{self, Ended, Leaving, Play};
@@ -89,6 +89,16 @@ async fn resume(
     let place = Place::required(global, &args.drive).await?;
     let address = Address::parse(name)?;
     let info = place.session(&address.session).await?;
+    let short = place.short(&info.id).await?;
+    let seen = place.engine().inspect(&info.id).await?;
+    match &args.definition {
+        given if args.rebind => {
+            changed::rebind(&place, &seen, &short, given.as_deref(), printer).await?;
+        }
+        Some(given) => changed::is_bound_to(&place, &seen, &short, given, printer)?,
+        None => changed::tell(&place, &seen, "--rebind", printer),
+    }
+    drop(seen);
     let began = Instant::now();
     let leaving = Leaving::listen()?;
     let session = place.steersman.session(&info.id).await?.driven().clone();
@@ -167,7 +177,15 @@ async fn converse(
         }
         match &*settled {
             Settled::Answered { .. } | Settled::Empty | Settled::Limit { .. } => {
-                match prompt.line("you       > ").await? {
+                let typed = tokio::select! {
+                    biased;
+                    () = play.told_to_leave() => {
+                        prompt.give_back(printer);
+                        return Ok(Over::Left);
+                    }
+                    typed = prompt.line("you       > ") => typed?,
+                };
+                match typed {
                     Typed::Line(text) if text.trim().is_empty() => {}
                     Typed::Line(text) => taken(play.session.say(&text).await?)?,
                     Typed::Left => return Ok(Over::Left),
@@ -183,7 +201,15 @@ async fn converse(
                     for row in asked::frame(pending, place.now()) {
                         printer.talk(row);
                     }
-                    acted |= ask(&mut prompt, printer, &play.session, pending).await?;
+                    let session = play.session.clone();
+                    acted |= tokio::select! {
+                        biased;
+                        () = play.told_to_leave() => {
+                            prompt.give_back(printer);
+                            return Ok(Over::Left);
+                        }
+                        acted = ask(&mut prompt, printer, &session, pending) => acted?,
+                    };
                 }
                 if !acted {
                     return Ok(Over::Reported(Ended::Settled(settled.clone())));

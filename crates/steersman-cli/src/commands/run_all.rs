@@ -3,8 +3,8 @@
 use crate::cli::{Global, Run};
 use crate::error::{CommandError, Exit};
 use crate::place::{Place, shortest};
-use crate::play::{self, Leaving};
-use crate::printer::{Printer, dim, red};
+use crate::play::{self, Leaving, PATIENCE, STILL_WAITS};
+use crate::printer::{Printer, dim, red, yellow};
 use crate::story::Story;
 use crate::texts::Texts;
 use crate::words::{count, line as one_line};
@@ -16,6 +16,7 @@ use steersman::runtime::session::{Session, Settled};
 use steersman::runtime::store::{SessionId, SessionQuery};
 use steersman_machine::ids::Line;
 use tokio::sync::mpsc::{Receiver, channel};
+use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 /// Columns of one line.
@@ -65,8 +66,13 @@ pub(crate) async fn run(
             biased;
             () = leaving.wanted() => {
                 stop.cancel();
-                printer.talk("Stops: waits for what has begun and must not be repeated.");
-                break driving.await;
+                printer.talk("Stops.");
+                let ended = stopped(&mut driving, &mut leaving, printer).await;
+                let Some(ended) = ended else {
+                    printer.next("steersman run --all", "goes on");
+                    return Ok(Exit::Interrupted);
+                };
+                break ended;
             }
             ended = &mut driving => break ended,
             Some(what) = happened.recv() => teller.tell(what).await?,
@@ -80,6 +86,26 @@ pub(crate) async fn run(
     printer.talk("Stopped. Nothing is lost.");
     printer.next("steersman run --all", "goes on");
     Ok(Exit::Interrupted)
+}
+
+/// What has begun and must not be repeated is waited for; who does not want to wait says so once more.
+async fn stopped<T>(
+    driving: &mut JoinHandle<T>,
+    leaving: &mut Leaving,
+    printer: &Printer,
+) -> Option<Result<T, JoinError>> {
+    let mut told = false;
+    loop {
+        tokio::select! {
+            biased;
+            ended = &mut *driving => return Some(ended),
+            () = leaving.wanted() => return None,
+            () = tokio::time::sleep(PATIENCE), if !told => {
+                told = true;
+                printer.talk(yellow(STILL_WAITS));
+            }
+        }
+    }
 }
 
 /// Tells of each session what is new since it was told of last.

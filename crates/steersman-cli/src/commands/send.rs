@@ -3,11 +3,11 @@
 use crate::attach;
 use crate::cli::{Global, Send};
 use crate::commands::act::{Target, is_plain};
-use crate::commands::check;
 use crate::commands::run::standard_input;
+use crate::commands::{changed, check};
 use crate::error::{CommandError, Exit};
 use crate::place::Place;
-use crate::printer::Printer;
+use crate::printer::{Printer, here};
 use serde_json::{Value as Json, json};
 use std::path::Path;
 use steersman::Sent;
@@ -39,6 +39,9 @@ pub(crate) async fn run(
             .hint("steersman send SESSION \"...\", or - to read it from standard input"));
     }
     let target = Target::of_branch(&args.to, global, &args.act.own.drive).await?;
+    let short = target.place.short(&target.inspection.info.id).await?;
+    let rebind = format!("`steersman run --resume {short} --rebind`");
+    changed::tell(&target.place, &target.inspection, &here(&rebind), printer);
     let branch = target.branch().map(|branch| branch.id);
     let by = args.act.role.as_deref().map(Into::into);
     let message = if args.interrupt {
@@ -77,6 +80,12 @@ async fn send_event(
     // a definition's path, or a network's name: then it is for whichever session waits for it
     let path = Path::new(&args.to);
     if path.exists() {
+        if args.id.is_some() {
+            return Err(CommandError::usage(
+                "an event for a network has the id that its definition says: `id` of the event",
+            )
+            .hint("leave --id out; it stands for a message, or for an event for one session"));
+        }
         let network = check::required(path, printer)?;
         let place = Place::open(global, &args.act.own.drive).await?;
         return to_network(&place, &network, event, &fields, printer).await;

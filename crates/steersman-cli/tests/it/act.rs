@@ -206,3 +206,74 @@ agents: { support: { system: You help., tools: [await_answer] } }
     let (code, told) = world.json(&["send", "last", "--event", "answer", r#"{"ticket": "T-9"}"#]);
     assert_eq!((code, &told["answer"]), (Some(0), &"It came.".into()));
 }
+
+#[test]
+fn a_cancel_begins_nothing_of_what_was_said_meanwhile() {
+    let (world, service) = parked();
+    let ran = world.run(&["send", "last", "And the other one?", "--no-run"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let calls = |world: &World| world.json(&["show", "last"]).1["model_calls"].clone();
+    let before = calls(&world);
+    let (code, told) = world.json(&["cancel", "last"]);
+    assert_eq!((code, &told["status"]), (Some(0), &"cancelled".into()));
+    assert_eq!((calls(&world), service.refunds()), (before, 0));
+    let again = world.run(&["cancel", "last"]);
+    assert_eq!(again.code, Some(0), "what was said is open: {again:?}");
+    let again = world.run(&["cancel", "last"]);
+    assert_eq!(again.code, Some(2), "{again:?}");
+    assert!(again.err.contains("nothing is open"), "{again:?}");
+}
+
+#[test]
+fn only_the_role_counts_and_not_what_the_definition_calls_the_person() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        "tools: { pay: { description: Pays., effect: unsafe, approve: { by: clerk }, command: [echo, paid] } }
+agents:
+  clerk: { person: { role: \"head of finance\" } }
+  desk: { system: You pay., tools: [pay] }
+",
+    );
+    world.write("script.yaml", "desk: [ call: { pay: {} }, Paid. ]\n");
+    let ran = world.run(&["run", "--script", "script.yaml", "--input", "Pay."]);
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    assert!(ran.err.contains("--as 'head of finance'"), "{ran:?}");
+    let listed = |filter: &str| world.json_lines(&["pending", "--where", filter]).len();
+    assert_eq!(listed("for = \"head of finance\""), 1);
+    assert_eq!(listed("for = clerk"), 0);
+    let refused = world.run(&["approve", "last", "--as", "clerk"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    let ran = world.run(&["approve", "last", "--as", "head of finance"]);
+    assert_eq!(ran.out.trim(), "Paid.", "{ran:?}");
+}
+
+#[test]
+fn an_event_for_a_network_has_the_id_of_its_definition() {
+    let world = World::new();
+    world.write(
+        "desk/steersman.yaml",
+        "events: { mail: { fields: { nr: string }, id: \"{{ event.nr }}\", start: { message: Mail. } } }
+agents: { desk: { system: You read mail. } }
+",
+    );
+    let payload = "{\"nr\": \"1\"}";
+    let ran = world.run(&["send", "desk", "--event", "mail", payload, "--id", "x"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.err.contains("`id` of the event"), "{ran:?}");
+    assert!(!world.folder.join(".steersman/sessions.db").exists());
+}
+
+#[test]
+fn a_name_in_a_script_that_no_agent_has_is_found_before_anything_is_said() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        "name: desk\nagents: { desk: { system: You help. } }\n",
+    );
+    world.write("script.yaml", "desk: [ One. ]\ndesc: [ Two. ]\n");
+    let ran = world.run(&["run", "--script", "script.yaml", "--input", "Hi."]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.err.contains("the script answers for `desc`"), "{ran:?}");
+    assert!(world.json_lines(&["sessions"]).is_empty());
+}

@@ -87,3 +87,49 @@ fn a_content_that_is_damaged_is_found() {
     assert!(found.out.contains("artifact `page-"), "{found:?}");
     assert!(found.out.contains("does not fit its hash"), "{found:?}");
 }
+
+#[test]
+fn what_cannot_be_saved_keeps_nothing_else_from_it() {
+    let world = World::new();
+    world.write("press/steersman.yaml", PRESS);
+    world.write(
+        "script.yaml",
+        "desk:
+  - call: { artifact_write: { name: a, content: one } }
+  - call: { artifact_write: { name: a/b, content: two } }
+  - call: { artifact_write: { name: pipe, content: three } }
+  - call: { artifact_write: { name: \"-v\", content: four } }
+  - Done.
+",
+    );
+    let ran = world.run(&[
+        "run",
+        "press",
+        "--script",
+        "script.yaml",
+        "--input",
+        "Write.",
+    ]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let out = world.folder.join("out");
+    std::fs::create_dir_all(&out).unwrap();
+    let made = std::process::Command::new("mkfifo")
+        .arg(out.join("pipe"))
+        .status();
+    assert!(made.unwrap().success());
+    let ran = world.run(&["artifacts", "last", "--save", "out"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(
+        ran.err.contains("2 of 4 artifacts not saved, 2 saved"),
+        "{ran:?}"
+    );
+    assert!(ran.err.contains("is no file"), "{ran:?}");
+    assert_eq!(std::fs::read_to_string(out.join("a")).unwrap(), "one");
+    assert_eq!(std::fs::read_to_string(out.join("-v")).unwrap(), "four");
+    let ran = world.run(&["artifacts", "last", "a", "--save", "/dev/full"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    let listed = world.run(&["artifacts"]);
+    assert!(listed.err.contains(" -- -v"), "{listed:?}");
+    let shown = world.run(&["artifacts", "last", "--", "-v"]);
+    assert_eq!(shown.out.trim(), "four", "{shown:?}");
+}

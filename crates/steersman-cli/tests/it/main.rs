@@ -9,6 +9,7 @@
 mod act;
 mod artifacts;
 mod branches;
+mod changed;
 mod check;
 mod cost;
 mod crash;

@@ -20,7 +20,7 @@ const RUN: &[&str] = &["run", "net", "--script", "script.yaml", "--input", "Go."
 
 #[test]
 fn a_terminated_session_goes_on_where_it_was() {
-    for signal in ["-TERM", "-INT"] {
+    for signal in ["-TERM", "-INT", "-HUP"] {
         let world = World::new();
         with_tool(
             &world,
@@ -82,11 +82,7 @@ fn a_message_beyond_all_bounds_makes_no_session() {
 #[test]
 fn what_failed_is_said_to_who_wants_it_quiet() {
     let world = World::new();
-    with_tool(
-        &world,
-        "    effect: read\n    command: [ls]",
-        "other: [ Hello. ]\n",
-    );
+    with_tool(&world, "    effect: read\n    command: [ls]", "desk: []\n");
     let mut args = RUN.to_vec();
     args.push("--quiet");
     let ran = world.run(&args);

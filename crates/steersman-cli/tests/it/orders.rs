@@ -242,3 +242,45 @@ fn a_killed_hold_holds_or_was_never_given() {
         assert_eq!((code, payments(&world)), expected, "{spins} {shown}");
     }
 }
+
+#[test]
+fn f15_all_that_match_are_cancelled_once_somebody_says_so() {
+    let world = desk(1);
+    for _ in 0..2 {
+        let ran = scripted(&world, &["run", "--input", "Hi."]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        assert_eq!(world.run(&["hold", "last"]).code, Some(0));
+        let ran = world.run(&["send", "last", "Pay."]);
+        assert_eq!(ran.code, Some(5), "{ran:?}");
+        // what was ordered for all is ended for all
+        assert!(ran.err.contains("steersman release "), "{ran:?}");
+        assert!(!ran.err.contains("--tool"), "{ran:?}");
+    }
+    let filter = ["cancel", "--where", "status = waits"];
+    let asked = world.run(&filter);
+    assert_eq!(asked.code, Some(2), "{asked:?}");
+    assert!(asked.err.contains("2 sessions match"), "{asked:?}");
+    let both = world.run(&[&filter[..], &["21.1"]].concat());
+    assert_eq!(both.code, Some(2), "{both:?}");
+    let (code, last) = world.json(&[&filter[..], &["--yes"]].concat());
+    assert_eq!((code, &last["status"]), (Some(0), &"cancelled".into()));
+    let status = |world: &World| -> Vec<String> {
+        let listed = world.json_lines(&["sessions"]);
+        let status = listed
+            .iter()
+            .map(|s| s["status"].as_str().unwrap().to_owned());
+        status.collect()
+    };
+    assert_eq!(status(&world), ["cancelled", "cancelled", "answered"]);
+    assert_eq!(payments(&world), 0);
+    let none = world.run(&[&filter[..], &["--yes"]].concat());
+    assert_eq!(none.code, Some(0), "{none:?}");
+}
+
+#[test]
+fn a_filter_is_shown_as_it_can_be_typed() {
+    let world = desk(1);
+    let asked = world.run(&["pause", "--where", "network = \"desk\""]);
+    let hint = "steersman sessions --where 'network = \"desk\"'";
+    assert!(asked.err.contains(hint), "{asked:?}");
+}

@@ -13,7 +13,7 @@ use steersman_machine::definition::test;
 use steersman_machine::effect::{Answer, Ask, Failure, Retry};
 use steersman_machine::expression::{Scope, Template, from_json};
 use steersman_machine::ids::Name;
-use steersman_machine::network::Network;
+use steersman_machine::network::{Does, Network};
 use tokio_util::sync::CancellationToken;
 
 /// Answers by agent.
@@ -193,6 +193,28 @@ impl ScriptedModel {
     pub fn replace(&self, script: Script) {
         let section = Section::new(script, Some(HashMap::new()));
         self.lock().sections.push(section);
+    }
+
+    /// Keys that can be no agent's in this network: misspelt, or of another one.
+    pub fn unknown(&self, network: &Network) -> Vec<String> {
+        let offered = network
+            .agents
+            .values()
+            .filter_map(|agent| match &agent.does {
+                Does::Model(model) => Some(&model.tools),
+                Does::Route(_) | Does::Run { .. } => None,
+            });
+        // Callers may give names as they like.
+        let free = offered.flatten().any(|tool| tool.named);
+        let known = |key: &&String| {
+            let path = key.split(['@', '#']).next().unwrap_or_default();
+            let mut names = path.split('/');
+            let one = !path.contains('/');
+            names.any(|name| network.agents.contains_key(name)) || (free && one)
+        };
+        let state = self.lock();
+        let keys = state.sections.iter().flat_map(|s| s.script.answers.keys());
+        keys.filter(|key| !known(key)).cloned().collect()
     }
 
     /// Answers that were never asked for: key and how many. Those of calls beside an agent's own (`NAME#..`) do not

@@ -1,0 +1,126 @@
+//! Whether the definition of a session was edited since the session was bound to it, and binding it anew.
+
+use crate::commands::check;
+use crate::error::{CommandError, Exit};
+use crate::place::Place;
+use crate::printer::{Printer, yellow};
+use std::path::{Path, PathBuf};
+use steersman::Network;
+use steersman::runtime::engine::Inspection;
+use steersman_machine::ids::Digest;
+
+/// The file of the definition that a session was begun with, if it is known and still there.
+fn file(seen: &Inspection) -> Option<PathBuf> {
+    let folder = Path::new(seen.values.folder.as_deref()?);
+    let name = seen.values.file.as_deref().unwrap_or("steersman.yaml");
+    Some(folder.join(name)).filter(|file| file.is_file())
+}
+
+fn differs(seen: &Inspection, network: &Network) -> bool {
+    let bound = seen.network.as_ref();
+    bound.is_some_and(|bound| bound.digest != network.checked().digest)
+}
+
+/// `3f9a21, now 77c0de`; of the second nothing is said where only a start would tell it.
+fn digests(place: &Place, seen: &Inspection, network: &Network) -> (String, String) {
+    let was = seen.binding().map(|bound| bound.digest.short());
+    let now = place.engine().digest_under(seen, network.checked());
+    let now = now.map_or_else(|| "another one".to_owned(), Digest::short);
+    (was.unwrap_or_default(), now)
+}
+
+/// Says that the definition was edited, if it was: else people look for a prompt that is not in use.
+pub(crate) fn tell(place: &Place, seen: &Inspection, rebind: &str, printer: &Printer) {
+    let (Some(file), Some(bound)) = (file(seen), &seen.network) else {
+        return;
+    };
+    let was = seen.binding().map(|bound| bound.digest.short());
+    let was = was.unwrap_or_default();
+    let built = Network::from_path(&file).and_then(|builder| Ok(builder.build()?));
+    let told = match built {
+        // another definition took its place: whoever put it there knows
+        Ok(network) if network.checked().name != bound.name => return,
+        Ok(network) if !differs(seen, &network) => return,
+        Ok(network) => {
+            let (was, now) = digests(place, seen, &network);
+            format!(
+                "definition changed ({was}, now {now}); this session stays on {was}; {rebind} takes the new one"
+            )
+        }
+        Err(_) => {
+            format!("definition changed and has errors now; this session stays on {was}")
+        }
+    };
+    printer.talk(yellow(&told));
+}
+
+/// With a definition beside the session: it goes on only if it is bound to that one.
+pub(crate) fn is_bound_to(
+    place: &Place,
+    seen: &Inspection,
+    short: &str,
+    definition: &Path,
+    printer: &Printer,
+) -> Result<(), CommandError> {
+    let network = check::required(definition, printer)?;
+    if !differs(seen, &network) {
+        return Ok(());
+    }
+    let (was, now) = digests(place, seen, &network);
+    Err(CommandError::usage(format!(
+        "session `{short}` is bound to {was}, and `{}` is {now}",
+        definition.display()
+    ))
+    .hint(format!(
+        "to go on with what it is bound to: steersman run --resume {short}"
+    ))
+    .hint(format!(
+        "to take the new one: steersman run --resume {short} --rebind {}",
+        definition.display()
+    )))
+}
+
+/// The session goes on under the definition as it is now: the one that is named, else the one that it was begun with.
+pub(crate) async fn rebind(
+    place: &Place,
+    seen: &Inspection,
+    short: &str,
+    definition: Option<&Path>,
+    printer: &Printer,
+) -> Result<(), CommandError> {
+    let known = file(seen);
+    let Some(path) = definition.or(known.as_deref()) else {
+        return Err(CommandError::usage(format!(
+            "where the definition of session `{short}` lies is not known, or it is gone"
+        ))
+        .hint(format!(
+            "name it: steersman run --resume {short} --rebind DEFINITION"
+        )));
+    };
+    if seen.network.is_none() {
+        return Err(CommandError::usage(format!(
+            "session `{short}` has not begun: what it is bound to is decided already"
+        ))
+        .hint("begin another one: steersman run"));
+    }
+    let network = check::required(path, printer)?;
+    if !differs(seen, &network) {
+        printer.talk("The definition is the one that it is bound to.");
+        return Ok(());
+    }
+    let done = place
+        .steersman
+        .redefine(&seen.info.id, &network, "user")
+        .await;
+    done.map_err(|error| match error {
+        steersman::Error::Refused(why) => CommandError::new(
+            Exit::Store,
+            format!("session `{short}` does not take the new definition: {why}"),
+        )
+        .hint(format!(
+            "it goes on with the one that it is bound to: steersman run --resume {short}"
+        ))
+        .hint("a new session takes the new one: steersman run"),
+        other => other.into(),
+    })
+}
