@@ -8,6 +8,7 @@ mod branches;
 mod cases;
 mod event;
 mod f19;
+mod findings;
 mod folder;
 mod follow;
 mod mcp;
