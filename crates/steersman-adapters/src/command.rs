@@ -9,8 +9,11 @@ use crate::transport::clip;
 use serde_json::Value as Json;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
+use steersman_machine::artifact::Content;
+use steersman_machine::bounds::PREVIEW;
 use steersman_machine::expression::{Scope, Template};
 use steersman_machine::interaction::Class;
+use steersman_machine::json;
 use steersman_machine::mapping::{Fault, Raw};
 use steersman_machine::network::{Network, Source};
 use steersman_runtime::toolset::{ToolRun, Toolset};
@@ -19,7 +22,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 
-/// Bytes of standard output that are kept.
+/// Bytes of standard output that are kept, from its beginning.
 pub const OUTPUT_MAX: usize = 8 << 20;
 /// Bytes from the end of standard error that are told.
 const TOLD_MAX: usize = 2000;
@@ -124,7 +127,7 @@ impl CommandTools {
         let limit = Duration::from_millis(tool.timeout.max(1));
         let running = tokio::time::timeout(limit, finish(child));
         match cancel.run_until_cancelled(running).await {
-            Some(Ok(Ok(end))) => end.raw(run.work.class),
+            Some(Ok(Ok(end))) => end.raw(run),
             Some(Ok(Err(error))) => Raw::Unknown(fault(
                 "failed",
                 format!("the program was lost sight of: {error}"),
@@ -290,18 +293,35 @@ impl Kept {
         }
     }
 
+    /// For people; what is no text in it is marked.
     fn text(&self) -> String {
-        let text = String::from_utf8_lossy(&self.bytes);
-        let text = text.strip_suffix('\n').unwrap_or(&text);
-        text.strip_suffix('\r').unwrap_or(text).to_owned()
+        ended(&String::from_utf8_lossy(&self.bytes)).to_owned()
+    }
+
+    /// What is kept, where that is text. Where the end was cut off, that may be within a character.
+    fn is_text(&self) -> Option<&str> {
+        match std::str::from_utf8(&self.bytes) {
+            Ok(text) => Some(text),
+            Err(error) if self.dropped > 0 && error.error_len().is_none() => {
+                std::str::from_utf8(&self.bytes[..error.valid_up_to()]).ok()
+            }
+            Err(_) => None,
+        }
     }
 }
 
+/// A text without the end of its last line.
+fn ended(text: &str) -> &str {
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    text.strip_suffix('\r').unwrap_or(text)
+}
+
 impl End {
-    fn raw(&self, class: Class) -> Raw {
+    fn raw(self, run: &ToolRun) -> Raw {
         if self.status.success() {
-            return Raw::Done(self.result());
+            return self.result(run);
         }
+        let class = run.work.class;
         let fault = Fault {
             status: self.status.code().map(i64::from),
             ..fault("failed", self.message())
@@ -314,13 +334,49 @@ impl End {
         }
     }
 
-    fn result(&self) -> Json {
-        let text = self.out.text();
-        if self.out.dropped > 0 {
-            let dropped = self.out.dropped;
-            return Json::from(format!("{text}\n(cut: {dropped} more bytes were printed)"));
+    /// What it printed: JSON if it is, else text. What is neither, or more than is kept, is an artifact, and the words say
+    /// what it is.
+    fn result(self, run: &ToolRun) -> Raw {
+        let (kept, dropped) = (self.out.bytes.len() as u64, self.out.dropped);
+        let text = self.out.is_text();
+        if let Some(text) = text.filter(|_| dropped == 0) {
+            let text = ended(text);
+            return Raw::Done(json::read(text).unwrap_or_else(|_| text.into()));
         }
-        serde_json::from_str(&text).unwrap_or(Json::String(text))
+        let (end, media) = match text {
+            Some(_) => ("txt", "text/plain"),
+            None => ("bin", "application/octet-stream"),
+        };
+        let name = format!("{}-{}.{end}", run.work.tool.replace('/', "_"), run.effect);
+        let mut told = match text {
+            Some(_) => String::new(),
+            None => "what it printed is no text (UTF-8); ".to_owned(),
+        };
+        if dropped > 0 {
+            let all = kept + dropped;
+            told = format!(
+                "{told}it printed {all} bytes, more than are kept: the first {kept} are the artifact `{name}`, the rest is lost"
+            );
+        } else {
+            told = format!("{told}its {kept} bytes are the artifact `{name}`");
+        }
+        // A few characters of another encoding leave the rest readable.
+        let begin = &self.out.bytes[..self.out.bytes.len().min(PREVIEW)];
+        let told = if begin.contains(&0) {
+            format!("({told})")
+        } else {
+            let begin = String::from_utf8_lossy(begin);
+            format!("({told}; it begins:)\n{}", ended(&begin))
+        };
+        let content = Content {
+            name,
+            media: media.to_owned(),
+            bytes: self.out.bytes.into(),
+        };
+        Raw::Made {
+            result: Json::from(told),
+            made: vec![content],
+        }
     }
 
     fn message(&self) -> String {

@@ -286,7 +286,7 @@ fn result(kind: &str, text: &str) -> Json {
         return Json::Null;
     }
     if kind.contains("json") || text.trim_start().starts_with(['{', '[']) {
-        serde_json::from_str(text).unwrap_or_else(|_| Json::from(text))
+        steersman_machine::json::read(text).unwrap_or_else(|_| Json::from(text))
     } else {
         Json::from(text)
     }

@@ -37,7 +37,7 @@ use steersman_machine::expression::Scope;
 use steersman_machine::interaction::Class;
 use steersman_machine::manifest::{self, Listed, Listing};
 use steersman_machine::mapping::{Fault, Raw};
-use steersman_machine::network::{McpDef, Network, Source, ToolDef};
+use steersman_machine::network::{McpAt, McpDef, Network, Source, ToolDef};
 use steersman_runtime::toolset::{Asked, Hear, ListMark, Progress, ServerAsk, ToolRun, Toolset};
 use steersman_runtime::{Boxed, Env, process_env};
 use tokio::time::Instant;
@@ -204,7 +204,9 @@ impl McpTools {
         };
         let raw = match answer {
             Ok(Ok(ServerResult::CallToolResult(result))) => {
-                outcome::result(result, output.as_deref(), &self.schemas, run.effect)
+                let schemas = &self.schemas;
+                let schema = output.as_deref().map(|schema| (schema, schemas));
+                outcome::result(result, schema, is_http(server), run.effect)
             }
             Ok(Ok(ServerResult::InputRequiredResult(_))) => not_performed(
                 "the server asks for more input first, and nobody is asked for it here",
@@ -331,6 +333,10 @@ fn request(run: &ToolRun, tool: &Arc<str>) -> (ClientRequest, PeerRequestOptions
         ClientRequest::CallToolRequest(CallToolRequest::new(params)),
         options,
     )
+}
+
+fn is_http(server: &McpDef) -> bool {
+    matches!(server.at, McpAt::Http { .. })
 }
 
 fn server_of<'a>(network: &'a Network, tool: &str) -> Option<(&'a McpDef, &'a ToolDef)> {

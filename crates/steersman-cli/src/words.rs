@@ -200,7 +200,7 @@ pub(crate) fn arguments(json: &str) -> String {
 
 /// What was typed as a value: JSON if it reads as such, else text.
 pub(crate) fn value(typed: &str) -> Json {
-    serde_json::from_str(typed).unwrap_or_else(|_| typed.into())
+    steersman_machine::json::read(typed).unwrap_or_else(|_| typed.into())
 }
 
 /// Columns under a heading, each as wide as its widest cell; the last one gets what is left.

@@ -9,6 +9,7 @@ use crate::bounds::{ARTIFACT, FILES, NAME, PREVIEW, cut};
 use crate::effect::NewArtifact;
 use crate::ids::{Body, Id, Name};
 use crate::interaction::Artifact;
+use crate::json;
 use crate::network::{Parameters, TypeKind};
 use crate::snapshot::{Agent, Snapshot};
 use imbl::Vector;
@@ -316,9 +317,7 @@ fn called(snapshot: &Snapshot, agent: &Agent) -> String {
 pub(crate) fn spill(tool: &Name, call: Id, text: &str) -> (String, Content) {
     // The lines of an artifact are what is read of it: compact JSON is one.
     let is_json = text.starts_with(['{', '[']);
-    let pretty = is_json
-        .then(|| serde_json::from_str::<Json>(text).ok())
-        .flatten();
+    let pretty = is_json.then(|| json::read::<Json>(text).ok()).flatten();
     let pretty = pretty.and_then(|json| serde_json::to_string_pretty(&json).ok());
     let (text, end, media) = match &pretty {
         Some(pretty) => (&**pretty, "json", "application/json"),

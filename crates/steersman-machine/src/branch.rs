@@ -441,7 +441,7 @@ impl Tick<'_> {
     pub(crate) fn joined(&mut self, open: &OpenCall, results: &Json) {
         let mut mapped = Mapped::plain(How::Done, None, results.to_string());
         if *open.call.name == *JOIN {
-            let args: Json = serde_json::from_str(&self.text(open.call.args)).unwrap_or_default();
+            let args: Json = crate::json::read(&self.text(open.call.args)).unwrap_or_default();
             if let Some(then) = args.get("then").and_then(Json::as_str)
                 && let Some(tool) = self.network.tools.get(then)
             {
@@ -480,7 +480,7 @@ impl Tick<'_> {
         };
         let ends = open.ends.map(|body| self.text(body));
         let ends: Json = ends
-            .and_then(|text| serde_json::from_str(&text).ok())
+            .and_then(|text| crate::json::read(&text).ok())
             .unwrap_or_default();
         if let Some((k, branch)) = choice(answer, branches, &ends) {
             let at = Line(ends["branches"][k]["at"].as_u64().unwrap_or_default());
@@ -592,7 +592,7 @@ fn openings(
 /// The instructions of a fork: a list of texts, one for each branch.
 pub(crate) fn instructions(args: &str) -> Result<Vec<String>, String> {
     let help = || "`instructions` must be a list of texts, one for each branch.".to_owned();
-    let args: Json = serde_json::from_str(args).map_err(|_| help())?;
+    let args: Json = crate::json::read(args).map_err(|_| help())?;
     let list = args.get("instructions").and_then(Json::as_array);
     let says: Option<Vec<String>> = list
         .ok_or_else(help)?
@@ -658,14 +658,14 @@ fn in_words(results: &Json) -> String {
 }
 
 fn question(results: &str) -> String {
-    in_words(&serde_json::from_str(results).unwrap_or(Json::Null))
+    in_words(&crate::json::read(results).unwrap_or(Json::Null))
 }
 
 /// The branch that an answer names, and its place among those that ended: by its number, as `b2`, by its id or label,
 /// or as `branch` or `number` of an object.
 fn choice(answer: &str, branches: &[Id], ends: &Json) -> Option<(usize, Id)> {
     let answer = answer.trim();
-    if let Ok(Json::Object(object)) = serde_json::from_str(answer) {
+    if let Ok(Json::Object(object)) = crate::json::read(answer) {
         return match object.get("branch").or_else(|| object.get("number"))? {
             Json::String(text) => choice(text, branches, ends),
             Json::Number(number) => choice(&number.to_string(), branches, ends),

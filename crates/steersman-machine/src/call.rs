@@ -553,7 +553,7 @@ pub(crate) fn parse(args: &str) -> Result<Map<String, Json>, String> {
     if args.trim().is_empty() {
         return Ok(Map::new());
     }
-    match serde_json::from_str(args) {
+    match crate::json::read(args) {
         Ok(Json::Object(args)) => Ok(args),
         Ok(_) => Err("the arguments are not a JSON object".to_owned()),
         Err(e) => Err(format!("the arguments are not JSON: {e}")),

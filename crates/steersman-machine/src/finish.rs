@@ -335,7 +335,7 @@ impl Tick<'_> {
         let def = self.def(agent);
         if let Some(output) = &def.output {
             let json: Json =
-                serde_json::from_str(how.text).map_err(|e| format!("it is not JSON: {e}"))?;
+                crate::json::read(how.text).map_err(|e| format!("it is not JSON: {e}"))?;
             if let Some(misfit) = misfit(&output.ty, &json) {
                 return Err(misfit.to_string());
             }

@@ -126,6 +126,7 @@ mod finish;
 pub mod fold;
 pub mod ids;
 pub mod interaction;
+pub mod json;
 pub mod limits;
 pub mod manifest;
 pub mod mapping;

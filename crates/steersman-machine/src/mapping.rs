@@ -159,7 +159,7 @@ pub fn simulate(cx: &Cx<'_>, snapshot: &Snapshot, owner: Id, call: Id) -> Option
 /// definition; defaults; and null for what is optional and absent.
 pub fn arguments(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Map<String, Json> {
     let text = cx.bodies.text(open.edited.unwrap_or(open.call.args));
-    let mut args = serde_json::from_str::<Map<String, Json>>(&text).unwrap_or_default();
+    let mut args = crate::json::read::<Map<String, Json>>(&text).unwrap_or_default();
     if open.edited.is_none() {
         let seen = open.call.seen.as_ref().unwrap_or(&open.call.name);
         for (name, value) in fixed(cx, snapshot, open.owner, seen, &args) {
@@ -216,7 +216,7 @@ pub fn ended(
         return Ok(Vec::new());
     };
     let result = match &def.output {
-        Some(_) => serde_json::from_str(answer).map_err(|e| {
+        Some(_) => crate::json::read(answer).map_err(|e| {
             Fault::new(
                 "misfit",
                 format!("the answer is not the JSON that is wanted: {e}"),

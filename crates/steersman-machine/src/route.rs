@@ -341,7 +341,7 @@ fn takes_message(name: &Name, ty: &Type, fields: &[(Name, Type)]) -> bool {
 
 /// What a message says: its `message`, where it is the arguments of a call.
 fn words(text: &str) -> String {
-    let args = serde_json::from_str::<Map<String, Json>>(text);
+    let args = crate::json::read::<Map<String, Json>>(text);
     let message = args
         .ok()
         .and_then(|args| args.get("message")?.as_str().map(str::to_owned));

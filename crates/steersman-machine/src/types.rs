@@ -1,6 +1,7 @@
 //! Declared types: whether a JSON value fits, with the path of what does not.
 
 use crate::ids::Name;
+use crate::json;
 use crate::network::{Parameters, Type, TypeKind};
 use crate::snapshot::is_sealed;
 use serde_json::{Map, Value as Json};
@@ -64,6 +65,13 @@ pub fn misfit(ty: &Type, value: &Json) -> Option<Misfit> {
         return (!may).then(|| Misfit::new("must not be none"));
     }
     let wrong = |wanted: &str| Some(Misfit::new(format!("is {}, must be {wanted}", word(value))));
+    let no_number = |wanted: &str| match value.as_str() {
+        // Whoever wrote it meant a number: it is text because no number holds it.
+        Some(text) if json::is_beyond(text) => Some(Misfit::new(format!(
+            "is {text}: 64 bits do not hold that, so it can only be text"
+        ))),
+        _ => wrong(wanted),
+    };
     match &ty.kind {
         TypeKind::String { pattern } => match (value.as_str(), pattern) {
             (None, _) => wrong("text"),
@@ -75,11 +83,11 @@ pub fn misfit(ty: &Type, value: &Json) -> Option<Misfit> {
         TypeKind::Integer { minimum, maximum } if value.is_i64() || value.is_u64() => {
             bounds(value, *minimum, *maximum)
         }
-        TypeKind::Integer { .. } => wrong("an integer"),
+        TypeKind::Integer { .. } => no_number("an integer"),
         TypeKind::Number { minimum, maximum } if value.is_number() => {
             bounds(value, *minimum, *maximum)
         }
-        TypeKind::Number { .. } => wrong("a number"),
+        TypeKind::Number { .. } => no_number("a number"),
         TypeKind::Boolean if value.is_boolean() => None,
         TypeKind::Boolean => wrong("true or false"),
         TypeKind::Enum(words) => match value.as_str() {

@@ -291,7 +291,7 @@ impl<'a> View<'a> {
             return Value::from(());
         };
         let text = self.cx.bodies.text(body);
-        match serde_json::from_str::<Json>(&text) {
+        match crate::json::read::<Json>(&text) {
             Ok(json) => self.shared(&Arc::new(json)),
             Err(_) => Value::from(&*text),
         }
@@ -319,7 +319,7 @@ impl<'a> View<'a> {
         let mut args = Map::new();
         if let Some(body) = agent.args {
             let text = self.cx.bodies.text(body);
-            let given = serde_json::from_str::<Map<String, Json>>(&text).ok();
+            let given = crate::json::read::<Map<String, Json>>(&text).ok();
             let known = |name: &String| fields.is_none_or(|f| f.iter().any(|(n, _)| **n == **name));
             match given {
                 // The root of a plain message has no call: its text is an object only by chance.
@@ -341,7 +341,7 @@ impl<'a> View<'a> {
         let body = agent.message?;
         let text = self.cx.bodies.text(body);
         let called = agent.args == Some(body) && agent.serving.is_some();
-        let words = match serde_json::from_str::<Map<String, Json>>(&text) {
+        let words = match crate::json::read::<Map<String, Json>>(&text) {
             Ok(args) if called => match args.get("message").and_then(Json::as_str) {
                 Some(message) => message.to_owned(),
                 None => text.to_string(),

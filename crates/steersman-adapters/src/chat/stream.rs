@@ -9,6 +9,7 @@ use crate::wire::fault::{failure, of_event};
 use serde_json::{Map, Value as Json};
 use steersman_machine::commit::Usage;
 use steersman_machine::effect::{Answer, Ask, Failure, Retry};
+use steersman_machine::json;
 use steersman_runtime::model::{Delta, Sink};
 
 /// Bytes of text, reasoning and arguments at most.
@@ -73,7 +74,7 @@ impl Decode for Decoder {
             self.done = true;
             return Ok(());
         }
-        let Ok(event) = serde_json::from_str::<Json>(data) else {
+        let Ok(event) = json::read::<Json>(data) else {
             let message = format!(
                 "an event of the stream is not JSON: {}",
                 crate::transport::clip(data, 200)
@@ -84,9 +85,7 @@ impl Decode for Decoder {
     }
 
     fn whole(&mut self, body: &str, sink: &dyn Sink) -> Result<(), Failure> {
-        let event = serde_json::from_str::<Json>(body)
-            .ok()
-            .filter(Json::is_object);
+        let event = json::read::<Json>(body).ok().filter(Json::is_object);
         let Some(event) = event else {
             let message = format!(
                 "the answer is not a JSON object: {}",

@@ -21,11 +21,13 @@ use rmcp::transport::DynamicTransportError;
 use rmcp::transport::streamable_http_client::{HttpStatusError, StreamableHttpError};
 use serde_json::Value as Json;
 use std::error::Error;
+use steersman_machine::bounds::PREVIEW;
 use steersman_machine::ids::Id;
+use steersman_machine::json;
 use steersman_machine::mapping::{Fault, Raw};
 use steersman_runtime::engine::Judge as _;
 
-/// Bytes of a result's text at most.
+/// A text of more bytes is an artifact from the start.
 const TEXT_MAX: usize = 8 << 20;
 /// Bytes of an error that are told.
 const TOLD_MAX: usize = 2_000;
@@ -41,16 +43,30 @@ pub(super) fn unknown(code: &str, message: impl Into<String>) -> Raw {
     Raw::Unknown(Fault::new(code, message))
 }
 
-/// A result as the server gave it.
+/// A result as the server gave it, with the schema that it says it has. `rounded`: it was read by somebody else, who rounds
+/// whole numbers that 64 bits do not hold.
 pub(super) fn result(
     result: CallToolResult,
-    output: Option<&str>,
-    schemas: &Schemas,
+    output: Option<(&str, &Schemas)>,
+    rounded: bool,
     effect: Id,
 ) -> Raw {
     let failed = result.is_error == Some(true);
     let structured = result.structured_content;
-    let (mut text, pieces) = read(result.content);
+    let (mut text, mut pieces) = read(result.content);
+    if !failed && structured.is_none() && text.len() > TEXT_MAX {
+        let piece = Piece {
+            name: Some("text.txt".to_owned()),
+            media: "text/plain".to_owned(),
+            bytes: text.as_bytes().into(),
+        };
+        pieces.insert(0, piece);
+        text = format!(
+            "(it has {} bytes; all of it is the artifact below; it begins:)\n{}",
+            text.len(),
+            clip(&text, PREVIEW)
+        );
+    }
     let (made, left_out) = content::made(effect, pieces);
     if left_out > 0 {
         text = format!(
@@ -68,7 +84,19 @@ pub(super) fn result(
     }
     let json = match structured {
         Some(structured) => {
-            if let Some(why) = output.and_then(|schema| schemas.misfit(schema, &structured)) {
+            // Most servers say the same in words.
+            let structured = if !rounded || !is_rounded(&structured) {
+                structured
+            } else if let Some(exact) = meant(&text, &structured) {
+                exact
+            } else {
+                let message = "it was carried out, but its result holds a whole number that 64 bits do not hold, and over \
+                               HTTP its digits are lost: the server has to give it as text";
+                return Raw::Failed(Fault::new("misfit", message));
+            };
+            if let Some(why) =
+                output.and_then(|(schema, schemas)| schemas.misfit(schema, &structured))
+            {
                 let message = format!(
                     "it was carried out, but its result does not fit what the server says of it: {why}"
                 );
@@ -85,18 +113,32 @@ pub(super) fn result(
     }
 }
 
-/// JSON where it looks so, else text; nothing is `null`.
-fn of_text(mut text: String) -> Json {
-    if text.len() > TEXT_MAX {
-        let all = text.len();
-        text = clip(&text, TEXT_MAX);
-        return Json::from(format!("{text}\n(cut: it has {all} bytes)"));
+/// Whether a whole number beyond 64 bits may have been rounded in it.
+fn is_rounded(json: &Json) -> bool {
+    match json {
+        Json::Number(number) => {
+            let float = number.as_f64().filter(|_| number.is_f64());
+            float.is_some_and(|float| float.fract() == 0.0 && float.abs() >= -(i64::MIN as f64))
+        }
+        Json::Array(list) => list.iter().any(is_rounded),
+        Json::Object(fields) => fields.values().any(is_rounded),
+        Json::Null | Json::Bool(_) | Json::String(_) => false,
     }
+}
+
+/// What was rounded, from a text that says the same.
+fn meant(text: &str, rounded: &Json) -> Option<Json> {
+    let same = serde_json::from_str::<Json>(text).is_ok_and(|said| said == *rounded);
+    same.then(|| json::read(text).ok()).flatten()
+}
+
+/// JSON where it looks so, else text; nothing is `null`.
+fn of_text(text: String) -> Json {
     if text.is_empty() {
         return Json::Null;
     }
     if text.trim_start().starts_with(['{', '[']) {
-        return serde_json::from_str(&text).unwrap_or(Json::String(text));
+        return json::read(&text).unwrap_or(Json::String(text));
     }
     Json::String(text)
 }

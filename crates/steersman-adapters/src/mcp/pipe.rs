@@ -14,6 +14,7 @@ use serde_json::Value as Json;
 use std::io::{Error, ErrorKind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use steersman_machine::json;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::watch;
@@ -26,8 +27,8 @@ const GARBAGE_MAX: u32 = 10_000;
 const TOLD_MAX: usize = 1_000;
 /// How long a server may take to end by itself once its standard input is closed.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// How long standard error is listened to after the conversation ended.
-const LISTEN: Duration = Duration::from_millis(500);
+/// How long standard error is listened to after the conversation ended: until it has ended or was killed, and a little.
+const LISTEN: Duration = Duration::from_millis(1_500);
 /// Code of an answer that came and could not be read. It never travels: it is made here.
 pub(super) const UNREADABLE: ErrorCode = ErrorCode(-39_001);
 
@@ -181,10 +182,11 @@ async fn listen(mut stderr: ChildStderr, said: Said) {
 /// must not wait for ever.
 fn message(line: &[u8]) -> Option<ServerJsonRpcMessage> {
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
-    match serde_json::from_slice(line) {
+    let line = json::exact(std::str::from_utf8(line).ok()?);
+    match serde_json::from_str(&line) {
         Ok(message) => Some(message),
         Err(error) => {
-            let json: Json = serde_json::from_slice(line).ok()?;
+            let json: Json = serde_json::from_str(&line).ok()?;
             let answers = json.get("result").or_else(|| json.get("error")).is_some();
             let id: RequestId = serde_json::from_value(json.get("id")?.clone()).ok()?;
             answers.then(|| {
@@ -237,7 +239,19 @@ impl Transport<RoleClient> for Pipe {
     /// Its input is closed, as the protocol says; what does not end by that is killed, with all that it started.
     async fn close(&mut self) -> Result<(), Error> {
         self.stdin.lock().await.take();
-        let ended = tokio::time::timeout(FAREWELL, self.child.wait()).await;
+        // What it still prints is thrown away: it could not end otherwise, nor say why.
+        let mut nowhere = tokio::io::sink();
+        let prints = async {
+            let _ = tokio::io::copy_buf(&mut self.stdout, &mut nowhere).await;
+            std::future::pending().await
+        };
+        let ended = tokio::time::timeout(FAREWELL, async {
+            tokio::select! {
+                ended = self.child.wait() => ended,
+                ended = prints => ended,
+            }
+        })
+        .await;
         drop(std::mem::replace(&mut self.group, Group(None)));
         if ended.is_err() {
             self.child.wait().await?;

@@ -236,7 +236,7 @@ fn told(pieces: &[Piece]) -> bool {
 }
 
 fn object(text: &str, what: &str) -> Result<Json, Failure> {
-    let json = serde_json::from_str::<Json>(text).ok();
+    let json = steersman_machine::json::read::<Json>(text).ok();
     json.filter(Json::is_object).ok_or_else(|| {
         let shown = crate::transport::clip(text, 200);
         failure(

@@ -2,9 +2,11 @@
 
 use super::{Style, must_call, offered, tools};
 use serde_json::Value as Json;
+use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 use steersman_machine::context::Request;
 use steersman_machine::effect::{Answer, Ask};
+use steersman_machine::json;
 use steersman_runtime::model::{Delta, Report, Sink};
 
 /// Objects looked at before a text is taken for an answer.
@@ -105,8 +107,14 @@ fn find(text: &str) -> Option<(String, Found)> {
         let rest = &text[at..];
         let mut stream = serde_json::Deserializer::from_str(rest).into_iter::<Json>();
         let (object, len) = match stream.next() {
-            Some(Ok(object)) => (Some(object), stream.byte_offset()),
-            _ => (serde_json::from_str(&repair(rest)).ok(), 1),
+            Some(Ok(object)) => {
+                let len = stream.byte_offset();
+                // Once more where digits would be lost.
+                let exact = json::exact(&rest[..len]);
+                let again = matches!(exact, Cow::Owned(_)).then(|| serde_json::from_str(&exact));
+                (Some(again.and_then(Result::ok).unwrap_or(object)), len)
+            }
+            _ => (json::read(&repair(rest)).ok(), 1),
         };
         if let Some(found) = object.as_ref().and_then(meaning) {
             let before = text[..at].trim_end();

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use steersman_adapters::command::CommandTools;
+use steersman_machine::artifact::Content;
 use steersman_machine::mapping::Raw;
 use steersman_machine::network::Network;
 use steersman_runtime::toolset::Toolset;
@@ -151,7 +152,14 @@ async fn output_is_json_if_it_parses() {
         ("echo 7", "done: 7"),
         ("echo text; echo more", "done: \"text\\nmore\""),
         ("true", "done: \"\""),
-        ("printf '\\377'", "done: \"\u{fffd}\""),
+        (
+            r#"echo '{"wei": 12345678901234567890123, "n": 18446744073709551615}'"#,
+            r#"done: {"wei":"12345678901234567890123","n":18446744073709551615}"#,
+        ),
+        (
+            "echo -12345678901234567890123",
+            "done: \"-12345678901234567890123\"",
+        ),
     ] {
         assert_eq!(shown(&once(&script("read", printed)).await), expected);
     }
@@ -191,15 +199,51 @@ async fn a_program_that_prints_a_gigabyte_is_cut_and_said() {
         }
         Err(_) => unreachable!("nobody else has it"),
     });
-    let Raw::Done(Json::String(text)) = once(&network).await else {
-        panic!()
-    };
-    let cut = (1 << 30) - (8 << 20);
-    assert_eq!(
-        text.len(),
-        (8 << 20) + format!("\n(cut: {cut} more bytes were printed)").len()
+    let (told, made) = made(once(&network).await);
+    assert!(
+        told.starts_with(
+            "(it printed 1073741824 bytes, more than are kept: the first 8388608 are the artifact `t-21.1.txt`, the rest \
+             is lost; it begins:)\nxxx"
+        ),
+        "{told}"
     );
-    assert!(text.ends_with(&format!("x\n(cut: {cut} more bytes were printed)")));
+    assert!(told.len() < 3_000, "it is not spilled again");
+    assert_eq!((&*made.name, &*made.media), ("t-21.1.txt", "text/plain"));
+    assert!(made.bytes.len() == 8 << 20 && made.bytes.iter().all(|byte| *byte == b'x'));
+}
+
+/// The words of a result, and the one artifact beside it.
+fn made(raw: Raw) -> (String, Content) {
+    match raw {
+        Raw::Made {
+            result: Json::String(told),
+            mut made,
+        } if made.len() == 1 => (told, made.remove(0)),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_text_is_kept_as_it_came() {
+    let (told, content) = made(once(&script("read", r"printf 'a\000\377b'")).await);
+    assert_eq!(
+        told,
+        "(what it printed is no text (UTF-8); its 4 bytes are the artifact `t-21.1.bin`)"
+    );
+    assert_eq!(&*content.bytes, b"a\0\xffb");
+    assert_eq!(&*content.media, "application/octet-stream");
+    // A text in another encoding can be guessed at, and its bytes are there.
+    let (told, content) = made(once(&script("read", r"printf 'Z\374rich\n'")).await);
+    assert_eq!(
+        told,
+        "(what it printed is no text (UTF-8); its 7 bytes are the artifact `t-21.1.bin`; it begins:)\nZ\u{fffd}rich"
+    );
+    assert_eq!(&*content.bytes, b"Z\xfcrich\n");
+    // Where it is cut off within a character it is text all the same.
+    let long = "head -c 8388607 /dev/zero | tr '\\0' 'x'; printf '\\303\\274'";
+    let (told, content) = made(once(&script("read", long)).await);
+    assert!(told.starts_with("(it printed 8388609 bytes"), "{told}");
+    assert_eq!(&*content.media, "text/plain");
 }
 
 /// A named pipe `alive` in the folder. A program that says `begun` into it and keeps it open, and all that inherit it

@@ -133,6 +133,11 @@ async fn every_answer_is_a_typed_outcome() {
         ),
         ("chatty", r#"done: "after the noise""#),
         (
+            "wide",
+            r#"done: {"wei":"12345678901234567890123","big":1e+22}"#,
+        ),
+        ("wide_text", r#"done: {"wei":"12345678901234567890123"}"#),
+        (
             "nothing_of_the_kind",
             "not performed: failed: the server refused: unknown tool (-32602)",
         ),
@@ -265,6 +270,42 @@ async fn a_line_without_end_takes_no_memory() {
         said.contains("it prints nothing that is a message"),
         "{said}"
     );
+}
+
+/// It is not read any further, but it may go on to say why.
+#[tokio::test]
+async fn the_last_words_are_heard_behind_a_line_without_end() {
+    let diary = Diary::new("words");
+    let tools = McpTools::default();
+    let said = once(&tools, &scripted(&diary, "", "last_words", "")).await;
+    assert_eq!(
+        said,
+        "unknown: failed: the server went away before it answered; it printed a line of more than 16 MiB; its last words \
+         on standard error: warming up\ndisk on fire"
+    );
+}
+
+#[tokio::test]
+async fn a_text_that_is_very_large_is_an_artifact_and_whole() {
+    let diary = Diary::new("long");
+    let tools = McpTools::default();
+    let run = call(&scripted(&diary, "", "long", ""));
+    let Raw::Made { result, made } = tools.run(&run, &CancellationToken::new()).await else {
+        panic!()
+    };
+    let told = result.as_str().unwrap();
+    assert!(
+        told.starts_with(
+            "(it has 9000000 bytes; all of it is the artifact below; it begins:)\nxxx"
+        ) && told.len() < 3_000,
+        "{told}"
+    );
+    let [content] = &*made else { panic!() };
+    assert_eq!(
+        (&*content.name, &*content.media),
+        ("21.1-1-text.txt", "text/plain")
+    );
+    assert!(content.bytes.len() == 9_000_000 && content.bytes.iter().all(|byte| *byte == b'x'));
 }
 
 #[tokio::test]

@@ -251,6 +251,83 @@ async fn failures_of_a_provider_end_a_session_by_their_names() {
     }
 }
 
+/// Whole numbers that 64 bits do not hold: nowhere on the way is a digit lost, and what wants a number says so.
+#[tokio::test]
+async fn no_digit_of_a_number_is_lost_on_the_way() {
+    let wide = "12345678901234567890123";
+    let asks = r#"{"user":12345678901234567890123}"#;
+    let event = json!({ "choices": [{ "delta": { "tool_calls": [{ "index": 0, "id": "c", "type": "function",
+        "function": { "name": "login", "arguments": asks } }] }, "finish_reason": "tool_calls" }] });
+    let asks = Reply::stream(&[&format!("data: {event}\n\n"), "data: [DONE]\n\n"]);
+    let double = event
+        .to_string()
+        .replace("login", "double")
+        .replace("user", "n");
+    let double = Reply::stream(&[&format!("data: {double}\n\n"), "data: [DONE]\n\n"]);
+    let model = model(vec![asks, double, text("So.")]).await;
+    let bank = Listener::new(vec![Reply::json(
+        200,
+        r#"{"token":98765432109876543210987}"#,
+    )])
+    .await;
+    let vars = env(&[
+        ("MODEL_URL", &model.url),
+        ("MODEL_KEY", "k"),
+        ("BANK_URL", &bank.url),
+        ("BANK_KEY", "-"),
+    ]);
+    let desk = DESK
+        .replace(
+            "result: Logged in.",
+            "result: \"It is {{ result.shown }}.\"",
+        )
+        .replace("state.token is not none", "true");
+    let desk = desk.replace("{{ result.shown }}", "{{ args.user }}");
+    let engine = engine(vars);
+    let session = start(&engine, &desk, "Go.").await;
+    assert_eq!(answered(&session.settled().await.unwrap()), "So.");
+    assert_eq!(bank.requests()[0].json(), json!({ "user": wide }));
+    let messages = asked(&model).last().unwrap().json()["messages"].clone();
+    assert_eq!(messages[3]["content"], format!("It is {wide}."));
+    let refused = messages[5]["content"].as_str().unwrap();
+    assert!(
+        refused.contains(&format!(
+            "is {wide}: 64 bits do not hold that, so it can only be text"
+        )),
+        "{refused}"
+    );
+}
+
+#[tokio::test]
+async fn a_key_that_is_revoked_in_the_middle_ends_the_turn_and_loses_nothing() {
+    let refused = || {
+        Reply::json(
+            401,
+            r#"{"error":{"message":"this key was revoked","type":"auth"}}"#,
+        )
+    };
+    let call = calls(&[("login", json!({ "user": "ann" }))]);
+    let model = model(vec![call, refused(), text("You are in.")]).await;
+    let bank = Listener::new(vec![Reply::json(200, r#"{"token":"t"}"#)]).await;
+    let vars = env(&[
+        ("MODEL_URL", &model.url),
+        ("MODEL_KEY", "k-secret"),
+        ("BANK_URL", &bank.url),
+        ("BANK_KEY", "-"),
+    ]);
+    let engine = engine(vars);
+    let session = start(&engine, DESK, "Hello?").await;
+    let Settled::Failed { code, message } = (*session.settled().await.unwrap()).clone() else {
+        panic!()
+    };
+    assert_eq!(&*code, "unauthorized");
+    assert!(message.contains("this key was revoked"), "{message}");
+    // What was done stays done: with a key that is good it goes on where it failed.
+    session.retry(None, "user").await.unwrap();
+    assert_eq!(answered(&session.settled().await.unwrap()), "You are in.");
+    assert_eq!(bank.requests().len(), 1);
+}
+
 #[tokio::test]
 async fn a_broken_stream_is_asked_for_again_and_a_bad_answer_corrected() {
     let half = "data: {\"choices\":[{\"delta\":{\"content\":\"Half an\"}}]}\n\n";

@@ -6,6 +6,7 @@ use crate::commit::Want;
 use crate::effect::{Approval, ToolWork, Wish, Work};
 use crate::ids::{Id, Name};
 use crate::interaction::Target;
+use crate::json;
 use crate::mapping;
 use crate::nets::{self, Step};
 use crate::network::{Approve, BuiltIn, OnTimeout, Parameters, Source, ToolDef, Type, TypeKind};
@@ -13,6 +14,7 @@ use crate::snapshot::{Effect, OpenCall, Phase, Snapshot};
 use crate::tick::Cx;
 use crate::view::View;
 use serde_json::{Map, Value as Json};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The wish of an effect that is out.
@@ -99,6 +101,8 @@ fn of_tool(
     let class = class(&open.call.target);
     let args = if args.trim().is_empty() {
         "{}".into()
+    } else if let Cow::Owned(exact) = json::exact(&args) {
+        exact.into()
     } else {
         args
     };

@@ -215,7 +215,7 @@ impl At<'_> {
             return Ok((text, error));
         };
         // Without a `result:` of its own the text is the result's JSON, so its fields can be named.
-        let value = match serde_json::from_str::<Json>(&text) {
+        let value = match crate::json::read::<Json>(&text) {
             Ok(json) if tool.result.is_none() && (json.is_object() || json.is_array()) => json,
             _ => Json::from(text),
         };
@@ -236,13 +236,13 @@ impl At<'_> {
 
     fn args(&self, call: &Call) -> Json {
         let text = self.text(call.args);
-        serde_json::from_str(&text).unwrap_or_else(|_| json!({}))
+        crate::json::read(&text).unwrap_or_else(|_| json!({}))
     }
 
     /// Arguments as the model gave them. Providers take a JSON object and nothing else.
     fn shown_args(&self, call: &Call) -> String {
         let text = self.text(call.args);
-        match serde_json::from_str::<Map<String, Json>>(&text) {
+        match crate::json::read::<Map<String, Json>>(&text) {
             Ok(args) if text.contains(SEALED) => shown_json(&Json::Object(args)).to_string(),
             Ok(_) => text.to_string(),
             Err(_) => json!({ "unreadable": &*text }).to_string(),
@@ -360,7 +360,7 @@ fn word(how: How) -> &'static str {
 
 /// A call's arguments as a message: one text stands as it is, several are named.
 fn called(text: &str) -> String {
-    let Ok(args) = serde_json::from_str::<Map<String, Json>>(text) else {
+    let Ok(args) = crate::json::read::<Map<String, Json>>(text) else {
         return text.to_owned();
     };
     let plain = |value: &Json| match value {

@@ -186,7 +186,7 @@ impl<'a> Look<'a> {
         let text = body.map(|body| self.cx.bodies.text(body));
         let json = text.map_or(Json::Null, |text| {
             // What was erased reads as the tombstone.
-            serde_json::from_str(&text).unwrap_or_else(|_| Json::from(&*text))
+            crate::json::read(&text).unwrap_or_else(|_| Json::from(&*text))
         });
         Some(Stands::Met(json))
     }

@@ -32,7 +32,7 @@ fn follows(tool: Option<Name>, args: Option<&str>) -> Result<Option<Then>, Strin
     let Some(args) = args else {
         return Ok(Some(Then { tool, args: None }));
     };
-    let given: Map<String, Json> = serde_json::from_str(args)
+    let given: Map<String, Json> = steersman_machine::json::read(args)
         .map_err(|e| format!("the arguments of `{tool}` are no JSON object: {e}"))?;
     let given = given.into_iter().map(|(name, value)| {
         let data = Data::parse(value).map_err(|e| format!("`{name}`: {}", e.message))?;
@@ -267,7 +267,7 @@ impl Driver {
     ) -> Acted {
         let mut edits = Vec::with_capacity(writes.len());
         for (name, value) in writes {
-            let value = value.map(|v| serde_json::from_str(&v)).transpose();
+            let value = value.map(|v| steersman_machine::json::read(&v)).transpose();
             edits.push(NewWrite {
                 value: value.map_err(|e| format!("state.{name}: {e}"))?,
                 name: name.to_string(),
@@ -439,9 +439,10 @@ impl Driver {
         let asked = asked.and_then(|asked| asked.asked(&hold?.by));
         let asked = asked.ok_or_else(|| not_open(effect))?;
         let (may, approver) = (asked.edit.clone(), asked.by.clone());
-        let given: Map<String, Json> = serde_json::from_str(args)
+        let given: Map<String, Json> = steersman_machine::json::read(args)
             .map_err(|e| format!("the arguments are no JSON object: {e}"))?;
-        let mut merged: Map<String, Json> = serde_json::from_str(&tool.args).unwrap_or_default();
+        let mut merged: Map<String, Json> =
+            steersman_machine::json::read(&tool.args).unwrap_or_default();
         for (name, value) in given {
             let changed = merged.get(&name) != Some(&value);
             if changed && !may.iter().any(|m| **m == *name) {
@@ -594,7 +595,7 @@ impl Driver {
         };
         match how {
             Resolution::Done { result } => {
-                let result = match serde_json::from_str(&result) {
+                let result = match steersman_machine::json::read(&result) {
                     Ok(result) => result,
                     Err(e) => return Ok(Err(format!("the result is no JSON: {e}"))),
                 };
@@ -642,7 +643,7 @@ impl Driver {
         how: Resolution,
     ) -> Result<Acted, EngineError> {
         let kept = match how {
-            Resolution::Done { result } => match serde_json::from_str(&result) {
+            Resolution::Done { result } => match steersman_machine::json::read(&result) {
                 Ok(result) => Some(self.kept(effect, &Raw::Done(result)).await?),
                 Err(e) => return Ok(Err(format!("the result is no JSON: {e}"))),
             },

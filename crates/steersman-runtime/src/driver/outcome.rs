@@ -510,7 +510,7 @@ impl Driver {
                 None => None,
             };
             if let Some(Parameters::Schema(schema)) = parameters {
-                ask.misfit = match serde_json::from_str(&ask.args) {
+                ask.misfit = match steersman_machine::json::read(&ask.args) {
                     Ok(args) => judge.misfit(schema, &args),
                     Err(e) => Some(e.to_string()),
                 };
@@ -521,7 +521,7 @@ impl Driver {
             && answer.asks.is_empty()
             && let Some(text) = &answer.text
         {
-            answer.misfit = match serde_json::from_str(text) {
+            answer.misfit = match steersman_machine::json::read(text) {
                 Ok(json) => judge.misfit(schema, &json),
                 Err(e) => Some(e.to_string()),
             };

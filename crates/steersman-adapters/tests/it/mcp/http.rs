@@ -138,6 +138,19 @@ async fn called(
     let text = |text: &str| answer(json!({ "content": [{ "type": "text", "text": text }] }));
     match tool {
         "echo" => return Some(json_of(&text("hello"))),
+        // Whole numbers that 64 bits do not hold; the second one says the same in words.
+        "wide" | "wide_said" => {
+            let said = if tool == "wide" { "" } else { r#"{"wei":@}"# };
+            let content = json!([{ "type": "text", "text": said }]);
+            let body = answer(json!({ "content": content, "structuredContent": { "wei": "@" } }));
+            let body = body
+                .to_string()
+                .replace(r#""@""#, "@")
+                .replace('@', "12345678901234567890123");
+            let len = body.len();
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
+            return Some(format!("{head}content-length: {len}\r\n\r\n{body}").into());
+        }
         "limited" => {
             let body =
                 "HTTP/1.1 429 Too Many Requests\r\nretry-after: 3\r\ncontent-length: 0\r\n\r\n";
@@ -213,6 +226,12 @@ async fn every_answer_is_a_typed_outcome() {
     for (tool, expected) in [
         ("echo", r#"done: "hello""#),
         ("stream", r#"done: "in a stream""#),
+        ("wide_said", r#"done: {"wei":"12345678901234567890123"}"#),
+        (
+            "wide",
+            "failed: misfit: it was carried out, but its result holds a whole number that 64 bits do not hold, and over \
+             HTTP its digits are lost: the server has to give it as text",
+        ),
         (
             "limited",
             "not performed: http_429 429 again after 3000: status 429",
@@ -246,7 +265,7 @@ async fn every_answer_is_a_typed_outcome() {
     assert!(!cut.contains(&server.url), "{cut}");
     let empty = once(&tools, &server.network("empty", "timeout: 3s")).await;
     assert!(empty.starts_with("unknown: "), "{empty}");
-    assert_eq!(server.calls(), 9, "no call is repeated");
+    assert_eq!(server.calls(), 11, "no call is repeated");
     let seen = server.seen.lock().unwrap();
     assert!(
         seen.iter().all(|(_, who, _)| who == "Bearer tok-123456"),

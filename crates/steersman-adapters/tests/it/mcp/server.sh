@@ -44,6 +44,18 @@ call() {
       ;;
     strict) if grep -q changed "$2"; then fault -32602 'it wants y now'; else text "fine"; fi ;;
     structured) answer '{"content":[{"type":"text","text":"ignored"}],"structuredContent":{"n":1}}' ;;
+    wide) answer '{"content":[{"type":"text","text":"ignored"}],"structuredContent":{"wei":12345678901234567890123,"big":1e22}}' ;;
+    wide_text) text '{\"wei\":12345678901234567890123}' ;;
+    long)
+      printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"' "$id"
+      head -c 9000000 /dev/zero | tr '\0' x
+      printf '"}]}}\n'
+      ;;
+    last_words)
+      head -c 17000000 /dev/zero | tr '\0' x
+      echo "disk on fire" >&2
+      exit 3
+      ;;
     misfit) answer '{"content":[],"structuredContent":{"n":"one"}}' ;;
     picture) answer '{"content":[{"type":"text","text":"A dot."},{"type":"image","data":"aGk=","mimeType":"image/png"},{"type":"resource","resource":{"uri":"file:///tmp/../etc/notes.txt","mimeType":"text/plain","text":"remember"}},{"type":"resource_link","uri":"https://example.com/a","name":"a"},{"type":"image","data":"***","mimeType":"image/gif"}]}' ;;
     asks)
@@ -92,6 +104,7 @@ while IFS= read -r line; do
       list=$(tool echo ',"annotations":{"readOnlyHint":true}')
       list="$list,$(tool fail),$(tool refuse),$(tool structured ',"outputSchema":{"type":"object","properties":{"n":{"type":"integer"}}}')"
       case ${2:-} in grows) list="$(tool change),$(tool strict),$(tool patient),$list" ;; esac
+      case ${2:-} in strange) list="$(tool 'read file/\u001b[31m'),$list" ;; esac
       if grep -q changed "$1"; then list="$list,$(tool new_one)"; fi
       answer "{\"tools\":[$list]}"
       ;;
