@@ -140,6 +140,7 @@ fn ours(lines: &[LogLine], group: u64) -> (f64, f64) {
             salt: SALT,
             created: Time(0),
             first: None,
+            said: None,
         };
         store.create(session).await.expect("made");
         store.claim("bench").await.expect("claimed")

@@ -255,7 +255,7 @@ impl Store for SqliteStore {
                     session.created.0
                 ])?;
             if let Some(first) = &session.first {
-                lists::deliver(conn, made, first)?;
+                lists::deliver(conn, made, &session.salt, first, session.said)?.ok();
             }
             Ok(Ok(()))
         })
@@ -423,10 +423,10 @@ impl Store for SqliteStore {
             if let Err(e) = within(|| format!("message `{}`", message.id), message.bytes.len()) {
                 return Ok(Err(e));
             }
-            let Some((no, _)) = find(conn, &id)? else {
+            let Some((no, salt)) = find(conn, &id)? else {
                 return Ok(Err(StoreError::NoSession(id)));
             };
-            lists::deliver(conn, no, &message).map(Ok)
+            lists::deliver(conn, no, &salt, &message, None)
         })
     }
 
@@ -450,7 +450,7 @@ impl Store for SqliteStore {
             if let Err(e) = sizes {
                 return Ok(Err(e));
             }
-            lists::deliver_event(conn, &event).map(Ok)
+            lists::deliver_event(conn, &event)
         })
     }
 

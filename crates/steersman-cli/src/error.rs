@@ -136,6 +136,9 @@ impl CommandError {
             }
             StoreError::TooLarge { .. } => Self::usage(format!("{message}; nothing was written"))
                 .hint("put it into a file, and let a tool read the parts that matter"),
+            StoreError::Repeated(_) => {
+                Self::usage(message).hint("what says something else needs an id of its own")
+            }
             StoreError::Conflict(_) | StoreError::Fenced { .. } | StoreError::Order { .. } => {
                 Self::store(message)
             }

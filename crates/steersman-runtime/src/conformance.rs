@@ -32,6 +32,7 @@ pub trait Place: Send + Sync + 'static {
 pub async fn suite<P: Place>(make: impl Fn() -> P) {
     begin::sessions_are_made_once(&make()).await;
     begin::sessions_begin_with_their_message(&make()).await;
+    begin::an_id_stands_for_what_came_with_it(&make()).await;
     rows_come_back_in_order(&make()).await;
     a_batch_is_all_or_nothing(&make()).await;
     one_owner_at_a_time(&make()).await;
@@ -64,6 +65,7 @@ fn new(id: &str) -> NewSession {
         salt: SALT,
         created: Time(1_000),
         first: None,
+        said: None,
     }
 }
 

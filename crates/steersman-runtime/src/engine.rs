@@ -15,7 +15,8 @@ use crate::seal::Sealer;
 use crate::servers;
 use crate::session::{Fate, Receipt, Session, Settled, ToDriver};
 use crate::store::{
-    BoxedEvent, InboxMessage, NewSession, SessionId, SessionInfo, Store, StoreError, within,
+    BoxedEvent, InboxMessage, NewSession, SaidHash, SessionId, SessionInfo, Store, StoreError,
+    within,
 };
 use crate::toolset::Toolset;
 use serde_json::Value as Json;
@@ -25,7 +26,7 @@ use steersman_machine::artifact::{self, Content};
 use steersman_machine::commit::Binding;
 use steersman_machine::context::History;
 use steersman_machine::definition;
-use steersman_machine::ids::{Digest, Id, Line, Name};
+use steersman_machine::ids::{Digest, Id, Line, Name, Time};
 use steersman_machine::interaction::Interaction;
 use steersman_machine::manifest::Manifest;
 use steersman_machine::network::Network;
@@ -133,6 +134,8 @@ pub struct StartOptions {
     pub say: Option<String>,
     /// The id of the first message, accepted once; none: a random one.
     pub message_id: Option<Name>,
+    /// The event that begins it, which has that id: what comes under the id again is compared with it.
+    pub event: Option<Message>,
     /// The speaker's role, if it is not the user.
     pub by: Option<Name>,
     /// Contents that come with the arguments or, without any, with the first message: they are artifacts from the
@@ -336,6 +339,10 @@ impl Engine {
         .with(&options.files);
         let message = options.message_id.unwrap_or_else(random_id);
         // Looked at first: a session that cannot begin is not made.
+        let said = options.event.as_ref().map(|event| {
+            let event = event.encode(message.clone(), Time::default());
+            SaidHash::of(&event.bytes)
+        });
         let begin = begin.encode(message, inner.clock.now());
         within(|| "the first message".to_owned(), begin.bytes.len())?;
         inner.store.put_blob(source_hash, source).await?;
@@ -353,6 +360,7 @@ impl Engine {
                 salt,
                 created: inner.clock.now(),
                 first: Some(begin),
+                said,
             })
             .await?;
         self.remember((source_hash, None), network);
@@ -569,8 +577,12 @@ impl Engine {
         id: Name,
         message: &Message,
     ) -> Result<bool, EngineError> {
-        let message = message.encode(id, self.0.clock.now());
-        Ok(self.0.store.deliver(session, message).await?)
+        let encoded = message.encode(id, self.0.clock.now());
+        match self.0.store.deliver(session, encoded).await {
+            // What is sealed is another text each time.
+            Err(StoreError::Repeated(_)) if matches!(message, Message::Answer { .. }) => Ok(false),
+            delivered => Ok(delivered?),
+        }
     }
 
     /// The toolset that runs a tool.

@@ -91,7 +91,8 @@ pub trait Store: Send + Sync + 'static {
     /// A blob; checked against its hash (`Corrupt` if it does not fit).
     fn blob<'a>(&'a self, hash: &'a [u8; 32]) -> Boxed<'a, Result<Option<Arc<[u8]>>, StoreError>>;
 
-    /// Puts something into a session's inbox, durably. False if its id was accepted before, ever.
+    /// Puts something into a session's inbox, durably. False if it was accepted before, ever; an id that was accepted with
+    /// something else ([`SaidHash`]) is refused (`Repeated`).
     fn deliver<'a>(
         &'a self,
         session: &'a str,
@@ -107,7 +108,8 @@ pub trait Store: Send + Sync + 'static {
     fn inbox_version(&self) -> Boxed<'_, Result<u64, StoreError>>;
 
     /// Offers an event that names no session: to the waits of that network with this key, else into the event box.
-    /// False if its id was accepted before and is still remembered.
+    /// False if it was accepted before and is still remembered; an id that was accepted with something else is refused
+    /// (`Repeated`).
     fn deliver_event(&self, event: BoxedEvent) -> Boxed<'_, Result<bool, StoreError>>;
 
     /// Events in the box for a wait that opens.
@@ -146,6 +148,21 @@ pub struct NewSession {
     pub created: Time,
     /// What lies in its inbox from the first moment on.
     pub first: Option<InboxMessage>,
+    /// What the id of that stands for, where it is not the message itself: an event that begins a session.
+    pub said: Option<SaidHash>,
+}
+
+/// What an id was accepted with: of a message's bytes. A store keeps it as long as it keeps the id.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct SaidHash(pub [u8; 16]);
+
+impl SaidHash {
+    /// Of a message as it is stored.
+    pub fn of(bytes: &[u8]) -> Self {
+        let mut hash = [0; 16];
+        hash.copy_from_slice(&blake3::hash(bytes).as_bytes()[..16]);
+        Self(hash)
+    }
 }
 
 /// Ownership of a session. Dropping it lets go of the lock.
@@ -401,6 +418,9 @@ pub enum StoreError {
     /// It exists already, or has the key that was wanted.
     #[error("a session `{0}` exists already")]
     Conflict(SessionId),
+    /// Something came under an id that was accepted with something else. Nothing happened.
+    #[error("`{0}` was accepted before, and said something else then; nothing was done")]
+    Repeated(Name),
     /// A living process owns the session.
     #[error("session `{session}` is owned by process {process}")]
     Owned {

@@ -67,7 +67,7 @@ impl Error {
 pub enum ErrorKind {
     /// There is no such session.
     NotFound,
-    /// There is one of this id or key already.
+    /// There is one of this id or key already, or the id was accepted with something else.
     Conflict,
     /// The session does not take this, says why, and is as it was.
     Refused,
@@ -88,7 +88,7 @@ pub enum ErrorKind {
 fn of_store(error: &StoreError) -> ErrorKind {
     match error {
         StoreError::NoSession(_) => ErrorKind::NotFound,
-        StoreError::Conflict(_) => ErrorKind::Conflict,
+        StoreError::Conflict(_) | StoreError::Repeated(_) => ErrorKind::Conflict,
         StoreError::Owned { .. } | StoreError::Fenced { .. } => ErrorKind::Busy,
         StoreError::TooLarge { .. } => ErrorKind::Refused,
         StoreError::Corrupt { .. } | StoreError::Newer { .. } | StoreError::Order { .. } => {

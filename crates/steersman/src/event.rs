@@ -16,8 +16,8 @@ use steersman_runtime::store::{BoxedEvent, SessionQuery, StoreError};
 /// What became of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// Its id was accepted before; nothing happened.
-    Known,
+    /// It was accepted before, with the same fields; nothing happened. By this session, where it was for one.
+    Known(Option<String>),
     /// It began this session.
     Started(String),
     /// It went into the inbox of this session.
@@ -31,7 +31,8 @@ impl Steersman {
     /// definition says. Each id is accepted once.
     ///
     /// # Errors
-    /// [`Error::Refused`] if the network declares no such event, or its fields do not fit.
+    /// [`Error::Refused`] if the network declares no such event, its fields do not fit, or an event of its id had other
+    /// fields.
     pub async fn event(&self, network: &Network, name: &str, fields: &Json) -> Result<Sent, Error> {
         let sent = self.event_to(network, name, fields, None).await?;
         if let Sent::Started(id) = &sent {
@@ -70,9 +71,10 @@ impl Steersman {
         }
         let now = self.engine().clock().now();
         let fields: Arc<str> = canonical(&judged.fields).to_string().into();
-        let id: Arc<str> = id.as_str().into();
         let message = judged.message(name);
         self.engine().keep(&judged.contents).await?;
+        // The box is shared by all networks of the store, and their ids are not.
+        let id: Name = format!("{} {}", network.name(), message_id(name, id)).into();
         let accepted = self
             .engine()
             .deliver_event(BoxedEvent {
@@ -84,8 +86,12 @@ impl Steersman {
                 at: now,
                 until: now.plus(def.keep),
             })
-            .await?;
-        Ok(if accepted { Sent::Offered } else { Sent::Known })
+            .await;
+        Ok(if once(name, &judged.id, accepted)? {
+            Sent::Offered
+        } else {
+            Sent::Known(None)
+        })
     }
 
     async fn by_key(
@@ -121,9 +127,9 @@ impl Steersman {
         self.engine().keep(&judged.contents).await?;
         let id = message_id(name, &judged.id);
         let message = judged.message(name);
-        let receipt = self.engine().deliver_as(session, id, message).await?;
-        match receipt.fate {
-            Fate::Known => Ok(Sent::Known),
+        let receipt = self.engine().deliver_as(session, id, message).await;
+        match once(name, &judged.id, receipt)?.fate {
+            Fate::Known => Ok(Sent::Known(Some(session.to_owned()))),
             Fate::Refused(why) => Err(Error::Refused(why)),
             Fate::Taken(_) | Fate::Waits(_) | Fate::Lies => Ok(Sent::Session(session.to_owned())),
         }
@@ -153,6 +159,7 @@ impl Steersman {
         let options = StartOptions {
             id: Some(session.clone()),
             message_id: Some(message_id(name, id)),
+            event: Some(judged.message(name)),
             agent: start.agent.clone(),
             args: (!args.is_empty()).then_some(Json::Object(args)),
             say,
@@ -163,10 +170,7 @@ impl Steersman {
         match self.create(network, options).await {
             Ok(session) => Ok(Sent::Started(session.to_string())),
             Err(Error::Engine(EngineError::Store(StoreError::Conflict(other)))) => {
-                if other == session {
-                    return Ok(Sent::Known);
-                }
-                // another event was quicker with the session of this key
+                // this one began it before, or another event was quicker with the session of this key
                 self.put_into(&other, name, judged).await
             }
             Err(error) => Err(error),
@@ -270,6 +274,17 @@ fn render(template: &Template, name: &str, fields: &Json) -> Result<String, Erro
     template
         .render(&names)
         .map_err(|e| Error::Refused(format!("event `{name}`: {e}")))
+}
+
+/// The words for an event whose id was accepted with other fields.
+fn once<T>(name: &str, id: &str, done: Result<T, EngineError>) -> Result<T, Error> {
+    done.map_err(|error| match error {
+        EngineError::Store(StoreError::Repeated(_)) => Error::Refused(format!(
+            "event `{name}` with the id `{id}` was accepted before, with other fields; nothing was done: what says something \
+             else needs an id of its own"
+        )),
+        error => error.into(),
+    })
 }
 
 fn message_id(name: &str, id: &str) -> Name {

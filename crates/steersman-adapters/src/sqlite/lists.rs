@@ -1,15 +1,16 @@
 //! Reading inboxes, events and lists of sessions.
 
 use super::append::name;
+use super::writer::Said;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
 use std::fmt::Write as _;
 use std::sync::Arc;
-use steersman_machine::ids::Time;
+use steersman_machine::ids::{Name, Time};
 use steersman_machine::types::canonical;
 use steersman_runtime::store::{
-    BoxedEvent, InboxMessage, NewSession, SessionId, SessionInfo, SessionQuery, SessionState,
-    StoreError, meets,
+    BoxedEvent, InboxMessage, NewSession, SaidHash, SessionId, SessionInfo, SessionQuery,
+    SessionState, StoreError, meets,
 };
 
 /// Eight bytes over what a message says, so that a damaged one is not taken for another.
@@ -37,15 +38,38 @@ pub(super) fn rival(conn: &Connection, new: &NewSession) -> rusqlite::Result<Opt
     .optional()
 }
 
-/// Puts a message into an inbox. False if its id is known.
+/// As it is kept: keyed, so that what was erased cannot be looked up by what it may have said.
+fn salted(salt: &[u8], said: SaidHash) -> [u8; 16] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(salt);
+    hasher.update(&said.0);
+    let mut hash = [0; 16];
+    hash.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+    hash
+}
+
+/// What comes under an id that is known: no news, or something else, which is refused.
+fn same(id: &Name, before: Option<[u8; 16]>, now: [u8; 16]) -> Result<bool, StoreError> {
+    match before {
+        Some(before) if before != now => Err(StoreError::Repeated(id.clone())),
+        _ => Ok(false),
+    }
+}
+
+/// Puts a message into an inbox; `said` is what its id stands for, where that is not the message itself. False if its id is
+/// known.
 pub(super) fn deliver(
     conn: &Connection,
     no: i64,
+    salt: &[u8; 16],
     message: &InboxMessage,
-) -> rusqlite::Result<bool> {
+    said: Option<SaidHash>,
+) -> Said<bool> {
+    let said = said.unwrap_or_else(|| SaidHash::of(&message.bytes));
+    let said = salted(salt, said);
     let new =
         conn.prepare_cached(
-            "INSERT INTO inbox (no, id, at, bytes, sum) VALUES (?1, ?2, ?3, ?4, ?5)
+            "INSERT INTO inbox (no, id, at, bytes, sum, said) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
              ON CONFLICT (no, id) DO NOTHING",
         )?
         .execute(params![
@@ -53,13 +77,18 @@ pub(super) fn deliver(
             &*message.id,
             message.at.0,
             &*message.bytes,
-            sum(message)
+            sum(message),
+            said
         ])? == 1;
     if new {
         conn.prepare_cached("UPDATE counter SET value = value + 1 WHERE name = 'inbox'")?
             .execute([])?;
+        return Ok(Ok(true));
     }
-    Ok(new)
+    let before = conn
+        .prepare_cached("SELECT said FROM inbox WHERE no = ?1 AND id = ?2")?
+        .query_row(params![no, &*message.id], |row| row.get(0))?;
+    Ok(same(&message.id, before, said))
 }
 
 /// What lies in an inbox; a message that is damaged is there without its bytes.
@@ -96,17 +125,21 @@ fn event(row: &rusqlite::Row<'_>) -> rusqlite::Result<BoxedEvent> {
 }
 
 /// Gives an event to the waits that it meets, or puts it into the box. False if its id is remembered.
-pub(super) fn deliver_event(conn: &Connection, event: &BoxedEvent) -> rusqlite::Result<bool> {
+pub(super) fn deliver_event(conn: &Connection, event: &BoxedEvent) -> Said<bool> {
     conn.prepare_cached("DELETE FROM event_seen WHERE until < ?1")?
         .execute([event.at.0])?;
+    let said = SaidHash::of(&event.message).0;
     let new = conn
         .prepare_cached(
-            "INSERT INTO event_seen (id, until) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+            "INSERT INTO event_seen (id, until, said) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
         )?
-        .execute(params![&*event.id, event.until.0])?
+        .execute(params![&*event.id, event.until.0, said])?
         == 1;
     if !new {
-        return Ok(false);
+        let before = conn
+            .prepare_cached("SELECT said FROM event_seen WHERE id = ?1")?
+            .query_row([&*event.id], |row| row.get(0))?;
+        return Ok(same(&event.id, before, said));
     }
     let waiting = waiting(conn, event)?;
     let message = InboxMessage {
@@ -114,8 +147,9 @@ pub(super) fn deliver_event(conn: &Connection, event: &BoxedEvent) -> rusqlite::
         at: event.at,
         bytes: event.message.clone(),
     };
-    for no in &waiting {
-        deliver(conn, *no, &message)?;
+    for (no, salt) in &waiting {
+        // One that had it already hears nothing new.
+        let _ = deliver(conn, *no, salt, &message, None)?;
     }
     if waiting.is_empty() {
         conn.prepare_cached(
@@ -132,11 +166,11 @@ pub(super) fn deliver_event(conn: &Connection, event: &BoxedEvent) -> rusqlite::
             event.until.0
         ])?;
     }
-    Ok(true)
+    Ok(Ok(true))
 }
 
 /// Sessions with a wait that the event meets: for each list of field names that waits have, one look at the index.
-fn waiting(conn: &Connection, event: &BoxedEvent) -> rusqlite::Result<Vec<i64>> {
+fn waiting(conn: &Connection, event: &BoxedEvent) -> rusqlite::Result<Vec<(i64, [u8; 16])>> {
     type Object = serde_json::Map<String, serde_json::Value>;
     let Ok(fields) = serde_json::from_str::<Object>(&event.fields) else {
         return Ok(Vec::new());
@@ -154,12 +188,13 @@ fn waiting(conn: &Connection, event: &BoxedEvent) -> rusqlite::Result<Vec<i64>> 
             .collect();
         let Some(part) = part else { continue };
         let mut statement = conn.prepare_cached(
-            "SELECT DISTINCT no FROM wait WHERE network = ?1 AND event = ?2 AND fields = ?3 AND key = ?4",
+            "SELECT DISTINCT no, salt FROM wait JOIN session USING (no)
+             WHERE wait.network = ?1 AND event = ?2 AND fields = ?3 AND wait.key = ?4",
         )?;
         let key = canonical(&part.into()).to_string();
         let sessions = statement.query_map(
             [&*event.network, &*event.event, list.as_str(), key.as_str()],
-            |r| r.get::<_, i64>(0),
+            |r| Ok((r.get(0)?, r.get(1)?)),
         )?;
         found.extend(sessions.collect::<rusqlite::Result<Vec<_>>>()?);
     }

@@ -65,6 +65,11 @@ const MIGRATIONS: &[&str] = &["
     CREATE INDEX label_value ON label (name, value);
     CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
     INSERT INTO counter VALUES ('inbox', 0);
+",
+"
+    -- What an id was accepted with; none: not known. Of an inbox keyed with the session's salt.
+    ALTER TABLE inbox ADD COLUMN said BLOB;
+    ALTER TABLE event_seen ADD COLUMN said BLOB;
 "];
 
 /// The newest format that this program knows.

@@ -78,6 +78,7 @@ fn session(id: &str) -> NewSession {
         salt: SALT,
         created: Time(1),
         first: None,
+        said: None,
     }
 }
 
@@ -581,6 +582,35 @@ async fn the_file_is_marked_as_ours() {
     let mut mark = [0; 4];
     file.read_exact(&mut mark).unwrap();
     assert_eq!(&mark, b"STRM");
+}
+
+/// It did not know what an id was accepted with: such a one is a repetition, whatever comes under it.
+#[tokio::test]
+async fn a_store_of_the_first_format_is_carried_over() {
+    let folder = Folder::new();
+    let store = folder.store();
+    store.create(session("s")).await.unwrap();
+    assert!(store.deliver("s", message("m1")).await.unwrap());
+    drop(store);
+    let conn = rusqlite::Connection::open(folder.file()).unwrap();
+    conn.execute_batch(
+        "ALTER TABLE inbox DROP COLUMN said; ALTER TABLE event_seen DROP COLUMN said; PRAGMA user_version = 1",
+    )
+    .unwrap();
+    drop(conn);
+    let store = folder.store();
+    let says = |id: &str| InboxMessage {
+        bytes: (*b"something else").into(),
+        ..message(id)
+    };
+    assert_eq!(store.inbox("s").await.unwrap(), [message("m1")]);
+    assert!(!store.deliver("s", says("m1")).await.unwrap());
+    assert!(store.deliver("s", message("m2")).await.unwrap());
+    let refused = store.deliver("s", says("m2")).await;
+    assert!(
+        matches!(refused, Err(StoreError::Repeated(_))),
+        "{refused:?}"
+    );
 }
 
 #[tokio::test]

@@ -40,6 +40,8 @@ pub(crate) enum Reached<'a> {
     Inbox,
     /// Another process took it, with this line.
     Elsewhere(Line),
+    /// It was accepted before; nothing was done.
+    Known,
     /// It lies in the inbox and waits for this; nothing moved.
     Waits(String),
     /// It was taken here, and the session was driven until nothing went on by itself.
@@ -185,9 +187,7 @@ impl Target {
             .deliver_as(&session, id.clone(), message)
             .await?;
         if receipt.fate == Fate::Known {
-            return Err(CommandError::usage(format!(
-                "`{id}` was accepted by this session before; nothing was done"
-            )));
+            return Ok(Reached::Known);
         }
         if own.no_run {
             return Ok(Reached::Inbox);
@@ -249,6 +249,7 @@ impl Target {
         match reached {
             Reached::Waits(why) => waits(printer, session, &short, why),
             Reached::Elsewhere(_) => noted(printer, session, &short, "taken"),
+            Reached::Known => noted(printer, session, &short, "known"),
             Reached::Inbox | Reached::Driven(..) => noted(printer, session, &short, "inbox"),
         }
     }
@@ -314,12 +315,21 @@ fn noted(printer: &Printer, session: &str, short: &str, fate: &str) -> Result<Ex
     if printer.is_json() {
         printer.json(&json!({ "session": session, "status": fate }))?;
     }
-    if fate == "taken" {
-        printer.talk("Taken.");
-        printer.next(format!("steersman log {short} -f"), "");
-    } else {
-        printer.talk("It lies in the inbox, durably, until somebody drives the session.");
-        printer.next(format!("steersman run --resume {short}"), "");
+    match fate {
+        "taken" => {
+            printer.talk("Taken.");
+            printer.next(format!("steersman log {short} -f"), "");
+        }
+        "known" => {
+            printer.talk(format!(
+                "It was accepted before, by session {short}; nothing was done."
+            ));
+            printer.next(format!("steersman show {short}"), "");
+        }
+        _ => {
+            printer.talk("It lies in the inbox, durably, until somebody drives the session.");
+            printer.next(format!("steersman run --resume {short}"), "");
+        }
     }
     Ok(Exit::Answered)
 }

@@ -67,7 +67,7 @@ async fn send_event(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
-    let mut fields: Json = serde_json::from_str(payload).map_err(|e| {
+    let mut fields: Json = steersman_machine::json::read(payload).map_err(|e| {
         CommandError::usage(format!("the payload is not JSON: {e}"))
             .hint("steersman send TO --event NAME '{\"FIELD\": \"...\"}'")
     })?;
@@ -117,7 +117,7 @@ async fn to_network(
 ) -> Result<Exit, CommandError> {
     let sent = place.steersman.post(network, event, fields).await?;
     let (fate, session) = match &sent {
-        Sent::Known => ("known", None),
+        Sent::Known(id) => ("known", id.as_ref()),
         Sent::Started(id) => ("started", Some(id)),
         Sent::Session(id) => ("inbox", Some(id)),
         Sent::Offered => ("offered", None),
@@ -130,7 +130,14 @@ async fn to_network(
         None => String::new(),
     };
     match sent {
-        Sent::Known => printer.talk("Its id was accepted before; nothing was done."),
+        Sent::Known(Some(_)) => {
+            printer.talk(format!(
+                "It was accepted before, by session {short}; nothing was done."
+            ));
+            printer.next(format!("steersman show {short}"), "");
+        }
+        Sent::Known(None) => printer
+            .talk("It was accepted before, for the session that waits for it; nothing was done."),
         Sent::Started(_) => {
             printer.talk(format!("It began session {short}."));
             printer.next(format!("steersman run --resume {short}"), "drives it");

@@ -55,12 +55,111 @@ fn who_may_not_decide_changes_nothing() {
 }
 
 #[test]
+fn who_decides_twice_pays_once() {
+    let (world, service) = parked();
+    // Both lie there before anybody drives the session: the second finds nothing that is open.
+    for id in ["a", "b"] {
+        let approve = ["approve", "last", "--as", "supervisor", "--no-run"];
+        let ran = world.run(&approve);
+        assert_eq!(ran.code, Some(0), "{id} {ran:?}");
+    }
+    assert_eq!(world.json(&["show", "last"]).1["inbox"], 2);
+    let (code, told) = world.json(&["run", "--resume", "last"]);
+    assert_eq!((code, &told["status"]), (Some(0), &"answered".into()));
+    assert_eq!(service.refunds(), 1);
+    assert_eq!(world.json(&["show", "last"]).1["inbox"], 0);
+    let log = world.run(&["log", "last", "--json"]).out;
+    assert!(log.contains("refused"), "the second is in the log: {log}");
+    for args in [
+        &["approve", "last", "--as", "supervisor"][..],
+        &["reject", "last", "--as", "supervisor", "--say", "no"],
+    ] {
+        let late = world.run(args);
+        assert_eq!(late.code, Some(2), "{late:?}");
+        assert!(late.err.contains("is open in"), "{late:?}");
+    }
+    assert_eq!(service.refunds(), 1);
+}
+
+/// Of a session that is not there, of a key that none has, and of one that was cancelled.
+#[test]
+fn an_event_for_a_session_that_is_gone_is_told_so() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        r#"name: desk
+events:
+  changed: { fields: { order: string, nr: integer }, id: "{{ event.nr }}", session: "{{ event.order }}" }
+  placed: { fields: { order: string, nr: integer }, id: "{{ event.nr }}", session: "{{ event.order }}", start: { message: "Order {{ event.order }}." } }
+tools: { await_change: { description: Waits., wait: { event: changed } } }
+agents: { desk: { system: You wait., tools: [await_change] } }
+"#,
+    );
+    world.write(
+        "script.yaml",
+        "desk: [ { call: { await_change: {} } }, Changed., Thanks. ]\n",
+    );
+    let event = |to: &str, name: &str, nr: u32| {
+        let fields = format!(r#"{{"order": "seven", "nr": {nr}}}"#);
+        world.run(&[
+            "send",
+            to,
+            "--event",
+            name,
+            &fields,
+            "--script",
+            "script.yaml",
+        ])
+    };
+    let none = event(".", "changed", 1);
+    assert_eq!(none.code, Some(2), "{none:?}");
+    assert!(
+        none.err
+            .contains("no session of `desk` has the key `seven`, and event `changed` begins none"),
+        "{none:?}"
+    );
+    let nobody = event("zzzz", "changed", 1);
+    assert_eq!(nobody.code, Some(2), "{nobody:?}");
+    assert!(nobody.err.contains("zzzz"), "{nobody:?}");
+    assert!(world.json_lines(&["sessions"]).is_empty());
+    // The same id is good when the session is there: nothing of the refused one was kept.
+    assert_eq!(event(".", "placed", 1).code, Some(0));
+    let ran = world.run(&["run", "--resume", "last", "--script", "script.yaml"]);
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    let known = event(".", "placed", 1);
+    assert_eq!(known.code, Some(0), "{known:?}");
+    assert!(
+        known.err.contains("It was accepted before, by session "),
+        "{known:?}"
+    );
+    assert_eq!(world.run(&["cancel", "last"]).code, Some(0));
+    // It is there, and hears nothing: the event lies in its inbox, where everybody sees it.
+    assert_eq!(event(".", "changed", 2).code, Some(0));
+    let ran = world.run(&["run", "--resume", "last", "--script", "script.yaml"]);
+    assert_ne!(ran.code, Some(4), "{ran:?}");
+    assert_eq!(world.json(&["show", "last"]).1["inbox"], 1);
+}
+
+#[test]
 fn an_id_is_accepted_once() {
     let (world, _service) = parked();
     let first = world.run(&["send", "last", "Is it done?", "--id", "m-1", "--no-run"]);
     assert_eq!(first.code, Some(0), "{first:?}");
     let again = world.run(&["send", "last", "Is it done?", "--id", "m-1", "--no-run"]);
-    assert_eq!(again.code, Some(2), "{again:?}");
+    assert_eq!(again.code, Some(0), "{again:?}");
+    assert!(
+        again.err.contains("It was accepted before, by session "),
+        "{again:?}"
+    );
+    let other = world.run(&["send", "last", "Is it late?", "--id", "m-1", "--no-run"]);
+    assert_eq!(other.code, Some(2), "{other:?}");
+    assert!(
+        other
+            .err
+            .contains("`m-1` was accepted before, and said something else then; nothing was done"),
+        "{other:?}"
+    );
+    assert_eq!(world.json(&["show", "last"]).1["inbox"], 1);
 }
 
 #[test]
@@ -152,6 +251,15 @@ agents: { support: { system: You help., tools: [ask_customer] } }
     );
     let (_, again) = world.json(&["send", ".", "--event", "answer", right]);
     assert_eq!(again["status"], "known");
+    let other = r#"{"ticket": "T-9", "text": "no"}"#;
+    let refused = world.run(&["send", ".", "--event", "answer", other]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(
+        refused
+            .err
+            .contains("was accepted before, with other fields"),
+        "{refused:?}"
+    );
     let wrong = world.run(&["send", ".", "--event", "answer", r#"{"ticket": 9}"#]);
     assert_eq!(wrong.code, Some(2), "{wrong:?}");
     let (code, told) = world.json(&["run", "--resume", "last"]);
@@ -197,7 +305,12 @@ agents: { support: { system: You help., tools: [await_answer] } }
         "{told}"
     );
     assert_eq!(told["why"], "nobody waits for such a `answer` yet");
-    assert_eq!(world.run(&early).code, Some(2), "its id is accepted once");
+    let (code, told) = world.json(&early);
+    assert_eq!(
+        (code, &told["status"]),
+        (Some(0), &"known".into()),
+        "its id is accepted once"
+    );
     let said = world.run(&["send", "last", "Is it there?"]);
     assert!(
         said.err.contains("waits: `support` has calls open"),

@@ -1,7 +1,7 @@
 //! How sessions come to be.
 
-use super::{Place, all, message, new, open};
-use crate::store::{InboxMessage, MAX_VALUE, NewSession, StoreError};
+use super::{Place, all, claimed, event, message, new, open};
+use crate::store::{Batch, BoxedEvent, InboxMessage, MAX_VALUE, NewSession, SaidHash, StoreError};
 use steersman_machine::ids::Line;
 
 pub(super) async fn sessions_are_made_once(place: &impl Place) {
@@ -28,6 +28,7 @@ pub(super) async fn sessions_begin_with_their_message(place: &impl Place) {
     let begun = |id: &str, key: &str, first: &str| NewSession {
         key: Some(key.into()),
         first: Some(message(first, 0)),
+        said: None,
         ..new(id)
     };
     store.create(begun("a", "k1", "m1")).await.expect("made");
@@ -52,6 +53,7 @@ pub(super) async fn sessions_begin_with_their_message(place: &impl Place) {
     };
     let large = NewSession {
         first: Some(large),
+        said: None,
         ..new("c")
     };
     let refused = store.create(large).await;
@@ -66,4 +68,62 @@ pub(super) async fn sessions_begin_with_their_message(place: &impl Place) {
     };
     store.create(elsewhere).await.expect("of another network");
     assert_eq!(first("b").await, [message("m1", 0)]);
+}
+
+/// What comes under a known id is a repetition, or something else: that is told, also once the first was taken.
+pub(super) async fn an_id_stands_for_what_came_with_it(place: &impl Place) {
+    let store = open(place);
+    let begun = NewSession {
+        first: Some(message("m1", 0)),
+        said: Some(SaidHash::of(b"an event")),
+        ..new("a")
+    };
+    store.create(begun).await.expect("made");
+    let says = |id: &str, what: &[u8]| InboxMessage {
+        bytes: what.into(),
+        ..message(id, 1)
+    };
+    let refused = |delivered: Result<bool, StoreError>, id: &str| {
+        let repeated = matches!(&delivered, Err(StoreError::Repeated(of)) if **of == *id);
+        assert!(repeated, "{delivered:?}");
+    };
+    // The one that began it stands for something else.
+    assert!(
+        !store
+            .deliver("a", says("m1", b"an event"))
+            .await
+            .expect("known")
+    );
+    refused(store.deliver("a", message("m1", 1)).await, "m1");
+    assert!(store.deliver("a", says("m2", b"one")).await.expect("new"));
+    let claim = store.claim("a").await.expect("free");
+    let taken = Batch {
+        consumed: vec!["m1".into(), "m2".into(), "elsewhere".into()],
+        ..Batch::default()
+    };
+    store.append(&claim, taken).await.expect("written");
+    drop((claim, store));
+    let store = open(place);
+    assert!(!store.deliver("a", says("m2", b"one")).await.expect("known"));
+    refused(store.deliver("a", says("m2", b"two")).await, "m2");
+    assert!(
+        !store
+            .deliver("a", says("m1", b"an event"))
+            .await
+            .expect("known")
+    );
+    // What is not known is no reason to refuse.
+    let elsewhere = store.deliver("a", says("elsewhere", b"one")).await;
+    assert!(!elsewhere.expect("known"));
+    // The same in the box, and for those that wait.
+    let other = BoxedEvent {
+        message: (*b"other").into(),
+        ..event("e1", "{}")
+    };
+    drop(claimed(&store, "b").await);
+    assert!(store.deliver_event(event("e1", "{}")).await.expect("new"));
+    assert!(!store.deliver_event(event("e1", "{}")).await.expect("known"));
+    refused(store.deliver_event(other).await, "e1");
+    let boxed = store.boxed_events("desk", "paid", "{}").await;
+    assert_eq!(boxed.expect("read"), [event("e1", "{}")]);
 }

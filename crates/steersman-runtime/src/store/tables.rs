@@ -4,8 +4,9 @@ use super::{
     Batch, BoxedEvent, Checkpoint, CheckpointOf, Claim, InboxMessage, NewSession, Row, SessionInfo,
     SessionQuery, SessionState, StoreError, check, first_line, meets, within,
 };
-use crate::store::SessionId;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use crate::store::{SaidHash, SessionId};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
 use steersman_machine::ids::{Id, Line, Name, Time};
 
@@ -15,7 +16,7 @@ pub(super) struct Tables {
     pub(super) sessions: BTreeMap<SessionId, Session>,
     blobs: HashMap<[u8; 32], Arc<[u8]>>,
     events: Vec<BoxedEvent>,
-    seen: HashMap<Name, Time>,
+    seen: HashMap<Name, (Time, SaidHash)>,
     pub(super) inbox_version: u64,
 }
 
@@ -30,12 +31,21 @@ pub(super) struct Session {
     failed: Option<u64>,
     pub(super) rows: BTreeMap<Line, Arc<[u8]>>,
     pub(super) inbox: Vec<InboxMessage>,
-    known: HashSet<Name>,
+    /// Ids that were accepted, and with what where that is known.
+    known: HashMap<Name, Option<SaidHash>>,
     waits: BTreeMap<Id, Vec<(Name, Arc<str>)>>,
     timers: BTreeMap<Id, Time>,
     labels: BTreeMap<Name, Arc<str>>,
     state: SessionState,
     pub(super) checkpoints: HashMap<CheckpointOf, BTreeMap<Line, Arc<[u8]>>>,
+}
+
+/// What comes under an id that is known is what came before, as far as that is known: it is no news. Else it is refused.
+fn same(id: &Name, before: Option<SaidHash>, now: SaidHash) -> Result<bool, StoreError> {
+    match before {
+        Some(before) if before != now => Err(StoreError::Repeated(id.clone())),
+        _ => Ok(false),
+    }
 }
 
 /// Held by an owner for as long as it lives.
@@ -61,7 +71,7 @@ impl Tables {
     }
 
     pub(super) fn create(&mut self, mut new: NewSession) -> Result<(), StoreError> {
-        let first = new.first.take();
+        let (first, said) = (new.first.take(), new.said.take());
         if let Some(first) = &first {
             within(|| format!("message `{}`", first.id), first.bytes.len())?;
         }
@@ -84,7 +94,7 @@ impl Tables {
             failed: None,
             rows: BTreeMap::new(),
             inbox: Vec::new(),
-            known: HashSet::new(),
+            known: HashMap::new(),
             waits: BTreeMap::new(),
             timers: BTreeMap::new(),
             labels: BTreeMap::new(),
@@ -96,10 +106,14 @@ impl Tables {
             new,
         };
         self.sessions.insert(id.clone(), session);
-        match first {
-            Some(first) => self.deliver(&id, first).map(drop),
-            None => Ok(()),
+        if let Some(first) = first {
+            let name = first.id.clone();
+            self.deliver(&id, first)?;
+            if said.is_some() {
+                self.session_mut(&id)?.known.insert(name, said);
+            }
         }
+        Ok(())
     }
 
     pub(super) fn claim(&mut self, id: &str) -> Result<Claim, StoreError> {
@@ -166,7 +180,9 @@ impl Tables {
             return;
         };
         session.inbox.retain(|m| !batch.consumed.contains(&m.id));
-        session.known.extend(batch.consumed);
+        for id in batch.consumed {
+            session.known.entry(id).or_default();
+        }
         for wait in batch.waits {
             if wait.open.is_empty() {
                 session.waits.remove(&wait.effect)
@@ -291,9 +307,11 @@ impl Tables {
     pub(super) fn deliver(&mut self, id: &str, message: InboxMessage) -> Result<bool, StoreError> {
         within(|| format!("message `{}`", message.id), message.bytes.len())?;
         let session = self.session_mut(id)?;
-        if !session.known.insert(message.id.clone()) {
-            return Ok(false);
-        }
+        let said = SaidHash::of(&message.bytes);
+        match session.known.entry(message.id.clone()) {
+            Entry::Occupied(known) => return same(&message.id, *known.get(), said),
+            Entry::Vacant(new) => new.insert(Some(said)),
+        };
         session.inbox.push(message);
         self.inbox_version += 1;
         Ok(true)
@@ -302,11 +320,12 @@ impl Tables {
     pub(super) fn deliver_event(&mut self, event: BoxedEvent) -> Result<bool, StoreError> {
         within(|| format!("event `{}`", event.id), event.fields.len())?;
         within(|| format!("event `{}`", event.id), event.message.len())?;
-        self.seen.retain(|_, until| *until >= event.at);
-        if self.seen.contains_key(&event.id) {
-            return Ok(false);
+        self.seen.retain(|_, (until, _)| *until >= event.at);
+        let said = SaidHash::of(&event.message);
+        if let Some((_, before)) = self.seen.get(&event.id) {
+            return same(&event.id, Some(*before), said);
         }
-        self.seen.insert(event.id.clone(), event.until);
+        self.seen.insert(event.id.clone(), (event.until, said));
         let mut met = false;
         for session in self.sessions.values_mut() {
             let waits = session.new.network == event.network
@@ -317,7 +336,8 @@ impl Tables {
                     .any(|(name, key)| *name == event.event && meets(key, &event.fields));
             if waits {
                 met = true;
-                if session.known.insert(event.id.clone()) {
+                if let Entry::Vacant(new) = session.known.entry(event.id.clone()) {
+                    new.insert(Some(said));
                     session.inbox.push(InboxMessage {
                         id: event.id.clone(),
                         at: event.at,

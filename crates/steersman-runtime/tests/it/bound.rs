@@ -40,6 +40,7 @@ async fn changed(change: impl Fn(&mut LogLine), source: Option<&[u8]>) -> World 
         salt,
         created: NOON,
         first: None,
+        said: None,
     };
     store.create(new).await.unwrap();
     let bound = |line: &LogLine| line.commit.as_ref().and_then(|c| c.binding.clone());
@@ -188,6 +189,7 @@ async fn a_session_of_a_newer_machine_does_not_begin() {
         salt: [1; 16],
         created: NOON,
         first: Some(begin.encode("m1".into(), NOON)),
+        said: None,
     };
     world.store.create(new).await.unwrap();
     let session = world.open().await;

@@ -31,6 +31,7 @@ async fn session(written: usize) -> Session {
         salt: SALT,
         created: Time(1),
         first: None,
+        said: None,
     };
     store.create(new).await.unwrap();
     let claim = store.claim("a").await.unwrap();

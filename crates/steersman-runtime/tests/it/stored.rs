@@ -364,6 +364,7 @@ async fn a_line_of_a_newer_program_is_no_damage() {
             salt: SALT,
             created: Time(1),
             first: None,
+            said: None,
         };
         store.create(new).await.unwrap();
         let claim = store.claim("a").await.unwrap();

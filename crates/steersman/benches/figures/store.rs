@@ -123,6 +123,7 @@ pub(crate) fn path(count: u64, group: u64) -> Took {
             salt: SALT,
             created: Time(0),
             first: None,
+            said: None,
         };
         store.create(session).await.expect("made");
         store.claim("bench").await.expect("claimed")

@@ -2,7 +2,7 @@
 
 use super::subject::{Whole, essence};
 use super::{PATIENCE, Report, Stage, answers, told};
-use crate::{Network, Session, Steersman};
+use crate::{Error, Network, Session, Steersman};
 use serde_json::Value as Json;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -413,9 +413,12 @@ impl<'a> Run<'a> {
         let sent = process
             .event_to(self.network, name, fields, self.id.as_deref())
             .await
-            .map_err(told)?;
+            .map_err(|error| match error {
+                Error::Refused(why) => Stopped::Refused(why),
+                error => told(error).into(),
+            })?;
         match sent {
-            crate::Sent::Known => Err(Stopped::Refused("its id was accepted before".into())),
+            crate::Sent::Known(_) => Err(Stopped::Refused("its id was accepted before".into())),
             crate::Sent::Started(id) => {
                 self.session_began(id);
                 Ok(())

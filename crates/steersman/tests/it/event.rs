@@ -1,7 +1,7 @@
 //! Events that begin sessions, and find them.
 
 use serde_json::json;
-use steersman::{Network, Sent, Steersman};
+use steersman::{Error, Network, Sent, Steersman};
 
 const ORDERS: &str = r#"
 events:
@@ -26,9 +26,10 @@ async fn each_event_is_accepted_once_also_the_one_that_began_the_session() {
     let Sent::Started(first) = placed("seven", 1).await else {
         panic!("it begins a session");
     };
-    assert_eq!(placed("seven", 1).await, Sent::Known);
+    let known = Sent::Known(Some(first.clone()));
+    assert_eq!(placed("seven", 1).await, known);
     assert_eq!(placed("seven", 2).await, Sent::Session(first.clone()));
-    assert_eq!(placed("seven", 2).await, Sent::Known);
+    assert_eq!(placed("seven", 2).await, known);
     let Sent::Started(other) = placed("eight", 3).await else {
         panic!("it begins a session");
     };
@@ -63,4 +64,56 @@ async fn events_that_come_together_begin_one_session() {
     assert_eq!(into.count(), 2, "{sent:?}");
     drop(steersman);
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+const BOXED: &str = r#"
+events:
+  paid: { fields: { nr: integer, cents: integer }, id: "{{ event.nr }}" }
+  sent: { fields: { nr: integer, cents: integer }, id: "{{ event.nr }}" }
+  began: { fields: { nr: integer, cents: integer }, id: "{{ event.nr }}", start: { message: "{{ event.nr }}" } }
+agents: { desk: { system: You take orders. } }
+"#;
+
+#[tokio::test]
+async fn an_id_that_comes_with_other_fields_is_refused() {
+    let network = Network::from_yaml(BOXED).build().unwrap();
+    let other = Network::from_yaml(format!("name: other\n{BOXED}"))
+        .build()
+        .unwrap();
+    let script = "desk: [Thanks., Thanks.]";
+    let steersman = Steersman::options().script(script).in_memory();
+    let sent = async |network: &Network, name: &str, cents: u32| {
+        let fields = json!({ "nr": 7, "cents": cents });
+        steersman.event(network, name, &fields).await
+    };
+    let differs = |sent: Result<Sent, Error>| {
+        let Err(Error::Refused(why)) = sent else {
+            panic!("{sent:?}")
+        };
+        assert!(
+            why.contains("with the id `7` was accepted before, with other fields"),
+            "{why}"
+        );
+    };
+    // In the box, beside an event of another name and one of another network that have the same id.
+    for (network, name) in [(&network, "paid"), (&network, "sent"), (&other, "paid")] {
+        assert_eq!(sent(network, name, 100).await.unwrap(), Sent::Offered);
+        assert_eq!(sent(network, name, 100).await.unwrap(), Sent::Known(None));
+        differs(sent(network, name, 101).await);
+    }
+    // It began a session; `cents` is nothing that the session was told.
+    let Sent::Started(id) = sent(&network, "began", 100).await.unwrap() else {
+        panic!()
+    };
+    let known = Sent::Known(Some(id));
+    assert_eq!(sent(&network, "began", 100).await.unwrap(), known);
+    differs(sent(&network, "began", 101).await);
+    // For a session that has it.
+    let network = Network::from_yaml(ORDERS).build().unwrap();
+    let placed = async |order: &str, nr: u32| {
+        let fields = json!({ "order": order, "nr": nr });
+        steersman.event(&network, "placed", &fields).await
+    };
+    assert!(matches!(placed("seven", 1).await, Ok(Sent::Started(_))));
+    assert!(matches!(placed("seven", 2).await, Ok(Sent::Session(_))));
 }
