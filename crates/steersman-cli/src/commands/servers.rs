@@ -7,6 +7,24 @@ use serde_json::{Value as Json, json};
 use steersman::Network;
 use steersman::Steersman;
 use steersman_machine::manifest::Manifest;
+use steersman_machine::network::wire_name;
+
+/// What a model sees a tool as, where that is more than dots written as two underscores: providers take letters, digits, `_`
+/// and `-`.
+pub(crate) fn renamed(tool: &str) -> Option<String> {
+    let seen = wire_name(tool);
+    (seen != tool.replacen('.', "__", 1)).then_some(seen)
+}
+
+fn renamed_all(manifest: &Manifest) -> Json {
+    let servers = manifest.servers.iter();
+    let tools = servers.flat_map(|(server, listing)| {
+        let tools = listing.tools.iter();
+        tools.map(move |listed| format!("{server}.{}", listed.name))
+    });
+    let renamed = tools.filter_map(|tool| Some((tool.clone(), Json::from(renamed(&tool)?))));
+    Json::Object(renamed.collect())
+}
 
 pub(crate) async fn run(network: &Network, printer: &Printer) -> Result<Exit, CommandError> {
     let steersman = Steersman::in_memory();
@@ -34,6 +52,7 @@ pub(crate) async fn run(network: &Network, printer: &Printer) -> Result<Exit, Co
         printer.json(&json!({
             "ok": exit == Exit::Answered,
             "servers": manifest.servers,
+            "renamed": renamed_all(&manifest),
             "failed": failed.collect::<serde_json::Map<_, _>>(),
             "wrong": fits.as_ref().err(),
         }))?;
@@ -56,6 +75,9 @@ pub(crate) async fn run(network: &Network, printer: &Printer) -> Result<Exit, Co
             let about = listed.description.lines().next().unwrap_or_default();
             let about: String = about.chars().take(80).collect();
             printer.data(format!("  {tool:<32} {class:<10} {}", dim(&about)))?;
+            if let Some(seen) = renamed(&tool) {
+                printer.data(format!("    a model sees it as {seen}"))?;
+            }
         }
     }
     for (name, why) in &failed {

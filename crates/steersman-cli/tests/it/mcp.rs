@@ -157,3 +157,33 @@ fn doctor_looks_at_servers() {
     pages.push(mcp(&world));
     assert_snapshot!(pages.join("\n\n"));
 }
+
+/// A model may be shown letters, digits, `_` and `-` alone: what becomes of other characters is said, and moves no cursor.
+#[test]
+fn what_a_model_sees_under_another_name_is_told() {
+    let strange = CLERK
+        .replace("diary]", "diary, strange]")
+        .replace("[echo, structured", "[echo, \"read*\"");
+    let mut world = world(&strange);
+    world.set("OPENAI_BASE_URL", "http://127.0.0.1:1/v1");
+    let told = "desk__read_file___31m";
+    let page = world.page(&["check", "--servers"]);
+    assert!(
+        page.contains(&format!("a model sees it as {told}")),
+        "{page}"
+    );
+    assert!(!page.contains("\u{1b}[31m"), "{page:?}");
+    let (_, document) = world.json(&["check", "--servers"]);
+    assert_eq!(
+        document["renamed"]["desk.read file/\u{1b}[31m"], told,
+        "{document}"
+    );
+    let findings = world.json_lines(&["doctor", "steersman.yaml"]);
+    let note = findings.iter().find(|f| {
+        f["text"]
+            .as_str()
+            .unwrap()
+            .ends_with(&format!("as `{told}`"))
+    });
+    assert_eq!(note.unwrap()["health"], "note");
+}
