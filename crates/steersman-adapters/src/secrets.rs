@@ -96,6 +96,13 @@ pub enum KeyError {
     /// The variable holds something else.
     #[error("STEERSMAN_KEY is not 64 hexadecimal digits")]
     Variable,
+    /// There is no file any more, and it is needed.
+    #[error(
+        "the key file {} is not there, and the store holds secrets that it sealed: restore it, or set STEERSMAN_KEY to its 64 \
+         hexadecimal digits; to go on without those secrets, set STEERSMAN_KEY to others",
+        .0.display()
+    )]
+    Lost(PathBuf),
     /// The file holds something else.
     #[error("the key file {} is damaged: it does not hold 64 hexadecimal digits; restore it, what it sealed cannot be opened otherwise", .0.display())]
     Damaged(PathBuf),
@@ -115,6 +122,11 @@ pub enum KeyError {
         /// What the system says.
         source: std::io::Error,
     },
+}
+
+/// Whether no key was given, and none was made yet: [`sealing_key`] would make one.
+pub fn would_be_made(folder: &Path, env: &Env) -> bool {
+    env(KEY_VARIABLE).is_none() && matches!(folder.join(KEY_FILE).try_exists(), Ok(false))
 }
 
 /// The key that seals secrets: of `STEERSMAN_KEY`, else of the file `key` in the folder of the store, which is made

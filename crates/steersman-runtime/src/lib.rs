@@ -80,6 +80,7 @@
 #![warn(missing_docs)]
 
 pub mod artifact;
+pub mod beside;
 pub mod bind;
 pub mod branches;
 pub mod clock;

@@ -149,6 +149,26 @@ impl Sealer {
     }
 }
 
+/// Whether a sealed text stands anywhere in these bytes of a store: version, nonce and digest as [`Sealer::seal_text`] writes
+/// them.
+pub fn occurs_in(bytes: &[u8]) -> bool {
+    const NONCE: usize = 24;
+    const DIGEST: usize = 32;
+    let is_hex = |part: &[u8]| {
+        let digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        part.iter().all(digit)
+    };
+    bytes.windows(2 + NONCE + 1 + DIGEST + 1).any(|window| {
+        let (begin, rest) = window.split_at(2);
+        let (nonce, rest) = rest.split_at(NONCE);
+        begin == b"1."
+            && rest[0] == b'.'
+            && rest[1 + DIGEST] == b'.'
+            && is_hex(nonce)
+            && is_hex(&rest[1..=DIGEST])
+    })
+}
+
 impl std::fmt::Debug for Sealer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Sealer")
@@ -168,6 +188,13 @@ mod tests {
         assert_eq!(theirs.open(&sealed), Err(SealError::WrongKey));
         let changed = json!({ SEALED: sealed[SEALED].as_str().unwrap().replace("1.", "1.0") });
         assert!(ours.open(&changed).is_err());
+        assert!(occurs_in(sealed.to_string().as_bytes()));
+        assert!(occurs_in(
+            &[b"\x07\x00", ours.seal_text("").as_bytes()].concat()
+        ));
+        assert!(!occurs_in(
+            b"1.5 of 24 are sealed, $sealed, 1.00000000000000000000000a"
+        ));
         assert_eq!(ours.open(&json!("plain")), Err(SealError::NotSealed));
     }
 

@@ -16,7 +16,7 @@ use steersman_adapters::command::CommandTools;
 use steersman_adapters::http::HttpTools;
 use steersman_adapters::mcp::McpTools;
 use steersman_adapters::schema::Schemas;
-use steersman_adapters::secrets::sealing_key;
+use steersman_adapters::secrets::{KEY_FILE, KeyError, sealing_key, would_be_made};
 use steersman_adapters::sqlite::{SqliteOptions, SqliteStore};
 use steersman_machine::snapshot::Snapshot;
 use steersman_runtime::Env;
@@ -453,8 +453,23 @@ impl Setup {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
-        let key = sealing_key(folder, &process_env()).map_err(|e| Error::Key(e.to_string()))?;
+        let failed = |error: KeyError| Error::Key(error.to_string());
+        let env = process_env();
+        // A new key would hide that the old one is gone until something sealed is needed.
+        let is_new = would_be_made(folder, &env);
+        let known = if is_new {
+            None
+        } else {
+            Some(sealing_key(folder, &env).map_err(failed)?)
+        };
         let store = opened(path, self.store.clone()).await?;
+        let key = match known {
+            Some(key) => key,
+            None if store.holds_sealed().await? => {
+                return Err(failed(KeyError::Lost(folder.join(KEY_FILE))));
+            }
+            None => sealing_key(folder, &env).map_err(failed)?,
+        };
         let models = self.models();
         let file = store.clone();
         let opened = self.with(Arc::new(store), models, None, Sealer::new(&key));

@@ -1,6 +1,6 @@
 //! Keeping a store: copies of it, what nothing names any more, and traces of what is missing.
 
-use super::append::{find, key, name};
+use super::append::{effect_of, find, key, name};
 use super::error::{io, sql};
 use super::{SqliteStore, schema};
 use rusqlite::backup::{Backup, StepResult};
@@ -8,8 +8,10 @@ use rusqlite::{Connection, OpenFlags};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use steersman_machine::ids::{Line, Name, hex};
+use steersman_machine::ids::{Line, Name, Time, hex};
 use steersman_runtime::Boxed;
+use steersman_runtime::beside::Kept;
+use steersman_runtime::seal;
 use steersman_runtime::store::{SessionId, StoreError};
 
 /// Blobs that nothing names.
@@ -30,6 +32,8 @@ pub struct Beside {
     pub consumed: Vec<Name>,
     /// Lines behind the last one that something names: a checkpoint, a timer or a wait.
     pub beyond: Vec<(&'static str, Line)>,
+    /// What it is found by.
+    pub kept: Kept,
 }
 
 impl SqliteStore {
@@ -43,6 +47,12 @@ impl SqliteStore {
         let copied = tokio::task::spawn_blocking(move || copy(&from, &to));
         let path = self.path().to_owned();
         Box::pin(async move { copied.await.unwrap_or_else(|_| Err(Self::gone(&path))) })
+    }
+
+    /// Whether anything in it was sealed, so that it is of no use without its key. Reads the whole store, if need be: it is
+    /// asked where the key is gone.
+    pub fn holds_sealed(&self) -> Boxed<'static, Result<bool, StoreError>> {
+        self.read(holds_sealed)
     }
 
     /// What lies beside a session's log.
@@ -71,6 +81,21 @@ pub fn flush(path: &Path) -> Result<bool, StoreError> {
     Ok(busy == 0)
 }
 
+fn holds_sealed(conn: &Connection) -> rusqlite::Result<bool> {
+    for table in ["line", "inbox", "blob"] {
+        let mut statement = conn.prepare(&format!(
+            "SELECT bytes FROM {table} WHERE bytes IS NOT NULL"
+        ))?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            if seal::occurs_in(row.get_ref(0)?.as_blob()?) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
 fn beside(conn: &Connection, no: i64) -> rusqlite::Result<Beside> {
     let consumed = conn
         .prepare("SELECT id FROM inbox WHERE no = ?1 AND bytes IS NULL ORDER BY seq")?
@@ -94,7 +119,33 @@ fn beside(conn: &Connection, no: i64) -> rusqlite::Result<Beside> {
         });
         beyond.extend(line.filter(|line| *line > head).map(|line| (what, line)));
     }
-    Ok(Beside { consumed, beyond })
+    Ok(Beside {
+        consumed,
+        beyond,
+        kept: kept(conn, no)?,
+    })
+}
+
+fn kept(conn: &Connection, no: i64) -> rusqlite::Result<Kept> {
+    let mut kept = Kept::default();
+    let mut timers = conn.prepare("SELECT effect, at FROM timer WHERE no = ?1")?;
+    let mut rows = timers.query([no])?;
+    while let Some(row) = rows.next()? {
+        let effect = effect_of(row.get(0)?);
+        kept.timers.extend(effect.zip(Some(Time(row.get(1)?))));
+    }
+    let mut waits = conn.prepare("SELECT effect, event, key FROM wait WHERE no = ?1")?;
+    let mut rows = waits.query([no])?;
+    while let Some(row) = rows.next()? {
+        if let Some(effect) = effect_of(row.get(0)?) {
+            kept.waits.insert((effect, name(row, 1)?, name(row, 2)?));
+        }
+    }
+    kept.ids = conn
+        .prepare("SELECT id FROM inbox WHERE no = ?1")?
+        .query_map([no], |r| name(r, 0))?
+        .collect::<rusqlite::Result<_>>()?;
+    Ok(kept)
 }
 
 /// One step takes the whole file as it is in that moment: a journal keeps what others write meanwhile.

@@ -4,6 +4,7 @@
 //! its own, called in [`run`].
 
 use crate::cli::{Doctor, Global};
+use crate::commands::servers::renamed;
 use crate::error::{CommandError, Exit};
 use crate::locate;
 use crate::printer::{Printer, bold, dim, green, red, yellow};
@@ -77,7 +78,7 @@ pub(crate) async fn run(
     versions(&mut findings);
     let file = locate::store(global.store.as_deref())?;
     store(&mut findings, &file).await;
-    sealing(&mut findings, &file);
+    sealing(&mut findings, &file).await;
     keys(&mut findings);
     models(&mut findings, args.definition.as_deref()).await?;
     if let Some(path) = args.definition.as_deref() {
@@ -202,7 +203,7 @@ async fn store(findings: &mut Findings, file: &Path) {
 }
 
 /// Where the key that seals secrets comes from.
-fn sealing(findings: &mut Findings, file: &Path) {
+async fn sealing(findings: &mut Findings, file: &Path) {
     let env = process_env();
     if let Some(text) = env(KEY_VARIABLE) {
         let well = text.trim().len() == 64 && text.trim().chars().all(|c| c.is_ascii_hexdigit());
@@ -226,17 +227,22 @@ fn sealing(findings: &mut Findings, file: &Path) {
     let key = folder.join(KEY_FILE);
     let shown = locate::shown(&key);
     if !key.exists() {
-        let health = if file.exists() {
-            Health::Bad
-        } else {
-            Health::Note
-        };
-        findings.add("sealing", health, format!("{shown} is not there"));
-        if health == Health::Bad {
+        if needs_key(file).await {
             findings
-                .hint("a new one is made at the next use; what another key sealed stays sealed");
+                .add(
+                    "sealing",
+                    Health::Bad,
+                    format!("{shown} is not there, and the store holds secrets that it sealed"),
+                )
+                .hint("restore it, or set STEERSMAN_KEY to its digits; nothing is driven before");
         } else {
-            findings.hint("it is made at first use, readable by you alone");
+            findings
+                .add(
+                    "sealing",
+                    Health::Note,
+                    format!("{shown} is not there; nothing needs it yet"),
+                )
+                .hint("it is made at first use, readable by you alone");
         }
         return;
     }
@@ -249,6 +255,19 @@ fn sealing(findings: &mut Findings, file: &Path) {
         ),
         Err(error) => findings.add("sealing", Health::Bad, error.to_string()),
     };
+}
+
+/// Whether the store, if there is one, holds something that was sealed.
+async fn needs_key(file: &Path) -> bool {
+    let options = SqliteOptions {
+        read_only: true,
+        ..SqliteOptions::default()
+    };
+    match SqliteStore::open_with(file, &options) {
+        Ok(store) => store.holds_sealed().await.unwrap_or(false),
+        // What is wrong with it is told by its own section.
+        Err(_) => false,
+    }
 }
 
 /// Which keys of models are set; never what they are.
@@ -368,6 +387,18 @@ async fn servers(findings: &mut Findings, definition: &Path) -> Result<(), Comma
                 .hint("`tools` of the server takes none of what it offers");
         } else {
             findings.add("mcp", Health::Well, text);
+        }
+        for listed in &listing.tools {
+            let tool = format!("{name}.{}", listed.name);
+            if let Some(seen) = renamed(&tool) {
+                findings
+                    .add(
+                        "mcp",
+                        Health::Note,
+                        format!("a model sees `{tool}` as `{seen}`"),
+                    )
+                    .hint("another name: `{ tool: .., as: NAME }` in the `tools` of the agent");
+            }
         }
         manifest.servers.insert(name, listing);
     }

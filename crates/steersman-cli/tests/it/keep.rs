@@ -318,3 +318,107 @@ fn rustix_interrupt(process: u32) {
         .status();
     assert!(killed.unwrap().success());
 }
+
+/// `main` rests and could be erased, but a branch that goes on began at its line 3 and waits for an answer.
+#[test]
+fn what_a_live_branch_needs_is_not_erased() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        r#"name: desk
+tools:
+  look: { description: Looks., parameters: { what: string }, effect: read, command: [echo, "it is {{ args.what }}"] }
+agents: { desk: { system: You ask., tools: [look, ask] } }
+"#,
+    );
+    world.write(
+        "script.yaml",
+        "desk: [ { call: { look: { what: kettle } } }, Seen. ]\ndesk@other: [ { call: { ask: { question: Which? } } }, So. ]\n",
+    );
+    let run = |args: &[&str]| world.run(&[args, &["--script", "script.yaml"]].concat());
+    assert_eq!(run(&["run", "--input", "What is it?"]).code, Some(0));
+    let forked = run(&["fork", "last@3", "--say", "And else?", "--label", "other"]);
+    assert_eq!(forked.code, Some(5), "{forked:?}");
+    for args in [
+        &["erase", "last", "--yes"][..],
+        &["erase", "last@2", "--yes"],
+        &["erase", "last@1", "--yes"],
+    ] {
+        let ran = world.run(args);
+        assert_eq!(ran.code, Some(2), "{args:?} {ran:?}");
+    }
+    let shown = world.run(&["context", "last:other"]);
+    assert!(shown.out.contains("it is kettle"), "{shown:?}");
+    let answered = run(&["answer", "last", "the red one"]);
+    let goes_on = answered.code == Some(0) && answered.err.contains("  So.\n");
+    assert!(goes_on, "{answered:?}");
+    // Nothing is open any more.
+    let erased = world.run(&["erase", "last", "--yes"]);
+    assert_eq!(erased.code, Some(0), "{erased:?}");
+    assert_eq!(world.run(&["fsck"]).code, Some(0));
+}
+
+/// What finds a session lies beside its log, and follows from it.
+#[test]
+fn what_is_kept_beside_a_log_is_compared_with_it() {
+    let world = World::new();
+    world.write("steersman.yaml", WAITS);
+    world.write(
+        "script.yaml",
+        "desk: [ { call: { await_answer: { ticket: T-1 } } }, Heard. ]\n",
+    );
+    let ran = world.run(&["run", "--input", "Wait.", "--script", "script.yaml"]);
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    assert_eq!(world.run(&["fsck"]).code, Some(0));
+    let path = world.folder.join(".steersman/sessions.db");
+    let copy = world.folder.join("whole.db");
+    for (change, told) in [
+        ("DELETE FROM timer", "is due at 2"),
+        ("UPDATE timer SET at = at + 1", "and its timer says"),
+        (
+            "INSERT INTO timer SELECT no, 999 << 20, at FROM timer",
+            "a timer names line 999",
+        ),
+        (
+            "DELETE FROM wait",
+            "waits for the event `answer` with {\"ticket\":\"T-1\"}, and is not found by it",
+        ),
+        (
+            "UPDATE wait SET key = replace(key, 'T-1', 'T-2')",
+            "is found by the event `answer` with {\"ticket\":\"T-2\"}, and does not wait for it",
+        ),
+        (
+            "UPDATE session SET status = 'answered'",
+            "lists show it as `answered`, and it is `waits`",
+        ),
+        (
+            "UPDATE session SET definition = 'abcdef'",
+            "lists show the definition abcdef, and it is bound to",
+        ),
+        (
+            "INSERT INTO label VALUES (1, 'vendor', 'Acme')",
+            "lists show the label `vendor`, which no line gives it",
+        ),
+        ("DELETE FROM inbox", "their ids would be accepted again"),
+    ] {
+        let conn = rusqlite::Connection::open(&path).unwrap();
+        conn.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
+            .unwrap();
+        drop(conn);
+        std::fs::copy(&path, &copy).unwrap();
+        rusqlite::Connection::open(&path)
+            .unwrap()
+            .execute_batch(change)
+            .unwrap();
+        let found = world.run(&["fsck"]);
+        assert_eq!(found.code, Some(4), "{change}: {found:?}");
+        let said = found.out.clone() + &found.err;
+        assert!(said.contains(told), "{change}: {said}");
+        for beside in ["-wal", "-shm"] {
+            let _ =
+                std::fs::remove_file(world.folder.join(format!(".steersman/sessions.db{beside}")));
+        }
+        std::fs::copy(&copy, &path).unwrap();
+    }
+    assert_eq!(world.run(&["fsck"]).code, Some(0));
+}

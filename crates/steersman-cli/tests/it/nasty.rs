@@ -123,7 +123,7 @@ fn a_tool_is_not_run_without_its_secret() {
 
 #[test]
 fn a_tool_is_not_run_without_a_secret_that_another_key_sealed() {
-    let world = World::new();
+    let mut world = World::new();
     with_tool(
         &world,
         "    parameters: { pin: { type: secret, ask: \"Your pin?\" } }\n    effect: unsafe\n    command: [sh, -c, \"touch ran\"]\n    env: { PIN: \"{{ args.pin }}\" }",
@@ -133,7 +133,11 @@ fn a_tool_is_not_run_without_a_secret_that_another_key_sealed() {
     assert_eq!(world.run(RUN).code, Some(5));
     let answer = world.run(&["answer", "last", "1234", "--no-run"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
+    // Without the key nothing is driven; with another one, given on purpose, what it opens not is asked for again.
     std::fs::remove_file(world.folder.join(".steersman/key")).unwrap();
+    let ran = world.run(&["run", "--resume", "last"]);
+    assert_eq!(ran.code, Some(4), "{ran:?}");
+    world.set("STEERSMAN_KEY", &"ab".repeat(32));
     let ran = world.run(&["run", "--resume", "last"]);
     assert_eq!(ran.code, Some(5), "it is asked again: {ran:?}");
     assert!(!world.folder.join("net/ran").exists());
@@ -155,8 +159,30 @@ fn a_key_that_is_lost_between_two_answers_starts_nothing() {
     let answer = world.run(&["answer", "last", "1234"]);
     assert_eq!(answer.code, Some(5), "it waits for the other: {answer:?}");
     std::fs::remove_file(world.folder.join(".steersman/key")).unwrap();
+    // No new one is made: what it sealed would be lost without a word.
     let ran = world.run(&["answer", "last", "5678"]);
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(ran.code, Some(4), "{ran:?}");
+    assert!(
+        ran.err
+            .contains("is not there, and the store holds secrets that it sealed: restore it"),
+        "{ran:?}"
+    );
+    assert!(!world.folder.join(".steersman/key").exists());
+    assert_eq!(
+        world.run(&["show", "last"]).code,
+        Some(0),
+        "it can be looked at"
+    );
+    let findings = world.json_lines(&["doctor"]);
+    let sealing = findings.iter().find(|f| f["about"] == "sealing").unwrap();
+    assert_eq!(sealing["health"], "missing", "{sealing}");
+    // Another key, given on purpose: what the lost one sealed is told as such.
+    let mut answer = world.command(&["answer", "last", "5678"]);
+    let ran = answer
+        .env("STEERSMAN_KEY", "ab".repeat(32))
+        .output()
+        .unwrap();
+    assert_eq!(ran.status.code(), Some(0), "{ran:?}");
     assert!(!world.folder.join("net/ran").exists(), "{ran:?}");
     assert!(
         world

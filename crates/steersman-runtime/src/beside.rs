@@ -1,0 +1,211 @@
+//! What a store keeps beside the log of a session, so that it is found: timers, waits for events, labels, how it stands, the
+//! ids that were accepted. All of it follows from the log; here it is compared with that. A session that is driven goes by
+//! its log alone, but one whose timer is gone is not driven when its time has come.
+
+use crate::engine::{EngineError, Inspection};
+use crate::feed::Feed;
+use crate::pending::PendingKind;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use steersman_machine::commit::{Commit, LedgerEntry, LogLine, Text};
+use steersman_machine::effect::Work;
+use steersman_machine::ids::{Id, Name, Time};
+use steersman_machine::tick::{Cx, wishes};
+use steersman_machine::types::canonical;
+
+/// What a store keeps of a session beside its log and its place in lists.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// Effects, and when they are due.
+    pub timers: BTreeMap<Id, Time>,
+    /// Waits for events: effect, event, canonical JSON of the key.
+    pub waits: BTreeSet<(Id, Name, Arc<str>)>,
+    /// Ids of messages that were accepted or lie there.
+    pub ids: BTreeSet<Name>,
+}
+
+/// What is kept otherwise than the log says, in words. `inspection`, `feed` from the first line on and `kept` are of one
+/// moment in which nobody drives the session.
+pub async fn differs(
+    inspection: &Inspection,
+    mut feed: Feed,
+    kept: &Kept,
+) -> Result<Vec<String>, EngineError> {
+    let lines = feed.lines().await?;
+    let mut found = Vec::new();
+    times(inspection, kept, &mut found);
+    events(inspection, kept, &mut found);
+    messages(inspection, &lines, kept, &mut found);
+    listed(inspection, &lines, &mut found);
+    Ok(found)
+}
+
+fn times(inspection: &Inspection, kept: &Kept, found: &mut Vec<String>) {
+    for pending in &inspection.pending {
+        let due = pending.due.filter(|_| pending.kind != PendingKind::Hold);
+        let timer = kept.timers.get(&pending.effect);
+        let (effect, kind) = (pending.effect, pending.kind.word());
+        match (due, timer) {
+            (Some(due), None) => found.push(format!(
+                "{effect} ({kind}) is due at {}, and its timer is missing: nothing wakes the session then",
+                shown(due)
+            )),
+            (Some(due), Some(timer)) if due != *timer => found.push(format!(
+                "{effect} ({kind}) is due at {}, and its timer says {}",
+                shown(due),
+                shown(*timer)
+            )),
+            _ => {}
+        }
+    }
+    let known = |effect: &Id| {
+        inspection
+            .branches
+            .iter()
+            .any(|b| of(inspection, b.id, *effect))
+    };
+    for effect in kept.timers.keys().filter(|effect| !known(effect)) {
+        found.push(format!("there is a timer of {effect}, which is not open"));
+    }
+}
+
+fn shown(time: Time) -> String {
+    let time = jiff::Timestamp::from_millisecond(time.0);
+    time.map_or_else(|_| "no time".to_owned(), |time| time.to_string())
+}
+
+/// Whether an effect is open on a branch.
+fn of(inspection: &Inspection, branch: Id, effect: Id) -> bool {
+    let (Some(network), Some(branch)) = (
+        &inspection.network,
+        inspection.branches.iter().find(|b| b.id == branch),
+    ) else {
+        return false;
+    };
+    let cx = Cx {
+        network,
+        bodies: &*inspection.history,
+    };
+    wishes(&cx, &branch.snapshot)
+        .iter()
+        .any(|wish| wish.id == effect)
+}
+
+fn events(inspection: &Inspection, kept: &Kept, found: &mut Vec<String>) {
+    let Some(network) = &inspection.network else {
+        return;
+    };
+    let cx = Cx {
+        network,
+        bodies: &*inspection.history,
+    };
+    let mut meant = BTreeSet::new();
+    for branch in inspection.branches.iter().filter(|b| !b.superseded) {
+        for wish in wishes(&cx, &branch.snapshot) {
+            let Work::Event { any } = &wish.work else {
+                continue;
+            };
+            for one in any {
+                if let Ok(key) = serde_json::from_str(&one.key) {
+                    let key = canonical(&key).to_string().into();
+                    meant.insert((wish.id, one.event.clone(), key));
+                }
+            }
+        }
+    }
+    for (effect, event, key) in meant.difference(&kept.waits) {
+        found.push(format!(
+            "{effect} waits for the event `{event}` with {key}, and is not found by it"
+        ));
+    }
+    for (effect, event, key) in kept.waits.difference(&meant) {
+        found.push(format!(
+            "{effect} is found by the event `{event}` with {key}, and does not wait for it"
+        ));
+    }
+}
+
+fn messages(inspection: &Inspection, lines: &[Arc<LogLine>], kept: &Kept, found: &mut Vec<String>) {
+    for message in &inspection.inbox {
+        if inspection.ledger.accepted(&message.id) {
+            found.push(format!(
+                "message `{}` lies in the inbox, and a line took it",
+                message.id
+            ));
+        }
+    }
+    let entries = lines.iter().flat_map(|line| &line.ledger);
+    let forgotten = entries.filter(|entry| match entry {
+        LedgerEntry::Accepted(id) => !kept.ids.contains(id),
+        _ => false,
+    });
+    let forgotten = forgotten.count();
+    if forgotten > 0 {
+        found.push(format!(
+            "{forgotten} of the messages that its lines took are not known any more: their ids would be accepted again"
+        ));
+    }
+}
+
+/// What lists show.
+fn listed(inspection: &Inspection, lines: &[Arc<LogLine>], found: &mut Vec<String>) {
+    let state = &inspection.info.state;
+    let binding = inspection
+        .branches
+        .iter()
+        .find(|b| b.id == inspection.current)
+        .and_then(|b| b.snapshot.binding.as_ref());
+    if let Some(binding) = binding
+        && !state.definition.is_empty()
+        && *state.definition != *binding.digest.short()
+    {
+        found.push(format!(
+            "lists show the definition {}, and it is bound to {}",
+            state.definition,
+            binding.digest.short()
+        ));
+    }
+    // Of one whose process died in the middle lists show that, until it is taken over.
+    let stands = inspection.settled.word();
+    let at_work = matches!(&*state.status, "" | "running");
+    if !at_work && inspection.network.is_some() && *state.status != *stands {
+        found.push(format!(
+            "lists show it as `{}`, and it is `{stands}`",
+            state.status
+        ));
+    }
+    // Erasing takes labels away, and no line says which.
+    let is_erased = |text: &Text| matches!(text, Text::Erased { .. });
+    if lines.iter().any(|line| line.bodies.iter().any(is_erased)) {
+        return;
+    }
+    let mut meant: BTreeMap<Name, Option<Arc<str>>> = BTreeMap::new();
+    let mut current = Id::MAIN;
+    for line in lines {
+        for entry in &line.ledger {
+            if let LedgerEntry::Current(branch) = entry {
+                current = *branch;
+            }
+        }
+        if line.branch == current {
+            for (name, body) in line.commit.iter().flat_map(Commit::labels) {
+                let text = body.map(|body| inspection.history.text(body));
+                meant.insert(name.clone(), text);
+            }
+        }
+    }
+    let shown: BTreeMap<&Name, &Arc<str>> =
+        inspection.info.labels.iter().map(|(n, v)| (n, v)).collect();
+    for (name, value) in &meant {
+        if shown.get(name).copied() != value.as_ref() {
+            found.push(format!(
+                "lists show another label `{name}` than its lines give it"
+            ));
+        }
+    }
+    for name in shown.keys().filter(|name| !meant.contains_key(**name)) {
+        found.push(format!(
+            "lists show the label `{name}`, which no line gives it"
+        ));
+    }
+}
