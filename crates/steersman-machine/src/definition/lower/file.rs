@@ -1,6 +1,7 @@
 //! The file: values, models, events, what a session is found by and came to, entries.
 
 use super::super::diagnostic::Diagnostic;
+use super::super::shape;
 use super::super::site::{Args, Scope, Wants};
 use super::super::source::{Key, Node, Span, Value};
 use super::values::{At, of_kind};
@@ -316,6 +317,13 @@ impl Lower<'_> {
             let session = self.text_of(node, "session", &scope);
             let start = node.get("start").map(|start| {
                 self.out.starts.push((key.name.clone(), key.span));
+                // Nobody would wake the agent, and nothing of the event would be anywhere.
+                let has_args = start.get("args").is_some_and(|a| !a.entries().is_empty());
+                if !has_args && start.get("message").is_none() {
+                    let at = self.place(start.span);
+                    let keys = shape::list_of(["args", "message"]);
+                    self.say(Diagnostic::none_of(at, "the start by an event", &keys));
+                }
                 StartDef {
                     agent: start
                         .get("agent")
@@ -398,7 +406,7 @@ impl Lower<'_> {
             [(key, _)] => vec![key.name.clone()],
             [] if merged.section("agents").is_empty() => Vec::new(),
             _ => {
-                let names = super::super::shape::list_of(free.iter().map(|(key, _)| &*key.name));
+                let names = shape::list_of(free.iter().map(|(key, _)| &*key.name));
                 let agents = merged
                     .main
                     .entries()
@@ -480,7 +488,7 @@ fn leads_to(models: &BTreeMap<Name, ModelDef>, from: &str, to: &str) -> bool {
 }
 
 fn price(node: &Node) -> Option<Price> {
-    let of = |key: &str| super::super::shape::money(node.get(key)?.scalar()?);
+    let of = |key: &str| shape::money(node.get(key)?.scalar()?);
     let input = of("input")?;
     Some(Price {
         input,

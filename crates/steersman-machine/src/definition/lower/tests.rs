@@ -29,6 +29,21 @@ const ACTS: [&str; 14] = [
     "resume",
 ];
 
+/// Keys of a step in which a person does something, on a branch: what else happens has no `role`, and where it happens is said
+/// otherwise. What is expected holds for the current branch.
+const SPEAKS: &[&str] = &[
+    "say",
+    "answer",
+    "approve",
+    "reject",
+    "resolve",
+    "interrupt",
+    "cancel",
+];
+
+/// Expectations that `is` completes.
+const SUBJECTS: &[&str] = &["stack", "speakers", "modes", "model_calls"];
+
 impl Lower<'_> {
     pub(super) fn tests(&mut self) -> BTreeMap<String, Test> {
         let merged = self.merged;
@@ -227,6 +242,8 @@ impl Lower<'_> {
                 "a step without `fork` or `rewind`",
             ),
             ("then", &["join"], "a step without `join`"),
+            ("at", SPEAKS, "a step that does nothing on a branch"),
+            ("role", SPEAKS, "a step that nobody in particular does"),
         ] {
             self.needs(node, key, others, of);
         }
@@ -235,6 +252,9 @@ impl Lower<'_> {
             .entries()
             .iter()
             .any(|(key, _)| ACTS.contains(&&*key.name));
+        if !acts {
+            self.needs(node, "refused", &["say"], "a step in which nothing is done");
+        }
         if acts {
             self.needs(node, "say", &speaks, "a step that does something else");
         }
@@ -347,6 +367,7 @@ impl Lower<'_> {
 
     fn expect(&mut self, node: &Node, scope: &Scope) -> Vec<Expect> {
         let mut all = Vec::new();
+        self.needs(node, "is", SUBJECTS, "this expectation");
         let is = node.get("is");
         let names = || -> Vec<String> {
             let nodes = is.map(Node::items).unwrap_or_default().iter();
@@ -356,7 +377,7 @@ impl Lower<'_> {
         };
         for (key, value) in node.entries() {
             let agent = || text(node, &key.name).unwrap_or_default();
-            let subject = matches!(&*key.name, "stack" | "speakers" | "modes" | "model_calls");
+            let subject = SUBJECTS.contains(&&*key.name);
             if subject {
                 if agent() != "all" || &*key.name != "model_calls" {
                     self.script_key(value.span, &agent());
