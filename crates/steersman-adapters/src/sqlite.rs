@@ -476,9 +476,8 @@ impl Store for SqliteStore {
             let (wanted, path) = (query.clone(), self.inner.path.clone());
             self.read(move |conn| {
                 let mut found = lists::sessions(conn, &wanted)?;
-                let owners = owner::owners(&path);
                 for info in &mut found {
-                    info.owner = owners.get(&*info.id).cloned();
+                    info.owner = owner::owner(&path, &info.id);
                 }
                 Ok(found)
             })

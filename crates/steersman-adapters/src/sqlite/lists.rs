@@ -240,8 +240,10 @@ pub(super) fn sessions(
     let mut values: Vec<Value> = Vec::new();
     let text = |t: &str| Value::Text(t.to_owned());
     if let Some(prefix) = &query.prefix {
-        filter += " AND substr(id, 1, length(?)) = ?";
-        values.extend([text(prefix), text(prefix)]);
+        // the bounds are what the index takes: the last character there is stands behind all others
+        filter += " AND id BETWEEN ? AND ? AND substr(id, 1, length(?)) = ?";
+        let last = format!("{prefix}{}", char::MAX);
+        values.extend([text(prefix), Value::Text(last), text(prefix), text(prefix)]);
     }
     if let Some(network) = &query.network {
         filter += " AND network = ?";

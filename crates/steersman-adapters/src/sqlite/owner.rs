@@ -2,7 +2,6 @@
 //! however that ends, so a claim is granted at once when the owner is gone.
 
 use super::error::io;
-use std::collections::HashMap;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -116,22 +115,11 @@ fn in_place(_: &File, path: &Path) -> bool {
     path.exists()
 }
 
-/// The sessions that are owned now, and by which process.
-pub(super) fn owners(store: &Path) -> HashMap<String, String> {
-    let Ok(entries) = std::fs::read_dir(folder(store)) else {
-        return HashMap::new();
-    };
-    entries
-        .flatten()
-        .filter_map(|entry| {
-            let mut file = File::open(entry.path()).ok()?;
-            match file.try_lock_shared() {
-                Err(TryLockError::WouldBlock) => {
-                    let session = entry.file_name().into_string().ok()?;
-                    Some((session, process(&mut file)))
-                }
-                Ok(()) | Err(TryLockError::Error(_)) => None,
-            }
-        })
-        .collect()
+/// The process that owns a session now, if one does. Looks at this session only: a process may own thousands.
+pub(super) fn owner(store: &Path, session: &str) -> Option<String> {
+    let mut file = File::open(folder(store).join(session)).ok()?;
+    match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => Some(process(&mut file)),
+        Ok(()) | Err(TryLockError::Error(_)) => None,
+    }
 }

@@ -20,6 +20,7 @@ mod follow;
 mod inspect;
 mod orders;
 mod outcome;
+mod parked;
 mod reach;
 mod rebind;
 mod recorded;
@@ -45,6 +46,7 @@ use crate::session::{Fate, Outside, Receipt, Session, Settled, Standing, ToDrive
 use crate::store::{Claim, InboxMessage, SessionId, SessionState, StoreError};
 use attempt::FromTask;
 use draft::Offer;
+use parked::{CALM, Parked, Woken};
 use futures::FutureExt;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::panic::AssertUnwindSafe;
@@ -285,17 +287,40 @@ pub(crate) async fn spawn(
         // nobody else has the handle yet: there is room
         handle.to.try_send(told).ok();
     }
-    let shown = (standing, still);
-    let driver = Driver::load(engine.clone(), claim, from_handles, shown, live).await?;
-    tokio::spawn(driver.run());
+    let told = (from_handles, standing, still, live);
+    let mut driver = Box::new(Driver::of(Parked::claimed(engine.clone(), claim, told)));
+    driver.read().await?;
+    tokio::spawn(own(driver));
     Ok(handle)
 }
 
+/// Drives a session for as long as something goes on, and waits while it is parked, until it is let go of. What driving
+/// takes lies in boxes of its own: a parked session gives them back.
+async fn own(driver: Box<Driver>) {
+    let (mut driver, mut woken) = (driver, None);
+    while let Some(parked) = Box::pin(driver.run(woken)).await {
+        let Some((again, by)) = parked.over().await else {
+            return;
+        };
+        (driver, woken) = (again, Some(by));
+    }
+}
+
+/// What a driver comes to.
+enum Come {
+    /// Nothing goes on by itself.
+    Parked,
+    /// Somebody stopped it.
+    Stopped,
+}
+
 impl Driver {
-    async fn run(mut self) {
-        let ended = AssertUnwindSafe(self.drive()).catch_unwind().await;
+    /// Until it is parked; none: it was let go of.
+    async fn run(mut self: Box<Self>, woken: Option<Woken>) -> Option<Parked> {
+        let ended = AssertUnwindSafe(self.drive(woken)).catch_unwind().await;
         let why = match ended {
-            Ok(Ok(())) => EngineError::Stopped,
+            Ok(Ok(Come::Parked)) => return Some(self.park()),
+            Ok(Ok(Come::Stopped)) => EngineError::Stopped,
             Ok(Err(error)) => error,
             Err(_) => EngineError::Broken {
                 session: self.session.clone(),
@@ -315,15 +340,20 @@ impl Driver {
         for ended in told {
             let _ = ended.send(());
         }
+        None
     }
 
-    async fn drive(&mut self) -> Result<(), EngineError> {
-        self.recover().await?;
+    async fn drive(&mut self, woken: Option<Woken>) -> Result<Come, EngineError> {
+        match woken {
+            Some(woken) => self.wake(woken).await?,
+            None => self.recover().await?,
+        }
         self.inbox.look = true;
         // who opened it for a message is there before the message is read
         while let Ok(told) = self.from_handles.try_recv() {
             self.told(told);
         }
+        let mut calm = false;
         loop {
             self.work().await?;
             self.publish();
@@ -332,9 +362,12 @@ impl Driver {
                     continue;
                 }
                 self.live.show(FeedItem::Closed);
-                return Ok(());
+                return Ok(Come::Stopped);
             }
-            self.wait().await?;
+            if self.is_to_park(calm) {
+                return Ok(Come::Parked);
+            }
+            calm = self.wait().await?;
         }
     }
 
@@ -367,13 +400,21 @@ impl Driver {
         }
     }
 
-    /// Waits until something came in: from tasks, handles, the disk, the clock or another process.
-    async fn wait(&mut self) -> Result<(), EngineError> {
+    /// Waits until something came in: from tasks, handles, the disk, the clock or another process. True if nothing did for
+    /// a while, and it may be parked.
+    async fn wait(&mut self) -> Result<bool, EngineError> {
         let clock = self.engine.clock().clone();
         let due = self.next_due();
         let timer = async {
             match due {
                 Some(due) => clock.sleep_until(due).await,
+                None => std::future::pending().await,
+            }
+        };
+        let calm = self.is_parkable().then(|| clock.sleep(CALM));
+        let calm = async {
+            match calm {
+                Some(calm) => calm.await,
                 None => std::future::pending().await,
             }
         };
@@ -388,6 +429,7 @@ impl Driver {
             Some(ended) = self.from_tasks.recv() => self.task_told(ended).await?,
             () = timer => self.tick_clock().await?,
             () = alive.cancelled() => return Err(EngineError::Stopped),
+            () = calm => return Ok(true),
         }
         while let Ok(told) = self.from_handles.try_recv() {
             self.told(told);
@@ -395,7 +437,7 @@ impl Driver {
         while let Ok(ended) = self.from_tasks.try_recv() {
             self.task_told(ended).await?;
         }
-        Ok(())
+        Ok(false)
     }
 
     fn reached_disk(&self) {

@@ -1,104 +1,20 @@
 //! A session is taken over: loaded, settled, and driven on. What a dead owner had begun is judged by its class.
 
 use super::draft::{Draft, Note};
-use super::{Branch, Driver, Inbox, OutState};
-use crate::bind::{self, Values};
-use crate::engine::{Engine, EngineError};
-use crate::feed::Live;
+use super::{Branch, Driver, OutState};
+use crate::bind;
+use crate::engine::EngineError;
 use crate::ledger::{Progress, Record};
-use crate::load::{Load, Since};
-use crate::past::{self, Past};
-use crate::session::{Standing, ToDriver};
-use crate::store::{Claim, SessionState};
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::sync::Arc;
+use crate::load::Since;
+use std::collections::HashMap;
 use steersman_machine::commit::{Binding, LedgerEntry, Release, Why};
 use steersman_machine::effect::{Bodies, Wish, Work};
 use steersman_machine::ids::{Id, Line, Name};
 use steersman_machine::interaction::Class;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::{branch, tick, wait};
-use tokio::sync::{Notify, mpsc, watch};
 
 impl Driver {
-    /// Reads a claimed session: its ledger, and the snapshot of every branch that has ticks.
-    pub(super) async fn load(
-        engine: Engine,
-        claim: Claim,
-        from_handles: mpsc::Receiver<ToDriver>,
-        standing: (watch::Sender<Standing>, Arc<Notify>),
-        live: Live,
-    ) -> Result<Self, EngineError> {
-        let store = engine.store().clone();
-        let load = Load::new(store.clone(), claim.session.clone(), claim.salt);
-        let (ledger, since) = load.ledger(claim.head).await?;
-        let past = Past::new(
-            store.clone(),
-            claim.session.clone(),
-            claim.salt,
-            claim.head,
-            past::DEFAULT_BOUND,
-        );
-        let (tasks, from_tasks) = mpsc::channel(super::FROM_TASKS);
-        let mut mark = [0_u8; 8];
-        getrandom::fill(&mut mark).expect("the operating system gives random bytes");
-        let mut driver = Self {
-            session: claim.session.clone(),
-            writer: super::Writer::new(store, claim.clone()),
-            next: claim.first,
-            claim,
-            mark: u64::from_le_bytes(mark),
-            claimed: false,
-            network: None,
-            values: Values::default(),
-            ledger,
-            past: Arc::new(past),
-            load,
-            branches: BTreeMap::new(),
-            outs: BTreeMap::new(),
-            to_start: BTreeSet::new(),
-            queued: BTreeMap::new(),
-            fresh: BTreeSet::new(),
-            look_at_ends: false,
-            inbox: Inbox::default(),
-            tasks,
-            from_tasks,
-            from_handles,
-            standing: standing.0,
-            still: standing.1,
-            live,
-            shown: SessionState::default(),
-            stopping: None,
-            since,
-            drawn: VecDeque::new(),
-            dearest: crate::ledger::Amount::default(),
-            to_open: Vec::new(),
-            to_adopt: Vec::new(),
-            left_behind: Vec::new(),
-            probing: BTreeSet::new(),
-            following: super::follow::Following::default(),
-            reaching: BTreeMap::new(),
-            engine,
-        };
-        let live: Vec<Id> = driver
-            .ledger
-            .branches()
-            .filter(|(_, branch)| branch.superseded.is_none())
-            .map(|(id, _)| id)
-            .collect();
-        for id in live {
-            driver.load_branch(id).await?;
-        }
-        let snapshots = driver.branches.iter().map(|(id, b)| (*id, &b.snapshot));
-        let binding = bind::common(&driver.session, snapshots)?.cloned();
-        if let Some(binding) = binding {
-            driver.past.read(binding.values.line()).await?;
-            let values = driver.past.text(binding.values);
-            driver.bind(&binding, &values).await?;
-        }
-        Ok(driver)
-    }
-
     /// A branch that has ticks is in memory from here on.
     pub(super) async fn load_branch(&mut self, id: Id) -> Result<(), EngineError> {
         let known = self.ledger.branch(id).cloned().unwrap_or_default();
@@ -167,7 +83,9 @@ impl Driver {
             return Ok(());
         }
         let mut draft = Draft::new(self.next, self.ledger.current);
-        self.settle_earlier(&mut draft);
+        if !self.claimed {
+            self.settle_earlier(&mut draft);
+        }
         let ids: Vec<Id> = self.branches.keys().copied().collect();
         for id in &ids {
             self.take_up_wishes(&mut draft, *id).await?;

@@ -6,7 +6,8 @@ use super::{
 };
 use crate::store::{SaidHash, SessionId};
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Bound;
 use std::sync::{Arc, Weak};
 use steersman_machine::ids::{Id, Line, Name, Time};
 
@@ -365,9 +366,13 @@ impl Tables {
     }
 
     pub(super) fn sessions(&self, query: &SessionQuery) -> Vec<SessionInfo> {
+        let prefix = query.prefix.as_deref().unwrap_or_default();
+        let from = (Bound::Included(prefix), Bound::Unbounded);
         let mut found: Vec<&Session> = self
             .sessions
-            .values()
+            .range::<str, _>(from)
+            .take_while(|(id, _)| id.starts_with(prefix))
+            .map(|(_, session)| session)
             .filter(|s| matches(s, query))
             .collect();
         found.sort_by_key(|s| std::cmp::Reverse((s.state.updated, s.number)));
@@ -388,15 +393,12 @@ impl Tables {
     }
 }
 
+/// Whether it is wanted, but for the beginning of its id.
 fn matches(session: &Session, query: &SessionQuery) -> bool {
     let fits = |wanted: &Option<Name>, is: Option<&Name>| {
         wanted.as_ref().is_none_or(|wanted| Some(wanted) == is)
     };
-    query
-        .prefix
-        .as_ref()
-        .is_none_or(|p| session.new.id.starts_with(p.as_str()))
-        && fits(&query.network, Some(&session.new.network))
+    fits(&query.network, Some(&session.new.network))
         && fits(&query.key, session.new.key.as_ref())
         && query
             .label

@@ -17,6 +17,7 @@ mod late;
 mod ledger;
 mod models;
 mod orders;
+mod parked;
 mod past;
 mod places;
 mod plain;

@@ -1,0 +1,296 @@
+//! A session of which nothing goes on by itself is parked: its owner gives up all that the store has as well, and reads it
+//! again when somebody says something, or time comes. The claim stays, and so do its epoch and all handles: nobody sees
+//! a difference but in memory.
+//!
+//! Who waits for people, events or times is parked at once, since these take their time. Who gave an answer is parked when
+//! nothing was said for a while: in a conversation the next message comes soon.
+
+use super::{Driver, Inbox, OutState, Writer, follow};
+use crate::bind::{self, Values};
+use crate::engine::{Engine, EngineError};
+use crate::feed::{FeedItem, Live};
+use crate::ledger::{Amount, Ledger};
+use crate::load::{Load, Since};
+use crate::past::{self, Past};
+use crate::session::{Receipt, Settled, Standing, ToDriver};
+use crate::store::{Claim, SessionState};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use steersman_machine::effect::Bodies;
+use steersman_machine::ids::{Id, Time};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
+
+/// For how long nothing happens before a session that waits for nothing is parked, in milliseconds; and how much later
+/// than now the next time must be that one waits for.
+pub(super) const CALM: u64 = 10_000;
+
+/// What an owner keeps of a session that is parked: what is in no store.
+pub(crate) struct Parked {
+    engine: Engine,
+    claim: Claim,
+    mark: u64,
+    claimed: bool,
+    from_handles: mpsc::Receiver<ToDriver>,
+    standing: watch::Sender<Standing>,
+    still: Arc<Notify>,
+    live: Live,
+    shown: SessionState,
+    dearest: Amount,
+    fates: VecDeque<Receipt>,
+    following: follow::Following,
+    /// Since when its effects have been out.
+    since: Vec<(Id, Time)>,
+    /// When time is the next to do something.
+    due: Option<Time>,
+    /// It has drawn what it has not used: whoever lets go of it gives that back.
+    owes: bool,
+}
+
+/// What brought a parked session back.
+pub(super) struct Woken {
+    /// What it was told; none: time came.
+    told: Option<ToDriver>,
+    since: Vec<(Id, Time)>,
+}
+
+impl Parked {
+    /// A session that was just claimed, of which nothing was read.
+    pub(super) fn claimed(
+        engine: Engine,
+        claim: Claim,
+        told: (
+            mpsc::Receiver<ToDriver>,
+            watch::Sender<Standing>,
+            Arc<Notify>,
+            Live,
+        ),
+    ) -> Self {
+        let mut mark = [0_u8; 8];
+        getrandom::fill(&mut mark).expect("the operating system gives random bytes");
+        let (from_handles, standing, still, live) = told;
+        Self {
+            engine,
+            mark: u64::from_le_bytes(mark),
+            claimed: false,
+            claim,
+            from_handles,
+            standing,
+            still,
+            live,
+            shown: SessionState::default(),
+            dearest: Amount::default(),
+            fates: VecDeque::new(),
+            following: follow::Following::default(),
+            since: Vec::new(),
+            due: None,
+            owes: false,
+        }
+    }
+
+    /// Waits until there is something to do. None if it was let go of meanwhile.
+    pub(super) async fn over(mut self) -> Option<(Box<Driver>, Woken)> {
+        let told = match self.woken().await {
+            Ok(Some(ToDriver::Stop(ended))) if !self.owes => {
+                self.live.show(FeedItem::Closed);
+                self.end(EngineError::Stopped, Some(ended));
+                return None;
+            }
+            Ok(told) => told,
+            Err(why) => {
+                self.end(why, None);
+                return None;
+            }
+        };
+        let since = std::mem::take(&mut self.since);
+        let driver = Box::new(Driver::of(self));
+        if matches!(told, Some(ToDriver::Inbox(..))) {
+            driver.busy();
+        }
+        Some((driver, Woken { told, since }))
+    }
+
+    async fn woken(&mut self) -> Result<Option<ToDriver>, EngineError> {
+        let clock = self.engine.clock().clone();
+        let due = self.due;
+        let timer = async {
+            match due {
+                Some(due) => clock.sleep_until(due).await,
+                None => std::future::pending().await,
+            }
+        };
+        let alive = self.engine.0.alive.clone();
+        tokio::select! {
+            biased;
+            Some(told) = self.from_handles.recv() => Ok(Some(told)),
+            () = timer => Ok(None),
+            () = alive.cancelled() => Err(EngineError::Stopped),
+        }
+    }
+
+    fn end(self, why: EngineError, ended: Option<oneshot::Sender<()>>) {
+        self.standing.send_replace(Standing::Gone(Arc::new(why)));
+        drop(self);
+        if let Some(ended) = ended {
+            let _ = ended.send(());
+        }
+    }
+}
+
+impl Driver {
+    /// Of a session of which nothing is read yet.
+    pub(super) fn of(parked: Parked) -> Self {
+        let Parked { engine, claim, .. } = parked;
+        let (store, session) = (engine.store().clone(), claim.session.clone());
+        let (tasks, from_tasks) = mpsc::channel(super::FROM_TASKS);
+        let past = Past::new(
+            store.clone(),
+            session.clone(),
+            claim.salt,
+            claim.head,
+            past::DEFAULT_BOUND,
+        );
+        Self {
+            load: Load::new(store.clone(), session.clone(), claim.salt),
+            session,
+            writer: Writer::new(store, claim.clone()),
+            next: claim.first,
+            claim,
+            mark: parked.mark,
+            claimed: parked.claimed,
+            network: None,
+            values: Values::default(),
+            ledger: Ledger::default(),
+            past: Arc::new(past),
+            branches: BTreeMap::new(),
+            outs: BTreeMap::new(),
+            to_start: BTreeSet::new(),
+            queued: BTreeMap::new(),
+            fresh: BTreeSet::new(),
+            look_at_ends: false,
+            inbox: Inbox {
+                fates: parked.fates,
+                ..Inbox::default()
+            },
+            tasks,
+            from_tasks,
+            from_handles: parked.from_handles,
+            standing: parked.standing,
+            still: parked.still,
+            live: parked.live,
+            shown: parked.shown,
+            stopping: None,
+            since: Since::default(),
+            drawn: VecDeque::new(),
+            dearest: parked.dearest,
+            to_open: Vec::new(),
+            to_adopt: Vec::new(),
+            left_behind: Vec::new(),
+            probing: BTreeSet::new(),
+            following: parked.following,
+            reaching: BTreeMap::new(),
+            engine,
+        }
+    }
+
+    /// Reads what it owns: the ledger, and the snapshot of every branch that has ticks.
+    pub(super) async fn read(&mut self) -> Result<(), EngineError> {
+        (self.ledger, self.since) = self.load.ledger(self.claim.head).await?;
+        let live: Vec<Id> = self
+            .ledger
+            .branches()
+            .filter(|(_, branch)| branch.superseded.is_none())
+            .map(|(id, _)| id)
+            .collect();
+        for id in live {
+            self.load_branch(id).await?;
+        }
+        let snapshots = self.branches.iter().map(|(id, b)| (*id, &b.snapshot));
+        let binding = bind::common(&self.session, snapshots)?.cloned();
+        if let Some(binding) = binding {
+            self.past.read(binding.values.line()).await?;
+            let values = self.past.text(binding.values);
+            self.bind(&binding, &values).await?;
+        }
+        Ok(())
+    }
+
+    /// It was parked: all is as it was, and it hears what brought it back.
+    pub(super) async fn wake(&mut self, woken: Woken) -> Result<(), EngineError> {
+        self.read().await?;
+        self.recover().await?;
+        for (effect, since) in woken.since {
+            if let Some(out) = self.outs.get_mut(&effect) {
+                out.since = since;
+            }
+        }
+        if let Some(told) = woken.told {
+            self.told(told);
+        }
+        Ok(())
+    }
+
+    /// Whether nothing goes on by itself that is in memory only, so that it may be parked now or in a while.
+    pub(super) fn is_parkable(&self) -> bool {
+        let known = &self.inbox.known;
+        self.network.is_some()
+            && self.is_quiet()
+            && !self.is_halted()
+            && self.outs.values().all(|out| match out.state {
+                OutState::Held | OutState::Waits | OutState::Later(_) => !out.is_model(),
+                _ => false,
+            })
+            // What lies there is looked at with every turn of the loop.
+            && known.is_empty()
+            && self.inbox.replies.is_empty()
+            && self.inbox.soon.is_empty()
+            && self.to_start.is_empty()
+    }
+
+    /// Whether it is to be parked now. `calm`: nothing happened for a while.
+    pub(super) fn is_to_park(&self, calm: bool) -> bool {
+        if !self.is_parkable() {
+            return false;
+        }
+        let Standing::Settled(settled, outside) = &*self.standing.borrow() else {
+            return false;
+        };
+        let long = match **settled {
+            Settled::Asks(_) | Settled::Waits(_) | Settled::Doubt(_) => true,
+            _ => calm,
+        };
+        let soon = self.engine.clock().now().plus(CALM);
+        long
+            && outside.due.is_none_or(|due| due > soon)
+            // A tool that was cut may tell yet what it did.
+            && self.tasks.strong_count() == 1
+            && self.from_tasks.is_empty()
+            && self.next_reach().is_none()
+            && !self.is_misshown()
+    }
+
+    /// Gives up what can be read again.
+    pub(super) fn park(self) -> Parked {
+        let due = self.next_due();
+        Parked {
+            claim: Claim {
+                head: self.writer.durable,
+                first: self.next,
+                ..self.claim
+            },
+            engine: self.engine,
+            mark: self.mark,
+            claimed: self.claimed,
+            from_handles: self.from_handles,
+            standing: self.standing,
+            still: self.still,
+            live: self.live,
+            shown: self.shown,
+            dearest: self.dearest,
+            fates: self.inbox.fates,
+            following: self.following,
+            since: self.outs.iter().map(|(id, out)| (*id, out.since)).collect(),
+            due,
+            owes: self.claimed && !self.ledger.slice.is_zero(),
+        }
+    }
+}
