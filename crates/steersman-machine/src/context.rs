@@ -142,6 +142,34 @@ pub struct RenderCache {
     differed: u32,
 }
 
+impl RenderCache {
+    /// What of it cannot be made again, and takes next to no memory: what the next request shares with the one before is
+    /// still known, by whole segments.
+    #[must_use]
+    pub fn at_rest(self) -> Self {
+        let bare = |segment: Arc<Segment>| {
+            Arc::new(Segment {
+                part: segment.part,
+                content: Content::User(String::new()),
+                digest: segment.digest,
+                len: segment.len,
+            })
+        };
+        let previous = self.previous.map(|previous| Previous {
+            segments: previous.segments.into_iter().map(bare).collect(),
+            bare: true,
+            ..previous
+        });
+        Self {
+            agent: self.agent,
+            binding: self.binding,
+            previous,
+            differed: self.differed,
+            ..Self::default()
+        }
+    }
+}
+
 /// The request before this one.
 #[derive(Debug)]
 struct Previous {
@@ -149,6 +177,8 @@ struct Previous {
     segments: Vec<Arc<Segment>>,
     /// The digest over all segments up to each.
     chain: Vec<Digest>,
+    /// The segments are without their content.
+    bare: bool,
 }
 
 /// Something rendered and what it read.
@@ -401,13 +431,15 @@ impl RenderCache {
         prefill: Option<String>,
     ) -> Request {
         let previous = self.previous.take().filter(|p| p.model == model.model);
-        let (old, mut chain) = previous.map_or_else(Default::default, |p| (p.segments, p.chain));
+        let (old, mut chain, bare) = previous.map_or_else(Default::default, |p| {
+            (p.segments, p.chain, p.bare)
+        });
         let common = old
             .iter()
             .zip(&segments)
             .take_while(|(a, b)| Arc::ptr_eq(a, b) || a.digest == b.digest)
             .count();
-        let (prefix, broke) = shared_prefix(&old, &segments, common);
+        let (prefix, broke) = shared_prefix(&old, &segments, common, bare);
         chain.truncate(common);
         for segment in &segments[common..] {
             let mut link = chain
@@ -435,6 +467,7 @@ impl RenderCache {
             model: model.model.clone(),
             segments: segments.clone(),
             chain,
+            bare: false,
         });
         Request {
             model: model.model.clone(),
@@ -469,14 +502,20 @@ fn style_word(calls: CallStyle) -> &'static str {
     }
 }
 
-/// Bytes that two requests share from the start, and the part of the older one that broke off there.
-fn shared_prefix(old: &[Arc<Segment>], new: &[Arc<Segment>], common: usize) -> (u64, Option<Name>) {
+/// Bytes that two requests share from the start, and the part of the older one that broke off there. Of a `bare` one
+/// whole segments are compared.
+fn shared_prefix(
+    old: &[Arc<Segment>],
+    new: &[Arc<Segment>],
+    common: usize,
+    bare: bool,
+) -> (u64, Option<Name>) {
     let whole: u64 = new[..common].iter().map(|s| s.len).sum();
     let Some(broken) = old.get(common) else {
         return (whole, None);
     };
     let more = match new.get(common) {
-        Some(next) if next.part == broken.part => {
+        Some(next) if next.part == broken.part && !bare => {
             let (a, b) = (
                 canonical(broken.part, &broken.content),
                 canonical(next.part, &next.content),

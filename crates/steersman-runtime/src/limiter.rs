@@ -176,24 +176,21 @@ impl Limiter {
     /// # Errors
     /// Where that would take long, or nobody is let through.
     pub async fn acquire(self: &Arc<Self>, ask: Ask, clock: &dyn Clock) -> Result<Permit, Refused> {
-        let mut waits = Waits::join(self.clone(), ask);
+        // Who finds nobody before it is through at once: it must not stand in the way of others before it runs again.
+        let (mut waits, mut look) = {
+            let mut state = self.lock();
+            let mut waits = Waits::join(self.clone(), ask, &mut state);
+            let look = waits.look(&mut state, clock.now());
+            (waits, look)
+        };
         loop {
-            let look = {
-                let mut state = self.lock();
-                let now = clock.now();
-                state
-                    .is_first(&waits)
-                    .then(|| (state.look(now, &waits.ask, waits.ticket), now))
-            };
             match look {
                 None => waits.called.notified().await,
                 Some((Look::Go, _)) => {
-                    let (ask, ticket) = (waits.ask.clone(), waits.ticket);
-                    waits.leave();
                     return Ok(Permit {
                         limiter: self.clone(),
-                        ask,
-                        ticket,
+                        ask: waits.ask.clone(),
+                        ticket: waits.ticket,
                     });
                 }
                 Some((Look::Refused(why), _)) => return Err(why),
@@ -207,6 +204,7 @@ impl Limiter {
                     }
                 }
             }
+            look = waits.look(&mut self.lock(), clock.now());
         }
     }
 }
@@ -225,17 +223,13 @@ struct Waits {
 }
 
 impl Waits {
-    fn join(limiter: Arc<Limiter>, ask: Ask) -> Self {
+    fn join(limiter: Arc<Limiter>, ask: Ask, state: &mut State) -> Self {
         let called = Arc::<Notify>::default();
-        let ticket = {
-            let mut state = limiter.lock();
-            state.tickets += 1;
-            let ticket = state.tickets;
-            let lane = (ask.rate, ask.model.clone());
-            let lane = state.lanes.entry(lane).or_default();
-            lane.join(&ask.session, ticket, called.clone());
-            ticket
-        };
+        state.tickets += 1;
+        let ticket = state.tickets;
+        let lane = (ask.rate, ask.model.clone());
+        let lane = state.lanes.entry(lane).or_default();
+        lane.join(&ask.session, ticket, called.clone());
         Self {
             limiter,
             ask,
@@ -245,11 +239,20 @@ impl Waits {
         }
     }
 
-    fn leave(&mut self) {
-        if std::mem::replace(&mut self.left, true) {
-            return;
+    /// What it is told now, if it is the first; who may go has left its place.
+    fn look(&mut self, state: &mut State, now: Time) -> Option<(Look, Time)> {
+        if !state.is_first(self) {
+            return None;
         }
-        let mut state = self.limiter.lock();
+        let look = state.look(now, &self.ask, self.ticket);
+        if matches!(look, Look::Go) {
+            self.leave(state);
+        }
+        Some((look, now))
+    }
+
+    fn leave(&mut self, state: &mut State) {
+        self.left = true;
         let key = (self.ask.rate, self.ask.model.clone());
         if let Some(lane) = state.lanes.get_mut(&key) {
             lane.leave(&self.ask.session, self.ticket);
@@ -263,7 +266,10 @@ impl Waits {
 
 impl Drop for Waits {
     fn drop(&mut self) {
-        self.leave();
+        if !self.left {
+            let limiter = self.limiter.clone();
+            self.leave(&mut limiter.lock());
+        }
     }
 }
 
@@ -289,7 +295,11 @@ impl Lane {
         waiting.retain(|(other, _)| *other != ticket);
         if waiting.is_empty() {
             self.waiting.remove(session);
-            self.turns.retain(|other| other != session);
+            if was_first {
+                self.turns.pop_front();
+            } else {
+                self.turns.retain(|other| other != session);
+            }
         } else if was_first {
             self.turns.rotate_left(1);
         }
@@ -360,8 +370,8 @@ impl Window {
     /// When there will be room for so much. What is larger than the quota waits until all is free.
     fn free_at(&mut self, now: Time, quota: Quota, amount: u64) -> Time {
         // A clock that was set back would keep what was taken for longer than its span.
-        for taken in &mut self.taken {
-            taken.0 = taken.0.min(now);
+        for taken in self.taken.iter_mut().rev().take_while(|t| t.0 > now) {
+            taken.0 = now;
         }
         while let Some((at, amount, _)) = self.taken.front()
             && at.plus(quota.within) <= now

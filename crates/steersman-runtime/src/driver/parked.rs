@@ -16,6 +16,7 @@ use crate::session::{Receipt, Settled, Standing, ToDriver};
 use crate::store::{Claim, SessionState};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use steersman_machine::context::RenderCache;
 use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Id, Time};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
@@ -38,19 +39,27 @@ pub(crate) struct Parked {
     dearest: Amount,
     fates: VecDeque<Receipt>,
     following: follow::Following,
-    /// Since when its effects have been out.
-    since: Vec<(Id, Time)>,
+    kept: Kept,
     /// When time is the next to do something.
     due: Option<Time>,
     /// It has drawn what it has not used: whoever lets go of it gives that back.
     owes: bool,
 }
 
+/// What a parked session has of what its owner read from the store, and the store does not say.
+#[derive(Default)]
+struct Kept {
+    /// Since when its effects have been out.
+    since: Vec<(Id, Time)>,
+    /// By branch and agent, what the next request is measured against.
+    caches: Vec<(Id, Id, RenderCache)>,
+}
+
 /// What brought a parked session back.
 pub(super) struct Woken {
     /// What it was told; none: time came.
     told: Option<ToDriver>,
-    since: Vec<(Id, Time)>,
+    kept: Kept,
 }
 
 impl Parked {
@@ -81,7 +90,7 @@ impl Parked {
             dearest: Amount::default(),
             fates: VecDeque::new(),
             following: follow::Following::default(),
-            since: Vec::new(),
+            kept: Kept::default(),
             due: None,
             owes: false,
         }
@@ -101,12 +110,12 @@ impl Parked {
                 return None;
             }
         };
-        let since = std::mem::take(&mut self.since);
+        let kept = std::mem::take(&mut self.kept);
         let driver = Box::new(Driver::of(self));
         if matches!(told, Some(ToDriver::Inbox(..))) {
             driver.busy();
         }
-        Some((driver, Woken { told, since }))
+        Some((driver, Woken { told, kept }))
     }
 
     async fn woken(&mut self) -> Result<Option<ToDriver>, EngineError> {
@@ -218,9 +227,14 @@ impl Driver {
     pub(super) async fn wake(&mut self, woken: Woken) -> Result<(), EngineError> {
         self.read().await?;
         self.recover().await?;
-        for (effect, since) in woken.since {
+        for (effect, since) in woken.kept.since {
             if let Some(out) = self.outs.get_mut(&effect) {
                 out.since = since;
+            }
+        }
+        for (branch, agent, cache) in woken.kept.caches {
+            if let Some(branch) = self.branches.get_mut(&branch) {
+                branch.caches.insert(agent, cache);
             }
         }
         if let Some(told) = woken.told {
@@ -271,6 +285,16 @@ impl Driver {
     /// Gives up what can be read again.
     pub(super) fn park(self) -> Parked {
         let due = self.next_due();
+        let since = self.outs.iter().map(|(id, out)| (*id, out.since));
+        let since = since.collect();
+        let caches = self.branches.into_iter().flat_map(|(id, branch)| {
+            let caches = branch.caches.into_iter();
+            caches.map(move |(agent, cache)| (id, agent, cache.at_rest()))
+        });
+        let kept = Kept {
+            since,
+            caches: caches.collect(),
+        };
         Parked {
             claim: Claim {
                 head: self.writer.durable,
@@ -288,7 +312,7 @@ impl Driver {
             dearest: self.dearest,
             fates: self.inbox.fates,
             following: self.following,
-            since: self.outs.iter().map(|(id, out)| (*id, out.since)).collect(),
+            kept,
             due,
             owes: self.claimed && !self.ledger.slice.is_zero(),
         }

@@ -114,6 +114,13 @@ async fn a_conversation_is_parked_when_nothing_was_said_for_a_while() {
     assert_eq!(answered(&one.settled().await), "Once more?");
     one.session.say("No.").await.unwrap();
     assert_eq!(answered(&one.settled().await), "Bye.");
+    let lines = one.world.lines().await;
+    let commits = lines.iter().filter_map(|line| line.commit.as_ref());
+    let shared: Vec<u64> = commits
+        .flat_map(|commit| &commit.usage)
+        .map(|usage| usage.prefix)
+        .collect();
+    assert!(shared[0] == 0 && 0 < shared[1] && shared[1] < shared[2], "{shared:?}");
 }
 
 #[tokio::test]
