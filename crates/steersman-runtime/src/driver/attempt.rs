@@ -17,11 +17,14 @@ use steersman_machine::interaction::Class;
 use steersman_machine::mapping::{Fault, Raw};
 use tokio::sync::Notify;
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::sync::mpsc::Sender;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 /// How long a tool that was told to end may take to say what it did, in milliseconds.
 const GRACE: u64 = 2_000;
+
+/// Where tasks tell it. What is told lies in boxes: a channel has room for many from the beginning, and a session has one.
+pub(crate) type Tell = mpsc::Sender<Box<FromTask>>;
 
 /// What tasks tell the driver.
 pub(crate) enum FromTask {
@@ -57,7 +60,7 @@ pub(crate) fn call_model(
     timeouts: Timeouts,
     clock: Arc<dyn Clock>,
     cancel: CancellationToken,
-    to: Sender<FromTask>,
+    to: Tell,
 ) {
     let (effect, attempt) = (call.effect, call.attempt);
     tokio::spawn(async move {
@@ -71,7 +74,7 @@ pub(crate) fn call_model(
             Ok(permit) => permit,
             Err(why) => {
                 let told = FromTask::Model(effect, attempt, Err(refused(why)), Report::default());
-                let _ = to.send(told).await;
+                let _ = to.send(Box::new(told)).await;
                 return;
             }
         };
@@ -101,14 +104,18 @@ pub(crate) fn call_model(
             () = cancel.cancelled() => return,
         };
         let _ = to
-            .send(FromTask::Deltas(effect, attempt, relay.pieces.clone()))
+            .send(Box::new(FromTask::Deltas(
+                effect,
+                attempt,
+                relay.pieces.clone(),
+            )))
             .await;
         let report = *relay.report();
         if let Some(ended) = as_its_place_sees(&result) {
             relay.permit.end(clock.now(), ended);
         }
         let _ = to
-            .send(FromTask::Model(effect, attempt, result, report))
+            .send(Box::new(FromTask::Model(effect, attempt, result, report)))
             .await;
     });
 }
@@ -300,7 +307,7 @@ struct Relay {
     /// Something streamed in.
     piece: Notify,
     pieces: Arc<Pieces>,
-    to: Sender<FromTask>,
+    to: Tell,
 }
 
 impl Relay {
@@ -326,7 +333,7 @@ impl Sink for Relay {
         self.piece.notify_one();
         if self.pieces.add(delta) {
             let pieces = self.pieces.clone();
-            let told = FromTask::Deltas(self.effect, self.attempt, pieces);
+            let told = Box::new(FromTask::Deltas(self.effect, self.attempt, pieces));
             if self.to.try_send(told).is_err() {
                 self.pieces.untold();
             }

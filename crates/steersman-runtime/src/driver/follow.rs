@@ -98,7 +98,7 @@ impl Driver {
         let tasks = self.tasks.clone();
         tokio::spawn(async move {
             // An owner that is gone needs no answer.
-            let _ = tasks.send(FromTask::Listed(asked.await)).await;
+            let _ = tasks.send(Box::new(FromTask::Listed(asked.await))).await;
         });
         true
     }

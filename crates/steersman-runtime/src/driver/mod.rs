@@ -44,7 +44,7 @@ use crate::load::{Load, Since};
 use crate::past::Past;
 use crate::session::{Fate, Outside, Receipt, Session, Settled, Standing, ToDriver};
 use crate::store::{Claim, InboxMessage, SessionId, SessionState, StoreError};
-use attempt::FromTask;
+use attempt::{FromTask, Tell};
 use draft::Offer;
 use parked::{CALM, Parked, Woken};
 use futures::FutureExt;
@@ -98,8 +98,8 @@ pub(crate) struct Driver {
     writer: Writer<OnDisk>,
     next: Line,
     inbox: Inbox,
-    tasks: mpsc::Sender<FromTask>,
-    from_tasks: mpsc::Receiver<FromTask>,
+    tasks: Tell,
+    from_tasks: mpsc::Receiver<Box<FromTask>>,
     from_handles: mpsc::Receiver<ToDriver>,
     standing: watch::Sender<Standing>,
     still: Arc<Notify>,
@@ -426,7 +426,7 @@ impl Driver {
                 self.reached_disk();
             }
             Some(told) = self.from_handles.recv() => self.told(told),
-            Some(ended) = self.from_tasks.recv() => self.task_told(ended).await?,
+            Some(ended) = self.from_tasks.recv() => self.task_told(*ended).await?,
             () = timer => self.tick_clock().await?,
             () = alive.cancelled() => return Err(EngineError::Stopped),
             () = calm => return Ok(true),
@@ -435,7 +435,7 @@ impl Driver {
             self.told(told);
         }
         while let Ok(ended) = self.from_tasks.try_recv() {
-            self.task_told(ended).await?;
+            self.task_told(*ended).await?;
         }
         Ok(false)
     }

@@ -218,7 +218,7 @@ impl Driver {
         out.permit = None;
         tokio::spawn(async move {
             clock.sleep(millis).await;
-            let _ = tasks.send(FromTask::Again(effect)).await;
+            let _ = tasks.send(Box::new(FromTask::Again(effect))).await;
         });
     }
 
@@ -389,7 +389,7 @@ impl Driver {
         let tasks = self.tasks.clone();
         tokio::spawn(async move {
             let raw = said.await;
-            let _ = tasks.send(FromTask::Probe(effect, raw)).await;
+            let _ = tasks.send(Box::new(FromTask::Probe(effect, raw))).await;
         });
     }
 

@@ -166,7 +166,7 @@ impl Driver {
                 let cancel = CancellationToken::new();
                 attempt::run_tool(toolset, run, timeout, clock, cancel, Arc::new(drop)).await
             };
-            let _ = tasks.send(FromTask::Reached(effect, attempt, raw)).await;
+            let _ = tasks.send(Box::new(FromTask::Reached(effect, attempt, raw))).await;
         });
     }
 
@@ -272,7 +272,7 @@ impl Driver {
             let (clock, tasks) = (self.engine.clock().clone(), self.tasks.clone());
             tokio::spawn(async move {
                 clock.sleep(millis).await;
-                let _ = tasks.send(FromTask::ReachAgain(effect)).await;
+                let _ = tasks.send(Box::new(FromTask::ReachAgain(effect))).await;
             });
             return Ok(());
         }

@@ -382,13 +382,13 @@ impl Driver {
             let told = tasks.clone();
             // Whoever follows sees the next one, if this one finds no place.
             let hear = Arc::new(move |progress| {
-                let _ = told.try_send(FromTask::Progress(id, attempt, progress));
+                let _ = told.try_send(Box::new(FromTask::Progress(id, attempt, progress)));
             });
             let raw = match locked {
                 Some(fault) => Raw::NotPerformed(fault),
                 None => attempt::run_tool(toolset, run, timeout, clock, cancel, hear).await,
             };
-            let _ = tasks.send(FromTask::Tool(id, attempt, raw)).await;
+            let _ = tasks.send(Box::new(FromTask::Tool(id, attempt, raw))).await;
         });
     }
 

@@ -338,7 +338,7 @@ impl Driver {
             if let Ok(permit) = slots.acquire_owned().await {
                 // Handed over, not given back: given back it goes to whoever waits next, in any session, and slots
                 // that many wait for are never free when their turn comes.
-                let _ = tasks.send(super::FromTask::Slot(id, permit)).await;
+                let _ = tasks.send(Box::new(super::FromTask::Slot(id, permit))).await;
             }
         });
     }
@@ -359,7 +359,7 @@ impl Driver {
         let (clock, tasks) = (self.engine.clock().clone(), self.tasks.clone());
         tokio::spawn(async move {
             let turn = limiter.acquire(ask, &*clock).await;
-            let _ = tasks.send(super::FromTask::Turn(id, turn)).await;
+            let _ = tasks.send(Box::new(super::FromTask::Turn(id, turn))).await;
         });
         true
     }
