@@ -431,9 +431,8 @@ impl RenderCache {
         prefill: Option<String>,
     ) -> Request {
         let previous = self.previous.take().filter(|p| p.model == model.model);
-        let (old, mut chain, bare) = previous.map_or_else(Default::default, |p| {
-            (p.segments, p.chain, p.bare)
-        });
+        let (old, mut chain, bare) =
+            previous.map_or_else(Default::default, |p| (p.segments, p.chain, p.bare));
         let common = old
             .iter()
             .zip(&segments)

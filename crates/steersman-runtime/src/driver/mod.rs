@@ -7,6 +7,8 @@
 //! 3. each wish is taken to the ledger ([`wish`]): holds, and `Started` for what may begin;
 //! 4. the line is appended, one row ([`writer`]);
 //! 5. what depends on the line begins when the disk has it, the rest at once ([`attempt`]).
+//!
+//! Where nothing goes on by itself all of that is given up until something comes ([`parked`]).
 
 mod act;
 mod attempt;
@@ -46,8 +48,8 @@ use crate::session::{Fate, Outside, Receipt, Session, Settled, Standing, ToDrive
 use crate::store::{Claim, InboxMessage, SessionId, SessionState, StoreError};
 use attempt::{FromTask, Tell};
 use draft::Offer;
-use parked::{CALM, Parked, Woken};
 use futures::FutureExt;
+use parked::{CALM, Parked, Woken};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

@@ -166,7 +166,9 @@ impl Driver {
                 let cancel = CancellationToken::new();
                 attempt::run_tool(toolset, run, timeout, clock, cancel, Arc::new(drop)).await
             };
-            let _ = tasks.send(Box::new(FromTask::Reached(effect, attempt, raw))).await;
+            let _ = tasks
+                .send(Box::new(FromTask::Reached(effect, attempt, raw)))
+                .await;
         });
     }
 

@@ -338,7 +338,9 @@ impl Driver {
             if let Ok(permit) = slots.acquire_owned().await {
                 // Handed over, not given back: given back it goes to whoever waits next, in any session, and slots
                 // that many wait for are never free when their turn comes.
-                let _ = tasks.send(Box::new(super::FromTask::Slot(id, permit))).await;
+                let _ = tasks
+                    .send(Box::new(super::FromTask::Slot(id, permit)))
+                    .await;
             }
         });
     }

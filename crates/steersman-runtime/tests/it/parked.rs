@@ -85,7 +85,12 @@ async fn who_waits_for_a_person_is_parked_and_goes_on_as_if_nothing_had_been() {
     let claims = entries.filter(|entry| matches!(entry, LedgerEntry::Claimed { .. }));
     assert_eq!(claims.count(), 1);
     let last = lines.last().unwrap().n;
-    assert_eq!(last, Line(lines.len() as u64), "{}", one.world.printed().await);
+    assert_eq!(
+        last,
+        Line(lines.len() as u64),
+        "{}",
+        one.world.printed().await
+    );
     let (mut told, mut stood) = (Vec::new(), Vec::new());
     while told.len() < lines.len() || stood.len() < 3 {
         match feed.next().await.unwrap() {
@@ -120,7 +125,10 @@ async fn a_conversation_is_parked_when_nothing_was_said_for_a_while() {
         .flat_map(|commit| &commit.usage)
         .map(|usage| usage.prefix)
         .collect();
-    assert!(shared[0] == 0 && 0 < shared[1] && shared[1] < shared[2], "{shared:?}");
+    assert!(
+        shared[0] == 0 && 0 < shared[1] && shared[1] < shared[2],
+        "{shared:?}"
+    );
 }
 
 #[tokio::test]
@@ -206,7 +214,9 @@ async fn nobody_is_parked_whose_tool_may_yet_tell_something() {
     let both = json!({ "call": [{ "pay": { "cents": 5 } }, { "transfer": { "cents": 6 } }] });
     let world = World::new(json!({ "main": [both, "So be it."] }));
     let gate = Arc::new(Semaphore::new(0));
-    world.tools.will("pay", Does::Gate(gate.clone(), json!("paid")));
+    world
+        .tools
+        .will("pay", Does::Gate(gate.clone(), json!("paid")));
     let session = world.start(TOOLS, "Go.").await;
     until_run(&world, "pay", 1).await;
     let seen = session.inspect().await.unwrap();
@@ -214,14 +224,16 @@ async fn nobody_is_parked_whose_tool_may_yet_tell_something() {
     let paying = effects.find(|(_, record)| record.progress == Progress::Started);
     let what = CancelWhat::Effect(paying.unwrap().0);
     session.cancel(what, "user").await.unwrap();
-    assert!(matches!(&*session.settled().await.unwrap(), Settled::Asks(_)));
+    assert!(matches!(
+        &*session.settled().await.unwrap(),
+        Settled::Asks(_)
+    ));
     settle().await;
     gate.add_permits(1);
     settle().await;
     let lines = world.lines().await;
     let mut entries = lines.iter().flat_map(|line| &line.ledger);
-    let heard = entries.any(|entry| {
-        matches!(entry, LedgerEntry::Late { .. } | LedgerEntry::Done { .. })
-    });
+    let heard =
+        entries.any(|entry| matches!(entry, LedgerEntry::Late { .. } | LedgerEntry::Done { .. }));
     assert!(heard, "{}", world.printed().await);
 }
