@@ -49,6 +49,12 @@ pub const ADOPTED: usize = 96 << 10;
 /// Most calls in one answer of a model.
 pub const CALLS: usize = 128;
 
+/// Most tasks that a concierge keeps to be done; of more the oldest are given up.
+pub const GOALS: usize = 16;
+
+/// Most messages of a conversation that a routing model is shown, and the step in which what it is shown moves on.
+pub const HEARD: usize = 30;
+
 /// Longest name that comes from outside (a tool that a model made up, a code, a role), in bytes; a longer one is cut.
 pub const NAME: usize = 128;
 

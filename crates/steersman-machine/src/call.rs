@@ -20,6 +20,7 @@ use crate::interaction::{Artifact, Call, CallResult, Class, How, Interaction, Ta
 use crate::network::{
     BuiltIn, Does, ModelAgent, Network, Offer, Parameters, Source, ToolDef, ToolUse, Type, TypeKind,
 };
+use crate::route::floor;
 use crate::tick::Tick;
 use crate::types::arguments_misfit;
 use serde_json::{Map, Value as Json};
@@ -65,6 +66,9 @@ pub(crate) fn target(tool: &ToolDef) -> Target {
         Source::BuiltIn(BuiltIn::Fork) => Target::Branches(Vec::new()),
         Source::BuiltIn(
             BuiltIn::Finish
+            | BuiltIn::Done
+            | BuiltIn::NeedHelp
+            | BuiltIn::Handoff
             | BuiltIn::TodoAdd
             | BuiltIn::TodoComplete
             | BuiltIn::TodoCancel
@@ -80,6 +84,19 @@ pub(crate) fn target(tool: &ToolDef) -> Target {
         | Source::Native { .. }
         | Source::Mcp { .. }
         | Source::Send(_) => Target::Tool(tool.effect),
+    }
+}
+
+/// The tool of the floor that a use offers, if it is one.
+pub(crate) fn of_floor(network: &Network, used: &ToolUse) -> Option<BuiltIn> {
+    let Offer::Tool(name) = &used.of else {
+        return None;
+    };
+    match network.tools.get(name)?.source {
+        Source::BuiltIn(kind @ (BuiltIn::Done | BuiltIn::NeedHelp | BuiltIn::Handoff)) => {
+            Some(kind)
+        }
+        _ => None,
     }
 }
 
@@ -310,7 +327,10 @@ impl Tick<'_> {
     fn offered<'m>(&self, owner: Id, model: &'m ModelAgent, seen: &str) -> Option<&'m ToolUse> {
         let used = model.tools.iter().find(|u| u.is_called(seen))?;
         let offered = match &used.when {
-            None => !used.implied || artifact::sees_any(&self.snapshot, owner),
+            None => match of_floor(self.network, used) {
+                Some(kind) => floor::offers(&self.cx(), &self.snapshot, owner, kind),
+                None => !used.implied || artifact::sees_any(&self.snapshot, owner),
+            },
             // An expression that fails offers nothing: it is never true.
             Some(when) => self.view(owner).holds(when).unwrap_or(false),
         };

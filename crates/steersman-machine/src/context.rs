@@ -6,14 +6,16 @@
 //! watermarks in commits ([`due_watermark`]).
 
 mod history;
+mod route;
+mod talk;
 mod tools;
 mod units;
 
-use crate::commit::Watermark;
+use crate::commit::{Kind, Watermark};
 use crate::expression::{EvalError, Template};
 use crate::ids::{Body, Digest, Id, Line, Name};
 use crate::interaction::Interaction;
-use crate::network::{AgentDef, CallStyle, Does, ModelAgent, Network, Part, ToolChoice};
+use crate::network::{AgentDef, CallStyle, Does, ModelAgent, Network, Part, Seen, ToolChoice};
 use crate::snapshot::Snapshot;
 use crate::tick::Cx;
 use crate::view::{Read, Trace, View};
@@ -37,9 +39,50 @@ pub trait History: crate::effect::Bodies {
     }
 }
 
+/// What a model is asked for.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Purpose {
+    /// An agent's own answer.
+    #[default]
+    Answer,
+    /// A decision of a router.
+    Decision,
+    /// What is left to be done, for a router: beside its decisions.
+    Continue,
+}
+
+impl Purpose {
+    /// In scripts the word behind the agent's name (`desk#continue`) for what is asked beside its own answers.
+    pub fn beside(self) -> Option<&'static str> {
+        match self {
+            Self::Answer | Self::Decision => None,
+            Self::Continue => Some("continue"),
+        }
+    }
+
+    /// How many calls of this kind an agent has committed.
+    pub fn calls(self, counters: &crate::snapshot::Counters) -> u32 {
+        match self {
+            Self::Answer | Self::Decision => counters.model_calls_all,
+            Self::Continue => counters.restated,
+        }
+    }
+}
+
+/// What the model call is for that an agent owes.
+pub fn purpose(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Purpose {
+    match crate::route::question(cx, snapshot, agent) {
+        _ if snapshot.agent(agent).kind == Kind::Model => Purpose::Answer,
+        Some(question) => question.purpose(),
+        None => Purpose::Decision,
+    }
+}
+
 /// A model call before any provider's encoding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
+    /// What is asked for.
+    pub purpose: Purpose,
     /// The definition's name of the model.
     pub model: Name,
     /// Shared, immutable pieces in the order of the declared parts.
@@ -139,6 +182,11 @@ pub struct RenderCache {
     tools: Option<(Vec<bool>, Option<Arc<Segment>>)>,
     previous: Option<Previous>,
     caller: Option<Box<RenderCache>>,
+    talk: Option<talk::Talk>,
+    /// What stood before and behind the agent's own system prompt.
+    around: (String, String),
+    /// From which line on it saw anything.
+    since: Option<Line>,
     differed: u32,
 }
 
@@ -196,7 +244,7 @@ struct Kept {
 /// An error is that of a template or of an expression under `tools`.
 ///
 /// # Panics
-/// If the agent is not model-driven.
+/// If the agent neither owes a model call nor a decision of a model.
 pub fn request(
     cx: &Cx<'_>,
     history: &dyn History,
@@ -232,8 +280,22 @@ fn render(
     let state = snapshot.agent(agent);
     let def = cx.network.agent(&state.def);
     let Does::Model(model) = &def.does else {
-        panic!("only model-driven agents owe model calls");
+        let question = crate::route::question(cx, snapshot, agent);
+        let question = question.expect("a router that asks has a question");
+        return Ok(route::request(
+            cx, history, snapshot, agent, &question, cache,
+        ));
     };
+    let around = route::surroundings(cx, snapshot, agent);
+    if let Some(around) = around.as_ref().filter(|a| a.view.of != Seen::Own) {
+        let above = snapshot.agent(around.above);
+        let talk = cache.talk.get_or_insert_default();
+        talk.follow(history, around.above, above.last);
+        let since = around.since();
+        if std::mem::replace(&mut cache.since, since) != since {
+            cache.units = units::Units::default();
+        }
+    }
     let trace = Trace::default();
     let base = View::new(cx, snapshot, Some(agent));
     let at = At {
@@ -247,11 +309,12 @@ fn render(
     let mut segments = Vec::new();
     for part in &model.context.parts {
         match part {
-            Part::System => at.system(model, cache, &mut segments)?,
+            Part::System => at.system(model, around.as_ref(), cache, &mut segments)?,
             Part::Tools => at.tools(def, model, cache, &mut segments)?,
             Part::History => {
                 history::caller(&at, cache, &mut segments);
-                history::render(&at, &mut cache.units, &mut segments)?;
+                let seen = around.as_ref().zip(cache.talk.as_ref());
+                history::render(&at, seen, &mut cache.units, &mut segments)?;
             }
             Part::Now => {
                 let text = model.context.now.as_ref().map(|t| t.render(&base));
@@ -270,7 +333,16 @@ fn render(
     let prefill = model.prefill.as_ref().map(|t| t.render(&base));
     let prefill = prefill.transpose()?;
     let output = def.output.as_ref().map(|o| schema_of(&o.ty).to_string());
-    Ok(cache.finish(cx.network, model, segments, choice, output, prefill))
+    let params = parameters(cx.network, model, &model.model);
+    Ok(cache.finish(
+        cx.network,
+        &model.model,
+        params,
+        segments,
+        choice,
+        output,
+        prefill,
+    ))
 }
 
 /// What rendering reads.
@@ -287,15 +359,21 @@ impl At<'_> {
     fn system(
         &self,
         model: &ModelAgent,
+        surroundings: Option<&route::Surroundings<'_>>,
         cache: &mut RenderCache,
         segments: &mut Vec<Arc<Segment>>,
     ) -> Result<(), EvalError> {
-        let Some(template) = &model.system else {
-            return Ok(());
-        };
-        let fresh = |kept: &Kept| self.base.unchanged(&kept.reads, self.trace);
+        let around = surroundings.map(|s| s.around(self.cx, self.snapshot, self.agent));
+        let around = around.transpose()?.unwrap_or_default();
+        let same = cache.around == around;
+        cache.around = around;
+        let fresh = |kept: &Kept| same && self.base.unchanged(&kept.reads, self.trace);
         if !cache.system.as_ref().is_some_and(fresh) {
-            let (text, reads) = self.template(template, |view| view)?;
+            let (text, reads) = match &model.system {
+                Some(template) => self.template(template, |view| view)?,
+                None => (String::new(), Vec::new()),
+            };
+            let text = route::framed(text, &cache.around);
             let content = (!text.trim().is_empty()).then_some(Content::System(text));
             cache.system = Some(Kept {
                 segment: content.map(|content| Segment::new(Part::System, content)),
@@ -421,16 +499,18 @@ impl RenderCache {
         }
     }
 
+    #[expect(clippy::too_many_arguments, reason = "the parts of a request, each once")]
     fn finish(
         &mut self,
         network: &Network,
-        model: &ModelAgent,
+        model: &Name,
+        params: Vec<(String, Json)>,
         segments: Vec<Arc<Segment>>,
         choice: ToolChoice,
         output: Option<String>,
         prefill: Option<String>,
     ) -> Request {
-        let previous = self.previous.take().filter(|p| p.model == model.model);
+        let previous = self.previous.take().filter(|p| p.model == *model);
         let (old, mut chain, bare) =
             previous.map_or_else(Default::default, |p| (p.segments, p.chain, p.bare));
         let common = old
@@ -447,13 +527,12 @@ impl RenderCache {
             link.extend_from_slice(&segment.digest.0);
             chain.push(Digest::of(&link));
         }
-        let params = parameters(network, model, &model.model);
         let calls = network
             .models
-            .get(&model.model)
+            .get(model)
             .map_or_else(Default::default, |m| m.calls);
         let rest = serde_json::json!([
-            &*model.model,
+            &**model,
             params,
             choice_word(&choice),
             output,
@@ -463,13 +542,14 @@ impl RenderCache {
         let mut whole = chain.last().map_or_else(Vec::new, |d| d.0.to_vec());
         whole.extend_from_slice(rest.to_string().as_bytes());
         self.previous = Some(Previous {
-            model: model.model.clone(),
+            model: model.clone(),
             segments: segments.clone(),
             chain,
             bare: false,
         });
         Request {
-            model: model.model.clone(),
+            purpose: Purpose::Answer,
+            model: model.clone(),
             segments,
             params: params.into(),
             choice,
@@ -528,6 +608,13 @@ fn shared_prefix(
 
 /// The parameters of the model of this name with the agent's over them, in key order.
 pub fn parameters(network: &Network, agent: &ModelAgent, model: &str) -> Vec<(String, Json)> {
+    let mut params: BTreeMap<String, Json> = parameters_of(network, model).into_iter().collect();
+    params.extend(agent.params.iter().map(|(k, v)| (k.clone(), v.clone())));
+    params.into_iter().collect()
+}
+
+/// The parameters of the model of this name, in key order.
+pub fn parameters_of(network: &Network, model: &str) -> Vec<(String, Json)> {
     let mut params: BTreeMap<String, Json> = BTreeMap::new();
     if let Some(def) = network.models.get(model) {
         if let Some(temperature) = def.temperature {
@@ -538,6 +625,5 @@ pub fn parameters(network: &Network, agent: &ModelAgent, model: &str) -> Vec<(St
         }
         params.extend(def.params.iter().map(|(k, v)| (k.clone(), v.clone())));
     }
-    params.extend(agent.params.iter().map(|(k, v)| (k.clone(), v.clone())));
     params.into_iter().collect()
 }

@@ -375,8 +375,6 @@ impl Wish {
 pub enum Work {
     /// A model call for the agent; the request is [`crate::context`]'s.
     Model,
-    /// A decision of a routing model.
-    Route,
     /// A tool.
     Tool(ToolWork),
     /// A dry tool: the recording, else `simulate:`, else a leaf.

@@ -9,6 +9,7 @@ use crate::interaction::{Cause, End, How, Interaction, Origin, Target, Write};
 use crate::limits::{self, Key, Reached};
 use crate::mapping;
 use crate::nets::{self, Event, Step};
+use crate::route::floor;
 use crate::network::{Does, ModelAgent, OnLimit, Turns};
 use crate::snapshot::Phase;
 use crate::take::cancel::Cut;
@@ -49,6 +50,8 @@ pub(crate) struct Conclude<'a> {
     pub(crate) call: Option<Id>,
     /// Why it does not fit, where an adapter had to judge.
     pub(crate) misfit: Option<&'a str>,
+    /// Code of the end, where it has one of its own.
+    pub(crate) code: Option<&'static str>,
 }
 
 impl Tick<'_> {
@@ -104,6 +107,7 @@ impl Tick<'_> {
                     cause: Cause::Answer,
                     call: None,
                     misfit: None,
+                    code: None,
                 },
             );
             return;
@@ -121,6 +125,7 @@ impl Tick<'_> {
                     cause: Cause::Answer,
                     call: None,
                     misfit: None,
+                    code: None,
                 },
             ),
             Step::Fail(text) => self.fail(agent, "net", &text),
@@ -290,12 +295,18 @@ impl Tick<'_> {
                 cause,
                 call: None,
                 misfit,
+                code: None,
             },
         );
     }
 
     /// Ends a turn or a task by an answer, if it fits what is wanted; else the model is told what does not.
     pub(crate) fn conclude(&mut self, agent: Id, how: Conclude<'_>) {
+        if how.call.is_none()
+            && let Err(why) = floor::turn_is_task(&self.cx(), &self.snapshot, agent)
+        {
+            return self.fail(agent, "done", &why);
+        }
         let writes = match self.ends_well(agent, &how) {
             Ok(writes) => writes,
             Err(why) => return self.unfit(agent, how.call, &why),
@@ -313,7 +324,7 @@ impl Tick<'_> {
             Cause::Limit => {
                 limits::reached(&self.cx(), &self.snapshot, agent, self.now).map(|r| r.name())
             }
-            _ => None,
+            _ => how.code,
         };
         self.finish(
             agent,
@@ -404,6 +415,12 @@ impl Tick<'_> {
     /// What an answer ends: a turn in a dialogue, else the task.
     pub(crate) fn end_of(&self, agent: Id) -> End {
         match self.def(agent).turns {
+            // What cannot be judged was said where the turn was to end.
+            Turns::Dialogue
+                if floor::turn_is_task(&self.cx(), &self.snapshot, agent).unwrap_or(false) =>
+            {
+                End::Task
+            }
             Turns::Dialogue => End::Turn,
             Turns::Task | Turns::Once => End::Task,
         }

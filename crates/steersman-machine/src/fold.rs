@@ -7,6 +7,7 @@
 mod adoption;
 mod counts;
 pub(crate) mod facts;
+mod routes;
 mod values;
 
 pub(crate) use counts::{is_more, more};
@@ -17,7 +18,7 @@ use crate::commit::{
 };
 use crate::ids::{Body, Digest, Id, Line, Name, Path, Time};
 use crate::interaction::{
-    Call, CallResult, Cause, Choice, End, How, Interaction, Origin, Reduce, Route, Target, Write,
+    Call, CallResult, Cause, End, How, Interaction, Origin, Reduce, Route, Target, Write,
 };
 use crate::snapshot::{Agent, Closed, Counters, Effect, OpenCall, Phase, Routing, Snapshot, Span};
 use imbl::{OrdMap, OrdSet};
@@ -409,7 +410,7 @@ impl Snapshot {
                 if member != call.name {
                     count(agent, &member, result, args);
                 }
-                routing(agent).last = Some((member, result.how, result.body));
+                routes::acted(agent, member, result.how, result.body);
             }
             at = agent.parent;
         }
@@ -450,6 +451,18 @@ impl Snapshot {
     }
 
     /// What the calls of an exchange wrote takes effect together, in call order.
+    /// The same with what the closed calls of an open exchange wrote.
+    pub(crate) fn as_written(&self, owner: Id) -> Self {
+        let mut after = self.clone();
+        let (line, now) = (self.line, self.now);
+        for open in self.exchange(owner) {
+            for (write, value) in open.closed.iter().flat_map(|closed| &closed.writes) {
+                after.write(line, now, write, value.clone());
+            }
+        }
+        after
+    }
+
     fn close_exchange(&mut self, line: Line, now: Time, owner: Id) {
         let ids: Vec<Id> = self.exchange(owner).map(|c| c.call.id).collect();
         let mut digests = Vec::with_capacity(ids.len() * 32);
@@ -478,19 +491,18 @@ impl Snapshot {
 
     fn push_route(&mut self, line: Line, now: Time, id: Id, route: &Route, bodies: &[Text]) {
         self.owe(now, id);
+        if route.effect.is_some() {
+            self.count_decision(id, &route.chosen);
+        }
         let agent = self.agent_mut(id);
-        if route.refused.is_some() {
-            routing(agent).refused += 1;
+        if let Some(why) = route.refused {
+            let routing = routing(agent);
+            routing.refused += 1;
+            routing.why = Some(why);
             return;
         }
         agent.counters.again(choice_digest(line, route, bodies));
-        let routing = routing(agent);
-        routing.refused = 0;
-        routing.count += 1;
-        match &route.chosen {
-            Choice::Agents(names) => routing.pending.clone_from(names),
-            Choice::Finish | Choice::Stay => {}
-        }
+        routes::chosen(agent, line, &route.chosen);
         for write in &route.clear {
             self.edit(line, now, write, bodies);
         }
@@ -649,8 +661,10 @@ fn hear(agent: &mut Agent, now: Time, from: &Origin, body: Body) {
             let routing = routing(agent);
             routing.count = 0;
             routing.pending.clear();
-            routing.refused = 0;
         }
+    }
+    if agent.kind == Kind::Routed {
+        routes::heard(agent);
     }
     match from {
         Origin::Call(call) => {
@@ -718,12 +732,7 @@ fn place(body: Body) -> Digest {
 
 /// Digest of a choice and the values that led to it.
 pub(crate) fn choice_digest(line: Line, route: &Route, bodies: &[Text]) -> Digest {
-    let chosen = match &route.chosen {
-        Choice::Agents(names) => names.join(","),
-        Choice::Finish => "finish".to_owned(),
-        Choice::Stay => "stay".to_owned(),
-    };
-    digest_of(line, &chosen, route.read, bodies)
+    digest_of(line, &routes::words(&route.chosen), route.read, bodies)
 }
 
 fn count(agent: &mut Agent, name: &Name, result: &CallResult, args: Body) {

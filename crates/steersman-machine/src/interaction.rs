@@ -295,6 +295,33 @@ pub enum Choice {
     Finish,
     /// The floor stays where it is.
     Stay,
+    /// A graph of states goes on in this state.
+    Enter {
+        /// The state.
+        state: Name,
+        /// What it counted and said before is forgotten.
+        reset: bool,
+    },
+    /// A member's words, said without a model call.
+    Say {
+        /// In whose name.
+        member: Name,
+        /// What is said.
+        body: Body,
+    },
+    /// A task begins; under `handoff` a member takes the floor.
+    Task {
+        /// The task, or the member.
+        task: Name,
+        /// Its agent.
+        agent: Name,
+        /// What was asked for, if this is done on the way to it: it is kept until it is done.
+        goal: Option<Name>,
+    },
+    /// What is left to be done, in the user's voice; none if nothing is.
+    Restate(Option<Body>),
+    /// The router answers itself.
+    Answer(Body),
 }
 
 /// What kind of end a `Finished` is.

@@ -5,10 +5,15 @@
 mod approve;
 mod mcp;
 mod offer;
+mod route;
 
 pub use approve::{Approve, OnTimeout};
 pub use mcp::{McpAt, McpDef, McpEffect, ServerUse, wire_name};
 pub use offer::{Chooser, Offer, ToolUse};
+pub use route::{
+    Asks, Begin, Choosable, Desk, Exit, ExitCause, ExitTo, Fallback, GoOn, Graph, Handoff, OnChange, OnFailed, Order,
+    Orchestrator, Route, RouteBy, Rule, RuleTo, Seen, Speaker, StateNode, Task, Unusable, ViewDef,
+};
 
 use crate::expression::{Data, Expr, Template};
 use crate::ids::{Digest, Name};
@@ -174,9 +179,10 @@ impl Network {
 
     /// Models that may be asked: those of agents, and what stands in for them.
     pub fn used_models(&self) -> std::collections::BTreeSet<&Name> {
-        let agents = self.agents.values().filter_map(|agent| match &agent.does {
-            Does::Model(model) => Some(&model.model),
-            Does::Route(_) | Does::Run { .. } => None,
+        let agents = self.agents.values().flat_map(|agent| match &agent.does {
+            Does::Model(model) => vec![&model.model],
+            Does::Route(route) => route.models(),
+            Does::Run { .. } => Vec::new(),
         });
         agents.flat_map(|model| self.chain(model)).collect()
     }
@@ -411,6 +417,12 @@ pub enum BuiltIn {
     ArtifactList,
     /// `artifact_search(query)`.
     ArtifactSearch,
+    /// `done(result?)`: the task of a desk is done.
+    Done,
+    /// `need_help(request)`: gives the floor of a desk back.
+    NeedHelp,
+    /// `handoff(to, reason)`: passes the floor on.
+    Handoff,
 }
 
 /// A request over HTTP. Templates here are transport fields: `secrets` and sealed state resolve.
@@ -590,6 +602,8 @@ pub struct AgentDef {
     pub enter_fresh: bool,
     /// Turns of a dialogue, a task, or one model call.
     pub turns: Turns,
+    /// What it sees of the others under a routed agent; none: what that one or its state says.
+    pub view: Option<ViewDef>,
     /// Limits of it and all it started; defaults where nothing is written.
     pub limits: Limits,
     /// What it is.
@@ -720,58 +734,4 @@ pub struct PersonDef {
     pub on_timeout: Option<Template>,
     /// An `idempotent` tool that tells them that something waits for them.
     pub reach: Option<Name>,
-}
-
-/// A routed agent.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Route {
-    /// What chooses.
-    pub by: RouteBy,
-    /// A member that failed.
-    pub on_failed: OnFailed,
-}
-
-/// What chooses who acts.
-#[derive(Clone, Debug, PartialEq)]
-pub enum RouteBy {
-    /// The first rule that holds.
-    Rules(Vec<Rule>),
-    /// One after the other; each gets the result of the one before.
-    Sequence(Vec<Name>),
-    /// In Rust, registered under the agent's name. Called once for each decision; its answer is recorded.
-    Native {
-        /// Its version, part of the digest.
-        version: String,
-        /// Those it may choose from.
-        members: Vec<Name>,
-    },
-}
-
-/// A rule.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Rule {
-    /// Holds.
-    pub when: Expr,
-    /// What comes next.
-    pub to: RuleTo,
-}
-
-/// Where a rule leads.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RuleTo {
-    /// To members, one after the other.
-    Agents(Vec<Name>),
-    /// To the end.
-    Finish,
-}
-
-/// What becomes of a route when a member failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OnFailed {
-    /// It fails too.
-    Fail,
-    /// It goes on.
-    Continue,
-    /// To this member.
-    To(Name),
 }

@@ -1,34 +1,133 @@
 //! Routed agents: who acts next. Each kind says what it chooses and why; here the choice is recorded and carried out.
 
+mod ask;
+pub(crate) mod floor;
+pub(crate) mod handoff;
 mod native;
+mod pick;
 mod rules;
 mod sequence;
+mod states;
+pub(crate) mod tasks;
+
+pub(crate) use ask::{About, Question, described};
 
 use crate::call::{Ending, message_parameter, parse};
+use crate::effect::{Answer, NewWrite};
 use crate::expression::Scope;
 use crate::finish::{Conclude, Finish};
 use crate::fold::choice_digest;
-use crate::ids::{Id, Name};
-use crate::interaction::{Call, Cause, Choice, How, Interaction, Route as Routed, Target};
+use crate::ids::{Body, Id, Name};
+use crate::interaction::{
+    Call, Cause, Choice, How, Interaction, Origin, Route as Routed, Target, Write,
+};
 use crate::limits::{self, Key, Reached};
 use crate::network::{
-    AgentDef, Does, Limit, OnFailed, OnLimit, Parameters, Per, Route, RouteBy, Type, TypeKind,
+    AgentDef, Does, Fallback, Limit, OnFailed, OnLimit, Parameters, Per, Route, RouteBy, Type,
+    TypeKind,
 };
-use crate::tick::Tick;
+use crate::snapshot::{Phase, Snapshot};
+use crate::tick::{Cx, Tick};
 use crate::types::arguments_misfit;
-use serde_json::{Map, Value as Json};
+use crate::view::View;
+use serde_json::{Map, Value as Json, json};
 
 /// The same choice over unchanged state: at most so often in a row.
 const SAME_CHOICE: u64 = 2;
+
+/// Code of an end that no routing model gave.
+const UNUSABLE: &str = "unusable";
 
 /// What a router decided.
 pub(crate) enum Decision {
     /// A choice and the values that led to it.
     Chosen(Choice, Map<String, Json>),
+    /// These words are said in a member's name.
+    Say(Name, String),
+    /// What was asked for before is taken up again.
+    Resume(Choice, Body, Map<String, Json>),
+    /// A model is asked.
+    Ask(Question),
+    /// It is over, for these reasons.
+    Over(Map<String, Json>),
     /// Nothing it knows holds.
     NoRule,
     /// It could not decide.
     Failed(String),
+}
+
+/// What a routed agent that owes a decision does next: a function of the snapshot, so that what a model is asked can be
+/// asked again by whoever takes the session over.
+pub(crate) fn decide(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Decision {
+    let state = snapshot.agent(agent);
+    let Does::Route(route) = &cx.network.agent(&state.def).does else {
+        return Decision::Failed("it is no routed agent".to_owned());
+    };
+    let view = View::new(cx, snapshot, Some(agent));
+    let decision = match &route.by {
+        RouteBy::Rules(rules) => rules::decide(cx, snapshot, agent, route, rules),
+        RouteBy::Sequence(members) => sequence::decide(state, members),
+        RouteBy::Native { members, .. } => {
+            native::decide(cx.network, snapshot, agent, &view, members)
+        }
+        RouteBy::Pick(from) => pick::decide(cx, snapshot, agent, route, from, None),
+        RouteBy::States(graph) => states::decide(cx, snapshot, agent, route, graph),
+        RouteBy::Tasks(desk) => tasks::decide(cx, snapshot, agent, route, desk),
+        RouteBy::Handoff(handoff) => handoff::decide(state, handoff),
+    };
+    match decision {
+        Decision::Ask(question) if state.routing.refused > route.asks.unusable.retries => {
+            fallback(cx, snapshot, agent, route, &question.about)
+        }
+        decision => decision,
+    }
+}
+
+/// The question that a routed agent asks a model, if it asks one.
+pub(crate) fn question(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Option<Question> {
+    match decide(cx, snapshot, agent) {
+        Decision::Ask(question) => Some(question),
+        _ => None,
+    }
+}
+
+/// What is chosen where a model gave nothing that can be used.
+fn fallback(
+    cx: &Cx<'_>,
+    snapshot: &Snapshot,
+    agent: Id,
+    route: &Route,
+    about: &About,
+) -> Decision {
+    let state = snapshot.agent(agent);
+    let why = state.routing.why.map(|body| cx.bodies.text(body).to_string());
+    let read = Map::from_iter([
+        ("unusable".to_owned(), json!(state.routing.refused)),
+        ("why".to_owned(), json!(why)),
+    ]);
+    match (&route.asks.unusable.to, about) {
+        // What is left to be done is left to the user to say.
+        (_, About::Left) => Decision::Over(read),
+        (Fallback::Member(member), _) => {
+            Decision::Chosen(Choice::Agents(vec![member.clone()]), read)
+        }
+        (Fallback::Stay, About::Exit(_)) => Decision::Chosen(Choice::Stay, read),
+        (Fallback::Stay, About::Speaker(_)) => {
+            let next = match (&route.by, &state.routing.at) {
+                (RouteBy::States(graph), Some(at)) => graph
+                    .states
+                    .get(at)
+                    .zip(state.routing.places.get(at))
+                    .map(|(node, place)| states::in_turn(node, place).clone()),
+                _ => None,
+            };
+            match next {
+                Some(next) => Decision::Chosen(Choice::Agents(vec![next]), read),
+                None => Decision::Over(read),
+            }
+        }
+        (Fallback::Stay | Fallback::Finish, _) => Decision::Over(read),
+    }
 }
 
 impl Tick<'_> {
@@ -42,37 +141,155 @@ impl Tick<'_> {
         if failed && !self.goes_on(agent, route) {
             return;
         }
-        if self.agent(agent).phase != crate::snapshot::Phase::Routing {
+        let state = self.agent(agent);
+        if state.phase != Phase::Routing || state.owed.is_some() {
             return;
         }
         // It keeps the router from calling one more, and not from being done.
         let reached = limits::reached(&self.cx(), &self.snapshot, agent, self.now);
         if let Some(next) = self.agent(agent).routing.pending.first().cloned() {
+            let is_agent = self.network.agents.get(&next).is_some_and(|next| {
+                matches!(next.does, Does::Model(_) | Does::Route(_))
+            });
+            let no_more = || limits::no_more_agents(&self.cx(), &self.snapshot, agent);
+            let reached = reached.or_else(|| is_agent.then(no_more).flatten());
             if let Some(reached) = reached {
                 self.limit(agent, &reached);
                 return;
             }
             return self.call_member(agent, def, &next);
         }
-        let decision = match &route.by {
-            RouteBy::Rules(rules) => rules::decide(&self.view(agent), rules),
-            RouteBy::Sequence(members) => sequence::decide(self.agent(agent), members),
-            RouteBy::Native { members, .. } => native::decide(
-                self.network,
-                &self.snapshot,
-                agent,
-                &self.view(agent),
-                members,
-            ),
-        };
-        match decision {
-            Decision::Chosen(Choice::Agents(_), _) if let Some(reached) = reached => {
+        match decide(&self.cx(), &self.snapshot, agent) {
+            Decision::Chosen(
+                Choice::Agents(_) | Choice::Task { .. } | Choice::Say { .. } | Choice::Enter { .. },
+                _,
+            )
+            | Decision::Say(..)
+            | Decision::Resume(..)
+            | Decision::Ask(_)
+                if reached.is_some() =>
+            {
+                let reached = reached.expect("it was looked at");
                 self.limit(agent, &reached);
             }
-            Decision::Chosen(choice, read) => self.choose(agent, def, choice, read),
-            Decision::NoRule => self.end_route(agent, Cause::NoRule),
+            Decision::Chosen(choice, read) => self.choose(agent, None, choice, &read),
+            Decision::Say(member, text) => {
+                let body = self.body(text);
+                self.choose(agent, None, Choice::Say { member, body }, &Map::new());
+            }
+            Decision::Resume(choice, asked, read) => {
+                self.take_up(agent, asked);
+                self.choose(agent, None, choice, &read);
+            }
+            Decision::Ask(_) => {
+                let place = self.place(agent);
+                self.thinkers.insert(place);
+            }
+            Decision::Over(read) => self.over(agent, None, &read),
+            Decision::NoRule => self.end_route(agent, Cause::NoRule, None),
             Decision::Failed(text) => self.fail(agent, "route", &text),
         }
+    }
+
+    /// A model answered what the router asked: that is a choice, or it is refused.
+    pub(crate) fn routed(&mut self, agent: Id, effect: Id, answer: &Answer) {
+        let Some(question) = question(&self.cx(), &self.snapshot, agent) else {
+            // What it was asked for is decided by now, by a person's edit or by time.
+            return self.refuse_route(agent, effect, Choice::Stay, "Nobody asks this any more.");
+        };
+        let refused = match question.about {
+            About::Left => Choice::Restate(None),
+            _ => Choice::Stay,
+        };
+        let (said, reason) = match question.read(answer) {
+            Ok(read) => read,
+            Err(why) => return self.refuse_route(agent, effect, refused, &why),
+        };
+        let mut read = Map::new();
+        read.extend(reason.map(|reason| ("reason".to_owned(), Json::from(reason))));
+        match self.meant(agent, said, &mut read) {
+            Ok(Decision::Over(read)) => self.over(agent, Some(effect), &read),
+            Ok(Decision::Chosen(choice, more)) => {
+                read.extend(more);
+                self.choose(agent, Some(effect), choice, &read);
+            }
+            Ok(_) => unreachable!("an answer is a choice or the end"),
+            Err(why) => self.refuse_route(agent, effect, refused, &why),
+        }
+    }
+
+    /// What an answer of a routing model means here.
+    fn meant(
+        &mut self,
+        agent: Id,
+        said: ask::Said,
+        read: &mut Map<String, Json>,
+    ) -> Result<Decision, String> {
+        let Does::Route(route) = &self.def(agent).does else {
+            return Err("it is no routed agent".to_owned());
+        };
+        let at = self.agent(agent).routing.at.clone();
+        Ok(match (said, &route.by) {
+            (ask::Said::Exit(number), RouteBy::States(graph)) => {
+                read.insert("exit".to_owned(), json!(number.unwrap_or(0)));
+                let at = at.unwrap_or_else(|| graph.start.clone());
+                match states::exit(graph, &at, number) {
+                    Decision::Over(_) => Decision::Over(read.clone()),
+                    decision => decision,
+                }
+            }
+            (ask::Said::Name(role), RouteBy::States(graph)) => {
+                let node = at.and_then(|at| graph.states.get(&at));
+                let member = node.and_then(|node| states::plays(node, &role));
+                let member = member.ok_or_else(|| format!("nobody plays `{role}` here"))?;
+                Decision::Chosen(Choice::Agents(vec![member]), Map::new())
+            }
+            (ask::Said::Name(name), RouteBy::Tasks(desk)) if desk.task(&name).is_some() => {
+                let cx = self.cx();
+                let begins = tasks::begins(&cx, &self.snapshot, agent, desk, &name)?;
+                Decision::Chosen(begins.choice, begins.read)
+            }
+            (ask::Said::Name(name), _) => {
+                Decision::Chosen(Choice::Agents(vec![name]), Map::new())
+            }
+            (ask::Said::Done(Some(text)) | ask::Said::Words(text), _) => {
+                let body = self.body(text);
+                Decision::Chosen(Choice::Answer(body), Map::new())
+            }
+            (ask::Said::Left(Some(text)), _) => {
+                let body = self.body(text);
+                Decision::Chosen(Choice::Restate(Some(body)), Map::new())
+            }
+            (ask::Said::Left(None), _) => Decision::Chosen(Choice::Restate(None), Map::new()),
+            (ask::Said::Done(None) | ask::Said::Exit(_), _) => Decision::Over(read.clone()),
+        })
+    }
+
+    fn refuse_route(&mut self, agent: Id, effect: Id, chosen: Choice, why: &str) {
+        let why = self.body(why);
+        let route = Routed {
+            effect: Some(effect),
+            refused: Some(why),
+            ..routed(chosen, None)
+        };
+        self.push(agent, Interaction::Route(route));
+        self.wake(agent);
+    }
+
+    /// What was asked for is taken up again, in the user's words.
+    fn take_up(&mut self, agent: Id, asked: Body) {
+        let text = self.text(asked);
+        let said = words(&text);
+        let body = if *said == *text { asked } else { self.body(said) };
+        let from = Origin::Continuation;
+        self.push(agent, Interaction::UserMessage { from, body });
+    }
+
+    /// The router says that it is over.
+    fn over(&mut self, agent: Id, effect: Option<Id>, read: &Map<String, Json>) {
+        let code = read.contains_key(UNUSABLE).then_some(UNUSABLE);
+        self.push_route(agent, effect, Choice::Finish, read);
+        self.end_route(agent, Cause::Routed, code);
     }
 
     /// A member failed. Whether the route goes on by its own rules.
@@ -87,7 +304,7 @@ impl Tick<'_> {
                     return false;
                 }
                 let choice = Choice::Agents(vec![member.clone()]);
-                self.push_route(agent, choice, &Map::new());
+                self.push_route(agent, None, choice, &Map::new());
                 let def = self.def(agent);
                 self.call_member(agent, def, member);
                 false
@@ -107,28 +324,65 @@ impl Tick<'_> {
         self.fail(agent, "ended_failed", &text);
     }
 
-    fn choose(&mut self, agent: Id, def: &AgentDef, choice: Choice, read: Map<String, Json>) {
+    fn choose(
+        &mut self,
+        agent: Id,
+        effect: Option<Id>,
+        choice: Choice,
+        read: &Map<String, Json>,
+    ) {
+        let def = self.def(agent);
         match choice {
-            Choice::Agents(members) if members.is_empty() => self.end_route(agent, Cause::Routed),
+            Choice::Agents(members) if members.is_empty() => {
+                self.end_route(agent, Cause::Routed, None);
+            }
             Choice::Agents(ref members) => {
                 let first = members[0].clone();
-                if let Some(reached) = self.too_often(agent, &choice, &read) {
+                if let Some(reached) = self.too_often(agent, &choice, read) {
                     self.limit(agent, &reached);
                     return;
                 }
-                self.push_route(agent, choice, &read);
+                self.push_route(agent, effect, choice, read);
                 self.call_member(agent, def, &first);
             }
+            Choice::Task { agent: ref member, .. } => {
+                let member = member.clone();
+                if let Some(reached) = limits::no_more_agents(&self.cx(), &self.snapshot, agent) {
+                    self.limit(agent, &reached);
+                    return;
+                }
+                self.push_route(agent, effect, choice, read);
+                self.call_member(agent, def, &member);
+            }
             Choice::Finish => {
-                self.push_route(agent, choice, &read);
-                self.end_route(agent, Cause::Routed);
+                self.push_route(agent, effect, choice, read);
+                self.end_route(agent, Cause::Routed, None);
+            }
+            Choice::Enter { .. } | Choice::Say { .. } => {
+                self.push_route(agent, effect, choice, read);
+                self.wake(agent);
+            }
+            Choice::Stay if self.agent(agent).routing.at.is_some() => {
+                self.push_route(agent, effect, choice, read);
+                self.wake(agent);
             }
             Choice::Stay => {
-                self.fail(
-                    agent,
-                    "route",
-                    "This kind of router can only choose members or finish.",
-                );
+                let why = "This kind of router can only choose members or finish.";
+                self.fail(agent, "route", why);
+            }
+            Choice::Restate(left) => {
+                self.push_route(agent, effect, choice, read);
+                match left {
+                    Some(left) => {
+                        self.take_up(agent, left);
+                        self.wake(agent);
+                    }
+                    None => self.over(agent, None, &Map::new()),
+                }
+            }
+            Choice::Answer(body) => {
+                self.push_route(agent, effect, choice, read);
+                self.route_answers(agent, Cause::Routed, body, None);
             }
         }
     }
@@ -142,6 +396,10 @@ impl Tick<'_> {
     ) -> Option<Reached> {
         if let Some(reached) = limits::no_more_agents(&self.cx(), &self.snapshot, agent) {
             return Some(reached);
+        }
+        // In a graph it is the number of messages that changes.
+        if self.agent(agent).routing.at.is_some() {
+            return None;
         }
         let limits = &self.def(agent).limits;
         let same = if limits.same_call.written {
@@ -163,13 +421,48 @@ impl Tick<'_> {
         spent.then(|| Reached::new(Key::own("same_call"), &same))
     }
 
-    fn push_route(&mut self, agent: Id, choice: Choice, read: &Map<String, Json>) {
+    fn push_route(
+        &mut self,
+        agent: Id,
+        effect: Option<Id>,
+        choice: Choice,
+        read: &Map<String, Json>,
+    ) {
+        let clear = self.cleared(agent, &choice);
         let read = self.body(Json::Object(read.clone()).to_string());
-        self.push(agent, Interaction::Route(routed(choice, Some(read))));
+        self.changed |= !clear.is_empty();
+        let route = Routed {
+            effect,
+            clear,
+            ..routed(choice, Some(read))
+        };
+        self.push(agent, Interaction::Route(route));
+    }
+
+    /// What is unset where a task begins: only what is set.
+    fn cleared(&mut self, agent: Id, choice: &Choice) -> Vec<Write> {
+        let (Choice::Task { task, .. }, Does::Route(route)) = (choice, &self.def(agent).does)
+        else {
+            return Vec::new();
+        };
+        let RouteBy::Tasks(desk) = &route.by else {
+            return Vec::new();
+        };
+        let clear = desk.task(task).map_or(&[][..], |task| &task.clear);
+        let unset = clear.iter().map(|name| NewWrite {
+            name: name.to_string(),
+            value: None,
+            seal: false,
+        });
+        let unset: Vec<NewWrite> = unset.collect();
+        // What cannot be unset was refused by `check`.
+        let mut writes = self.writes(agent, &unset).unwrap_or_default();
+        writes.retain(|write| self.snapshot.cell(write.scope, &write.name).is_some());
+        writes
     }
 
     /// The route is over: it gives what the last member gave.
-    fn end_route(&mut self, agent: Id, cause: Cause) {
+    fn end_route(&mut self, agent: Id, cause: Cause, code: Option<&'static str>) {
         let last = self.agent(agent).routing.last.clone();
         let count = self.agent(agent).routing.count;
         let body = last.filter(|_| count > 0).and_then(|(_, _, body)| body);
@@ -181,11 +474,21 @@ impl Tick<'_> {
                     end,
                     cause,
                     body: None,
-                    code: None,
+                    code,
                     writes: Vec::new(),
                 },
             );
         };
+        self.route_answers(agent, cause, body, code);
+    }
+
+    fn route_answers(
+        &mut self,
+        agent: Id,
+        cause: Cause,
+        body: Body,
+        code: Option<&'static str>,
+    ) {
         let text = self.text(body);
         self.conclude(
             agent,
@@ -195,6 +498,7 @@ impl Tick<'_> {
                 cause,
                 call: None,
                 misfit: None,
+                code,
             },
         );
     }
@@ -348,7 +652,7 @@ fn words(text: &str) -> String {
     message.unwrap_or_else(|| text.to_owned())
 }
 
-fn routed(chosen: Choice, read: Option<crate::ids::Body>) -> Routed {
+fn routed(chosen: Choice, read: Option<Body>) -> Routed {
     Routed {
         effect: None,
         chosen,

@@ -147,6 +147,31 @@ pub struct Routing {
     pub last: Option<(Name, How, Option<Body>)>,
     /// Refusals in a row.
     pub refused: u32,
+    /// Why the last of them could not be used.
+    pub why: Option<Body>,
+    /// The state of a graph, the task at work.
+    pub at: Option<Name>,
+    /// Where each state of a graph stands that was entered.
+    pub places: OrdMap<Name, Place>,
+    /// Nothing was said in the state since its exits were looked at.
+    pub settled: bool,
+    /// Who ended, or whose task, and was not followed by a decision yet.
+    pub over: Option<Name>,
+    /// Tasks that are to be done, oldest first, each with the message that asked for it.
+    pub goals: Vec<(Name, Option<Body>)>,
+    /// Tasks that were done.
+    pub done: OrdSet<Name>,
+}
+
+/// Where a state of a graph stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// What was said in it.
+    pub messages: u32,
+    /// Who was chosen to speak last.
+    pub last: Option<Name>,
+    /// The line that entered it.
+    pub entered: Line,
 }
 
 /// Counters; those of the answer begin anew with the message above a final `Finished`.
@@ -156,6 +181,8 @@ pub struct Counters {
     pub model_calls: u32,
     /// Model calls of this instance, failed ones included.
     pub model_calls_all: u32,
+    /// Model calls of this instance that said what is left to be done.
+    pub restated: u32,
     /// Its own agent calls of this answer.
     pub agent_calls: u32,
     /// Corrections of this answer.

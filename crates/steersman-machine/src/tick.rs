@@ -498,7 +498,7 @@ impl<'a> Tick<'a> {
 
     fn owes_thought(&self, agent: Id) -> bool {
         let agent = self.agent(agent);
-        agent.phase == Phase::Thinking && agent.owed.is_none()
+        matches!(agent.phase, Phase::Thinking | Phase::Routing) && agent.owed.is_none()
     }
 
     /// Who owes a model call has one wished, in path order.

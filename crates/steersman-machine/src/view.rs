@@ -225,7 +225,15 @@ impl<'a> View<'a> {
             let live = self.transport.and_then(|t| t.live(name));
             return live.map_or(Value::UNDEFINED, from_json);
         }
-        let bound = self.bound.get_or_init(|| {
+        let bound = self.bound();
+        let value = bound.get("config").and_then(|c| c.get(name));
+        let value = value.or(config.default.as_ref()).cloned();
+        from_json(value.unwrap_or_default())
+    }
+
+    /// The values that the session is bound to.
+    fn bound(&self) -> &Arc<Json> {
+        self.bound.get_or_init(|| {
             let values = self
                 .snapshot
                 .binding
@@ -233,10 +241,7 @@ impl<'a> View<'a> {
                 .map(|b| self.cx.bodies.text(b.values));
             let values = values.and_then(|text| serde_json::from_str::<Json>(&text).ok());
             Arc::new(values.unwrap_or_default())
-        });
-        let value = bound.get("config").and_then(|c| c.get(name));
-        let value = value.or(config.default.as_ref()).cloned();
-        from_json(value.unwrap_or_default())
+        })
     }
 
     fn secret(&self, name: &str) -> Value {
@@ -435,6 +440,26 @@ impl<'a> View<'a> {
             at = agent.parent.and_then(|id| self.snapshot.agents.get(&id));
         }
         names
+    }
+
+    /// The checked definition.
+    pub(crate) fn network(&self) -> &'a crate::network::Network {
+        self.cx.network
+    }
+
+    /// Whether the agent is offered this tool of the floor.
+    pub(crate) fn has_floor(&self, kind: crate::network::BuiltIn) -> bool {
+        let cx = &self.cx;
+        self.agent
+            .is_some_and(|agent| crate::route::floor::offers(cx, self.snapshot, agent.id, kind))
+    }
+
+    /// The session's seed.
+    pub(crate) fn seed(&self) -> u64 {
+        self.bound()
+            .get("seed")
+            .and_then(Json::as_u64)
+            .unwrap_or(1)
     }
 
     /// Whether there is an artifact to be read.

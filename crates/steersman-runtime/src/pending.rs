@@ -335,12 +335,11 @@ fn waits_for(
             Some(pending)
         }
         Work::Timer => Some(pending),
-        Work::Model | Work::Route | Work::Tool(_) if wish.due.is_some_and(|due| due > since) => {
+        Work::Model | Work::Tool(_) if wish.due.is_some_and(|due| due > since) => {
             pending.kind = PendingKind::Again;
             Some(pending)
         }
         Work::Model
-        | Work::Route
         | Work::Tool(_)
         | Work::Simulate(_)
         | Work::Send { .. }

@@ -21,7 +21,9 @@ use std::sync::Arc;
 pub(crate) fn is_last(tool: &ToolDef) -> bool {
     matches!(
         tool.source,
-        Source::BuiltIn(BuiltIn::Finish | BuiltIn::Fork)
+        Source::BuiltIn(
+            BuiltIn::Finish | BuiltIn::Fork | BuiltIn::Done | BuiltIn::NeedHelp | BuiltIn::Handoff
+        )
     )
 }
 
@@ -118,6 +120,9 @@ impl Tick<'_> {
                 | Source::Send(_)
                 | Source::BuiltIn(
                     BuiltIn::Finish
+                    | BuiltIn::Done
+                    | BuiltIn::NeedHelp
+                    | BuiltIn::Handoff
                     | BuiltIn::AskUser
                     | BuiltIn::Fork
                     | BuiltIn::ArtifactWrite
@@ -157,6 +162,9 @@ impl Tick<'_> {
         }
         let tool = self.network.tool(&open.call.name);
         match &tool.source {
+            Source::BuiltIn(kind @ (BuiltIn::Done | BuiltIn::NeedHelp | BuiltIn::Handoff)) => {
+                self.begin_floor(owner, open, *kind);
+            }
             Source::BuiltIn(BuiltIn::Finish) => {
                 let args = mapping::arguments(&self.cx(), &self.snapshot, open);
                 let result = args.get("result").cloned().unwrap_or_default();
@@ -173,6 +181,7 @@ impl Tick<'_> {
                         cause: Cause::Tool,
                         call: Some(call),
                         misfit: None,
+                        code: None,
                     },
                 );
             }

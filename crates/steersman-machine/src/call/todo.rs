@@ -65,6 +65,9 @@ pub(crate) fn change(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall, kind: Bu
             }
             BuiltIn::TodoAdd
             | BuiltIn::Finish
+            | BuiltIn::Done
+            | BuiltIn::NeedHelp
+            | BuiltIn::Handoff
             | BuiltIn::AskUser
             | BuiltIn::Fork
             | BuiltIn::ArtifactWrite

@@ -37,7 +37,7 @@ pub(crate) fn wish(cx: &Cx<'_>, snapshot: &Snapshot, id: Id, effect: &Effect) ->
 
 fn of_agent(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Work {
     if snapshot.agent(agent).phase == Phase::Routing {
-        return Work::Route;
+        return Work::Model;
     }
     match nets::owes(cx, snapshot, agent) {
         Step::Custom(name, input) => Work::Custom {
@@ -75,6 +75,9 @@ fn of_call(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Work {
                 | Source::Wait(_)
                 | Source::BuiltIn(
                     BuiltIn::Finish
+                    | BuiltIn::Done
+                    | BuiltIn::NeedHelp
+                    | BuiltIn::Handoff
                     | BuiltIn::AskUser
                     | BuiltIn::TodoAdd
                     | BuiltIn::TodoComplete

@@ -122,6 +122,20 @@ pub enum AgentFact {
         /// Its result as the model saw it.
         result: Option<Body>,
     },
+    /// Of a routed agent: why the last of the refusals in a row.
+    Why(Body),
+    /// Its state of a graph, its task at work.
+    At(Name),
+    /// A state of a graph that was entered: what was said in it, who was chosen last, the line that entered it.
+    Place(Name, u32, Option<Name>, Line),
+    /// Nothing was said in the state since its exits were looked at.
+    Settled,
+    /// Who ended, or whose task, and was not followed by a decision.
+    Over(Name),
+    /// A task that is to be done, behind those told before, with the message that asked for it.
+    Goal(Name, Option<Body>),
+    /// A task that was done.
+    TaskDone(Name),
 }
 
 /// What is counted of an agent.
@@ -145,6 +159,8 @@ pub enum Counter {
     Tokens,
     /// Money in millionths of the currency; only of the agent and all it started.
     Micros,
+    /// Model calls of the instance that said what is left to be done.
+    Restated,
 }
 
 /// Since when something is counted.

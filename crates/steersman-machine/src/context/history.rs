@@ -1,11 +1,13 @@
 //! The conversation as a model sees it: messages, exchanges with each result right behind its call, summaries.
 
+use super::route::Surroundings;
+use super::talk::Talk;
 use super::units::{Chain, Head, Unit, Units, What};
-use super::{At, CallSpec, Content, RenderCache, Segment, watermark};
+use super::{At, CallSpec, Content, History, RenderCache, Segment, watermark};
 use crate::expression::{EvalError, shown_json};
 use crate::ids::{Body, Id, Name};
 use crate::interaction::{Call, CallResult, How, Origin};
-use crate::network::{Does, Part};
+use crate::network::{Does, Part, Seen};
 use crate::snapshot::{SEALED, Snapshot};
 use crate::view::Read;
 use serde_json::{Map, Value as Json, json};
@@ -15,15 +17,35 @@ use std::sync::Arc;
 /// The agent's own conversation.
 pub(super) fn render(
     at: &At<'_>,
+    seen: Option<(&Surroundings<'_>, &Talk)>,
     units: &mut Units,
     segments: &mut Vec<Arc<Segment>>,
 ) -> Result<(), EvalError> {
     units.follow(at.history, head(at.snapshot, at.agent));
+    let skip = seen
+        .and_then(|(around, _)| around.since())
+        .map_or(0, |since| units.before(since));
     pinned(at, units, segments);
-    for unit in &mut units.list {
+    for unit in units.list.iter_mut().skip(skip) {
         let fresh = |kept: &(_, Vec<Read>)| at.base.unchanged(&kept.1, at.trace);
         if !unit.kept.as_ref().is_some_and(fresh) {
-            unit.kept = Some(at.unit(unit)?);
+            let told = match (&unit.what, seen) {
+                (
+                    What::Message {
+                        from: Origin::Call(call),
+                        ..
+                    },
+                    Some((around, talk)),
+                ) if around.view.of != Seen::Own => at.told(talk, around, *call),
+                _ => None,
+            };
+            unit.kept = Some(match told {
+                Some(text) => {
+                    let segment = Segment::new(Part::History, Content::User(text));
+                    (vec![segment], Vec::new())
+                }
+                None => at.unit(unit)?,
+            });
         }
         segments.extend(
             unit.kept
@@ -171,7 +193,7 @@ impl At<'_> {
             specs.push(CallSpec {
                 label: label.clone(),
                 name: name.clone(),
-                args: self.shown_args(call),
+                args: shown_args(self.history, call),
             });
             results.push(Content::Result {
                 label,
@@ -239,16 +261,6 @@ impl At<'_> {
         crate::json::read(&text).unwrap_or_else(|_| json!({}))
     }
 
-    /// Arguments as the model gave them. Providers take a JSON object and nothing else.
-    fn shown_args(&self, call: &Call) -> String {
-        let text = self.text(call.args);
-        match crate::json::read::<Map<String, Json>>(&text) {
-            Ok(args) if text.contains(SEALED) => shown_json(&Json::Object(args)).to_string(),
-            Ok(_) => text.to_string(),
-            Err(_) => json!({ "unreadable": &*text }).to_string(),
-        }
-    }
-
     fn message(&self, from: &Origin, body: Body) -> String {
         let text = self.text(body);
         match from {
@@ -294,7 +306,7 @@ impl At<'_> {
                 for chain in calls {
                     line(
                         "assistant called",
-                        &format!("{} {}", seen(&chain.first), self.shown_args(&chain.first)),
+                        &format!("{} {}", seen(&chain.first), shown_args(self.history, &chain.first)),
                     );
                     if let Some(result) = &chain.result {
                         line(seen(last(chain)), &self.plain_result(result));
@@ -358,8 +370,18 @@ fn word(how: How) -> &'static str {
     }
 }
 
+/// Arguments as the model gave them. Providers take a JSON object and nothing else.
+pub(super) fn shown_args(history: &dyn History, call: &Call) -> String {
+    let text = history.text(call.args);
+    match crate::json::read::<Map<String, Json>>(&text) {
+        Ok(args) if text.contains(SEALED) => shown_json(&Json::Object(args)).to_string(),
+        Ok(_) => text.to_string(),
+        Err(_) => json!({ "unreadable": &*text }).to_string(),
+    }
+}
+
 /// A call's arguments as a message: one text stands as it is, several are named.
-fn called(text: &str) -> String {
+pub(super) fn called(text: &str) -> String {
     let Ok(args) = crate::json::read::<Map<String, Json>>(text) else {
         return text.to_owned();
     };

@@ -4,7 +4,7 @@ use super::ToolSpec;
 use crate::expression::EvalError;
 use crate::ids::Name;
 use crate::network::{
-    AgentDef, ModelAgent, Network, Offer, Parameters, ToolUse, Type, TypeKind, wire_name,
+    BuiltIn, Does, Route, RouteBy, AgentDef, ModelAgent, Network, Offer, Parameters, ToolUse, Type, TypeKind, wire_name,
 };
 use crate::view::View;
 use serde_json::{Map, Value as Json, json};
@@ -13,7 +13,10 @@ use serde_json::{Map, Value as Json, json};
 pub(super) fn offered(model: &ModelAgent, view: &View<'_>) -> Result<Vec<bool>, EvalError> {
     let holds = |used: &ToolUse| match &used.when {
         Some(when) => view.holds(when),
-        None => Ok(!used.implied || view.sees_artifacts()),
+        None => Ok(match crate::call::of_floor(view.network(), used) {
+            Some(kind) => view.has_floor(kind),
+            None => !used.implied || view.sees_artifacts(),
+        }),
     };
     model.tools.iter().map(holds).collect()
 }
@@ -32,6 +35,11 @@ pub(super) fn specs(
 fn spec(network: &Network, agent: &AgentDef, used: &ToolUse) -> ToolSpec {
     let hidden: Vec<&str> = used.args.iter().map(|(name, _)| &**name).collect();
     let (description, parameters) = match &used.of {
+        Offer::Tool(name) if crate::call::of_floor(network, used) == Some(BuiltIn::Handoff) => {
+            let tool = network.tool(name);
+            let peers = peers(network, &agent.name);
+            (&tool.description, handoff_schema(network, &peers))
+        }
         Offer::Tool(name) => {
             let tool = network.tool(name);
             let parameters = agent.parameters_of(tool);
@@ -58,6 +66,40 @@ fn spec(network: &Network, agent: &AgentDef, used: &ToolUse) -> ToolSpec {
         description: description.clone(),
         parameters: parameters.to_string(),
     }
+}
+
+/// Whom an agent may hand over to, in any network in which it is a member.
+fn peers<'n>(network: &'n Network, agent: &str) -> Vec<&'n Name> {
+    let mut peers: Vec<&Name> = Vec::new();
+    for def in network.agents.values() {
+        if let Does::Route(Route {
+            by: RouteBy::Handoff(handoff),
+            ..
+        }) = &def.does
+        {
+            let to = handoff.to.get(agent).into_iter().flatten();
+            peers.extend(to.filter(|peer| !peers.contains(peer)).collect::<Vec<_>>());
+        }
+    }
+    peers
+}
+
+fn handoff_schema(network: &Network, peers: &[&Name]) -> Json {
+    let words = peers.iter().map(|peer| {
+        let words = crate::route::described(network, peer);
+        format!("{peer}: {words}")
+    });
+    let words: Vec<String> = words.collect();
+    let names: Vec<&str> = peers.iter().map(|peer| &***peer).collect();
+    json!({
+        "type": "object",
+        "properties": {
+            "to": { "type": "string", "enum": names, "description": words.join("\n") },
+            "reason": { "type": "string" },
+        },
+        "required": ["to", "reason"],
+        "additionalProperties": false,
+    })
 }
 
 fn message_schema() -> Json {

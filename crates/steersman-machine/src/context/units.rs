@@ -113,6 +113,18 @@ impl Units {
         }
     }
 
+    /// How many units lie before the first call that was made at this line or behind it.
+    pub(super) fn before(&self, since: Line) -> usize {
+        let is = |unit: &Unit| match &unit.what {
+            What::Message {
+                from: Origin::Call(call),
+                ..
+            } => call.line() >= since,
+            _ => false,
+        };
+        self.list.iter().position(is).unwrap_or(0)
+    }
+
     /// What was pushed above the line that is known, oldest first; none if the chain does not lead there.
     fn since(&self, history: &dyn History, head: Head) -> Option<Vec<Interaction>> {
         if !self.last.is_some() {

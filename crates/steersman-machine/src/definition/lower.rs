@@ -6,6 +6,7 @@ mod builtin;
 mod file;
 mod limits;
 mod mcp;
+mod route;
 mod tests;
 mod tool;
 mod values;
@@ -52,8 +53,8 @@ pub(crate) struct Lowered {
     pub approves: Vec<(Name, Span)>,
     /// Where an event may begin a session.
     pub starts: Vec<(Name, Span)>,
-    /// Whether an agent leads to others by a form that this version does not understand.
-    pub beyond: bool,
+    /// Members among which a routing model chooses: the routed agent, the member, the place.
+    pub chosen: Vec<(Name, Name, Span)>,
 }
 
 /// A name of the namespace of tools and agents.
@@ -116,8 +117,7 @@ struct Side {
     entries: BTreeSet<Name>,
     /// Bytes of the defaults of all state entries.
     defaults: usize,
-    /// Whether an agent leads to others by a form that this version does not understand.
-    beyond: bool,
+    chosen: Vec<(Name, Name, Span)>,
 }
 
 /// Lowers a merged definition.
@@ -150,7 +150,7 @@ pub(crate) fn lower(
         choosers,
         approves,
         starts,
-        beyond,
+        chosen,
         ..
     } = lower.out;
     Lowered {
@@ -168,14 +168,14 @@ pub(crate) fn lower(
         choosers,
         approves,
         starts,
-        beyond,
+        chosen,
     }
 }
 
 /// Names that belong to the engine.
 const RESERVED: [&str; 4] = ["finish", "stay", "user", "all"];
 /// Names of built-in tools and sets.
-const BUILT_IN: [&str; 15] = [
+const BUILT_IN: [&str; 16] = [
     "ask",
     "todo",
     "todo_add",
@@ -189,6 +189,7 @@ const BUILT_IN: [&str; 15] = [
     "artifact_list",
     "artifact_search",
     "notes",
+    "done",
     "need_help",
     "handoff",
 ];

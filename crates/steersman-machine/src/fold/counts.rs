@@ -2,7 +2,7 @@
 
 use crate::commit::Usage;
 use crate::ids::{Digest, Id, Line, Name, Time};
-use crate::interaction::Target;
+use crate::interaction::{Choice, Target};
 use crate::snapshot::{Counters, Effect, Snapshot, Span};
 
 /// Begins the name of the engine's own question to a person where a limit says `ask`: `more/KEY/PER`, of a limit of the
@@ -84,6 +84,21 @@ impl Snapshot {
         counters.model_calls += 1;
         counters.model_calls_all += 1;
         counters.mode_calls += 1;
+        self.count_model_call_above(id);
+    }
+
+    /// A model was asked for a decision. What is asked beside these has an order of its own, in scripts, too.
+    pub(super) fn count_decision(&mut self, id: Id, chosen: &Choice) {
+        let counters = &mut self.agent_mut(id).counters;
+        counters.model_calls += 1;
+        match chosen {
+            Choice::Restate(_) => counters.restated += 1,
+            _ => counters.model_calls_all += 1,
+        }
+        self.count_model_call_above(id);
+    }
+
+    fn count_model_call_above(&mut self, id: Id) {
         self.count_above(Some(id), |span| {
             span.model_calls = span.model_calls.saturating_add(1);
         });
@@ -114,6 +129,7 @@ impl Counters {
         let before = std::mem::take(self);
         *self = Self {
             model_calls_all: before.model_calls_all,
+            restated: before.restated,
             mode_calls: before.mode_calls,
             ticks: 1,
             answer: Span {

@@ -5,7 +5,9 @@ use super::values::value_of;
 use crate::commit::{AdoptedAgent, AdoptedCall, AgentFact, CallFact, Counter, Period, Text};
 use crate::ids::{Body, Time};
 use crate::interaction::Write;
-use crate::snapshot::{Agent, Closed, Count, Counters, OpenCall, Phase, Routing, Span, Value};
+use crate::snapshot::{
+    Agent, Closed, Count, Counters, OpenCall, Phase, Place, Routing, Span, Value,
+};
 use std::sync::Arc;
 
 /// What an adoption says of an agent. Nothing is out for it any more.
@@ -96,18 +98,42 @@ fn of_routing(routing: &Routing, facts: &mut Vec<AgentFact>) {
         pending,
         last,
         refused,
+        why,
+        at,
+        places,
+        settled,
+        over,
+        goals,
+        done,
     } = routing;
     facts.extend(some(*count).map(AgentFact::Routes));
     facts.extend(pending.iter().cloned().map(AgentFact::Pending));
     let last = last.clone();
     facts.extend(last.map(|(name, how, gave)| AgentFact::Acted(name, how, gave)));
     facts.extend(some(*refused).map(AgentFact::Refused));
+    facts.extend(why.map(AgentFact::Why));
+    facts.extend(at.clone().map(AgentFact::At));
+    for (state, place) in places {
+        let Place {
+            messages,
+            last,
+            entered,
+        } = place;
+        let (state, last) = (state.clone(), last.clone());
+        facts.push(AgentFact::Place(state, *messages, last, *entered));
+    }
+    facts.extend(settled.then_some(AgentFact::Settled));
+    facts.extend(over.clone().map(AgentFact::Over));
+    let goals = goals.iter().cloned();
+    facts.extend(goals.map(|(task, asked)| AgentFact::Goal(task, asked)));
+    facts.extend(done.iter().cloned().map(AgentFact::TaskDone));
 }
 
 fn of_counters(counters: &Counters, facts: &mut Vec<AgentFact>) {
     let Counters {
         model_calls,
         model_calls_all,
+        restated,
         agent_calls,
         corrections,
         ticks,
@@ -132,6 +158,7 @@ fn of_counters(counters: &Counters, facts: &mut Vec<AgentFact>) {
         (Counter::Ticks, *ticks),
         (Counter::Rounds, *rounds),
         (Counter::ModeCalls, *mode_calls),
+        (Counter::Restated, *restated),
     ];
     let counts = counts.into_iter().filter(|(_, n)| *n > 0);
     facts.extend(counts.map(|(counter, n)| AgentFact::Count(counter, u64::from(n))));
@@ -204,6 +231,20 @@ pub(super) fn agent(adopted: &AdoptedAgent) -> Agent {
             AgentFact::Pending(member) => routing.pending.push(member),
             AgentFact::Acted(name, how, gave) => routing.last = Some((name, how, gave)),
             AgentFact::Refused(n) => routing.refused = n,
+            AgentFact::Why(why) => routing.why = Some(why),
+            AgentFact::At(at) => routing.at = Some(at),
+            AgentFact::Place(state, messages, last, entered) => {
+                let place = Place {
+                    messages,
+                    last,
+                    entered,
+                };
+                routing.places.insert(state, place);
+            }
+            AgentFact::Settled => routing.settled = true,
+            AgentFact::Over(over) => routing.over = Some(over),
+            AgentFact::Goal(task, asked) => routing.goals.push((task, asked)),
+            AgentFact::TaskDone(task) => drop(routing.done.insert(task)),
             AgentFact::Count(counter, n) => count(&mut agent.counters, counter, n),
             AgentFact::Same(digest, times) => agent.counters.same = Some((digest, times)),
             AgentFact::LastCall => agent.counters.last_call = true,
@@ -255,6 +296,7 @@ fn count(counters: &mut Counters, counter: Counter, n: u64) {
         Counter::Ticks => counters.ticks = n,
         Counter::Rounds => counters.rounds = n,
         Counter::ModeCalls => counters.mode_calls = n,
+        Counter::Restated => counters.restated = n,
         Counter::Tokens | Counter::Micros => {}
     }
 }
@@ -276,7 +318,11 @@ fn count_below(span: &mut Span, counter: Counter, n: u64) {
         Counter::Micros => span.micros = n,
         Counter::Ticks => span.ticks = few,
         // What is counted of the agent alone.
-        Counter::ModelCallsAll | Counter::Corrections | Counter::Rounds | Counter::ModeCalls => {}
+        Counter::ModelCallsAll
+        | Counter::Corrections
+        | Counter::Rounds
+        | Counter::ModeCalls
+        | Counter::Restated => {}
     }
 }
 

@@ -1,7 +1,7 @@
 //! An effect ended.
 
 use crate::branch::standing;
-use crate::commit::{Admitted, Want};
+use crate::commit::{Admitted, Kind, Want};
 use crate::effect::{Answer, Came, Mapped, Outcome, Until};
 use crate::ids::Id;
 use crate::interaction::{How, Interaction, Target};
@@ -77,7 +77,10 @@ impl Tick<'_> {
         match outcome {
             Outcome::Answer(answer) => {
                 self.spend(effect, answer);
-                self.answered(out.agent, effect, answer);
+                match self.agent(out.agent).kind {
+                    Kind::Model => self.answered(out.agent, effect, answer),
+                    Kind::Routed => self.routed(out.agent, effect, answer),
+                }
             }
             Outcome::Mapped(mapped) => self.gave(out.agent, effect, mapped),
             Outcome::Failed(failure) => self.fail(out.agent, &failure.code, &failure.message),

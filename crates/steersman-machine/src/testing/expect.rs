@@ -4,7 +4,7 @@ use super::world::path;
 use crate::definition::test::Expect;
 use crate::effect::Bodies;
 use crate::ids::Id;
-use crate::interaction::{Interaction, Target};
+use crate::interaction::{Choice, Interaction, Route, Target};
 use crate::network::Network;
 use crate::snapshot::Snapshot;
 use crate::tick::Cx;
@@ -94,6 +94,11 @@ fn one(subject: &dyn Subject, expect: &Expect) -> Result<(), String> {
                     Interaction::Call(call) if !matches!(call.target, Target::Branches(_)) => {
                         Some(call.seen.as_ref().unwrap_or(&call.name).to_string())
                     }
+                    Interaction::Route(Route {
+                        chosen: Choice::Say { member, .. },
+                        refused: None,
+                        ..
+                    }) => Some(member.to_string()),
                     _ => None,
                 })
                 .collect();

@@ -5,6 +5,7 @@ use crate::expression::{Data, Expr, Template};
 use crate::ids::{Digest, Name};
 use crate::interaction::{Class, Reduce};
 use crate::network::{
+    Asks, Fallback, Unusable, ViewDef,
     AgentDef, Approve, BuiltIn, CallStyle, Chooser, Context, Does, Limits, ModelAgent, ModelDef,
     Network, Offer, OnFailed, Parameters, Part, PersonDef, Provider, Record, Render, Requires,
     Route, RouteBy, Rule, RuleTo, Source, ToolChoice, ToolDef, ToolUse, Turns, Type, TypeKind,
@@ -151,7 +152,16 @@ impl Draft {
     pub fn route(self, name: &str, by: RouteBy) -> Self {
         let does = Does::Route(Route {
             by,
+            asks: Asks {
+                model: "default".into(),
+                system: None,
+                unusable: Unusable {
+                    retries: 2,
+                    to: Fallback::Finish,
+                },
+            },
             on_failed: OnFailed::Continue,
+            view: ViewDef::default(),
         });
         self.any(name, Turns::Task, does)
     }
@@ -186,6 +196,7 @@ impl Draft {
             state: Vec::new(),
             enter_fresh: false,
             turns,
+            view: None,
             limits: Limits::standard(false),
             does,
         };

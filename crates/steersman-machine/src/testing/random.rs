@@ -327,7 +327,7 @@ fn answer_something(world: &mut World, dice: &mut Dice) -> Result<(), Fault> {
 fn answer(world: &mut World, dice: &mut Dice, effect: Id, tame: bool) -> Result<(), Fault> {
     let out = world.out()[&effect].clone();
     match (&out.wish.work, &out.held) {
-        (Work::Model | Work::Route, _) => {
+        (Work::Model, _) => {
             let outcome = if tame {
                 said(effect, "Done.", Vec::new())
             } else {

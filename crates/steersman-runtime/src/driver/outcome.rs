@@ -634,7 +634,6 @@ impl Driver {
                 }
             }
             Work::Model
-            | Work::Route
             | Work::Tool(_)
             | Work::Simulate(_)
             | Work::Send { .. }

@@ -12,7 +12,7 @@ use crate::model::{BoundModel, Model, ModelCall, Transport};
 use crate::toolset::ToolRun;
 use std::sync::Arc;
 use steersman_machine::commit::LedgerEntry;
-use steersman_machine::context::{self, Request};
+use steersman_machine::context::{self, Purpose, Request};
 use steersman_machine::effect::{Failure, Mapped, Offered, Outcome, Retry, ToolWork, Work};
 use steersman_machine::expression::Scope;
 use steersman_machine::ids::{Id, Name};
@@ -61,14 +61,6 @@ impl Driver {
         match out.wish.work.clone() {
             Work::Model if self.asks_servers_first(id) => Ok(()),
             Work::Model => self.start_model(id).await,
-            Work::Route => {
-                self.fail(
-                    id,
-                    "unsupported",
-                    "routing by a model is not built in this version",
-                );
-                Ok(())
-            }
             Work::Tool(tool) => {
                 self.start_tool(id, &tool);
                 Ok(())
@@ -165,7 +157,7 @@ impl Driver {
             out.shown.clear();
             out.came = 0;
             out.state = OutState::Running(cancel.clone());
-            (out.attempt, self.position(branch, agent))
+            (out.attempt, self.position(branch, agent, request.purpose))
         };
         let call = ModelCall {
             effect: id,
@@ -257,13 +249,14 @@ impl Driver {
             .snapshot
             .agent(out.wish.agent)
             .def;
-        let Does::Model(agent) = &network.agent(def).does else {
-            return request;
+        let params = match &network.agent(def).does {
+            Does::Model(agent) => context::parameters(network, agent, name),
+            Does::Route(_) | Does::Run { .. } => context::parameters_of(network, name),
         };
         let def = network.models.get(name);
         Request {
             model: name.clone(),
-            params: context::parameters(network, agent, name).into(),
+            params: params.into(),
             calls: def.map_or(request.calls, |def| def.calls),
             ..request
         }
@@ -303,12 +296,12 @@ impl Driver {
         Ok((bound.clone(), model.map_err(|e| e.to_string())?))
     }
 
-    /// Model calls of an agent committed on its branch before the next, and those since its branch began.
-    fn position(&self, branch: Id, agent: Id) -> (u32, u32) {
+    /// Model calls of this kind of an agent committed on its branch before the next, and those since its branch began.
+    fn position(&self, branch: Id, agent: Id, purpose: Purpose) -> (u32, u32) {
         let branch = &self.branches[&branch];
-        let all = branch.snapshot.agent(agent).counters.model_calls_all;
+        let all = purpose.calls(&branch.snapshot.agent(agent).counters);
         let base = branch.base.as_ref().and_then(|b| b.agents.get(&agent));
-        let before = base.map_or(0, |a| a.counters.model_calls_all);
+        let before = base.map_or(0, |a| purpose.calls(&a.counters));
         (all, all.saturating_sub(before))
     }
 

@@ -33,7 +33,7 @@ impl Driver {
         let (work, due) = (wish.work.clone(), wish.due);
         self.put_out(branch, wish);
         match work {
-            Work::Model | Work::Route => {
+            Work::Model => {
                 self.draw_escrow(draft);
                 self.begin_or_wait(draft, id, due.filter(|due| *due > now));
             }
@@ -560,7 +560,6 @@ impl Out {
         match &self.wish.work {
             Work::Tool(tool) | Work::Simulate(tool) => Some(tool),
             Work::Model
-            | Work::Route
             | Work::Ask { .. }
             | Work::Event { .. }
             | Work::Timer
@@ -576,7 +575,7 @@ impl Out {
 
     /// Whether it asks a model.
     pub(super) fn is_model(&self) -> bool {
-        matches!(self.wish.work, Work::Model | Work::Route)
+        matches!(self.wish.work, Work::Model)
     }
 
     /// Whether it counts against what an exchange may run at once.

@@ -299,12 +299,18 @@ impl ScriptedModel {
 impl State {
     fn take(&mut self, call: &ModelCall) -> Result<Scripted, Failure> {
         let name = call.agent.rsplit('/').next().unwrap_or(&call.def);
+        // What is asked beside an agent's own answers stands under a name of its own.
+        let beside = call.request.purpose.beside();
+        let named = |name: &str| match beside {
+            Some(beside) => format!("{name}#{beside}"),
+            None => name.to_owned(),
+        };
         let names = [&*call.agent, name, &*call.def];
         let labels = std::iter::once(call.branch.to_string());
         let labels = labels.chain(call.index.map(|index| index.to_string()));
         let on_branch =
-            labels.flat_map(|l| names.map(|n| (format!("{n}@{l}"), call.position_on_branch)));
-        let anywhere = names.map(|n| (n.to_owned(), call.position));
+            labels.flat_map(|l| names.map(|n| (named(&format!("{n}@{l}")), call.position_on_branch)));
+        let anywhere = names.map(|n| (named(n), call.position));
         let keys: Vec<(String, u32)> = on_branch.chain(anywhere).collect();
         let found = self.sections.iter_mut().rev().find_map(|section| {
             let answers = &section.script.answers;
@@ -315,7 +321,7 @@ impl State {
             Some((section, (key, position))) => section.take(key, *position, call),
             None => Err(missing(format!(
                 "the script has no answers for `{}`",
-                call.agent
+                named(&call.agent)
             ))),
         }
     }

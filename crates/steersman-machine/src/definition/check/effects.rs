@@ -265,12 +265,13 @@ impl Check<'_> {
         let lowered = self.lowered;
         let network = &lowered.network;
         let mut said = BTreeSet::new();
-        for (from, to, span) in &lowered.offers {
-            let by_model = network
-                .agents
-                .get(from)
-                .is_some_and(|agent| matches!(agent.does, Does::Model(_)));
-            let Some(declared) = lowered.declared.get(to).filter(|_| by_model) else {
+        let by_model = |from: &Name| {
+            let agent = network.agents.get(from);
+            agent.is_some_and(|agent| matches!(agent.does, Does::Model(_)))
+        };
+        let offers = lowered.offers.iter().filter(|(from, ..)| by_model(from));
+        for (_, to, span) in offers.chain(&lowered.chosen) {
+            let Some(declared) = lowered.declared.get(to) else {
                 continue;
             };
             let (what, text) = match declared.sort {

@@ -124,10 +124,7 @@ impl Check<'_> {
             (None, Args::Tool(tool)) => Some(tool),
             (None, _) => None,
         };
-        // where forms lead on that this version does not understand, nobody knows who is above whom
-        let above = user
-            .filter(|_| !self.lowered.beyond)
-            .and_then(|user| self.above.get(user));
+        let above = user.and_then(|user| self.above.get(user));
         let visible: Vec<_> = match above {
             Some(above) => found
                 .iter()

@@ -111,9 +111,7 @@ impl Check<'_> {
             return;
         }
         let edges = edges(self.lowered);
-        if !self.lowered.beyond {
-            self.unreachable(&edges);
-        }
+        self.unreachable(&edges);
         self.circles(&edges);
     }
 

@@ -63,11 +63,16 @@ pub(crate) static AGENT: Table = Table {
             "the file's",
             "How its context is put together.",
         ),
-        later("view", "What it sees of the others."),
+        key(
+            "view",
+            VIEWS,
+            "`shared` under `states` and `handoff` and `tasks`, else `own`",
+            "What it sees of the others under a routed agent; at a routed agent: default for its members.",
+        ),
         key(
             "turns",
             Ty::Word(&[("dialogue", true), ("task", true), ("once", true)]),
-            "`dialogue` at the entry, else `task`",
+            "`dialogue` at the entry, under `tasks` and `handoff`; else `task`",
             "How it ends.",
         ),
         key(
@@ -89,6 +94,30 @@ pub(crate) static AGENT: Table = Table {
         ),
     ],
     one_of: &[(false, &["route", "person", "run"])],
+};
+
+/// What somebody sees of the others.
+pub(super) const VIEWS: Ty = Ty::Or(&[SEEN, Ty::Table(&VIEW)]);
+
+const SEEN: Ty = Ty::Word(&[
+    ("own", true),
+    ("shared", true),
+    ("since_last_spoke", true),
+    ("since_entry", true),
+    ("summary", false),
+    ("relevant", false),
+]);
+
+pub(crate) static VIEW: Table = Table {
+    name: "View",
+    words: "a view",
+    keys: &[
+        key("of", SEEN, "as without it", "What of the others."),
+        key("window", Ty::Integer(1), "none", "The newest messages."),
+        later("relevant", "Passages found by full text."),
+        later("summary", "Running summary."),
+    ],
+    one_of: &[],
 };
 
 pub(crate) static TOOL_USE: Table = Table {

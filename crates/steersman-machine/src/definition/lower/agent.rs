@@ -11,8 +11,8 @@ use super::{Lower, Sort, count, flag, text, word};
 use crate::bounds::SEEN_MAX;
 use crate::ids::Name;
 use crate::network::{
-    AgentDef, Chooser, Context, Does, ModelAgent, Offer, OnFailed, Output, Parameters, Part, Route,
-    RouteBy, Rule, RuleTo, ServerUse, ToolChoice, ToolUse, Turns, wire_name,
+    AgentDef, Chooser, Context, Does, ModelAgent, Offer, Output, Parameters, Part, ServerUse,
+    ToolChoice, ToolUse, Turns, wire_name,
 };
 
 /// Ways in which model calls make steps; others are registered in Rust.
@@ -40,6 +40,7 @@ impl Lower<'_> {
                 "state",
                 "enter",
                 "turns",
+                "view",
                 "limits",
             ];
             ("route", "a routed agent", keys)
@@ -121,9 +122,10 @@ impl Lower<'_> {
                 Some("dialogue") => Turns::Dialogue,
                 Some("task") => Turns::Task,
                 Some("once") => Turns::Once,
-                _ if is_entry => Turns::Dialogue,
+                _ if is_entry || self.has_dialogues(name) => Turns::Dialogue,
                 _ => Turns::Task,
             },
+            view: node.get("view").map(super::route::view),
             limits: self.limits_of_agent(node),
             parameters,
             does,
@@ -153,7 +155,11 @@ impl Lower<'_> {
                 route: true,
                 ..scope.clone()
             };
-            return Does::Route(self.route(&key.name, route, &scope));
+            let mut lowered = self.route(&key.name, route, &scope);
+            if let Some(view) = node.get("view") {
+                lowered.view = super::route::view(view);
+            }
+            return Does::Route(lowered);
         }
         if let Some(run) = node.get("run") {
             let tool = self.named(run, Sort::Tool);
@@ -184,7 +190,11 @@ impl Lower<'_> {
             message: true,
             ..scope.clone()
         };
-        let (tools, servers) = self.tool_uses(&key.name, node.get("tools"), &scope);
+        let (mut tools, servers) = self.tool_uses(&key.name, node.get("tools"), &scope);
+        for name in self.floor_tools(&key.name) {
+            self.out.builtins.insert(name);
+            tools.push(ToolUse::implied(name.into()));
+        }
         ModelAgent {
             system: node
                 .get("system")
@@ -596,100 +606,4 @@ impl Lower<'_> {
             }
         }
     }
-
-    fn route(&mut self, agent: &Name, node: &Node, scope: &Scope) -> Route {
-        let later = ["states", "tasks", "handoff", "pick"];
-        if later.iter().any(|key| node.get(key).is_some()) {
-            self.out.beyond = true;
-        }
-        let by = if let Some(sequence) = node.get("sequence") {
-            RouteBy::Sequence(self.members(agent, sequence))
-        } else if let Some(version) = node.get("native") {
-            let version = version.as_text().map(ToString::to_string);
-            RouteBy::Native {
-                version: version.unwrap_or_default(),
-                members: self.all_others(agent, version_span(node)),
-            }
-        } else {
-            RouteBy::Rules(self.rules(agent, node.get("rules"), scope))
-        };
-        let on_failed = match word(node, "on_failed") {
-            Some("continue") => OnFailed::Continue,
-            None | Some("fail") => OnFailed::Fail,
-            Some(_) => match node.get("on_failed").and_then(|node| self.member(node)) {
-                Some(name) => {
-                    let span = node.get("on_failed").map_or(node.span, |node| node.span);
-                    self.out.offers.push((agent.clone(), name.clone(), span));
-                    OnFailed::To(name)
-                }
-                None => OnFailed::Fail,
-            },
-        };
-        Route { by, on_failed }
-    }
-
-    /// Whom a router in Rust may choose: everybody but itself.
-    fn all_others(&mut self, agent: &Name, span: Span) -> Vec<Name> {
-        let declared = self.out.declared.iter();
-        let others: Vec<Name> = declared
-            .filter(|(name, declared)| declared.sort != Sort::Tool && *name != agent)
-            .map(|(name, _)| name.clone())
-            .collect();
-        for name in &others {
-            self.out.offers.push((agent.clone(), name.clone(), span));
-        }
-        others
-    }
-
-    fn members(&mut self, agent: &Name, node: &Node) -> Vec<Name> {
-        let nodes = if node.items().is_empty() {
-            std::slice::from_ref(node)
-        } else {
-            node.items()
-        };
-        let mut members = Vec::new();
-        for node in nodes {
-            if let Some(name) = self.member(node) {
-                self.out
-                    .offers
-                    .push((agent.clone(), name.clone(), node.span));
-                members.push(name);
-            }
-        }
-        members
-    }
-
-    fn rules(&mut self, agent: &Name, node: Option<&Node>, scope: &Scope) -> Vec<Rule> {
-        let nodes = node.map(Node::items).unwrap_or_default();
-        let mut rules = Vec::new();
-        let mut always: Option<Span> = None;
-        for rule in nodes {
-            if let Some(by) = always {
-                let (at, by) = (self.place(rule.span), self.place(by));
-                self.say(Diagnostic::never_reached(at, by));
-            }
-            let when = rule.get("when");
-            if when.is_none_or(|when| when.as_text().is_some_and(|text| &**text == "true")) {
-                always = always.or(Some(rule.span));
-            }
-            let when = self.condition(when, scope);
-            let to = match rule.get("to") {
-                Some(to) if to.as_text().is_some_and(|name| &**name == "finish") => RuleTo::Finish,
-                Some(to) => RuleTo::Agents(self.members(agent, to)),
-                None => RuleTo::Finish,
-            };
-            if let Some(when) = when {
-                rules.push(Rule { when, to });
-            }
-        }
-        if let (None, Some(last)) = (always, nodes.last()) {
-            let at = self.place(last.get("when").map_or(last.span, |when| when.span));
-            self.say(Diagnostic::no_last_rule(at));
-        }
-        rules
-    }
-}
-
-fn version_span(route: &Node) -> Span {
-    route.get("native").map_or(route.span, |node| node.span)
 }

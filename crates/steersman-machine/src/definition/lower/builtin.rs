@@ -79,6 +79,21 @@ fn tool(name: &'static str) -> Option<ToolDef> {
             "End the task with this result.",
             vec![("result", plain_text())],
         ),
+        "done" => (
+            BuiltIn::Done,
+            "Say that the task is done, with what came of it.",
+            vec![("result", optional(plain_text()))],
+        ),
+        "need_help" => (
+            BuiltIn::NeedHelp,
+            "Give the floor back: the user wants something else, or this is not yours to do.",
+            vec![("request", told("What the user wants, in the user's words."))],
+        ),
+        "handoff" => (
+            BuiltIn::Handoff,
+            "Hand the conversation over to somebody else.",
+            vec![("to", told("Who.")), ("reason", plain_text())],
+        ),
         "ask" => (
             BuiltIn::AskUser,
             "Ask the user a question and wait for the answer.",

@@ -2,6 +2,7 @@
 
 use super::{Fault, Out, World, fault, path};
 use crate::commit::{LedgerEntry, Usage};
+use crate::context::Purpose;
 use crate::definition::test::{self, Gives, Script, ToolOutcome};
 use crate::effect::{
     Answer, Ask, Failure, Mapped, Offered, Outcome, Retry, Said, Until, Wish, Work,
@@ -50,7 +51,6 @@ impl Held {
             Work::Tool(_)
             | Work::Simulate(_)
             | Work::Model
-            | Work::Route
             | Work::Send { .. }
             | Work::Custom { .. } => Self::Ready,
         }
@@ -97,7 +97,7 @@ impl World {
     pub fn play(&mut self, effect: Id, out: &Out) -> Result<(), Fault> {
         let branch = out.branch;
         let outcome = match &out.wish.work {
-            Work::Model | Work::Route => self.scripted(branch, effect, out.wish.agent)?,
+            Work::Model => self.scripted(branch, effect, out.wish.agent)?,
             Work::Tool(tool) => match self.scripted_tool(&tool.tool)? {
                 (Some(after), raw) => {
                     let at = self.now.plus(after);
@@ -240,7 +240,14 @@ impl World {
         let labels = on.label.iter().map(ToString::to_string);
         let labels = labels.chain(std::iter::once(branch.to_string()));
         let labels: Vec<String> = labels.chain(on.index.map(|i| i.to_string())).collect();
-        let keys = keys(snapshot, who, &labels);
+        let purpose = crate::context::purpose(&self.cx(), snapshot, agent);
+        let mut keys = keys(snapshot, who, &labels);
+        if let Some(beside) = purpose.beside() {
+            for key in &mut keys {
+                key.push('#');
+                key.push_str(beside);
+            }
+        }
         let found = self
             .players
             .sections
@@ -253,11 +260,11 @@ impl World {
         let Some((key, answers, began)) = found else {
             return fault(format!("nothing answers for {}", keys[0]));
         };
-        let mut base = self.calls_at(began, agent);
+        let mut base = self.calls_at(began, agent, purpose);
         if key.contains('@') {
-            base = base.max(self.calls_at(snapshot.forked_at, agent));
+            base = base.max(self.calls_at(snapshot.forked_at, agent, purpose));
         }
-        let number = who.counters.model_calls_all.saturating_sub(base) as usize;
+        let number = purpose.calls(&who.counters).saturating_sub(base) as usize;
         let Some(answer) = answers.get(number) else {
             return fault(format!("{key} has no {}. answer", number + 1));
         };
@@ -286,10 +293,10 @@ impl World {
         session || self.network.limits_cost() || agents.any(|a| a.limits.tokens.is_some())
     }
 
-    fn calls_at(&self, line: Line, agent: Id) -> u32 {
+    fn calls_at(&self, line: Line, agent: Id, purpose: Purpose) -> u32 {
         let then = self.after(line);
         let agent = then.agents.get(&agent);
-        agent.map_or(0, |a| a.counters.model_calls_all)
+        agent.map_or(0, |a| purpose.calls(&a.counters))
     }
 
     /// A ledger entry for the line that is written next.

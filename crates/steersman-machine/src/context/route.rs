@@ -1,0 +1,172 @@
+//! What a routing model sees, and what its surroundings add to what a member sees.
+
+use super::talk::{Entry, Talk, What, Who};
+use super::{At, Content, History, RenderCache, Request, Segment};
+use crate::bounds::HEARD;
+use crate::expression::EvalError;
+use crate::ids::{Id, Line};
+use crate::network::{Does, Part, Route, RouteBy, Seen, StateNode, ViewDef};
+use crate::route::Question;
+use crate::snapshot::Snapshot;
+use crate::tick::Cx;
+use crate::view::View;
+
+/// The request of a router that asks a model.
+pub(super) fn request(
+    cx: &Cx<'_>,
+    history: &dyn History,
+    snapshot: &Snapshot,
+    agent: Id,
+    question: &Question,
+    cache: &mut RenderCache,
+) -> Request {
+    let state = snapshot.agent(agent);
+    let talk = cache.talk.get_or_insert_default();
+    talk.follow(history, agent, state.last);
+    let tools = question.tools();
+    let system = Content::System(question.system.clone());
+    let mut segments = vec![
+        Segment::new(Part::System, system),
+        Segment::new(Part::Tools, Content::Tools(tools)),
+    ];
+    for entry in talk.said(HEARD) {
+        let text = line(history, entry);
+        segments.push(Segment::new(Part::History, Content::User(text)));
+    }
+    let mut closing = String::new();
+    if let Some(why) = state.routing.why {
+        let why = history.text(why);
+        closing.push_str(&format!("Your last answer could not be used: {why}\n\n"));
+    }
+    closing.push_str(&question.closing);
+    segments.push(Segment::new(Part::Now, Content::User(closing)));
+    let params = super::parameters_of(cx.network, &question.model);
+    let (model, choice) = (&question.model, question.choice());
+    let request = cache.finish(cx.network, model, params, segments, choice, None, None);
+    Request {
+        purpose: question.purpose(),
+        ..request
+    }
+}
+
+/// An entry as a line.
+fn line(history: &dyn History, entry: &Entry) -> String {
+    let who = match &entry.who {
+        Who::Outside(None) => "user",
+        Who::Outside(Some(role)) => role,
+        Who::Member(member) => member,
+    };
+    match &entry.what {
+        What::Said(body) => {
+            let text = history.text(*body);
+            format!("{who}: {}", super::history::called(&text))
+        }
+        What::Did(call, result) => {
+            let seen = call.seen.as_ref().unwrap_or(&call.name);
+            let gave = result.as_ref().and_then(|result| result.body);
+            let gave = gave.map_or_else(|| "(no result)".into(), |body| history.text(body));
+            let args = super::history::shown_args(history, call);
+            format!("{who} called {seen} {args}: {gave}")
+        }
+    }
+}
+
+/// What surrounds a member: the routed agent above it, what it sees of the others, the state of the graph.
+pub(super) struct Surroundings<'a> {
+    pub(super) above: Id,
+    pub(super) view: ViewDef,
+    node: Option<(&'a StateNode, Line)>,
+}
+
+/// What surrounds an agent that works for a routed one.
+pub(super) fn surroundings<'a>(
+    cx: &Cx<'a>,
+    snapshot: &Snapshot,
+    agent: Id,
+) -> Option<Surroundings<'a>> {
+    let state = snapshot.agent(agent);
+    let above = state.parent.filter(|_| state.serving.is_some())?;
+    let parent = snapshot.agent(above);
+    let Does::Route(Route { by, view, .. }) = &cx.network.agents.get(&parent.def)?.does else {
+        return None;
+    };
+    let routing = &parent.routing;
+    let node = match (by, &routing.at) {
+        (RouteBy::States(graph), Some(at)) => graph
+            .states
+            .get(at)
+            .zip(routing.places.get(at).map(|place| place.entered)),
+        _ => None,
+    };
+    let own = cx.network.agents.get(&state.def)?.view.as_ref();
+    let of_state = node.and_then(|(node, _)| node.view.as_ref());
+    Some(Surroundings {
+        above,
+        view: own.or(of_state).unwrap_or(view).clone(),
+        node,
+    })
+}
+
+impl Surroundings<'_> {
+    /// From which line on anything is seen, of itself, too; none: from the beginning.
+    pub(super) fn since(&self) -> Option<Line> {
+        let entered = self.node.map(|(_, entered)| entered);
+        entered.filter(|_| self.view.of == Seen::SinceEntry)
+    }
+
+    /// What stands before and behind a speaker's own system prompt.
+    pub(super) fn around(
+        &self,
+        cx: &Cx<'_>,
+        snapshot: &Snapshot,
+        agent: Id,
+    ) -> Result<(String, String), EvalError> {
+        let Some((node, _)) = self.node else {
+            return Ok((String::new(), String::new()));
+        };
+        let above = View::new(cx, snapshot, Some(self.above));
+        let scene = node.scene.as_ref().map(|scene| scene.render(&above));
+        let own = View::new(cx, snapshot, Some(agent));
+        let speaker = node.speaker(&snapshot.agent(agent).def);
+        let told = speaker.and_then(|speaker| speaker.instructions.as_ref());
+        let told = told.map(|told| told.render(&own));
+        Ok((
+            scene.transpose()?.unwrap_or_default(),
+            told.transpose()?.unwrap_or_default(),
+        ))
+    }
+}
+
+impl At<'_> {
+    /// The message of a call to a member: what the others said and did, where it sees that; else what it was called
+    /// with.
+    pub(super) fn told(&self, talk: &Talk, around: &Surroundings<'_>, call: Id) -> Option<String> {
+        let seen = talk.seen(call, &around.view, around.since());
+        match seen.as_slice() {
+            [] => None,
+            // A message to the network, and nothing beside it: the user speaks to whoever answers.
+            [only] if only.who == Who::Outside(None) => match &only.what {
+                What::Said(body) => Some(super::history::called(&self.history.text(*body))),
+                What::Did(..) => Some(line(self.history, only)),
+            },
+            all => {
+                let lines: Vec<String> = all.iter().map(|e| line(self.history, e)).collect();
+                Some(lines.join("\n"))
+            }
+        }
+    }
+}
+
+/// A system prompt with what stands before and behind it.
+pub(super) fn framed(system: String, around: &(String, String)) -> String {
+    let parts = [&around.0, &system, &around.1];
+    let parts: Vec<&str> = parts
+        .iter()
+        .map(|part| part.trim_end())
+        .filter(|part| !part.trim().is_empty())
+        .collect();
+    match parts.as_slice() {
+        [_] if around.0.is_empty() && around.1.is_empty() => system,
+        parts => parts.join("\n\n"),
+    }
+}

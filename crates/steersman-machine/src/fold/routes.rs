@@ -1,0 +1,121 @@
+//! What a routed agent remembers: of decisions, of members that ended, of what it was told.
+
+use super::routing;
+use crate::bounds::GOALS;
+use crate::ids::{Body, Line, Name};
+use crate::interaction::{Choice, How};
+use crate::snapshot::{Agent, Place, Routing};
+
+/// A decision was taken.
+pub(super) fn chosen(agent: &mut Agent, line: Line, choice: &Choice) {
+    let message = agent.message;
+    let routing = routing(agent);
+    routing.refused = 0;
+    routing.why = None;
+    routing.over = None;
+    routing.count += 1;
+    match choice {
+        Choice::Agents(members) => {
+            routing.pending.clone_from(members);
+            // Whoever is asked beside all tasks takes what was kept away with it.
+            routing.goals.clear();
+            if let (Some(place), Some(next)) = (place(routing), members.first()) {
+                place.last = Some(next.clone());
+            }
+        }
+        Choice::Finish => {
+            routing.at = None;
+            routing.goals.clear();
+        }
+        Choice::Stay => routing.settled = true,
+        Choice::Enter { state, reset } => {
+            let place = routing.places.entry(state.clone()).or_default();
+            if *reset {
+                *place = Place::default();
+            }
+            place.entered = line;
+            routing.at = Some(state.clone());
+            // Its exits count what is said in it: first somebody speaks.
+            routing.settled = true;
+        }
+        Choice::Say { member, body } => {
+            routing.last = Some((member.clone(), How::Done, Some(*body)));
+            if let Some(place) = place(routing) {
+                place.last = Some(member.clone());
+            }
+            spoke(routing);
+        }
+        Choice::Task { task, agent, goal } => {
+            routing.pending = vec![agent.clone()];
+            routing.at = Some(task.clone());
+            if let Some(goal) = goal
+                && !routing.goals.iter().any(|(known, _)| known == goal)
+            {
+                routing.goals.push((goal.clone(), message));
+                if routing.goals.len() > GOALS {
+                    routing.goals.remove(0);
+                }
+            }
+        }
+        Choice::Restate(_) | Choice::Answer(_) => {}
+    }
+}
+
+/// A member ended.
+pub(super) fn acted(agent: &mut Agent, member: Name, how: How, gave: Option<Body>) {
+    let routing = routing(agent);
+    let is_place = place(routing).is_some();
+    if is_place {
+        spoke(routing);
+    }
+    let task = routing.at.clone().filter(|_| !is_place);
+    if how == How::Released {
+        // The floor came back for what was said last: that is what is routed.
+        routing.over = None;
+    } else {
+        routing.over = Some(task.clone().unwrap_or_else(|| member.clone()));
+    }
+    if !is_place {
+        routing.at = None;
+        if let (Some(task), true) = (task, how.is_ok() && how != How::Released) {
+            routing.goals.retain(|(goal, _)| *goal != task);
+            routing.done.insert(task);
+        }
+    }
+    routing.last = Some((member, how, gave));
+}
+
+/// Something was said to it.
+pub(super) fn heard(agent: &mut Agent) {
+    let routing = routing(agent);
+    routing.refused = 0;
+    routing.why = None;
+    routing.over = None;
+}
+
+/// The state of a graph in which it is, if it is in one.
+fn place(routing: &mut Routing) -> Option<&mut Place> {
+    routing.places.get_mut(routing.at.as_ref()?)
+}
+
+/// Something was said in a state.
+fn spoke(routing: &mut Routing) {
+    routing.settled = false;
+    if let Some(place) = place(routing) {
+        place.messages += 1;
+    }
+}
+
+/// A choice in words, for the digest that tells whether two are the same.
+pub(super) fn words(choice: &Choice) -> String {
+    match choice {
+        Choice::Agents(names) => names.join(","),
+        Choice::Finish => "finish".to_owned(),
+        Choice::Stay => "stay".to_owned(),
+        Choice::Enter { state, reset } => format!("enter {state} {reset}"),
+        Choice::Say { member, body } => format!("say {member} {body:?}"),
+        Choice::Task { task, agent, goal } => format!("task {task} {agent} {goal:?}"),
+        Choice::Restate(body) => format!("restate {body:?}"),
+        Choice::Answer(body) => format!("answer {body:?}"),
+    }
+}

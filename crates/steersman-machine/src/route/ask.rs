@@ -1,0 +1,271 @@
+//! What a router asks a model, and what is made of the answer.
+
+use crate::context::{Purpose, ToolSpec};
+use crate::effect::{Answer, Ask};
+use crate::ids::Name;
+use crate::network::{Network, ToolChoice};
+use serde_json::{Map, Value as Json, json};
+
+/// What a router asks a model.
+#[derive(Clone, Debug)]
+pub(crate) struct Question {
+    /// What is to be decided.
+    pub(crate) about: About,
+    /// The model that is asked.
+    pub(crate) model: Name,
+    /// Its system prompt.
+    pub(crate) system: String,
+    /// What stands behind the conversation.
+    pub(crate) closing: String,
+}
+
+/// What a model decides.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum About {
+    /// Which of these holds, if one does: the words of each `judge` entry.
+    Exit(Vec<String>),
+    /// Who speaks next, by role.
+    Speaker(Vec<Name>),
+    /// Which member acts, or that all is done.
+    Pick(Vec<Name>),
+    /// Which task a message is about, or that somebody speaks who has none; `true`: it may answer itself.
+    Task(Vec<(Name, Name)>, bool),
+    /// What is left to be done.
+    Left,
+}
+
+/// What an answer says.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Said {
+    /// The number of an exit from 1; none: stay.
+    Exit(Option<usize>),
+    /// A name that was offered.
+    Name(Name),
+    /// All is done, with a summary.
+    Done(Option<String>),
+    /// What is left to be done.
+    Left(Option<String>),
+    /// Words for the user.
+    Words(String),
+}
+
+/// What one answer gave: what it says, and why.
+pub(crate) type Read = (Said, Option<String>);
+
+const EXIT: &str = "decide";
+const AGENT: &str = "select_agent";
+const TASK: &str = "select_task";
+const DONE: &str = "done";
+const LEFT: &str = "continue_with";
+const NOTHING: &str = "nothing_left";
+
+impl Question {
+    /// The tools by which the model answers.
+    pub(crate) fn tools(&self) -> Vec<ToolSpec> {
+        let reason = || json!({ "type": "string", "description": "Why, in a few words." });
+        let name = |names: &[&Name]| {
+            let names: Vec<&str> = names.iter().map(|n| &***n).collect();
+            object(json!({ "name": { "type": "string", "enum": names }, "reason": reason() }), &["name"])
+        };
+        match &self.about {
+            About::Exit(judged) => {
+                let exit = json!({ "type": "integer", "minimum": 0, "maximum": judged.len() });
+                let parameters = object(json!({ "exit": exit, "reason": reason() }), &["exit"]);
+                vec![tool(EXIT, "Say which statement holds: its number, or 0 if none does.", &parameters)]
+            }
+            About::Speaker(roles) => {
+                let names: Vec<&Name> = roles.iter().collect();
+                vec![tool(AGENT, "Say who speaks next.", &name(&names))]
+            }
+            About::Pick(members) => {
+                let names: Vec<&Name> = members.iter().collect();
+                let summary = json!({ "type": "string", "description": "The answer, in the end." });
+                let done = object(json!({ "summary": summary }), &["summary"]);
+                vec![
+                    tool(AGENT, "Say who acts next.", &name(&names)),
+                    tool(DONE, "Say that nothing is left to be done.", &done),
+                ]
+            }
+            About::Task(tasks, _) => {
+                let names: Vec<&Name> = tasks.iter().map(|(task, _)| task).collect();
+                vec![tool(TASK, "Say what the user's message is about.", &name(&names))]
+            }
+            About::Left => {
+                let request = json!({ "type": "string", "description": "What is left, in the user's words." });
+                let left = object(json!({ "request": request }), &["request"]);
+                vec![
+                    tool(LEFT, "Something that the user asked for is left to be done.", &left),
+                    tool(NOTHING, "Nothing is left to be done.", &object(json!({}), &[])),
+                ]
+            }
+        }
+    }
+
+    /// What it is for.
+    pub(crate) fn purpose(&self) -> Purpose {
+        match self.about {
+            About::Left => Purpose::Continue,
+            About::Exit(_) | About::Speaker(_) | About::Pick(_) | About::Task(..) => {
+                Purpose::Decision
+            }
+        }
+    }
+
+    /// Whether it must answer by one of them.
+    pub(crate) fn choice(&self) -> ToolChoice {
+        match self.about {
+            About::Task(_, true) => ToolChoice::Auto,
+            _ => ToolChoice::Any,
+        }
+    }
+
+    /// What an answer says; or why it cannot be used, for the model to read.
+    pub(crate) fn read(&self, answer: &Answer) -> Result<Read, String> {
+        if let Some(ask) = answer.asks.first() {
+            return self.called(ask);
+        }
+        let text = answer.text.as_deref().unwrap_or_default().trim();
+        if text.is_empty() {
+            return Err(format!("The answer is empty. {}", self.wanted()));
+        }
+        if let Ok(fields) = serde_json::from_str::<Map<String, Json>>(text)
+            && let Some(read) = self.fields(&fields)
+        {
+            return Ok(read);
+        }
+        let word = tagged(text).unwrap_or_else(|| bare(text).to_owned());
+        match self.word(&word) {
+            Some(said) => Ok((said, None)),
+            None => match self.about {
+                About::Task(_, true) => Ok((Said::Words(text.to_owned()), None)),
+                About::Left => Ok((Said::Left(Some(text.to_owned())), None)),
+                _ => Err(format!("`{}` cannot be used. {}", short(text), self.wanted())),
+            },
+        }
+    }
+
+    fn called(&self, ask: &Ask) -> Result<Read, String> {
+        let args = crate::call::parse(&ask.args).unwrap_or_default();
+        let name = ask.name.as_str();
+        let text = |key: &str| args.get(key).and_then(Json::as_str).map(str::to_owned);
+        let known = self.tools().iter().any(|tool| tool.name == name);
+        let found = match name {
+            DONE if known => Some((Said::Done(text("summary").filter(|t| !t.trim().is_empty())), None)),
+            NOTHING if known => Some((Said::Left(None), None)),
+            LEFT if known => text("request").map(|request| (Said::Left(Some(request)), None)),
+            _ if known => self.fields(&args),
+            // Called by the name of what is meant.
+            _ => self.word(name).map(|said| (said, text("reason"))),
+        };
+        found.ok_or_else(|| format!("`{} {}` cannot be used. {}", short(name), short(&ask.args), self.wanted()))
+    }
+
+    /// What an object says.
+    fn fields(&self, fields: &Map<String, Json>) -> Option<Read> {
+        let reason = fields.get("reason").and_then(Json::as_str).map(str::to_owned);
+        let value = ["exit", "name", "agent", "task", "role", "agent_name"]
+            .iter()
+            .find_map(|key| fields.get(*key))?;
+        let word = match value {
+            Json::String(text) => bare(text).to_owned(),
+            Json::Number(number) => number.to_string(),
+            _ => return None,
+        };
+        self.word(&word).map(|said| (said, reason))
+    }
+
+    /// What one word says.
+    fn word(&self, word: &str) -> Option<Said> {
+        let named = |names: &[Name]| {
+            let found = names.iter().find(|name| ***name == *word);
+            found.map(|name| Said::Name(name.clone()))
+        };
+        match &self.about {
+            About::Exit(judged) => {
+                let number: usize = word.parse().ok()?;
+                (number <= judged.len()).then(|| Said::Exit((number > 0).then_some(number)))
+            }
+            About::Speaker(roles) => named(roles),
+            About::Pick(_) if word == "finish" => Some(Said::Done(None)),
+            About::Pick(members) => named(members),
+            // By the name of the task, else by that of its agent.
+            About::Task(tasks, _) => {
+                let by_task = tasks.iter().find(|(task, _)| **task == *word);
+                let found = by_task.or_else(|| tasks.iter().find(|(_, agent)| **agent == *word));
+                found.map(|(task, _)| Said::Name(task.clone()))
+            }
+            About::Left => (word == "finish").then_some(Said::Left(None)),
+        }
+    }
+
+    /// What is wanted, for a model whose answer could not be used.
+    fn wanted(&self) -> String {
+        let names = |names: &[&Name]| {
+            let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+            format!("Answer with one of {}.", names.join(", "))
+        };
+        match &self.about {
+            About::Exit(judged) => format!("Answer with a number from 0 to {}.", judged.len()),
+            About::Speaker(roles) => names(&roles.iter().collect::<Vec<_>>()),
+            About::Pick(members) => {
+                format!("{} Or call `{DONE}`.", names(&members.iter().collect::<Vec<_>>()))
+            }
+            About::Task(tasks, _) => names(&tasks.iter().map(|(task, _)| task).collect::<Vec<_>>()),
+            About::Left => format!("Call `{LEFT}` or `{NOTHING}`."),
+        }
+    }
+}
+
+/// What a member is for, as routers are told.
+pub(crate) fn described<'n>(network: &'n Network, member: &str) -> &'n str {
+    match (network.agents.get(member), network.people.get(member)) {
+        (Some(agent), _) => &agent.description,
+        (None, Some(person)) => &person.description,
+        (None, None) => "",
+    }
+}
+
+fn tool(name: &str, description: &str, parameters: &Json) -> ToolSpec {
+    ToolSpec {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        parameters: parameters.to_string(),
+    }
+}
+
+fn object(properties: Json, required: &[&str]) -> Json {
+    json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
+}
+
+/// What stands in tags (`<end>1</end>`); of several all, with blanks between.
+fn tagged(text: &str) -> Option<String> {
+    let (mut rest, mut found) = (text, Vec::new());
+    while let Some((_, behind)) = rest.split_once('<') {
+        rest = behind;
+        let Some((name, inside)) = behind.split_once('>') else {
+            break;
+        };
+        let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if is_name && let Some((content, behind)) = inside.split_once(&format!("</{name}>")) {
+            found.push(content.trim().to_owned());
+            rest = behind;
+        }
+    }
+    (!found.is_empty()).then(|| found.join(" "))
+}
+
+/// A word without quotes and what ends a sentence.
+fn bare(text: &str) -> &str {
+    let around = |c: char| c.is_whitespace() || matches!(c, '`' | '"' | '\'' | '*' | '.');
+    text.trim_matches(around)
+}
+
+/// The beginning of what a model said.
+fn short(text: &str) -> String {
+    crate::bounds::cut(text, 200).into_owned()
+}

@@ -1,0 +1,170 @@
+//! The floor: a speaker says that its task is done, gives the floor back, or passes it on.
+
+use super::{handoff, tasks, words};
+use crate::call::{parse, refuse};
+use crate::effect::Mapped;
+use crate::finish::{Conclude, Finish};
+use crate::ids::{Body, Id};
+use crate::interaction::{Cause, End, How, Interaction, Origin};
+use crate::mapping;
+use crate::network::{BuiltIn, OnChange};
+use crate::snapshot::{OpenCall, Phase, Snapshot};
+use crate::tick::{Cx, Tick};
+use serde_json::{Map, Value as Json, json};
+
+/// Whether an agent is offered a built-in tool here: those of the floor only to whoever has it.
+pub(crate) fn offers(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, built_in: BuiltIn) -> bool {
+    let task = || tasks::at_work(cx, snapshot, agent).map(|(_, task)| task);
+    match built_in {
+        BuiltIn::Done => task().is_some_and(|task| task.may_end),
+        BuiltIn::NeedHelp => task().is_some_and(|task| task.may_release),
+        BuiltIn::Handoff => {
+            handoff::peers(cx, snapshot, agent).is_some_and(|(_, to)| !to.is_empty())
+        }
+        _ => true,
+    }
+}
+
+/// Whether the end of a turn is the end of the task: it is done, or the agent speaks without one. An error is one of the
+/// task's expression.
+pub(crate) fn turn_is_task(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Result<bool, String> {
+    match tasks::at_work(cx, snapshot, agent) {
+        Some((_, task)) => tasks::is_done(cx, snapshot, agent, task).unwrap_or(Ok(false)),
+        // Whoever is asked beside all tasks answers once.
+        None => Ok(tasks::desk_above(cx, snapshot, agent).is_some()),
+    }
+}
+
+impl Tick<'_> {
+    /// The last call of an answer is about the floor.
+    pub(crate) fn begin_floor(&mut self, owner: Id, open: &OpenCall, kind: BuiltIn) {
+        let args = mapping::arguments(&self.cx(), &self.snapshot, open);
+        match kind {
+            BuiltIn::Done => self.done(owner, open.call.id, &args),
+            BuiltIn::NeedHelp => self.need_help(owner, open.call.id, &args),
+            _ => self.hand_over(owner, open.call.id, &args),
+        }
+    }
+
+    fn done(&mut self, owner: Id, call: Id, args: &Map<String, Json>) {
+        let Some((_, task)) = tasks::at_work(&self.cx(), &self.snapshot, owner) else {
+            return self.not_now(owner, call, "You work on no task.");
+        };
+        // What the other calls of the answer wrote counts.
+        let written = self.snapshot.as_written(owner);
+        match tasks::is_done(&self.cx(), &written, owner, task) {
+            Some(Err(why)) => self.not_now(owner, call, &why),
+            Some(Ok(false)) => {
+                let source = task.done.as_ref().map_or("", |done| &done.source);
+                let text = format!("`{}` is not done: `{source}` does not hold.", task.name);
+                self.not_now(owner, call, &text);
+            }
+            Some(Ok(true)) | None => {
+                let given = args.get("result").and_then(Json::as_str);
+                let said = self.agent(owner).said.map(|body| self.text(body).to_string());
+                let text = given.map(str::to_owned).or(said).unwrap_or_default();
+                self.conclude(
+                    owner,
+                    Conclude {
+                        text: &text,
+                        body: None,
+                        cause: Cause::Tool,
+                        call: Some(call),
+                        misfit: None,
+                        code: None,
+                    },
+                );
+            }
+        }
+    }
+
+    fn need_help(&mut self, owner: Id, call: Id, args: &Map<String, Json>) {
+        let found = tasks::at_work(&self.cx(), &self.snapshot, owner);
+        let Some((desk_agent, task)) = found else {
+            return self.not_now(owner, call, "You work on no task.");
+        };
+        let desk = tasks::desk_above(&self.cx(), &self.snapshot, owner);
+        if desk.is_some_and(|(_, desk)| desk.on_change == OnChange::FinishFirst) {
+            let name = task.name.clone();
+            let text = format!(
+                "`{name}` is to be finished first. Tell the user so, and that the other wish comes after it."
+            );
+            return self.not_now(owner, call, &text);
+        }
+        let request = args.get("request").and_then(Json::as_str);
+        let request = request.unwrap_or_default().to_owned();
+        if let Some(words) = self.release(owner, call, &request) {
+            self.hand_back(desk_agent, owner, words, &request);
+            self.wake(desk_agent);
+        }
+    }
+
+    fn hand_over(&mut self, owner: Id, call: Id, args: &Map<String, Json>) {
+        let Some((above, peers)) = handoff::peers(&self.cx(), &self.snapshot, owner) else {
+            return self.not_now(owner, call, "There is nobody to hand over to.");
+        };
+        let text = |key: &str| args.get(key).and_then(Json::as_str).unwrap_or_default();
+        let (to, reason) = (text("to").to_owned(), text("reason").to_owned());
+        let Some(to) = peers.iter().find(|peer| ***peer == *to).cloned() else {
+            let peers: Vec<String> = peers.iter().map(|peer| format!("`{peer}`")).collect();
+            let text = format!("You cannot hand over to `{to}`, only to {}.", peers.join(", "));
+            return self.not_now(owner, call, &text);
+        };
+        if let Some(words) = self.release(owner, call, &reason) {
+            self.hand_back(above, owner, words, "");
+            let read = Map::from_iter([("reason".to_owned(), json!(reason))]);
+            if self.agent(above).phase == Phase::Routing {
+                self.choose(above, None, handoff::takes(&to), &read);
+            }
+        }
+    }
+
+    fn not_now(&mut self, owner: Id, call: Id, text: &str) {
+        let refused: Mapped = refuse("refused", format!("refused: {text}"));
+        self.close_call(owner, call, refused);
+    }
+
+    /// A speaker's task ends without being done. What it leaves unanswered, if whoever called it acts here.
+    fn release(&mut self, owner: Id, call: Id, why: &str) -> Option<Vec<Body>> {
+        let left = self.agent(owner).unanswered.clone();
+        let parent = self.agent(owner).parent;
+        let ok = self.body("ok");
+        self.push_result(owner, call, How::Done, None, Some(ok));
+        let body = self.body(why);
+        self.finish(
+            owner,
+            Finish {
+                end: End::Task,
+                cause: Cause::Released,
+                body: Some(body),
+                code: None,
+                writes: Vec::new(),
+            },
+        );
+        parent.filter(|p| self.snapshot.in_scope(*p)).map(|_| left)
+    }
+
+    /// What a speaker left unanswered goes to the router, in the user's words.
+    fn hand_back(&mut self, above: Id, from: Id, left: Vec<Body>, otherwise: &str) {
+        if self.agent(above).phase != Phase::Routing {
+            return;
+        }
+        let mut bodies = Vec::with_capacity(left.len());
+        for body in left {
+            let text = self.text(body);
+            // The arguments of the call that it was called with: their words.
+            let said = match parse(&text) {
+                Ok(_) => words(&text),
+                Err(_) => text.to_string(),
+            };
+            bodies.push(if said == *text { body } else { self.body(said) });
+        }
+        if bodies.is_empty() && !otherwise.is_empty() {
+            bodies.push(self.body(otherwise));
+        }
+        for body in bodies {
+            let from = Origin::Released(from);
+            self.push(above, Interaction::UserMessage { from, body });
+        }
+    }
+}

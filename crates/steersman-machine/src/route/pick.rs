@@ -1,0 +1,71 @@
+//! `pick`: a model picks from the members that are enabled, or says that all is done.
+
+use super::ask::{About, Question, described};
+use super::{Decision, Reads};
+use crate::ids::{Id, Name};
+use crate::network::{Choosable, Route};
+use crate::tick::Cx;
+use crate::view::View;
+use crate::snapshot::Snapshot;
+
+/// Asks for one of those that are enabled; nobody is: nothing holds.
+pub(super) fn decide(
+    cx: &Cx<'_>,
+    snapshot: &Snapshot,
+    agent: Id,
+    route: &Route,
+    from: &[Choosable],
+    model: Option<&Name>,
+) -> Decision {
+    let view = View::new(cx, snapshot, Some(agent));
+    let reads = Reads::new(&view);
+    let mut members = Vec::new();
+    for choosable in from {
+        let enabled = match &choosable.when {
+            None => Ok(true),
+            Some(when) => when.holds(&reads),
+        };
+        match enabled {
+            Ok(true) => members.push(choosable.agent.clone()),
+            Ok(false) => {}
+            Err(e) => return Decision::Failed(format!("`pick` of `{}`: {e}", choosable.agent)),
+        }
+    }
+    if members.is_empty() {
+        return Decision::NoRule;
+    }
+    let mut system = match route.asks.system.as_ref().map(|t| t.render(&view)) {
+        Some(Ok(system)) => system,
+        Some(Err(e)) => return Decision::Failed(format!("`system` of `pick`: {e}")),
+        None => "You lead a team. Read the conversation and say who acts next, so that what the user asked for gets done. \
+                 When nothing is left to be done, say so, with the answer for the user."
+            .to_owned(),
+    };
+    system.push_str("\n\nThe team:");
+    for member in &members {
+        let words = described(cx.network, member);
+        system.push_str(&format!("\n- {member}: {words}"));
+        let tools = tools_of(cx, member);
+        if !tools.is_empty() {
+            system.push_str(&format!(" (tools: {})", tools.join(", ")));
+        }
+    }
+    Decision::Ask(Question {
+        about: About::Pick(members),
+        model: model.unwrap_or(&route.asks.model).clone(),
+        system,
+        closing: "Who acts next?".to_owned(),
+    })
+}
+
+/// What a member is offered by name.
+fn tools_of(cx: &Cx<'_>, member: &str) -> Vec<String> {
+    let def = cx.network.agents.get(member);
+    match def.map(|def| &def.does) {
+        Some(crate::network::Does::Model(model)) => {
+            let own = model.tools.iter().filter(|used| !used.implied);
+            own.map(|used| used.seen.to_string()).collect()
+        }
+        _ => Vec::new(),
+    }
+}

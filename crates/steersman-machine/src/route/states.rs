@@ -1,0 +1,249 @@
+//! `states`: a graph of states with speakers. After each message its exits are looked at, those that need no model
+//! first, then one question about all judged ones; then somebody speaks.
+
+use super::ask::{About, Question};
+use super::{Decision, Reads};
+use crate::ids::{Digest, Id, Name};
+use crate::interaction::Choice;
+use crate::network::{Exit, ExitCause, ExitTo, Graph, Order, Route, Speaker, StateNode};
+use crate::snapshot::{Place, Snapshot};
+use crate::tick::Cx;
+use crate::view::View;
+use serde_json::{Map, Value as Json, json};
+
+/// What happens next in a graph.
+pub(super) fn decide(
+    cx: &Cx<'_>,
+    snapshot: &Snapshot,
+    agent: Id,
+    route: &Route,
+    graph: &Graph,
+) -> Decision {
+    let routing = &snapshot.agent(agent).routing;
+    let Some(at) = routing.at.as_ref() else {
+        return enter(graph, &graph.start, Map::new());
+    };
+    let (Some(node), Some(place)) = (graph.states.get(at), routing.places.get(at)) else {
+        return Decision::Failed(format!("there is no state `{at}`"));
+    };
+    let view = View::new(cx, snapshot, Some(agent));
+    if !routing.settled {
+        match leaves(&view, graph, at, node, place) {
+            Ok(None) => {}
+            Ok(Some(decision)) => return decision,
+            Err(text) => return Decision::Failed(text),
+        }
+        let judged = judged(node, &view);
+        match judged {
+            Ok(judged) if judged.is_empty() => {}
+            Ok(judged) => return ask_judge(route, node, &view, judged),
+            Err(text) => return Decision::Failed(text),
+        }
+    }
+    speaks(cx, snapshot, agent, route, node, place)
+}
+
+/// Goes on in a state.
+fn enter(graph: &Graph, state: &Name, read: Map<String, Json>) -> Decision {
+    let reset = graph.states.get(state).is_none_or(|node| node.reset);
+    let choice = Choice::Enter {
+        state: state.clone(),
+        reset,
+    };
+    Decision::Chosen(choice, read)
+}
+
+fn leave(graph: &Graph, to: &ExitTo, read: Map<String, Json>) -> Decision {
+    match to {
+        ExitTo::State(state) => enter(graph, state, read),
+        ExitTo::Finish => Decision::Over(read),
+    }
+}
+
+/// The first exit that needs no model and is open.
+fn leaves(
+    view: &View<'_>,
+    graph: &Graph,
+    at: &Name,
+    node: &StateNode,
+    place: &Place,
+) -> Result<Option<Decision>, String> {
+    let reads = Reads::new(view);
+    let mut open = None;
+    for (k, exit) in node.exits.iter().enumerate() {
+        let holds = match &exit.cause {
+            ExitCause::When(when) => when
+                .holds(&reads)
+                .map_err(|e| format!("exit `{}` of `{at}`: {e}", when.source))?,
+            ExitCause::AfterMessages(most) => place.messages >= *most,
+            ExitCause::Judge(_) => false,
+        };
+        if holds {
+            open = Some((k, exit));
+            break;
+        }
+    }
+    Ok(open.map(|(k, exit)| {
+        let mut read = reads.into_values();
+        read.insert("exit".to_owned(), json!(k + 1));
+        read.insert("messages".to_owned(), json!(place.messages));
+        leave(graph, &exit.to, read)
+    }))
+}
+
+/// The exits that a judge decides, in order.
+fn judges(node: &StateNode) -> impl Iterator<Item = &Exit> {
+    let judged = |exit: &&Exit| matches!(exit.cause, ExitCause::Judge(_));
+    node.exits.iter().filter(judged)
+}
+
+/// Their statements.
+fn judged(node: &StateNode, view: &View<'_>) -> Result<Vec<String>, String> {
+    let words = judges(node).filter_map(|exit| match &exit.cause {
+        ExitCause::Judge(template) => Some(template.render(view)),
+        ExitCause::When(_) | ExitCause::AfterMessages(_) => None,
+    });
+    words
+        .collect::<Result<_, _>>()
+        .map_err(|e| format!("`judge`: {e}"))
+}
+
+fn ask_judge(route: &Route, node: &StateNode, view: &View<'_>, judged: Vec<String>) -> Decision {
+    let mut system = match scene(node, view) {
+        Ok(scene) => scene,
+        Err(text) => return Decision::Failed(text),
+    };
+    system.push_str(
+        "You watch a conversation and take no part in it. Say which of these statements holds now, by its number; 0 if \
+         none of them does.\n",
+    );
+    for (k, words) in judged.iter().enumerate() {
+        system.push_str(&format!("\n{}. {words}", k + 1));
+    }
+    Decision::Ask(Question {
+        about: About::Exit(judged),
+        model: route.asks.model.clone(),
+        system,
+        closing: "Which statement holds?".to_owned(),
+    })
+}
+
+fn scene(node: &StateNode, view: &View<'_>) -> Result<String, String> {
+    match &node.scene {
+        None => Ok(String::new()),
+        Some(scene) => {
+            let text = scene.render(view).map_err(|e| format!("`scene`: {e}"))?;
+            Ok(format!("{text}\n\n"))
+        }
+    }
+}
+
+/// Where the n-th judged exit leads; none: the state goes on.
+pub(super) fn exit(graph: &Graph, at: &Name, number: Option<usize>) -> Decision {
+    let node = graph.states.get(at);
+    let exit = number.and_then(|n| judges(node?).nth(n - 1));
+    match exit {
+        None => Decision::Chosen(Choice::Stay, Map::new()),
+        Some(exit) => leave(graph, &exit.to, Map::new()),
+    }
+}
+
+// ---- who speaks ----------------------------------------------------------------------------------------------
+
+fn speaks(
+    cx: &Cx<'_>,
+    snapshot: &Snapshot,
+    agent: Id,
+    route: &Route,
+    node: &StateNode,
+    place: &Place,
+) -> Decision {
+    let view = View::new(cx, snapshot, Some(agent));
+    let begins = place.last.is_none();
+    if begins && let Some(begin) = &node.begin {
+        let is_person = cx.network.people.contains_key(&begin.speaker);
+        return match &begin.say {
+            // A person says what they want to.
+            Some(say) if !is_person => match say.render(&view) {
+                Ok(text) => Decision::Say(begin.speaker.clone(), text),
+                Err(e) => Decision::Failed(format!("`say`: {e}")),
+            },
+            _ => speaker(&begin.speaker, place),
+        };
+    }
+    let first = &node.speakers[0].agent;
+    match node.order {
+        _ if begins || node.speakers.len() == 1 => speaker(first, place),
+        Order::InTurn => speaker(in_turn(node, place), place),
+        Order::Random => {
+            let k = chance(cx, snapshot, agent, node.speakers.len());
+            speaker(&node.speakers[k].agent, place)
+        }
+        Order::ByModel => ask_who(route, node, &view, place),
+    }
+}
+
+fn speaker(member: &Name, place: &Place) -> Decision {
+    let read = Map::from_iter([("messages".to_owned(), json!(place.messages))]);
+    Decision::Chosen(Choice::Agents(vec![member.clone()]), read)
+}
+
+/// Who follows whoever spoke last.
+pub(super) fn in_turn<'n>(node: &'n StateNode, place: &Place) -> &'n Name {
+    let is = |s: &Speaker| Some(&s.agent) == place.last.as_ref();
+    let last = node.speakers.iter().position(is);
+    let next = last.map_or(0, |k| (k + 1) % node.speakers.len());
+    &node.speakers[next].agent
+}
+
+/// A choice among so many that is the same wherever the session is run again: from its seed, the agent and what it
+/// decided before.
+fn chance(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, of: usize) -> usize {
+    let state = snapshot.agent(agent);
+    let seed = View::new(cx, snapshot, Some(agent)).seed();
+    let mut bytes = seed.to_le_bytes().to_vec();
+    for birth in state.path.iter() {
+        bytes.extend_from_slice(&birth.to_le_bytes());
+    }
+    bytes.extend_from_slice(&state.height.to_le_bytes());
+    let digest = Digest::of(&bytes).0;
+    let number = digest[..8].iter().fold(0_u64, |n, b| n << 8 | u64::from(*b));
+    usize::try_from(number % of as u64).expect("below the number of speakers")
+}
+
+fn ask_who(route: &Route, node: &StateNode, view: &View<'_>, place: &Place) -> Decision {
+    let mut system = match scene(node, view) {
+        Ok(scene) => scene,
+        Err(text) => return Decision::Failed(text),
+    };
+    system.push_str("You lead a conversation and take no part in it. Say who speaks next.\n");
+    for Speaker {
+        role, instructions, ..
+    } in &node.speakers
+    {
+        // What a speaker is told is for the speaker; whoever leads is told who there is.
+        let told = instructions.as_ref().map_or("", |t| t.text().unwrap_or(""));
+        system.push_str(&format!("\n- {role}"));
+        if !told.is_empty() {
+            system.push_str(&format!(": {told}"));
+        }
+    }
+    let last = place.last.as_ref().and_then(|last| node.speaker(last));
+    let closing = match last {
+        Some(last) => format!("{} spoke last. Who speaks next?", last.role),
+        None => "Who speaks next?".to_owned(),
+    };
+    let roles = node.speakers.iter().map(|s| s.role.clone()).collect();
+    Decision::Ask(Question {
+        about: About::Speaker(roles),
+        model: route.asks.model.clone(),
+        system,
+        closing,
+    })
+}
+
+/// The member that plays a role.
+pub(super) fn plays(node: &StateNode, role: &str) -> Option<Name> {
+    let found = node.speakers.iter().find(|s| *s.role == *role);
+    found.map(|s| s.agent.clone())
+}

@@ -1,0 +1,212 @@
+//! `tasks`: a concierge. A message is about a task; its agent keeps the floor until the task is done or it gives the
+//! floor back. What must be done first is done first, and what was asked for is taken up again by itself.
+
+use super::ask::{About, Question, described};
+use super::{Decision, Reads};
+use crate::ids::{Body, Id, Name};
+use crate::interaction::Choice;
+use crate::network::{Desk, Does, GoOn, Route, RouteBy, Task};
+use crate::snapshot::{Agent, Snapshot};
+use crate::tick::Cx;
+use crate::view::View;
+use serde_json::{Map, Value as Json, json};
+
+/// What happens next at a desk.
+pub(super) fn decide(
+    cx: &Cx<'_>,
+    snapshot: &Snapshot,
+    agent: Id,
+    route: &Route,
+    desk: &Desk,
+) -> Decision {
+    let routing = &snapshot.agent(agent).routing;
+    match &routing.over {
+        None => ask(cx, snapshot, agent, route, desk),
+        // Whoever speaks without a task has said all.
+        Some(over) if desk.task(over).is_none() => Decision::Over(Map::new()),
+        Some(_) => match desk.go_on {
+            GoOn::None => Decision::Over(Map::new()),
+            GoOn::ByModel => Decision::Ask(left(route)),
+            GoOn::Request => match routing.goals.last() {
+                None => Decision::Over(Map::new()),
+                Some((goal, asked)) => resume(cx, snapshot, agent, desk, goal, *asked),
+            },
+        },
+    }
+}
+
+/// Goes on with what was asked for.
+fn resume(
+    cx: &Cx<'_>,
+    snapshot: &Snapshot,
+    agent: Id,
+    desk: &Desk,
+    goal: &Name,
+    asked: Option<Body>,
+) -> Decision {
+    match (begins(cx, snapshot, agent, desk, goal), asked) {
+        (Ok(Begins { choice, read }), Some(asked)) => Decision::Resume(choice, asked, read),
+        (Ok(Begins { choice, read }), None) => Decision::Chosen(choice, read),
+        // What was asked for cannot be done: the user hears what was done.
+        (Err(why), _) => Decision::Over(Map::from_iter([("refused".to_owned(), json!(why))])),
+    }
+}
+
+/// A task that begins, and what led to it.
+pub(super) struct Begins {
+    pub(super) choice: Choice,
+    pub(super) read: Map<String, Json>,
+}
+
+/// What begins where this task is wanted: itself, or the first that must be done before it. An error is for a model.
+pub(super) fn begins(
+    cx: &Cx<'_>,
+    snapshot: &Snapshot,
+    agent: Id,
+    desk: &Desk,
+    goal: &Name,
+) -> Result<Begins, String> {
+    let view = View::new(cx, snapshot, Some(agent));
+    let reads = Reads::new(&view);
+    let wanted = desk
+        .task(goal)
+        .ok_or_else(|| format!("there is no task `{goal}`"))?;
+    let first = first_open(&reads, snapshot.agent(agent), desk, wanted, 0)?;
+    for requires in &first.requires {
+        let holds = requires.that.holds(&reads);
+        let told = |text: String| {
+            let otherwise = requires.otherwise.as_ref();
+            otherwise
+                .and_then(|t| t.render(&view).ok())
+                .unwrap_or(text)
+        };
+        match holds {
+            Ok(true) => {}
+            Ok(false) => {
+                let text = format!("`{}` does not hold", requires.that.source);
+                return Err(format!("`{}` cannot begin: {}", first.name, told(text)));
+            }
+            Err(e) => return Err(format!("`{}` cannot begin: {e}", first.name)),
+        }
+    }
+    let choice = Choice::Task {
+        task: first.name.clone(),
+        agent: first.agent.clone(),
+        goal: Some(goal.clone()),
+    };
+    Ok(Begins {
+        choice,
+        read: reads.into_values(),
+    })
+}
+
+/// The first task that must be done before this one, or this one.
+fn first_open<'n>(
+    reads: &Reads<'_>,
+    agent: &Agent,
+    desk: &'n Desk,
+    task: &'n Task,
+    depth: usize,
+) -> Result<&'n Task, String> {
+    // A circle was refused by `check`; here it only must not go on for ever.
+    if depth > desk.tasks.len() {
+        return Err(format!("`{}` waits for itself", task.name));
+    }
+    for before in task.after.iter().filter_map(|name| desk.task(name)) {
+        let done = match &before.done {
+            None => agent.routing.done.contains(&before.name),
+            Some(done) => done
+                .holds(reads)
+                .map_err(|e| format!("`done` of `{}`: {e}", before.name))?,
+        };
+        if !done {
+            return first_open(reads, agent, desk, before, depth + 1);
+        }
+    }
+    Ok(task)
+}
+
+fn ask(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, route: &Route, desk: &Desk) -> Decision {
+    let view = View::new(cx, snapshot, Some(agent));
+    let own = desk.orchestrator.system.as_ref();
+    let mut system = match own.map(|t| t.render(&view)) {
+        Some(Ok(system)) => system,
+        Some(Err(e)) => return Decision::Failed(format!("`system` of the orchestrator: {e}")),
+        None => "You receive the user's messages. Say what the newest one is about. What must be done before a task is \
+                 seen to by itself: choose what the user wants in the end."
+            .to_owned(),
+    };
+    system.push_str("\n\nTasks:");
+    let mut offered: Vec<(Name, Name)> = Vec::new();
+    for task in &desk.tasks {
+        offered.push((task.name.clone(), task.agent.clone()));
+        let words = described(cx.network, &task.agent);
+        system.push_str(&format!("\n- {}: {words}", task.name));
+    }
+    if let Some(default) = &desk.default {
+        offered.push((default.clone(), default.clone()));
+        let words = described(cx.network, default);
+        system.push_str(&format!("\n- {default}: {words} Also for all that is none of the others."));
+    }
+    let speaks = desk.orchestrator.speaks;
+    let closing = if speaks {
+        "What is the newest message about? Or answer it yourself."
+    } else {
+        "What is the newest message about?"
+    };
+    let model = desk.orchestrator.model.as_ref();
+    Decision::Ask(Question {
+        about: About::Task(offered, speaks),
+        model: model.unwrap_or(&route.asks.model).clone(),
+        system,
+        closing: closing.to_owned(),
+    })
+}
+
+fn left(route: &Route) -> Question {
+    Question {
+        about: About::Left,
+        model: route.asks.model.clone(),
+        system: "A task that the user asked for was done, or one that had to be done first. Read the conversation. If \
+                 something that the user asked for is left to be done, say it in one sentence, in the user's voice. Do \
+                 not invent wishes."
+            .to_owned(),
+        closing: "Is something left to be done?".to_owned(),
+    }
+}
+
+// ---- the floor -----------------------------------------------------------------------------------------------
+
+/// The task on which an agent works for a desk, with the desk's agent.
+pub(crate) fn at_work<'n>(cx: &Cx<'n>, snapshot: &Snapshot, agent: Id) -> Option<(Id, &'n Task)> {
+    let (parent, desk) = desk_above(cx, snapshot, agent)?;
+    let at = snapshot.agent(parent).routing.at.as_ref()?;
+    let task = desk.task(at)?;
+    (task.agent == snapshot.agent(agent).def).then_some((parent, task))
+}
+
+/// The desk at which an agent is a member, and whether it speaks there without a task.
+pub(crate) fn desk_above<'n>(cx: &Cx<'n>, snapshot: &Snapshot, agent: Id) -> Option<(Id, &'n Desk)> {
+    let state = snapshot.agent(agent);
+    let parent = state.parent.filter(|_| state.serving.is_some())?;
+    let def = cx.network.agents.get(&snapshot.agent(parent).def)?;
+    match &def.does {
+        Does::Route(Route {
+            by: RouteBy::Tasks(desk),
+            ..
+        }) => Some((parent, desk)),
+        _ => None,
+    }
+}
+
+/// Whether the task is done on which an agent works; none: its agent says so. An error is one of the expression.
+pub(crate) fn is_done(
+    cx: &Cx<'_>,
+    snapshot: &Snapshot,
+    agent: Id,
+    task: &Task,
+) -> Option<Result<bool, String>> {
+    let done = task.done.as_ref()?;
+    let holds = done.holds(&View::new(cx, snapshot, Some(agent)));
+    Some(holds.map_err(|e| format!("`done` of `{}`: {e}", task.name)))
+}
