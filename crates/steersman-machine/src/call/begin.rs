@@ -9,6 +9,7 @@ use crate::ids::{Body, Id, Time};
 use crate::interaction::{Cause, How, Interaction, Origin, Target};
 use crate::limits;
 use crate::mapping::{self, Raw};
+use crate::route::floor;
 use crate::network::{BuiltIn, Source, ToolDef, TypeKind};
 use crate::snapshot::{OpenCall, Phase};
 use crate::table;
@@ -308,6 +309,10 @@ impl Tick<'_> {
             .expect("it was found a moment ago");
         if let Target::Branches(_) = open.call.target {
             return self.chosen(owner, call, text);
+        }
+        if floor::asks_to_leave(self.network, open) {
+            let open = open.clone();
+            return self.may_leave(owner, &open, text);
         }
         let mut mapped = mapping::answer(&self.cx(), &self.snapshot, owner, call, text, by);
         if is_more(&open.call.name) && limits::declines(text) {

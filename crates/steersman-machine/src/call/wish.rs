@@ -10,6 +10,7 @@ use crate::json;
 use crate::mapping;
 use crate::nets::{self, Step};
 use crate::network::{Approve, BuiltIn, OnTimeout, Parameters, Source, ToolDef, Type, TypeKind};
+use crate::route::floor;
 use crate::snapshot::{Effect, OpenCall, Phase, Snapshot};
 use crate::tick::Cx;
 use crate::view::View;
@@ -67,6 +68,11 @@ fn of_call(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Work {
             match &tool.source {
                 Source::Send(to) => send(snapshot, open, to, &args()),
                 Source::Ask(person) => ask(person, &args()),
+                Source::BuiltIn(BuiltIn::NeedHelp) => Work::Ask {
+                    to: "user".into(),
+                    question: floor::leaves(cx, snapshot, open).into(),
+                    options: vec!["yes".to_owned(), "no".to_owned()],
+                },
                 Source::State
                 | Source::Http(_)
                 | Source::Command { .. }
@@ -76,7 +82,6 @@ fn of_call(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Work {
                 | Source::BuiltIn(
                     BuiltIn::Finish
                     | BuiltIn::Done
-                    | BuiltIn::NeedHelp
                     | BuiltIn::Handoff
                     | BuiltIn::AskUser
                     | BuiltIn::TodoAdd

@@ -28,6 +28,7 @@ pub(crate) fn check(
         merged,
         lowered,
         above: reach::above(lowered),
+        idle: reach::idle(lowered),
         found: Vec::new(),
     };
     check.expressions();
@@ -42,6 +43,8 @@ pub(super) struct Check<'a> {
     lowered: &'a Lowered,
     /// For each agent and tool the agents that may be above a use of it, itself included.
     above: BTreeMap<Name, BTreeSet<Name>>,
+    /// What is imported and serves nothing here.
+    idle: BTreeSet<Name>,
     found: Vec<Diagnostic>,
 }
 

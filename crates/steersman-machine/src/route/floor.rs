@@ -7,7 +7,8 @@ use crate::finish::{Conclude, Finish};
 use crate::ids::{Body, Id};
 use crate::interaction::{Cause, End, How, Interaction, Origin};
 use crate::mapping;
-use crate::network::{BuiltIn, OnChange};
+use crate::limits::declines;
+use crate::network::{BuiltIn, Network, OnChange, Source};
 use crate::snapshot::{OpenCall, Phase, Snapshot};
 use crate::tick::{Cx, Tick};
 use serde_json::{Map, Value as Json, json};
@@ -35,13 +36,31 @@ pub(crate) fn turn_is_task(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Resul
     }
 }
 
+/// Whether a call of this tool asks the user whether the task at work is left.
+pub(crate) fn asks_to_leave(network: &Network, open: &OpenCall) -> bool {
+    let tool = network.tools.get(&open.call.name);
+    tool.is_some_and(|tool| matches!(tool.source, Source::BuiltIn(BuiltIn::NeedHelp)))
+}
+
+/// The question to the user.
+pub(crate) fn leaves(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> String {
+    let args = mapping::arguments(cx, snapshot, open);
+    let wish = args.get("request").and_then(Json::as_str);
+    let task = tasks::at_work(cx, snapshot, open.owner);
+    let task = task.map_or_else(|| "this".to_owned(), |(_, task)| task.name.to_string());
+    match wish {
+        Some(wish) if !wish.trim().is_empty() => format!("Leave `{task}` for: {wish}"),
+        _ => format!("Leave `{task}`?"),
+    }
+}
+
 impl Tick<'_> {
     /// The last call of an answer is about the floor.
     pub(crate) fn begin_floor(&mut self, owner: Id, open: &OpenCall, kind: BuiltIn) {
         let args = mapping::arguments(&self.cx(), &self.snapshot, open);
         match kind {
             BuiltIn::Done => self.done(owner, open.call.id, &args),
-            BuiltIn::NeedHelp => self.need_help(owner, open.call.id, &args),
+            BuiltIn::NeedHelp => self.need_help(owner, open, &args),
             _ => self.hand_over(owner, open.call.id, &args),
         }
     }
@@ -78,24 +97,42 @@ impl Tick<'_> {
         }
     }
 
-    fn need_help(&mut self, owner: Id, call: Id, args: &Map<String, Json>) {
-        let found = tasks::at_work(&self.cx(), &self.snapshot, owner);
-        let Some((desk_agent, task)) = found else {
+    fn need_help(&mut self, owner: Id, open: &OpenCall, args: &Map<String, Json>) {
+        let call = open.call.id;
+        let Some((_, task)) = tasks::at_work(&self.cx(), &self.snapshot, owner) else {
             return self.not_now(owner, call, "You work on no task.");
         };
+        let name = task.name.clone();
         let desk = tasks::desk_above(&self.cx(), &self.snapshot, owner);
-        if desk.is_some_and(|(_, desk)| desk.on_change == OnChange::FinishFirst) {
-            let name = task.name.clone();
-            let text = format!(
-                "`{name}` is to be finished first. Tell the user so, and that the other wish comes after it."
-            );
-            return self.not_now(owner, call, &text);
+        match desk.map_or(OnChange::Switch, |(_, desk)| desk.on_change) {
+            OnChange::Switch => self.gives_back(owner, call, args),
+            OnChange::Ask => self.wish_call(open, None),
+            OnChange::FinishFirst => {
+                let text = format!(
+                    "`{name}` is to be finished first. Tell the user so, and that the other wish comes after it."
+                );
+                self.not_now(owner, call, &text);
+            }
         }
+    }
+
+    /// The user said whether the task is left for something else.
+    pub(crate) fn may_leave(&mut self, owner: Id, open: &OpenCall, answer: &str) {
+        if declines(answer) {
+            let text = "The user wants to go on with this first.";
+            return self.not_now(owner, open.call.id, text);
+        }
+        let args = mapping::arguments(&self.cx(), &self.snapshot, open);
+        self.gives_back(owner, open.call.id, &args);
+    }
+
+    fn gives_back(&mut self, owner: Id, call: Id, args: &Map<String, Json>) {
+        let desk = tasks::desk_above(&self.cx(), &self.snapshot, owner).map(|(desk, _)| desk);
         let request = args.get("request").and_then(Json::as_str);
         let request = request.unwrap_or_default().to_owned();
-        if let Some(words) = self.release(owner, call, &request) {
-            self.hand_back(desk_agent, owner, words, &request);
-            self.wake(desk_agent);
+        if let (Some(words), Some(desk)) = (self.release(owner, call, &request), desk) {
+            self.hand_back(desk, owner, words, &request);
+            self.wake(desk);
         }
     }
 

@@ -70,7 +70,8 @@ impl Tick<'_> {
             Target::Branches(_) => open.effect.is_some(),
             Target::Tool(_) => {
                 let tool = self.network.tools.get(&open.call.name);
-                tool.is_some_and(|t| matches!(t.source, Source::Ask(_)))
+                let asks = tool.is_some_and(|t| matches!(t.source, Source::Ask(_)));
+                asks || crate::route::floor::asks_to_leave(self.network, open)
             }
             Target::Agent(_) | Target::Wait | Target::Unknown => false,
         };

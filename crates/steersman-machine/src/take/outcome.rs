@@ -6,6 +6,7 @@ use crate::effect::{Answer, Came, Mapped, Outcome, Until};
 use crate::ids::Id;
 use crate::interaction::{How, Interaction, Target};
 use crate::nets::{self, Event};
+use crate::route::floor;
 use crate::snapshot::Effect;
 use crate::table::{self, Rule};
 use crate::take::Taken;
@@ -121,6 +122,10 @@ impl Tick<'_> {
                 if let Target::Branches(_) = open.call.target {
                     let text = mapped.shown.as_deref().unwrap_or_default();
                     return self.chosen(owner, call, text);
+                }
+                if mapped.how.is_ok() && floor::asks_to_leave(self.network, &open) {
+                    let text = mapped.shown.as_deref().unwrap_or_default();
+                    return self.may_leave(owner, &open, text);
                 }
                 let declined = crate::fold::is_more(&open.call.name)
                     && mapped.shown.as_deref().is_none_or(crate::limits::declines);

@@ -124,7 +124,9 @@ impl Check<'_> {
             (None, Args::Tool(tool)) => Some(tool),
             (None, _) => None,
         };
-        let above = user.and_then(|user| self.above.get(user));
+        let above = user
+            .filter(|user| !self.idle.contains(*user))
+            .and_then(|user| self.above.get(user));
         let visible: Vec<_> = match above {
             Some(above) => found
                 .iter()

@@ -1,7 +1,7 @@
 //! Who leads to whom: what nothing leads to, and circles of agents that call each other.
 
 use super::super::diagnostic::Diagnostic;
-use super::super::lower::{Lowered, Sort};
+use super::super::lower::{Declared, Lowered, Sort};
 use super::super::shape::list_of;
 use super::Check;
 use crate::ids::Name;
@@ -105,6 +105,41 @@ pub(super) fn above(lowered: &Lowered) -> BTreeMap<Name, BTreeSet<Name>> {
     above
 }
 
+/// All that a session can come to, from wherever it may begin.
+fn reachable(lowered: &Lowered, edges: &BTreeMap<Name, BTreeSet<Name>>) -> BTreeSet<Name> {
+    let network = &lowered.network;
+    let starts = network.events.values().filter_map(|event| {
+        let start = event.start.as_ref()?;
+        start.agent.clone()
+    });
+    let tests = network.tests.values().filter_map(|test| test.entry.clone());
+    // a tool of which only a test speaks is followed by its joins
+    let joins = network.tests.values().flat_map(|test| {
+        test.steps.iter().filter_map(|step| match &step.act {
+            Some(super::super::test::Act::Join {
+                then: Some(then), ..
+            }) => Some(then.tool.clone()),
+            _ => None,
+        })
+    });
+    let from = network.entry.iter().cloned();
+    reached(edges, from.chain(starts).chain(tests).chain(joins))
+}
+
+/// What is imported and serves nothing here: it may serve another.
+pub(super) fn idle(lowered: &Lowered) -> BTreeSet<Name> {
+    let reached = reachable(lowered, &edges(lowered));
+    let declared = lowered.declared.iter();
+    declared
+        .filter(|(name, declared)| !reached.contains(*name) && is_imported(declared))
+        .map(|(name, _)| name.clone())
+        .collect()
+}
+
+fn is_imported(declared: &Declared) -> bool {
+    declared.span.file != 0 && declared.span.file != u32::MAX
+}
+
 impl Check<'_> {
     pub(super) fn reach(&mut self, whole: bool) {
         if !whole {
@@ -121,26 +156,9 @@ impl Check<'_> {
         if network.entry.is_empty() {
             return;
         }
-        let starts = network.events.values().filter_map(|event| {
-            let start = event.start.as_ref()?;
-            start.agent.clone()
-        });
-        let tests = network.tests.values().filter_map(|test| test.entry.clone());
-        // a tool of which only a test speaks is followed by its joins
-        let joins = network.tests.values().flat_map(|test| {
-            test.steps.iter().filter_map(|step| match &step.act {
-                Some(super::super::test::Act::Join {
-                    then: Some(then), ..
-                }) => Some(then.tool.clone()),
-                _ => None,
-            })
-        });
-        let from = network.entry.iter().cloned();
-        let reached = reached(edges, from.chain(starts).chain(tests).chain(joins));
+        let reached = reachable(lowered, edges);
         for (name, declared) in &lowered.declared {
-            // what is imported may serve another
-            let here = declared.span.file == 0 || declared.span.file == u32::MAX;
-            if reached.contains(name) || !here {
+            if reached.contains(name) || is_imported(declared) {
                 continue;
             }
             let what = match declared.sort {

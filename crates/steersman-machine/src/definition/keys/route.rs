@@ -81,7 +81,7 @@ pub(crate) static ROUTE: Table = Table {
         ),
         key(
             "on_change",
-            Ty::Word(&[("switch", true), ("ask", false), ("finish_first", true)]),
+            Ty::Word(&[("switch", true), ("ask", true), ("finish_first", true)]),
             "switch",
             "`tasks`: the user wants something else in the middle of a task.",
         ),
