@@ -13,7 +13,7 @@ use crate::toolset::{Progress, ToolRun};
 use futures::FutureExt;
 use serde_json::Value as Json;
 use std::sync::Arc;
-use steersman_machine::commit::{LedgerEntry, Release, Why};
+use steersman_machine::commit::{Kind, LedgerEntry, Release, Why};
 use steersman_machine::context::RENDER_VERSION;
 use steersman_machine::effect::{Answer, Came, Failure, Offered, Outcome, Retry, ToolWork, Work};
 use steersman_machine::expression::{Data, EvalError, Scope};
@@ -75,6 +75,12 @@ impl Driver {
             return;
         }
         out.came += delta.len();
+        // What a router thinks is no part of the conversation: its decision is, once it is taken.
+        let branch = self.branches.get(&out.branch);
+        let agent = branch.and_then(|b| b.snapshot.agents.get(&out.wish.agent));
+        if agent.is_some_and(|agent| agent.kind == Kind::Routed) {
+            return;
+        }
         if let Delta::Text(text) = &delta {
             out.shown.push_str(text);
         }
