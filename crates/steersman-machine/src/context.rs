@@ -613,6 +613,14 @@ pub fn parameters(network: &Network, agent: &ModelAgent, model: &str) -> Vec<(St
     params.into_iter().collect()
 }
 
+/// The parameters under which this model is asked for an agent, in key order: a router adds none of its own.
+pub fn parameters_for(network: &Network, agent: &AgentDef, model: &str) -> Vec<(String, Json)> {
+    match &agent.does {
+        Does::Model(agent) => parameters(network, agent, model),
+        Does::Route(_) | Does::Run { .. } => parameters_of(network, model),
+    }
+}
+
 /// The parameters of the model of this name, in key order.
 pub fn parameters_of(network: &Network, model: &str) -> Vec<(String, Json)> {
     let mut params: BTreeMap<String, Json> = BTreeMap::new();

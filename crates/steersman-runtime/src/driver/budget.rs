@@ -15,7 +15,7 @@ use steersman_machine::commit::{LedgerEntry, Release, Why};
 use steersman_machine::context::{self, Request};
 use steersman_machine::effect::{Answer, Failure};
 use steersman_machine::ids::{Digest, Id, Line};
-use steersman_machine::network::{Does, Limit, OnLimit, Per};
+use steersman_machine::network::{Limit, OnLimit, Per};
 use steersman_machine::price::{Price, Tokens, money};
 
 /// A call was cut or broke off: what it sent and what had come counts as spent.
@@ -241,12 +241,10 @@ impl Driver {
             .snapshot
             .agent(out.wish.agent)
             .def;
-        let Does::Model(agent) = &network.agent(def).does else {
-            return Amount::default();
-        };
+        let agent = network.agent(def);
         let mut bound = Amount::default();
         for name in network.chain(&request.model) {
-            let params = context::parameters(network, agent, name);
+            let params = context::parameters_for(network, agent, name);
             let longest = longest(&params).unwrap_or(ANSWER);
             let models = &self.values.models;
             let price = models

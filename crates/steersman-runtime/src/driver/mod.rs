@@ -190,6 +190,8 @@ pub(crate) struct Out {
     reserved: Amount,
     /// Tokens that it sends, as far as known.
     sent: u64,
+    /// The model that the definition names for it, once it was rendered.
+    asked: Option<Name>,
     /// Of a model call: which model of its chain is asked, from 0.
     rung: usize,
     /// Attempts that the models before it took.

@@ -124,7 +124,7 @@ impl Driver {
         let branch = out.branch;
         match result {
             Ok(mut answer) => {
-                let label = self.model_label(branch, effect);
+                let label = self.model_label(effect);
                 let usage = &mut answer.usage;
                 usage.effect = Some(effect);
                 usage.model.get_or_insert(label);
@@ -200,14 +200,8 @@ impl Driver {
     /// The next model of the chain is asked, if there is one.
     fn falls_back(&mut self, effect: Id) -> bool {
         let out = &self.outs[&effect];
-        let def = &self.branches[&out.branch]
-            .snapshot
-            .agent(out.wish.agent)
-            .def;
-        let more = match &self.network().agent(def).does {
-            Does::Model(model) => self.network().chain(&model.model).len() > out.rung + 1,
-            Does::Route(_) | Does::Run { .. } => false,
-        };
+        let chain = out.asked.as_ref().map(|asked| self.network().chain(asked));
+        let more = chain.is_some_and(|chain| chain.len() > out.rung + 1);
         if let Some(out) = self.outs.get_mut(&effect).filter(|_| more) {
             out.rung += 1;
             out.tried = out.attempt;
@@ -535,15 +529,12 @@ impl Driver {
     }
 
     /// The model that was asked.
-    fn model_label(&self, branch: Id, effect: Id) -> Name {
+    fn model_label(&self, effect: Id) -> Name {
         let network = self.network();
         let out = self.outs.get(&effect);
         let name = out.and_then(|out| {
-            let def = network.agent(&self.branches[&branch].snapshot.agent(out.wish.agent).def);
-            match &def.does {
-                Does::Model(model) => network.chain(&model.model).get(out.rung).copied(),
-                Does::Route(_) | Does::Run { .. } => None,
-            }
+            let chain = network.chain(out.asked.as_ref()?);
+            chain.get(out.rung).copied()
         });
         let bound = name.and_then(|n| self.values.models.iter().find(|m| m.name == *n));
         bound.map_or_else(|| "unknown".into(), crate::model::BoundModel::label)

@@ -18,7 +18,6 @@ use steersman_machine::expression::Scope;
 use steersman_machine::ids::{Id, Name};
 use steersman_machine::interaction::How;
 use steersman_machine::mapping::{self, Fault, Raw};
-use steersman_machine::network::Does;
 use tokio_util::sync::CancellationToken;
 
 impl Driver {
@@ -118,10 +117,11 @@ impl Driver {
         };
         // A call that waits for the disk is rendered again when it starts, and would then share everything with itself:
         // what it shares with the call before is measured once.
-        let rendered = &mut self.outs.get_mut(&id).expect("it is out").request;
-        match rendered {
+        let out = self.outs.get_mut(&id).expect("it is out");
+        out.asked = Some(request.model.clone());
+        match &mut out.request {
             Some((digest, ..)) => *digest = request.digest,
-            None => *rendered = Some((request.digest, request.prefix, request.broke.clone())),
+            rendered => *rendered = Some((request.digest, request.prefix, request.broke.clone())),
         }
         let (request, bound, model) = match self.choose_model(id, request) {
             Ok(found) => found,
@@ -249,10 +249,7 @@ impl Driver {
             .snapshot
             .agent(out.wish.agent)
             .def;
-        let params = match &network.agent(def).does {
-            Does::Model(agent) => context::parameters(network, agent, name),
-            Does::Route(_) | Does::Run { .. } => context::parameters_of(network, name),
-        };
+        let params = context::parameters_for(network, network.agent(def), name);
         let def = network.models.get(name);
         Request {
             model: name.clone(),

@@ -76,6 +76,7 @@ impl Driver {
             came: 0,
             reserved: Amount::default(),
             sent: 0,
+            asked: None,
             rung: 0,
             tried: 0,
             price: None,
