@@ -15,7 +15,7 @@ use crate::commit::{Kind, Watermark};
 use crate::expression::{EvalError, Template};
 use crate::ids::{Body, Digest, Id, Line, Name};
 use crate::interaction::Interaction;
-use crate::network::{AgentDef, CallStyle, Does, ModelAgent, Network, Part, Seen, ToolChoice};
+use crate::network::{AgentDef, CallStyle, Does, ModelAgent, Network, Part, Seen, ToolChoice, ViewDef};
 use crate::snapshot::Snapshot;
 use crate::tick::Cx;
 use crate::view::{Read, Trace, View};
@@ -185,8 +185,8 @@ pub struct RenderCache {
     talk: Option<talk::Talk>,
     /// What stood before and behind the agent's own system prompt.
     around: (String, String),
-    /// From which line on it saw anything.
-    since: Option<Line>,
+    /// What it saw of the others, and from which line on.
+    seen: Option<(ViewDef, Option<Line>)>,
     differed: u32,
 }
 
@@ -287,12 +287,15 @@ fn render(
         ));
     };
     let around = route::surroundings(cx, snapshot, agent);
-    if let Some(around) = around.as_ref().filter(|a| a.view.of != Seen::Own) {
-        let above = snapshot.agent(around.above);
-        let talk = cache.talk.get_or_insert_default();
-        talk.follow(history, around.above, above.last);
-        let since = around.since();
-        if std::mem::replace(&mut cache.since, since) != since {
+    if let Some(around) = &around {
+        if around.view.of != Seen::Own {
+            let above = snapshot.agent(around.above);
+            let talk = cache.talk.get_or_insert_default();
+            talk.follow(history, around.above, above.last);
+        }
+        let seen = Some((around.view.clone(), around.since()));
+        if cache.seen != seen {
+            cache.seen = seen;
             cache.units = units::Units::default();
         }
     }

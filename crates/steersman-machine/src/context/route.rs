@@ -78,14 +78,14 @@ pub(super) struct Surroundings<'a> {
     node: Option<(&'a StateNode, Line)>,
 }
 
-/// What surrounds an agent that works for a routed one.
+/// What surrounds a member of a routed agent, whether it is at work or has been.
 pub(super) fn surroundings<'a>(
     cx: &Cx<'a>,
     snapshot: &Snapshot,
     agent: Id,
 ) -> Option<Surroundings<'a>> {
     let state = snapshot.agent(agent);
-    let above = state.parent.filter(|_| state.serving.is_some())?;
+    let above = state.parent?;
     let parent = snapshot.agent(above);
     let Does::Route(Route { by, view, .. }) = &cx.network.agents.get(&parent.def)?.does else {
         return None;

@@ -36,7 +36,7 @@ pub fn text() -> Type {
     ty(TypeKind::String { pattern: None })
 }
 
-fn expr(source: &str) -> Expr {
+pub(super) fn expr(source: &str) -> Expr {
     Expr::parse(source).expect("expressions of tests parse")
 }
 

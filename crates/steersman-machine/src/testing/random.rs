@@ -1,14 +1,18 @@
 //! Random sessions: whatever happens in whatever order, what must hold holds. Every session follows from its seed.
 
-use super::net::{Draft, forks, offer, offers, text, ty};
+use super::net::{Draft, expr, forks, offer, offers, text, ty};
 use super::world::{Fault, Held, World, fault, whole};
 use crate::branch::awaited;
-use crate::commit::Usage;
+use crate::commit::{Kind, Usage};
 use crate::effect::{Answer, Ask, Cancelled, Failure, NewWrite, Offered, Outcome, Retry, Work};
-use crate::ids::{Id, Line};
+use crate::ids::{Id, Line, Name};
 use crate::interaction::{Class, Reduce};
 use crate::mapping::{self, Raw};
-use crate::network::{BuiltIn, Chooser, Network, Offer, ToolUse, Turns, TypeKind};
+use crate::network::{
+    AgentDef, Begin, BuiltIn, Choosable, Chooser, Desk, Exit, ExitCause, ExitTo, Fallback, GoOn,
+    Graph, Handoff, Network, Offer, OnChange, Orchestrator, Order, RouteBy, Seen, Speaker,
+    StateNode, Task, ToolUse, Turns, TypeKind,
+};
 use crate::snapshot::Phase;
 use serde_json::{Value as Json, json};
 
@@ -93,7 +97,7 @@ pub fn network(seed: u64) -> Network {
                         "look", "mail", "pay", "guarded", "note", "ask", "nap", "finish", "heap",
                         "add",
                     ],
-                    &["desk", "talker", "quick"],
+                    &["desk", "talker", "quick", "hall", "shop", "relay", "panel"],
                 ),
                 vec![fork(), named("helper")],
             ),
@@ -125,6 +129,30 @@ pub fn network(seed: u64) -> Network {
             ],
         )
         .agent("clerk", offers(&["look", "mail"], &[]))
+        .route("hall", hall())
+        .route("shop", shop())
+        .route("relay", relay())
+        .route("panel", RouteBy::Pick(["clerk", "deep"].map(choosable).to_vec()))
+        .change("hall", |agent| of_route(agent, Fallback::Stay, Seen::SinceEntry))
+        .change("shop", |agent| {
+            of_route(agent, Fallback::Member("clerk".into()), Seen::Shared);
+        })
+        .change("relay", |agent| of_route(agent, Fallback::Finish, Seen::SinceLastSpoke))
+        .agent_turns(
+            "buyer",
+            Turns::Dialogue,
+            offers(&["look", "note", "done", "need_help"], &[]),
+        )
+        .agent_turns(
+            "payer",
+            Turns::Dialogue,
+            offers(&["pay", "done", "need_help"], &["deep"]),
+        )
+        .agent_turns("first", Turns::Dialogue, offers(&["look", "handoff"], &[]))
+        .agent_turns("second", Turns::Dialogue, offers(&["mail", "handoff"], &[]))
+        .built_in("done", BuiltIn::Done, &[])
+        .built_in("need_help", BuiltIn::NeedHelp, &[("request", text())])
+        .built_in("handoff", BuiltIn::Handoff, &[("to", text()), ("reason", text())])
         .state("seen", TypeKind::Any)
         .state("other", TypeKind::Any)
         .state("heap", TypeKind::List(Box::new(text())))
@@ -162,6 +190,101 @@ pub fn network(seed: u64) -> Network {
         }
     }
     network
+}
+
+/// A graph of states with everything in it.
+fn hall() -> RouteBy {
+    let speaker = |name: &str| Speaker {
+        agent: name.into(),
+        role: name.into(),
+        instructions: None,
+    };
+    let exit = |cause, to: &str| Exit {
+        cause,
+        to: match to {
+            "finish" => ExitTo::Finish,
+            state => ExitTo::State(state.into()),
+        },
+    };
+    let judge = |words: &str| ExitCause::Judge(crate::expression::Template::plain(words));
+    let node = |order, reset, exits| StateNode {
+        scene: None,
+        speakers: vec![speaker("clerk"), speaker("quick"), speaker("deep")],
+        order,
+        begin: Some(Begin {
+            speaker: "quick".into(),
+            say: Some(crate::expression::Template::plain("Welcome.")),
+        }),
+        exits,
+        view: None,
+        reset,
+    };
+    let open = vec![
+        exit(judge("It is settled."), "shut"),
+        exit(judge("It is over."), "finish"),
+        exit(ExitCause::AfterMessages(4), "shut"),
+    ];
+    let shut = vec![
+        exit(ExitCause::AfterMessages(3), "finish"),
+        exit(judge("Again."), "open"),
+    ];
+    let states = [
+        ("open".into(), node(Order::ByModel, true, open)),
+        ("shut".into(), node(Order::Random, false, shut)),
+    ];
+    RouteBy::States(Graph {
+        states: states.into(),
+        start: "open".into(),
+    })
+}
+
+/// A concierge whose second task wants the first.
+fn shop() -> RouteBy {
+    let task = |name: &str, after: &[&str], done: Option<&str>| Task {
+        name: name.into(),
+        agent: name.into(),
+        after: after.iter().map(|n| Name::from(*n)).collect(),
+        done: done.map(expr),
+        requires: Vec::new(),
+        clear: vec!["other".into()],
+        may_end: true,
+        may_release: true,
+    };
+    RouteBy::Tasks(Desk {
+        tasks: vec![
+            task("buyer", &[], Some("state.seen is not none")),
+            task("payer", &["buyer"], None),
+        ],
+        default: Some("clerk".into()),
+        orchestrator: Orchestrator::default(),
+        go_on: GoOn::Request,
+        on_change: OnChange::Switch,
+    })
+}
+
+fn relay() -> RouteBy {
+    let to = [
+        ("first".into(), vec!["second".into()]),
+        ("second".into(), vec!["first".into()]),
+    ];
+    RouteBy::Handoff(Handoff {
+        to: to.into(),
+        start: "first".into(),
+    })
+}
+
+fn choosable(name: &str) -> Choosable {
+    Choosable {
+        agent: name.into(),
+        when: None,
+    }
+}
+
+fn of_route(agent: &mut AgentDef, to: Fallback, of: Seen) {
+    if let crate::network::Does::Route(route) = &mut agent.does {
+        route.asks.unusable.to = to;
+        route.view.of = of;
+    }
 }
 
 /// Plays a session of so many events and checks after each line what must hold; then lets everybody come to rest.
@@ -328,10 +451,11 @@ fn answer(world: &mut World, dice: &mut Dice, effect: Id, tame: bool) -> Result<
     let out = world.out()[&effect].clone();
     match (&out.wish.work, &out.held) {
         (Work::Model, _) => {
-            let outcome = if tame {
-                said(effect, "Done.", Vec::new())
-            } else {
-                thought(dice, effect)
+            let routed = world.at(out.branch).agent(out.wish.agent).kind == Kind::Routed;
+            let outcome = match (tame, routed) {
+                (true, _) => said(effect, "Done.", Vec::new()),
+                (false, true) => decision(dice, effect),
+                (false, false) => thought(dice, effect),
             };
             world.outcome(effect, outcome)
         }
@@ -424,8 +548,31 @@ fn thought(dice: &mut Dice, effect: Id) -> Outcome {
     }
 }
 
+/// What a routing model may come up with.
+fn decision(dice: &mut Dice, effect: Id) -> Outcome {
+    const WORDS: [&str; 14] = [
+        "0", "1", "2", "9", "clerk", "quick", "deep", "buyer", "payer", "finish", "I do not know.",
+        "", "payer", "clerk",
+    ];
+    match dice.below(10) {
+        0 => said(effect, "", vec![ask("select_agent", &json!({ "name": "deep" }))]),
+        1 => said(effect, "", vec![ask("done", &json!({ "summary": "All of it." }))]),
+        _ => said(effect, dice.pick(&WORDS).expect("there are some"), Vec::new()),
+    }
+}
+
 fn call(dice: &mut Dice) -> Ask {
-    match dice.below(22) {
+    match dice.below(30) {
+        22 => ask("hall", &json!({ "message": "Talk about it." })),
+        23 => ask("shop", &json!({ "message": "I want to pay." })),
+        24 => ask("relay", &json!({ "message": "Pass it on." })),
+        25 => ask("panel", &json!({ "message": "Who knows?" })),
+        26 | 27 => ask("done", &json!({})),
+        28 => ask("need_help", &json!({ "request": "something else" })),
+        29 => {
+            let to = if dice.percent(50) { "first" } else { "second" };
+            ask("handoff", &json!({ "to": to, "reason": "yours" }))
+        }
         20 => ask("heap", &json!({})),
         21 => ask("add", &json!({})),
         0..3 => ask("look", &json!({})),
