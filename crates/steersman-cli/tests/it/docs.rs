@@ -3,6 +3,8 @@
 use crate::readme::transcript_is_true;
 use crate::world::{self, Service, World};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use steersman_machine::testing::case;
 use steersman_machine::definition::{Files, Severity, compile};
 
 /// A block of code in a document: the text of its fence, the lines within, and where it begins.
@@ -111,6 +113,35 @@ fn every_piece_of_a_guide_compiles() {
             );
         }
     }
+}
+
+#[test]
+fn every_test_of_a_definition_in_the_concepts_holds() {
+    let mut ran = 0;
+    let mut failures = Vec::new();
+    for page in world::files(&world::root().join("docs/concepts")) {
+        for block in blocks(&std::fs::read_to_string(&page).unwrap()) {
+            if block.fence != "yaml" || !block.text.starts_with("steersman: 1\n") {
+                continue;
+            }
+            let (network, _) = compile(&Files::new("steersman.yaml", block.text.as_str()));
+            let network = Arc::new(network.expect("it compiles: another test says why not"));
+            for (name, test) in &network.tests {
+                ran += 1;
+                let found = match case::run(network.clone(), test) {
+                    Ok(ran) => ran.failures,
+                    Err(fault) => vec![fault.0],
+                };
+                failures.extend(
+                    found
+                        .into_iter()
+                        .map(|f| format!("{}, {name}: {f}", shown(&page))),
+                );
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    assert!(ran >= 10, "every router's page has tests, not {ran}");
 }
 
 #[test]
