@@ -15,7 +15,9 @@ use crate::commit::{Kind, Watermark};
 use crate::expression::{EvalError, Template};
 use crate::ids::{Body, Digest, Id, Line, Name};
 use crate::interaction::Interaction;
-use crate::network::{AgentDef, CallStyle, Does, ModelAgent, Network, Part, Seen, ToolChoice, ViewDef};
+use crate::network::{
+    AgentDef, CallStyle, Does, ModelAgent, Network, Part, Seen, ToolChoice, ViewDef,
+};
 use crate::snapshot::Snapshot;
 use crate::tick::Cx;
 use crate::view::{Read, Trace, View};
@@ -502,7 +504,10 @@ impl RenderCache {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the parts of a request, each once")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the parts of a request, each once"
+    )]
     fn finish(
         &mut self,
         network: &Network,

@@ -11,8 +11,9 @@ pub use approve::{Approve, OnTimeout};
 pub use mcp::{McpAt, McpDef, McpEffect, ServerUse, wire_name};
 pub use offer::{Chooser, Offer, ToolUse};
 pub use route::{
-    Asks, Begin, Choosable, Desk, Exit, ExitCause, ExitTo, Fallback, GoOn, Graph, Handoff, OnChange, OnFailed, Order,
-    Orchestrator, Route, RouteBy, Rule, RuleTo, Seen, Speaker, StateNode, Task, Unusable, ViewDef,
+    Asks, Begin, Choosable, Desk, Exit, ExitCause, ExitTo, Fallback, GoOn, Graph, Handoff,
+    OnChange, OnFailed, Orchestrator, Order, Route, RouteBy, Rule, RuleTo, Seen, Speaker,
+    StateNode, Task, Unusable, ViewDef,
 };
 
 use crate::expression::{Data, Expr, Template};

@@ -92,15 +92,12 @@ pub(crate) fn question(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Option<Qu
 }
 
 /// What is chosen where a model gave nothing that can be used.
-fn fallback(
-    cx: &Cx<'_>,
-    snapshot: &Snapshot,
-    agent: Id,
-    route: &Route,
-    about: &About,
-) -> Decision {
+fn fallback(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, route: &Route, about: &About) -> Decision {
     let state = snapshot.agent(agent);
-    let why = state.routing.why.map(|body| cx.bodies.text(body).to_string());
+    let why = state
+        .routing
+        .why
+        .map(|body| cx.bodies.text(body).to_string());
     let read = Map::from_iter([
         ("unusable".to_owned(), json!(state.routing.refused)),
         ("why".to_owned(), json!(why)),
@@ -148,9 +145,11 @@ impl Tick<'_> {
         // It keeps the router from calling one more, and not from being done.
         let reached = limits::reached(&self.cx(), &self.snapshot, agent, self.now);
         if let Some(next) = self.agent(agent).routing.pending.first().cloned() {
-            let is_agent = self.network.agents.get(&next).is_some_and(|next| {
-                matches!(next.does, Does::Model(_) | Does::Route(_))
-            });
+            let is_agent = self
+                .network
+                .agents
+                .get(&next)
+                .is_some_and(|next| matches!(next.does, Does::Model(_) | Does::Route(_)));
             let no_more = || limits::no_more_agents(&self.cx(), &self.snapshot, agent);
             let reached = reached.or_else(|| is_agent.then(no_more).flatten());
             if let Some(reached) = reached {
@@ -249,9 +248,7 @@ impl Tick<'_> {
                 let begins = tasks::begins(&cx, &self.snapshot, agent, desk, &name)?;
                 Decision::Chosen(begins.choice, begins.read)
             }
-            (ask::Said::Name(name), _) => {
-                Decision::Chosen(Choice::Agents(vec![name]), Map::new())
-            }
+            (ask::Said::Name(name), _) => Decision::Chosen(Choice::Agents(vec![name]), Map::new()),
             (ask::Said::Done(Some(text)) | ask::Said::Words(text), _) => {
                 let body = self.body(text);
                 Decision::Chosen(Choice::Answer(body), Map::new())
@@ -280,7 +277,11 @@ impl Tick<'_> {
     fn take_up(&mut self, agent: Id, asked: Body) {
         let text = self.text(asked);
         let said = words(&text);
-        let body = if *said == *text { asked } else { self.body(said) };
+        let body = if *said == *text {
+            asked
+        } else {
+            self.body(said)
+        };
         let from = Origin::Continuation;
         self.push(agent, Interaction::UserMessage { from, body });
     }
@@ -324,13 +325,7 @@ impl Tick<'_> {
         self.fail(agent, "ended_failed", &text);
     }
 
-    fn choose(
-        &mut self,
-        agent: Id,
-        effect: Option<Id>,
-        choice: Choice,
-        read: &Map<String, Json>,
-    ) {
+    fn choose(&mut self, agent: Id, effect: Option<Id>, choice: Choice, read: &Map<String, Json>) {
         let def = self.def(agent);
         match choice {
             Choice::Agents(members) if members.is_empty() => {
@@ -345,7 +340,9 @@ impl Tick<'_> {
                 self.push_route(agent, effect, choice, read);
                 self.call_member(agent, def, &first);
             }
-            Choice::Task { agent: ref member, .. } => {
+            Choice::Task {
+                agent: ref member, ..
+            } => {
                 let member = member.clone();
                 if let Some(reached) = limits::no_more_agents(&self.cx(), &self.snapshot, agent) {
                     self.limit(agent, &reached);
@@ -482,13 +479,7 @@ impl Tick<'_> {
         self.route_answers(agent, cause, body, code);
     }
 
-    fn route_answers(
-        &mut self,
-        agent: Id,
-        cause: Cause,
-        body: Body,
-        code: Option<&'static str>,
-    ) {
+    fn route_answers(&mut self, agent: Id, cause: Cause, body: Body, code: Option<&'static str>) {
         let text = self.text(body);
         self.conclude(
             agent,

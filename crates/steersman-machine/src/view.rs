@@ -456,10 +456,7 @@ impl<'a> View<'a> {
 
     /// The session's seed.
     pub(crate) fn seed(&self) -> u64 {
-        self.bound()
-            .get("seed")
-            .and_then(Json::as_u64)
-            .unwrap_or(1)
+        self.bound().get("seed").and_then(Json::as_u64).unwrap_or(1)
     }
 
     /// Whether there is an artifact to be read.

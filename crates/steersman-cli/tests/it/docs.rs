@@ -4,8 +4,8 @@ use crate::readme::transcript_is_true;
 use crate::world::{self, Service, World};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use steersman_machine::testing::case;
 use steersman_machine::definition::{Files, Severity, compile};
+use steersman_machine::testing::case;
 
 /// A block of code in a document: the text of its fence, the lines within, and where it begins.
 pub(crate) struct Block {

@@ -306,7 +306,11 @@ impl At<'_> {
                 for chain in calls {
                     line(
                         "assistant called",
-                        &format!("{} {}", seen(&chain.first), shown_args(self.history, &chain.first)),
+                        &format!(
+                            "{} {}",
+                            seen(&chain.first),
+                            shown_args(self.history, &chain.first)
+                        ),
                     );
                     if let Some(result) = &chain.result {
                         line(seen(last(chain)), &self.plain_result(result));

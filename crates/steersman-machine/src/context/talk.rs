@@ -92,9 +92,7 @@ impl Talk {
         };
         match interaction {
             Interaction::UserMessage { from, body } => match from {
-                Origin::Outside(role) => self
-                    .entries
-                    .push(said(Who::Outside(role.clone()), *body)),
+                Origin::Outside(role) => self.entries.push(said(Who::Outside(role.clone()), *body)),
                 // What a speaker left unanswered was said to it, and stands there.
                 Origin::Released(_) => {}
                 Origin::Call(_) | Origin::Agent(_) | Origin::Continuation => {
@@ -109,8 +107,7 @@ impl Talk {
             },
             Interaction::Route(route) if route.refused.is_none() => match &route.chosen {
                 Choice::Say { member, body } => {
-                    self.entries
-                        .push(said(Who::Member(member.clone()), *body));
+                    self.entries.push(said(Who::Member(member.clone()), *body));
                 }
                 Choice::Answer(body) => {
                     self.entries.push(said(Who::Member("you".into()), *body));
@@ -144,9 +141,9 @@ impl Talk {
                 for (line, interaction) in turn {
                     heard(&mut own, &who, line, &interaction);
                 }
-                let answered = own.iter().any(|entry: &Entry| {
-                    entry.who == who && matches!(entry.what, What::Said(_))
-                });
+                let answered = own
+                    .iter()
+                    .any(|entry: &Entry| entry.who == who && matches!(entry.what, What::Said(_)));
                 self.entries.append(&mut own);
                 if answered {
                     return;
@@ -205,7 +202,11 @@ impl Talk {
 
     /// How many entries there were when a turn was over.
     fn behind(&self, call: Id) -> usize {
-        let next = self.turns.iter().skip_while(|turn| turn.call != call).nth(1);
+        let next = self
+            .turns
+            .iter()
+            .skip_while(|turn| turn.call != call)
+            .nth(1);
         next.map_or(self.entries.len(), |turn| turn.before)
     }
 }
@@ -231,10 +232,13 @@ fn heard(own: &mut Vec<Entry>, who: &Who, line: Line, interaction: &Interaction)
             line,
         }),
         Interaction::Result(result) => {
-            let of = own.iter_mut().rev().find_map(|entry| match &mut entry.what {
-                What::Did(call, given) if call.id == result.call => Some(given),
-                _ => None,
-            });
+            let of = own
+                .iter_mut()
+                .rev()
+                .find_map(|entry| match &mut entry.what {
+                    What::Did(call, given) if call.id == result.call => Some(given),
+                    _ => None,
+                });
             if let Some(given) = of {
                 *given = Some(Box::new(result.clone()));
             }

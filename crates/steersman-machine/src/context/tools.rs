@@ -4,7 +4,8 @@ use super::ToolSpec;
 use crate::expression::EvalError;
 use crate::ids::Name;
 use crate::network::{
-    BuiltIn, Does, Route, RouteBy, AgentDef, ModelAgent, Network, Offer, Parameters, ToolUse, Type, TypeKind, wire_name,
+    AgentDef, BuiltIn, Does, ModelAgent, Network, Offer, Parameters, Route, RouteBy, ToolUse, Type,
+    TypeKind, wire_name,
 };
 use crate::view::View;
 use serde_json::{Map, Value as Json, json};

@@ -59,6 +59,8 @@ static PAGES: &[(&str, &str)] = &[
     ("E0406", include_str!("explain/E0406.md")),
     ("E0407", include_str!("explain/E0407.md")),
     ("E0408", include_str!("explain/E0408.md")),
+    ("E0409", include_str!("explain/E0409.md")),
+    ("E0410", include_str!("explain/E0410.md")),
     ("N0401", include_str!("explain/N0401.md")),
     ("N0402", include_str!("explain/N0402.md")),
     ("N0403", include_str!("explain/N0403.md")),
@@ -70,6 +72,7 @@ static PAGES: &[(&str, &str)] = &[
     ("W0403", include_str!("explain/W0403.md")),
     ("W0404", include_str!("explain/W0404.md")),
     ("W0405", include_str!("explain/W0405.md")),
+    ("W0406", include_str!("explain/W0406.md")),
 ];
 
 /// The page of a diagnostic's code, as Markdown; none if there is no such code.

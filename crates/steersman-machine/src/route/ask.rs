@@ -65,13 +65,20 @@ impl Question {
         let reason = || json!({ "type": "string", "description": "Why, in a few words." });
         let name = |names: &[&Name]| {
             let names: Vec<&str> = names.iter().map(|n| &***n).collect();
-            object(json!({ "name": { "type": "string", "enum": names }, "reason": reason() }), &["name"])
+            object(
+                json!({ "name": { "type": "string", "enum": names }, "reason": reason() }),
+                &["name"],
+            )
         };
         match &self.about {
             About::Exit(judged) => {
                 let exit = json!({ "type": "integer", "minimum": 0, "maximum": judged.len() });
                 let parameters = object(json!({ "exit": exit, "reason": reason() }), &["exit"]);
-                vec![tool(EXIT, "Say which statement holds: its number, or 0 if none does.", &parameters)]
+                vec![tool(
+                    EXIT,
+                    "Say which statement holds: its number, or 0 if none does.",
+                    &parameters,
+                )]
             }
             About::Speaker(roles) => {
                 let names: Vec<&Name> = roles.iter().collect();
@@ -88,14 +95,26 @@ impl Question {
             }
             About::Task(tasks, _) => {
                 let names: Vec<&Name> = tasks.iter().map(|(task, _)| task).collect();
-                vec![tool(TASK, "Say what the user's message is about.", &name(&names))]
+                vec![tool(
+                    TASK,
+                    "Say what the user's message is about.",
+                    &name(&names),
+                )]
             }
             About::Left => {
                 let request = json!({ "type": "string", "description": "What is left, in the user's words." });
                 let left = object(json!({ "request": request }), &["request"]);
                 vec![
-                    tool(LEFT, "Something that the user asked for is left to be done.", &left),
-                    tool(NOTHING, "Nothing is left to be done.", &object(json!({}), &[])),
+                    tool(
+                        LEFT,
+                        "Something that the user asked for is left to be done.",
+                        &left,
+                    ),
+                    tool(
+                        NOTHING,
+                        "Nothing is left to be done.",
+                        &object(json!({}), &[]),
+                    ),
                 ]
             }
         }
@@ -139,7 +158,11 @@ impl Question {
             None => match self.about {
                 About::Task(_, true) => Ok((Said::Words(text.to_owned()), None)),
                 About::Left => Ok((Said::Left(Some(text.to_owned())), None)),
-                _ => Err(format!("`{}` cannot be used. {}", short(text), self.wanted())),
+                _ => Err(format!(
+                    "`{}` cannot be used. {}",
+                    short(text),
+                    self.wanted()
+                )),
             },
         }
     }
@@ -150,19 +173,32 @@ impl Question {
         let text = |key: &str| args.get(key).and_then(Json::as_str).map(str::to_owned);
         let known = self.tools().iter().any(|tool| tool.name == name);
         let found = match name {
-            DONE if known => Some((Said::Done(text("summary").filter(|t| !t.trim().is_empty())), None)),
+            DONE if known => Some((
+                Said::Done(text("summary").filter(|t| !t.trim().is_empty())),
+                None,
+            )),
             NOTHING if known => Some((Said::Left(None), None)),
             LEFT if known => text("request").map(|request| (Said::Left(Some(request)), None)),
             _ if known => self.fields(&args),
             // Called by the name of what is meant.
             _ => self.word(name).map(|said| (said, text("reason"))),
         };
-        found.ok_or_else(|| format!("`{} {}` cannot be used. {}", short(name), short(&ask.args), self.wanted()))
+        found.ok_or_else(|| {
+            format!(
+                "`{} {}` cannot be used. {}",
+                short(name),
+                short(&ask.args),
+                self.wanted()
+            )
+        })
     }
 
     /// What an object says.
     fn fields(&self, fields: &Map<String, Json>) -> Option<Read> {
-        let reason = fields.get("reason").and_then(Json::as_str).map(str::to_owned);
+        let reason = fields
+            .get("reason")
+            .and_then(Json::as_str)
+            .map(str::to_owned);
         let value = ["exit", "name", "agent", "task", "role", "agent_name"]
             .iter()
             .find_map(|key| fields.get(*key))?;
@@ -208,7 +244,10 @@ impl Question {
             About::Exit(judged) => format!("Answer with a number from 0 to {}.", judged.len()),
             About::Speaker(roles) => names(&roles.iter().collect::<Vec<_>>()),
             About::Pick(members) => {
-                format!("{} Or call `{DONE}`.", names(&members.iter().collect::<Vec<_>>()))
+                format!(
+                    "{} Or call `{DONE}`.",
+                    names(&members.iter().collect::<Vec<_>>())
+                )
             }
             About::Task(tasks, _) => names(&tasks.iter().map(|(task, _)| task).collect::<Vec<_>>()),
             About::Left => format!("Call `{LEFT}` or `{NOTHING}`."),
@@ -250,7 +289,8 @@ fn tagged(text: &str) -> Option<String> {
         let Some((name, inside)) = behind.split_once('>') else {
             break;
         };
-        let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        let is_name =
+            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
         if is_name && let Some((content, behind)) = inside.split_once(&format!("</{name}>")) {
             found.push(content.trim().to_owned());
             rest = behind;

@@ -6,8 +6,8 @@ use crate::effect::Mapped;
 use crate::finish::{Conclude, Finish};
 use crate::ids::{Body, Id};
 use crate::interaction::{Cause, End, How, Interaction, Origin};
-use crate::mapping;
 use crate::limits::declines;
+use crate::mapping;
 use crate::network::{BuiltIn, Network, OnChange, Source};
 use crate::snapshot::{OpenCall, Phase, Snapshot};
 use crate::tick::{Cx, Tick};
@@ -80,7 +80,10 @@ impl Tick<'_> {
             }
             Some(Ok(true)) | None => {
                 let given = args.get("result").and_then(Json::as_str);
-                let said = self.agent(owner).said.map(|body| self.text(body).to_string());
+                let said = self
+                    .agent(owner)
+                    .said
+                    .map(|body| self.text(body).to_string());
                 let text = given.map(str::to_owned).or(said).unwrap_or_default();
                 self.conclude(
                     owner,
@@ -144,7 +147,10 @@ impl Tick<'_> {
         let (to, reason) = (text("to").to_owned(), text("reason").to_owned());
         let Some(to) = peers.iter().find(|peer| ***peer == *to).cloned() else {
             let peers: Vec<String> = peers.iter().map(|peer| format!("`{peer}`")).collect();
-            let text = format!("You cannot hand over to `{to}`, only to {}.", peers.join(", "));
+            let text = format!(
+                "You cannot hand over to `{to}`, only to {}.",
+                peers.join(", ")
+            );
             return self.not_now(owner, call, &text);
         };
         if let Some(words) = self.release(owner, call, &reason) {

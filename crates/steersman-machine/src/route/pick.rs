@@ -4,9 +4,9 @@ use super::ask::{About, Question, described};
 use super::{Decision, Reads};
 use crate::ids::{Id, Name};
 use crate::network::{Choosable, Route};
+use crate::snapshot::Snapshot;
 use crate::tick::Cx;
 use crate::view::View;
-use crate::snapshot::Snapshot;
 
 /// Asks for one of those that are enabled; nobody is: nothing holds.
 pub(super) fn decide(

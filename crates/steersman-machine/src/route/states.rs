@@ -207,7 +207,9 @@ fn chance(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, of: usize) -> usize {
     }
     bytes.extend_from_slice(&state.height.to_le_bytes());
     let digest = Digest::of(&bytes).0;
-    let number = digest[..8].iter().fold(0_u64, |n, b| n << 8 | u64::from(*b));
+    let number = digest[..8]
+        .iter()
+        .fold(0_u64, |n, b| n << 8 | u64::from(*b));
     usize::try_from(number % of as u64).expect("below the number of speakers")
 }
 

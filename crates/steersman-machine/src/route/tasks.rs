@@ -76,9 +76,7 @@ pub(super) fn begins(
         let holds = requires.that.holds(&reads);
         let told = |text: String| {
             let otherwise = requires.otherwise.as_ref();
-            otherwise
-                .and_then(|t| t.render(&view).ok())
-                .unwrap_or(text)
+            otherwise.and_then(|t| t.render(&view).ok()).unwrap_or(text)
         };
         match holds {
             Ok(true) => {}
@@ -146,7 +144,9 @@ fn ask(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, route: &Route, desk: &Desk) 
     if let Some(default) = &desk.default {
         offered.push((default.clone(), default.clone()));
         let words = described(cx.network, default);
-        system.push_str(&format!("\n- {default}: {words} Also for all that is none of the others."));
+        system.push_str(&format!(
+            "\n- {default}: {words} Also for all that is none of the others."
+        ));
     }
     let speaks = desk.orchestrator.speaks;
     let closing = if speaks {
@@ -186,7 +186,11 @@ pub(crate) fn at_work<'n>(cx: &Cx<'n>, snapshot: &Snapshot, agent: Id) -> Option
 }
 
 /// The desk at which an agent is a member, and whether it speaks there without a task.
-pub(crate) fn desk_above<'n>(cx: &Cx<'n>, snapshot: &Snapshot, agent: Id) -> Option<(Id, &'n Desk)> {
+pub(crate) fn desk_above<'n>(
+    cx: &Cx<'n>,
+    snapshot: &Snapshot,
+    agent: Id,
+) -> Option<(Id, &'n Desk)> {
     let state = snapshot.agent(agent);
     let parent = state.parent.filter(|_| state.serving.is_some())?;
     let def = cx.network.agents.get(&snapshot.agent(parent).def)?;

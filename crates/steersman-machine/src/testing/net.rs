@@ -5,11 +5,10 @@ use crate::expression::{Data, Expr, Template};
 use crate::ids::{Digest, Name};
 use crate::interaction::{Class, Reduce};
 use crate::network::{
-    Asks, Fallback, Unusable, ViewDef,
-    AgentDef, Approve, BuiltIn, CallStyle, Chooser, Context, Does, Limits, ModelAgent, ModelDef,
-    Network, Offer, OnFailed, Parameters, Part, PersonDef, Provider, Record, Render, Requires,
-    Route, RouteBy, Rule, RuleTo, Source, ToolChoice, ToolDef, ToolUse, Turns, Type, TypeKind,
-    Wait, WaitOn,
+    AgentDef, Approve, Asks, BuiltIn, CallStyle, Chooser, Context, Does, Fallback, Limits,
+    ModelAgent, ModelDef, Network, Offer, OnFailed, Parameters, Part, PersonDef, Provider, Record,
+    Render, Requires, Route, RouteBy, Rule, RuleTo, Source, ToolChoice, ToolDef, ToolUse, Turns,
+    Type, TypeKind, Unusable, ViewDef, Wait, WaitOn,
 };
 use serde_json::Value as Json;
 use std::collections::BTreeMap;

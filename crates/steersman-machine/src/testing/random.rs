@@ -132,12 +132,19 @@ pub fn network(seed: u64) -> Network {
         .route("hall", hall())
         .route("shop", shop())
         .route("relay", relay())
-        .route("panel", RouteBy::Pick(["clerk", "deep"].map(choosable).to_vec()))
-        .change("hall", |agent| of_route(agent, Fallback::Stay, Seen::SinceEntry))
+        .route(
+            "panel",
+            RouteBy::Pick(["clerk", "deep"].map(choosable).to_vec()),
+        )
+        .change("hall", |agent| {
+            of_route(agent, Fallback::Stay, Seen::SinceEntry)
+        })
         .change("shop", |agent| {
             of_route(agent, Fallback::Member("clerk".into()), Seen::Shared);
         })
-        .change("relay", |agent| of_route(agent, Fallback::Finish, Seen::SinceLastSpoke))
+        .change("relay", |agent| {
+            of_route(agent, Fallback::Finish, Seen::SinceLastSpoke)
+        })
         .agent_turns(
             "buyer",
             Turns::Dialogue,
@@ -152,7 +159,11 @@ pub fn network(seed: u64) -> Network {
         .agent_turns("second", Turns::Dialogue, offers(&["mail", "handoff"], &[]))
         .built_in("done", BuiltIn::Done, &[])
         .built_in("need_help", BuiltIn::NeedHelp, &[("request", text())])
-        .built_in("handoff", BuiltIn::Handoff, &[("to", text()), ("reason", text())])
+        .built_in(
+            "handoff",
+            BuiltIn::Handoff,
+            &[("to", text()), ("reason", text())],
+        )
         .state("seen", TypeKind::Any)
         .state("other", TypeKind::Any)
         .state("heap", TypeKind::List(Box::new(text())))
@@ -551,13 +562,37 @@ fn thought(dice: &mut Dice, effect: Id) -> Outcome {
 /// What a routing model may come up with.
 fn decision(dice: &mut Dice, effect: Id) -> Outcome {
     const WORDS: [&str; 14] = [
-        "0", "1", "2", "9", "clerk", "quick", "deep", "buyer", "payer", "finish", "I do not know.",
-        "", "payer", "clerk",
+        "0",
+        "1",
+        "2",
+        "9",
+        "clerk",
+        "quick",
+        "deep",
+        "buyer",
+        "payer",
+        "finish",
+        "I do not know.",
+        "",
+        "payer",
+        "clerk",
     ];
     match dice.below(10) {
-        0 => said(effect, "", vec![ask("select_agent", &json!({ "name": "deep" }))]),
-        1 => said(effect, "", vec![ask("done", &json!({ "summary": "All of it." }))]),
-        _ => said(effect, dice.pick(&WORDS).expect("there are some"), Vec::new()),
+        0 => said(
+            effect,
+            "",
+            vec![ask("select_agent", &json!({ "name": "deep" }))],
+        ),
+        1 => said(
+            effect,
+            "",
+            vec![ask("done", &json!({ "summary": "All of it." }))],
+        ),
+        _ => said(
+            effect,
+            dice.pick(&WORDS).expect("there are some"),
+            Vec::new(),
+        ),
     }
 }
 

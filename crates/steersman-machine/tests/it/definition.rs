@@ -88,9 +88,7 @@ fn what_is_built_compiles_and_what_is_not_says_so() {
         let (network, found) = compile(&case(name));
         assert!(network.is_some(), "{name}: {}", show(None, &found));
     }
-    let later = [
-        "B4", "E3", "E4", "W1", "W4", "clinic", "research",
-    ];
+    let later = ["B4", "E3", "E4", "W1", "W4", "clinic", "research"];
     for name in later {
         let (network, found) = compile(&case(name));
         assert!(network.is_none(), "{name} has keys of later rings");

@@ -308,8 +308,8 @@ impl State {
         let names = [&*call.agent, name, &*call.def];
         let labels = std::iter::once(call.branch.to_string());
         let labels = labels.chain(call.index.map(|index| index.to_string()));
-        let on_branch =
-            labels.flat_map(|l| names.map(|n| (named(&format!("{n}@{l}")), call.position_on_branch)));
+        let on_branch = labels
+            .flat_map(|l| names.map(|n| (named(&format!("{n}@{l}")), call.position_on_branch)));
         let anywhere = names.map(|n| (named(n), call.position));
         let keys: Vec<(String, u32)> = on_branch.chain(anywhere).collect();
         let found = self.sections.iter_mut().rev().find_map(|section| {

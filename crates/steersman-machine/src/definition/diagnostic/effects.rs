@@ -80,6 +80,27 @@ impl Diagnostic {
             .note("where no rule holds, the session finishes with the cause `no_rule`")
             .help("end with `- { to: finish }`")
     }
+    pub(crate) fn never_left(at: At, state: &str) -> Self {
+        Self::new(
+            "W0406",
+            at,
+            format!("nothing leads out of the state `{state}`"),
+        )
+        .note("its speakers go on until a limit ends the route")
+        .help("give it `exits`: `when`, `judge` or `after_messages`")
+    }
+    pub(crate) fn task_circle(at: At, circle: &str) -> Self {
+        Self::new("E0409", at, format!("tasks wait for each other: {circle}"))
+            .help("let one of them begin without the others")
+    }
+    pub(crate) fn nobody_opens(at: At, person: &str) -> Self {
+        Self::new(
+            "E0410",
+            at,
+            format!("of two speakers one is a person, `{person}`, and nothing is said to them at the start"),
+        )
+        .help("let the other one begin, with words: `begin: { speaker: .., say: .. }`")
+    }
     pub(crate) fn never_reached(at: At, by: At) -> Self {
         Self::new("W0404", at, "this rule is never reached").also(by, "this one always holds")
     }

@@ -185,7 +185,12 @@ pub(crate) static STATE_NODE: Table = Table {
             "stays for ever",
             "What leads out: those that need no model first, in order, then one call over all `judge` entries.",
         ),
-        key("view", agent::VIEWS, "the route's", "What speakers see here."),
+        key(
+            "view",
+            agent::VIEWS,
+            "the route's",
+            "What speakers see here.",
+        ),
         key(
             "reset",
             Ty::Word(&[("on_entry", true), ("never", true)]),

@@ -10,6 +10,7 @@ use crate::network::{
     OnChange, OnFailed, Orchestrator, Order, Requires, Route, RouteBy, Rule, RuleTo, Seen, Speaker,
     StateNode, Task, Unusable, ViewDef,
 };
+use std::collections::BTreeSet;
 
 /// How often a routing model is asked again.
 const RETRIES: u32 = 2;
@@ -31,9 +32,7 @@ impl Lower<'_> {
             by,
             asks: Asks {
                 model: self.model_name(node.get("model")),
-                system: node
-                    .get("system")
-                    .and_then(|node| self.prompt(node, scope)),
+                system: node.get("system").and_then(|node| self.prompt(node, scope)),
                 unusable,
             },
             on_failed,
@@ -126,9 +125,7 @@ impl Lower<'_> {
             Some(to) => match to.as_text().map(|text| &**text) {
                 Some("stay") => Fallback::Stay,
                 Some("finish") => Fallback::Finish,
-                _ => self
-                    .led_to(agent, to)
-                    .map_or(otherwise, Fallback::Member),
+                _ => self.led_to(agent, to).map_or(otherwise, Fallback::Member),
             },
         };
         let retries = node.and_then(|node| node.get("retries")).and_then(whole);
@@ -188,9 +185,7 @@ impl Lower<'_> {
             let to = match (rule.get("to"), rule.get("pick")) {
                 (_, Some(pick)) => RuleTo::Pick {
                     from: self.choosable(agent, pick, scope),
-                    model: rule
-                        .get("model")
-                        .map(|model| self.model_name(Some(model))),
+                    model: rule.get("model").map(|model| self.model_name(Some(model))),
                 },
                 (Some(to), _) if to.as_text().is_some_and(|name| &**name == "finish") => {
                     RuleTo::Finish
@@ -238,9 +233,42 @@ impl Lower<'_> {
             .map(|(key, state)| (key.name.clone(), self.state_node(agent, state, node, scope)))
             .collect();
         let start = self.first_of(route, node, "state");
-        Graph {
+        let graph = Graph {
             start,
             states: states.into_iter().collect(),
+        };
+        self.opens_and_ends(node, &graph);
+        graph
+    }
+
+    /// Somebody speaks first who needs nobody to speak before, and each state leads on.
+    fn opens_and_ends(&mut self, node: &Node, graph: &Graph) {
+        for (key, _) in node.entries() {
+            let Some(state) = graph.states.get(&key.name) else {
+                continue;
+            };
+            if state.exits.is_empty() {
+                let at = self.place(key.span);
+                self.say(Diagnostic::never_left(at, &key.name));
+            }
+            let is_person = |name: &Name| {
+                let declared = self.out.declared.get(name);
+                declared.is_some_and(|declared| declared.sort == super::Sort::Person)
+            };
+            let [one, other] = state.speakers.as_slice() else {
+                continue;
+            };
+            let people = [&one.agent, &other.agent].map(|name| (name.clone(), is_person(name)));
+            let person = match people {
+                [(name, true), (_, false)] | [(_, false), (name, true)] => name,
+                _ => continue,
+            };
+            let begin = state.begin.as_ref();
+            let opened = begin.is_some_and(|b| b.say.is_some() && b.speaker != person);
+            if key.name == graph.start && !opened {
+                let at = self.place(key.span);
+                self.say(Diagnostic::nobody_opens(at, &person));
+            }
         }
     }
 
@@ -257,7 +285,12 @@ impl Lower<'_> {
     /// One of the names of a map.
     fn entry_named(&mut self, node: &Node, entries: &Node, sort: &str) -> Option<Name> {
         let name = node.as_text()?;
-        let known = || entries.entries().iter().map(|(key, _): &(Key, Node)| &*key.name);
+        let known = || {
+            entries
+                .entries()
+                .iter()
+                .map(|(key, _): &(Key, Node)| &*key.name)
+        };
         if known().any(|entry| entry == &**name) {
             return Some(name.clone());
         }
@@ -267,13 +300,7 @@ impl Lower<'_> {
         None
     }
 
-    fn state_node(
-        &mut self,
-        agent: &Name,
-        node: &Node,
-        states: &Node,
-        scope: &Scope,
-    ) -> StateNode {
+    fn state_node(&mut self, agent: &Name, node: &Node, states: &Node, scope: &Scope) -> StateNode {
         let mut speakers: Vec<Speaker> = Vec::new();
         for speaker in node.get("speakers").map(Node::items).unwrap_or_default() {
             let what = speaker.get("agent").unwrap_or(speaker);
@@ -373,6 +400,7 @@ impl Lower<'_> {
                 tasks.push(task);
             }
         }
+        self.task_circles(node, &tasks);
         let default = route
             .get("default")
             .and_then(|node| self.led_to(agent, node));
@@ -399,6 +427,41 @@ impl Lower<'_> {
                 Some("finish_first") => OnChange::FinishFirst,
                 _ => OnChange::Switch,
             },
+        }
+    }
+
+    /// Tasks that can never begin, since they wait for each other.
+    fn task_circles(&mut self, node: &Node, tasks: &[Task]) {
+        let task = |name: &Name| tasks.iter().find(|task| task.name == *name);
+        let mut said: Vec<Name> = Vec::new();
+        for begin in tasks {
+            if said.contains(&begin.name) {
+                continue;
+            }
+            let mut path = vec![begin.name.clone()];
+            let mut seen = BTreeSet::new();
+            let mut open: Vec<(Name, usize)> =
+                begin.after.iter().map(|name| (name.clone(), 1)).collect();
+            while let Some((name, depth)) = open.pop() {
+                path.truncate(depth);
+                if name == begin.name {
+                    path.push(name);
+                    said.extend(path.iter().cloned());
+                    let at = node
+                        .entries()
+                        .iter()
+                        .find(|(key, _)| key.name == begin.name);
+                    let at = at.and_then(|(key, _)| self.place(key.span));
+                    self.say(Diagnostic::task_circle(at, &path.join(" after ")));
+                    break;
+                }
+                if !seen.insert(name.clone()) {
+                    continue;
+                }
+                path.push(name.clone());
+                let after = task(&name).map_or(&[][..], |task| &task.after);
+                open.extend(after.iter().map(|name| (name.clone(), depth + 1)));
+            }
         }
     }
 
