@@ -10,6 +10,7 @@ use crate::route::Question;
 use crate::snapshot::Snapshot;
 use crate::tick::Cx;
 use crate::view::View;
+use std::fmt::Write as _;
 
 /// The request of a router that asks a model.
 pub(super) fn request(
@@ -36,7 +37,7 @@ pub(super) fn request(
     let mut closing = String::new();
     if let Some(why) = state.routing.why {
         let why = history.text(why);
-        closing.push_str(&format!("Your last answer could not be used: {why}\n\n"));
+        let _ = write!(closing, "Your last answer could not be used: {why}\n\n");
     }
     closing.push_str(&question.closing);
     segments.push(Segment::new(Part::Now, Content::User(closing)));

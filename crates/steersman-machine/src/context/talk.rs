@@ -93,12 +93,12 @@ impl Talk {
         match interaction {
             Interaction::UserMessage { from, body } => match from {
                 Origin::Outside(role) => self.entries.push(said(Who::Outside(role.clone()), *body)),
-                // What a speaker left unanswered was said to it, and stands there.
-                Origin::Released(_) => {}
                 Origin::Call(_) | Origin::Agent(_) | Origin::Continuation => {
                     self.entries.push(said(Who::Outside(None), *body));
                 }
-                Origin::Route
+                // What a speaker left unanswered was said to it, and stands there.
+                Origin::Released(_)
+                | Origin::Route
                 | Origin::Correction
                 | Origin::Limit
                 | Origin::Review

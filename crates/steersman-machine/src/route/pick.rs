@@ -7,6 +7,7 @@ use crate::network::{Choosable, Route};
 use crate::snapshot::Snapshot;
 use crate::tick::Cx;
 use crate::view::View;
+use std::fmt::Write as _;
 
 /// Asks for one of those that are enabled; nobody is: nothing holds.
 pub(super) fn decide(
@@ -44,10 +45,10 @@ pub(super) fn decide(
     system.push_str("\n\nThe team:");
     for member in &members {
         let words = described(cx.network, member);
-        system.push_str(&format!("\n- {member}: {words}"));
+        let _ = write!(system, "\n- {member}: {words}");
         let tools = tools_of(cx, member);
         if !tools.is_empty() {
-            system.push_str(&format!(" (tools: {})", tools.join(", ")));
+            let _ = write!(system, " (tools: {})", tools.join(", "));
         }
     }
     Decision::Ask(Question {

@@ -10,6 +10,7 @@ use crate::snapshot::{Place, Snapshot};
 use crate::tick::Cx;
 use crate::view::View;
 use serde_json::{Map, Value as Json, json};
+use std::fmt::Write as _;
 
 /// What happens next in a graph.
 pub(super) fn decide(
@@ -118,7 +119,7 @@ fn ask_judge(route: &Route, node: &StateNode, view: &View<'_>, judged: Vec<Strin
          none of them does.\n",
     );
     for (k, words) in judged.iter().enumerate() {
-        system.push_str(&format!("\n{}. {words}", k + 1));
+        let _ = write!(system, "\n{}. {words}", k + 1);
     }
     Decision::Ask(Question {
         about: About::Exit(judged),
@@ -225,9 +226,9 @@ fn ask_who(route: &Route, node: &StateNode, view: &View<'_>, place: &Place) -> D
     {
         // What a speaker is told is for the speaker; whoever leads is told who there is.
         let told = instructions.as_ref().map_or("", |t| t.text().unwrap_or(""));
-        system.push_str(&format!("\n- {role}"));
+        let _ = write!(system, "\n- {role}");
         if !told.is_empty() {
-            system.push_str(&format!(": {told}"));
+            let _ = write!(system, ": {told}");
         }
     }
     let last = place.last.as_ref().and_then(|last| node.speaker(last));

@@ -10,6 +10,7 @@ use crate::snapshot::{Agent, Snapshot};
 use crate::tick::Cx;
 use crate::view::View;
 use serde_json::{Map, Value as Json, json};
+use std::fmt::Write as _;
 
 /// What happens next at a desk.
 pub(super) fn decide(
@@ -139,14 +140,15 @@ fn ask(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, route: &Route, desk: &Desk) 
     for task in &desk.tasks {
         offered.push((task.name.clone(), task.agent.clone()));
         let words = described(cx.network, &task.agent);
-        system.push_str(&format!("\n- {}: {words}", task.name));
+        let _ = write!(system, "\n- {}: {words}", task.name);
     }
     if let Some(default) = &desk.default {
         offered.push((default.clone(), default.clone()));
         let words = described(cx.network, default);
-        system.push_str(&format!(
+        let _ = write!(
+            system,
             "\n- {default}: {words} Also for all that is none of the others."
-        ));
+        );
     }
     let speaks = desk.orchestrator.speaks;
     let closing = if speaks {

@@ -88,7 +88,7 @@ pub fn network(seed: u64) -> Network {
         uses.extend(more);
         uses
     };
-    let mut network = Draft::new("random")
+    let draft = Draft::new("random")
         .agent(
             "lead",
             with(
@@ -129,41 +129,6 @@ pub fn network(seed: u64) -> Network {
             ],
         )
         .agent("clerk", offers(&["look", "mail"], &[]))
-        .route("hall", hall())
-        .route("shop", shop())
-        .route("relay", relay())
-        .route(
-            "panel",
-            RouteBy::Pick(["clerk", "deep"].map(choosable).to_vec()),
-        )
-        .change("hall", |agent| {
-            of_route(agent, Fallback::Stay, Seen::SinceEntry)
-        })
-        .change("shop", |agent| {
-            of_route(agent, Fallback::Member("clerk".into()), Seen::Shared);
-        })
-        .change("relay", |agent| {
-            of_route(agent, Fallback::Finish, Seen::SinceLastSpoke)
-        })
-        .agent_turns(
-            "buyer",
-            Turns::Dialogue,
-            offers(&["look", "note", "done", "need_help"], &[]),
-        )
-        .agent_turns(
-            "payer",
-            Turns::Dialogue,
-            offers(&["pay", "done", "need_help"], &["deep"]),
-        )
-        .agent_turns("first", Turns::Dialogue, offers(&["look", "handoff"], &[]))
-        .agent_turns("second", Turns::Dialogue, offers(&["mail", "handoff"], &[]))
-        .built_in("done", BuiltIn::Done, &[])
-        .built_in("need_help", BuiltIn::NeedHelp, &[("request", text())])
-        .built_in(
-            "handoff",
-            BuiltIn::Handoff,
-            &[("to", text()), ("reason", text())],
-        )
         .state("seen", TypeKind::Any)
         .state("other", TypeKind::Any)
         .state("heap", TypeKind::List(Box::new(text())))
@@ -192,8 +157,8 @@ pub fn network(seed: u64) -> Network {
         .change_tool("mail", |tool| {
             tool.simulate = Some(crate::expression::Data::Plain(json!("as if sent")));
         })
-        .fork()
-        .build();
+        .fork();
+    let mut network = routed(draft).build();
     // A window so small that its boundary moves in every session.
     for agent in network.agents.values_mut() {
         if let crate::network::Does::Model(model) = &mut agent.does {
@@ -201,6 +166,46 @@ pub fn network(seed: u64) -> Network {
         }
     }
     network
+}
+
+/// Every kind of router, and its members.
+fn routed(draft: Draft) -> Draft {
+    draft
+        .route("hall", hall())
+        .route("shop", shop())
+        .route("relay", relay())
+        .route(
+            "panel",
+            RouteBy::Pick(["clerk", "deep"].map(choosable).to_vec()),
+        )
+        .change("hall", |agent| {
+            of_route(agent, Fallback::Stay, Seen::SinceEntry);
+        })
+        .change("shop", |agent| {
+            of_route(agent, Fallback::Member("clerk".into()), Seen::Shared);
+        })
+        .change("relay", |agent| {
+            of_route(agent, Fallback::Finish, Seen::SinceLastSpoke);
+        })
+        .agent_turns(
+            "buyer",
+            Turns::Dialogue,
+            offers(&["look", "note", "done", "need_help"], &[]),
+        )
+        .agent_turns(
+            "payer",
+            Turns::Dialogue,
+            offers(&["pay", "done", "need_help"], &["deep"]),
+        )
+        .agent_turns("first", Turns::Dialogue, offers(&["look", "handoff"], &[]))
+        .agent_turns("second", Turns::Dialogue, offers(&["mail", "handoff"], &[]))
+        .built_in("done", BuiltIn::Done, &[])
+        .built_in("need_help", BuiltIn::NeedHelp, &[("request", text())])
+        .built_in(
+            "handoff",
+            BuiltIn::Handoff,
+            &[("to", text()), ("reason", text())],
+        )
 }
 
 /// A graph of states with everything in it.

@@ -71,9 +71,12 @@ pub(super) fn todo_list() -> Type {
     }
 }
 
-/// A built-in tool by name.
-fn tool(name: &'static str) -> Option<ToolDef> {
-    let (built_in, description, parameters): (BuiltIn, &str, Vec<(&str, Type)>) = match name {
+/// What it does, what it is told to be for, its parameters.
+type Told = (BuiltIn, &'static str, Vec<(&'static str, Type)>);
+
+/// A tool that ends something, or gives the floor away, by name.
+fn ends(name: &str) -> Option<Told> {
+    Some(match name {
         "finish" => (
             BuiltIn::Finish,
             "End the task with this result.",
@@ -94,6 +97,14 @@ fn tool(name: &'static str) -> Option<ToolDef> {
             "Hand the conversation over to somebody else.",
             vec![("to", told("Who.")), ("reason", plain_text())],
         ),
+        _ => return None,
+    })
+}
+
+/// A built-in tool by name.
+fn tool(name: &'static str) -> Option<ToolDef> {
+    let (built_in, description, parameters): Told = match name {
+        "finish" | "done" | "need_help" | "handoff" => ends(name)?,
         "ask" => (
             BuiltIn::AskUser,
             "Ask the user a question and wait for the answer.",

@@ -156,6 +156,27 @@ impl Lower<'_> {
         Some(name)
     }
 
+    /// The same, named by the key of an entry.
+    fn led_to_key(&mut self, agent: &Name, key: &Key) -> Option<Name> {
+        let declared = self.out.declared.get(&key.name);
+        if declared.is_some_and(|declared| declared.sort != super::Sort::Tool) {
+            let offer = (agent.clone(), key.name.clone(), key.span);
+            self.out.offers.push(offer);
+            return Some(key.name.clone());
+        }
+        let known = self.out.declared.iter();
+        let agents = known.filter(|(_, d)| d.sort != super::Sort::Tool);
+        let near = near(&key.name, agents.map(|(name, _)| &**name)).map(str::to_owned);
+        let at = self.place(key.span);
+        self.say(Diagnostic::unknown_name(
+            at,
+            "agent",
+            &key.name,
+            near.as_deref(),
+        ));
+        None
+    }
+
     fn members(&mut self, agent: &Name, node: &Node) -> Vec<Name> {
         let nodes = if node.items().is_empty() {
             std::slice::from_ref(node)
@@ -259,9 +280,8 @@ impl Lower<'_> {
                 continue;
             };
             let people = [&one.agent, &other.agent].map(|name| (name.clone(), is_person(name)));
-            let person = match people {
-                [(name, true), (_, false)] | [(_, false), (name, true)] => name,
-                _ => continue,
+            let ([(person, true), (_, false)] | [(_, false), (person, true)]) = people else {
+                continue;
             };
             let begin = state.begin.as_ref();
             let opened = begin.is_some_and(|b| b.say.is_some() && b.speaker != person);
@@ -474,28 +494,10 @@ impl Lower<'_> {
         scope: &Scope,
     ) -> Option<Task> {
         let named = node.get("agent");
-        let member = match named {
-            Some(node) => self.led_to(agent, node)?,
-            None => {
-                let (declared, span) = (self.out.declared.get(&key.name), key.span);
-                if declared.is_none_or(|declared| declared.sort == super::Sort::Tool) {
-                    let known = self.out.declared.iter();
-                    let agents = known.filter(|(_, d)| d.sort != super::Sort::Tool);
-                    let near = near(&key.name, agents.map(|(name, _)| &**name));
-                    let near = near.map(str::to_owned);
-                    let at = self.place(span);
-                    self.say(Diagnostic::unknown_name(
-                        at,
-                        "agent",
-                        &key.name,
-                        near.as_deref(),
-                    ));
-                    return None;
-                }
-                let offer = (agent.clone(), key.name.clone(), span);
-                self.out.offers.push(offer);
-                key.name.clone()
-            }
+        let member = if let Some(node) = named {
+            self.led_to(agent, node)?
+        } else {
+            self.led_to_key(agent, key)?
         };
         let place = (
             agent.clone(),
@@ -517,7 +519,7 @@ impl Lower<'_> {
         let requires: Vec<Requires> = self.requires(node.get("requires"), scope);
         let release = node.get("release").map(|node| {
             let words = node.items().iter().filter_map(Node::as_text);
-            words.map(|word| word.to_string()).collect::<Vec<_>>()
+            words.map(ToString::to_string).collect::<Vec<_>>()
         });
         let may = |word: &str| {
             release
@@ -560,22 +562,9 @@ impl Lower<'_> {
     fn handoff(&mut self, agent: &Name, route: &Node, node: &Node) -> Handoff {
         let mut to = std::collections::BTreeMap::new();
         for (key, peers) in node.entries() {
-            let declared = self.out.declared.get(&key.name);
-            if declared.is_none_or(|declared| declared.sort == super::Sort::Tool) {
-                let known = self.out.declared.iter();
-                let agents = known.filter(|(_, d)| d.sort != super::Sort::Tool);
-                let near = near(&key.name, agents.map(|(name, _)| &**name)).map(str::to_owned);
-                let at = self.place(key.span);
-                self.say(Diagnostic::unknown_name(
-                    at,
-                    "agent",
-                    &key.name,
-                    near.as_deref(),
-                ));
+            if self.led_to_key(agent, key).is_none() {
                 continue;
             }
-            let offer = (agent.clone(), key.name.clone(), key.span);
-            self.out.offers.push(offer);
             let peers: Vec<Name> = peers
                 .items()
                 .iter()
