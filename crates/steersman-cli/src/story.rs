@@ -1,5 +1,7 @@
 //! A log as a story: what happened, row by row, in the words of people. `run`, `show`, `log` and `demo` tell it.
 
+mod choices;
+
 use crate::printer::{bold, cyan, dim, green, red, yellow};
 use crate::texts::Texts;
 use crate::words::{WIDTH, arguments, bytes, count, line as one_line, span, wrap};
@@ -10,7 +12,7 @@ use steersman_machine::commit::{
 use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Body, Id, Line, Name, Time};
 use steersman_machine::interaction::{
-    Artifact, Call, CallResult, Cause, Choice, Class, End, How, Interaction, Origin, Target,
+    Artifact, Call, CallResult, Cause, Class, End, How, Interaction, Origin, Target,
 };
 
 /// One row.
@@ -371,32 +373,7 @@ impl Story {
         route: &steersman_machine::interaction::Route,
         texts: &Texts,
     ) -> Row {
-        let text = match (&route.refused, &route.chosen) {
-            (Some(why), _) => format!("choice refused: {}", texts.text(*why)),
-            (None, Choice::Agents(names)) => format!("-> {}", names.join(", then ")),
-            (None, Choice::Finish) => "-> finish".into(),
-            (None, Choice::Stay) => "-> stays".into(),
-            (None, Choice::Enter { state, .. }) => format!("-> state {state}"),
-            (None, Choice::Say { member, body }) => {
-                format!("{member} opens: {}", texts.text(*body))
-            }
-            (None, Choice::Task { task, agent, goal }) => {
-                let by = if agent == task {
-                    String::new()
-                } else {
-                    format!(" ({agent})")
-                };
-                match goal.as_ref().filter(|goal| *goal != task) {
-                    Some(goal) => format!("-> {task}{by}, on the way to {goal}"),
-                    None => format!("-> {task}{by}"),
-                }
-            }
-            (None, Choice::Restate(None)) => "nothing is left".into(),
-            (None, Choice::Restate(Some(body))) => {
-                format!("left to be done: {}", texts.text(*body))
-            }
-            (None, Choice::Answer(body)) => format!("answers: {}", texts.text(*body)),
-        };
+        let text = choices::told(route, texts);
         let tone = if route.refused.is_some() {
             Tone::Wrong
         } else {

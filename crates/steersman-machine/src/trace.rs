@@ -5,6 +5,7 @@
 //! is stable and hides no id. It needs a line and its texts alone; what a line refers to (the target of a call
 //! that closes, the name of an agent) is learnt from the lines printed before it, and without these a result is `R`.
 
+mod routes;
 mod words;
 
 pub use words::{cause_word, end_word, how_word, release_word, why_word};
@@ -16,8 +17,9 @@ use crate::commit::{
 use crate::effect::Bodies;
 use crate::ids::{Body, Id, Line, Name};
 use crate::interaction::{
-    Call, CallResult, Cause, Choice, Covers, End, Interaction, Origin, Reduce, Route, Target, Write,
+    Call, CallResult, Cause, Covers, End, Interaction, Origin, Reduce, Target, Write,
 };
+use routes::route_of;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use words::cut;
@@ -724,48 +726,6 @@ fn result_of(result: &CallResult, bodies: &dyn Bodies) -> String {
     }
     if let Some(by) = &result.by {
         let _ = write!(out, " by {by}");
-    }
-    out
-}
-
-fn route_of(route: &Route, bodies: &dyn Bodies) -> String {
-    let mut out = String::new();
-    if let Some(effect) = route.effect {
-        let _ = write!(out, "{effect} ");
-    }
-    match &route.chosen {
-        Choice::Agents(names) => out.push_str(&names.join(", ")),
-        Choice::Finish => out.push_str("finish"),
-        Choice::Stay => out.push_str("stay"),
-        Choice::Enter { state, reset } => {
-            let again = if *reset { "" } else { " again" };
-            let _ = write!(out, "enter{again} {state}");
-        }
-        Choice::Say { member, body } => {
-            let _ = write!(out, "{member} says {}", quoted(bodies, *body));
-        }
-        Choice::Task { task, agent, goal } => {
-            let _ = write!(out, "task {task}");
-            if agent != task {
-                let _ = write!(out, " of {agent}");
-            }
-            if let Some(goal) = goal.as_ref().filter(|goal| *goal != task) {
-                let _ = write!(out, " for {goal}");
-            }
-        }
-        Choice::Restate(None) => out.push_str("nothing left"),
-        Choice::Restate(Some(body)) => {
-            let _ = write!(out, "left {}", quoted(bodies, *body));
-        }
-        Choice::Answer(body) => {
-            let _ = write!(out, "answer {}", quoted(bodies, *body));
-        }
-    }
-    if let Some(refused) = route.refused {
-        let _ = write!(out, " refused {}", quoted(bodies, refused));
-    }
-    for write in &route.clear {
-        let _ = write!(out, " {}", write_of(write, bodies));
     }
     out
 }

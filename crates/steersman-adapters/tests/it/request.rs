@@ -29,6 +29,7 @@ pub(crate) fn request(contents: Vec<Content>) -> Request {
         })
     });
     Request {
+        purpose: steersman_machine::context::Purpose::Answer,
         model: "default".into(),
         segments: segments.collect(),
         params: Arc::new([]),

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::store::{SaidHash, SessionId};
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::{Arc, Weak};
 use steersman_machine::ids::{Id, Line, Name, Time};

@@ -1,0 +1,49 @@
+//! Decisions of routers in traces.
+
+use super::{quoted, write_of};
+use crate::effect::Bodies;
+use crate::interaction::{Choice, Route};
+use std::fmt::Write as _;
+
+/// What was chosen, what was refused, what it unset.
+pub(super) fn route_of(route: &Route, bodies: &dyn Bodies) -> String {
+    let mut out = String::new();
+    if let Some(effect) = route.effect {
+        let _ = write!(out, "{effect} ");
+    }
+    match &route.chosen {
+        Choice::Agents(names) => out.push_str(&names.join(", ")),
+        Choice::Finish => out.push_str("finish"),
+        Choice::Stay => out.push_str("stay"),
+        Choice::Enter { state, reset } => {
+            let again = if *reset { "" } else { " again" };
+            let _ = write!(out, "enter{again} {state}");
+        }
+        Choice::Say { member, body } => {
+            let _ = write!(out, "{member} says {}", quoted(bodies, *body));
+        }
+        Choice::Task { task, agent, goal } => {
+            let _ = write!(out, "task {task}");
+            if agent != task {
+                let _ = write!(out, " of {agent}");
+            }
+            if let Some(goal) = goal.as_ref().filter(|goal| *goal != task) {
+                let _ = write!(out, " for {goal}");
+            }
+        }
+        Choice::Restate(None) => out.push_str("nothing left"),
+        Choice::Restate(Some(body)) => {
+            let _ = write!(out, "left {}", quoted(bodies, *body));
+        }
+        Choice::Answer(body) => {
+            let _ = write!(out, "answer {}", quoted(bodies, *body));
+        }
+    }
+    if let Some(refused) = route.refused {
+        let _ = write!(out, " refused {}", quoted(bodies, refused));
+    }
+    for write in &route.clear {
+        let _ = write!(out, " {}", write_of(write, bodies));
+    }
+    out
+}
