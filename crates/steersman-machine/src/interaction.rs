@@ -302,8 +302,17 @@ pub enum Choice {
         /// What it counted and said before is forgotten.
         reset: bool,
     },
+    /// A member speaks in a state, in this role.
+    Speak {
+        /// The role.
+        role: Name,
+        /// Who plays it.
+        member: Name,
+    },
     /// A member's words, said without a model call.
     Say {
+        /// In which role.
+        role: Name,
         /// In whose name.
         member: Name,
         /// What is said.

@@ -42,8 +42,8 @@ const UNUSABLE: &str = "unusable";
 pub(crate) enum Decision {
     /// A choice and the values that led to it.
     Chosen(Choice, Map<String, Json>),
-    /// These words are said in a member's name.
-    Say(Name, String),
+    /// These words are said in a role, in a member's name.
+    Say(Name, Name, String),
     /// What was asked for before is taken up again.
     Resume(Choice, Body, Map<String, Json>),
     /// A model is asked.
@@ -115,11 +115,11 @@ fn fallback(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, route: &Route, about: &
                     .states
                     .get(at)
                     .zip(state.routing.places.get(at))
-                    .map(|(node, place)| states::in_turn(node, place).clone()),
+                    .map(|(node, place)| states::speaks_as(states::in_turn(node, place))),
                 _ => None,
             };
             match next {
-                Some(next) => Decision::Chosen(Choice::Agents(vec![next]), read),
+                Some(next) => Decision::Chosen(next, read),
                 None => Decision::Over(read),
             }
         }
@@ -160,7 +160,11 @@ impl Tick<'_> {
         }
         match decide(&self.cx(), &self.snapshot, agent) {
             Decision::Chosen(
-                Choice::Agents(_) | Choice::Task { .. } | Choice::Say { .. } | Choice::Enter { .. },
+                Choice::Agents(_)
+                | Choice::Task { .. }
+                | Choice::Speak { .. }
+                | Choice::Say { .. }
+                | Choice::Enter { .. },
                 _,
             )
             | Decision::Say(..)
@@ -172,9 +176,10 @@ impl Tick<'_> {
                 self.limit(agent, &reached);
             }
             Decision::Chosen(choice, read) => self.choose(agent, None, choice, &read),
-            Decision::Say(member, text) => {
+            Decision::Say(role, member, text) => {
                 let body = self.body(text);
-                self.choose(agent, None, Choice::Say { member, body }, &Map::new());
+                let said = Choice::Say { role, member, body };
+                self.choose(agent, None, said, &Map::new());
             }
             Decision::Resume(choice, asked, read) => {
                 self.take_up(agent, asked);
@@ -239,9 +244,9 @@ impl Tick<'_> {
             }
             (ask::Said::Name(role), RouteBy::States(graph)) => {
                 let node = at.and_then(|at| graph.states.get(&at));
-                let member = node.and_then(|node| states::plays(node, &role));
-                let member = member.ok_or_else(|| format!("nobody plays `{role}` here"))?;
-                Decision::Chosen(Choice::Agents(vec![member]), Map::new())
+                let speaker = node.and_then(|node| node.plays(&role));
+                let speaker = speaker.ok_or_else(|| format!("nobody plays `{role}` here"))?;
+                Decision::Chosen(states::speaks_as(speaker), Map::new())
             }
             (ask::Said::Name(name), RouteBy::Tasks(desk)) if desk.task(&name).is_some() => {
                 let cx = self.cx();
@@ -342,7 +347,8 @@ impl Tick<'_> {
             }
             Choice::Task {
                 agent: ref member, ..
-            } => {
+            }
+            | Choice::Speak { ref member, .. } => {
                 let member = member.clone();
                 if let Some(reached) = limits::no_more_agents(&self.cx(), &self.snapshot, agent) {
                     self.limit(agent, &reached);

@@ -168,7 +168,7 @@ pub struct Routing {
 pub struct Place {
     /// What was said in it.
     pub messages: u32,
-    /// Who was chosen to speak last.
+    /// The role in which somebody was chosen to speak last.
     pub last: Option<Name>,
     /// The line that entered it.
     pub entered: Line,

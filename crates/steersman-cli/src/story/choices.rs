@@ -12,7 +12,9 @@ pub(super) fn told(route: &Route, texts: &Texts) -> String {
         (None, Choice::Finish) => "-> finish".into(),
         (None, Choice::Stay) => "-> stays".into(),
         (None, Choice::Enter { state, .. }) => format!("-> state {state}"),
-        (None, Choice::Say { member, body }) => {
+        (None, Choice::Speak { role, member }) if role == member => format!("-> {member}"),
+        (None, Choice::Speak { role, member }) => format!("-> {member} as {role}"),
+        (None, Choice::Say { member, body, .. }) => {
             format!("{member} opens: {}", texts.text(*body))
         }
         (None, Choice::Task { task, agent, goal }) => {

@@ -126,7 +126,7 @@ pub enum AgentFact {
     Why(Body),
     /// Its state of a graph, its task at work.
     At(Name),
-    /// A state of a graph that was entered: what was said in it, who was chosen last, the line that entered it.
+    /// A state of a graph that was entered: what was said in it, which role was chosen last, the line that entered it.
     Place(Name, u32, Option<Name>, Line),
     /// Nothing was said in the state since its exits were looked at.
     Settled,

@@ -7,7 +7,7 @@ use crate::expression::EvalError;
 use crate::ids::{Id, Line};
 use crate::network::{Does, Part, Route, RouteBy, Seen, StateNode, ViewDef};
 use crate::route::Question;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Place, Snapshot};
 use crate::tick::Cx;
 use crate::view::View;
 use std::fmt::Write as _;
@@ -76,13 +76,13 @@ fn line(history: &dyn History, entry: &Entry) -> String {
 pub(super) struct Surroundings<'a> {
     pub(super) above: Id,
     pub(super) view: ViewDef,
-    node: Option<(&'a StateNode, Line)>,
+    node: Option<(&'a StateNode, &'a Place)>,
 }
 
 /// What surrounds a member of a routed agent, whether it is at work or has been.
 pub(super) fn surroundings<'a>(
     cx: &Cx<'a>,
-    snapshot: &Snapshot,
+    snapshot: &'a Snapshot,
     agent: Id,
 ) -> Option<Surroundings<'a>> {
     let state = snapshot.agent(agent);
@@ -93,10 +93,7 @@ pub(super) fn surroundings<'a>(
     };
     let routing = &parent.routing;
     let node = match (by, &routing.at) {
-        (RouteBy::States(graph), Some(at)) => graph
-            .states
-            .get(at)
-            .zip(routing.places.get(at).map(|place| place.entered)),
+        (RouteBy::States(graph), Some(at)) => graph.states.get(at).zip(routing.places.get(at)),
         _ => None,
     };
     let own = cx.network.agents.get(&state.def)?.view.as_ref();
@@ -111,7 +108,7 @@ pub(super) fn surroundings<'a>(
 impl Surroundings<'_> {
     /// From which line on anything is seen, of itself, too; none: from the beginning.
     pub(super) fn since(&self) -> Option<Line> {
-        let entered = self.node.map(|(_, entered)| entered);
+        let entered = self.node.map(|(_, place)| place.entered);
         entered.filter(|_| self.view.of == Seen::SinceEntry)
     }
 
@@ -122,13 +119,14 @@ impl Surroundings<'_> {
         snapshot: &Snapshot,
         agent: Id,
     ) -> Result<(String, String), EvalError> {
-        let Some((node, _)) = self.node else {
+        let Some((node, place)) = self.node else {
             return Ok((String::new(), String::new()));
         };
         let above = View::new(cx, snapshot, Some(self.above));
         let scene = node.scene.as_ref().map(|scene| scene.render(&above));
         let own = View::new(cx, snapshot, Some(agent));
-        let speaker = node.speaker(&snapshot.agent(agent).def);
+        let role = place.last.as_deref().unwrap_or_default();
+        let speaker = node.speaker(role, &snapshot.agent(agent).def);
         let told = speaker.and_then(|speaker| speaker.instructions.as_ref());
         let told = told.map(|told| told.render(&own));
         Ok((

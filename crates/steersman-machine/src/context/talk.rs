@@ -106,7 +106,7 @@ impl Talk {
                 | Origin::Net => {}
             },
             Interaction::Route(route) if route.refused.is_none() => match &route.chosen {
-                Choice::Say { member, body } => {
+                Choice::Say { member, body, .. } => {
                     self.entries.push(said(Who::Member(member.clone()), *body));
                 }
                 Choice::Answer(body) => {

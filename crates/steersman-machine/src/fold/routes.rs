@@ -19,8 +19,11 @@ pub(super) fn chosen(agent: &mut Agent, line: Line, choice: &Choice) {
             routing.pending.clone_from(members);
             // Whoever is asked beside all tasks takes what was kept away with it.
             routing.goals.clear();
-            if let (Some(place), Some(next)) = (place(routing), members.first()) {
-                place.last = Some(next.clone());
+        }
+        Choice::Speak { role, member } => {
+            routing.pending = vec![member.clone()];
+            if let Some(place) = place(routing) {
+                place.last = Some(role.clone());
             }
         }
         Choice::Finish => {
@@ -38,10 +41,10 @@ pub(super) fn chosen(agent: &mut Agent, line: Line, choice: &Choice) {
             // Its exits count what is said in it: first somebody speaks.
             routing.settled = true;
         }
-        Choice::Say { member, body } => {
+        Choice::Say { role, member, body } => {
             routing.last = Some((member.clone(), How::Done, Some(*body)));
             if let Some(place) = place(routing) {
-                place.last = Some(member.clone());
+                place.last = Some(role.clone());
             }
             spoke(routing);
         }
@@ -113,7 +116,8 @@ pub(super) fn words(choice: &Choice) -> String {
         Choice::Finish => "finish".to_owned(),
         Choice::Stay => "stay".to_owned(),
         Choice::Enter { state, reset } => format!("enter {state} {reset}"),
-        Choice::Say { member, body } => format!("say {member} {body:?}"),
+        Choice::Speak { role, member } => format!("speak {role} {member}"),
+        Choice::Say { role, member, body } => format!("say {role} {member} {body:?}"),
         Choice::Task { task, agent, goal } => format!("task {task} {agent} {goal:?}"),
         Choice::Restate(body) => format!("restate {body:?}"),
         Choice::Answer(body) => format!("answer {body:?}"),

@@ -195,7 +195,7 @@ pub enum Order {
 /// How a state begins.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Begin {
-    /// Who speaks first.
+    /// Who speaks first: the role.
     pub speaker: Name,
     /// Said in its name, without a model call.
     pub say: Option<Template>,
@@ -352,9 +352,16 @@ impl StateNode {
         (self.order == Order::ByModel && self.speakers.len() > 1) || self.exits.iter().any(judged)
     }
 
-    /// The speaker of this member.
-    pub fn speaker(&self, agent: &str) -> Option<&Speaker> {
-        self.speakers.iter().find(|s| *s.agent == *agent)
+    /// A member as a speaker: in this role if it plays it, else in its first.
+    pub fn speaker(&self, role: &str, agent: &str) -> Option<&Speaker> {
+        let mut own = self.speakers.iter().filter(|s| *s.agent == *agent);
+        let first = own.clone().next();
+        own.find(|s| *s.role == *role).or(first)
+    }
+
+    /// Who plays a role.
+    pub fn plays(&self, role: &str) -> Option<&Speaker> {
+        self.speakers.iter().find(|s| *s.role == *role)
     }
 }
 

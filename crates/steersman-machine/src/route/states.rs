@@ -161,40 +161,50 @@ fn speaks(
 ) -> Decision {
     let view = View::new(cx, snapshot, Some(agent));
     let begins = place.last.is_none();
-    if begins && let Some(begin) = &node.begin {
-        let is_person = cx.network.people.contains_key(&begin.speaker);
+    let begin = node.begin.as_ref().filter(|_| begins);
+    if let Some((begin, speaker)) = begin.and_then(|b| Some((b, node.plays(&b.speaker)?))) {
+        let is_person = cx.network.people.contains_key(&speaker.agent);
         return match &begin.say {
             // A person says what they want to.
             Some(say) if !is_person => match say.render(&view) {
-                Ok(text) => Decision::Say(begin.speaker.clone(), text),
+                Ok(text) => Decision::Say(speaker.role.clone(), speaker.agent.clone(), text),
                 Err(e) => Decision::Failed(format!("`say`: {e}")),
             },
-            _ => speaker(&begin.speaker, place),
+            _ => chosen(speaker, place),
         };
     }
-    let first = &node.speakers[0].agent;
     match node.order {
-        _ if begins || node.speakers.len() == 1 => speaker(first, place),
-        Order::InTurn => speaker(in_turn(node, place), place),
+        _ if begins || node.speakers.len() == 1 => chosen(&node.speakers[0], place),
+        Order::InTurn => chosen(in_turn(node, place), place),
         Order::Random => {
-            let k = chance(cx, snapshot, agent, node.speakers.len());
-            speaker(&node.speakers[k].agent, place)
+            let spoke = |s: &&Speaker| Some(&s.role) != place.last.as_ref();
+            let others: Vec<&Speaker> = node.speakers.iter().filter(spoke).collect();
+            let k = chance(cx, snapshot, agent, others.len());
+            chosen(others[k], place)
         }
         Order::ByModel => ask_who(route, node, &view, place),
     }
 }
 
-fn speaker(member: &Name, place: &Place) -> Decision {
+fn chosen(speaker: &Speaker, place: &Place) -> Decision {
     let read = Map::from_iter([("messages".to_owned(), json!(place.messages))]);
-    Decision::Chosen(Choice::Agents(vec![member.clone()]), read)
+    Decision::Chosen(speaks_as(speaker), read)
+}
+
+/// Somebody speaks.
+pub(super) fn speaks_as(speaker: &Speaker) -> Choice {
+    Choice::Speak {
+        role: speaker.role.clone(),
+        member: speaker.agent.clone(),
+    }
 }
 
 /// Who follows whoever spoke last.
-pub(super) fn in_turn<'n>(node: &'n StateNode, place: &Place) -> &'n Name {
-    let is = |s: &Speaker| Some(&s.agent) == place.last.as_ref();
+pub(super) fn in_turn<'n>(node: &'n StateNode, place: &Place) -> &'n Speaker {
+    let is = |s: &Speaker| Some(&s.role) == place.last.as_ref();
     let last = node.speakers.iter().position(is);
     let next = last.map_or(0, |k| (k + 1) % node.speakers.len());
-    &node.speakers[next].agent
+    &node.speakers[next]
 }
 
 /// A choice among so many that is the same wherever the session is run again: from its seed, the agent and what it
@@ -231,9 +241,8 @@ fn ask_who(route: &Route, node: &StateNode, view: &View<'_>, place: &Place) -> D
             let _ = write!(system, ": {told}");
         }
     }
-    let last = place.last.as_ref().and_then(|last| node.speaker(last));
-    let closing = match last {
-        Some(last) => format!("{} spoke last. Who speaks next?", last.role),
+    let closing = match &place.last {
+        Some(last) => format!("{last} spoke last. Who speaks next?"),
         None => "Who speaks next?".to_owned(),
     };
     let roles = node.speakers.iter().map(|s| s.role.clone()).collect();
@@ -243,10 +252,4 @@ fn ask_who(route: &Route, node: &StateNode, view: &View<'_>, place: &Place) -> D
         system,
         closing,
     })
-}
-
-/// The member that plays a role.
-pub(super) fn plays(node: &StateNode, role: &str) -> Option<Name> {
-    let found = node.speakers.iter().find(|s| *s.role == *role);
-    found.map(|s| s.agent.clone())
 }

@@ -19,8 +19,16 @@ pub(super) fn route_of(route: &Route, bodies: &dyn Bodies) -> String {
             let again = if *reset { "" } else { " again" };
             let _ = write!(out, "enter{again} {state}");
         }
-        Choice::Say { member, body } => {
-            let _ = write!(out, "{member} says {}", quoted(bodies, *body));
+        Choice::Speak { role, member } => {
+            let _ = write!(out, "{member}{}", played(role, member));
+        }
+        Choice::Say { role, member, body } => {
+            let _ = write!(
+                out,
+                "{member}{} says {}",
+                played(role, member),
+                quoted(bodies, *body)
+            );
         }
         Choice::Task { task, agent, goal } => {
             let _ = write!(out, "task {task}");
@@ -46,4 +54,12 @@ pub(super) fn route_of(route: &Route, bodies: &dyn Bodies) -> String {
         let _ = write!(out, " {}", write_of(write, bodies));
     }
     out
+}
+
+fn played(role: &str, member: &str) -> String {
+    if role == member {
+        String::new()
+    } else {
+        format!(" as {role}")
+    }
 }

@@ -284,7 +284,9 @@ impl Lower<'_> {
                 continue;
             };
             let begin = state.begin.as_ref();
-            let opened = begin.is_some_and(|b| b.say.is_some() && b.speaker != person);
+            let opens = begin.and_then(|b| state.plays(&b.speaker));
+            let said = begin.is_some_and(|b| b.say.is_some());
+            let opened = said && opens.is_some_and(|speaker| speaker.agent != person);
             if key.name == graph.start && !opened {
                 let at = self.place(key.span);
                 self.say(Diagnostic::nobody_opens(at, &person));
@@ -327,9 +329,10 @@ impl Lower<'_> {
             let Some(name) = self.led_to(agent, what) else {
                 continue;
             };
-            if speakers.iter().any(|known| known.agent == name) {
-                let at = self.place(what.span);
-                self.say(Diagnostic::seen_twice(at, &name));
+            let role = text(speaker, "role").map_or_else(|| name.clone(), Name::from);
+            if speakers.iter().any(|known| known.role == role) {
+                let at = self.place(speaker.get("role").map_or(what.span, |node| node.span));
+                self.say(Diagnostic::seen_twice(at, &role));
                 continue;
             }
             // They stand in the prompt of the member, and are read there.
@@ -341,7 +344,7 @@ impl Lower<'_> {
                 ..scope.clone()
             };
             speakers.push(Speaker {
-                role: text(speaker, "role").map_or_else(|| name.clone(), Name::from),
+                role,
                 instructions: self.text_of(speaker, "instructions", &of_member),
                 agent: name,
             });
@@ -366,8 +369,10 @@ impl Lower<'_> {
     fn begin(&mut self, node: &Node, speakers: &[Speaker], scope: &Scope) -> Option<Begin> {
         let named = node.get("speaker")?;
         let name = named.as_text()?;
-        if !speakers.iter().any(|speaker| speaker.agent == *name) {
-            let known = || speakers.iter().map(|speaker| &*speaker.agent);
+        let by_role = speakers.iter().find(|speaker| speaker.role == *name);
+        let by_agent = || speakers.iter().find(|speaker| speaker.agent == *name);
+        let Some(speaker) = by_role.or_else(by_agent) else {
+            let known = || speakers.iter().map(|speaker| &*speaker.role);
             let near = near(name, known()).map(str::to_owned);
             let at = self.place(named.span);
             self.say(Diagnostic::unknown_name(
@@ -377,9 +382,9 @@ impl Lower<'_> {
                 near.as_deref(),
             ));
             return None;
-        }
+        };
         Some(Begin {
-            speaker: name.clone(),
+            speaker: speaker.role.clone(),
             say: self.text_of(node, "say", scope),
         })
     }
