@@ -733,6 +733,8 @@ pub struct PersonDef {
     pub timeout: Option<u64>,
     /// Answered in their place on time-out.
     pub on_timeout: Option<Template>,
+    /// In a route: who acts instead, once they ran out of time.
+    pub instead: Option<Name>,
     /// An `idempotent` tool that tells them that something waits for them.
     pub reach: Option<Name>,
 }

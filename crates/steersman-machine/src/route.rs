@@ -135,6 +135,9 @@ impl Tick<'_> {
             return;
         };
         let failed = self.closed.remove(&agent).is_some_and(|(_, failed)| failed);
+        if let Some(instead) = self.acts_instead(agent) {
+            return self.choose(agent, None, Choice::Agents(vec![instead]), &Map::new());
+        }
         if failed && !self.goes_on(agent, route) {
             return;
         }
@@ -192,6 +195,16 @@ impl Tick<'_> {
             Decision::Over(read) => self.over(agent, None, &read),
             Decision::NoRule => self.end_route(agent, Cause::NoRule, None),
             Decision::Failed(text) => self.fail(agent, "route", &text),
+        }
+    }
+
+    /// Who acts instead of a person who ran out of time.
+    fn acts_instead(&self, agent: Id) -> Option<Name> {
+        let routing = &self.agent(agent).routing;
+        routing.over.as_ref()?;
+        match &routing.last {
+            Some((name, How::Expired, _)) => self.network.people.get(name)?.instead.clone(),
+            _ => None,
         }
     }
 

@@ -326,6 +326,7 @@ impl Draft {
             role: name.into(),
             timeout: None,
             on_timeout: None,
+            instead: None,
             reach: None,
         };
         self.0.people.insert(name.into(), person);

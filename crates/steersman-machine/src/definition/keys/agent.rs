@@ -198,10 +198,20 @@ pub(crate) static PERSON_TIMEOUT: Table = Table {
     words: "a person's time-out",
     keys: &[
         key("text", Ty::Template, "–", "Answered in the person's place."),
-        later("to", "Who takes the floor instead."),
-        later("say", "Told to the other side."),
+        key(
+            "to",
+            Ty::Name,
+            "–",
+            "In a route: the member who acts instead.",
+        ),
+        key(
+            "say",
+            Ty::Template,
+            "–",
+            "Told to the other side, where nothing is answered in their place.",
+        ),
     ],
-    one_of: &[],
+    one_of: &[(false, &["text", "say"])],
 };
 
 pub(crate) static CONTEXT: Table = Table {

@@ -463,7 +463,14 @@ impl Lower<'_> {
             description: text(node, "description").unwrap_or_default(),
             role: text(person, "role").map_or_else(|| key.name.clone(), Into::into),
             timeout: duration(person, "timeout"),
-            on_timeout: on_timeout.and_then(|node| self.text_of(node, "text", &scope)),
+            on_timeout: on_timeout.and_then(|node| {
+                let text = self.text_of(node, "text", &scope);
+                let say = self.text_of(node, "say", &scope);
+                text.or(say)
+            }),
+            instead: on_timeout
+                .and_then(|node| node.get("to"))
+                .and_then(|node| self.led_to(&key.name, node)),
             reach: person
                 .get("reach")
                 .and_then(|node| self.named(node, Sort::Tool)),

@@ -149,7 +149,7 @@ impl Lower<'_> {
     }
 
     /// A member to which a route leads.
-    fn led_to(&mut self, agent: &Name, node: &Node) -> Option<Name> {
+    pub(super) fn led_to(&mut self, agent: &Name, node: &Node) -> Option<Name> {
         let name = self.member(node)?;
         let offer = (agent.clone(), name.clone(), node.span);
         self.out.offers.push(offer);
