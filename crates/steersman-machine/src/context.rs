@@ -24,8 +24,10 @@ use crate::view::{Read, Trace, View};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
+pub(crate) use history::called;
 pub use tools::{schema_of, schema_of_fields};
 
 /// Version of the renderer; it changes when the same network and commits would give other requests.
@@ -323,7 +325,9 @@ fn render(
             }
             Part::Now => {
                 let text = model.context.now.as_ref().map(|t| t.render(&base));
-                let text = text.transpose()?.filter(|t| !t.trim().is_empty());
+                let text = text.transpose()?.unwrap_or_default();
+                let text = at.with_before(model, text);
+                let text = Some(text).filter(|t| !t.trim().is_empty());
                 segments.extend(text.map(|t| Segment::new(Part::Now, Content::User(t))));
             }
         }
@@ -361,6 +365,21 @@ struct At<'a> {
 }
 
 impl At<'_> {
+    /// Volatile facts, and what the tools gave that ran ahead of this turn.
+    fn with_before(&self, model: &ModelAgent, mut now: String) -> String {
+        let state = self.snapshot.agent(self.agent);
+        for before in model.before.iter().filter(|before| before.show) {
+            if let Some(Some(gave)) = state.before.get(&before.named) {
+                if !now.is_empty() {
+                    now.push('\n');
+                }
+                let gave = self.history.text(*gave);
+                let _ = write!(now, "[{}] {gave}", before.named);
+            }
+        }
+        now
+    }
+
     fn system(
         &self,
         model: &ModelAgent,

@@ -4,18 +4,19 @@
 use crate::bounds::{self, CALLS};
 use crate::commit::Kind;
 use crate::effect::Answer;
-use crate::ids::{Body, Id};
+use crate::fold::AHEAD;
+use crate::ids::{Body, Id, Name};
 use crate::interaction::{Cause, End, How, Interaction, Origin, Target, Write};
 use crate::limits::{self, Key, Reached};
 use crate::mapping;
 use crate::nets::{self, Event, Step};
-use crate::network::{Does, ModelAgent, OnLimit, Turns};
+use crate::network::{Does, ModelAgent, OnLimit, Parameters, Turns, Type, TypeKind};
 use crate::route::floor;
 use crate::snapshot::Phase;
 use crate::take::cancel::Cut;
 use crate::tick::Tick;
 use crate::types::misfit;
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json, json};
 
 /// How an agent ends.
 pub(crate) struct Finish<'a> {
@@ -116,6 +117,9 @@ impl Tick<'_> {
         if reached.is_some_and(|reached| !self.limit(agent, &reached)) {
             return;
         }
+        if self.prepares(agent) {
+            return;
+        }
         match nets::owes(&self.cx(), &self.snapshot, agent) {
             Step::Answer(text) => self.conclude(
                 agent,
@@ -139,6 +143,50 @@ impl Tick<'_> {
                 self.thinkers.insert(place);
             }
         }
+    }
+
+    /// Tools that run ahead of every turn are called for the newest message, if they were not. Whether they are.
+    fn prepares(&mut self, agent: Id) -> bool {
+        let state = self.agent(agent);
+        let Does::Model(model) = &self.def(agent).does else {
+            return false;
+        };
+        if state.prepared || state.counters.last_call || model.before.is_empty() {
+            return false;
+        }
+        for before in &model.before {
+            let seen = Some(format!("{AHEAD}{}", before.named).into());
+            let args = match &before.args {
+                Some(args) => crate::expression::arguments(args, &self.view(agent)),
+                None => Ok(self.message_for(agent, &before.tool)),
+            };
+            match args {
+                Ok(args) => {
+                    self.open_call(agent, &before.tool, seen, &Json::Object(args), None);
+                }
+                Err(e) => {
+                    let text = format!("arguments of `{}`: {e}", before.tool);
+                    self.fail(agent, "before", &text);
+                    return true;
+                }
+            }
+        }
+        true
+    }
+
+    /// The message as the one text that a tool takes; nothing where it takes none or several.
+    fn message_for(&self, agent: Id, tool: &Name) -> Map<String, Json> {
+        let Parameters::Fields(fields) = &self.network.tool(tool).parameters else {
+            return Map::new();
+        };
+        let is_text = |ty: &Type| matches!(ty.kind, TypeKind::String { .. });
+        let mut texts = fields.iter().filter(|(_, ty)| is_text(ty));
+        let (Some((name, _)), None) = (texts.next(), texts.next()) else {
+            return Map::new();
+        };
+        let message = self.agent(agent).message.map(|body| self.text(body));
+        let message = message.map_or_else(String::new, |text| crate::context::called(&text));
+        Map::from_iter([(name.to_string(), Json::from(message))])
     }
 
     /// A limit is reached where a step is owed. Whether the step is taken all the same: as the last one.

@@ -265,6 +265,7 @@ impl Snapshot {
         let agent = self.agent_mut(owner);
         agent.phase = Phase::Calling;
         agent.open += 1;
+        agent.prepared |= is_ahead(call);
         if agent.kind == Kind::Routed {
             let member = call.seen.as_ref().unwrap_or(&call.name);
             if agent.routing.pending.first() == Some(member) {
@@ -399,6 +400,10 @@ impl Snapshot {
         }
         if result.how == How::Simulated && self.first_simulated.is_none() {
             self.first_simulated = Some(line);
+        }
+        if let Some(name) = ahead_as(&call) {
+            let gave = result.body.filter(|_| result.how.is_ok());
+            self.agent_mut(owner).before.insert(name, gave);
         }
         let mut at = Some(owner);
         while let Some(id) = at {
@@ -608,6 +613,21 @@ fn opened(call: Call, owner: Id, opened: Time, digest: Digest) -> OpenCall {
     }
 }
 
+/// Begins the name under which a tool that runs ahead of a turn is called. No name of a definition has a `/`.
+pub(crate) const AHEAD: &str = "before/";
+
+/// Whether the engine called this ahead of a turn.
+pub(crate) fn is_ahead(call: &Call) -> bool {
+    call.seen
+        .as_ref()
+        .is_some_and(|seen| seen.starts_with(AHEAD))
+}
+
+/// The name by which templates know what it gave.
+fn ahead_as(call: &Call) -> Option<Name> {
+    Some(call.seen.as_ref()?.strip_prefix(AHEAD)?.into())
+}
+
 /// An agent to which nothing has come yet.
 fn newborn(id: Id, def: Name, kind: Kind, path: Path, now: Time) -> Agent {
     Agent {
@@ -628,6 +648,8 @@ fn newborn(id: Id, def: Name, kind: Kind, path: Path, now: Time) -> Agent {
         children: OrdMap::new(),
         args: None,
         message: None,
+        before: OrdMap::new(),
+        prepared: false,
         unanswered: Vec::new(),
         said: None,
         answer: None,
@@ -696,6 +718,8 @@ fn hear(agent: &mut Agent, now: Time, from: &Origin, body: Body) {
         // Whoever speaks gets an answer, whatever was reached before.
         agent.counters.last_call = false;
         agent.counters.limited = false;
+        agent.before = OrdMap::new();
+        agent.prepared = false;
         agent.message = Some(body);
         agent.unanswered.push(body);
     }

@@ -676,6 +676,8 @@ pub struct ModelAgent {
     pub tool_choice: ToolChoice,
     /// Begins the answer.
     pub prefill: Option<Template>,
+    /// Tools that run ahead of every turn, together.
+    pub before: Vec<Before>,
     /// How its model calls make steps: `chat`, `react`, or one registered in Rust.
     pub net: Name,
     /// How its context is rendered.
@@ -737,4 +739,17 @@ pub struct PersonDef {
     pub instead: Option<Name>,
     /// An `idempotent` tool that tells them that something waits for them.
     pub reach: Option<Name>,
+}
+
+/// A tool that runs ahead of every turn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Before {
+    /// The tool, `pure` or `read`.
+    pub tool: Name,
+    /// Its arguments; none: the message, where it takes one text.
+    pub args: Option<Vec<(Name, Data)>>,
+    /// The name of what it gives (`before.NAME`).
+    pub named: Name,
+    /// It is shown without being named.
+    pub show: bool,
 }

@@ -114,6 +114,10 @@ pub struct Agent {
     pub args: Option<Body>,
     /// The newest message.
     pub message: Option<Body>,
+    /// What the tools that run ahead of every turn gave for the newest message, by name; none: they failed.
+    pub before: OrdMap<Name, Option<Body>>,
+    /// They were called for it.
+    pub prepared: bool,
     /// Messages since its last final `Finished`.
     pub unanswered: Vec<Body>,
     /// The text of its newest assistant message of this answer, if that had one.

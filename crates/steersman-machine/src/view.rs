@@ -413,6 +413,10 @@ impl<'a> View<'a> {
             }
             "message" => from_json(self.message()?),
             "route" => from_json(self.route()?),
+            "before" => {
+                let before = self.agent?.before.iter();
+                Value::from_pairs(before.map(|(name, gave)| (name.to_string(), self.said(*gave))))
+            }
             "agent" => Value::from(&*self.agent?.def),
             "mode" => self
                 .agent?

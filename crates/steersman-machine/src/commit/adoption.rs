@@ -136,6 +136,10 @@ pub enum AgentFact {
     Goal(Name, Option<Body>),
     /// A task that was done.
     TaskDone(Name),
+    /// What a tool that runs ahead of every turn gave for the newest message.
+    Before(Name, Option<Body>),
+    /// These tools were called for it.
+    Prepared,
 }
 
 /// What is counted of an agent.

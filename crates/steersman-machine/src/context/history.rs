@@ -5,6 +5,7 @@ use super::talk::Talk;
 use super::units::{Chain, Head, Unit, Units, What};
 use super::{At, CallSpec, Content, History, RenderCache, Segment, watermark};
 use crate::expression::{EvalError, shown_json};
+use crate::fold::is_ahead;
 use crate::ids::{Body, Id, Name};
 use crate::interaction::{Call, CallResult, How, Origin};
 use crate::network::{Does, Part, Seen};
@@ -142,11 +143,15 @@ impl At<'_> {
             What::Summary(body) => vec![Content::User(self.summary(*body))],
             What::Engine(calls) => {
                 let mut lines = Vec::new();
-                for chain in calls {
+                // What ran ahead of a turn is told behind the history, as long as it holds.
+                for chain in calls.iter().filter(|chain| !is_ahead(&chain.first)) {
                     let (text, _) = self.result(chain, &mut reads)?;
                     lines.push(format!("[{}] {text}", seen(last(chain))));
                 }
-                vec![Content::User(lines.join("\n"))]
+                match lines.as_slice() {
+                    [] => Vec::new(),
+                    lines => vec![Content::User(lines.join("\n"))],
+                }
             }
             What::Answer {
                 text,
@@ -385,7 +390,7 @@ pub(super) fn shown_args(history: &dyn History, call: &Call) -> String {
 }
 
 /// A call's arguments as a message: one text stands as it is, several are named.
-pub(super) fn called(text: &str) -> String {
+pub(crate) fn called(text: &str) -> String {
     let Ok(args) = crate::json::read::<Map<String, Json>>(text) else {
         return text.to_owned();
     };

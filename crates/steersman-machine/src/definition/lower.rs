@@ -55,6 +55,10 @@ pub(crate) struct Lowered {
     pub starts: Vec<(Name, Span)>,
     /// Members among which a routing model chooses: the routed agent, the member, the place.
     pub chosen: Vec<(Name, Name, Span)>,
+    /// Tools that run ahead of turns, and where they are named.
+    pub ahead: Vec<(Name, Span)>,
+    /// Which agents they run for.
+    pub ahead_of: Vec<(Name, Name, Span)>,
 }
 
 /// A name of the namespace of tools and agents.
@@ -118,6 +122,8 @@ struct Side {
     /// Bytes of the defaults of all state entries.
     defaults: usize,
     chosen: Vec<(Name, Name, Span)>,
+    ahead: Vec<(Name, Span)>,
+    ahead_of: Vec<(Name, Name, Span)>,
 }
 
 /// Lowers a merged definition.
@@ -151,6 +157,8 @@ pub(crate) fn lower(
         approves,
         starts,
         chosen,
+        ahead,
+        ahead_of,
         ..
     } = lower.out;
     Lowered {
@@ -169,6 +177,8 @@ pub(crate) fn lower(
         approves,
         starts,
         chosen,
+        ahead,
+        ahead_of,
     }
 }
 

@@ -31,6 +31,8 @@ pub(crate) fn of_agent(agent: &Agent) -> AdoptedAgent {
         children,
         args,
         message,
+        before,
+        prepared,
         unanswered,
         said,
         answer,
@@ -56,6 +58,10 @@ pub(crate) fn of_agent(agent: &Agent) -> AdoptedAgent {
     facts.extend(children.map(|(key, child)| Fact::Child(key.clone(), *child)));
     facts.extend(args.map(Fact::Args));
     facts.extend(message.map(Fact::Message));
+    for (name, gave) in before {
+        facts.push(Fact::Before(name.clone(), *gave));
+    }
+    facts.extend(prepared.then_some(Fact::Prepared));
     facts.extend(unanswered.iter().copied().map(Fact::Unanswered));
     facts.extend(said.map(Fact::Said));
     facts.extend(answer.map(Fact::Answer));
@@ -221,6 +227,8 @@ pub(super) fn agent(adopted: &AdoptedAgent) -> Agent {
             AgentFact::Child(key, child) => drop(agent.children.insert(key, child)),
             AgentFact::Args(body) => agent.args = Some(body),
             AgentFact::Message(body) => agent.message = Some(body),
+            AgentFact::Before(name, gave) => drop(agent.before.insert(name, gave)),
+            AgentFact::Prepared => agent.prepared = true,
             AgentFact::Unanswered(body) => agent.unanswered.push(body),
             AgentFact::Said(body) => agent.said = Some(body),
             AgentFact::Answer(body) => agent.answer = Some(body),

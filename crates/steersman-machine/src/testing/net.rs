@@ -136,6 +136,7 @@ impl Draft {
             tools: uses,
             tool_choice: ToolChoice::Auto,
             prefill: None,
+            before: Vec::new(),
             net: "chat".into(),
             context: Context {
                 parts: vec![Part::System, Part::Tools, Part::History, Part::Now],

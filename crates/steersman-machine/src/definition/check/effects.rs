@@ -15,6 +15,7 @@ impl Check<'_> {
         self.nobody_to_ask();
         self.approvals();
         self.probes();
+        self.ahead();
         self.reaches();
         self.choosers();
         self.writers();
@@ -149,6 +150,18 @@ impl Check<'_> {
                     .or(declared)
                     .and_then(|span| self.place(span));
                 self.say(Diagnostic::probe_class(at, probe, class.word()));
+            }
+        }
+    }
+
+    /// What runs ahead of a turn only looks.
+    fn ahead(&mut self) {
+        let lowered = self.lowered;
+        for (tool, span) in &lowered.ahead {
+            let class = lowered.network.tools.get(tool).map(|tool| tool.effect);
+            if let Some(class @ (Class::Idempotent | Class::Unsafe)) = class {
+                let at = self.place(*span);
+                self.say(Diagnostic::ahead_class(at, tool, class.word()));
             }
         }
     }

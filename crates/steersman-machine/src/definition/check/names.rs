@@ -40,6 +40,7 @@ impl Check<'_> {
             (scope.transport, "secrets"),
             (scope.event.is_some(), "event"),
             (scope.message, "message"),
+            (scope.message, "before"),
             (scope.route, "route"),
             (scope.reach, "question"),
             (scope.reach, "person"),
@@ -238,6 +239,15 @@ impl Check<'_> {
         Root::Known(Known::of(Kind::Fields(fields)), 1)
     }
 
+    /// The names of what the tools give that run ahead of an agent's turns.
+    fn ahead_of(&self, scope: &Scope) -> Option<impl Iterator<Item = Name>> {
+        let agent = self.lowered.network.agents.get(scope.agent.as_ref()?)?;
+        let Does::Model(model) = &agent.does else {
+            return None;
+        };
+        Some(model.before.iter().map(|before| before.named.clone()))
+    }
+
     fn whole(&self, scope: &Scope, root: &str) -> Known {
         let text = |name: &str| (Name::from(name), Kind::Text, false);
         let fields = |fields: Vec<(Name, Kind, bool)>| Known::of(Kind::Fields(fields));
@@ -259,6 +269,11 @@ impl Check<'_> {
                     None => Known::any(),
                 }
             }
+            // each may have failed
+            "before" => match self.ahead_of(scope) {
+                Some(names) => fields(names.map(|name| (name, Kind::Text, true)).collect()),
+                None => Known::any(),
+            },
             "message" => fields(vec![
                 text("text"),
                 text("from"),

@@ -22,6 +22,14 @@ impl Diagnostic {
         )
         .help("a probe is a tool with `effect: pure` or `effect: read`")
     }
+    pub(crate) fn ahead_class(at: At, tool: &str, class: &str) -> Self {
+        Self::new(
+            "E0411",
+            at,
+            format!("what runs ahead of every turn only looks, but `{tool}` is {class}"),
+        )
+        .help("`before` takes tools with `effect: pure` or `effect: read`")
+    }
     pub(crate) fn reach_class(at: At, tool: &str, why: &str) -> Self {
         Self::new(
             "E0408",

@@ -53,7 +53,12 @@ pub(crate) static AGENT: Table = Table {
         ),
         later("modes", "Variants of the agent."),
         later("start", "First mode."),
-        later("before", "Tools that run ahead of every turn."),
+        key(
+            "before",
+            Ty::List(&Ty::Or(&[Ty::Text, Ty::Table(&BEFORE)])),
+            "–",
+            "Tools that run ahead of every turn, together: `before.NAME` in templates.",
+        ),
         later("extract", "State entries filled from each message."),
         later("knowledge", "Text searched ahead of every turn."),
         later("reflect", "Judges the answer."),
@@ -94,6 +99,28 @@ pub(crate) static AGENT: Table = Table {
         ),
     ],
     one_of: &[(false, &["route", "person", "run"])],
+};
+
+pub(crate) static BEFORE: Table = Table {
+    name: "Before",
+    words: "a tool that runs ahead of a turn",
+    keys: &[
+        key("tool", Ty::Text, "–", "A `pure` or `read` tool.").required(),
+        key(
+            "args",
+            DATA,
+            "the message, if it takes one text",
+            "Its arguments.",
+        ),
+        key("as", Ty::Name, "the tool's name", "What `before` calls it."),
+        key(
+            "show",
+            Ty::Boolean,
+            "true",
+            "Shown behind the history without being named.",
+        ),
+    ],
+    one_of: &[],
 };
 
 /// What somebody sees of the others.

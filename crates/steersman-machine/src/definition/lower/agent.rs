@@ -11,8 +11,8 @@ use super::{Lower, Sort, count, flag, text, word};
 use crate::bounds::SEEN_MAX;
 use crate::ids::Name;
 use crate::network::{
-    AgentDef, Chooser, Context, Does, ModelAgent, Offer, Output, Parameters, Part, ServerUse,
-    ToolChoice, ToolUse, Turns, wire_name,
+    AgentDef, Before, Chooser, Context, Does, ModelAgent, Offer, Output, Parameters, Part,
+    ServerUse, ToolChoice, ToolUse, Turns, wire_name,
 };
 
 /// Ways in which model calls make steps; others are registered in Rust.
@@ -205,9 +205,44 @@ impl Lower<'_> {
             tools,
             servers,
             prefill: self.text_of(node, "prefill", &scope),
+            before: self.before(&key.name, node.get("before"), &scope),
             net: self.net(node.get("net")),
             context: self.context(node.get("context"), &scope),
         }
+    }
+
+    /// Tools that run ahead of every turn: they only look.
+    fn before(&mut self, agent: &Name, node: Option<&Node>, scope: &Scope) -> Vec<Before> {
+        let mut all: Vec<Before> = Vec::new();
+        for node in node.map(Node::items).unwrap_or_default() {
+            let what = node.get("tool").unwrap_or(node);
+            let Some(tool) = self.named(what, Sort::Tool) else {
+                continue;
+            };
+            self.out.ahead.push((tool.clone(), what.span));
+            if let Some(args) = node.get("args") {
+                self.arguments_fit(Some(args), Some(what), &tool, Sort::Tool, &[]);
+            }
+            let named = node.get("as").and_then(Node::as_text).cloned();
+            let named = named.unwrap_or_else(|| tool.rsplit('.').next().unwrap_or(&tool).into());
+            if all.iter().any(|known| known.named == named) {
+                let at = self.place(node.get("as").map_or(what.span, |node| node.span));
+                self.say(Diagnostic::seen_twice(at, &named));
+                continue;
+            }
+            // Nobody chooses it: it needs no description.
+            let offer = (agent.clone(), tool.clone(), what.span);
+            self.out.ahead_of.push(offer);
+            all.push(Before {
+                args: node
+                    .get("args")
+                    .map(|args| self.named_data(Some(args), scope)),
+                show: word(node, "show") != Some("false"),
+                tool,
+                named,
+            });
+        }
+        all
     }
 
     pub(super) fn model_name(&mut self, node: Option<&Node>) -> Name {
