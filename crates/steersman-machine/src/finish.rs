@@ -94,7 +94,7 @@ impl Tick<'_> {
         }
         let def = self.def(agent);
         let closed = self.closed.get(&agent).copied();
-        if def.turns == Turns::Once
+        if def.turns == Some(Turns::Once)
             && closed.is_some()
             && self.agent(agent).counters.model_calls > 0
         {
@@ -462,7 +462,7 @@ impl Tick<'_> {
 
     /// What an answer ends: a turn in a dialogue, else the task.
     pub(crate) fn end_of(&self, agent: Id) -> End {
-        match self.def(agent).turns {
+        match floor::turns(self.network, &self.snapshot, agent) {
             // What cannot be judged was said where the turn was to end.
             Turns::Dialogue
                 if floor::turn_is_task(&self.cx(), &self.snapshot, agent).unwrap_or(false) =>

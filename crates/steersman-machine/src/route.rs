@@ -100,7 +100,7 @@ fn fallback(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, route: &Route, about: &
         .map(|body| cx.bodies.text(body).to_string());
     let read = Map::from_iter([
         ("unusable".to_owned(), json!(state.routing.refused)),
-        ("why".to_owned(), json!(why)),
+        ("why".to_owned(), json!(&why)),
     ]);
     match (&route.asks.unusable.to, about) {
         // What is left to be done is left to the user to say.
@@ -124,6 +124,10 @@ fn fallback(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, route: &Route, about: &
             }
         }
         (Fallback::Stay | Fallback::Finish, _) => Decision::Over(read),
+        (Fallback::Fail, _) => {
+            let why = why.unwrap_or_default();
+            Decision::Failed(format!("the routing model gave no usable answer: {why}"))
+        }
     }
 }
 
@@ -518,7 +522,11 @@ impl Tick<'_> {
     /// Calls a member: an agent by its one instance, a plain agent as a tool call, a person as a question.
     fn call_member(&mut self, agent: Id, def: &AgentDef, member: &Name) {
         if self.network.people.contains_key(member) {
-            let args = Json::Object(self.member_args(agent, def, &message_parameter()));
+            let mut args = self.member_args(agent, def, &message_parameter());
+            if let Some(said) = self.said_before(agent, member) {
+                args.insert("message".to_owned(), Json::from(said));
+            }
+            let args = Json::Object(args);
             let target = Target::Person(member.clone());
             self.engine_call(agent, member, None, target, &args, None);
             return;
@@ -550,6 +558,15 @@ impl Tick<'_> {
             }
             Does::Model(_) | Does::Route(_) => self.call_agent(agent, def, next),
         }
+    }
+
+    /// What a person is told who speaks in a graph: what was said last, with who said it.
+    fn said_before(&self, agent: Id, person: &Name) -> Option<String> {
+        let routing = &self.agent(agent).routing;
+        routing.places.get(routing.at.as_ref()?)?;
+        let (name, _, body) = routing.last.as_ref()?;
+        let text = self.text((*body)?);
+        (name != person).then(|| format!("{name}: {text}"))
     }
 
     fn call_agent(&mut self, agent: Id, def: &AgentDef, next: &AgentDef) {

@@ -19,6 +19,7 @@ use crate::ids::{Body, Id, Line, Name};
 use crate::interaction::{
     Call, CallResult, Cause, Covers, End, Interaction, Origin, Reduce, Target, Write,
 };
+pub use routes::chosen;
 use routes::route_of;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

@@ -67,14 +67,13 @@ impl Steersman {
             return self.begin(network, name, start, &judged, None).await;
         }
         if let Some(session) = session {
-            return self.put_into(session, name, &judged).await;
+            return self.put_into(network, session, name, &judged).await;
         }
         let now = self.engine().clock().now();
         let fields: Arc<str> = canonical(&judged.fields).to_string().into();
         let message = judged.message(name);
         self.engine().keep(&judged.contents).await?;
-        // The box is shared by all networks of the store, and their ids are not.
-        let id: Name = format!("{} {}", network.name(), message_id(name, id)).into();
+        let id: Name = message_id(network.name(), name, id);
         let accepted = self
             .engine()
             .deliver_event(BoxedEvent {
@@ -109,7 +108,7 @@ impl Steersman {
         };
         let found = self.engine().store().sessions(&query).await?;
         match (found.first(), &judged.def.start) {
-            (Some(session), _) => self.put_into(&session.id, name, judged).await,
+            (Some(session), _) => self.put_into(network, &session.id, name, judged).await,
             (None, Some(start)) => self.begin(network, name, start, judged, Some(key)).await,
             (None, None) => Err(Error::Refused(format!(
                 "no session of `{}` has the key `{key}`, and event `{name}` begins none",
@@ -120,12 +119,13 @@ impl Steersman {
 
     async fn put_into(
         &self,
+        network: &Network,
         session: &str,
         name: &str,
         judged: &Judged<'_>,
     ) -> Result<Sent, Error> {
         self.engine().keep(&judged.contents).await?;
-        let id = message_id(name, &judged.id);
+        let id = message_id(network.name(), name, &judged.id);
         let message = judged.message(name);
         let receipt = self.engine().deliver_as(session, id, message).await;
         match once(name, &judged.id, receipt)?.fate {
@@ -158,7 +158,7 @@ impl Steersman {
         let session: Arc<str> = session_of(&known).into();
         let options = StartOptions {
             id: Some(session.clone()),
-            message_id: Some(message_id(name, id)),
+            message_id: Some(message_id(network.name(), name, id)),
             event: Some(judged.message(name)),
             agent: start.agent.clone(),
             args: (!args.is_empty()).then_some(Json::Object(args)),
@@ -171,7 +171,7 @@ impl Steersman {
             Ok(session) => Ok(Sent::Started(session.to_string())),
             Err(Error::Engine(EngineError::Store(StoreError::Conflict(other)))) => {
                 // this one began it before, or another event was quicker with the session of this key
-                self.put_into(&other, name, judged).await
+                self.put_into(network, &other, name, judged).await
             }
             Err(error) => Err(error),
         }
@@ -225,7 +225,7 @@ pub fn event_message(
 ) -> Result<EventMessage, Error> {
     let judged = judged(network, name, fields)?;
     Ok(EventMessage {
-        id: message_id(name, &judged.id),
+        id: message_id(&network.name, name, &judged.id),
         message: judged.message(name),
         contents: judged.contents,
     })
@@ -287,8 +287,9 @@ fn once<T>(name: &str, id: &str, done: Result<T, EngineError>) -> Result<T, Erro
     })
 }
 
-fn message_id(name: &str, id: &str) -> Name {
-    format!("event {name} {id}").into()
+/// One id, whether it goes to a session or lies in the box of a store, which all networks share.
+fn message_id(network: &str, name: &str, id: &str) -> Name {
+    format!("{network} event {name} {id}").into()
 }
 
 fn fits(def: &EventDef, name: &str, fields: &Json) -> Result<(), String> {

@@ -62,6 +62,8 @@ static PAGES: &[(&str, &str)] = &[
     ("E0409", include_str!("explain/E0409.md")),
     ("E0410", include_str!("explain/E0410.md")),
     ("E0411", include_str!("explain/E0411.md")),
+    ("E0412", include_str!("explain/E0412.md")),
+    ("E0413", include_str!("explain/E0413.md")),
     ("N0401", include_str!("explain/N0401.md")),
     ("N0402", include_str!("explain/N0402.md")),
     ("N0403", include_str!("explain/N0403.md")),

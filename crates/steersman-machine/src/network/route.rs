@@ -71,6 +71,8 @@ pub enum Fallback {
     Stay,
     /// The route ends.
     Finish,
+    /// The route fails.
+    Fail,
 }
 
 /// A rule.
@@ -311,12 +313,6 @@ pub struct Handoff {
 }
 
 impl Route {
-    /// Whether its members talk with the user over turns: then they end tasks only when they say so, or when these are
-    /// done.
-    pub fn has_dialogues(&self) -> bool {
-        matches!(self.by, RouteBy::Tasks(_) | RouteBy::Handoff(_))
-    }
-
     /// The model names that its router may ask.
     pub fn models(&self) -> Vec<&Name> {
         let asks = &self.asks.model;
@@ -341,6 +337,21 @@ impl Route {
             | RouteBy::Sequence(_)
             | RouteBy::Native { .. }
             | RouteBy::Handoff(_) => Vec::new(),
+        }
+    }
+}
+
+impl RouteBy {
+    /// Whether a member talks with the user over turns: then it ends its task only when it says so, or when that is done.
+    pub fn talks_with(&self, member: &str) -> bool {
+        match self {
+            Self::Tasks(desk) => desk.tasks.iter().any(|task| *task.agent == *member),
+            Self::Handoff(handoff) => handoff.to.contains_key(member),
+            Self::Rules(_)
+            | Self::Sequence(_)
+            | Self::Native { .. }
+            | Self::Pick(_)
+            | Self::States(_) => false,
         }
     }
 }

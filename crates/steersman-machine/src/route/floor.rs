@@ -2,13 +2,14 @@
 
 use super::{handoff, tasks, words};
 use crate::call::{parse, refuse};
+use crate::commit::Kind;
 use crate::effect::Mapped;
 use crate::finish::{Conclude, Finish};
 use crate::ids::{Body, Id};
 use crate::interaction::{Cause, End, How, Interaction, Origin};
 use crate::limits::declines;
 use crate::mapping;
-use crate::network::{BuiltIn, Network, OnChange, Source};
+use crate::network::{BuiltIn, Does, Network, OnChange, Route, Source, Turns};
 use crate::snapshot::{OpenCall, Phase, Snapshot};
 use crate::tick::{Cx, Tick};
 use serde_json::{Map, Value as Json, json};
@@ -26,11 +27,31 @@ pub(crate) fn offers(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, built_in: Buil
     }
 }
 
+/// What an agent's answers end: as it says, else by who calls it.
+pub(crate) fn turns(network: &Network, snapshot: &Snapshot, agent: Id) -> Turns {
+    let state = snapshot.agent(agent);
+    if let Some(turns) = network.agent(&state.def).turns {
+        return turns;
+    }
+    let talks = match state.parent.map(|parent| snapshot.agent(parent)) {
+        None => network.entry.contains(&state.def),
+        Some(parent) => match &network.agent(&parent.def).does {
+            Does::Route(Route { by, .. }) => by.talks_with(&state.def),
+            Does::Model(_) | Does::Run { .. } => false,
+        },
+    };
+    if talks { Turns::Dialogue } else { Turns::Task }
+}
+
 /// Whether the end of a turn is the end of the task: it is done, or the agent speaks without one. An error is one of the
 /// task's expression.
 pub(crate) fn turn_is_task(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Result<bool, String> {
     match tasks::at_work(cx, snapshot, agent) {
-        Some((_, task)) => tasks::is_done(cx, snapshot, agent, task).unwrap_or(Ok(false)),
+        Some((_, task)) => {
+            // Where nobody can say that it is done, the first answer is its end.
+            let silent = !task.may_end || snapshot.agent(agent).kind == Kind::Routed;
+            tasks::is_done(cx, snapshot, agent, task).unwrap_or(Ok(silent))
+        }
         // Whoever is asked beside all tasks answers once.
         None => Ok(tasks::desk_above(cx, snapshot, agent).is_some()),
     }

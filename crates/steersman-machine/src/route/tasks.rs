@@ -25,6 +25,19 @@ pub(super) fn decide(
         None => ask(cx, snapshot, agent, route, desk),
         // Whoever speaks without a task has said all.
         Some(over) if desk.task(over).is_none() => Decision::Over(Map::new()),
+        // Who ran out of time or failed is not asked for the same again.
+        Some(over)
+            if routing
+                .last
+                .as_ref()
+                .is_some_and(|(_, how, _)| !how.is_ok()) =>
+        {
+            let read = Map::from_iter([("failed".to_owned(), json!(over))]);
+            match &desk.default {
+                Some(default) => Decision::Chosen(Choice::Agents(vec![default.clone()]), read),
+                None => Decision::Over(read),
+            }
+        }
         Some(_) => match desk.go_on {
             GoOn::None => Decision::Over(Map::new()),
             GoOn::ByModel => Decision::Ask(left(route)),

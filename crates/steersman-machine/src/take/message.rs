@@ -6,6 +6,7 @@ use crate::effect::{Said, Until};
 use crate::ids::{Digest, Id};
 use crate::interaction::Target;
 use crate::network::{AgentDef, Does, Network, Offer, Source, Turns};
+use crate::route::floor::turns;
 use crate::snapshot::{OpenCall, Phase, Snapshot};
 use crate::table::{self, Event, Rule};
 use crate::take::Taken;
@@ -107,7 +108,7 @@ pub fn floor(network: &Network, snapshot: &Snapshot, from: Id) -> Id {
                 Target::Agent(child)
                     if open.closed.is_none()
                         && snapshot.agent(child).serving == Some(open.call.id)
-                        && def(child).turns == Turns::Dialogue =>
+                        && turns(network, snapshot, child) == Turns::Dialogue =>
                 {
                     Some(child)
                 }
@@ -125,7 +126,7 @@ pub fn floor(network: &Network, snapshot: &Snapshot, from: Id) -> Id {
 fn has_dialogues(network: &Network, agent: &AgentDef) -> bool {
     let dialogue = |name| {
         let def = network.agents.get(name);
-        def.is_some_and(|d| d.turns == Turns::Dialogue)
+        def.is_some_and(|d| d.turns == Some(Turns::Dialogue))
     };
     match &agent.does {
         Does::Model(model) => model.tools.iter().any(|used| match &used.of {

@@ -195,7 +195,7 @@ impl Draft {
             set: Vec::new(),
             state: Vec::new(),
             enter_fresh: false,
-            turns,
+            turns: Some(turns),
             view: None,
             limits: Limits::standard(false),
             does,

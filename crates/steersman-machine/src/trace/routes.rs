@@ -11,7 +11,20 @@ pub(super) fn route_of(route: &Route, bodies: &dyn Bodies) -> String {
     if let Some(effect) = route.effect {
         let _ = write!(out, "{effect} ");
     }
-    match &route.chosen {
+    out.push_str(&chosen(&route.chosen, bodies));
+    if let Some(refused) = route.refused {
+        let _ = write!(out, " refused {}", quoted(bodies, refused));
+    }
+    for write in &route.clear {
+        let _ = write!(out, " {}", write_of(write, bodies));
+    }
+    out
+}
+
+/// What a router chose, in words.
+pub fn chosen(choice: &Choice, bodies: &dyn Bodies) -> String {
+    let mut out = String::new();
+    match choice {
         Choice::Agents(names) => out.push_str(&names.join(", ")),
         Choice::Finish => out.push_str("finish"),
         Choice::Stay => out.push_str("stay"),
@@ -46,12 +59,6 @@ pub(super) fn route_of(route: &Route, bodies: &dyn Bodies) -> String {
         Choice::Answer(body) => {
             let _ = write!(out, "answer {}", quoted(bodies, *body));
         }
-    }
-    if let Some(refused) = route.refused {
-        let _ = write!(out, " refused {}", quoted(bodies, refused));
-    }
-    for write in &route.clear {
-        let _ = write!(out, " {}", write_of(write, bodies));
     }
     out
 }

@@ -615,21 +615,8 @@ impl Driver {
         }
         match &out.wish.work {
             Work::Timer | Work::Event { .. } => self.wait_is_due(effect)?,
-            Work::Ask { to, .. } => {
-                let instead = self
-                    .network()
-                    .people
-                    .get(to)
-                    .and_then(|p| p.on_timeout.clone());
-                let scope = self.scope(effect, None);
-                match instead.map(|template| template.render(&*scope)) {
-                    Some(Ok(text)) => {
-                        self.answer_raw(effect, Raw::Done(text.into()), Vec::new());
-                    }
-                    Some(Err(e)) => self.answer_fault(effect, "timeout", &e.to_string()),
-                    None => self.answer_fault(effect, "timeout", "no answer came in time"),
-                }
-            }
+            // What is answered in their place stands in the definition.
+            Work::Ask { .. } => self.answer_fault(effect, "timeout", "no answer came in time"),
             Work::Model
             | Work::Tool(_)
             | Work::Simulate(_)

@@ -185,7 +185,12 @@ pub fn essential(interaction: &Interaction, bodies: &dyn Bodies) -> String {
             result.code.as_deref().unwrap_or(""),
             text(result.body)
         ),
-        Interaction::Route(route) => format!("route {:?}", route.chosen),
+        Interaction::Route(route) => {
+            format!(
+                "route {}",
+                steersman_machine::trace::chosen(&route.chosen, bodies)
+            )
+        }
         Interaction::Summary(summary) => format!("S {}", bodies.text(summary.body)),
         Interaction::Finished {
             end,

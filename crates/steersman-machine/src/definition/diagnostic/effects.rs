@@ -88,6 +88,22 @@ impl Diagnostic {
             .note("where no rule holds, the session finishes with the cause `no_rule`")
             .help("end with `- { to: finish }`")
     }
+    pub(crate) fn nobody_to_choose(at: At, key: &str) -> Self {
+        Self::new(
+            "E0412",
+            at,
+            format!("`{key}` is empty: there is nobody to choose"),
+        )
+        .help("name at least one")
+    }
+    pub(crate) fn role_twice(at: At, role: &str) -> Self {
+        Self::new(
+            "E0413",
+            at,
+            format!("two speakers of this state play `{role}`"),
+        )
+        .help("an agent that speaks twice has two roles: `{ agent: NAME, role: ROLE }`")
+    }
     pub(crate) fn never_left(at: At, state: &str) -> Self {
         Self::new(
             "W0406",

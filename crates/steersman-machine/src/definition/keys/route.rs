@@ -94,7 +94,7 @@ pub(crate) static ROUTE: Table = Table {
         key(
             "on_unusable",
             Ty::Table(&UNUSABLE),
-            "2 retries; then `tasks`: the default, `states`: `stay`, else `finish`",
+            "2 retries; then `tasks`: the default, `states`: `stay`, else it fails",
             "The routing model's answer cannot be used.",
         ),
     ],
@@ -145,7 +145,7 @@ pub(crate) static UNUSABLE: Table = Table {
             "2",
             "So often it is asked again, with the error shown.",
         ),
-        key("to", Ty::Name, "–", "An agent, `stay`, `finish`."),
+        key("to", Ty::Name, "as above", "An agent, `stay`, `finish`."),
     ],
     one_of: &[],
 };

@@ -28,6 +28,7 @@ impl Lower<'_> {
             | RouteBy::Pick(_) => Seen::Own,
         };
         self.settings_of_kind(node);
+        self.somebody_to_choose(node);
         Route {
             by,
             asks: Asks {
@@ -62,6 +63,32 @@ impl Lower<'_> {
             RouteBy::Handoff(self.handoff(agent, node, handoff))
         } else {
             RouteBy::Rules(self.rules(agent, node.get("rules"), scope))
+        }
+    }
+
+    /// A route leads to somebody.
+    fn somebody_to_choose(&mut self, node: &Node) {
+        let kinds = ["rules", "sequence", "pick", "states", "tasks", "handoff"];
+        for (key, value) in node.entries() {
+            let empty = value.items().is_empty() && value.entries().is_empty();
+            if kinds.contains(&&*key.name) && empty && value.scalar().is_none() {
+                let at = self.place(key.span);
+                self.say(Diagnostic::nobody_to_choose(at, &key.name));
+            }
+        }
+        for key in ["states", "tasks"] {
+            let entries = node.get(key).map(Node::entries).unwrap_or_default();
+            for (key, value) in entries {
+                if super::RESERVED.contains(&&*key.name) {
+                    let at = self.place(key.span);
+                    self.say(Diagnostic::reserved_name(at, &key.name));
+                }
+                let speakers = value.get("speakers");
+                if let Some(node) = speakers.filter(|node| node.items().is_empty()) {
+                    let at = self.place(node.span);
+                    self.say(Diagnostic::nobody_to_choose(at, "speakers"));
+                }
+            }
         }
     }
 
@@ -118,7 +145,8 @@ impl Lower<'_> {
                 ..
             }) => Fallback::Member(name.clone()),
             RouteBy::States(_) => Fallback::Stay,
-            _ => Fallback::Finish,
+            // An end that nobody chose is no answer.
+            _ => Fallback::Fail,
         };
         let to = match node.and_then(|node| node.get("to")) {
             None => otherwise,
@@ -332,7 +360,7 @@ impl Lower<'_> {
             let role = text(speaker, "role").map_or_else(|| name.clone(), Name::from);
             if speakers.iter().any(|known| known.role == role) {
                 let at = self.place(speaker.get("role").map_or(what.span, |node| node.span));
-                self.say(Diagnostic::seen_twice(at, &role));
+                self.say(Diagnostic::role_twice(at, &role));
                 continue;
             }
             // They stand in the prompt of the member, and are read there.
@@ -590,11 +618,6 @@ impl Lower<'_> {
 }
 
 impl Lower<'_> {
-    /// Whether an agent is a member of a route whose members talk with the user over turns.
-    pub(super) fn has_dialogues(&self, name: &Name) -> bool {
-        !self.floor_tools(name).is_empty()
-    }
-
     /// The tools by which an agent may give away the floor, wherever it has one.
     pub(super) fn floor_tools(&self, name: &Name) -> Vec<&'static str> {
         let (mut desk, mut peers) = (false, false);
