@@ -21,6 +21,7 @@ mod filters;
 mod kind;
 mod ops;
 mod parse;
+mod partials;
 mod render;
 mod value;
 
@@ -213,7 +214,8 @@ pub struct Template {
 }
 
 impl Template {
-    /// Parses it. Unknown filters, tests and functions, includes and macros are errors here.
+    /// Parses it. Unknown filters, tests and functions, includes of what is no partial, and macros are errors
+    /// here.
     pub fn parse(source: &str) -> Result<Self, SyntaxError> {
         Ok(Self {
             source: source.into(),
@@ -292,6 +294,24 @@ impl Template {
         let value = eval.node(node)?;
         eval.json(&value, node)
     }
+}
+
+/// A piece of a prompt that ships with the library: `{% include "steersman/task" %}`.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Partial {
+    /// Its name, as it is included.
+    pub name: &'static str,
+    /// The names that must be set where it is included.
+    pub reads: &'static [&'static str],
+    /// What it is for, in a sentence.
+    pub about: &'static str,
+    /// Its text.
+    pub text: &'static str,
+}
+
+/// The partials.
+pub fn partials() -> &'static [Partial] {
+    partials::PARTIALS
 }
 
 /// Names of the filters.

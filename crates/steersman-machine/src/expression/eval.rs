@@ -498,7 +498,11 @@ impl<'a> Eval<'a> {
         )
     }
 
-    pub(super) fn part(&self, node: &Node) -> &str {
+    pub(super) fn part<'n>(&'n self, node: &'n Node) -> &'n str {
+        // Names are said as they are: in a partial, places are those of what includes it.
+        if let NodeKind::Var(name) = &node.kind {
+            return name;
+        }
         self.source.get(node.span.range()).unwrap_or("").trim()
     }
 

@@ -2,7 +2,7 @@
 //! What we do not carry out is refused here, with the reason.
 
 use super::ast::{Args, BinaryOp, CompareOp, Node, NodeKind, Span, Stmt, StmtKind, Target};
-use super::{SyntaxError, is_filter, is_function, is_test};
+use super::{SyntaxError, is_filter, is_function, is_test, partials};
 use crate::ids::Name;
 use minijinja::machinery::{self, Token, ast};
 use std::ops::Range;
@@ -22,7 +22,11 @@ pub(super) fn expression(source: &str) -> Result<Node, SyntaxError> {
     }
     bounded(source, true)?;
     let tree = machinery::parse_expr(source).map_err(|e| broken(source, &e))?;
-    Lower { source }.node(&tree, 0)
+    Lower {
+        source,
+        included: None,
+    }
+    .node(&tree, 0)
 }
 
 /// Parses a template.
@@ -36,7 +40,11 @@ pub(super) fn template(source: &str) -> Result<Vec<Stmt>, SyntaxError> {
             range: 0..source.len(),
         });
     };
-    Lower { source }.body(&template.children, 0)
+    Lower {
+        source,
+        included: None,
+    }
+    .body(&template.children, 0)
 }
 
 fn braces(source: &str) -> Option<Range<usize>> {
@@ -99,6 +107,8 @@ fn at(span: machinery::Span) -> Span {
 
 struct Lower<'a> {
     source: &'a str,
+    /// All of a partial stands where it is included: its own places mean nothing in the text that includes it.
+    included: Option<Span>,
 }
 
 type Lowered<T> = Result<T, SyntaxError>;
@@ -111,6 +121,10 @@ fn refuse<T>(span: Span, message: impl Into<String>) -> Lowered<T> {
 }
 
 impl Lower<'_> {
+    fn at(&self, span: machinery::Span) -> Span {
+        self.included.unwrap_or_else(|| at(span))
+    }
+
     fn boxed(&self, expr: &ast::Expr<'_>, depth: usize) -> Lowered<Box<Node>> {
         self.node(expr, depth).map(Box::new)
     }
@@ -120,7 +134,7 @@ impl Lower<'_> {
     }
 
     fn node(&self, expr: &ast::Expr<'_>, depth: usize) -> Lowered<Node> {
-        let own = at(expr.span());
+        let own = self.at(expr.span());
         if depth > DEPTH {
             return refuse(own, format!("nested more than {DEPTH} deep"));
         }
@@ -227,7 +241,7 @@ impl Lower<'_> {
                 ),
             ),
             ast::Expr::Var(var) => refuse(
-                at(var.span()),
+                self.at(var.span()),
                 format!(
                     "there is no function `{}`; there are `range` and `dict`",
                     var.id
@@ -263,6 +277,9 @@ impl Lower<'_> {
 
     /// minijinja's span of a filter or test begins at its name.
     fn name_span(&self, own: Span, name: &str) -> Span {
+        if self.included.is_some() {
+            return own;
+        }
         let end = own.start + name.len() as u32;
         match self.source.get(own.start as usize..end as usize) {
             Some(text) if text == name => Span {
@@ -278,7 +295,7 @@ impl Lower<'_> {
     }
 
     fn stmt(&self, stmt: &ast::Stmt<'_>, depth: usize) -> Lowered<Stmt> {
-        let span = stmt_span(stmt);
+        let span = self.at(stmt_span(stmt));
         if depth > DEPTH {
             return refuse(span, format!("nested more than {DEPTH} deep"));
         }
@@ -291,7 +308,7 @@ impl Lower<'_> {
                     return refuse(span, "loops cannot be recursive here");
                 }
                 StmtKind::For {
-                    target: target(&for_loop.target)?,
+                    target: self.target(&for_loop.target)?,
                     over: self.node(&for_loop.iter, depth)?,
                     filter: for_loop
                         .filter_expr
@@ -311,16 +328,16 @@ impl Lower<'_> {
                 bind: with
                     .assignments
                     .iter()
-                    .map(|(name, value)| Ok((target(name)?, self.node(value, depth)?)))
+                    .map(|(name, value)| Ok((self.target(name)?, self.node(value, depth)?)))
                     .collect::<Lowered<_>>()?,
                 body: self.body(&with.body, depth)?,
             },
             ast::Stmt::Set(set) => StmtKind::Set {
-                target: target(&set.target)?,
+                target: self.target(&set.target)?,
                 value: self.node(&set.expr, depth)?,
             },
             ast::Stmt::SetBlock(set) => StmtKind::SetBlock {
-                target: target(&set.target)?,
+                target: self.target(&set.target)?,
                 filter: set
                     .filter
                     .as_ref()
@@ -334,17 +351,68 @@ impl Lower<'_> {
             },
             ast::Stmt::Continue(_) => StmtKind::Continue,
             ast::Stmt::Break(_) => StmtKind::Break,
+            ast::Stmt::Include(include) => self.include(include, span, depth)?,
             other => return refuse(span, refused_statement(other)),
         };
         Ok(Stmt { span, kind })
+    }
+
+    /// A partial in the place of what includes it. It is a block of its own: what it sets ends with it.
+    fn include(&self, include: &ast::Include<'_>, span: Span, depth: usize) -> Lowered<StmtKind> {
+        let name = match &include.name {
+            ast::Expr::Const(name) => name.value.as_str(),
+            _ => None,
+        };
+        let Some(name) = name else {
+            return refuse(
+                span,
+                "what `include` takes stands in quotes: it is known before anything runs",
+            );
+        };
+        if include.ignore_missing {
+            return refuse(
+                span,
+                "`ignore missing` is not possible: what is included is known",
+            );
+        }
+        let source = match partials::find(name) {
+            Ok(source) => source,
+            Err(why) => return refuse(span, why),
+        };
+        let syntax = minijinja::syntax::SyntaxConfig::default();
+        let tree = machinery::parse(source, name, syntax).map_err(|e| SyntaxError {
+            message: format!("`{name}`: {}", broken(source, &e).message),
+            range: span.range(),
+        })?;
+        let ast::Stmt::Template(template) = &tree else {
+            return refuse(span, format!("`{name}` is no template"));
+        };
+        let partial = Lower {
+            source,
+            included: Some(self.included.unwrap_or(span)),
+        };
+        Ok(StmtKind::With {
+            bind: Vec::new(),
+            body: partial.body(&template.children, depth)?,
+        })
+    }
+
+    fn target(&self, expr: &ast::Expr<'_>) -> Lowered<Target> {
+        match expr {
+            ast::Expr::Var(var) => Ok(Target::Name(var.id.into(), self.at(var.span()))),
+            ast::Expr::List(list) => Ok(Target::List(
+                list.items
+                    .iter()
+                    .map(|item| self.target(item))
+                    .collect::<Lowered<_>>()?,
+            )),
+            other => refuse(self.at(other.span()), "only a name can be assigned to here"),
+        }
     }
 }
 
 fn refused_statement(stmt: &ast::Stmt<'_>) -> &'static str {
     match stmt {
-        ast::Stmt::Include(_) => {
-            "`include` is not possible: a template is one text; put it into one file"
-        }
         ast::Stmt::Import(_) | ast::Stmt::FromImport(_) => {
             "`import` is not possible: a template is one text"
         }
@@ -360,18 +428,8 @@ fn refused_statement(stmt: &ast::Stmt<'_>) -> &'static str {
     }
 }
 
-fn target(expr: &ast::Expr<'_>) -> Lowered<Target> {
-    match expr {
-        ast::Expr::Var(var) => Ok(Target::Name(var.id.into(), at(var.span()))),
-        ast::Expr::List(list) => Ok(Target::List(
-            list.items.iter().map(target).collect::<Lowered<_>>()?,
-        )),
-        other => refuse(at(other.span()), "only a name can be assigned to here"),
-    }
-}
-
-fn stmt_span(stmt: &ast::Stmt<'_>) -> Span {
-    at(match stmt {
+fn stmt_span(stmt: &ast::Stmt<'_>) -> machinery::Span {
+    match stmt {
         ast::Stmt::Template(s) => s.span(),
         ast::Stmt::EmitExpr(s) => s.span(),
         ast::Stmt::EmitRaw(s) => s.span(),
@@ -392,7 +450,7 @@ fn stmt_span(stmt: &ast::Stmt<'_>) -> Span {
         ast::Stmt::Continue(s) => s.span(),
         ast::Stmt::Break(s) => s.span(),
         ast::Stmt::Do(s) => s.span(),
-    })
+    }
 }
 
 /// minijinja's spans of operators, filters and postfixes begin in their middle; ours begin with their first part.

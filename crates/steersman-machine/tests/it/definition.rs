@@ -553,3 +553,16 @@ fn thousands_of_tools_compile_in_a_moment() {
     let declared = network.tools.keys().filter(|name| name.starts_with('t'));
     assert_eq!(declared.count(), 3_000);
 }
+
+#[test]
+fn a_partial_that_lacks_what_it_reads_is_found_where_it_is_included() {
+    let text = "agents: { a: { system: \"Hello. {% include 'steersman/task' %}\" } }";
+    let (network, found) = compile(&Files::new("x.yaml", text));
+    assert!(network.is_none());
+    let [found] = found.as_slice() else {
+        panic!("{found:?}");
+    };
+    assert!(found.message.contains("`task`"), "{found}");
+    let at = found.at.as_ref().expect("a place");
+    assert!(text[at.span.clone()].contains("include"), "{found}");
+}

@@ -1,9 +1,10 @@
 //! Expressions and templates: what they give, and what they refuse.
 
 use serde_json::{Value as Json, json};
+use std::fmt::Write as _;
 use steersman_machine::expression::ast::{NodeKind, StmtKind};
 use steersman_machine::expression::{
-    Data, EvalKind, Expr, Names, Template, filters, tests, to_json,
+    Data, EvalKind, Expr, Names, Template, filters, partials, tests, to_json,
 };
 
 fn scope() -> Names {
@@ -407,7 +408,13 @@ fn deep_and_long_sources_are_refused_without_a_crash() {
 #[test]
 fn what_is_not_carried_out_is_refused_by_name() {
     let cases = [
-        ("{% include 'x' %}", "include"),
+        ("{% include 'x' %}", "there are `steersman/speaker`"),
+        ("{% include 'task' %}", "`task` is none"),
+        ("{% include name %}", "in quotes"),
+        (
+            "{% include 'steersman/task' ignore missing %}",
+            "ignore missing",
+        ),
         ("{% import 'x' as y %}", "import"),
         ("{% extends 'x' %}", "extends"),
         ("{% block a %}{% endblock %}", "block"),
@@ -588,4 +595,82 @@ fn nonsense_is_an_error() {
         Ok(())
     })
     .budget_ms(2_000);
+}
+
+/// Their texts are frozen: the digest of a definition that includes one does not cover it. If this snapshot changes, what
+/// sessions send changes; give the better text a name of its own instead.
+#[test]
+fn partials_never_change() {
+    let mut shown = String::new();
+    for partial in partials() {
+        let mut source = String::new();
+        for name in partial.reads {
+            let value = match *name {
+                "facts" => {
+                    "{% set facts = {'city': 'Oslo', 'day': none, 'people': 2} %}".to_owned()
+                }
+                name => format!(
+                    "{{% set {name} %}}\n THE {} \n{{% endset %}}",
+                    name.to_uppercase()
+                ),
+            };
+            source.push_str(&value);
+        }
+        write!(source, "{{% include \"{}\" %}}", partial.name).unwrap();
+        let template = Template::parse(&source).unwrap();
+        let text = template.render(&Names::default()).unwrap();
+        writeln!(shown, "== {}\n{text}", partial.name).unwrap();
+        // It reads what it says that it reads, and nothing else.
+        for missing in partial.reads {
+            let without = partial.reads.iter().filter(|name| *name != missing);
+            let sets: Vec<String> = without
+                .map(|name| format!("{{% set {name} = 'x' %}}"))
+                .collect();
+            let sets = sets.concat();
+            let source = format!("{sets}{{% include \"{}\" %}}", partial.name);
+            let error = Template::parse(&source)
+                .unwrap()
+                .render(&Names::default())
+                .unwrap_err();
+            assert!(error.message.contains(missing), "{}: {error}", partial.name);
+            assert!(source[error.range.clone()].contains("include"), "{error}");
+        }
+    }
+    let none = "{% set facts = {'day': none} %}{% include 'steersman/facts' %}";
+    let none = Template::parse(none)
+        .unwrap()
+        .render(&Names::default())
+        .unwrap();
+    writeln!(shown, "== steersman/facts, none of them known\n{none}").unwrap();
+    insta::assert_snapshot!(shown);
+}
+
+#[test]
+fn what_a_partial_sets_ends_with_it_and_what_stands_around_it_stays() {
+    let source = "a {% set task = 'b' %}{% include 'steersman/task' %} {{ task }} {% for task in ['c', 'd'] %}[{% include \"steersman/task\" %}]{% endfor %}";
+    let text = Template::parse(source)
+        .unwrap()
+        .render(&Names::default())
+        .unwrap();
+    assert_eq!(text, "a Your task:\nb b [Your task:\nc][Your task:\nd]");
+}
+
+/// The page about templates has each partial with what it reads.
+#[test]
+fn the_reference_has_each_partial() {
+    let page = include_str!("../../../../docs/reference/expressions.md");
+    for partial in partials() {
+        let reads: Vec<String> = partial
+            .reads
+            .iter()
+            .map(|name| format!("`{name}`"))
+            .collect();
+        let reads = if reads.is_empty() {
+            "–".to_owned()
+        } else {
+            reads.join(", ")
+        };
+        let row = format!("| `{}` | {reads} | {} |\n", partial.name, partial.about);
+        assert!(page.contains(&row), "{row}");
+    }
 }

@@ -1,0 +1,59 @@
+//! Partials: pieces of prompts that ship with the library. `{% include "steersman/task" %}` puts one where it stands;
+//! it reads the names that were set before it.
+//!
+//! **They never change.** A definition names a partial and its digest does not cover the text, so a changed text would
+//! change what sessions under that digest send. A better text gets a name of its own. A snapshot guards it.
+
+use super::Partial;
+
+/// Names begin with `steersman/`: whatever else may be included one day is told from these by it.
+macro_rules! partial {
+    ($name:literal, $reads:expr, $about:literal) => {
+        Partial {
+            name: concat!("steersman/", $name),
+            reads: &$reads,
+            about: $about,
+            text: include_str!(concat!("partials/", $name, ".j2")),
+        }
+    };
+}
+
+/// Each partial.
+pub(super) const PARTIALS: &[Partial] = &[
+    partial!("speaker", ["name"], "Who speaks, and for whom they do not."),
+    partial!(
+        "style",
+        ["name", "role", "style"],
+        "Who somebody is in a network, and how they speak."
+    ),
+    partial!("task", ["task"], "What is to be done."),
+    partial!("rules", ["rules"], "What must be kept to."),
+    partial!("demonstrations", ["demonstrations"], "Examples."),
+    partial!(
+        "cot",
+        ["demonstrations"],
+        "Examples of thinking before answering."
+    ),
+    partial!("output", ["tag"], "The tag around the answer."),
+    partial!("last", ["last"], "The last word."),
+    partial!("system", ["system"], "A text as it is."),
+    partial!(
+        "facts",
+        ["facts"],
+        "What was extracted: a map from names to values, of which those that are none are left out."
+    ),
+    partial!("concise", [], "Asks for a short answer."),
+];
+
+/// The text of a partial; or why there is none, in words.
+pub(super) fn find(name: &str) -> Result<&'static str, String> {
+    let found = PARTIALS.iter().find(|partial| partial.name == name);
+    found.map(|partial| partial.text.trim_end()).ok_or_else(|| {
+        let known: Vec<String> = PARTIALS.iter().map(|p| format!("`{}`", p.name)).collect();
+        format!(
+            "`include` takes a piece that ships with the library, and `{name}` is none; there are {}. A text of your own \
+             belongs into the template itself",
+            known.join(", ")
+        )
+    })
+}
