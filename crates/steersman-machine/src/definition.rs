@@ -16,6 +16,7 @@ mod canonical;
 mod check;
 mod diagnostic;
 mod explain;
+pub mod import;
 mod keys;
 mod load;
 mod lower;

@@ -183,9 +183,9 @@ pub(crate) fn lower(
 }
 
 /// Names that belong to the engine.
-const RESERVED: [&str; 4] = ["finish", "stay", "user", "all"];
+pub(super) const RESERVED: [&str; 4] = ["finish", "stay", "user", "all"];
 /// Names of built-in tools and sets.
-const BUILT_IN: [&str; 16] = [
+pub(super) const BUILT_IN: [&str; 16] = [
     "ask",
     "todo",
     "todo_add",

@@ -7,6 +7,7 @@ mod codec;
 mod context;
 mod definition;
 mod expression;
+mod imports;
 mod limits;
 mod log;
 mod manifest;
