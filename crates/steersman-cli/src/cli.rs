@@ -86,6 +86,7 @@ pub(crate) const GROUPS: &[(&str, &[(&str, &str)])] = &[
         "Ship",
         &[
             ("test", "Run the tests of a definition, offline"),
+            ("import", "Make a definition of what another program reads"),
             (
                 "migrate",
                 "Bind values of `config` anew, in sessions that match",
@@ -220,6 +221,8 @@ pub(crate) enum Command {
     Adopt(Adopt),
     /// Go back to a line. What came after is left behind, and stays readable.
     Rewind(Rewind),
+    /// Make a definition of what another program reads.
+    Import(Import),
     /// Bind values of `config` anew, where nothing of a session is open.
     Migrate(Migrate),
     /// Delete large texts and definitions that nothing names any more. Tells what it would do unless --yes.
@@ -643,6 +646,28 @@ pub(crate) struct Test {
     /// Only tests whose name contains this.
     #[arg(long, short)]
     pub(crate) name: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Import {
+    #[command(subcommand)]
+    pub(crate) from: ImportFrom,
+}
+
+/// What is imported.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ImportFrom {
+    /// Make a definition of a configuration of aiwaves agents, version 1. What is not carried over is told on stderr.
+    Aiwaves {
+        /// Its JSON file.
+        file: PathBuf,
+        /// Name of the network [default: the file's; of a `config.json` its folder's].
+        #[arg(long)]
+        name: Option<String>,
+        /// Write the definition into this file instead of stdout. Overwrites nothing.
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -21,6 +21,7 @@ pub(crate) mod explain;
 pub(crate) mod fork;
 pub(crate) mod fsck;
 pub(crate) mod gc;
+pub(crate) mod import;
 pub(crate) mod join;
 pub(crate) mod log;
 pub(crate) mod migrate;

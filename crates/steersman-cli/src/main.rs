@@ -101,6 +101,7 @@ async fn dispatch(cli: Cli, printer: &Printer) -> Result<Exit, CommandError> {
         Command::Join(args) => Box::pin(commands::join::run(args, global, printer)).await,
         Command::Adopt(args) => Box::pin(commands::adopt::run(args, global, printer)).await,
         Command::Rewind(args) => Box::pin(commands::rewind::run(args, global, printer)).await,
+        Command::Import(args) => commands::import::run(args, printer),
         Command::Migrate(args) => Box::pin(commands::migrate::run(args, global, printer)).await,
         Command::Gc(args) => commands::gc::run(args, global, printer).await,
         Command::Fsck(args) => Box::pin(commands::fsck::run(args, global, printer)).await,

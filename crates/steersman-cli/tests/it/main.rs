@@ -19,6 +19,7 @@ mod docs;
 mod examples;
 mod files;
 mod hostile;
+mod import;
 mod keep;
 mod mcp;
 mod nasty;

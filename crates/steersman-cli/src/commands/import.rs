@@ -1,0 +1,96 @@
+//! `import`: a definition from what another program reads.
+
+use crate::cli::{Import, ImportFrom};
+use crate::error::{CommandError, Exit};
+use crate::printer::{Printer, yellow};
+use crate::words::count;
+use serde_json::json;
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use steersman_machine::definition::import::{Imported, aiwaves};
+
+pub(crate) fn run(args: Import, printer: &Printer) -> Result<Exit, CommandError> {
+    match args.from {
+        ImportFrom::Aiwaves { file, name, out } => {
+            let text = read(&file)?;
+            let name = name.unwrap_or_else(|| named(&file));
+            let imported = aiwaves::import(&text, &name).map_err(|error| {
+                CommandError::usage(format!("{}: {error}", file.display())).hint(&*error.help)
+            })?;
+            give(&imported, out.as_deref(), printer)
+        }
+    }
+}
+
+fn read(file: &Path) -> Result<String, CommandError> {
+    let bytes = std::fs::read(file)
+        .map_err(|e| CommandError::usage(format!("{} cannot be read: {e}", file.display())))?;
+    String::from_utf8(bytes).map_err(|_| {
+        CommandError::usage(format!("{} is no text in UTF-8", file.display()))
+            .hint("it takes the JSON file of a configuration")
+    })
+}
+
+/// A network is called like its file; where that says nothing, like its folder.
+fn named(file: &Path) -> String {
+    let text =
+        |part: Option<&std::ffi::OsStr>| part.map(|part| part.to_string_lossy().into_owned());
+    let stem = text(file.file_stem()).unwrap_or_default();
+    if stem != "config" {
+        return stem;
+    }
+    let whole = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+    text(whole.parent().and_then(Path::file_name)).unwrap_or(stem)
+}
+
+fn give(imported: &Imported, out: Option<&Path>, printer: &Printer) -> Result<Exit, CommandError> {
+    if let Some(out) = out {
+        write(out, &imported.yaml)?;
+    }
+    if printer.is_json() {
+        let warnings: Vec<_> = imported
+            .warnings
+            .iter()
+            .map(|w| json!({ "path": w.path, "code": w.code, "message": w.message }))
+            .collect();
+        printer.json(&json!({
+            "definition": imported.yaml,
+            "file": out.map(|out| out.display().to_string()),
+            "warnings": warnings,
+        }))?;
+        return Ok(Exit::Answered);
+    }
+    if out.is_none() {
+        printer.bytes(imported.yaml.as_bytes())?;
+    }
+    for warning in &imported.warnings {
+        printer.complain(format!("{} {warning}", yellow("warning:")));
+    }
+    match out {
+        None => printer.talk(count(imported.warnings.len() as u64, "warning") + "."),
+        Some(out) => {
+            let warnings = count(imported.warnings.len() as u64, "warning");
+            printer.talk(format!("Wrote {}. {warnings}.", out.display()));
+            printer.next(format!("steersman check {}", out.display()), "");
+        }
+    }
+    Ok(Exit::Answered)
+}
+
+fn write(out: &Path, yaml: &str) -> Result<(), CommandError> {
+    let cannot = |e: std::io::Error| {
+        let error = CommandError::usage(format!("{} cannot be written: {e}", out.display()));
+        if e.kind() == std::io::ErrorKind::AlreadyExists {
+            error.hint("nothing is overwritten: name another file")
+        } else {
+            error
+        }
+    };
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(PathBuf::from(out))
+        .map_err(cannot)?;
+    file.write_all(yaml.as_bytes()).map_err(cannot)
+}
