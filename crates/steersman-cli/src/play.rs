@@ -353,8 +353,14 @@ fn report(
         printer.json(&document(session.id(), line, settled))?;
     }
     match settled {
-        Settled::Answered { text, .. }
-        | Settled::Limit {
+        Settled::Answered { before, text, .. } if !printer.is_json() => {
+            // all that the user is to hear, in its order
+            for told in before {
+                printer.data(&**told)?;
+            }
+            printer.data(&**text)?;
+        }
+        Settled::Limit {
             text: Some(text), ..
         } if !printer.is_json() => printer.data(&**text)?,
         _ => {}
@@ -396,7 +402,10 @@ pub(crate) fn document(session: &str, line: Line, settled: &Settled) -> serde_js
     });
     let pending = |all: &[Pending]| all.iter().map(asked::json).collect::<Vec<_>>();
     match settled {
-        Settled::Answered { text, task } => {
+        Settled::Answered { before, text, task } => {
+            if !before.is_empty() {
+                document["before"] = before.iter().map(|told| &**told).collect();
+            }
             document["answer"] = (&**text).into();
             document["task"] = (*task).into();
         }

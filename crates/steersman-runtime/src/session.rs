@@ -86,6 +86,8 @@ pub struct Outside {
 pub enum Settled {
     /// The root gave an answer: of a turn, or of its task.
     Answered {
+        /// What tasks told that ended since the answer before, in their order: the user is to hear it ahead of `text`.
+        before: Vec<Arc<str>>,
         /// What it said.
         text: Arc<str>,
         /// The task is over (a turn can be continued as well, by saying something).

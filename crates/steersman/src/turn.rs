@@ -46,7 +46,12 @@ impl Turn {
     pub fn to_json(&self) -> Json {
         match self {
             Self::Answer(answer) => {
-                json!({ "turn": "answer", "text": answer.text(), "task": answer.task })
+                let mut document =
+                    json!({ "turn": "answer", "text": answer.text(), "task": answer.task });
+                if !answer.before.is_empty() {
+                    document["before"] = answer.before().collect();
+                }
+                document
             }
             Self::Asks(questions) => json!({ "turn": "asks", "questions": questions }),
             Self::Waits(waits) => json!({ "turn": "waits", "for": waits }),
@@ -69,12 +74,19 @@ impl Serialize for Turn {
 /// An answer. Displays as its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
+    before: Vec<Arc<str>>,
     text: Arc<str>,
     /// The task is over. It can be continued all the same, by saying something.
     pub task: bool,
 }
 
 impl Answer {
+    /// What tasks of a concierge told that ended on the way to this answer, in their order: "You are logged in." ahead of
+    /// "Which account?". Whoever shows answers to a user shows these first.
+    pub fn before(&self) -> impl Iterator<Item = &str> {
+        self.before.iter().map(|text| &**text)
+    }
+
     /// The text; of an agent with an `output:` its JSON.
     pub fn text(&self) -> &str {
         &self.text
@@ -296,7 +308,8 @@ impl From<&Settled> for Turn {
             })
         };
         match settled {
-            Settled::Answered { text, task } => Self::Answer(Answer {
+            Settled::Answered { before, text, task } => Self::Answer(Answer {
+                before: before.clone(),
                 text: text.clone(),
                 task: *task,
             }),

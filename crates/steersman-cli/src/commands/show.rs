@@ -491,7 +491,7 @@ impl Page<'_> {
         let line = self.line.unwrap_or(self.branch.head);
         let mut document = sessions::document(info);
         let status = play::document(&info.id, line, &self.inspection.settled);
-        for key in ["answer", "code", "message", "line"] {
+        for key in ["before", "answer", "code", "message", "line"] {
             if let Some(value) = status.get(key) {
                 document[key] = value.clone();
             }

@@ -19,6 +19,7 @@ mod draft;
 mod events;
 mod everything;
 mod follow;
+mod heard;
 mod inspect;
 mod orders;
 mod outcome;

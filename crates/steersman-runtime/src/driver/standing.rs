@@ -1,5 +1,6 @@
 //! How a session stands: what lists show of it, what it waits for, what it came to.
 
+use super::heard::Heard;
 use super::{Driver, OutState};
 use crate::ledger::Ledger;
 use crate::pending::{self, Pending, PendingKind};
@@ -12,7 +13,7 @@ use steersman_machine::expression::to_json;
 use steersman_machine::ids::{Id, Time};
 use steersman_machine::interaction::{Cause, End, Interaction};
 use steersman_machine::network::Network;
-use steersman_machine::snapshot::{Phase, Snapshot};
+use steersman_machine::snapshot::{Agent, Phase, Snapshot};
 use steersman_machine::tick::Cx;
 use steersman_machine::tick::floor;
 use steersman_machine::view::View;
@@ -163,11 +164,24 @@ pub(super) fn settled(
     let Some(root) = snapshot.root_agent() else {
         return Settled::Empty;
     };
+    let heard = Heard {
+        network,
+        snapshot,
+        history,
+    };
+    let rested = |agent: &Agent| match rested(agent.id, agent.last, history) {
+        Settled::Answered { text, task, .. } => Settled::Answered {
+            before: heard.on_the_way(root.id, agent.id, &text),
+            text,
+            task,
+        },
+        settled => settled,
+    };
     if root.phase == Phase::Resting {
         // with nothing on its stack nothing was said yet
         return match root.height {
             0 => Settled::Empty,
-            _ => rested(root.id, root.last, history),
+            _ => rested(root),
         };
     }
     if pending.iter().any(|p| p.kind == PendingKind::Doubt) {
@@ -180,7 +194,7 @@ pub(super) fn settled(
     if pending.is_empty() {
         let agent = snapshot.agent(floor(network, snapshot, root.id));
         if agent.phase == Phase::Resting && agent.height > 0 {
-            return rested(agent.id, agent.last, history);
+            return rested(agent);
         }
     }
     Settled::Waits(pending)
@@ -210,6 +224,7 @@ fn rested(agent: Id, last: steersman_machine::ids::Line, history: &dyn History) 
         | Cause::Routed
         | Cause::Leaf
         | Cause::NoRule => Settled::Answered {
+            before: Vec::new(),
             text: words(),
             task: end == End::Task,
         },

@@ -6,6 +6,7 @@ mod approvals;
 mod artifacts;
 mod branches;
 mod cases;
+mod desk;
 mod event;
 mod f19;
 mod findings;

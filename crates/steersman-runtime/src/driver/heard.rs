@@ -1,0 +1,159 @@
+//! What a user hears beside the answer: under `tasks` one task may end and the next one begin in the same breath, and what the
+//! first one told is no less for the user than what the second one asks.
+
+use std::sync::Arc;
+use steersman_machine::commit::Kind;
+use steersman_machine::context::History;
+use steersman_machine::ids::{Body, Id, Line};
+use steersman_machine::interaction::{End, How, Interaction, Origin, Target};
+use steersman_machine::network::{Does, Network, Route, RouteBy, Turns};
+use steersman_machine::snapshot::{Phase, Snapshot};
+
+/// Reads one branch.
+pub(super) struct Heard<'a> {
+    pub(super) network: &'a Network,
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) history: &'a dyn History,
+}
+
+impl Heard<'_> {
+    /// The texts of the tasks that ended between the answer before and the one that an agent gives now, in their order.
+    pub(super) fn on_the_way(&self, root: Id, speaker: Id, answer: &str) -> Vec<Arc<str>> {
+        let mut path = vec![speaker];
+        let mut at = speaker;
+        while let Some(parent) = self.snapshot.agent(at).parent.filter(|_| at != root) {
+            path.push(parent);
+            at = parent;
+        }
+        // Where a desk's answer is handed upwards, it is the desk below that has more to tell.
+        path.reverse();
+        let mut at = speaker;
+        while let Some(below) = self.gave(at) {
+            path.push(below);
+            at = below;
+        }
+        let desks = path.into_iter().filter(|agent| self.is_desk(*agent));
+        let told = desks.map(|desk| self.at_desk(desk, answer));
+        told.collect::<Vec<_>>().concat()
+    }
+
+    /// The routed member whose answer a routed agent that rests has given on.
+    fn gave(&self, agent: Id) -> Option<Id> {
+        let is_routed = |id: Id| self.snapshot.agent(id).kind == Kind::Routed;
+        if self.snapshot.agent(agent).phase != Phase::Resting || !is_routed(agent) {
+            return None;
+        }
+        let (mut newest, mut ends) = (None, 0);
+        for interaction in self.down(agent) {
+            match interaction {
+                Interaction::UserMessage { .. } => return None,
+                Interaction::Finished { .. } if ends > 0 => return None,
+                Interaction::Finished { .. } => ends += 1,
+                Interaction::Result(result) if newest.is_none() => newest = Some(result.call),
+                Interaction::Call(call) if newest == Some(call.id) => {
+                    return match call.target {
+                        Target::Agent(member) if is_routed(member) => Some(member),
+                        _ => None,
+                    };
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    fn is_desk(&self, agent: Id) -> bool {
+        let def = &self.snapshot.agent(agent).def;
+        let does = self.network.agents.get(def).map(|def| &def.does);
+        let by = |route: &Route| matches!(route.by, RouteBy::Tasks(_));
+        matches!(does, Some(Does::Route(route)) if by(route))
+    }
+
+    fn at_desk(&self, desk: Id, answer: &str) -> Vec<Arc<str>> {
+        // Its own end, which is the answer, lies on top if it rests; below that each end is one that was heard before.
+        let mut ends = u32::from(self.snapshot.agent(desk).phase == Phase::Resting);
+        let (mut told, mut closed): (Vec<Arc<str>>, Vec<(Id, How, Option<Body>)>) =
+            (Vec::new(), Vec::new());
+        for interaction in self.down(desk) {
+            match interaction {
+                Interaction::Finished { .. } if ends == 0 => break,
+                Interaction::Finished { .. } => ends -= 1,
+                Interaction::UserMessage {
+                    from: Origin::Outside(_) | Origin::Call(_) | Origin::Agent(_),
+                    ..
+                } => break,
+                Interaction::Result(result) => closed.push((result.call, result.how, result.body)),
+                Interaction::Call(call) => {
+                    let result = closed.iter().find(|(id, ..)| *id == call.id);
+                    let spoken = match call.target {
+                        Target::Agent(member) => self.turns(member, call.id),
+                        // Whoever is asked is told what for.
+                        Target::Person(_) => 1,
+                        Target::Tool(_) | Target::Wait | Target::Branches(_) | Target::Unknown => 0,
+                    };
+                    if let Some((_, How::Finished, Some(body))) = result {
+                        let text = self.history.text(*body);
+                        let is_answer = ends == 0 && told.is_empty() && *text == *answer;
+                        if !is_answer && !text.trim().is_empty() {
+                            told.push(text);
+                        }
+                    }
+                    // The newest turn of the speaker is the answer itself.
+                    if spoken > u32::from(result.is_none()) {
+                        break;
+                    }
+                }
+                _ => {}
+            }
+        }
+        told.reverse();
+        told
+    }
+
+    /// How often an agent ended a turn, and so was heard, while it served a call; two stand for more, so that a long talk is not
+    /// read to its beginning.
+    fn turns(&self, agent: Id, call: Id) -> u32 {
+        let mut turns = 0;
+        for interaction in self.down(agent) {
+            match interaction {
+                Interaction::UserMessage {
+                    from: Origin::Call(id),
+                    ..
+                } if id == call => break,
+                Interaction::Finished { end: End::Turn, .. } => turns += 1,
+                Interaction::Call(below) => {
+                    if let Target::Agent(member) = below.target
+                        && self.is_heard(member)
+                    {
+                        turns += self.turns(member, below.id);
+                    }
+                }
+                _ => {}
+            }
+            if turns > 1 {
+                break;
+            }
+        }
+        turns
+    }
+
+    fn is_heard(&self, agent: Id) -> bool {
+        let def = &self.snapshot.agent(agent).def;
+        let turns = self.network.agents.get(def).map(|def| def.turns);
+        turns == Some(Turns::Dialogue)
+    }
+
+    /// A stack from its top.
+    fn down(&self, agent: Id) -> impl Iterator<Item = Interaction> + '_ {
+        let mut line = self.snapshot.agent(agent).last;
+        let mut here = Vec::new();
+        std::iter::from_fn(move || {
+            while here.is_empty() && line != Line::NONE {
+                let (pushes, before) = self.history.pushes(agent, line);
+                here = pushes.to_vec();
+                line = before;
+            }
+            here.pop()
+        })
+    }
+}
