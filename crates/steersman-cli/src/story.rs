@@ -1,59 +1,22 @@
 //! A log as a story: what happened, row by row, in the words of people. `run`, `show`, `log` and `demo` tell it.
 
 mod choices;
+mod row;
 
-use crate::printer::{bold, cyan, dim, green, red, yellow};
+pub(crate) use row::{Row, Tone};
+
 use crate::texts::Texts;
-use crate::words::{WIDTH, arguments, bytes, count, line as one_line, span, wrap};
+use crate::words::{arguments, bytes, count, span};
+use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 use steersman_machine::commit::{
     Admitted, Commit, Hold, LedgerEntry, LogLine, Push, Reaching, Release, Why,
 };
 use steersman_machine::effect::Bodies;
-use steersman_machine::ids::{Body, Id, Line, Name, Time};
+use steersman_machine::ids::{Body, Id, Name, Time};
 use steersman_machine::interaction::{
     Artifact, Call, CallResult, Cause, Class, End, How, Interaction, Origin, Target,
 };
-
-/// One row.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Row {
-    /// The line it tells of.
-    pub(crate) line: Line,
-    /// The branch of that line.
-    pub(crate) branch: Id,
-    /// Who: an agent, `you`, a role; empty for what comes of a call.
-    pub(crate) who: String,
-    /// What.
-    pub(crate) text: String,
-    /// Beside it: a class, a duration, an end.
-    pub(crate) note: String,
-    /// How it is meant.
-    pub(crate) tone: Tone,
-}
-
-/// How a row is meant. Carries nothing that the text lacks.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Tone {
-    /// Somebody said it.
-    Said,
-    /// Somebody called something.
-    Called,
-    /// Something came of it.
-    Came,
-    /// It did not go well.
-    Wrong,
-    /// Somebody is asked.
-    Asked,
-    /// Somebody or something decided.
-    Decided,
-    /// It may have happened.
-    Doubt,
-    /// What the engine did meanwhile.
-    Engine,
-    /// A branch begins.
-    Begins,
-}
 
 /// Who, what, beside it, and how it is meant.
 type Told = (String, String, String, Tone);
@@ -64,6 +27,10 @@ pub(crate) struct Story {
     agents: BTreeMap<Id, Name>,
     parents: BTreeMap<Id, Id>,
     calls: BTreeMap<Id, Opened>,
+    /// The newest message of each, that a router hands on as it is.
+    heard: BTreeMap<Id, Body>,
+    /// Agents that a router chooses among, by who routes.
+    routed: BTreeSet<Id>,
     /// Which call an effect is for.
     effects: BTreeMap<Id, Id>,
     holds: BTreeMap<(Id, Why), Name>,
@@ -200,6 +167,7 @@ impl Story {
         while let Some(push) = pushes.next() {
             match &push.what {
                 Interaction::UserMessage { from, body } => {
+                    self.heard.insert(push.agent, *body);
                     rows.extend(self.message(line, push.agent, from, *body, texts));
                 }
                 Interaction::AssistantMessage { text, partial, .. } => {
@@ -213,7 +181,7 @@ impl Story {
                         let note = match end {
                             _ if *partial => "cut off".to_owned(),
                             Some((End::Draft, ..)) => "draft".to_owned(),
-                            Some((_, Cause::Answer, _)) => self.ended(push.agent),
+                            Some((end, Cause::Answer, _)) => self.ended(push.agent, end),
                             Some((_, Cause::Limit, code)) => {
                                 format!("limit reached: {}", code.unwrap_or("?"))
                             }
@@ -233,12 +201,20 @@ impl Story {
                         pushes.next();
                     }
                 }
-                Interaction::Call(call) => rows.push(self.call(line, push.agent, call, texts)),
+                Interaction::Call(call) => {
+                    let told = self.call(line, push.agent, call, texts);
+                    if !self.is_handed_on(push.agent, call, texts) {
+                        rows.push(told);
+                    }
+                }
                 Interaction::Result(result) => {
                     rows.extend(self.result(line, result, texts));
                     rows.extend(result.artifacts.iter().map(|artifact| made(line, artifact)));
                 }
-                Interaction::Route(route) => rows.push(self.route(line, push.agent, route, texts)),
+                Interaction::Route(route) => {
+                    self.routed.insert(push.agent);
+                    rows.push(self.route(line, push.agent, route, texts));
+                }
                 Interaction::Summary(summary) => rows.push(row(
                     line,
                     self.agent(push.agent),
@@ -252,14 +228,22 @@ impl Story {
                     body,
                     code,
                     ..
-                } => rows.push(self.finished(
-                    line,
-                    push.agent,
-                    (*end, *cause),
-                    *body,
-                    code.as_deref(),
-                    texts,
-                )),
+                } => {
+                    let told = self.finished(
+                        line,
+                        push.agent,
+                        (*end, *cause),
+                        *body,
+                        code.as_deref(),
+                        texts,
+                    );
+                    // what a router's last member gave, or an agent said as it called `done`, was just told
+                    let again = matches!(cause, Cause::Routed | Cause::Tool) && code.is_none();
+                    let said = |row: &Row| row.tone == Tone::Said && row.text == told.text;
+                    if !(again && rows.iter().any(said)) {
+                        rows.push(told);
+                    }
+                }
             }
         }
     }
@@ -324,9 +308,15 @@ impl Story {
     fn result(&self, line: &LogLine, result: &CallResult, texts: &Texts) -> Option<Row> {
         let opened = self.calls.get(&result.call);
         let ended_here = opened.is_some_and(|o| matches!(o.target, Target::Agent(_)))
-            && result.how == How::Finished;
+            && matches!(result.how, How::Finished | How::Released);
         if ended_here {
             // the child's own answer stands in the row before
+            return None;
+        }
+        let ends = |o: &Opened| matches!(&*o.name, "done" | "need_help" | "handoff");
+        let says_ok = || result.body.is_some_and(|body| &*texts.text(body) == "ok");
+        if result.how == How::Done && opened.is_some_and(ends) && says_ok() {
+            // whoever passes the floor on ends with it, and that is told
             return None;
         }
         let name = opened.map_or("call", |o| &o.name);
@@ -407,6 +397,15 @@ impl Story {
             Some(code) => format!("{what}: {code}"),
             None => what.to_owned(),
         };
+        if cause == Cause::Released {
+            // what the user wants, or why: nothing that was said to anybody
+            let text = if text.is_empty() {
+                what.to_owned()
+            } else {
+                format!("{what}: {text}")
+            };
+            return row(line, self.agent(agent), text, String::new(), Tone::Engine);
+        }
         let tone = match cause {
             Cause::Answer | Cause::Tool | Cause::Routed | Cause::Released | Cause::NoRule => {
                 Tone::Said
@@ -418,12 +417,28 @@ impl Story {
         row(line, self.agent(agent), text, note, tone)
     }
 
-    fn ended(&self, agent: Id) -> String {
-        if self.parents.contains_key(&agent) {
-            "sub-agent, ended".into()
-        } else {
-            String::new()
+    fn ended(&self, agent: Id, end: End) -> String {
+        match self.parents.get(&agent) {
+            // whoever has the floor and ends a turn keeps it: it talks with the user
+            None => String::new(),
+            Some(_) if end == End::Turn => String::new(),
+            Some(parent) if self.routed.contains(parent) => "ended".into(),
+            Some(_) => "sub-agent, ended".into(),
         }
+    }
+
+    /// Whether a router calls a member with the words that it was told itself: both were just told.
+    fn is_handed_on(&self, agent: Id, call: &Call, texts: &Texts) -> bool {
+        let Some(heard) = self
+            .heard
+            .get(&agent)
+            .filter(|_| self.routed.contains(&agent))
+        else {
+            return false;
+        };
+        let args: Json = serde_json::from_str(&texts.text(call.args)).unwrap_or_default();
+        matches!(call.target, Target::Agent(_))
+            && args == serde_json::json!({ "message": &*texts.text(*heard) })
     }
 
     fn entry(&mut self, line: &LogLine, entry: &LedgerEntry, texts: &Texts, rows: &mut Vec<Row>) {
@@ -617,7 +632,6 @@ impl Story {
     }
 }
 
-/// A row of this line.
 /// A person is told that something waits for them.
 fn reached(by: &str, what: &Reaching, texts: &Texts) -> Told {
     let (mark, text, note, tone) = match what {
@@ -642,6 +656,7 @@ fn made(line: &LogLine, artifact: &Artifact) -> Row {
     row(line, "", text, "artifact".into(), Tone::Came)
 }
 
+/// A row of this line.
 fn row(line: &LogLine, who: &str, text: String, note: String, tone: Tone) -> Row {
     Row {
         line: line.n,
@@ -686,106 +701,5 @@ fn released(why: Why, how: Release, by: &str, said: Option<&str>) -> (String, To
         (_, Release::Cancelled) => ("cancelled".into(), Tone::Wrong),
         (_, Release::Expired) => ("ran out of time".into(), Tone::Wrong),
         (_, Release::Outcome | Release::GivenUp) => (format!("settled by {by}"), Tone::Decided),
-    }
-}
-
-/// Width of the column of lines and of the column of who.
-const NUMBER: usize = 5;
-const WHO: usize = 12;
-/// Least room for a note behind a text that is cut.
-const NOTE: usize = 13;
-
-impl Row {
-    /// The row for people: number, who, text over as many lines as it takes, note at the right.
-    pub(crate) fn print(&self, number: bool) -> Vec<String> {
-        let left = if number { NUMBER + 2 } else { 2 };
-        let room = WIDTH - left - WHO - 1;
-        let text = one_or_more(self, room);
-        let mut rows = Vec::new();
-        for (i, part) in text.iter().enumerate() {
-            let number = match (number, i) {
-                (true, 0) => format!("{:>NUMBER$}  ", format!("@{}", self.line)),
-                (true, _) => " ".repeat(NUMBER + 2),
-                (false, _) => "  ".into(),
-            };
-            let who = if i == 0 { self.who.as_str() } else { "" };
-            let who = format!("{:<WHO$} ", one_line(who, WHO));
-            let last = i + 1 == text.len();
-            let mut row = format!(
-                "{}{}{}",
-                dim(&number),
-                self.paint_who(&who),
-                self.paint(part)
-            );
-            if last && !self.note.is_empty() {
-                let used = part.chars().count();
-                let gap = room.saturating_sub(used + self.note.chars().count()).max(2);
-                row.push_str(&" ".repeat(gap));
-                row.push_str(&self.paint_note());
-            }
-            rows.push(row.trim_end().to_owned());
-        }
-        rows
-    }
-
-    fn paint_who(&self, who: &str) -> String {
-        match self.tone {
-            Tone::Said if self.who == "you" => bold(who),
-            Tone::Doubt => red(who),
-            Tone::Asked => yellow(who),
-            _ => cyan(who),
-        }
-    }
-
-    fn paint(&self, text: &str) -> String {
-        match self.tone {
-            Tone::Said | Tone::Came => text.to_owned(),
-            Tone::Called => bold(text),
-            Tone::Wrong | Tone::Asked => yellow(text),
-            Tone::Doubt => red(text),
-            Tone::Decided => green(text),
-            Tone::Engine | Tone::Begins => dim(text),
-        }
-    }
-
-    fn paint_note(&self) -> String {
-        match self.tone {
-            Tone::Wrong | Tone::Asked => yellow(&self.note),
-            Tone::Doubt => red(&self.note),
-            _ => match self.note.as_str() {
-                note if note == Class::Unsafe.word() => yellow(note),
-                note => dim(note),
-            },
-        }
-    }
-}
-
-/// What was said is shown in full; calls, results and the engine's doings in one line.
-fn one_or_more(row: &Row, room: usize) -> Vec<String> {
-    // one width for all durations, so that the same text is cut at the same place
-    let note = match row.note.chars().count() {
-        0 => 0,
-        note => note.max(NOTE) + 2,
-    };
-    match row.tone {
-        Tone::Said => {
-            let mut lines = wrap(&row.text, room);
-            if lines.is_empty() {
-                lines.push(String::new());
-            }
-            let last = lines.last().map_or(0, |l| l.chars().count());
-            if note > 0 && last + note > room {
-                lines.push(String::new());
-            }
-            lines
-        }
-        Tone::Called
-        | Tone::Came
-        | Tone::Wrong
-        | Tone::Asked
-        | Tone::Decided
-        | Tone::Doubt
-        | Tone::Engine
-        | Tone::Begins => vec![one_line(&row.text, room.saturating_sub(note).max(20))],
     }
 }

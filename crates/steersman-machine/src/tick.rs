@@ -12,6 +12,7 @@ use crate::fold::MISFIT;
 use crate::ids::{Body, Digest, Id, Line, Name, Path, Time};
 use crate::interaction::{Cause, End, Interaction, Write};
 use crate::network::{AgentDef, Network, Parameters};
+pub use crate::route::floor::turns;
 use crate::snapshot::{Agent, Phase, Snapshot};
 pub use crate::take::floor;
 use crate::view::{View, complete};

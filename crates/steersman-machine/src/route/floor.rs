@@ -28,7 +28,7 @@ pub(crate) fn offers(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, built_in: Buil
 }
 
 /// What an agent's answers end: as it says, else by who calls it.
-pub(crate) fn turns(network: &Network, snapshot: &Snapshot, agent: Id) -> Turns {
+pub fn turns(network: &Network, snapshot: &Snapshot, agent: Id) -> Turns {
     let state = snapshot.agent(agent);
     if let Some(turns) = network.agent(&state.def).turns {
         return turns;

@@ -8,6 +8,7 @@ use steersman_machine::ids::{Body, Id, Line};
 use steersman_machine::interaction::{End, How, Interaction, Origin, Target};
 use steersman_machine::network::{Does, Network, Route, RouteBy, Turns};
 use steersman_machine::snapshot::{Phase, Snapshot};
+use steersman_machine::tick::turns;
 
 /// Reads one branch.
 pub(super) struct Heard<'a> {
@@ -138,9 +139,7 @@ impl Heard<'_> {
     }
 
     fn is_heard(&self, agent: Id) -> bool {
-        let def = &self.snapshot.agent(agent).def;
-        let turns = self.network.agents.get(def).map(|def| def.turns);
-        turns == Some(Turns::Dialogue)
+        turns(self.network, self.snapshot, agent) == Turns::Dialogue
     }
 
     /// A stack from its top.
