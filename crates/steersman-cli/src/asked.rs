@@ -152,7 +152,12 @@ pub(crate) fn commands(session: &str, pending: &Pending, only: bool) -> Vec<Stri
                 ])
                 .collect()
         }
-        PendingKind::Question | PendingKind::Input => {
+        // typed hidden, or read from standard input: what stands on a command line can be read by others on this machine
+        PendingKind::Input => vec![
+            format!("steersman run --resume {session}"),
+            format!("steersman answer {session}{id} -{role}"),
+        ],
+        PendingKind::Question => {
             vec![format!("steersman answer {session}{id} \"...\"{role}")]
         }
         PendingKind::Doubt => vec![

@@ -232,9 +232,20 @@ impl Target {
         own: &Own,
         printer: &Printer,
     ) -> Result<Exit, CommandError> {
+        let is_said = matches!(message, Message::Say { .. });
         match self.reach(message, id, own, printer).await? {
             Reached::Driven(play, ended, _) => play.report(ended).await,
-            other => self.noted(&other, printer).await,
+            other => {
+                let exit = self.noted(&other, printer).await?;
+                if is_said && matches!(other, Reached::Waits(_)) {
+                    let short = self.place.short(&self.inspection.info.id).await?;
+                    printer.next(
+                        format!("steersman send {short} --interrupt \"...\""),
+                        "is heard at once, and cancels what is open",
+                    );
+                }
+                Ok(exit)
+            }
         }
     }
 
