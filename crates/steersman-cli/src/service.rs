@@ -1,6 +1,7 @@
 //! Services that examples call: small, on loopback, a process of their own; and one that is spoken to over its standard
 //! input and output.
 
+pub(crate) mod bank;
 pub(crate) mod invoice;
 pub(crate) mod mcp;
 pub(crate) mod pdf;

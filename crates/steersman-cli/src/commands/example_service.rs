@@ -22,12 +22,13 @@ pub(crate) async fn run(args: ExampleService, printer: &Printer) -> Result<Exit,
         _ => {}
     }
     let routes = match args.name.as_str() {
+        "bank" => service::bank::routes(args.book)?,
         "support" => service::support::routes(args.stall, args.book)?,
         "invoice" => service::invoice::routes(args.faulty, args.book)?,
         other => {
             return Err(
                 CommandError::usage(format!("no example has a service named `{other}`"))
-                    .hint("there are: invoice, pdf, research, support"),
+                    .hint("there are: bank, invoice, pdf, research, support"),
             );
         }
     };

@@ -56,6 +56,8 @@ struct Example {
     steps: &'static [(&'static [&'static str], i32)],
     /// Who approves.
     role: &'static str,
+    /// Somebody talks with it: who was interrupted goes on talking.
+    talk: bool,
     /// What of the service's book must be there once in the end, however often it died.
     once: fn(&Service) -> usize,
 }
@@ -78,6 +80,7 @@ const SUPPORT: Example = Example {
         (&["approve", "last", "--as", "supervisor"], 0),
     ],
     role: "supervisor",
+    talk: false,
     once: Service::refunds,
 };
 
@@ -96,6 +99,7 @@ const REACT: Example = Example {
         6,
     )],
     role: "user",
+    talk: false,
     once: |_| 1,
 };
 
@@ -121,6 +125,7 @@ const INVOICE: Example = Example {
         (&["approve", "last", "--as", "finance-approver"], 0),
     ],
     role: "finance-approver",
+    talk: false,
     once: |service| {
         let booked = service.booked();
         for kind in ["mail", "chat"] {
@@ -129,6 +134,35 @@ const INVOICE: Example = Example {
         }
         service.postings().len()
     },
+};
+
+/// The concierge: five processes of one talk, each may die. A transfer has a key, so whoever is in doubt asks again.
+const BANK: Example = Example {
+    name: "bank",
+    service: Some("bank"),
+    steps: &[
+        (
+            &[
+                "run",
+                "bank",
+                "--script",
+                "bank/script.yaml",
+                "--input",
+                "Hello",
+            ],
+            0,
+        ),
+        (&["send", "last", "Transfer money", "--id", "m1"], 0),
+        (&["send", "last", "seldo", "--id", "m2"], 5),
+        (&["answer", "last", "monkey"], 0),
+        (&["send", "last", "Checking", "--id", "m3"], 0),
+        (&["send", "last", "To account ID 1234324", "--id", "m4"], 0),
+        (&["send", "last", "500", "--id", "m5"], 5),
+        (&["approve", "last"], 0),
+    ],
+    role: "user",
+    talk: true,
+    once: Service::transfers,
 };
 
 /// What two sessions are compared by: agents by path with their letters and bodies, state, answer, status.
@@ -232,6 +266,24 @@ impl Example {
         }
     }
 
+    /// What a user does whose terminal died: looks how it stands, says again what was perhaps not heard (under the same id,
+    /// so that it is not heard twice), and goes on.
+    fn talk_on(&self, world: &World, step: usize) {
+        let resumed = world.run(&["run", "--resume", "last"]);
+        assert!(matches!(resumed.code, Some(0 | 5)), "{resumed:?}");
+        let (args, code) = self.steps[step];
+        let asked = || !world.json_lines(&["pending"]).is_empty();
+        if args.contains(&"--id") || (step > 0 && asked()) {
+            let ran = world.run(args);
+            let was_heard = ran.err.contains("It was accepted before");
+            assert!(was_heard || ran.code == Some(code), "{args:?}: {ran:?}");
+        }
+        for (args, code) in &self.steps[step + 1..] {
+            let ran = world.run(args);
+            assert_eq!(ran.code, Some(*code), "{args:?}: {ran:?}");
+        }
+    }
+
     fn dies_at_random_and_ends_as_undisturbed(&self) {
         let mut random = Random::seeded();
         let (calm, service) = self.world();
@@ -264,7 +316,11 @@ impl Example {
                 assert!(service.is_none() || once(&service) == 0, "{what}");
                 continue;
             }
-            drive_on(&world, self, service.as_ref());
+            if self.talk {
+                self.talk_on(&world, step);
+            } else {
+                drive_on(&world, self, service.as_ref());
+            }
             assert_eq!(essence(&world), wanted, "{what}");
             assert_eq!(once(&service), 1, "{what}");
             let told = spent(&world);
@@ -277,6 +333,11 @@ impl Example {
 #[test]
 fn support_ends_as_undisturbed_and_pays_once() {
     SUPPORT.dies_at_random_and_ends_as_undisturbed();
+}
+
+#[test]
+fn bank_ends_as_undisturbed_and_sends_once() {
+    BANK.dies_at_random_and_ends_as_undisturbed();
 }
 
 #[test]

@@ -7,7 +7,7 @@ const SAID: &str = "My kettle (order 4711) arrived broken. I want my money back.
 
 #[test]
 fn the_examples_are_right_and_their_tests_pass() {
-    for name in ["support", "react", "research", "invoice"] {
+    for name in ["support", "react", "research", "invoice", "bank"] {
         let world = World::example(name);
         let checked = world.run(&["check", name]);
         assert_eq!(checked.code, Some(0), "{checked:?}");

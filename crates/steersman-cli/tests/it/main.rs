@@ -8,6 +8,7 @@
 
 mod act;
 mod artifacts;
+mod bank;
 mod branches;
 mod changed;
 mod check;

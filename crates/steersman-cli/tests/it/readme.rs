@@ -136,6 +136,13 @@ fn the_readme_of_support_is_true() {
 }
 
 #[test]
+fn the_readme_of_bank_is_true() {
+    let mut world = World::example("bank");
+    let _service = Service::bank(&mut world);
+    transcript_is_true(&examples().join("bank/README.md"), &world);
+}
+
+#[test]
 fn the_readme_of_invoice_is_true() {
     let mut world = World::example("invoice");
     let _service = Service::invoice(&mut world, false);

@@ -156,12 +156,17 @@ impl Service {
         Self::start(world, "support", stall.then_some("--stall"))
     }
 
+    pub(crate) fn bank(world: &mut World) -> Self {
+        Self::start(world, "bank", None)
+    }
+
     pub(crate) fn invoice(world: &mut World, faulty: bool) -> Self {
         Self::start(world, "invoice", faulty.then_some("--faulty"))
     }
 
     pub(crate) fn start(world: &mut World, name: &str, how: Option<&str>) -> Self {
         let address_in = match name {
+            "bank" => "BANK_URL",
             "support" => "SHOP_URL",
             "invoice" => "ERP_URL",
             other => panic!("`{other}` has no service"),
@@ -191,6 +196,13 @@ impl Service {
             .filter(|line| line.ends_with('\n'));
         let lines = whole.map(serde_json::from_str);
         lines.collect::<Result<_, _>>().unwrap()
+    }
+
+    /// Transfers that were made, whoever asked how often.
+    pub(crate) fn transfers(&self) -> usize {
+        let booked = self.booked();
+        let made = booked.iter().filter(|entry| entry["kind"] == "transfer");
+        made.count()
     }
 
     /// The numbers of the postings that were booked, in order.
