@@ -85,11 +85,11 @@ transfers: [ { call: { send_money: { to: "1234324", cents: 50000 } } }, Sent. ]
 /// is heard at once, nothing was done, and nobody reminds them later.
 #[test]
 fn who_gives_up_at_the_password_is_let_go() {
-    let script = r#"
+    let script = r"
 bank: [ transfer, front_desk, front_desk ]
 authenticate: [ { call: { login: { user: seldo } } }, { call: { need_help: { request: Forget it. } } } ]
 front_desk: [ As you like. Good day., Welcome back. ]
-"#;
+";
     let (world, service) = begin(script, "seldo. Transfer money", 5);
     let pages = [
         &["pending"][..],

@@ -73,8 +73,8 @@ impl Heard<'_> {
     fn at_desk(&self, desk: Id, answer: &str) -> Vec<Arc<str>> {
         // Its own end, which is the answer, lies on top if it rests; below that each end is one that was heard before.
         let mut ends = u32::from(self.snapshot.agent(desk).phase == Phase::Resting);
-        let (mut told, mut closed): (Vec<Arc<str>>, Vec<(Id, How, Option<Body>)>) =
-            (Vec::new(), Vec::new());
+        let mut told: Vec<Arc<str>> = Vec::new();
+        let mut closed: Vec<(Id, How, Option<Body>)> = Vec::new();
         for interaction in self.down(desk) {
             match interaction {
                 Interaction::Finished { .. } if ends == 0 => break,
