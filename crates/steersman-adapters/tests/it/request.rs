@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use steersman_adapters::chat::encode::Dialect;
 use steersman_adapters::chat::{Chat, Server};
 use steersman_adapters::wire::Timeouts;
-use steersman_machine::context::{CallSpec, Content, Request, Segment, ToolSpec};
+use steersman_machine::context::{CallSpec, Content, Purpose, Request, Segment, ToolSpec};
 use steersman_machine::effect::{Answer, Failure};
 use steersman_machine::ids::{Digest, Id, Line};
 use steersman_machine::network::{CallStyle, Part, ToolChoice};
@@ -31,6 +31,7 @@ pub(crate) fn request(contents: Vec<Content>) -> Request {
     Request {
         purpose: steersman_machine::context::Purpose::Answer,
         model: "default".into(),
+        purpose: Purpose::Answer,
         segments: segments.collect(),
         params: Arc::new([]),
         choice: ToolChoice::Auto,
