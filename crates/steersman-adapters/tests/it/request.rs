@@ -29,7 +29,6 @@ pub(crate) fn request(contents: Vec<Content>) -> Request {
         })
     });
     Request {
-        purpose: steersman_machine::context::Purpose::Answer,
         model: "default".into(),
         purpose: Purpose::Answer,
         segments: segments.collect(),
