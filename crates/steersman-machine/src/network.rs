@@ -601,8 +601,8 @@ pub struct AgentDef {
     pub state: Vec<(Name, Type)>,
     /// A further call of the same instance begins with fresh state.
     pub enter_fresh: bool,
-    /// Turns of a dialogue, a task, or one model call; none: by who calls it, a dialogue at the entry, at a concierge and
-    /// where the floor is passed on, else a task.
+    /// Turns of a dialogue, a task, or one model call; none: a dialogue at the entry, of `tasks` and `handoff` and
+    /// of their members, else a task.
     pub turns: Option<Turns>,
     /// What it sees of the others under a routed agent; none: what that one or its state says.
     pub view: Option<ViewDef>,

@@ -342,6 +342,11 @@ impl Route {
 }
 
 impl RouteBy {
+    /// Whether its members talk with the user over turns.
+    pub fn has_dialogues(&self) -> bool {
+        matches!(self, Self::Tasks(_) | Self::Handoff(_))
+    }
+
     /// Whether a member talks with the user over turns: then it ends its task only when it says so, or when that is done.
     pub fn talks_with(&self, member: &str) -> bool {
         match self {

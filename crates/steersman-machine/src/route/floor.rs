@@ -30,11 +30,15 @@ pub(crate) fn offers(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, built_in: Buil
 /// What an agent's answers end: as it says, else by who calls it.
 pub fn turns(network: &Network, snapshot: &Snapshot, agent: Id) -> Turns {
     let state = snapshot.agent(agent);
-    if let Some(turns) = network.agent(&state.def).turns {
+    let def = network.agent(&state.def);
+    if let Some(turns) = def.turns {
         return turns;
     }
+    // Whose members talk with the user talks with the user.
+    let own = matches!(&def.does, Does::Route(route) if route.by.has_dialogues());
     let talks = match state.parent.map(|parent| snapshot.agent(parent)) {
         None => network.entry.contains(&state.def),
+        Some(_) if own => true,
         Some(parent) => match &network.agent(&parent.def).does {
             Does::Route(Route { by, .. }) => by.talks_with(&state.def),
             Does::Model(_) | Does::Run { .. } => false,

@@ -77,7 +77,7 @@ pub(crate) static AGENT: Table = Table {
         key(
             "turns",
             Ty::Word(&[("dialogue", true), ("task", true), ("once", true)]),
-            "`dialogue` at the entry, under `tasks` and `handoff`; else `task`",
+            "`dialogue` at the entry, of `tasks` and `handoff` and under them; else `task`",
             "How it ends.",
         ),
         key(
