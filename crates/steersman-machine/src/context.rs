@@ -75,11 +75,11 @@ impl Purpose {
 
 /// What the model call is for that an agent owes.
 pub fn purpose(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Purpose {
-    match crate::route::question(cx, snapshot, agent) {
-        _ if snapshot.agent(agent).kind == Kind::Model => Purpose::Answer,
-        Some(question) => question.purpose(),
-        None => Purpose::Decision,
+    if snapshot.agent(agent).kind == Kind::Model {
+        return Purpose::Answer;
     }
+    let question = crate::route::question(cx, snapshot, agent);
+    question.map_or(Purpose::Decision, |question| question.purpose())
 }
 
 /// A model call before any provider's encoding.

@@ -196,9 +196,12 @@ fn tell(
         }
     }
     for event in events {
+        // What the store knows it by begins with what is said beside it.
+        let known = format!("{} event {} ", event.network, event.event);
+        let id = event.id.strip_prefix(&known).unwrap_or(&event.id);
         printer.data(format!(
-            "event {} {} for {} lies in the box until a session waits for it",
-            event.event, event.id, event.network
+            "event {} {id} for {} lies in the box until a session waits for it",
+            event.event, event.network
         ))?;
     }
     for info in dead {

@@ -130,7 +130,8 @@ impl Talk {
 
     /// A member's turn is over: what was said and done in it.
     fn ended(&mut self, history: &dyn History, line: Line, result: &CallResult) {
-        let Some(turn) = self.turns.iter().find(|turn| turn.call == result.call) else {
+        let mut newest = self.turns.iter().rev();
+        let Some(turn) = newest.find(|turn| turn.call == result.call) else {
             return;
         };
         let who = Who::Member(turn.member.clone());
@@ -176,17 +177,15 @@ impl Talk {
 
     /// What a member sees of the others where it was called; none: nothing was said or done since.
     pub(super) fn seen(&self, call: Id, view: &ViewDef, entered: Option<Line>) -> Vec<&Entry> {
-        let Some(k) = self.turns.iter().position(|turn| turn.call == call) else {
+        let Some(k) = self.turns.iter().rposition(|turn| turn.call == call) else {
             return Vec::new();
         };
         let turn = &self.turns[k];
-        let before = self.turns[..k].iter().rev();
-        let own = before
-            .filter(|t| t.member == turn.member)
-            .map(|t| t.call)
-            .next();
-        // What was said in its own turn it knows.
-        let from = own.map_or(0, |own| self.behind(own));
+        let own = self.turns[..k]
+            .iter()
+            .rposition(|t| t.member == turn.member);
+        // What was said in its own turn it knows: the next one begins behind it.
+        let from = own.map_or(0, |own| self.turns[own + 1].before);
         let entries = self.entries[from.min(turn.before)..turn.before].iter();
         let all = view.of == Seen::Shared;
         let mut seen: Vec<&Entry> = entries
@@ -198,16 +197,6 @@ impl Talk {
             seen.drain(..skip);
         }
         seen
-    }
-
-    /// How many entries there were when a turn was over.
-    fn behind(&self, call: Id) -> usize {
-        let next = self
-            .turns
-            .iter()
-            .skip_while(|turn| turn.call != call)
-            .nth(1);
-        next.map_or(self.entries.len(), |turn| turn.before)
     }
 }
 

@@ -55,10 +55,8 @@ pub(crate) struct Lowered {
     pub starts: Vec<(Name, Span)>,
     /// Members among which a routing model chooses: the routed agent, the member, the place.
     pub chosen: Vec<(Name, Name, Span)>,
-    /// Tools that run ahead of turns, and where they are named.
-    pub ahead: Vec<(Name, Span)>,
-    /// Which agents they run for.
-    pub ahead_of: Vec<(Name, Name, Span)>,
+    /// Tools that run ahead of turns: for which agent, the tool, where it is named.
+    pub ahead: Vec<(Name, Name, Span)>,
 }
 
 /// A name of the namespace of tools and agents.
@@ -122,8 +120,7 @@ struct Side {
     /// Bytes of the defaults of all state entries.
     defaults: usize,
     chosen: Vec<(Name, Name, Span)>,
-    ahead: Vec<(Name, Span)>,
-    ahead_of: Vec<(Name, Name, Span)>,
+    ahead: Vec<(Name, Name, Span)>,
 }
 
 /// Lowers a merged definition.
@@ -158,7 +155,6 @@ pub(crate) fn lower(
         starts,
         chosen,
         ahead,
-        ahead_of,
         ..
     } = lower.out;
     Lowered {
@@ -178,7 +174,6 @@ pub(crate) fn lower(
         starts,
         chosen,
         ahead,
-        ahead_of,
     }
 }
 

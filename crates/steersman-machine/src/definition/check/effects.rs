@@ -157,7 +157,7 @@ impl Check<'_> {
     /// What runs ahead of a turn only looks.
     fn ahead(&mut self) {
         let lowered = self.lowered;
-        for (tool, span) in &lowered.ahead {
+        for (_, tool, span) in &lowered.ahead {
             let class = lowered.network.tools.get(tool).map(|tool| tool.effect);
             if let Some(class @ (Class::Idempotent | Class::Unsafe)) = class {
                 let at = self.place(*span);

@@ -39,7 +39,7 @@ fn edges(lowered: &Lowered) -> BTreeMap<Name, BTreeSet<Name>> {
     let mut add = |from: &Name, to: &Name| {
         edges.entry(from.clone()).or_default().insert(to.clone());
     };
-    for (from, to, _) in lowered.offers.iter().chain(&lowered.ahead_of) {
+    for (from, to, _) in lowered.offers.iter().chain(&lowered.ahead) {
         add(from, to);
     }
     for (name, person) in &lowered.network.people {

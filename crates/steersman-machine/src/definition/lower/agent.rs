@@ -218,7 +218,6 @@ impl Lower<'_> {
             let Some(tool) = self.named(what, Sort::Tool) else {
                 continue;
             };
-            self.out.ahead.push((tool.clone(), what.span));
             if let Some(args) = node.get("args") {
                 self.arguments_fit(Some(args), Some(what), &tool, Sort::Tool, &[]);
             }
@@ -231,7 +230,7 @@ impl Lower<'_> {
             }
             // Nobody chooses it: it needs no description.
             let offer = (agent.clone(), tool.clone(), what.span);
-            self.out.ahead_of.push(offer);
+            self.out.ahead.push(offer);
             all.push(Before {
                 args: node
                     .get("args")
