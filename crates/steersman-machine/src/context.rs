@@ -64,6 +64,9 @@ impl Purpose {
         }
     }
 
+    /// All that is asked beside agents' own answers.
+    pub const BESIDE: &[Self] = &[Self::Continue];
+
     /// How many calls of this kind an agent has committed.
     pub fn calls(self, counters: &crate::snapshot::Counters) -> u32 {
         match self {

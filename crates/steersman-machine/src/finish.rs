@@ -195,11 +195,11 @@ impl Tick<'_> {
         let text = reached.to_string();
         match reached.then {
             // The last call was made and did not end it.
-            OnLimit::Answer if limited || kind == Kind::Routed => {
+            OnLimit::Answer if limited => {
                 self.reach(agent, reached, End::Task, None);
                 false
             }
-            OnLimit::Answer => {
+            OnLimit::Answer if kind == Kind::Model => {
                 let body = self.body(format!(
                     "{text} Answer now, with what you have: tools are off."
                 ));
@@ -216,7 +216,8 @@ impl Tick<'_> {
                 self.reach(agent, reached, End::Task, None);
                 false
             }
-            OnLimit::Finish => {
+            // Of a router: the last call was that of a member.
+            OnLimit::Finish | OnLimit::Answer => {
                 let has = match kind {
                     Kind::Model => self.agent(agent).said,
                     Kind::Routed => self.agent(agent).routing.last.as_ref().and_then(|l| l.2),

@@ -162,12 +162,14 @@ impl Reached {
         more(self.key.name, &self.per.to_string(), self.key.all)
     }
 
-    /// It is not this agent's own: it ends, and whose it is decides when that one moves.
-    fn of_another(self) -> Self {
-        Self {
-            then: OnLimit::Fail,
-            ..self
-        }
+    /// It is not this agent's own: it ends, and whose it is decides when that one moves. A router makes no model call
+    /// that could be the last: where its limit asks for one, it is that of the member at work.
+    fn of_another(self, above: Kind) -> Self {
+        let then = match (self.then, above) {
+            (OnLimit::Answer, Kind::Routed) => OnLimit::Answer,
+            _ => OnLimit::Fail,
+        };
+        Self { then, ..self }
     }
 }
 
@@ -211,7 +213,7 @@ pub(crate) fn reached(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, now: Time) ->
         above(cx, snapshot, agent).find_map(|(above, limits, all)| {
             let reached = covered(above, limits, all);
             if above.id != agent {
-                return reached.map(Reached::of_another);
+                return reached.map(|reached| reached.of_another(above.kind));
             }
             // The session's, at the root.
             reached
@@ -383,7 +385,7 @@ pub(crate) fn no_more_agents(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Opt
                 Some(if above.id == agent {
                     reached
                 } else {
-                    reached.of_another()
+                    reached.of_another(above.kind)
                 })
             })
     })

@@ -216,6 +216,24 @@ pub enum Expect {
         /// How many.
         is: u64,
     },
+    /// What each model call of an agent that was answered was offered, oldest first.
+    Offered {
+        /// The agent.
+        agent: String,
+        /// The tools of each call, by the names that the model saw.
+        is: Vec<Vec<String>>,
+    },
+    /// Texts that stood in what a model was sent, or did not.
+    Saw {
+        /// The agent.
+        agent: String,
+        /// Which of its calls that were answered, from 1; none: the last.
+        call: Option<u64>,
+        /// The texts.
+        texts: Vec<String>,
+        /// They did not.
+        not: bool,
+    },
     /// The last answer.
     Answer(String),
     /// Over `state`, `calls`, `outcome`.

@@ -3,6 +3,8 @@
 
 use super::expect::{Subject, find, judge};
 use super::world::{Fault, Held, World, fault};
+use crate::commit::LogLine;
+use crate::context::History;
 use crate::definition::test::{Act, Expect, Resolve, Step, Test};
 use crate::effect::{Bodies, Cancelled};
 use crate::ids::{Id, Line};
@@ -280,6 +282,19 @@ impl Subject for In<'_> {
     }
     fn bodies(&self) -> &dyn Bodies {
         self.world
+    }
+    fn history(&self) -> &dyn History {
+        self.world
+    }
+    fn lines(&self, branch: Id) -> Vec<&LogLine> {
+        let mut lines = Vec::new();
+        let mut at = self.world.branch(branch).head;
+        while at.is_some() {
+            lines.push(self.world.line(at));
+            at = self.world.line(at).prev;
+        }
+        lines.reverse();
+        lines
     }
     fn current(&self) -> Id {
         self.world.current()

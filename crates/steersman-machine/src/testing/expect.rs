@@ -1,11 +1,14 @@
 //! What a test expects, judged against whatever ran it: the machine alone, or a whole session.
 
 use super::world::path;
+use crate::commit::LogLine;
+use crate::context::{Content, History, Purpose, RenderCache, Request, request};
 use crate::definition::test::Expect;
 use crate::effect::Bodies;
+use crate::fold::fold;
 use crate::ids::Id;
 use crate::interaction::{Choice, Interaction, Route, Target};
-use crate::network::Network;
+use crate::network::{Network, ToolChoice};
 use crate::snapshot::Snapshot;
 use crate::tick::Cx;
 use crate::trace::letters;
@@ -18,6 +21,10 @@ pub trait Subject {
     fn network(&self) -> &Network;
     /// Texts that the stacks name.
     fn bodies(&self) -> &dyn Bodies;
+    /// The stacks.
+    fn history(&self) -> &dyn History;
+    /// The lines that led to where a branch stands, oldest first, those of the branches it was forked from included.
+    fn lines(&self, branch: Id) -> Vec<&LogLine>;
     /// The current branch.
     fn current(&self) -> Id;
     /// A branch by its label, `main`, its id, or its number in the newest fork of an agent.
@@ -117,8 +124,9 @@ fn one(subject: &dyn Subject, expect: &Expect) -> Result<(), String> {
             let calls = if agent == "all" {
                 subject.model_calls()
             } else {
-                let (branch, id) = find(subject, agent)?;
-                u64::from(subject.snapshot(branch).agent(id).counters.model_calls_all)
+                let (key, purpose) = asked(agent)?;
+                let (branch, id) = find(subject, key)?;
+                u64::from(purpose.calls(&subject.snapshot(branch).agent(id).counters))
             };
             same(
                 &format!("model_calls {agent}"),
@@ -126,6 +134,18 @@ fn one(subject: &dyn Subject, expect: &Expect) -> Result<(), String> {
                 &is.to_string(),
             )
         }
+        Expect::Offered { agent, is } => {
+            let has = requests(subject, agent)?;
+            let has: Vec<String> = has.iter().map(|request| offered(request)).collect();
+            let is: Vec<String> = is.iter().map(|tools| format!("[{}]", tools.join(" "))).collect();
+            same(&format!("offered {agent}"), &has.join(" "), &is.join(" "))
+        }
+        Expect::Saw {
+            agent,
+            call,
+            texts,
+            not,
+        } => saw(subject, agent, *call, texts, *not),
         Expect::Answer(is) => same("answer", &answer(subject).unwrap_or_default(), is),
         Expect::That(expr) => {
             let snapshot = subject.snapshot(subject.current());
@@ -168,6 +188,112 @@ fn one(subject: &dyn Subject, expect: &Expect) -> Result<(), String> {
             None => Ok(()),
             Some(how) => Err(format!("same_as undisturbed: {how}")),
         },
+    }
+}
+
+/// An agent as scripts name it, and what its model is asked for: its own answers, or what stands behind `#`.
+fn asked(key: &str) -> Result<(&str, Purpose), String> {
+    let Some((agent, word)) = key.split_once('#') else {
+        return Ok((key, Purpose::Answer));
+    };
+    let mut all = Purpose::BESIDE.iter();
+    all.find(|purpose| purpose.beside() == Some(word))
+        .map(|purpose| (agent, *purpose))
+        .ok_or_else(|| format!("no model call is named `#{word}`"))
+}
+
+/// What the model calls of an agent that were answered were sent, oldest first, as this version renders it.
+fn requests(subject: &dyn Subject, key: &str) -> Result<Vec<Request>, String> {
+    let (branch, agent) = find(subject, key)?;
+    let lines = subject.lines(branch);
+    let answered = |line: &&LogLine| {
+        let pushes = line.commit.iter().flat_map(|commit| &commit.pushes);
+        let own = pushes.filter(|push| push.agent == agent);
+        own.filter_map(|push| match &push.what {
+            Interaction::AssistantMessage {
+                effect, partial, ..
+            } if !partial => Some(*effect),
+            Interaction::Route(route) => route.effect,
+            _ => None,
+        })
+        .collect::<Vec<Id>>()
+    };
+    let wished: Vec<Id> = lines.iter().flat_map(answered).collect();
+    let cx = Cx {
+        network: subject.network(),
+        bodies: subject.bodies(),
+    };
+    let (mut sent, mut snapshot) = (Vec::new(), Snapshot::empty());
+    for line in lines {
+        snapshot = fold(snapshot, line);
+        if wished.iter().any(|effect| effect.line() == line.n) {
+            let mut cache = RenderCache::default();
+            let rendered = request(&cx, subject.history(), &snapshot, agent, &mut cache);
+            sent.push(rendered.map_err(|e| format!("what {key} saw cannot be rendered: {e}"))?);
+        }
+    }
+    Ok(sent)
+}
+
+/// The tools of a request; none where they are told, so that the prefix stays, and may not be called.
+fn offered(request: &Request) -> String {
+    if request.choice == ToolChoice::None {
+        return "[]".to_owned();
+    }
+    let tools = request.segments.iter().filter_map(|segment| match &segment.content {
+        Content::Tools(tools) => Some(tools),
+        _ => None,
+    });
+    let names: Vec<&str> = tools.flatten().map(|tool| &*tool.name).collect();
+    format!("[{}]", names.join(" "))
+}
+
+fn saw(
+    subject: &dyn Subject,
+    agent: &str,
+    call: Option<u64>,
+    texts: &[String],
+    not: bool,
+) -> Result<(), String> {
+    let sent = requests(subject, agent)?;
+    let request = match call {
+        None => sent.last(),
+        Some(n) => usize::try_from(n - 1).ok().and_then(|n| sent.get(n)),
+    };
+    let Some(request) = request else {
+        let n = sent.len();
+        return Err(format!("saw {agent}: {n} of its model calls were answered"));
+    };
+    let all: Vec<String> = request.segments.iter().map(|segment| told(&segment.content)).collect();
+    let all = all.join("\n");
+    let wrong: Vec<String> = texts
+        .iter()
+        .filter(|text| all.contains(&***text) == not)
+        .map(|text| format!("{text:?}"))
+        .collect();
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    let (word, wrong) = (if not { "unseen" } else { "saw" }, wrong.join(", "));
+    let but = if not { "stood in" } else { "did not stand in" };
+    Err(format!("{word} {agent}: {wrong} {but} what it was sent:\n{all}"))
+}
+
+/// A piece of a request as the text that a test looks into.
+fn told(content: &Content) -> String {
+    match content {
+        Content::System(text) | Content::User(text) => text.clone(),
+        Content::Tools(tools) => {
+            let tools = tools.iter();
+            let tools = tools.map(|tool| format!("{}: {}", tool.name, tool.description));
+            tools.collect::<Vec<_>>().join("\n")
+        }
+        Content::Assistant { text, calls, .. } => {
+            let calls = calls.iter().map(|call| format!("{} {}", call.name, call.args));
+            let text = text.iter().cloned();
+            text.chain(calls).collect::<Vec<_>>().join("\n")
+        }
+        Content::Result { name, text, .. } => format!("{name}: {text}"),
     }
 }
 

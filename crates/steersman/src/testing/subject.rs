@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use steersman_machine::commit::LogLine;
+use steersman_machine::context::History;
 use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Body, Id};
 use steersman_machine::interaction::Interaction;
@@ -40,6 +41,22 @@ impl Subject for Whole<'_> {
     }
     fn bodies(&self) -> &dyn Bodies {
         self
+    }
+    fn history(&self) -> &dyn History {
+        &*self.inspection.history
+    }
+    fn lines(&self, branch: Id) -> Vec<&LogLine> {
+        let mut lines = Vec::new();
+        let mut at = self.view(branch).snapshot.line;
+        // In the order of their numbers each line comes behind the one before it.
+        for line in self.lines.iter().rev() {
+            if line.n == at {
+                lines.push(&**line);
+                at = line.prev;
+            }
+        }
+        lines.reverse();
+        lines
     }
     fn current(&self) -> Id {
         self.inspection.current

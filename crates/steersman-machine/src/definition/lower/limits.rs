@@ -54,7 +54,8 @@ impl Lower<'_> {
         limits(node, above, Limits::standard(false))
     }
 
-    /// A router calls one agent at a time, is corrected by nobody, and makes no model call that could be the last.
+    /// A router calls one agent at a time and is corrected by nobody. The last model call with tools off is made by the
+    /// member at work: so only limits that cover what members do end in one.
     fn limits_of_router(&mut self, node: Option<&Node>) {
         for (key, value) in node.map(Node::entries).unwrap_or_default() {
             if ["parallel", "corrections"].contains(&&*key.name) {
@@ -64,6 +65,7 @@ impl Lower<'_> {
             }
             let outcome = value.get("on_limit");
             let outcome = outcome.filter(|node| node.as_text().is_some_and(|w| &**w == "answer"));
+            let outcome = outcome.filter(|_| !COVERS_MEMBERS.contains(&&*key.name));
             if let Some(outcome) = outcome {
                 let at = self.place(outcome.span);
                 self.say(Diagnostic::limit_outcome(
@@ -71,12 +73,15 @@ impl Lower<'_> {
                     "answer",
                     "a routed agent",
                     "`fail`, `finish` and `ask`",
-                    "it makes no model call that could be the last",
+                    "where it is reached no member is at work whose model call could be the last",
                 ));
             }
         }
     }
 }
+
+/// Limits of a routed agent that keep its members from one more model call.
+const COVERS_MEMBERS: &[&str] = &["model_calls", "ticks", "tokens", "cost"];
 
 /// Limits as written over the standard ones. Of those that bound each agent by itself the session's and the agent's
 /// hold both: the smaller one counts.

@@ -42,7 +42,15 @@ const SPEAKS: &[&str] = &[
 ];
 
 /// Expectations that `is` completes.
-const SUBJECTS: &[&str] = &["stack", "speakers", "modes", "model_calls"];
+const SUBJECTS: &[&str] = &[
+    "stack",
+    "speakers",
+    "modes",
+    "model_calls",
+    "offered",
+    "saw",
+    "unseen",
+];
 
 impl Lower<'_> {
     pub(super) fn tests(&mut self) -> BTreeMap<String, Test> {
@@ -413,6 +421,16 @@ impl Lower<'_> {
                     let is = number.unwrap_or_default();
                     all.push(Expect::ModelCalls { agent: agent(), is });
                 }
+                "offered" => all.push(Expect::Offered {
+                    agent: agent(),
+                    is: is.map(Node::items).unwrap_or_default().iter().map(words).collect(),
+                }),
+                "saw" | "unseen" => all.push(Expect::Saw {
+                    agent: agent(),
+                    call: node.get("call").and_then(whole),
+                    texts: is.map(words).unwrap_or_default(),
+                    not: &*key.name == "unseen",
+                }),
                 "answer" => all.extend(text(node, "answer").map(Expect::Answer)),
                 "that" => all.extend(self.expr(value, Wants::Value, scope).map(Expect::That)),
                 "branches" => all.extend(whole(value).map(Expect::Branches)),
@@ -427,6 +445,16 @@ impl Lower<'_> {
         }
         all
     }
+}
+
+/// A text, or each of a list.
+fn words(node: &Node) -> Vec<String> {
+    let all = match node.as_text() {
+        Some(text) => return vec![text.to_string()],
+        None => node.items().iter(),
+    };
+    all.filter_map(|node| node.as_text().map(ToString::to_string))
+        .collect()
 }
 
 /// `{ error, message }`, `{ unknown: true }`, `{ after, result }`; anything else is the result itself.
