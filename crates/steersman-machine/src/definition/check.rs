@@ -5,6 +5,7 @@ mod kind;
 mod names;
 mod operators;
 mod reach;
+mod routes;
 mod types;
 
 use super::diagnostic::{Diagnostic, Place};
@@ -34,6 +35,9 @@ pub(crate) fn check(
     check.expressions();
     check.reach(whole);
     check.effects(whole);
+    if whole {
+        check.routes();
+    }
     check.found
 }
 

@@ -76,6 +76,8 @@ static PAGES: &[(&str, &str)] = &[
     ("W0404", include_str!("explain/W0404.md")),
     ("W0405", include_str!("explain/W0405.md")),
     ("W0406", include_str!("explain/W0406.md")),
+    ("W0407", include_str!("explain/W0407.md")),
+    ("W0408", include_str!("explain/W0408.md")),
 ];
 
 /// The page of a diagnostic's code, as Markdown; none if there is no such code.

@@ -113,6 +113,21 @@ impl Diagnostic {
         .note("its speakers go on until a limit ends the route")
         .help("give it `exits`: `when`, `judge` or `after_messages`")
     }
+    pub(crate) fn never_fires(at: At, by: At) -> Self {
+        let diagnostic = Self::new("W0407", at, "this exit never fires");
+        match by {
+            Some(_) => diagnostic.also(by, "this one always fires before it"),
+            None => diagnostic.note("`false` never holds"),
+        }
+    }
+    pub(crate) fn never_done(at: At, task: &str, why: &str) -> Self {
+        Self::new(
+            "W0408",
+            at,
+            format!("the task `{task}` can never be done: {why}"),
+        )
+        .help("let a tool of its agent write what `done` reads (`set`), or leave `done` out: its agent says so")
+    }
     pub(crate) fn task_circle(at: At, circle: &str) -> Self {
         Self::new("E0409", at, format!("tasks wait for each other: {circle}"))
             .help("let one of them begin without the others")
