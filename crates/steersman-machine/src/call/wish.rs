@@ -11,7 +11,7 @@ use crate::mapping;
 use crate::nets::{self, Step};
 use crate::network::{Approve, BuiltIn, OnTimeout, Parameters, Source, ToolDef, Type, TypeKind};
 use crate::route::floor;
-use crate::snapshot::{Effect, OpenCall, Phase, Snapshot};
+use crate::snapshot::{Agent, Effect, OpenCall, Phase, Snapshot};
 use crate::tick::Cx;
 use crate::view::View;
 use serde_json::{Map, Value as Json};
@@ -158,7 +158,8 @@ fn send(snapshot: &Snapshot, open: &OpenCall, to: &Name, args: &str) -> Work {
     }
 }
 
-/// The instance of this name that is nearest: the agent itself, a member of a route above it, the root.
+/// The instance of this name that is nearest: the agent itself, one that it or an agent above it started (the newest,
+/// where it has several), a member of a route above it, the root.
 fn nearest(snapshot: &Snapshot, agent: Id, name: &Name) -> Option<Id> {
     let mut at = Some(agent);
     while let Some(id) = at {
@@ -168,6 +169,10 @@ fn nearest(snapshot: &Snapshot, agent: Id, name: &Name) -> Option<Id> {
         }
         if let Some(child) = agent.children.get(name) {
             return Some(*child);
+        }
+        let own = |other: &&Arc<Agent>| other.parent == Some(id) && other.def == *name;
+        if let Some(newest) = snapshot.agents.values().rev().find(own) {
+            return Some(newest.id);
         }
         at = agent.parent;
     }

@@ -137,7 +137,10 @@ fn one(subject: &dyn Subject, expect: &Expect) -> Result<(), String> {
         Expect::Offered { agent, is } => {
             let has = requests(subject, agent)?;
             let has: Vec<String> = has.iter().map(|request| offered(request)).collect();
-            let is: Vec<String> = is.iter().map(|tools| format!("[{}]", tools.join(" "))).collect();
+            let is: Vec<String> = is
+                .iter()
+                .map(|tools| format!("[{}]", tools.join(" ")))
+                .collect();
             same(&format!("offered {agent}"), &has.join(" "), &is.join(" "))
         }
         Expect::Saw {
@@ -240,10 +243,13 @@ fn offered(request: &Request) -> String {
     if request.choice == ToolChoice::None {
         return "[]".to_owned();
     }
-    let tools = request.segments.iter().filter_map(|segment| match &segment.content {
-        Content::Tools(tools) => Some(tools),
-        _ => None,
-    });
+    let tools = request
+        .segments
+        .iter()
+        .filter_map(|segment| match &segment.content {
+            Content::Tools(tools) => Some(tools),
+            _ => None,
+        });
     let names: Vec<&str> = tools.flatten().map(|tool| &*tool.name).collect();
     format!("[{}]", names.join(" "))
 }
@@ -264,7 +270,11 @@ fn saw(
         let n = sent.len();
         return Err(format!("saw {agent}: {n} of its model calls were answered"));
     };
-    let all: Vec<String> = request.segments.iter().map(|segment| told(&segment.content)).collect();
+    let all: Vec<String> = request
+        .segments
+        .iter()
+        .map(|segment| told(&segment.content))
+        .collect();
     let all = all.join("\n");
     let wrong: Vec<String> = texts
         .iter()
@@ -276,7 +286,9 @@ fn saw(
     }
     let (word, wrong) = (if not { "unseen" } else { "saw" }, wrong.join(", "));
     let but = if not { "stood in" } else { "did not stand in" };
-    Err(format!("{word} {agent}: {wrong} {but} what it was sent:\n{all}"))
+    Err(format!(
+        "{word} {agent}: {wrong} {but} what it was sent:\n{all}"
+    ))
 }
 
 /// A piece of a request as the text that a test looks into.
@@ -289,7 +301,9 @@ fn told(content: &Content) -> String {
             tools.collect::<Vec<_>>().join("\n")
         }
         Content::Assistant { text, calls, .. } => {
-            let calls = calls.iter().map(|call| format!("{} {}", call.name, call.args));
+            let calls = calls
+                .iter()
+                .map(|call| format!("{} {}", call.name, call.args));
             let text = text.iter().cloned();
             text.chain(calls).collect::<Vec<_>>().join("\n")
         }

@@ -3,10 +3,10 @@
 use super::super::diagnostic::Diagnostic;
 use super::super::source::Node;
 use super::Check;
-use crate::expression::{Expr, Names};
 use crate::expression::ast::{Node as Ast, NodeKind};
+use crate::expression::{Expr, Names};
 use crate::ids::Name;
-use crate::network::{Desk, Does, ExitCause, RouteBy, Graph};
+use crate::network::{Desk, Does, ExitCause, Graph, RouteBy};
 use serde_json::{Map, Value as Json, json};
 
 impl Check<'_> {
@@ -42,7 +42,9 @@ impl Check<'_> {
             };
             let mut parts = Vec::new();
             conjuncts(done.node(), &mut parts);
-            let dead = parts.iter().find_map(|part| self.never_holds(agent, done, part));
+            let dead = parts
+                .iter()
+                .find_map(|part| self.never_holds(agent, done, part));
             let Some(why) = dead else {
                 continue;
             };
@@ -118,7 +120,9 @@ impl Check<'_> {
             }
             let written = |k: usize| {
                 let exit: &Node = &exits[k];
-                exit.get("when").and_then(Node::as_text).map(|text| text.trim())
+                exit.get("when")
+                    .and_then(Node::as_text)
+                    .map(|text| text.trim())
             };
             let counts = state.exits.iter().filter_map(|exit| match exit.cause {
                 ExitCause::AfterMessages(n) => Some(n),
@@ -182,5 +186,7 @@ fn reads(node: &Ast, paths: &mut Vec<Vec<Name>>) -> Option<()> {
     if matches!(node.kind, NodeKind::Call { .. }) {
         return None;
     }
-    node.children().into_iter().try_for_each(|child| reads(child, paths))
+    node.children()
+        .into_iter()
+        .try_for_each(|child| reads(child, paths))
 }

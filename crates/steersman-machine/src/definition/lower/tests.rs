@@ -423,7 +423,12 @@ impl Lower<'_> {
                 }
                 "offered" => all.push(Expect::Offered {
                     agent: agent(),
-                    is: is.map(Node::items).unwrap_or_default().iter().map(words).collect(),
+                    is: is
+                        .map(Node::items)
+                        .unwrap_or_default()
+                        .iter()
+                        .map(words)
+                        .collect(),
                 }),
                 "saw" | "unseen" => all.push(Expect::Saw {
                     agent: agent(),

@@ -109,8 +109,16 @@ impl World {
             Work::Simulate(_) => self.simulated(branch, out),
             Work::Ask { .. } => Outcome::Leaf("a question, and nobody is asked here".to_owned()),
             Work::Event { .. } => Outcome::Leaf("an event, and none comes here".to_owned()),
-            Work::Send { to, name, message } => {
-                let to = to.or_else(|| self.agent(branch, name));
+            Work::Send { to: None, name, .. } => {
+                let why = format!("no `{name}` was started yet");
+                self.gives(
+                    effect,
+                    &Raw::NotPerformed(mapping::Fault::new("failed", why)),
+                )?;
+                return Ok(());
+            }
+            Work::Send { to, message, .. } => {
+                let to = *to;
                 let sender = out.wish.agent;
                 let message = message.clone();
                 self.gives(effect, &Raw::Done(json!("Sent.")))?;
