@@ -1,7 +1,7 @@
 //! The project's figures: what a step costs, in CPU time and as ratios of one run.
 //!
 //! `cargo bench -p steersman` runs all sections, `cargo bench -p steersman -- machine store` some of them: `machine`,
-//! `store`, `whole`, `wire`, `many`, `growth`, `program`. `--quick` does a hundredth of the work, to see that everything runs; so does
+//! `routes`, `store`, `whole`, `wire`, `many`, `growth`, `program`. `--quick` does a hundredth of the work, to see that everything runs; so does
 //! a run without `--bench`, as `cargo test --benches` makes it. Nothing here fails for being slow.
 
 #[path = "figures/desk.rs"]
@@ -16,6 +16,8 @@ mod many;
 mod measure;
 #[path = "figures/program.rs"]
 mod program;
+#[path = "figures/routes.rs"]
+mod routes;
 #[path = "figures/store.rs"]
 mod store;
 #[path = "figures/whole.rs"]
@@ -29,8 +31,9 @@ use measure::{Size, Table};
 
 type Section = (&'static str, fn(&Table, Size));
 
-const SECTIONS: [Section; 7] = [
+const SECTIONS: [Section; 8] = [
     ("machine", machine::report),
+    ("routes", routes::report),
     ("store", store::report),
     ("whole", whole::report),
     ("wire", wire::report),

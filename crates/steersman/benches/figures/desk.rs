@@ -43,7 +43,12 @@ pub(crate) fn found() -> String {
 
 /// The checked definition.
 pub(crate) fn network() -> Arc<Network> {
-    let (network, diagnostics) = definition::compile(&Files::new("bench.yaml", DEFINITION));
+    network_of(DEFINITION)
+}
+
+/// The network of a definition.
+pub(crate) fn network_of(definition: &str) -> Arc<Network> {
+    let (network, diagnostics) = definition::compile(&Files::new("bench.yaml", definition));
     match network {
         Some(network) => Arc::new(network),
         None => panic!("the definition of the benchmark does not compile: {diagnostics:?}"),
@@ -87,6 +92,14 @@ impl Ticked {
     /// The one effect that is wanted.
     pub(crate) fn wish(&self) -> Id {
         self.wishes[0].id
+    }
+
+    /// How many interactions were pushed.
+    pub(crate) fn pushes(&self) -> u64 {
+        self.line
+            .commit
+            .as_ref()
+            .map_or(0, |commit| commit.pushes.len() as u64)
     }
 }
 
