@@ -21,7 +21,7 @@ entry: loop
 limits: { tokens: 1000000000000 }
 ";
 
-const RULES: &str = "{ rules: [ { when: route.count == 0, to: a }, { when: route.last.agent == 'a', to: b }, { to: a } ] }";
+const RULES: &str = "{ rules: [ { when: route.last.agent is not none and route.last.agent == 'a', to: b }, { to: a } ] }";
 const STATES: &str = "{ states: { talk: { speakers: [a, b], exits: [ { after_messages: 100000000, to: finish } ] } } }";
 
 fn routed(route: &str) -> Arc<Network> {
