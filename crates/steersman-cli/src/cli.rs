@@ -646,6 +646,9 @@ pub(crate) struct Test {
     /// Only tests whose name contains this.
     #[arg(long, short)]
     pub(crate) name: Option<String>,
+    /// Run each test twice: what comes out otherwise the second time is a failure.
+    #[arg(long)]
+    pub(crate) replay: bool,
 }
 
 #[derive(Debug, Args)]

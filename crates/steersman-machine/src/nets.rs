@@ -74,13 +74,18 @@ impl NetView<'_> {
     /// The value of an expression's name: `["state", "score"]`, `["calls", "search", "ok"]`; none where there is none, or it
     /// is unset.
     pub fn value(&self, path: &[&str]) -> Option<Json> {
-        let (root, rest) = path.split_first()?;
-        let (mut value, taken) = self.scope.path(root, rest)?;
-        for name in rest.get(taken..)? {
-            value = value.get_attr(name).ok()?;
-        }
-        serde_json::to_value(value).ok().filter(|v| !v.is_null())
+        value(self.scope, path)
     }
+}
+
+/// The value of an expression's name; none where there is none, or it is unset.
+fn value(scope: &dyn crate::expression::Scope, path: &[&str]) -> Option<Json> {
+    let (root, rest) = path.split_first()?;
+    let (mut value, taken) = scope.path(root, rest)?;
+    for name in rest.get(taken..)? {
+        value = value.get_attr(name).ok()?;
+    }
+    serde_json::to_value(value).ok().filter(|v| !v.is_null())
 }
 
 /// A state machine over an agent's steps. Pure: the same view and event give the same step.
@@ -101,7 +106,39 @@ pub struct RouteView<'a> {
     pub scope: &'a dyn crate::expression::Scope,
 }
 
-/// A router in Rust. Called once for each decision; its answer is recorded.
+impl RouteView<'_> {
+    /// The value of an expression's name: `["calls", "search", "ok"]`, `["route", "last", "result"]`; none where there is
+    /// none, or it is unset.
+    pub fn value(&self, path: &[&str]) -> Option<Json> {
+        value(self.scope, path)
+    }
+    /// A state entry in a type of yours; none while it is unset.
+    ///
+    /// # Errors
+    /// What does not fit, with the entry's name.
+    pub fn state<T: serde::de::DeserializeOwned>(&self, entry: &str) -> Result<Option<T>, String> {
+        let value = self.value(&["state", entry]);
+        let typed = value.map(serde_json::from_value).transpose();
+        typed.map_err(|e| format!("state.{entry}: {e}"))
+    }
+    /// How many decisions were taken since the message that is answered.
+    pub fn count(&self) -> u64 {
+        self.value(&["route", "count"])
+            .and_then(|count| count.as_u64())
+            .unwrap_or_default()
+    }
+    /// Who acted last for this answer, and what it gave.
+    pub fn last(&self) -> Option<(String, Option<String>)> {
+        let text = |name| self.value(&["route", "last", name]);
+        let agent = text("agent")?.as_str()?.to_owned();
+        Some((
+            agent,
+            text("result").and_then(|r| r.as_str().map(str::to_owned)),
+        ))
+    }
+}
+
+/// A router in Rust. Called once for each decision; its answer is recorded. Pure: the same view gives the same answer.
 pub trait Router: Send + Sync {
     /// Its version, part of the definition's digest.
     fn version(&self) -> String;

@@ -1,9 +1,10 @@
 //! States in Rust, on their way into a network: what panics is an outcome.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use steersman_machine::ids::Name;
 use steersman_machine::interaction::Choice;
-use steersman_machine::nets::{Event, Net, NetView, RouteView, Router, Step};
+use steersman_machine::nets::{Event, Natives, Net, NetView, RouteView, Router, Step};
 
 /// Whatever the code of others does, a session's driver goes on.
 pub(crate) struct Caught<T>(pub(crate) T);
@@ -38,4 +39,91 @@ pub(crate) fn net(net: impl Net + 'static) -> Arc<dyn Net> {
 /// As it is registered.
 pub(crate) fn router(router: impl Router + 'static) -> Arc<dyn Router> {
     Arc::new(Caught(router))
+}
+
+/// A closure as a router.
+pub(crate) struct Closure<F> {
+    pub(crate) version: String,
+    pub(crate) route: F,
+}
+
+impl<F> Router for Closure<F>
+where
+    F: Fn(&RouteView<'_>) -> Result<Choice, String> + Send + Sync,
+{
+    fn version(&self) -> String {
+        self.version.clone()
+    }
+
+    fn route(&self, view: &RouteView<'_>) -> Result<Choice, String> {
+        (self.route)(view)
+    }
+}
+
+/// What was found where the same was asked twice.
+pub(crate) type Found = Arc<Mutex<Vec<String>>>;
+
+/// Asks everything twice over the same view, and keeps what was answered otherwise.
+struct Twice<T: ?Sized> {
+    name: Name,
+    inner: Arc<T>,
+    found: Found,
+}
+
+impl<T: ?Sized> Twice<T> {
+    fn compare<A: PartialEq + std::fmt::Debug>(&self, what: &str, first: A, second: &A) -> A {
+        if first != *second {
+            let fault = format!(
+                "the {what} `{}` is not pure: over the same view it answered {first:?}, then {second:?}",
+                self.name
+            );
+            let mut found = self.found.lock().unwrap_or_else(|e| e.into_inner());
+            found.push(fault);
+        }
+        first
+    }
+}
+
+impl Router for Twice<dyn Router> {
+    fn version(&self) -> String {
+        self.inner.version()
+    }
+
+    fn route(&self, view: &RouteView<'_>) -> Result<Choice, String> {
+        let (first, second) = (self.inner.route(view), self.inner.route(view));
+        self.compare("router of", first, &second)
+    }
+}
+
+impl Net for Twice<dyn Net> {
+    fn version(&self) -> String {
+        self.inner.version()
+    }
+
+    fn next(&self, view: &NetView<'_>, event: &Event<'_>) -> Step {
+        let (first, second) = (self.inner.next(view, event), self.inner.next(view, event));
+        self.compare("net", first, &second)
+    }
+}
+
+/// The same nets and routers, each asked twice.
+pub(crate) fn twice(natives: &Natives, found: &Found) -> Natives {
+    fn each<T: ?Sized>(name: &Name, inner: &Arc<T>, found: &Found) -> (Name, Arc<Twice<T>>) {
+        let twice = Twice {
+            name: name.clone(),
+            inner: inner.clone(),
+            found: found.clone(),
+        };
+        (name.clone(), Arc::new(twice))
+    }
+    let mut out = Natives::default();
+    for (name, net) in &natives.nets {
+        let (name, net) = each(name, net, found);
+        out.nets.insert(name, net);
+    }
+    for (name, router) in &natives.routers {
+        let (name, router) = each(name, router, found);
+        out.routers.insert(name, router);
+    }
+    out
 }

@@ -8,7 +8,8 @@ use std::io::{Error as IoError, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steersman_machine::definition::{self, Files, Node, Severity};
-use steersman_machine::nets::{Natives, Net, Router};
+use steersman_machine::interaction::Choice;
+use steersman_machine::nets::{Natives, Net, RouteView, Router};
 use steersman_machine::network::{self as checked, Parameters, Source, TypeKind};
 
 /// A checked definition with the tools in Rust that it names. Cloning shares it.
@@ -22,6 +23,19 @@ pub struct Network {
 }
 
 impl Network {
+    /// The same network whose nets and routers in Rust are asked twice each time; what differs is found.
+    pub(crate) fn asked_twice(&self, found: &crate::nets::Found) -> Self {
+        let natives = crate::nets::twice(&self.checked.natives, found);
+        let checked = checked::Network {
+            natives,
+            ..(*self.checked).clone()
+        };
+        Self {
+            checked: Arc::new(checked),
+            ..self.clone()
+        }
+    }
+
     /// A definition in a file, or in a folder with a `steersman.yaml`.
     ///
     /// # Errors
@@ -315,6 +329,49 @@ impl Builder {
         let router = crate::nets::router(router);
         self.natives.routers.insert(agent.into(), router);
         self
+    }
+
+    /// Adds a closure as the router of an agent with `route: { native: VERSION }`; `version` is that version.
+    ///
+    /// ```
+    /// use steersman::machine::interaction::Choice;
+    /// use steersman::{Network, Steersman, Turn};
+    ///
+    /// const DEFINITION: &str = r#"
+    /// state: { plan: optional string }
+    /// tools: { note: { description: Notes the plan., parameters: { text: string }, set: { plan: "{{ args.text }}" } } }
+    /// agents:
+    ///   planner: { description: Plans., system: You plan., tools: [note], turns: once }
+    ///   editor: { description: Edits., system: "The plan is {{ state.plan }}." }
+    ///   coder: { route: { native: 1 } }
+    /// entry: coder
+    /// "#;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), steersman::Error> {
+    /// let network = Network::from_yaml(DEFINITION)
+    ///     .route("coder", 1, |view| {
+    ///         let plan: Option<String> = view.state("plan")?;
+    ///         Ok(match (plan, view.last()) {
+    ///             (None, _) => Choice::Agents(vec!["planner".into()]),
+    ///             (Some(_), Some((last, _))) if last == "editor" => Choice::Finish,
+    ///             (Some(_), _) => Choice::Agents(vec!["editor".into()]),
+    ///         })
+    ///     })
+    ///     .build()?;
+    /// let script = "{ planner: [ { call: { note: { text: mend it } } } ], editor: [ Mended. ] }";
+    /// let session = Steersman::options().script(script).in_memory().start(&network).await?;
+    /// let Turn::Answer(answer) = session.ask("It is broken.").await? else { panic!("it answers") };
+    /// assert_eq!(answer.text(), "Mended.");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn route<F>(self, agent: &str, version: impl ToString, route: F) -> Self
+    where
+        F: Fn(&RouteView<'_>) -> Result<Choice, String> + Send + Sync + 'static,
+    {
+        let version = version.to_string();
+        self.router(agent, crate::nets::Closure { version, route })
     }
 
     /// Adds an agent to a network that is built in Rust.

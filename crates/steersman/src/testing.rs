@@ -54,22 +54,54 @@ pub struct Report {
 
 /// Runs a test by its name. A name that there is none of is a failure.
 pub async fn run(network: &Network, name: &str) -> Report {
+    played(network, name).await.0
+}
+
+/// Runs a test twice, and each decision of a net or router in Rust twice within it. That one of them is not a function of
+/// what it is shown is a failure: its sessions could not be replayed.
+pub async fn replay(network: &Network, name: &str) -> Report {
+    let found = crate::nets::Found::default();
+    let network = network.asked_twice(&found);
+    let (mut report, first) = played(&network, name).await;
+    let (_, second) = played(&network, name).await;
+    let mut faults = std::mem::take(&mut *found.lock().unwrap_or_else(|e| e.into_inner()));
+    faults.sort();
+    faults.dedup();
+    if faults.is_empty() && first != second {
+        let mut lines = first.lines().zip(second.lines());
+        let differs = lines.find(|(a, b)| a != b);
+        faults.push(match differs {
+            Some((a, b)) => format!(
+                "it ran otherwise the second time: {} then {}",
+                a.trim(),
+                b.trim()
+            ),
+            None => "it ran otherwise the second time: one run did more".to_owned(),
+        });
+    }
+    report.failures.extend(faults);
+    report
+}
+
+/// A test, and all by which two runs of it are the same.
+async fn played(network: &Network, name: &str) -> (Report, String) {
     let mut report = Report {
         name: name.to_owned(),
         ..Report::default()
     };
     let Some(test) = network.checked().tests.get(name) else {
         report.failures.push(format!("there is no test `{name}`"));
-        return report;
+        return (report, String::new());
     };
     let played = match Stage::set(network, test) {
         Ok(stage) => Run::new(&stage, network, test).play(&mut report).await,
         Err(failure) => Err(failure),
     };
-    if let Err(failure) = played {
+    let essence = played.unwrap_or_else(|failure| {
         report.failures.push(failure);
-    }
-    report
+        String::new()
+    });
+    (report, essence)
 }
 
 /// What outlives a kill: store, clock, scripted answers.

@@ -32,7 +32,11 @@ pub(crate) async fn run(args: Test, printer: &Printer) -> Result<Exit, CommandEr
     }
     let (mut failed, began) = (0, Instant::now());
     for name in &names {
-        let report = testing::run(&network, name).await;
+        let report = if args.replay {
+            testing::replay(&network, name).await
+        } else {
+            testing::run(&network, name).await
+        };
         let passed = report.failures.is_empty();
         failed += u64::from(!passed);
         if printer.is_json() {

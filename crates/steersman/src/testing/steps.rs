@@ -46,8 +46,10 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// All steps, then what is expected at the end. An error ends the test; failures are collected.
-    pub(super) async fn play(mut self, report: &mut Report) -> Did {
+    /// All steps, then what is expected at the end. An error ends the test; failures are collected. Gives all by which two
+    /// runs are the same.
+    pub(super) async fn play(mut self, report: &mut Report) -> Result<String, String> {
+        let mut same = String::new();
         for (n, step) in self.test.steps.iter().enumerate() {
             let place = |failure: String| format!("step {}: {failure}", n + 1);
             let dies = self.dies_in(n).await.map_err(place)?;
@@ -72,6 +74,7 @@ impl<'a> Run<'a> {
             let (inspection, lines) = self.look().await?;
             report.lines = lines.len() as u64;
             report.model_calls = inspection.info.state.model_calls;
+            same = essence(&self.whole(&inspection, &lines));
         }
         report.failures.extend(self.stage.models.missed());
         for (key, n) in self.stage.models.left_over() {
@@ -92,7 +95,7 @@ impl<'a> Run<'a> {
         if let Some(process) = self.process {
             process.engine().stop().await;
         }
-        Ok(())
+        Ok(same)
     }
 
     fn process(&self) -> Result<&Steersman, String> {
@@ -141,6 +144,15 @@ impl<'a> Run<'a> {
     }
 
     /// The same test without its `kill` and `resume`; what differs.
+    fn whole<'b>(&'b self, inspection: &'b Inspection, lines: &'b [Arc<LogLine>]) -> Whole<'b> {
+        Whole {
+            inspection,
+            network: self.network.checked(),
+            lines,
+            undisturbed: None,
+        }
+    }
+
     async fn compare(&self) -> Result<Option<String>, String> {
         let stage = Stage::set(self.network, self.test)?;
         let mut other = Run::new(&stage, self.network, self.test);
@@ -148,12 +160,7 @@ impl<'a> Run<'a> {
         let mut found = Vec::new();
         for run in [self, &other] {
             let (inspection, lines) = run.look().await?;
-            found.push(essence(&Whole {
-                inspection: &inspection,
-                network: self.network.checked(),
-                lines: &lines,
-                undisturbed: None,
-            }));
+            found.push(essence(&run.whole(&inspection, &lines)));
         }
         let (mine, theirs) = (&found[0], &found[1]);
         let first = mine.lines().zip(theirs.lines()).find(|(a, b)| a != b);

@@ -201,3 +201,58 @@ entry: both
     let turn = session.ask("Go.").await.unwrap();
     assert_eq!(turn.answer().unwrap().text(), "There.");
 }
+
+const ROUTED: &str = "
+agents:
+  one: { description: First., system: You are one. }
+  two: { description: Second., system: You are two. }
+  both: { route: { native: 7 } }
+entry: both
+tests:
+  turns:
+    script: { one: [ Here. ], two: [ There. ] }
+    steps: [ { say: Go. } ]
+    expect: [ { speakers: both, is: [one, two] } ]
+";
+
+#[tokio::test]
+async fn a_replay_finds_a_router_that_is_not_pure() {
+    let pure = Network::from_yaml(ROUTED).route("both", 7, |view| {
+        Ok(match view.last() {
+            None => Choice::Agents(vec!["one".into()]),
+            Some((last, Some(gave))) if last == "one" && gave == "Here." => {
+                Choice::Agents(vec!["two".into()])
+            }
+            Some(_) => Choice::Finish,
+        })
+    });
+    let report = testing::replay(&pure.build().unwrap(), "turns").await;
+    assert!(report.failures.is_empty(), "{:?}", report.failures);
+
+    let counts = Network::from_yaml(ROUTED).router("both", Turns(AtomicU32::new(0)));
+    let counts = counts.build().unwrap();
+    let report = testing::replay(&counts, "turns").await;
+    let found = report.failures.iter();
+    let found = found.filter(|f| f.contains("the router of `both` is not pure"));
+    assert!(found.count() > 0, "{:?}", report.failures);
+
+    // Once a run it is the same, and another in the next.
+    let runs = AtomicU32::new(0);
+    let by_run = Network::from_yaml(ROUTED).route("both", 7, move |view| {
+        let begins = view.count() == 0;
+        let n = if begins {
+            runs.fetch_add(1, Ordering::Relaxed) / 2
+        } else {
+            0
+        };
+        Ok(match (begins, n) {
+            (true, 0) => Choice::Agents(vec!["one".into(), "two".into()]),
+            (true, _) => Choice::Agents(vec!["two".into(), "one".into()]),
+            (false, _) => Choice::Finish,
+        })
+    });
+    let report = testing::replay(&by_run.build().unwrap(), "turns").await;
+    let found = report.failures.iter();
+    let found = found.filter(|f| f.contains("otherwise the second time"));
+    assert_eq!(found.count(), 1, "{:?}", report.failures);
+}
