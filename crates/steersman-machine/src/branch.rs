@@ -16,6 +16,7 @@ use crate::interaction::{Artifact, Cause, End, How, Interaction, Origin, Target}
 use crate::mapping::{Fault, Raw, map};
 use crate::network::{Chooser, Does, Offer, Parameters, ToolUse, TypeKind};
 use crate::snapshot::{Agent, Cell, OpenCall, Snapshot};
+use crate::texts;
 use crate::tick::{Cx, Tick};
 use crate::trace::{cause_word, end_word};
 use crate::view::View;
@@ -277,11 +278,11 @@ impl Tick<'_> {
                 (true, Renewal::Adoption) => match fact {
                     None | Some(Fact::NeverStarted) => self.wish_anew(out, call),
                     Some(Fact::Done(outcome)) => self.done_there(&open, outcome),
-                    Some(Fact::Unknown) => self.close_call(
-                        open.owner,
-                        call,
-                        Mapped::plain(How::Unknown, Some("in_doubt"), MAY_HAVE_HAPPENED),
-                    ),
+                    Some(Fact::Unknown) => {
+                        let text = self.says(open.owner, texts::MAY_HAVE_HAPPENED, &[]);
+                        let mapped = Mapped::plain(How::Unknown, Some("in_doubt"), text);
+                        self.close_call(open.owner, call, mapped);
+                    }
                 },
                 (true, Renewal::Dry) | (false, _) => self.wish_anew(out, call),
             }
@@ -317,18 +318,14 @@ impl Tick<'_> {
     /// Closes a call that was open where this branch began, and tells the model what the ledger knows of it.
     fn not_here(&mut self, open: &OpenCall, fact: Option<&Fact>) {
         let text = match fact {
-            None | Some(Fact::NeverStarted) => {
-                "Not carried out: it had not begun where this branch begins.".to_owned()
-            }
+            None | Some(Fact::NeverStarted) => self.says(open.owner, texts::NOT_BEGUN, &[]),
             Some(Fact::Done(outcome)) => match &**outcome {
                 Outcome::Mapped(Mapped {
                     shown: Some(shown), ..
-                }) => format!("Was carried out outside this branch. Its result there: {shown}"),
-                _ => "Was carried out outside this branch.".to_owned(),
+                }) => self.says(open.owner, texts::DONE_OUTSIDE, &[("result", shown)]),
+                _ => self.says(open.owner, texts::DONE_OUTSIDE, &[("result", "none")]),
             },
-            Some(Fact::Unknown) => {
-                "Was begun outside this branch, and nobody knows whether it happened.".to_owned()
-            }
+            Some(Fact::Unknown) => self.says(open.owner, texts::UNKNOWN_OUTSIDE, &[]),
         };
         let raw = Raw::NotPerformed(Fault::new("not_in_this_branch", text));
         let mapped = map(&self.cx(), &self.snapshot, open.owner, open.call.id, &raw);
@@ -512,9 +509,6 @@ impl Tick<'_> {
         self.ended(parent, call, cause, top.answer, Vec::new());
     }
 }
-
-/// The words for a doubt that nobody resolved.
-pub(crate) const MAY_HAVE_HAPPENED: &str = "It may have happened; nobody knows.";
 
 fn refused(code: &str, text: String) -> Mapped {
     Mapped::plain(How::Refused, Some(code), text)

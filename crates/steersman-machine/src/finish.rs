@@ -12,6 +12,7 @@ use crate::mapping;
 use crate::nets::{self, Event, Step};
 use crate::network::{Does, ModelAgent, OnLimit, Parameters, Turns, Type, TypeKind};
 use crate::route::floor;
+use crate::texts::{self, Sentence};
 use crate::snapshot::Phase;
 use crate::take::cancel::Cut;
 use crate::tick::Tick;
@@ -192,7 +193,6 @@ impl Tick<'_> {
     /// A limit is reached where a step is owed. Whether the step is taken all the same: as the last one.
     pub(crate) fn limit(&mut self, agent: Id, reached: &Reached) -> bool {
         let (limited, kind) = (self.agent(agent).counters.limited, self.agent(agent).kind);
-        let text = reached.to_string();
         match reached.then {
             // The last call was made and did not end it.
             OnLimit::Answer if limited => {
@@ -200,9 +200,8 @@ impl Tick<'_> {
                 false
             }
             OnLimit::Answer if kind == Kind::Model => {
-                let body = self.body(format!(
-                    "{text} Answer now, with what you have: tools are off."
-                ));
+                let text = self.says_of_limit(agent, texts::LAST_CALL, reached);
+                let body = self.body(text);
                 self.push(
                     agent,
                     Interaction::UserMessage {
@@ -227,7 +226,7 @@ impl Tick<'_> {
                 false
             }
             OnLimit::Ask => {
-                let question = format!("{text} Allow as much again?");
+                let question = self.says_of_limit(agent, texts::MORE, reached);
                 let args = json!({ "question": question, "options": ["yes", "no"] });
                 let user = Target::Person("user".into());
                 // Refused: the agent comes back here, with the same limit and an answer.
@@ -241,10 +240,24 @@ impl Tick<'_> {
         }
     }
 
+    /// A sentence of the engine about a limit.
+    fn says_of_limit(&self, agent: Id, sentence: &Sentence, reached: &Reached) -> String {
+        let max = reached.most();
+        self.says(agent, sentence, &[("name", reached.name()), ("max", &max)])
+    }
+
+    /// A sentence of the engine, as this agent or whoever deals with it reads it.
+    pub(crate) fn says(&self, agent: Id, sentence: &Sentence, values: &[(&str, &str)]) -> String {
+        texts::say(&self.cx(), &self.snapshot, agent, sentence, values)
+    }
+
     fn reach(&mut self, agent: Id, reached: &Reached, end: End, has: Option<Body>) {
         let body = match has {
             Some(body) => body,
-            None => self.body(reached.to_string()),
+            None => {
+                let text = self.says_of_limit(agent, texts::LIMIT, reached);
+                self.body(text)
+            }
         };
         self.finish(
             agent,
@@ -424,7 +437,8 @@ impl Tick<'_> {
                 self.close_call(agent, call, refused);
             }
             (None, Kind::Model) => {
-                self.correct(agent, &format!("This answer cannot be used: {why}."));
+                let text = self.says(agent, texts::CORRECTION, &[("why", &why.to_string())]);
+                self.correct(agent, &text);
             }
             (None, Kind::Routed) => self.fail(agent, crate::fold::MISFIT, why),
         }

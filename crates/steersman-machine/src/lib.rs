@@ -138,6 +138,7 @@ pub mod route;
 pub mod snapshot;
 mod state;
 pub mod table;
+pub mod texts;
 mod take;
 pub mod testing;
 pub mod tick;

@@ -152,6 +152,14 @@ impl Reached {
         self.key.name
     }
 
+    /// How much it allows, in words.
+    pub(crate) fn most(&self) -> String {
+        match self.key.name {
+            "cost" => money(self.max),
+            _ => self.max.to_string(),
+        }
+    }
+
     /// How much it allows.
     pub(crate) fn max(&self) -> u64 {
         self.max
@@ -170,16 +178,6 @@ impl Reached {
             _ => OnLimit::Fail,
         };
         Self { then, ..self }
-    }
-}
-
-impl fmt::Display for Reached {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self.key.name;
-        match name {
-            "cost" => write!(f, "The limit `cost` of {} is reached.", money(self.max)),
-            _ => write!(f, "The limit `{name}` of {} is reached.", self.max),
-        }
     }
 }
 

@@ -50,6 +50,8 @@ pub struct Network {
     pub events: BTreeMap<Name, EventDef>,
     /// Labels by name.
     pub labels: BTreeMap<Name, Template>,
+    /// What is said in place of the engine's own sentences.
+    pub texts: crate::texts::Texts,
     /// What a session came to.
     pub outcome: BTreeMap<Name, Expr>,
     /// MCP servers by name.

@@ -12,6 +12,7 @@ use crate::nets::{self, Step};
 use crate::network::{Approve, BuiltIn, OnTimeout, Parameters, Source, ToolDef, Type, TypeKind};
 use crate::route::floor;
 use crate::snapshot::{Agent, Effect, OpenCall, Phase, Snapshot};
+use crate::texts;
 use crate::tick::Cx;
 use crate::view::View;
 use serde_json::{Map, Value as Json};
@@ -241,11 +242,9 @@ pub(crate) fn approvals(
     if let Some(k) = approver.and_then(|by| wanted.iter().position(|a| asks(a, by))) {
         wanted.remove(k);
     }
-    let plain = format!(
-        "{}({})",
-        tool.name,
-        cx.bodies.text(open.edited.unwrap_or(open.call.args))
-    );
+    let given = cx.bodies.text(open.edited.unwrap_or(open.call.args));
+    let values = [("tool", &*tool.name), ("args", &*given)];
+    let plain = texts::say(cx, snapshot, open.owner, texts::APPROVE, &values);
     let because = |approve: &Approve| {
         (&*approve.when.source != "true").then(|| approve.when.source.to_string())
     };

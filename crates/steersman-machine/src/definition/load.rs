@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Sections whose entries are merged over files.
-const MERGED: [&str; 10] = [
-    "config", "secrets", "models", "state", "events", "labels", "outcome", "mcp", "tools", "agents",
+const MERGED: [&str; 11] = [
+    "config", "secrets", "models", "state", "events", "labels", "outcome", "texts", "mcp", "tools", "agents",
 ];
 
 /// A definition whose files are merged.
@@ -97,7 +97,8 @@ impl Loader<'_> {
             let Some(section) = node.get(name) else {
                 continue;
             };
-            for (key, entry) in section.entries() {
+            let file = (name == "texts").then(|| self.sentences(section, path)).flatten();
+            for (key, entry) in file.as_ref().unwrap_or(section).entries() {
                 self.merge(name, key, entry);
             }
         }
@@ -127,6 +128,23 @@ impl Loader<'_> {
             }
         }
         self.found.extend(found);
+    }
+
+    /// The engine's sentences, where a file that holds them is named.
+    fn sentences(&mut self, node: &Node, from: &str) -> Option<Node> {
+        let name = node.as_text()?;
+        let at = self.sources.place(node.span);
+        let Some(path) = resolve(from, name) else {
+            self.found.push(Diagnostic::outside_folder(at, name));
+            return None;
+        };
+        let Some(text) = self.files.text(&path).cloned() else {
+            let near = near(&path, self.files.paths());
+            self.found.push(Diagnostic::no_file(at, name, near));
+            return None;
+        };
+        self.done.insert(path.clone());
+        parse(self.sources, &path, &text, self.found)
     }
 
     fn import(&mut self, node: &Node, from: &str) {

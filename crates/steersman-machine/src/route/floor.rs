@@ -11,6 +11,7 @@ use crate::limits::declines;
 use crate::mapping;
 use crate::network::{BuiltIn, Does, Network, OnChange, Route, Source, Turns};
 use crate::snapshot::{OpenCall, Phase, Snapshot};
+use crate::texts;
 use crate::tick::{Cx, Tick};
 use serde_json::{Map, Value as Json, json};
 
@@ -73,10 +74,9 @@ pub(crate) fn leaves(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Strin
     let wish = args.get("request").and_then(Json::as_str);
     let task = tasks::at_work(cx, snapshot, open.owner);
     let task = task.map_or_else(|| "this".to_owned(), |(_, task)| task.name.to_string());
-    match wish {
-        Some(wish) if !wish.trim().is_empty() => format!("Leave `{task}` for: {wish}"),
-        _ => format!("Leave `{task}`?"),
-    }
+    let wish = wish.filter(|wish| !wish.trim().is_empty());
+    let values = [("task", &*task), ("wish", wish.unwrap_or("something else"))];
+    texts::say(cx, snapshot, open.owner, texts::LEAVE, &values)
 }
 
 impl Tick<'_> {
@@ -100,7 +100,8 @@ impl Tick<'_> {
             Some(Err(why)) => self.not_now(owner, call, &why),
             Some(Ok(false)) => {
                 let source = task.done.as_ref().map_or("", |done| &done.source);
-                let text = format!("`{}` is not done: `{source}` does not hold.", task.name);
+                let values = [("task", &*task.name), ("done", source)];
+                let text = self.says(owner, texts::NOT_DONE, &values);
                 self.not_now(owner, call, &text);
             }
             Some(Ok(true)) | None => {
@@ -136,9 +137,7 @@ impl Tick<'_> {
             OnChange::Switch => self.gives_back(owner, call, args),
             OnChange::Ask => self.wish_call(open, None),
             OnChange::FinishFirst => {
-                let text = format!(
-                    "`{name}` is to be finished first. Tell the user so, and that the other wish comes after it."
-                );
+                let text = self.says(owner, texts::FIRST, &[("task", &name)]);
                 self.not_now(owner, call, &text);
             }
         }
@@ -147,8 +146,8 @@ impl Tick<'_> {
     /// The user said whether the task is left for something else.
     pub(crate) fn may_leave(&mut self, owner: Id, open: &OpenCall, answer: &str) {
         if declines(answer) {
-            let text = "The user wants to go on with this first.";
-            return self.not_now(owner, open.call.id, text);
+            let text = self.says(owner, texts::STAYS, &[]);
+            return self.not_now(owner, open.call.id, &text);
         }
         let args = mapping::arguments(&self.cx(), &self.snapshot, open);
         self.gives_back(owner, open.call.id, &args);

@@ -6,6 +6,7 @@ use crate::ids::{Id, Name};
 use crate::network::{Choosable, Route};
 use crate::snapshot::Snapshot;
 use crate::tick::Cx;
+use crate::texts;
 use crate::view::View;
 use std::fmt::Write as _;
 
@@ -38,9 +39,7 @@ pub(super) fn decide(
     let mut system = match route.asks.system.as_ref().map(|t| t.render(&view)) {
         Some(Ok(system)) => system,
         Some(Err(e)) => return Decision::Failed(format!("`system` of `pick`: {e}")),
-        None => "You lead a team. Read the conversation and say who acts next, so that what the user asked for gets done. \
-                 When nothing is left to be done, say so, with the answer for the user."
-            .to_owned(),
+        None => texts::say_in(&cx.network.texts, &view, texts::PICK, &[]),
     };
     system.push_str("\n\nThe team:");
     for member in &members {

@@ -8,6 +8,7 @@ use crate::interaction::Choice;
 use crate::network::{Exit, ExitCause, ExitTo, Graph, Order, Route, Speaker, StateNode};
 use crate::snapshot::{Place, Snapshot};
 use crate::tick::Cx;
+use crate::texts::{self, Texts};
 use crate::view::View;
 use serde_json::{Map, Value as Json, json};
 use std::fmt::Write as _;
@@ -37,7 +38,7 @@ pub(super) fn decide(
         let judged = judged(node, &view);
         match judged {
             Ok(judged) if judged.is_empty() => {}
-            Ok(judged) => return ask_judge(route, node, &view, judged),
+            Ok(judged) => return ask_judge(&cx.network.texts, route, node, &view, judged),
             Err(text) => return Decision::Failed(text),
         }
     }
@@ -109,15 +110,19 @@ fn judged(node: &StateNode, view: &View<'_>) -> Result<Vec<String>, String> {
         .map_err(|e| format!("`judge`: {e}"))
 }
 
-fn ask_judge(route: &Route, node: &StateNode, view: &View<'_>, judged: Vec<String>) -> Decision {
+fn ask_judge(
+    texts: &Texts,
+    route: &Route,
+    node: &StateNode,
+    view: &View<'_>,
+    judged: Vec<String>,
+) -> Decision {
     let mut system = match scene(node, view) {
         Ok(scene) => scene,
         Err(text) => return Decision::Failed(text),
     };
-    system.push_str(
-        "You watch a conversation and take no part in it. Say which of these statements holds now, by its number; 0 if \
-         none of them does.\n",
-    );
+    system.push_str(&texts::say_in(texts, view, texts::JUDGE, &[]));
+    system.push('\n');
     for (k, words) in judged.iter().enumerate() {
         let _ = write!(system, "\n{}. {words}", k + 1);
     }
@@ -182,7 +187,7 @@ fn speaks(
             let k = chance(cx, snapshot, agent, others.len());
             chosen(others[k], place)
         }
-        Order::ByModel => ask_who(route, node, &view, place),
+        Order::ByModel => ask_who(&cx.network.texts, route, node, &view, place),
     }
 }
 
@@ -224,12 +229,19 @@ fn chance(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, of: usize) -> usize {
     usize::try_from(number % of as u64).expect("below the number of speakers")
 }
 
-fn ask_who(route: &Route, node: &StateNode, view: &View<'_>, place: &Place) -> Decision {
+fn ask_who(
+    texts: &Texts,
+    route: &Route,
+    node: &StateNode,
+    view: &View<'_>,
+    place: &Place,
+) -> Decision {
     let mut system = match scene(node, view) {
         Ok(scene) => scene,
         Err(text) => return Decision::Failed(text),
     };
-    system.push_str("You lead a conversation and take no part in it. Say who speaks next.\n");
+    system.push_str(&texts::say_in(texts, view, texts::LEADER, &[]));
+    system.push('\n');
     for Speaker {
         role, instructions, ..
     } in &node.speakers

@@ -8,6 +8,7 @@ use crate::interaction::Choice;
 use crate::network::{Desk, Does, GoOn, Route, RouteBy, Task};
 use crate::snapshot::{Agent, Snapshot};
 use crate::tick::Cx;
+use crate::texts;
 use crate::view::View;
 use serde_json::{Map, Value as Json, json};
 use std::fmt::Write as _;
@@ -40,7 +41,7 @@ pub(super) fn decide(
         }
         Some(_) => match desk.go_on {
             GoOn::None => Decision::Over(Map::new()),
-            GoOn::ByModel => Decision::Ask(left(route)),
+            GoOn::ByModel => Decision::Ask(left(cx, snapshot, agent, route)),
             GoOn::Request => match routing.goals.last() {
                 None => Decision::Over(Map::new()),
                 Some((goal, asked)) => resume(cx, snapshot, agent, desk, goal, *asked),
@@ -144,9 +145,7 @@ fn ask(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, route: &Route, desk: &Desk) 
     let mut system = match own.map(|t| t.render(&view)) {
         Some(Ok(system)) => system,
         Some(Err(e)) => return Decision::Failed(format!("`system` of the orchestrator: {e}")),
-        None => "You receive the user's messages. Say what the newest one is about. What must be done before a task is \
-                 seen to by itself: choose what the user wants in the end."
-            .to_owned(),
+        None => texts::say_in(&cx.network.texts, &view, texts::ORCHESTRATOR, &[]),
     };
     system.push_str("\n\nTasks:");
     let mut offered: Vec<(Name, Name)> = Vec::new();
@@ -178,14 +177,11 @@ fn ask(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, route: &Route, desk: &Desk) 
     })
 }
 
-fn left(route: &Route) -> Question {
+fn left(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, route: &Route) -> Question {
     Question {
         about: About::Left,
         model: route.asks.model.clone(),
-        system: "A task that the user asked for was done, or one that had to be done first. Read the conversation. If \
-                 something that the user asked for is left to be done, say it in one sentence, in the user's voice. Do \
-                 not invent wishes."
-            .to_owned(),
+        system: texts::say(cx, snapshot, agent, texts::CONTINUE, &[]),
         closing: "Is something left to be done?".to_owned(),
     }
 }

@@ -1,6 +1,5 @@
 //! Something is cancelled, children first. Cancelling begins nothing.
 
-use crate::branch::MAY_HAVE_HAPPENED;
 use crate::commit::{Admission, Admitted};
 use crate::effect::{Cancelled, Fact, Known, Mapped, Outcome, Until};
 use crate::finish::Finish;
@@ -9,6 +8,7 @@ use crate::interaction::{Cause, How, Target};
 use crate::snapshot::{OpenCall, Phase};
 use crate::table::{self, Event, Rule};
 use crate::take::Taken;
+use crate::texts;
 use crate::tick::Tick;
 use std::sync::Arc;
 
@@ -155,7 +155,8 @@ impl Tick<'_> {
                 }
             },
             Some(Fact::Unknown) if !crate::call::class(&open.call.target).is_free() => {
-                Mapped::plain(How::Unknown, Some("in_doubt"), MAY_HAVE_HAPPENED)
+                let text = self.says(owner, texts::MAY_HAVE_HAPPENED, &[]);
+                Mapped::plain(How::Unknown, Some("in_doubt"), text)
             }
             Some(Fact::Unknown | Fact::NeverStarted) | None => cancelled(),
         };

@@ -102,6 +102,7 @@ impl Draft {
             mcp: BTreeMap::new(),
             events: BTreeMap::new(),
             labels: BTreeMap::new(),
+            texts: crate::texts::Texts::default(),
             outcome: BTreeMap::new(),
             tools: BTreeMap::new(),
             agents: BTreeMap::new(),

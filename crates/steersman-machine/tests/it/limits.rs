@@ -153,7 +153,7 @@ fn what_nothing_would_enforce_is_refused() {
         }
     }
     for limit in [
-        "model_calls: { max: 3, on_limit: answer }",
+        "agent_calls: { max: 3, on_limit: answer }",
         "parallel: 3",
         "corrections: 3",
     ] {

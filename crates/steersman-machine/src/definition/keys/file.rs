@@ -1,6 +1,6 @@
 //! Keys of the file, its values and events.
 
-use super::{DATA, Key, NAMES, TEXTS, TYPES, Table, Ty, agent, key, later, test, tool};
+use super::{DATA, Key, NAMES, TEXTS, TYPES, Table, Ty, agent, key, test, tool};
 
 pub(crate) static FILE: Table = Table {
     name: "File",
@@ -105,7 +105,12 @@ pub(crate) static FILE: Table = Table {
             "[]",
             "Answers of tools as they came; rendered requests.",
         ),
-        later("texts", "The engine's own sentences."),
+        key(
+            "texts",
+            Ty::Or(&[Ty::Path, Ty::Map(&Ty::Or(&[Ty::Template, TEXTS]))]),
+            "built in, English",
+            "The engine's own sentences, by key; each a text, or texts by `state.language`; or a file of them. The keys stand under Sentences.",
+        ),
         key(
             "tests",
             Ty::Map(&Ty::Table(&test::TEST)),

@@ -1,12 +1,12 @@
 //! The file: values, models, events, what a session is found by and came to, entries.
 
-use super::super::diagnostic::Diagnostic;
+use super::super::diagnostic::{Diagnostic, near};
 use super::super::shape;
 use super::super::site::{Args, Scope, Wants};
 use super::super::source::{Key, Node, Span, Value};
 use super::values::{At, of_kind};
 use super::{Lower, Sort, duration, flag, real, sorted, text, word};
-use crate::expression::Expr;
+use crate::expression::{Expr, Template};
 use crate::ids::{Digest, Name};
 use crate::network::{
     AgentDef, CallStyle, Config, EventDef, ModelDef, Network, PersonDef, Provider, Record, Secret,
@@ -14,6 +14,7 @@ use crate::network::{
 };
 use crate::price::Price;
 use crate::rate::Rate;
+use crate::texts::{self, Sentence, Texts, Words};
 use std::collections::{BTreeMap, BTreeSet};
 
 const DAY: u64 = 86_400_000;
@@ -40,6 +41,7 @@ impl Lower<'_> {
         let (agents, people) = self.agents(&entry);
         let tools = self.with_built_in(tools);
         let (labels, outcome) = self.labels_and_outcome();
+        let texts = self.own_sentences();
         let limits = self.limits_of_session();
         let record = merged
             .settings
@@ -73,6 +75,7 @@ impl Lower<'_> {
             events,
             mcp,
             labels,
+            texts,
             outcome,
             tools,
             agents,
@@ -334,7 +337,7 @@ impl Lower<'_> {
             });
             let event = EventDef {
                 fields,
-                id: id.unwrap_or_else(|| crate::expression::Template::plain("")),
+                id: id.unwrap_or_else(|| Template::plain("")),
                 session,
                 keep: duration(node, "keep").unwrap_or(30 * DAY),
                 start,
@@ -347,7 +350,7 @@ impl Lower<'_> {
     fn labels_and_outcome(
         &mut self,
     ) -> (
-        BTreeMap<Name, crate::expression::Template>,
+        BTreeMap<Name, Template>,
         BTreeMap<Name, Expr>,
     ) {
         let merged = self.merged;
@@ -368,6 +371,62 @@ impl Lower<'_> {
             }
         }
         (labels, outcome)
+    }
+
+    /// Sentences in place of the engine's own: of keys that there are, with what is filled in there and nothing else.
+    fn own_sentences(&mut self) -> Texts {
+        let merged = self.merged;
+        let mut texts = Texts::default();
+        for (key, node) in merged.section("texts") {
+            let Some(sentence) = texts::ALL.iter().find(|s| *s.key == *key.name) else {
+                let known = texts::ALL.iter().map(|s| s.key);
+                let near = near(&key.name, known).map(str::to_owned);
+                let at = self.place(key.span);
+                let key = &key.name;
+                self.say(Diagnostic::unknown_name(at, "sentence of the engine", key, near.as_deref()));
+                continue;
+            };
+            let words = if node.entries().is_empty() {
+                self.sentence(sentence, node).map(Words::Plain)
+            } else {
+                let by = node.entries().iter();
+                let by = by.filter_map(|(language, node)| {
+                    Some((language.name.to_string(), self.sentence(sentence, node)?))
+                });
+                Some(Words::By(by.collect()))
+            };
+            texts.0.extend(words.map(|words| (key.name.clone(), words)));
+        }
+        texts
+    }
+
+    fn sentence(&mut self, sentence: &Sentence, node: &Node) -> Option<Template> {
+        let at = self.place(node.span);
+        let Some(text) = node.as_text() else {
+            let broken = self.merged.broken.iter().any(|b| node.span.contains(*b));
+            if !broken {
+                self.say(Diagnostic::wrong_kind(at, "a text", node.kind_word()));
+            }
+            return None;
+        };
+        let words = match Template::parse(text) {
+            Ok(words) => words,
+            Err(error) => {
+                self.say(Diagnostic::malformed(at, text, &format!("a template: {error}")));
+                return None;
+            }
+        };
+        let values: Vec<(&str, &str)> = sentence.names().map(|name| (name, "1")).collect();
+        if texts::fill(&words, &values).is_none() {
+            let names: Vec<String> = sentence.names().map(|n| format!("`{{{{ {n} }}}}`")).collect();
+            let wanted = match names.as_slice() {
+                [] => "a text in which nothing is filled in".to_owned(),
+                names => format!("a text with nothing but {} filled in", names.join(", ")),
+            };
+            self.say(Diagnostic::malformed(at, text, &wanted));
+            return None;
+        }
+        Some(words)
     }
 
     /// Who may be talked to first: as written, else the only agent that no other names.
