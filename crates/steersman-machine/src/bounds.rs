@@ -55,6 +55,9 @@ pub const GOALS: usize = 16;
 /// Most messages of a conversation that a routing model is shown, and the step in which what it is shown moves on.
 pub const HEARD: usize = 30;
 
+/// Longest summary, in bytes; of a longer one the rest is left out, and that is said. Every request of whoever sees it has it.
+pub const SUMMARY: usize = 8 << 10;
+
 /// Longest name that comes from outside (a tool that a model made up, a code, a role), in bytes; a longer one is cut.
 pub const NAME: usize = 128;
 

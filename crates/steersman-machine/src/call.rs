@@ -469,7 +469,9 @@ impl Tick<'_> {
         let (effect, target) = (open.effect, open.call.target.clone());
         // The branches of a person's join are people's: they may go on.
         let joins = *open.call.name == *crate::branch::JOIN;
-        let asked = crate::fold::is_more(&open.call.name);
+        // What the engine asks for itself: whoever it asks it for goes on, whatever comes of it.
+        let asked =
+            crate::fold::is_more(&open.call.name) || crate::extract::is_extraction(&open.call.name);
         if let Some(effect) = effect {
             self.stop(effect);
         }

@@ -5,6 +5,7 @@
 //! templates read has changed, and the result is the same as with an empty cache. Boundaries of what is shown are
 //! watermarks in commits ([`due_watermark`]).
 
+mod beside;
 mod history;
 mod route;
 mod talk;
@@ -53,6 +54,10 @@ pub enum Purpose {
     Decision,
     /// What is left to be done, for a router: beside its decisions.
     Continue,
+    /// What was said, as state entries.
+    Extract,
+    /// A summary of what was said.
+    Summary,
 }
 
 impl Purpose {
@@ -61,6 +66,8 @@ impl Purpose {
         match self {
             Self::Answer | Self::Decision => None,
             Self::Continue => Some("continue"),
+            Self::Extract => Some("extract"),
+            Self::Summary => Some("summary"),
         }
     }
 
@@ -72,12 +79,17 @@ impl Purpose {
         match self {
             Self::Answer | Self::Decision => counters.model_calls_all,
             Self::Continue => counters.restated,
+            Self::Extract => counters.extracted,
+            Self::Summary => counters.summed,
         }
     }
 }
 
-/// What the model call is for that an agent owes.
+/// What the model call is for that an agent owes, or that the engine makes for it.
 pub fn purpose(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Purpose {
+    if crate::extract::open(snapshot, agent).is_some() {
+        return Purpose::Extract;
+    }
     if snapshot.agent(agent).kind == Kind::Model {
         return Purpose::Answer;
     }
@@ -243,7 +255,7 @@ struct Kept {
     reads: Vec<Read>,
 }
 
-/// The neutral request of the model call that `agent` owes.
+/// The neutral request of the model call that `agent` owes, or that the engine makes for it.
 ///
 /// One request in a thousand (by its digest) is rendered in full as well; if that gives something else it is the
 /// full render that counts, and [`RenderCache::differed`] says so.
@@ -260,6 +272,9 @@ pub fn request(
     cache: &mut RenderCache,
 ) -> Result<Request, EvalError> {
     cache.belongs_to(snapshot, agent);
+    if let Some(open) = crate::extract::open(snapshot, agent) {
+        return Ok(beside::extraction(cx, history, snapshot, open, cache));
+    }
     let warm = cache.previous.is_some();
     let request = render(cx, history, snapshot, agent, cache)?;
     let sample = u16::from_le_bytes([request.digest.0[0], request.digest.0[1]]);

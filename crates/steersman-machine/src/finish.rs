@@ -118,7 +118,7 @@ impl Tick<'_> {
         if reached.is_some_and(|reached| !self.limit(agent, &reached)) {
             return;
         }
-        if self.prepares(agent) {
+        if self.extracts(agent) || self.prepares(agent) {
             return;
         }
         match nets::owes(&self.cx(), &self.snapshot, agent) {

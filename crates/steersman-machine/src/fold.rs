@@ -5,6 +5,7 @@
 //! what lies beside it. [`phase`] recomputes a phase from a whole stack and is the oracle of the tests.
 
 mod adoption;
+mod beside;
 mod counts;
 pub(crate) mod facts;
 mod routes;
@@ -16,6 +17,7 @@ use values::value_of;
 use crate::commit::{
     Change, Commit, Kind, LogLine, Made, Opening, Push, Text, Want, Watermark, Wished,
 };
+use crate::extract;
 use crate::ids::{Body, Digest, Id, Line, Name, Path, Time};
 use crate::interaction::{
     Call, CallResult, Cause, End, How, Interaction, Origin, Reduce, Route, Target, Write,
@@ -203,7 +205,7 @@ impl Snapshot {
             Interaction::Call(call) => self.push_call(line, now, push.agent, call, bodies),
             Interaction::Result(result) => self.push_result(line, now, push.agent, result, bodies),
             Interaction::Route(route) => self.push_route(line, now, push.agent, route, bodies),
-            Interaction::Summary(_) => {}
+            Interaction::Summary(summary) => self.push_summary(now, push.agent, summary),
             Interaction::Finished {
                 end,
                 cause,
@@ -225,7 +227,12 @@ impl Snapshot {
                 if *end != End::Draft {
                     agent.phase = Phase::Resting;
                     agent.unanswered.clear();
+                    agent.unread.clear();
                 }
+                if *end == End::Turn {
+                    self.said_in_turn(push.agent);
+                }
+                let agent = self.agent_mut(push.agent);
                 if *end == End::Task {
                     agent.serving = None;
                     self.may_begin_next(push.agent);
@@ -405,7 +412,11 @@ impl Snapshot {
             let gave = result.body.filter(|_| result.how.is_ok());
             self.agent_mut(owner).before.insert(name, gave);
         }
-        let mut at = Some(owner);
+        let beside = extract::is_extraction(&call.name);
+        if beside {
+            self.extracted(owner, &call.name, result);
+        }
+        let mut at = Some(owner).filter(|_| !beside);
         while let Some(id) = at {
             let agent = self.agent_mut(id);
             count(agent, &call.name, result, args);
@@ -475,10 +486,11 @@ impl Snapshot {
         for id in ids {
             let open = self.remove_call(owner, id).expect("listed a moment ago");
             let Some(closed) = &open.closed else { continue };
-            counts |= matches!(
+            let of_agent = matches!(
                 open.call.target,
                 Target::Tool(_) | Target::Agent(_) | Target::Unknown
             );
+            counts |= of_agent && !extract::is_extraction(&open.call.name);
             digests.extend_from_slice(&open.digest.0);
             digests.extend_from_slice(&closed.digest.0);
             for (write, value) in &closed.writes {
@@ -651,6 +663,7 @@ fn newborn(id: Id, def: Name, kind: Kind, path: Path, now: Time) -> Agent {
         before: OrdMap::new(),
         prepared: false,
         unanswered: Vec::new(),
+        unread: Vec::new(),
         said: None,
         answer: None,
         ended: None,
@@ -722,6 +735,10 @@ fn hear(agent: &mut Agent, now: Time, from: &Origin, body: Body) {
         agent.prepared = false;
         agent.message = Some(body);
         agent.unanswered.push(body);
+        // What is taken up again was read when it was said.
+        if !matches!(from, Origin::Route | Origin::Continuation) {
+            agent.unread.push(body);
+        }
     }
 }
 

@@ -56,9 +56,9 @@ pub struct Summary {
     pub effect: Id,
     /// The policy that wanted it, as in [`crate::commit::Watermark::policy`].
     pub policy: Name,
-    /// What it stands for.
+    /// What it stands for; of two equal ends nothing: then nobody could write it.
     pub covers: Covers,
-    /// Its text.
+    /// Its text, or why there is none.
     pub body: Body,
 }
 
@@ -71,6 +71,16 @@ pub enum Covers {
     /// What came about in the agent's scope, its own stack and those of all that it started, behind the first of these
     /// lines and up to the second.
     Scope(Line, Line),
+}
+
+impl Covers {
+    /// It stands for nothing: nobody could write it, and its text says why.
+    pub fn is_nothing(self) -> bool {
+        match self {
+            Self::Exchanges(from, to) => from == to,
+            Self::Scope(from, to) => from == to,
+        }
+    }
 }
 
 /// Who a `UserMessage` is from.

@@ -122,6 +122,7 @@ pub mod context;
 pub mod definition;
 pub mod effect;
 pub mod expression;
+pub mod extract;
 mod finish;
 pub mod fold;
 pub mod ids;

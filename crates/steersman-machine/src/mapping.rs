@@ -563,7 +563,7 @@ fn write_of(
 }
 
 /// A write of a value that fits its entry.
-fn write(
+pub(crate) fn write(
     cx: &Cx<'_>,
     snapshot: &Snapshot,
     writer: Id,

@@ -13,7 +13,7 @@ pub use offer::{Chooser, Offer, ToolUse};
 pub use route::{
     Asks, Begin, Choosable, Desk, Exit, ExitCause, ExitTo, Fallback, GoOn, Graph, Handoff,
     OnChange, OnFailed, Orchestrator, Order, Route, RouteBy, Rule, RuleTo, Seen, Speaker,
-    StateNode, Task, Unusable, ViewDef,
+    StateNode, SummaryDef, Task, Unusable, ViewDef,
 };
 
 use crate::expression::{Data, Expr, Template};
@@ -182,12 +182,47 @@ impl Network {
 
     /// Models that may be asked: those of agents, and what stands in for them.
     pub fn used_models(&self) -> std::collections::BTreeSet<&Name> {
-        let agents = self.agents.values().flat_map(|agent| match &agent.does {
-            Does::Model(model) => vec![&model.model],
-            Does::Route(route) => route.models(),
-            Does::Run { .. } => Vec::new(),
+        let agents = self.agents.values().flat_map(|agent| {
+            let mut models = match &agent.does {
+                Does::Model(model) => vec![&model.model],
+                Does::Route(route) => route.models(),
+                Does::Run { .. } => Vec::new(),
+            };
+            let summary = agent.view.as_ref().and_then(|view| view.summary.as_ref());
+            models.extend(summary.map(|summary| &summary.model));
+            models
         });
-        agents.flat_map(|model| self.chain(model)).collect()
+        let small = self.extracts().then(|| self.small());
+        agents
+            .chain(small)
+            .flat_map(|model| self.chain(model))
+            .collect()
+    }
+
+    /// The model that fills state from what was said: `small` where one is declared, else `default`.
+    pub fn small(&self) -> &Name {
+        let named = |name: &str| self.models.get_key_value(name).map(|(name, _)| name);
+        named("small")
+            .or_else(|| named("default"))
+            .expect("a network always has the model `default`")
+    }
+
+    /// Whether state is filled from what is said anywhere.
+    fn extracts(&self) -> bool {
+        self.agents.values().any(|agent| {
+            let speaker = |speaker: &Speaker| !speaker.extract.is_empty();
+            let speakers = match &agent.does {
+                Does::Route(Route {
+                    by: RouteBy::States(graph),
+                    ..
+                }) => graph
+                    .states
+                    .values()
+                    .any(|node| node.speakers.iter().any(speaker)),
+                Does::Route(_) | Does::Model(_) | Does::Run { .. } => false,
+            };
+            speakers || !agent.extract.is_empty()
+        })
     }
 }
 
@@ -608,6 +643,8 @@ pub struct AgentDef {
     pub turns: Option<Turns>,
     /// What it sees of the others under a routed agent; none: what that one or its state says.
     pub view: Option<ViewDef>,
+    /// State entries that are filled from each new message, ahead of everything else.
+    pub extract: Vec<Name>,
     /// Limits of it and all it started; defaults where nothing is written.
     pub limits: Limits,
     /// What it is.

@@ -8,6 +8,7 @@ mod pick;
 mod rules;
 mod sequence;
 mod states;
+pub(crate) mod summary;
 pub(crate) mod tasks;
 
 pub(crate) use ask::{About, Question, described};
@@ -56,6 +57,17 @@ pub(crate) enum Decision {
     Failed(String),
 }
 
+impl Decision {
+    /// Whether anybody acts or is asked after it.
+    fn goes_on(&self) -> bool {
+        match self {
+            Self::Chosen(choice, _) => !matches!(choice, Choice::Finish | Choice::Answer(_)),
+            Self::Say(..) | Self::Resume(..) | Self::Ask(_) => true,
+            Self::Over(_) | Self::NoRule | Self::Failed(_) => false,
+        }
+    }
+}
+
 /// What a routed agent that owes a decision does next: a function of the snapshot, so that what a model is asked can be
 /// asked again by whoever takes the session over.
 pub(crate) fn decide(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Decision {
@@ -83,8 +95,11 @@ pub(crate) fn decide(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Decision {
     }
 }
 
-/// The question that a routed agent asks a model, if it asks one.
+/// The question that a routed agent asks a model, if it asks one: for a summary that is due, else for its decision.
 pub(crate) fn question(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Option<Question> {
+    if let Some((question, _)) = summary::question(cx, snapshot, agent) {
+        return Some(question);
+    }
     match decide(cx, snapshot, agent) {
         Decision::Ask(question) => Some(question),
         _ => None,
@@ -151,6 +166,9 @@ impl Tick<'_> {
         }
         // It keeps the router from calling one more, and not from being done.
         let reached = limits::reached(&self.cx(), &self.snapshot, agent, self.now);
+        if reached.is_none() && self.extracts(agent) {
+            return;
+        }
         if let Some(next) = self.agent(agent).routing.pending.first().cloned() {
             let is_agent = self
                 .network
@@ -165,7 +183,11 @@ impl Tick<'_> {
             }
             return self.call_member(agent, def, &next);
         }
-        match decide(&self.cx(), &self.snapshot, agent) {
+        let decision = decide(&self.cx(), &self.snapshot, agent);
+        if reached.is_none() && decision.goes_on() && self.sums_up(agent) {
+            return;
+        }
+        match decision {
             Decision::Chosen(
                 Choice::Agents(_)
                 | Choice::Task { .. }
@@ -218,6 +240,9 @@ impl Tick<'_> {
             // What it was asked for is decided by now, by a person's edit or by time.
             return self.refuse_route(agent, effect, Choice::Stay, "Nobody asks this any more.");
         };
+        if let About::Summary(policy) = question.about {
+            return self.summed(agent, effect, policy, answer);
+        }
         let refused = match question.about {
             About::Left => Choice::Restate(None),
             _ => Choice::Stay,

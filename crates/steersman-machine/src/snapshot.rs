@@ -120,6 +120,8 @@ pub struct Agent {
     pub prepared: bool,
     /// Messages since its last final `Finished`.
     pub unanswered: Vec<Body>,
+    /// Those of them that state was not filled from yet, where that is wanted.
+    pub unread: Vec<Body>,
     /// The text of its newest assistant message of this answer, if that had one.
     pub said: Option<Body>,
     /// Its last draft or answer.
@@ -165,6 +167,12 @@ pub struct Routing {
     pub goals: Vec<(Name, Option<Body>)>,
     /// Tasks that were done.
     pub done: OrdSet<Name>,
+    /// What was said last in a state was not looked at for state entries yet.
+    pub unread: bool,
+    /// How often a member said something.
+    pub said: u32,
+    /// The summaries that were written, or tried, by policy: what had been said by then.
+    pub summed: OrdMap<Name, u32>,
 }
 
 /// Where a state of a graph stands.
@@ -187,6 +195,10 @@ pub struct Counters {
     pub model_calls_all: u32,
     /// Model calls of this instance that said what is left to be done.
     pub restated: u32,
+    /// Model calls of this instance that filled state from what was said, failed ones included.
+    pub extracted: u32,
+    /// Model calls of this instance that wrote summaries, failed ones included.
+    pub summed: u32,
     /// Its own agent calls of this answer.
     pub agent_calls: u32,
     /// Corrections of this answer.

@@ -24,7 +24,30 @@ impl Tick<'_> {
     /// The writes as they are recorded, their values among this line's texts; or the first that does not fit. What
     /// fitted when it was mapped is judged again: the writer may stand elsewhere by now.
     pub(crate) fn writes(&mut self, writer: Id, new: &[NewWrite]) -> Result<Vec<Write>, Misfit> {
-        let mut fit: Vec<Fits<'_>> = Vec::with_capacity(new.len());
+        let (fit, bytes) = self.all_fit(writer, new)?;
+        self.values = bytes;
+        let write = |fits: Fits<'_>| Write {
+            scope: fits.scope,
+            name: fits.name,
+            value: fits.value.map(|(_, text)| self.body(text)),
+            reduce: fits.reduce,
+            expires: fits.expires,
+        };
+        Ok(fit.into_iter().map(write).collect())
+    }
+
+    /// Whether these writes fit together; else the first that does not.
+    pub(crate) fn may_write(&self, writer: Id, new: &[NewWrite]) -> Result<(), Misfit> {
+        self.all_fit(writer, new).map(|_| ())
+    }
+
+    /// The writes that fit, and the bytes of all values that this tick writes with them.
+    fn all_fit<'w>(
+        &self,
+        writer: Id,
+        new: &'w [NewWrite],
+    ) -> Result<(Vec<Fits<'w>>, usize), Misfit> {
+        let mut fit: Vec<Fits<'w>> = Vec::with_capacity(new.len());
         let mut bytes = self.values;
         for write in new {
             let path = format!("state.{}", write.name);
@@ -37,15 +60,7 @@ impl Tick<'_> {
             }
             fit.push(found);
         }
-        self.values = bytes;
-        let write = |fits: Fits<'_>| Write {
-            scope: fits.scope,
-            name: fits.name,
-            value: fits.value.map(|(_, text)| self.body(text)),
-            reduce: fits.reduce,
-            expires: fits.expires,
-        };
-        Ok(fit.into_iter().map(write).collect())
+        Ok((fit, bytes))
     }
 
     /// Whether one write fits, beside those before it that are written together with it; else why not.

@@ -3,6 +3,7 @@
 use super::{effective, todo};
 use crate::commit::{Want, Wished};
 use crate::effect::Mapped;
+use crate::extract::is_extraction;
 use crate::finish::Conclude;
 use crate::fold::is_more;
 use crate::ids::{Body, Id, Time};
@@ -139,6 +140,7 @@ impl Tick<'_> {
                 let timeout = self.network.people.get(person).and_then(|p| p.timeout);
                 self.wish_call(open, timeout.map(|ms| self.now.plus(ms)));
             }
+            (Target::Tool(_), None) if is_extraction(&open.call.name) => self.wish_call(open, None),
             // Branches of a person's join are open already; what is unknown was refused.
             (Target::Branches(_) | Target::Unknown | Target::Tool(_) | Target::Wait, _) => {}
         }

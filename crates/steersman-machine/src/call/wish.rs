@@ -4,6 +4,7 @@ use super::judge::use_of;
 use super::{class, parse};
 use crate::commit::Want;
 use crate::effect::{Approval, ToolWork, Wish, Work};
+use crate::extract::is_extraction;
 use crate::ids::{Id, Name};
 use crate::interaction::Target;
 use crate::json;
@@ -64,6 +65,7 @@ fn of_call(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Work {
         Target::Person(person) => ask(person, &args()),
         Target::Wait => crate::wait::work(cx, snapshot, open),
         Target::Agent(_) | Target::Unknown => Work::Timer,
+        Target::Tool(_) if is_extraction(&open.call.name) => Work::Model,
         Target::Tool(_) => {
             let tool = cx.network.tool(&open.call.name);
             match &tool.source {

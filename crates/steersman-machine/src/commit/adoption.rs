@@ -140,6 +140,14 @@ pub enum AgentFact {
     Before(Name, Option<Body>),
     /// These tools were called for it.
     Prepared,
+    /// A message that state was not filled from yet, behind those told before.
+    Unread(Body),
+    /// What was said last in a state of a graph was not looked at for state entries yet.
+    SaidUnread,
+    /// How often a member of a routed agent said something.
+    Heard(u32),
+    /// What had been said when the summary of this policy was written last, or tried.
+    Summed(Name, u32),
 }
 
 /// What is counted of an agent.
@@ -165,6 +173,10 @@ pub enum Counter {
     Micros,
     /// Model calls of the instance that said what is left to be done.
     Restated,
+    /// Model calls of the instance that filled state from what was said.
+    Extracted,
+    /// Model calls of the instance that wrote summaries.
+    Summed,
 }
 
 /// Since when something is counted.

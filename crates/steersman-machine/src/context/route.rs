@@ -1,12 +1,12 @@
 //! What a routing model sees, and what its surroundings add to what a member sees.
 
 use super::talk::{Entry, Talk, What, Who};
-use super::{At, Content, History, RenderCache, Request, Segment};
+use super::{Content, History, RenderCache, Request, Segment};
 use crate::bounds::HEARD;
 use crate::expression::EvalError;
-use crate::ids::{Id, Line};
+use crate::ids::{Id, Line, Name};
 use crate::network::{Does, Part, Route, RouteBy, Seen, StateNode, ViewDef};
-use crate::route::Question;
+use crate::route::{About, Question, summary};
 use crate::snapshot::{Place, Snapshot};
 use crate::tick::Cx;
 use crate::view::View;
@@ -24,13 +24,21 @@ pub(super) fn request(
     let state = snapshot.agent(agent);
     let talk = cache.talk.get_or_insert_default();
     talk.follow(history, agent, state.last);
+    if let About::Summary(policy) = &question.about {
+        return super::beside::summary(cx, history, talk, question, policy);
+    }
     let tools = question.tools();
     let system = Content::System(question.system.clone());
     let mut segments = vec![
         Segment::new(Part::System, system),
         Segment::new(Part::Tools, Content::Tools(tools)),
     ];
-    for entry in talk.said(HEARD) {
+    let (summary, said) = talk.said(HEARD, summary::VIEW);
+    if let Some(summary) = summary {
+        let text = super::history::summary(history, summary);
+        segments.push(Segment::new(Part::History, Content::User(text)));
+    }
+    for entry in said {
         let text = line(history, entry);
         segments.push(Segment::new(Part::History, Content::User(text)));
     }
@@ -51,7 +59,7 @@ pub(super) fn request(
 }
 
 /// An entry as a line.
-fn line(history: &dyn History, entry: &Entry) -> String {
+pub(super) fn line(history: &dyn History, entry: &Entry) -> String {
     let who = match &entry.who {
         Who::Outside(None) => "user",
         Who::Outside(Some(role)) => role,
@@ -76,6 +84,8 @@ fn line(history: &dyn History, entry: &Entry) -> String {
 pub(super) struct Surroundings<'a> {
     pub(super) above: Id,
     pub(super) view: ViewDef,
+    /// The policy of the summary that stands in the place of what lies further back.
+    summary: Option<Name>,
     node: Option<(&'a StateNode, &'a Place)>,
 }
 
@@ -88,19 +98,27 @@ pub(super) fn surroundings<'a>(
     let state = snapshot.agent(agent);
     let above = state.parent?;
     let parent = snapshot.agent(above);
-    let Does::Route(Route { by, view, .. }) = &cx.network.agents.get(&parent.def)?.does else {
+    let Does::Route(route) = &cx.network.agents.get(&parent.def)?.does else {
         return None;
     };
+    let Route { by, view, .. } = route;
     let routing = &parent.routing;
     let node = match (by, &routing.at) {
         (RouteBy::States(graph), Some(at)) => graph.states.get(at).zip(routing.places.get(at)),
         _ => None,
     };
-    let own = cx.network.agents.get(&state.def)?.view.as_ref();
+    let def = cx.network.agents.get(&state.def)?;
+    let own = def.view.as_ref();
     let of_state = node.and_then(|(node, _)| node.view.as_ref());
+    let seen = own.or(of_state).unwrap_or(view).clone();
+    let summary = match own {
+        Some(_) => summary::policy_of(route, def),
+        None => seen.summary.as_ref().map(|_| summary::VIEW.into()),
+    };
     Some(Surroundings {
         above,
-        view: own.or(of_state).unwrap_or(view).clone(),
+        view: seen,
+        summary,
         node,
     })
 }
@@ -136,24 +154,38 @@ impl Surroundings<'_> {
     }
 }
 
-impl At<'_> {
-    /// The message of a call to a member: what the others said and did, where it sees that; else what it was called
-    /// with.
-    pub(super) fn told(&self, talk: &Talk, around: &Surroundings<'_>, call: Id) -> Option<String> {
-        let seen = talk.seen(call, &around.view, around.since());
-        match seen.as_slice() {
-            [] => None,
-            // A message to the network, and nothing beside it: the user speaks to whoever answers.
-            [only] if only.who == Who::Outside(None) => match &only.what {
-                What::Said(body) => Some(super::history::called(&self.history.text(*body))),
-                What::Did(..) => Some(line(self.history, only)),
-            },
-            all => {
-                let lines: Vec<String> = all.iter().map(|e| line(self.history, e)).collect();
-                Some(lines.join("\n"))
-            }
+/// The message of a call to a member: what the others said and did, where it sees that; else what it was called with.
+pub(super) fn told(
+    history: &dyn History,
+    talk: &Talk,
+    around: &Surroundings<'_>,
+    call: Id,
+) -> Option<String> {
+    let seen = talk.seen(
+        call,
+        &around.view,
+        around.summary.as_deref(),
+        around.since(),
+    );
+    let lines = match seen.entries.as_slice() {
+        [] if seen.summary.is_none() => return None,
+        // A message to the network, and nothing beside it: the user speaks to whoever answers.
+        [only] if seen.summary.is_none() && only.who == Who::Outside(None) => match &only.what {
+            What::Said(body) => super::history::called(&history.text(*body)),
+            What::Did(..) => line(history, only),
+        },
+        all => {
+            let lines: Vec<String> = all.iter().map(|e| line(history, e)).collect();
+            lines.join("\n")
         }
-    }
+    };
+    Some(match seen.summary {
+        Some(summary) => {
+            let summary = super::history::summary(history, summary);
+            format!("{summary}\n\nSince then:\n{lines}")
+        }
+        None => lines,
+    })
 }
 
 /// A system prompt with what stands before and behind it.

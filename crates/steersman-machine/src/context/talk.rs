@@ -2,6 +2,7 @@
 //! other.
 
 use super::History;
+use crate::extract::is_extraction;
 use crate::ids::{Body, Id, Line, Name};
 use crate::interaction::{Call, CallResult, Choice, Interaction, Origin, Target};
 use crate::network::{Seen, ViewDef};
@@ -47,7 +48,26 @@ pub(super) struct Talk {
     agent: Option<Id>,
     entries: Vec<Entry>,
     turns: Vec<Turn>,
+    marks: Vec<Mark>,
     last: Line,
+}
+
+/// A summary, and where it stands.
+#[derive(Debug)]
+struct Mark {
+    policy: Name,
+    body: Body,
+    /// The entries before this one are in it.
+    entries: usize,
+    /// The calls from this one on were made behind it.
+    turns: usize,
+}
+
+/// What a member sees of the others where it was called.
+pub(super) struct Heard<'t> {
+    /// What stands in the place of what is left out of the entries.
+    pub(super) summary: Option<Body>,
+    pub(super) entries: Vec<&'t Entry>,
 }
 
 impl Talk {
@@ -114,6 +134,16 @@ impl Talk {
                 }
                 _ => {}
             },
+            // What the engine asks for itself is nobody's turn.
+            Interaction::Call(call) if is_extraction(&call.name) => {}
+            Interaction::Summary(summary) if !summary.covers.is_nothing() => {
+                self.marks.push(Mark {
+                    policy: summary.policy.clone(),
+                    body: summary.body,
+                    entries: self.entries.len(),
+                    turns: self.turns.len(),
+                })
+            }
             Interaction::Call(call) => self.turns.push(Turn {
                 call: call.id,
                 member: call.seen.clone().unwrap_or_else(|| call.name.clone()),
@@ -164,21 +194,43 @@ impl Talk {
         }));
     }
 
-    /// What a routing model is shown: the newest, moved on in steps, so that the beginning of its requests stays.
-    pub(super) fn said(&self, most: usize) -> impl Iterator<Item = &Entry> {
-        let said: Vec<&Entry> = self
-            .entries
+    /// The newest summary of a policy, and what was said and done since.
+    pub(super) fn since(&self, policy: &str) -> (Option<Body>, &[Entry]) {
+        let mark = self.marks.iter().rev().find(|mark| *mark.policy == *policy);
+        let from = mark.map_or(0, |mark| mark.entries);
+        (mark.map(|mark| mark.body), &self.entries[from..])
+    }
+
+    /// What a routing model is shown: a summary, if there is one, and the newest since, moved on in steps, so that the
+    /// beginning of its requests stays.
+    pub(super) fn said(
+        &self,
+        most: usize,
+        policy: &str,
+    ) -> (Option<Body>, impl Iterator<Item = &Entry>) {
+        let (summary, since) = self.since(policy);
+        let said: Vec<&Entry> = since
             .iter()
             .filter(|entry| matches!(entry.what, What::Said(_)))
             .collect();
         let skip = (said.len() / most).saturating_sub(1) * most;
-        said.into_iter().skip(skip)
+        (summary, said.into_iter().skip(skip))
     }
 
-    /// What a member sees of the others where it was called; none: nothing was said or done since.
-    pub(super) fn seen(&self, call: Id, view: &ViewDef, entered: Option<Line>) -> Vec<&Entry> {
+    /// What a member sees of the others where it was called. What a summary stands for that was written before it was called
+    /// is left out, but for what its window shows; without a summary the window alone counts.
+    pub(super) fn seen(
+        &self,
+        call: Id,
+        view: &ViewDef,
+        policy: Option<&str>,
+        entered: Option<Line>,
+    ) -> Heard<'_> {
         let Some(k) = self.turns.iter().rposition(|turn| turn.call == call) else {
-            return Vec::new();
+            return Heard {
+                summary: None,
+                entries: Vec::new(),
+            };
         };
         let turn = &self.turns[k];
         let own = self.turns[..k]
@@ -186,17 +238,33 @@ impl Talk {
             .rposition(|t| t.member == turn.member);
         // What was said in its own turn it knows: the next one begins behind it.
         let from = own.map_or(0, |own| self.turns[own + 1].before);
-        let entries = self.entries[from.min(turn.before)..turn.before].iter();
+        let entries = self.entries.iter().enumerate();
+        let entries = entries.take(turn.before).skip(from);
         let all = view.of == Seen::Shared;
-        let mut seen: Vec<&Entry> = entries
-            .filter(|entry| all || matches!(entry.what, What::Said(_)))
-            .filter(|entry| entered.is_none_or(|line| entry.line >= line))
+        let mut seen: Vec<(usize, &Entry)> = entries
+            .filter(|(_, entry)| all || matches!(entry.what, What::Said(_)))
+            .filter(|(_, entry)| entered.is_none_or(|line| entry.line >= line))
             .collect();
-        if let Some(most) = view.window {
-            let skip = seen.len().saturating_sub(most as usize);
-            seen.drain(..skip);
+        let behind = view
+            .window
+            .map(|most| seen.len().saturating_sub(most as usize));
+        let mut summary = None;
+        let left_out = match policy {
+            None => behind.unwrap_or(0),
+            Some(policy) => {
+                let mut newest = self.marks.iter().rev();
+                let mark = newest.find(|mark| *mark.policy == *policy && mark.turns <= k);
+                let covered = mark.map_or(0, |mark| mark.entries);
+                let covered = seen.partition_point(|(n, _)| *n < covered);
+                let left_out = behind.map_or(covered, |behind| behind.min(covered));
+                summary = mark.map(|mark| mark.body).filter(|_| left_out > 0);
+                left_out
+            }
+        };
+        Heard {
+            summary,
+            entries: seen.drain(left_out..).map(|(_, entry)| entry).collect(),
         }
-        seen
     }
 }
 
@@ -215,6 +283,7 @@ fn heard(own: &mut Vec<Entry>, who: &Who, line: Line, interaction: &Interaction)
         Interaction::AssistantMessage {
             text: Some(text), ..
         } => own.push(said(who.clone(), *text)),
+        Interaction::Call(call) if is_extraction(&call.name) => {}
         Interaction::Call(call) => own.push(Entry {
             who: who.clone(),
             what: What::Did(call.clone(), None),

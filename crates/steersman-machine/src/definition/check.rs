@@ -1,6 +1,7 @@
 //! Judges a lowered definition: types of expressions, who leads to whom, what effects and people are asked for.
 
 mod effects;
+mod filled;
 mod kind;
 mod names;
 mod operators;
@@ -33,6 +34,7 @@ pub(crate) fn check(
         found: Vec::new(),
     };
     check.expressions();
+    check.filled();
     check.reach(whole);
     check.effects(whole);
     if whole {

@@ -6,6 +6,7 @@ mod builtin;
 mod file;
 mod limits;
 mod mcp;
+mod memory;
 mod route;
 mod tests;
 mod tool;
@@ -57,6 +58,8 @@ pub(crate) struct Lowered {
     pub chosen: Vec<(Name, Name, Span)>,
     /// Tools that run ahead of turns: for which agent, the tool, where it is named.
     pub ahead: Vec<(Name, Name, Span)>,
+    /// State entries that are filled from what is said: for which agent, the entry, where it is named.
+    pub filled: Vec<(Name, Name, Span)>,
 }
 
 /// A name of the namespace of tools and agents.
@@ -121,6 +124,7 @@ struct Side {
     defaults: usize,
     chosen: Vec<(Name, Name, Span)>,
     ahead: Vec<(Name, Name, Span)>,
+    filled: Vec<(Name, Name, Span)>,
 }
 
 /// Lowers a merged definition.
@@ -155,6 +159,7 @@ pub(crate) fn lower(
         starts,
         chosen,
         ahead,
+        filled,
         ..
     } = lower.out;
     Lowered {
@@ -174,6 +179,7 @@ pub(crate) fn lower(
         starts,
         chosen,
         ahead,
+        filled,
     }
 }
 

@@ -98,7 +98,7 @@ impl Snapshot {
         self.count_model_call_above(id);
     }
 
-    fn count_model_call_above(&mut self, id: Id) {
+    pub(super) fn count_model_call_above(&mut self, id: Id) {
         self.count_above(Some(id), |span| {
             span.model_calls = span.model_calls.saturating_add(1);
         });
@@ -130,6 +130,8 @@ impl Counters {
         *self = Self {
             model_calls_all: before.model_calls_all,
             restated: before.restated,
+            extracted: before.extracted,
+            summed: before.summed,
             mode_calls: before.mode_calls,
             ticks: 1,
             answer: Span {

@@ -34,6 +34,7 @@ pub(crate) fn of_agent(agent: &Agent) -> AdoptedAgent {
         before,
         prepared,
         unanswered,
+        unread,
         said,
         answer,
         ended,
@@ -63,6 +64,7 @@ pub(crate) fn of_agent(agent: &Agent) -> AdoptedAgent {
     }
     facts.extend(prepared.then_some(Fact::Prepared));
     facts.extend(unanswered.iter().copied().map(Fact::Unanswered));
+    facts.extend(unread.iter().copied().map(Fact::Unread));
     facts.extend(said.map(Fact::Said));
     facts.extend(answer.map(Fact::Answer));
     facts.extend(ended.map(|(end, cause)| Fact::Ended(end, cause)));
@@ -111,6 +113,9 @@ fn of_routing(routing: &Routing, facts: &mut Vec<AgentFact>) {
         over,
         goals,
         done,
+        unread,
+        said,
+        summed,
     } = routing;
     facts.extend(some(*count).map(AgentFact::Routes));
     facts.extend(pending.iter().cloned().map(AgentFact::Pending));
@@ -133,6 +138,11 @@ fn of_routing(routing: &Routing, facts: &mut Vec<AgentFact>) {
     let goals = goals.iter().cloned();
     facts.extend(goals.map(|(task, asked)| AgentFact::Goal(task, asked)));
     facts.extend(done.iter().cloned().map(AgentFact::TaskDone));
+    facts.extend(unread.then_some(AgentFact::SaidUnread));
+    facts.extend(some(*said).map(AgentFact::Heard));
+    for (policy, said) in summed {
+        facts.push(AgentFact::Summed(policy.clone(), *said));
+    }
 }
 
 fn of_counters(counters: &Counters, facts: &mut Vec<AgentFact>) {
@@ -140,6 +150,8 @@ fn of_counters(counters: &Counters, facts: &mut Vec<AgentFact>) {
         model_calls,
         model_calls_all,
         restated,
+        extracted,
+        summed,
         agent_calls,
         corrections,
         ticks,
@@ -165,6 +177,8 @@ fn of_counters(counters: &Counters, facts: &mut Vec<AgentFact>) {
         (Counter::Rounds, *rounds),
         (Counter::ModeCalls, *mode_calls),
         (Counter::Restated, *restated),
+        (Counter::Extracted, *extracted),
+        (Counter::Summed, *summed),
     ];
     let counts = counts.into_iter().filter(|(_, n)| *n > 0);
     facts.extend(counts.map(|(counter, n)| AgentFact::Count(counter, u64::from(n))));
@@ -230,6 +244,7 @@ pub(super) fn agent(adopted: &AdoptedAgent) -> Agent {
             AgentFact::Before(name, gave) => drop(agent.before.insert(name, gave)),
             AgentFact::Prepared => agent.prepared = true,
             AgentFact::Unanswered(body) => agent.unanswered.push(body),
+            AgentFact::Unread(body) => agent.unread.push(body),
             AgentFact::Said(body) => agent.said = Some(body),
             AgentFact::Answer(body) => agent.answer = Some(body),
             AgentFact::Ended(end, cause) => agent.ended = Some((end, cause)),
@@ -253,6 +268,9 @@ pub(super) fn agent(adopted: &AdoptedAgent) -> Agent {
             AgentFact::Over(over) => routing.over = Some(over),
             AgentFact::Goal(task, asked) => routing.goals.push((task, asked)),
             AgentFact::TaskDone(task) => drop(routing.done.insert(task)),
+            AgentFact::SaidUnread => routing.unread = true,
+            AgentFact::Heard(n) => routing.said = n,
+            AgentFact::Summed(policy, said) => drop(routing.summed.insert(policy, said)),
             AgentFact::Count(counter, n) => count(&mut agent.counters, counter, n),
             AgentFact::Same(digest, times) => agent.counters.same = Some((digest, times)),
             AgentFact::LastCall => agent.counters.last_call = true,
@@ -305,6 +323,8 @@ fn count(counters: &mut Counters, counter: Counter, n: u64) {
         Counter::Rounds => counters.rounds = n,
         Counter::ModeCalls => counters.mode_calls = n,
         Counter::Restated => counters.restated = n,
+        Counter::Extracted => counters.extracted = n,
+        Counter::Summed => counters.summed = n,
         Counter::Tokens | Counter::Micros => {}
     }
 }
@@ -330,7 +350,9 @@ fn count_below(span: &mut Span, counter: Counter, n: u64) {
         | Counter::Corrections
         | Counter::Rounds
         | Counter::ModeCalls
-        | Counter::Restated => {}
+        | Counter::Restated
+        | Counter::Extracted
+        | Counter::Summed => {}
     }
 }
 

@@ -14,6 +14,7 @@ pub(super) fn chosen(agent: &mut Agent, line: Line, choice: &Choice) {
     routing.why = None;
     routing.over = None;
     routing.count += 1;
+    routing.unread = false;
     match choice {
         Choice::Agents(members) => {
             routing.pending.clone_from(members);
@@ -46,6 +47,7 @@ pub(super) fn chosen(agent: &mut Agent, line: Line, choice: &Choice) {
             if let Some(place) = place(routing) {
                 place.last = Some(role.clone());
             }
+            routing.said += 1;
             spoke(routing);
         }
         Choice::Task { task, agent, goal } => {
@@ -60,7 +62,8 @@ pub(super) fn chosen(agent: &mut Agent, line: Line, choice: &Choice) {
                 }
             }
         }
-        Choice::Restate(_) | Choice::Answer(_) => {}
+        Choice::Answer(_) => routing.said += 1,
+        Choice::Restate(_) => {}
     }
 }
 
@@ -68,8 +71,10 @@ pub(super) fn chosen(agent: &mut Agent, line: Line, choice: &Choice) {
 pub(super) fn acted(agent: &mut Agent, member: Name, how: How, gave: Option<Body>) {
     let routing = routing(agent);
     let is_place = place(routing).is_some();
+    routing.said += 1;
     if is_place {
         spoke(routing);
+        routing.unread = how.is_ok();
     }
     let task = routing.at.clone().filter(|_| !is_place);
     if how == How::Released {

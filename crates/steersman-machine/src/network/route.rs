@@ -121,12 +121,27 @@ pub enum OnFailed {
 }
 
 /// What somebody sees of the others under a routed agent.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ViewDef {
     /// What of it.
     pub of: Seen,
     /// At most so many messages, the newest; none: all.
     pub window: Option<u32>,
+    /// What stands in the place of what lies further back; none: nothing does.
+    pub summary: Option<SummaryDef>,
+}
+
+/// A running summary of what was said under a routed agent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SummaryDef {
+    /// It is written anew after so many messages of members.
+    pub every: u32,
+    /// The model that writes it.
+    pub model: Name,
+    /// What that model is told; none: the built-in words.
+    pub prompt: Option<Template>,
+    /// One of these is written down. Else a member shares the summary of its network, where that has one.
+    pub own: bool,
 }
 
 /// What of the others is seen.
@@ -180,6 +195,8 @@ pub struct Speaker {
     pub role: Name,
     /// Added to its system prompt here.
     pub instructions: Option<Template>,
+    /// State entries that are filled from what it said.
+    pub extract: Vec<Name>,
 }
 
 /// Who speaks next in a state.
@@ -315,6 +332,18 @@ pub struct Handoff {
 impl Route {
     /// The model names that its router may ask.
     pub fn models(&self) -> Vec<&Name> {
+        let mut models = self.routing_models();
+        let states = match &self.by {
+            RouteBy::States(graph) => graph.states.values().collect(),
+            _ => Vec::new(),
+        };
+        let of_states = states.into_iter().filter_map(|node| node.view.as_ref());
+        let views = of_states.chain([&self.view]);
+        models.extend(views.filter_map(|view| Some(&view.summary.as_ref()?.model)));
+        models
+    }
+
+    fn routing_models(&self) -> Vec<&Name> {
         let asks = &self.asks.model;
         match &self.by {
             RouteBy::Rules(rules) => rules
@@ -342,6 +371,28 @@ impl Route {
 }
 
 impl RouteBy {
+    /// Whether this is one of its members.
+    pub fn leads_to(&self, member: &str) -> bool {
+        let is = |name: &Name| **name == *member;
+        match self {
+            Self::Rules(rules) => rules.iter().any(|rule| match &rule.to {
+                RuleTo::Agents(names) => names.iter().any(is),
+                RuleTo::Pick { from, .. } => from.iter().any(|c| is(&c.agent)),
+                RuleTo::Finish => false,
+            }),
+            Self::Sequence(names) | Self::Native { members: names, .. } => names.iter().any(is),
+            Self::Pick(from) => from.iter().any(|c| is(&c.agent)),
+            Self::States(graph) => graph
+                .states
+                .values()
+                .any(|node| node.speakers.iter().any(|s| is(&s.agent))),
+            Self::Tasks(desk) => {
+                desk.default.as_ref().is_some_and(is) || desk.tasks.iter().any(|t| is(&t.agent))
+            }
+            Self::Handoff(handoff) => handoff.to.contains_key(member),
+        }
+    }
+
     /// Whether its members talk with the user over turns.
     pub fn has_dialogues(&self) -> bool {
         matches!(self, Self::Tasks(_) | Self::Handoff(_))

@@ -32,6 +32,8 @@ pub(crate) enum About {
     Task(Vec<(Name, Name)>, bool),
     /// What is left to be done.
     Left,
+    /// Nothing: the summary of this policy is written.
+    Summary(Name),
 }
 
 /// What an answer says.
@@ -71,6 +73,7 @@ impl Question {
             )
         };
         match &self.about {
+            About::Summary(_) => Vec::new(),
             About::Exit(judged) => {
                 let exit = json!({ "type": "integer", "minimum": 0, "maximum": judged.len() });
                 let parameters = object(json!({ "exit": exit, "reason": reason() }), &["exit"]);
@@ -124,6 +127,7 @@ impl Question {
     pub(crate) fn purpose(&self) -> Purpose {
         match self.about {
             About::Left => Purpose::Continue,
+            About::Summary(_) => Purpose::Summary,
             About::Exit(_) | About::Speaker(_) | About::Pick(_) | About::Task(..) => {
                 Purpose::Decision
             }
@@ -231,6 +235,7 @@ impl Question {
                 found.map(|(task, _)| Said::Name(task.clone()))
             }
             About::Left => (word == "finish").then_some(Said::Left(None)),
+            About::Summary(_) => None,
         }
     }
 
@@ -251,6 +256,7 @@ impl Question {
             }
             About::Task(tasks, _) => names(&tasks.iter().map(|(task, _)| task).collect::<Vec<_>>()),
             About::Left => format!("Call `{LEFT}` or `{NOTHING}`."),
+            About::Summary(_) => "Answer with the summary.".to_owned(),
         }
     }
 }

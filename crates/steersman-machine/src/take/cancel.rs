@@ -2,6 +2,7 @@
 
 use crate::commit::{Admission, Admitted};
 use crate::effect::{Cancelled, Fact, Known, Mapped, Outcome, Until};
+use crate::extract::is_extraction;
 use crate::finish::Finish;
 use crate::ids::{Digest, Id, Name};
 use crate::interaction::{Cause, How, Target};
@@ -39,7 +40,13 @@ impl Tick<'_> {
                 };
                 self.admit_cancel(Some(*call), by);
                 self.cancelling += 1;
-                self.cut_call(&open, &cut);
+                if is_extraction(&open.call.name) {
+                    // It is not wanted: it is not asked again, either.
+                    let refused = Mapped::plain(How::Refused, Some("cancelled"), "cancelled");
+                    self.close_call(*owner, *call, refused);
+                } else {
+                    self.cut_call(&open, &cut);
+                }
                 self.cancelling -= 1;
             }
             Cancelled::Agent(agent) => {

@@ -3,6 +3,7 @@
 use crate::branch::standing;
 use crate::commit::{Admitted, Kind, Want};
 use crate::effect::{Answer, Came, Mapped, Outcome, Until};
+use crate::extract::is_extraction;
 use crate::ids::Id;
 use crate::interaction::{How, Interaction, Target};
 use crate::nets::{self, Event};
@@ -37,7 +38,7 @@ impl Tick<'_> {
         }
         self.admit_as(Admitted::Outcome, Some(effect), &digested(outcome));
         match out.what {
-            Want::Call(call) => self.call_ended(&out, call, outcome),
+            Want::Call(call) => self.call_ended(&out, call, effect, outcome),
             Want::Step => self.decided(&out, effect, outcome),
         }
         Ok(())
@@ -84,7 +85,12 @@ impl Tick<'_> {
                 }
             }
             Outcome::Mapped(mapped) => self.gave(out.agent, effect, mapped),
-            Outcome::Failed(failure) => self.fail(out.agent, &failure.code, &failure.message),
+            Outcome::Failed(failure) => {
+                let why = format!("{}: {}", failure.code, failure.message);
+                if !self.not_summed(out.agent, effect, &why) {
+                    self.fail(out.agent, &failure.code, &failure.message);
+                }
+            }
             Outcome::Leaf(text) => self.leaf(out.agent, text),
             Outcome::Came(_) => {
                 unreachable!("only calls wait, and what comes for them was taken before")
@@ -114,7 +120,7 @@ impl Tick<'_> {
         self.said(agent, effect, &answer, step);
     }
 
-    fn call_ended(&mut self, out: &Effect, call: Id, outcome: &Outcome) {
+    fn call_ended(&mut self, out: &Effect, call: Id, effect: Id, outcome: &Outcome) {
         let (owner, open) = (out.agent, self.snapshot.call(out.agent, call).cloned());
         let Some(open) = open else { return };
         match outcome {
@@ -143,6 +149,10 @@ impl Tick<'_> {
                     call,
                     Mapped::plain(How::Failed, Some(&failure.code), text),
                 );
+            }
+            Outcome::Answer(answer) if is_extraction(&open.call.name) => {
+                self.spend(effect, answer);
+                self.extracted(owner, &open.call, answer);
             }
             Outcome::Answer(answer) => {
                 let text = answer.text.clone().unwrap_or_default();

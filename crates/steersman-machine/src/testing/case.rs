@@ -325,13 +325,8 @@ impl Subject for In<'_> {
         self.world.stack(self.world.at(branch), agent)
     }
     fn model_calls(&self) -> u64 {
-        let pushes = self.world.lines().iter().filter_map(|l| l.commit.as_ref());
-        let calls = pushes.flat_map(|c| &c.pushes).filter(|p| match &p.what {
-            Interaction::AssistantMessage { partial, .. } => !partial,
-            Interaction::Route(route) => route.effect.is_some(),
-            _ => false,
-        });
-        calls.count() as u64
+        let commits = self.world.lines().iter().filter_map(|l| l.commit.as_ref());
+        commits.map(|c| c.usage.len() as u64).sum()
     }
     fn modes(&self, branch: Id, agent: Id) -> Vec<String> {
         let mut modes = Vec::new();

@@ -5,6 +5,7 @@ use crate::commit::LogLine;
 use crate::context::{Content, History, Purpose, RenderCache, Request, request};
 use crate::definition::test::Expect;
 use crate::effect::Bodies;
+use crate::extract::is_extraction;
 use crate::fold::fold;
 use crate::ids::Id;
 use crate::interaction::{Choice, Interaction, Route, Target};
@@ -98,6 +99,8 @@ fn one(subject: &dyn Subject, expect: &Expect) -> Result<(), String> {
                 .stack(branch, id)
                 .iter()
                 .filter_map(|i| match i {
+                    // Nobody speaks where the engine asks for itself.
+                    Interaction::Call(call) if is_extraction(&call.name) => None,
                     Interaction::Call(call) if !matches!(call.target, Target::Branches(_)) => {
                         Some(call.seen.as_ref().unwrap_or(&call.name).to_string())
                     }

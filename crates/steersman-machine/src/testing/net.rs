@@ -198,6 +198,7 @@ impl Draft {
             enter_fresh: false,
             turns: Some(turns),
             view: None,
+            extract: Vec::new(),
             limits: Limits::standard(false),
             does,
         };

@@ -4,6 +4,7 @@ use super::net::{Draft, expr, forks, offer, offers, text, ty};
 use super::world::{Fault, Held, World, fault, whole};
 use crate::branch::awaited;
 use crate::commit::{Kind, Usage};
+use crate::context::Purpose;
 use crate::effect::{Answer, Ask, Cancelled, Failure, NewWrite, Offered, Outcome, Retry, Work};
 use crate::ids::{Id, Line, Name};
 use crate::interaction::{Class, Reduce};
@@ -11,7 +12,7 @@ use crate::mapping::{self, Raw};
 use crate::network::{
     AgentDef, Begin, BuiltIn, Choosable, Chooser, Desk, Exit, ExitCause, ExitTo, Fallback, GoOn,
     Graph, Handoff, Network, Offer, OnChange, Orchestrator, Order, RouteBy, Seen, Speaker,
-    StateNode, Task, ToolUse, Turns, TypeKind,
+    StateNode, SummaryDef, Task, ToolUse, Turns, TypeKind, ViewDef,
 };
 use crate::snapshot::Phase;
 use serde_json::{Value as Json, json};
@@ -135,6 +136,11 @@ pub fn network(seed: u64) -> Network {
         .reduces("heap", Reduce::Append)
         .state("sum", ty_integer())
         .reduces("sum", Reduce::Sum)
+        .state("topic", text().kind)
+        .change("lead", |agent| {
+            agent.extract = vec!["topic".into(), "heap".into()];
+        })
+        .change("helper", |agent| agent.extract = vec!["sum".into()])
         .native("heap", Class::Read)
         .sets("heap", "heap", "{{ result }}")
         .native("add", Class::Read)
@@ -180,12 +186,23 @@ fn routed(draft: Draft) -> Draft {
         )
         .change("hall", |agent| {
             of_route(agent, Fallback::Stay, Seen::SinceEntry);
+            sums_up(agent, 2, None);
+        })
+        .change("clerk", |agent| {
+            agent.view = Some(ViewDef {
+                of: Seen::Shared,
+                window: Some(2),
+                summary: Some(summary(3, true)),
+            });
         })
         .change("shop", |agent| {
             of_route(agent, Fallback::Member("clerk".into()), Seen::Shared);
+            sums_up(agent, 1, None);
+            agent.extract = vec!["topic".into(), "seen".into()];
         })
         .change("relay", |agent| {
             of_route(agent, Fallback::Finish, Seen::SinceLastSpoke);
+            sums_up(agent, 1, Some(1));
         })
         .agent_turns(
             "buyer",
@@ -214,6 +231,11 @@ fn hall() -> RouteBy {
         agent: name.into(),
         role: name.into(),
         instructions: None,
+        extract: if name == "quick" {
+            vec!["topic".into()]
+        } else {
+            Vec::new()
+        },
     };
     let exit = |cause, to: &str| Exit {
         cause,
@@ -293,6 +315,22 @@ fn choosable(name: &str) -> Choosable {
     Choosable {
         agent: name.into(),
         when: None,
+    }
+}
+
+fn summary(every: u32, own: bool) -> SummaryDef {
+    SummaryDef {
+        every,
+        model: "default".into(),
+        prompt: None,
+        own,
+    }
+}
+
+fn sums_up(agent: &mut AgentDef, every: u32, window: Option<u32>) {
+    if let crate::network::Does::Route(route) = &mut agent.does {
+        route.view.summary = Some(summary(every, true));
+        route.view.window = window;
     }
 }
 
@@ -467,11 +505,15 @@ fn answer(world: &mut World, dice: &mut Dice, effect: Id, tame: bool) -> Result<
     let out = world.out()[&effect].clone();
     match (&out.wish.work, &out.held) {
         (Work::Model, _) => {
-            let routed = world.at(out.branch).agent(out.wish.agent).kind == Kind::Routed;
-            let outcome = match (tame, routed) {
+            let snapshot = world.at(out.branch);
+            let routed = snapshot.agent(out.wish.agent).kind == Kind::Routed;
+            let purpose = crate::context::purpose(&world.cx(), snapshot, out.wish.agent);
+            let outcome = match (tame, purpose) {
                 (true, _) => said(effect, "Done.", Vec::new()),
-                (false, true) => decision(dice, effect),
-                (false, false) => thought(dice, effect),
+                (false, Purpose::Extract) => found(dice, effect),
+                (false, Purpose::Summary) => summed(dice, effect),
+                (false, _) if routed => decision(dice, effect),
+                (false, _) => thought(dice, effect),
             };
             world.outcome(effect, outcome)
         }
@@ -550,17 +592,45 @@ fn ask(name: &str, args: &Json) -> Ask {
 fn thought(dice: &mut Dice, effect: Id) -> Outcome {
     match dice.below(100) {
         0..35 => said(effect, "So it is.", Vec::new()),
-        35..37 => Outcome::Failed(Failure {
-            code: "provider_overloaded".to_owned(),
-            message: "busy".to_owned(),
-            retry: Retry::Never,
-        }),
+        35..37 => busy(),
         37..39 => said(effect, "", Vec::new()),
         _ => {
             let asks = (0..=dice.below(3)).map(|_| call(dice)).collect();
             let text = if dice.percent(30) { "Let me see." } else { "" };
             said(effect, text, asks)
         }
+    }
+}
+
+fn busy() -> Outcome {
+    Outcome::Failed(Failure {
+        code: "provider_overloaded".to_owned(),
+        message: "busy".to_owned(),
+        retry: Retry::Never,
+    })
+}
+
+/// What a model may find that reads what was said.
+fn found(dice: &mut Dice, effect: Id) -> Outcome {
+    let found = match dice.below(8) {
+        0 => return busy(),
+        1 => return said(effect, "Nothing.", Vec::new()),
+        2 => json!({}),
+        3 => json!({ "topic": 5, "seen": 5, "sum": "many" }),
+        4 => json!({ "topic": "x".repeat(dice.below(4) as usize * 20_000), "sum": i64::MAX }),
+        5 => json!({ "heap": ["x".repeat(dice.below(4) as usize * 15_000)], "topic": null }),
+        _ => json!({ "topic": "ships", "seen": true, "sum": 1, "heap": "one", "other": 1 }),
+    };
+    said(effect, &found.to_string(), Vec::new())
+}
+
+/// What a model may write that sums up.
+fn summed(dice: &mut Dice, effect: Id) -> Outcome {
+    match dice.below(6) {
+        0 => busy(),
+        1 => said(effect, " ", Vec::new()),
+        2 => said(effect, &"long ".repeat(3_000), Vec::new()),
+        n => said(effect, &format!("It was about {n}."), Vec::new()),
     }
 }
 

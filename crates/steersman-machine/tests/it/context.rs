@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use steersman_machine::context::{
-    Content, RENDER_VERSION, RenderCache, Request, due_watermark, request,
+    self, Content, Purpose, RENDER_VERSION, RenderCache, Request, due_watermark, request,
 };
 use steersman_machine::ids::Id;
 use steersman_machine::interaction::{Class, End, How, Interaction, Origin, Target};
@@ -628,7 +628,7 @@ fn step(
 /// whoever moved is one that a provider takes, and does not depend on what was rendered before.
 #[test]
 fn contexts_of_random_sessions_are_valid() {
-    let (mut marks, mut asked) = (0, 0);
+    let (mut marks, mut asked, mut filled, mut summed) = (0, 0, 0, 0);
     for seed in 0..30 {
         // Whether a session runs at all is judged by the random test of the machine.
         let Ok(world) = random::played(seed, 60) else {
@@ -640,9 +640,14 @@ fn contexts_of_random_sessions_are_valid() {
             marks += line.commit.as_ref().map_or(0, |c| c.watermarks().count());
             for (id, agent) in &snapshot.agents {
                 let thinks = matches!(world.cx().network.agent(&agent.def).does, Does::Model(_));
-                if agent.last != line.n || !thinks {
+                // A router is asked for a decision or a summary, and for state entries as everybody is.
+                let purpose = context::purpose(&world.cx(), &snapshot, *id);
+                let asks = agent.owed.is_some() || purpose == Purpose::Extract;
+                if agent.last != line.n || !(thinks || asks) {
                     continue;
                 }
+                filled += u32::from(purpose == Purpose::Extract);
+                summed += u32::from(purpose == Purpose::Summary);
                 let cache = caches.entry((line.branch, *id)).or_default();
                 let ask = |cache: &mut RenderCache| {
                     request(&world.cx(), &world, &snapshot, *id, cache).expect("templates render")
@@ -661,7 +666,7 @@ fn contexts_of_random_sessions_are_valid() {
         }
     }
     assert!(
-        asked > 300 && marks > 10,
-        "{asked} contexts, {marks} boundaries"
+        asked > 300 && marks > 10 && filled > 20 && summed > 5,
+        "{asked} contexts, {marks} boundaries, {filled} for state entries, {summed} for summaries"
     );
 }

@@ -118,4 +118,8 @@ impl Diagnostic {
         )
         .help("give it a `default:`, or say `optional: true`")
     }
+    pub(crate) fn not_to_be_filled(at: At, name: &str, why: &str) -> Self {
+        let what = format!("`state.{name}` cannot be filled from what is said");
+        Self::new("E0315", at, what).note(format!("it is {why}"))
+    }
 }

@@ -59,7 +59,12 @@ pub(crate) static AGENT: Table = Table {
             "–",
             "Tools that run ahead of every turn, together: `before.NAME` in templates.",
         ),
-        later("extract", "State entries filled from each message."),
+        key(
+            "extract",
+            Ty::List(&Ty::Name),
+            "–",
+            "State entries filled from each new message by one model call, ahead of everything else (of a routed agent ahead of its decision). The model is `small` if one is declared, else `default`. A value that does not fit is left out, and the result says so.",
+        ),
         later("knowledge", "Text searched ahead of every turn."),
         later("reflect", "Judges the answer."),
         key(
@@ -131,7 +136,7 @@ const SEEN: Ty = Ty::Word(&[
     ("shared", true),
     ("since_last_spoke", true),
     ("since_entry", true),
-    ("summary", false),
+    ("summary", true),
     ("relevant", false),
 ]);
 
@@ -142,7 +147,33 @@ pub(crate) static VIEW: Table = Table {
         key("of", SEEN, "as without it", "What of the others."),
         key("window", Ty::Integer(1), "none", "The newest messages."),
         later("relevant", "Passages found by full text."),
-        later("summary", "Running summary."),
+        key(
+            "summary",
+            Ty::Table(&SUMMARY),
+            "–",
+            "Running summary: what it stands for is left out but for the window. A member with no settings here shares the one of its network, if that has one.",
+        ),
+    ],
+    one_of: &[],
+};
+
+pub(crate) static SUMMARY: Table = Table {
+    name: "Summary",
+    words: "a summary",
+    keys: &[
+        key(
+            "every",
+            Ty::Integer(1),
+            "10",
+            "Written anew after so many messages of members, before the router decides.",
+        ),
+        key("model", Ty::Name, "default", "Writes it."),
+        key(
+            "prompt",
+            Ty::Prompt,
+            "built in",
+            "What that model is told. At a member it reads `config` alone.",
+        ),
     ],
     one_of: &[],
 };

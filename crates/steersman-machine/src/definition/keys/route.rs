@@ -1,6 +1,6 @@
 //! Keys of routes.
 
-use super::{NAMES, REQUIRES, Table, Ty, agent, key, later};
+use super::{NAMES, REQUIRES, Table, Ty, agent, key};
 
 pub(crate) static ROUTE: Table = Table {
     name: "Route",
@@ -218,7 +218,12 @@ pub(crate) static SPEAKER: Table = Table {
             "–",
             "Added to its `system` in this state.",
         ),
-        later("extract", "State entries filled from what it said."),
+        key(
+            "extract",
+            Ty::List(&Ty::Name),
+            "–",
+            "State entries of the routed agent, or of one above it, filled from what it said, before the next decision.",
+        ),
     ],
     one_of: &[],
 };

@@ -41,6 +41,7 @@ impl Lower<'_> {
                 "enter",
                 "turns",
                 "view",
+                "extract",
                 "limits",
             ];
             ("route", "a routed agent", keys)
@@ -105,7 +106,24 @@ impl Lower<'_> {
         if uses_todo && !self.out.entries.contains("todo") {
             state.push(("todo".into(), builtin::todo_list()));
         }
-        let does = self.does(key, node, &scope);
+        let mut does = self.does(key, node, &scope);
+        let view = node.get("view").map(|node| match &does {
+            Does::Route(_) => self.view(node, &scope),
+            // Whoever writes the summary of a member's view is not that member.
+            Does::Model(_) | Does::Run { .. } => {
+                let outside = Scope {
+                    item: scope.item,
+                    outside: true,
+                    ..Scope::default()
+                };
+                self.view(node, &outside)
+            }
+        });
+        if let (Does::Route(route), Some(view)) = (&mut does, &view) {
+            route.view = view.clone();
+        }
+        let extract = node.get("extract").map(Node::items).unwrap_or_default();
+        let extract = self.filled(name, extract);
         let parameters = match (node.get("parameters"), &does) {
             (Some(node), _) => self.parameters(name, node, &scope),
             (None, Does::Run { tool, args: None }) => self.parameters_of(tool, &scope),
@@ -124,7 +142,8 @@ impl Lower<'_> {
                 Some("once") => Some(Turns::Once),
                 _ => None,
             },
-            view: node.get("view").map(super::route::view),
+            view,
+            extract,
             limits: self.limits_of_agent(node),
             parameters,
             does,
@@ -154,11 +173,7 @@ impl Lower<'_> {
                 route: true,
                 ..scope.clone()
             };
-            let mut lowered = self.route(&key.name, route, &scope);
-            if let Some(view) = node.get("view") {
-                lowered.view = super::route::view(view);
-            }
-            return Does::Route(lowered);
+            return Does::Route(self.route(&key.name, route, &scope));
         }
         if let Some(run) = node.get("run") {
             let tool = self.named(run, Sort::Tool);

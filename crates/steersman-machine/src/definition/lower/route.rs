@@ -40,6 +40,7 @@ impl Lower<'_> {
             view: ViewDef {
                 of: seen,
                 window: None,
+                summary: None,
             },
         }
     }
@@ -374,6 +375,10 @@ impl Lower<'_> {
             speakers.push(Speaker {
                 role,
                 instructions: self.text_of(speaker, "instructions", &of_member),
+                extract: {
+                    let entries = speaker.get("extract").map(Node::items);
+                    self.filled(agent, entries.unwrap_or_default())
+                },
                 agent: name,
             });
         }
@@ -389,7 +394,7 @@ impl Lower<'_> {
                 _ => Order::InTurn,
             },
             exits: self.exits(node.get("exits"), states, scope),
-            view: node.get("view").map(view),
+            view: node.get("view").map(|node| self.view(node, scope)),
             reset: word(node, "reset") != Some("never"),
         }
     }
@@ -639,20 +644,4 @@ impl Lower<'_> {
 
 fn reads_last(rule: &Rule) -> bool {
     rule.when.source.contains("route.last")
-}
-
-/// What somebody sees of the others.
-pub(super) fn view(node: &Node) -> ViewDef {
-    let of = node.get("of").or(Some(node)).and_then(Node::as_text);
-    let window = node.get("window").and_then(whole);
-    ViewDef {
-        of: match of.map(|text| &**text) {
-            Some("own") => Seen::Own,
-            Some("since_last_spoke") => Seen::SinceLastSpoke,
-            Some("since_entry") => Seen::SinceEntry,
-            // A window alone is one on what is shared.
-            _ => Seen::Shared,
-        },
-        window: window.map(|n| u32::try_from(n).unwrap_or(u32::MAX)),
-    }
 }

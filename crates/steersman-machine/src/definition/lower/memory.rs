@@ -1,0 +1,86 @@
+//! What agents see of others, and what is kept of what was said: views, summaries, extraction.
+
+use super::super::diagnostic::{Diagnostic, near};
+use super::super::site::Scope;
+use super::super::source::Node;
+use super::{Lower, whole};
+use crate::ids::Name;
+use crate::network::{Seen, SummaryDef, ViewDef};
+
+/// A summary is written anew after so many messages.
+const EVERY: u32 = 10;
+
+impl Lower<'_> {
+    /// What somebody sees of the others.
+    pub(super) fn view(&mut self, node: &Node, scope: &Scope) -> ViewDef {
+        let of = node.get("of").or(Some(node)).and_then(Node::as_text);
+        let word = of.map(|text| &**text);
+        let window = node.get("window").and_then(whole);
+        let of = match word {
+            Some("own") => Seen::Own,
+            Some("since_last_spoke") => Seen::SinceLastSpoke,
+            Some("since_entry") => Seen::SinceEntry,
+            // A window or a summary alone is one of what is shared.
+            _ => Seen::Shared,
+        };
+        let summary = match node.get("summary") {
+            Some(summary) => Some(self.summary(summary, scope)),
+            None if word == Some("summary") => Some(SummaryDef {
+                every: EVERY,
+                model: "default".into(),
+                prompt: None,
+                own: false,
+            }),
+            None => None,
+        };
+        let mut keys = node.entries().iter();
+        let key = keys.find(|(key, _)| &*key.name == "summary");
+        if let (Seen::Own | Seen::SinceEntry, Some((key, _))) = (of, key) {
+            let at = self.place(key.span);
+            let of = format!(
+                "`of: {}`, which ends where the summary would begin",
+                word.unwrap_or_default()
+            );
+            self.say(Diagnostic::type_key(at, "summary", &of));
+        }
+        ViewDef {
+            of,
+            window: window.map(|n| u32::try_from(n).unwrap_or(u32::MAX)),
+            summary: summary.filter(|_| !matches!(of, Seen::Own | Seen::SinceEntry)),
+        }
+    }
+
+    fn summary(&mut self, node: &Node, scope: &Scope) -> SummaryDef {
+        let every = node.get("every").and_then(whole);
+        SummaryDef {
+            every: every.map_or(EVERY, |n| u32::try_from(n).unwrap_or(u32::MAX)),
+            model: self.model_name(node.get("model")),
+            prompt: node.get("prompt").and_then(|node| self.prompt(node, scope)),
+            own: !node.entries().is_empty(),
+        }
+    }
+
+    /// State entries that are filled from what was said.
+    pub(super) fn filled(&mut self, agent: &Name, nodes: &[Node]) -> Vec<Name> {
+        let mut entries: Vec<Name> = Vec::new();
+        for node in nodes {
+            let Some(name) = node.as_text().cloned() else {
+                continue;
+            };
+            if !self.out.entries.contains(&name) {
+                let known: Vec<Name> = self.out.entries.iter().cloned().collect();
+                let near = near(&name, known.iter().map(|name| &**name));
+                let at = self.place(node.span);
+                self.say(Diagnostic::unknown_state(at, &name, near));
+                continue;
+            }
+            let place = (agent.clone(), name.clone(), node.span);
+            self.out.writes.push(place.clone());
+            self.out.filled.push(place);
+            if !entries.contains(&name) {
+                entries.push(name);
+            }
+        }
+        entries
+    }
+}
