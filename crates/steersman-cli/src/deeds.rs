@@ -5,6 +5,7 @@ use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use steersman_machine::commit::{LedgerEntry, LogLine, Reaching, Release, Why};
 use steersman_machine::effect::Bodies;
+use steersman_machine::extract::is_extraction;
 use steersman_machine::ids::{Id, Line, Name};
 use steersman_machine::interaction::{Class, How, Interaction, Target};
 
@@ -99,7 +100,9 @@ impl Deeds {
             for push in &commit.pushes {
                 match &push.what {
                     Interaction::Call(call) => {
-                        if let Target::Tool(class) = &call.target {
+                        if let Target::Tool(class) = &call.target
+                            && !is_extraction(&call.name)
+                        {
                             let args = texts.text(call.args).to_string();
                             self.calls
                                 .insert(call.id, (call.name.clone(), *class, args));

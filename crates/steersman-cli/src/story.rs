@@ -1,6 +1,7 @@
 //! A log as a story: what happened, row by row, in the words of people. `run`, `show`, `log` and `demo` tell it.
 
 mod choices;
+mod memory;
 mod row;
 
 pub(crate) use row::{Row, Tone};
@@ -13,6 +14,7 @@ use steersman_machine::commit::{
     Admitted, Commit, Hold, LedgerEntry, LogLine, Push, Reaching, Release, Why,
 };
 use steersman_machine::effect::Bodies;
+use steersman_machine::extract::is_extraction;
 use steersman_machine::ids::{Body, Id, Name, Time};
 use steersman_machine::interaction::{
     Artifact, Call, CallResult, Cause, Class, End, How, Interaction, Origin, Target,
@@ -31,6 +33,8 @@ pub(crate) struct Story {
     heard: BTreeMap<Id, Body>,
     /// Agents that a router chooses among, by who routes.
     routed: BTreeSet<Id>,
+    /// Calls that fill state from what was said, and for whom.
+    extractions: BTreeMap<Id, Id>,
     /// Which call an effect is for.
     effects: BTreeMap<Id, Id>,
     holds: BTreeMap<(Id, Why), Name>,
@@ -201,11 +205,20 @@ impl Story {
                         pushes.next();
                     }
                 }
+                // what came of it is told
+                Interaction::Call(call) if is_extraction(&call.name) => {
+                    self.extractions.insert(call.id, push.agent);
+                }
                 Interaction::Call(call) => {
                     let told = self.call(line, push.agent, call, texts);
                     if !self.is_handed_on(push.agent, call, texts) {
                         rows.push(told);
                     }
+                }
+                Interaction::Result(result) if self.extractions.contains_key(&result.call) => {
+                    let who = self.agent(self.extractions[&result.call]);
+                    let (text, note, tone) = memory::extracted(result, texts);
+                    rows.push(row(line, who, text, note, tone));
                 }
                 Interaction::Result(result) => {
                     rows.extend(self.result(line, result, texts));
@@ -215,13 +228,10 @@ impl Story {
                     self.routed.insert(push.agent);
                     rows.push(self.route(line, push.agent, route, texts));
                 }
-                Interaction::Summary(summary) => rows.push(row(
-                    line,
-                    self.agent(push.agent),
-                    texts.text(summary.body).to_string(),
-                    "summary".into(),
-                    Tone::Engine,
-                )),
+                Interaction::Summary(summary) => {
+                    let (text, note, tone) = memory::summed(summary, texts);
+                    rows.push(row(line, self.agent(push.agent), text, note, tone));
+                }
                 Interaction::Finished {
                     end,
                     cause,

@@ -8,13 +8,16 @@ use crate::place::{self, Place};
 use crate::printer::{Printer, bold, cyan, dim, typed, yellow};
 use crate::words::{arguments, digits, money, tame};
 use serde_json::{Value as Json, json};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use steersman::runtime::engine::Inspection;
-use steersman_machine::commit::{Admitted, Binding, Commit, LogLine, Usage, Want};
+use steersman_machine::commit::{Admitted, Binding, Commit, LogLine, Usage, Want, Wished};
 use steersman_machine::context::{Content, RenderCache, Request, request};
 use steersman_machine::effect::Bodies;
+use steersman_machine::extract::is_extraction;
 use steersman_machine::fold::fold;
 use steersman_machine::ids::{Id, Line};
+use steersman_machine::interaction::Interaction;
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::tick::Cx;
@@ -58,7 +61,11 @@ pub(crate) async fn run(
         printer.json(&document(chosen, &request, same))?;
         return Ok(Exit::Answered);
     }
-    let name = agent_name(&path, chosen.agent);
+    // as it stands in scripts
+    let name = match request.purpose.beside() {
+        Some(beside) => format!("{}#{beside}", agent_name(&path, chosen.agent)),
+        None => agent_name(&path, chosen.agent),
+    };
     printer.data(format!(
         "{}   {}",
         typed(&format!(
@@ -91,6 +98,7 @@ pub(crate) async fn run(
 /// The model calls on a path, in the order in which they were wished.
 fn calls(path: &[&Arc<LogLine>]) -> Vec<Call> {
     let mut calls: Vec<Call> = Vec::new();
+    let mut extractions: BTreeSet<Id> = BTreeSet::new();
     for line in path {
         let Some(commit) = &line.commit else { continue };
         for admission in &commit.admitted {
@@ -101,7 +109,16 @@ fn calls(path: &[&Arc<LogLine>]) -> Vec<Call> {
                 call.usage = usage(commit, call.effect);
             }
         }
-        for wished in commit.wished.iter().filter(|w| w.what == Want::Step) {
+        let asks = commit.pushes.iter().filter_map(|push| match &push.what {
+            Interaction::Call(call) if is_extraction(&call.name) => Some(call.id),
+            _ => None,
+        });
+        extractions.extend(asks);
+        let is_model = |w: &&Wished| match w.what {
+            Want::Step => true,
+            Want::Call(call) => extractions.contains(&call),
+        };
+        for wished in commit.wished.iter().filter(is_model) {
             calls.push(Call {
                 effect: wished.id,
                 agent: wished.agent,

@@ -75,10 +75,11 @@ impl Driver {
             return;
         }
         out.came += delta.len();
-        // What a router thinks is no part of the conversation: its decision is, once it is taken.
+        // What a router thinks is no part of the conversation: its decision is, once it is taken. Nor is what the engine asks
+        // for itself.
         let branch = self.branches.get(&out.branch);
         let agent = branch.and_then(|b| b.snapshot.agents.get(&out.wish.agent));
-        if agent.is_some_and(|agent| agent.kind == Kind::Routed) {
+        if out.wish.call().is_some() || agent.is_some_and(|agent| agent.kind == Kind::Routed) {
             return;
         }
         if let Delta::Text(text) = &delta {

@@ -249,7 +249,11 @@ impl Driver {
             .snapshot
             .agent(out.wish.agent)
             .def;
-        let params = context::parameters_for(network, network.agent(def), name);
+        let params = match request.purpose {
+            // What is asked beside an agent's own steps has no parameters of that agent.
+            Purpose::Extract => context::parameters_of(network, name),
+            _ => context::parameters_for(network, network.agent(def), name),
+        };
         let def = network.models.get(name);
         Request {
             model: name.clone(),

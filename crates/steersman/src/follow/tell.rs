@@ -6,6 +6,7 @@ use serde_json::Value as Json;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use steersman_machine::commit::{Admitted, Commit, LedgerEntry, LogLine, Push, Release, Why};
+use steersman_machine::extract::is_extraction;
 use steersman_machine::ids::{Body, Id, Line, Name};
 use steersman_machine::interaction::{
     Call, CallResult, Cause, End, How as Ended, Interaction, Origin, Target,
@@ -188,6 +189,8 @@ impl Teller {
                 text: self.text(*text).await?,
                 partial: *partial,
             },
+            // The engine asks for itself: what it finds stands in the state.
+            Interaction::Call(call) if is_extraction(&call.name) => return Ok(Vec::new()),
             Interaction::Call(call) => self.call(call).await?,
             Interaction::Result(result) => return self.result(result).await,
             Interaction::Finished {
@@ -246,7 +249,10 @@ impl Teller {
 
     async fn result(&mut self, result: &CallResult) -> Result<Vec<EventKind>, Error> {
         let called = self.called(result.call).await?;
-        let name = called.map_or_else(|| "?".into(), |(_, call)| call.name);
+        let name: Name = called.map_or_else(|| "?".into(), |(_, call)| call.name);
+        if is_extraction(&name) {
+            return Ok(Vec::new());
+        }
         let how = match result.how {
             Ended::Done | Ended::Finished | Ended::Released | Ended::DoneElsewhere => How::Done,
             Ended::Simulated => How::Simulated,

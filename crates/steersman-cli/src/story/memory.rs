@@ -1,0 +1,43 @@
+//! What is kept of what was said: state that was filled from it, and summaries.
+
+use super::Tone;
+use crate::texts::Texts;
+use steersman_machine::effect::Bodies;
+use steersman_machine::interaction::{CallResult, Summary};
+
+/// What was found, or why nothing was: its text, the note beside it, how it is meant.
+pub(super) fn extracted(result: &CallResult, texts: &Texts) -> (String, String, Tone) {
+    let told = result.body.map(|body| texts.text(body).to_string());
+    let told = told.unwrap_or_default();
+    if !result.how.is_ok() {
+        let code = result.code.as_deref().unwrap_or("failed");
+        return (told, format!("not extracted: {code}"), Tone::Wrong);
+    }
+    let found = result.writes.iter().map(|write| {
+        let value = write.value.map(|body| texts.text(body).to_string());
+        format!("{} is {}", write.name, value.as_deref().unwrap_or("unset"))
+    });
+    let found: Vec<String> = found.collect();
+    let left = told
+        .split_once("; left out: ")
+        .map(|(_, why)| format!("left out: {why}"));
+    let parts: Vec<String> = found.into_iter().chain(left).collect();
+    let text = if parts.is_empty() {
+        told
+    } else {
+        parts.join("; ")
+    };
+    (text, "extracted".to_owned(), Tone::Engine)
+}
+
+/// A summary, or why there is none.
+pub(super) fn summed(summary: &Summary, texts: &Texts) -> (String, String, Tone) {
+    let text = texts.text(summary.body).to_string();
+    // `view/MEMBER` is the member's own
+    let whose = summary.policy.split_once('/');
+    let whose = whose.map_or_else(String::new, |(_, member)| format!(" for {member}"));
+    if summary.covers.is_nothing() {
+        return (text, format!("no summary{whose}"), Tone::Wrong);
+    }
+    (text, format!("summary{whose}"), Tone::Engine)
+}
