@@ -112,6 +112,7 @@ pub(super) fn surroundings<'a>(
     let of_state = node.and_then(|(node, _)| node.view.as_ref());
     let seen = own.or(of_state).unwrap_or(view).clone();
     let summary = match own {
+        _ if matches!(seen.of, Seen::Own | Seen::SinceEntry) => None,
         Some(_) => summary::policy_of(route, def),
         None => seen.summary.as_ref().map(|_| summary::VIEW.into()),
     };

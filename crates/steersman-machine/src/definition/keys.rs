@@ -9,7 +9,6 @@ mod tool;
 
 pub(crate) use agent::{AGENT, VIEW};
 pub(crate) use file::FILE;
-pub(crate) use route::SPEAKER;
 
 /// A kind of map with fixed keys.
 #[derive(Debug)]

@@ -69,6 +69,8 @@ pub const CODES: &[(&str, &str)] = &[
         "a component that needs a tool, or gave nothing to the conversation",
     ),
     ("keyword", "a template reads what nothing fills"),
+    ("prompt", "a prompt that extraction has no place for"),
+    ("summary", "a setting of summaries that never did anything"),
     ("person", "a person has components"),
     ("role", "two agents play one role, or nobody plays it"),
     ("opening", "an opening that is not said, or a blank one"),

@@ -11,7 +11,8 @@ use crate::network::{Seen, SummaryDef, ViewDef};
 const EVERY: u32 = 10;
 
 impl Lower<'_> {
-    /// What somebody sees of the others.
+    /// What somebody sees of the others. Where nothing of them or only what is new is seen, a summary is for routers alone: they
+    /// see it whatever members see.
     pub(super) fn view(&mut self, node: &Node, scope: &Scope) -> ViewDef {
         let of = node.get("of").or(Some(node)).and_then(Node::as_text);
         let word = of.map(|text| &**text);
@@ -35,18 +36,15 @@ impl Lower<'_> {
         };
         let mut keys = node.entries().iter();
         let key = keys.find(|(key, _)| &*key.name == "summary");
-        if let (Seen::Own | Seen::SinceEntry, Some((key, _))) = (of, key) {
+        if let (Seen::Own | Seen::SinceEntry, Some((key, _)), true) = (of, key, scope.outside) {
             let at = self.place(key.span);
-            let of = format!(
-                "`of: {}`, which ends where the summary would begin",
-                word.unwrap_or_default()
-            );
+            let of = format!("a view of `{}`", word.unwrap_or_default());
             self.say(Diagnostic::type_key(at, "summary", &of));
         }
         ViewDef {
             of,
             window: window.map(|n| u32::try_from(n).unwrap_or(u32::MAX)),
-            summary: summary.filter(|_| !matches!(of, Seen::Own | Seen::SinceEntry)),
+            summary,
         }
     }
 

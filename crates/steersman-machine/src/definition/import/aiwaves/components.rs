@@ -2,7 +2,6 @@
 
 use super::super::write::{literal, name, tame};
 use super::{Import, at, keys_of, plain};
-use crate::definition::keys::SPEAKER;
 use crate::definition::near;
 use serde_json::Value as Json;
 use std::fmt::Write as _;
@@ -245,14 +244,18 @@ impl<'a> Import<'a> {
             return Vec::new();
         }
         let entries: Vec<String> = found.iter().map(|word| self.remembered(word)).collect();
-        let line = self.reserved(
-            path,
-            "words were read from what was said",
-            &SPEAKER,
-            "extract",
-            &format!("[{}]", entries.join(", ")),
-        );
-        let mut lines = vec![line];
+        let mut lines = vec![format!("extract: [{}]", entries.join(", "))];
+        let words = ["system_prompt", "last_prompt"];
+        let own = |key: &&str| {
+            args.get(*key)
+                .map(plain)
+                .is_some_and(|t| !t.trim().is_empty())
+        };
+        if words.iter().any(own) {
+            let message = "what is read has words of its own here: its prompts stand as a comment; a `description` of the entries is told to \
+                           the model";
+            self.warn("prompt", path, message);
+        }
         for key in ["system_prompt", "last_prompt"] {
             let text = args
                 .get(key)

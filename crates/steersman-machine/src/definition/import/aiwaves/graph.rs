@@ -147,23 +147,7 @@ impl<'a> Import<'a> {
         if let Some(scene) = text_of(fields, "environment_prompt") {
             out.text(5, "scene", &literal(&scene));
         }
-        for key in [
-            "summary_system_prompt",
-            "summary_last_prompt",
-            "summary_prompt",
-        ] {
-            if fields.get(key).is_some() {
-                let message = "running summaries are reserved in this version (`view.summary`), and have words of their own";
-                self.warn("reserved", at(path, key), message);
-            }
-        }
-        for key in ["LLM", "LLM_type"] {
-            if fields.get(key).is_some() {
-                let message =
-                    "it made the summaries of this state, which are reserved in this version";
-                self.warn("reserved", at(path, key), message);
-            }
-        }
+        self.summary_of(fields, path, out);
         out.line(5, "speakers:");
         let roles = fields.get("agent_states").and_then(Json::as_object);
         for (role, agent) in &state.speakers {
@@ -536,7 +520,7 @@ impl<'a> Import<'a> {
     }
 }
 
-fn text_of(fields: &Json, key: &str) -> Option<String> {
+pub(super) fn text_of(fields: &Json, key: &str) -> Option<String> {
     let text = fields.get(key).map(plain)?;
     (!text.trim().is_empty()).then_some(text)
 }

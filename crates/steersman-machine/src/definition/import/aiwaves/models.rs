@@ -1,6 +1,7 @@
 //! Models, and what agents see of each other.
 
-use super::super::write::scalar;
+use super::super::write::{Yaml, literal, scalar};
+use super::graph::text_of;
 use super::{Import, at, number, plain};
 use crate::definition::keys::VIEW;
 use serde_json::Value as Json;
@@ -79,6 +80,17 @@ impl<'a> Import<'a> {
         }
     }
 
+    /// The name of a model that is not the one for all.
+    fn named_model(&mut self, model: String) -> String {
+        let known = self.models.iter().find(|(_, known)| *known == model);
+        if let Some((name, _)) = known {
+            return name.clone();
+        }
+        let name = format!("model_{}", self.models.len() + 1);
+        self.models.push((name.clone(), model));
+        name
+    }
+
     /// The model of a role, if it has one of its own: an agent has one model wherever it speaks.
     pub(super) fn model_of_role(&mut self, agent: &'a str, role: &'a Json, path: &str) {
         let (kind, llm) = (role.get("LLM_type"), role.get("LLM"));
@@ -89,12 +101,8 @@ impl<'a> Import<'a> {
         let first = self.model_of.get(agent);
         let known = self.models.iter().find(|(_, known)| *known == model);
         match (first, known.map(|(name, _)| name.clone())) {
-            (None, known) => {
-                let name = known.unwrap_or_else(|| {
-                    let name = format!("model_{}", self.models.len() + 1);
-                    self.models.push((name.clone(), model));
-                    name
-                });
+            (None, _) => {
+                let name = self.named_model(model);
                 self.model_of.insert(agent, name);
             }
             (Some(first), known) if known.as_ref() != Some(first) => {
@@ -107,12 +115,61 @@ impl<'a> Import<'a> {
         }
     }
 
+    fn seen(&self) -> &'static str {
+        let kind = self.root.get("environment_type");
+        match kind.and_then(Json::as_str) {
+            Some("competive") => "since_entry",
+            _ => "since_last_spoke",
+        }
+    }
+
+    /// How many messages are seen, and after how many a summary is made.
+    fn most(&self) -> Option<u64> {
+        let most = self.setting("MAX_CHAT_HISTORY")?;
+        most.trim().parse::<u64>().ok().filter(|n| *n > 0)
+    }
+
+    /// What a state says of its summaries: words of its own, a model of its own.
+    pub(super) fn summary_of(&mut self, fields: &Json, path: &str, out: &mut Yaml) {
+        for (key, message) in [
+            ("summary_last_prompt", "it was never sent, and is left out"),
+            (
+                "summary_prompt",
+                "summaries of a role were never made there; to have one here, write `view: { summary: { prompt: .. } }` at its agent",
+            ),
+        ] {
+            if fields.get(key).is_some() {
+                self.warn("summary", at(path, key), message);
+            }
+        }
+        let prompt = text_of(fields, "summary_system_prompt");
+        let (kind, llm) = (fields.get("LLM_type"), fields.get("LLM"));
+        let model = (kind.is_some() || llm.is_some()).then(|| self.model(kind, llm, path));
+        let Some(most) = self.most() else { return };
+        if prompt.is_none() && model.is_none() {
+            return;
+        }
+        out.line(5, "view:");
+        out.line(6, format!("of: {}", self.seen()));
+        out.line(6, format!("window: {most}"));
+        out.line(6, "summary:");
+        out.line(7, format!("every: {most}"));
+        if let Some(model) = model {
+            let name = self.named_model(model);
+            out.line(7, format!("model: {name}"));
+        }
+        if let Some(prompt) = prompt {
+            out.text(7, "prompt", &literal(&prompt));
+        }
+    }
+
     /// What members see of each other, as lines below the routed agent.
     pub(super) fn view(&mut self) -> Vec<String> {
         let kind = self.root.get("environment_type");
-        let of = match kind.and_then(Json::as_str) {
-            None | Some("cooperative") if kind.is_none_or(Json::is_string) => "since_last_spoke",
-            Some("competive") => "since_entry",
+        let of = self.seen();
+        match kind.and_then(Json::as_str) {
+            None | Some("cooperative") if kind.is_none_or(Json::is_string) => {}
+            Some("competive") => {}
             other => {
                 let other = other.unwrap_or("this").to_owned();
                 self.warn(
@@ -123,26 +180,14 @@ impl<'a> Import<'a> {
                          isolate the states: `of: since_entry`"
                     ),
                 );
-                "since_last_spoke"
             }
-        };
+        }
         let mut lines = vec!["view:".to_owned(), format!("  of: {of}")];
         let path = "config.MAX_CHAT_HISTORY";
-        let most = self.setting("MAX_CHAT_HISTORY");
-        match most
-            .and_then(|text| text.trim().parse::<u64>().ok())
-            .filter(|n| *n > 0)
-        {
+        match self.most() {
             Some(most) => {
                 lines.push(format!("  window: {most}"));
-                let line = self.reserved(
-                    path,
-                    "a running summary was made every so many messages, for the judge",
-                    &VIEW,
-                    "summary",
-                    &format!("{{ every: {most} }}"),
-                );
-                lines.push(format!("  {line}"));
+                lines.push(format!("  summary: {{ every: {most} }}"));
             }
             None => self.warn(
                 "history",
