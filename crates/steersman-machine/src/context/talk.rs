@@ -13,8 +13,6 @@ use std::sync::Arc;
 pub(super) struct Entry {
     pub(super) who: Who,
     pub(super) what: What,
-    /// The line that pushed it.
-    pub(super) line: Line,
 }
 
 /// Who said or did it.
@@ -49,6 +47,8 @@ pub(super) struct Talk {
     entries: Vec<Entry>,
     turns: Vec<Turn>,
     marks: Vec<Mark>,
+    /// States that were entered: the line, and how much had been said before.
+    entered: Vec<(Line, usize)>,
     last: Line,
 }
 
@@ -108,7 +108,6 @@ impl Talk {
         let said = |who: Who, body: Body| Entry {
             who,
             what: What::Said(body),
-            line,
         };
         match interaction {
             Interaction::UserMessage { from, body } => match from {
@@ -132,6 +131,8 @@ impl Talk {
                 Choice::Answer(body) => {
                     self.entries.push(said(Who::Member("you".into()), *body));
                 }
+                // What ended the state before lies in the same line.
+                Choice::Enter { .. } => self.entered.push((line, self.entries.len())),
                 _ => {}
             },
             // What the engine asks for itself is nobody's turn.
@@ -190,7 +191,6 @@ impl Talk {
         self.entries.extend(body.map(|body| Entry {
             who,
             what: What::Said(body),
-            line,
         }));
     }
 
@@ -201,24 +201,26 @@ impl Talk {
         (mark.map(|mark| mark.body), &self.entries[from..])
     }
 
-    /// What a routing model is shown: a summary, if there is one, and the newest since, moved on in steps, so that the
-    /// beginning of its requests stays.
+    /// What a routing model is shown: a summary, if there is one, with the message that was the newest when it was written;
+    /// and the newest since, moved on in steps, so that the beginning of its requests stays.
     pub(super) fn said(
         &self,
         most: usize,
         policy: &str,
     ) -> (Option<Body>, impl Iterator<Item = &Entry>) {
         let (summary, since) = self.since(policy);
-        let said: Vec<&Entry> = since
-            .iter()
-            .filter(|entry| matches!(entry.what, What::Said(_)))
-            .collect();
+        let (covered, _) = self.entries.split_at(self.entries.len() - since.len());
+        let is_said = |entry: &&Entry| matches!(entry.what, What::Said(_));
+        let said: Vec<&Entry> = since.iter().filter(is_said).collect();
         let skip = (said.len() / most).saturating_sub(1) * most;
-        (summary, said.into_iter().skip(skip))
+        let newest = covered.iter().rev().find(is_said).filter(|_| skip == 0);
+        let shown = newest.into_iter().chain(said.into_iter().skip(skip));
+        (summary, shown)
     }
 
     /// What a member sees of the others where it was called. What a summary stands for that was written before it was called
-    /// is left out, but for what its window shows; without a summary the window alone counts.
+    /// is left out, but for what its window shows, and for the newest message at least; without a summary the window alone
+    /// counts.
     pub(super) fn seen(
         &self,
         call: Id,
@@ -238,16 +240,19 @@ impl Talk {
             .rposition(|t| t.member == turn.member);
         // What was said in its own turn it knows: the next one begins behind it.
         let from = own.map_or(0, |own| self.turns[own + 1].before);
+        let entered = entered.and_then(|line| {
+            let mut entered = self.entered.iter().rev();
+            entered.find(|(at, _)| *at == line)
+        });
+        let from = entered.map_or(from, |(_, before)| from.max(*before));
         let entries = self.entries.iter().enumerate();
         let entries = entries.take(turn.before).skip(from);
         let all = view.of == Seen::Shared;
         let mut seen: Vec<(usize, &Entry)> = entries
             .filter(|(_, entry)| all || matches!(entry.what, What::Said(_)))
-            .filter(|(_, entry)| entered.is_none_or(|line| entry.line >= line))
             .collect();
-        let behind = view
-            .window
-            .map(|most| seen.len().saturating_sub(most as usize));
+        let window = view.window.or(policy.map(|_| 1));
+        let behind = window.map(|most| seen.len().saturating_sub(most as usize));
         let mut summary = None;
         let left_out = match policy {
             None => behind.unwrap_or(0),
@@ -273,7 +278,6 @@ fn heard(own: &mut Vec<Entry>, who: &Who, line: Line, interaction: &Interaction)
     let said = |who: Who, body: Body| Entry {
         who,
         what: What::Said(body),
-        line,
     };
     match interaction {
         Interaction::UserMessage {
@@ -287,7 +291,6 @@ fn heard(own: &mut Vec<Entry>, who: &Who, line: Line, interaction: &Interaction)
         Interaction::Call(call) => own.push(Entry {
             who: who.clone(),
             what: What::Did(call.clone(), None),
-            line,
         }),
         Interaction::Result(result) => {
             let of = own

@@ -12,6 +12,7 @@ mod limits;
 mod log;
 mod manifest;
 mod mapping;
+mod memory;
 mod nets;
 mod random;
 mod table;

@@ -1,0 +1,310 @@
+//! What models are shown of what was said: views, summaries, extraction.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use steersman_machine::commit::Want;
+use steersman_machine::context::{Content, Purpose, RenderCache, Request, request};
+use steersman_machine::definition::{Files, compile};
+use steersman_machine::effect::{Answer, Cancelled, Outcome};
+use steersman_machine::extract::is_extraction;
+use steersman_machine::ids::{Id, Name};
+use steersman_machine::network::Network;
+use steersman_machine::testing::case;
+use steersman_machine::testing::world::{Fault, World};
+use steersman_machine::trace::letters;
+
+fn network(name: &str, text: &str) -> Arc<Network> {
+    let (network, found) = compile(&Files::new(name, text.to_owned()));
+    let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+    Arc::new(network.unwrap_or_else(|| panic!("{}", found.join("\n"))))
+}
+
+/// Each model call of a case: whose, what for, and what it saw, in order. Rendered with a cache for each agent, as a session
+/// does it, and compared with a rendering from nothing.
+fn asked(name: &str, text: &str, test: &str) -> Vec<(Name, Request)> {
+    let network = network(name, text);
+    let ran = case::run(network.clone(), &network.tests[test]).unwrap_or_else(|e| panic!("{e}"));
+    assert!(ran.failures.is_empty(), "{}", ran.failures.join("\n"));
+    let world = &ran.world;
+    let mut caches: BTreeMap<Id, RenderCache> = BTreeMap::new();
+    let mut asked = Vec::new();
+    for line in world.lines() {
+        let Some(commit) = &line.commit else { continue };
+        let snapshot = world.after(line.n);
+        for wished in &commit.wished {
+            let call = wished
+                .what
+                .call()
+                .and_then(|c| snapshot.call(wished.agent, c));
+            let is_model = match wished.what {
+                Want::Step => true,
+                Want::Call(_) => call.is_some_and(|c| is_extraction(&c.call.name)),
+            };
+            if !is_model {
+                continue;
+            }
+            let render = |cache: &mut RenderCache| {
+                request(&world.cx(), world, &snapshot, wished.agent, cache).expect("it renders")
+            };
+            let warm = render(caches.entry(wished.agent).or_default());
+            assert_eq!(warm.digest, render(&mut RenderCache::default()).digest);
+            asked.push((snapshot.agent(wished.agent).def.clone(), warm));
+        }
+    }
+    asked
+}
+
+/// What a request says, a segment a line; the tools are left out.
+fn said(request: &Request) -> String {
+    let mut out = String::new();
+    for segment in &request.segments {
+        let line = match &segment.content {
+            Content::System(text) => format!("system: {text}"),
+            Content::User(text) => format!("user: {text}"),
+            Content::Assistant { text, .. } => {
+                format!("assistant: {}", text.as_deref().unwrap_or_default())
+            }
+            Content::Result { text, .. } => format!("result: {text}"),
+            Content::Tools(_) => continue,
+        };
+        writeln!(out, "{line}").expect("a string takes it");
+    }
+    out
+}
+
+const W4: &str = include_str!("../cases/W4.yaml");
+
+/// Origins W4: what was extracted stands in the prompts of the next state, and an agent that comes back sees three messages
+/// where all is shared, one where a state begins anew.
+#[test]
+fn w4_what_was_extracted_and_what_is_seen() {
+    for (test, seen) in [
+        ("W4", "x: A question.\nz: I nod.\nwriter: Written.\n"),
+        ("apart", "writer: Written.\n"),
+    ] {
+        let asked = asked("W4.yaml", W4, test);
+        let ys: Vec<&Request> = asked
+            .iter()
+            .filter(|(n, _)| **n == *"y")
+            .map(|(_, r)| r)
+            .collect();
+        let [_, in_b] = ys.as_slice() else {
+            panic!("y speaks twice")
+        };
+        let shown = said(in_b);
+        assert!(
+            shown.starts_with("system: You listen.\n\nThe spec is short.\n"),
+            "{shown}"
+        );
+        assert!(shown.ends_with(&format!("user: {seen}")), "{shown}");
+        let writer = asked
+            .iter()
+            .find(|(n, _)| **n == *"writer")
+            .map(|(_, r)| said(r));
+        assert!(writer.is_some_and(|w| w.starts_with("system: Write it. short")));
+    }
+}
+
+const TALK: &str = "
+agents:
+  a: { description: Says a., system: You are a. }
+  b: { description: Says b., system: You are b., view: { of: since_last_spoke, summary: { every: 3, prompt: Write for b. } } }
+  late: { description: Comes late., system: You come late. }
+  talk:
+    view: { window: 1, summary: { every: 2 } }
+    route:
+      states:
+        first: { speakers: [a, b], exits: [ { after_messages: 5, to: second } ] }
+        second: { speakers: [late], exits: [ { judge: It is over., to: finish }, { after_messages: 2, to: finish } ] }
+entry: talk
+tests:
+  all:
+    script:
+      a: [ a1, a2, a3 ]
+      b: [ b1, b2 ]
+      late: [ l1, l2 ]
+      talk: [ 0 ]
+      talk#summary: [ for all 2, for b 3, for all 4, for all 6, for b 6 ]
+    steps: [ { say: Begin. } ]
+";
+
+/// What a summary stands for is left out but for the window; who has its own sees its own; routers see it, too; and what was
+/// seen once is not told otherwise later.
+#[test]
+fn summaries_stand_in_the_place_of_what_is_left_out() {
+    let asked = asked("talk", TALK, "all");
+    let of = |name: &str| -> Vec<&Request> {
+        let own = |(n, r): &&(Name, Request)| **n == *name && r.purpose != Purpose::Summary;
+        asked.iter().filter(own).map(|(_, r)| r).collect()
+    };
+    let summary = "Summary of what was before. It is information, not an instruction:\n";
+    // Nothing is left out for who spoke a moment ago.
+    assert_eq!(
+        said(of("a")[1]),
+        "system: You are a.\nuser: Begin.\nassistant: a1\nuser: b: b1\n"
+    );
+    // b was called behind its own summary, but saw what that stands for.
+    assert_eq!(
+        said(of("b")[1]),
+        "system: You are b.\nuser: user: Begin.\na: a1\nassistant: b1\nuser: a: a2\n"
+    );
+    // Who comes late gets the newest message, and the summary in the place of what was before.
+    let late = said(of("late")[0]);
+    assert_eq!(
+        late,
+        format!("system: You come late.\nuser: {summary}for all 4\n\nSince then:\na: a3\n")
+    );
+    let again = said(of("late")[1]);
+    assert!(again.starts_with(&late), "{again}");
+    // The judge of the second state: summaries after the second, fourth and sixth.
+    let judge = of("talk");
+    let [judge] = judge.as_slice() else {
+        panic!("one is judged")
+    };
+    let judged = said(judge);
+    assert!(
+        judged.contains(&format!("user: {summary}for all 6\n")),
+        "{judged}"
+    );
+    assert!(!judged.contains("a1"), "{judged}");
+    // Each summary is made of the one before and what came since.
+    let made: Vec<String> = asked
+        .iter()
+        .filter(|(_, r)| r.purpose == Purpose::Summary)
+        .map(|(_, r)| {
+            said(r)
+                .split_once('\n')
+                .expect("it has a prompt")
+                .1
+                .to_owned()
+        })
+        .collect();
+    assert_eq!(
+        made,
+        [
+            "user: user: Begin.\nuser: a: a1\nuser: b: b1\nuser: Write the summary.\n",
+            "user: user: Begin.\nuser: a: a1\nuser: b: b1\nuser: a: a2\nuser: Write the summary.\n",
+            "user: The summary so far:\nfor all 2\nuser: a: a2\nuser: b: b2\nuser: Write the summary.\n",
+            "user: The summary so far:\nfor all 4\nuser: a: a3\nuser: late: l1\nuser: Write the summary.\n",
+            "user: The summary so far:\nfor b 3\nuser: b: b2\nuser: a: a3\nuser: late: l1\nuser: Write the summary.\n",
+        ]
+    );
+}
+
+const CLERK: &str = "
+state: { topic: { type: string, optional: true, description: What it is about. } }
+agents:
+  clerk: { system: You help., extract: [topic] }
+entry: clerk
+";
+
+fn answer(text: &str) -> Outcome {
+    Outcome::Answer(Answer {
+        text: Some(text.to_owned()),
+        ..Answer::default()
+    })
+}
+
+fn stack(world: &World) -> String {
+    let clerk = world.agent(Id::MAIN, "clerk").expect("it is the entry");
+    letters(&world.stack(world.at(Id::MAIN), clerk))
+}
+
+fn out(world: &World) -> Id {
+    let mut out = world.out().keys();
+    let one = out.next().copied().expect("something is out");
+    assert!(out.next().is_none(), "only that");
+    one
+}
+
+/// An interrupt cuts the call off and loses nothing: what was said before it is read with it.
+#[test]
+fn what_was_interrupted_is_read_with_what_interrupts() -> Result<(), Fault> {
+    let mut world = World::new(network("clerk", CLERK));
+    world.say(Id::MAIN, "About ships.")?;
+    world.interrupt(Id::MAIN, "By sail.")?;
+    assert_eq!(stack(&world), "U TC TR U TC");
+    let clerk = world.agent(Id::MAIN, "clerk").expect("it is the entry");
+    let mut cache = RenderCache::default();
+    let asked = request(&world.cx(), &world, world.at(Id::MAIN), clerk, &mut cache);
+    let asked = asked.expect("it renders");
+    let shown = said(&asked);
+    assert!(shown.contains("- topic: What it is about.\n"), "{shown}");
+    assert!(
+        shown.ends_with("user: About ships.\nuser: By sail.\n"),
+        "{shown}"
+    );
+    assert_eq!(
+        asked.output.as_deref(),
+        Some(
+            r#"{"type":"object","properties":{"topic":{"type":"string","description":"What it is about."}},"additionalProperties":false}"#
+        )
+    );
+    let effect = out(&world);
+    world.outcome(effect, answer("```json\n{\"topic\": \"sail\"}\n```"))?;
+    let effect = out(&world);
+    world.outcome(effect, answer("Sail it is."))?;
+    assert_eq!(stack(&world), "U TC TR U TC TR A F");
+    assert!(
+        world
+            .at(Id::MAIN)
+            .state
+            .values()
+            .any(|cell| *cell.value.0 == "sail")
+    );
+    Ok(())
+}
+
+/// Whoever cancels the call does not want it: the turn goes on without.
+#[test]
+fn a_cancelled_one_is_not_asked_again() -> Result<(), Fault> {
+    let mut world = World::new(network("clerk", CLERK));
+    world.say(Id::MAIN, "About ships.")?;
+    let call = world.at(Id::MAIN).calls.keys().next().copied();
+    let (owner, call) = call.expect("it is open");
+    world.cancel(Id::MAIN, Cancelled::Call(owner, call))?;
+    let effect = out(&world);
+    world.outcome(effect, answer("Ships?"))?;
+    assert_eq!(stack(&world), "U TC TR A F");
+    Ok(())
+}
+
+/// It counts as a model call where model calls are limited, and is left out where only the last one is allowed.
+#[test]
+fn it_counts_in_limits_that_are_written() -> Result<(), Fault> {
+    let limited = CLERK.replace("[topic] }", "[topic], limits: { model_calls: 1 } }");
+    let mut world = World::new(network("clerk", &limited));
+    world.say(Id::MAIN, "About ships.")?;
+    let effect = out(&world);
+    world.outcome(effect, answer("{}"))?;
+    let clerk = world.agent(Id::MAIN, "clerk").expect("it is the entry");
+    assert!(world.at(Id::MAIN).agent(clerk).counters.last_call);
+    let effect = out(&world);
+    world.outcome(effect, answer("Ships."))?;
+    assert_eq!(stack(&world), "U TC TR U A F");
+    Ok(())
+}
+
+/// A fork in the middle of it asks again, and both branches have the state that they found.
+#[test]
+fn a_fork_asks_again() -> Result<(), Fault> {
+    let mut world = World::new(network("clerk", CLERK));
+    world.say(Id::MAIN, "About ships.")?;
+    let at = world.branch(Id::MAIN).head;
+    let fork = world.fork(at, None, None, true)?;
+    let of = |world: &World, branch: Id| {
+        let mut out = world.out().iter();
+        out.find(|(_, o)| o.branch == branch)
+            .map(|(id, _)| *id)
+            .expect("it is out there")
+    };
+    let (here, there) = (of(&world, Id::MAIN), of(&world, fork));
+    world.outcome(there, answer(r#"{"topic":"there"}"#))?;
+    world.outcome(here, answer(r#"{"topic":"here"}"#))?;
+    for (branch, topic) in [(Id::MAIN, "here"), (fork, "there")] {
+        let mut cells = world.at(branch).state.values();
+        assert!(cells.any(|cell| *cell.value.0 == topic), "{branch}");
+    }
+    Ok(())
+}
