@@ -138,12 +138,13 @@ impl Talk {
             // What the engine asks for itself is nobody's turn.
             Interaction::Call(call) if is_extraction(&call.name) => {}
             Interaction::Summary(summary) if !summary.covers.is_nothing() => {
+                let (entries, turns) = (self.entries.len(), self.turns.len());
                 self.marks.push(Mark {
                     policy: summary.policy.clone(),
                     body: summary.body,
-                    entries: self.entries.len(),
-                    turns: self.turns.len(),
-                })
+                    entries,
+                    turns,
+                });
             }
             Interaction::Call(call) => self.turns.push(Turn {
                 call: call.id,
@@ -170,8 +171,8 @@ impl Talk {
             Target::Agent(child) => {
                 let turn = turn_of(history, child, line, result.call);
                 let mut own = Vec::new();
-                for (line, interaction) in turn {
-                    heard(&mut own, &who, line, &interaction);
+                for interaction in turn {
+                    heard(&mut own, &who, &interaction);
                 }
                 let answered = own
                     .iter()
@@ -274,7 +275,7 @@ impl Talk {
 }
 
 /// What a member heard, said and did in its turn.
-fn heard(own: &mut Vec<Entry>, who: &Who, line: Line, interaction: &Interaction) {
+fn heard(own: &mut Vec<Entry>, who: &Who, interaction: &Interaction) {
     let said = |who: Who, body: Body| Entry {
         who,
         what: What::Said(body),
@@ -309,13 +310,13 @@ fn heard(own: &mut Vec<Entry>, who: &Who, line: Line, interaction: &Interaction)
 }
 
 /// The pushes of a member from the message of a call to the end of its task, which lie at and below that line.
-fn turn_of(history: &dyn History, child: Id, end: Line, call: Id) -> Vec<(Line, Interaction)> {
+fn turn_of(history: &dyn History, child: Id, end: Line, call: Id) -> Vec<Interaction> {
     let mut turn = Vec::new();
     let mut at = end;
     while at.is_some() {
         let (block, below): (Arc<[Interaction]>, Line) = history.pushes(child, at);
         for interaction in block.iter().rev() {
-            turn.push((at, interaction.clone()));
+            turn.push(interaction.clone());
             let begins = matches!(interaction, Interaction::UserMessage { from: Origin::Call(c), .. } if *c == call);
             if begins {
                 turn.reverse();

@@ -128,7 +128,7 @@ pub struct ViewDef {
     /// At most so many messages, the newest; none: all.
     pub window: Option<u32>,
     /// What stands in the place of what lies further back; none: nothing does.
-    pub summary: Option<SummaryDef>,
+    pub summary: Option<Box<SummaryDef>>,
 }
 
 /// A running summary of what was said under a routed agent.

@@ -84,7 +84,7 @@ fn of_network<'n>(route: &'n Route, at: Option<&str>) -> Option<&'n SummaryDef> 
     };
     let view = node.and_then(|node| node.view.as_ref());
     let of_state = view.and_then(|view| view.summary.as_ref());
-    of_state.or(route.view.summary.as_ref())
+    of_state.or(route.view.summary.as_ref()).map(|def| &**def)
 }
 
 /// The summaries of members that have their own.
@@ -97,7 +97,7 @@ fn of_members<'n>(
     members.filter_map(|def| {
         let summary = def.view.as_ref()?.summary.as_ref()?;
         let policy = policy_of(route, def)?;
-        (*policy != *VIEW).then_some((policy, summary))
+        (*policy != *VIEW).then_some((policy, &**summary))
     })
 }
 

@@ -137,10 +137,6 @@ pub fn network(seed: u64) -> Network {
         .state("sum", ty_integer())
         .reduces("sum", Reduce::Sum)
         .state("topic", text().kind)
-        .change("lead", |agent| {
-            agent.extract = vec!["topic".into(), "heap".into()];
-        })
-        .change("helper", |agent| agent.extract = vec!["sum".into()])
         .native("heap", Class::Read)
         .sets("heap", "heap", "{{ result }}")
         .native("add", Class::Read)
@@ -177,6 +173,10 @@ pub fn network(seed: u64) -> Network {
 /// Every kind of router, and its members.
 fn routed(draft: Draft) -> Draft {
     draft
+        .change("lead", |agent| {
+            agent.extract = vec!["topic".into(), "heap".into()];
+        })
+        .change("helper", |agent| agent.extract = vec!["sum".into()])
         .route("hall", hall())
         .route("shop", shop())
         .route("relay", relay())
@@ -192,7 +192,7 @@ fn routed(draft: Draft) -> Draft {
             agent.view = Some(ViewDef {
                 of: Seen::Shared,
                 window: Some(2),
-                summary: Some(summary(3, true)),
+                summary: Some(Box::new(summary(3))),
             });
         })
         .change("shop", |agent| {
@@ -318,18 +318,18 @@ fn choosable(name: &str) -> Choosable {
     }
 }
 
-fn summary(every: u32, own: bool) -> SummaryDef {
+fn summary(every: u32) -> SummaryDef {
     SummaryDef {
         every,
         model: "default".into(),
         prompt: None,
-        own,
+        own: true,
     }
 }
 
 fn sums_up(agent: &mut AgentDef, every: u32, window: Option<u32>) {
     if let crate::network::Does::Route(route) = &mut agent.does {
-        route.view.summary = Some(summary(every, true));
+        route.view.summary = Some(Box::new(summary(every)));
         route.view.window = window;
     }
 }

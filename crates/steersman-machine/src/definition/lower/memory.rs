@@ -44,7 +44,7 @@ impl Lower<'_> {
         ViewDef {
             of,
             window: window.map(|n| u32::try_from(n).unwrap_or(u32::MAX)),
-            summary,
+            summary: summary.map(Box::new),
         }
     }
 
