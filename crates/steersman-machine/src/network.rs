@@ -4,6 +4,7 @@
 
 mod approve;
 mod mcp;
+mod memory;
 mod offer;
 mod route;
 
@@ -197,32 +198,6 @@ impl Network {
             .chain(small)
             .flat_map(|model| self.chain(model))
             .collect()
-    }
-
-    /// The model that fills state from what was said: `small` where one is declared, else `default`.
-    pub fn small(&self) -> &Name {
-        let named = |name: &str| self.models.get_key_value(name).map(|(name, _)| name);
-        named("small")
-            .or_else(|| named("default"))
-            .expect("a network always has the model `default`")
-    }
-
-    /// Whether state is filled from what is said anywhere.
-    fn extracts(&self) -> bool {
-        self.agents.values().any(|agent| {
-            let speaker = |speaker: &Speaker| !speaker.extract.is_empty();
-            let speakers = match &agent.does {
-                Does::Route(Route {
-                    by: RouteBy::States(graph),
-                    ..
-                }) => graph
-                    .states
-                    .values()
-                    .any(|node| node.speakers.iter().any(speaker)),
-                Does::Route(_) | Does::Model(_) | Does::Run { .. } => false,
-            };
-            speakers || !agent.extract.is_empty()
-        })
     }
 }
 

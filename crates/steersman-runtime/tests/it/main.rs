@@ -15,6 +15,7 @@ mod feed;
 mod follow;
 mod late;
 mod ledger;
+mod memory;
 mod models;
 mod orders;
 mod parked;
