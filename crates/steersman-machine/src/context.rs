@@ -72,7 +72,7 @@ impl Purpose {
     }
 
     /// All that is asked beside agents' own answers.
-    pub const BESIDE: &[Self] = &[Self::Continue];
+    pub const BESIDE: &[Self] = &[Self::Continue, Self::Extract, Self::Summary];
 
     /// How many calls of this kind an agent has committed.
     pub fn calls(self, counters: &crate::snapshot::Counters) -> u32 {

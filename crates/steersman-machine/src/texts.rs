@@ -184,9 +184,7 @@ pub(crate) fn say_in(
     let own = match texts.0.get(sentence.key) {
         None => None,
         Some(Words::Plain(words)) => Some(words),
-        Some(Words::By(languages)) => {
-            language(scope).and_then(|language| languages.get(&language))
-        }
+        Some(Words::By(languages)) => language(scope).and_then(|language| languages.get(&language)),
     };
     let own = own.and_then(|words| fill(words, values));
     own.unwrap_or_else(|| {

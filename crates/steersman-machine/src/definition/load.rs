@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 /// Sections whose entries are merged over files.
 const MERGED: [&str; 11] = [
-    "config", "secrets", "models", "state", "events", "labels", "outcome", "texts", "mcp", "tools", "agents",
+    "config", "secrets", "models", "state", "events", "labels", "outcome", "texts", "mcp", "tools",
+    "agents",
 ];
 
 /// A definition whose files are merged.
@@ -97,7 +98,9 @@ impl Loader<'_> {
             let Some(section) = node.get(name) else {
                 continue;
             };
-            let file = (name == "texts").then(|| self.sentences(section, path)).flatten();
+            let file = (name == "texts")
+                .then(|| self.sentences(section, path))
+                .flatten();
             for (key, entry) in file.as_ref().unwrap_or(section).entries() {
                 self.merge(name, key, entry);
             }

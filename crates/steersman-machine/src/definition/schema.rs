@@ -176,7 +176,11 @@ pub fn reference() -> String {
         "\n## Sentences\n\nKeys of `texts`. What stands in `{{ }}` is filled in, and nothing else can be.\n\n| key | built in | who reads it |\n|---|---|---|\n",
     );
     for sentence in crate::texts::ALL {
-        let _ = writeln!(text, "| `{}` | {} | {} |", sentence.key, sentence.words, sentence.doc);
+        let _ = writeln!(
+            text,
+            "| `{}` | {} | {} |",
+            sentence.key, sentence.words, sentence.doc
+        );
     }
     text
 }

@@ -5,8 +5,8 @@ use super::{Decision, Reads};
 use crate::ids::{Id, Name};
 use crate::network::{Choosable, Route};
 use crate::snapshot::Snapshot;
-use crate::tick::Cx;
 use crate::texts;
+use crate::tick::Cx;
 use crate::view::View;
 use std::fmt::Write as _;
 

@@ -2,7 +2,7 @@
 
 use super::world::path;
 use crate::commit::LogLine;
-use crate::context::{Content, History, Purpose, RenderCache, Request, request};
+use crate::context::{Content, History, Purpose, RenderCache, Request, purpose, request};
 use crate::definition::test::Expect;
 use crate::effect::Bodies;
 use crate::extract::is_extraction;
@@ -210,6 +210,7 @@ fn asked(key: &str) -> Result<(&str, Purpose), String> {
 
 /// What the model calls of an agent that were answered were sent, oldest first, as this version renders it.
 fn requests(subject: &dyn Subject, key: &str) -> Result<Vec<Request>, String> {
+    let (key, wanted) = asked(key)?;
     let (branch, agent) = find(subject, key)?;
     let lines = subject.lines(branch);
     let answered = |line: &&LogLine| {
@@ -220,6 +221,8 @@ fn requests(subject: &dyn Subject, key: &str) -> Result<Vec<Request>, String> {
                 effect, partial, ..
             } if !partial => Some(*effect),
             Interaction::Route(route) => route.effect,
+            Interaction::Summary(summary) => Some(summary.effect),
+            Interaction::Call(call) if is_extraction(&call.name) => Some(call.id),
             _ => None,
         })
         .collect::<Vec<Id>>()
@@ -234,6 +237,10 @@ fn requests(subject: &dyn Subject, key: &str) -> Result<Vec<Request>, String> {
         snapshot = fold(snapshot, line);
         if wished.iter().any(|effect| effect.line() == line.n) {
             let mut cache = RenderCache::default();
+            let of = purpose(&cx, &snapshot, agent);
+            if of.beside() != wanted.beside() {
+                continue;
+            }
             let rendered = request(&cx, subject.history(), &snapshot, agent, &mut cache);
             sent.push(rendered.map_err(|e| format!("what {key} saw cannot be rendered: {e}"))?);
         }

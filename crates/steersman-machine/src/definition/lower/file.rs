@@ -347,12 +347,7 @@ impl Lower<'_> {
         events
     }
 
-    fn labels_and_outcome(
-        &mut self,
-    ) -> (
-        BTreeMap<Name, Template>,
-        BTreeMap<Name, Expr>,
-    ) {
+    fn labels_and_outcome(&mut self) -> (BTreeMap<Name, Template>, BTreeMap<Name, Expr>) {
         let merged = self.merged;
         let scope = Scope {
             answer: true,
@@ -383,7 +378,12 @@ impl Lower<'_> {
                 let near = near(&key.name, known).map(str::to_owned);
                 let at = self.place(key.span);
                 let key = &key.name;
-                self.say(Diagnostic::unknown_name(at, "sentence of the engine", key, near.as_deref()));
+                self.say(Diagnostic::unknown_name(
+                    at,
+                    "sentence of the engine",
+                    key,
+                    near.as_deref(),
+                ));
                 continue;
             };
             let words = if node.entries().is_empty() {
@@ -412,13 +412,20 @@ impl Lower<'_> {
         let words = match Template::parse(text) {
             Ok(words) => words,
             Err(error) => {
-                self.say(Diagnostic::malformed(at, text, &format!("a template: {error}")));
+                self.say(Diagnostic::malformed(
+                    at,
+                    text,
+                    &format!("a template: {error}"),
+                ));
                 return None;
             }
         };
         let values: Vec<(&str, &str)> = sentence.names().map(|name| (name, "1")).collect();
         if texts::fill(&words, &values).is_none() {
-            let names: Vec<String> = sentence.names().map(|n| format!("`{{{{ {n} }}}}`")).collect();
+            let names: Vec<String> = sentence
+                .names()
+                .map(|n| format!("`{{{{ {n} }}}}`"))
+                .collect();
             let wanted = match names.as_slice() {
                 [] => "a text in which nothing is filled in".to_owned(),
                 names => format!("a text with nothing but {} filled in", names.join(", ")),
