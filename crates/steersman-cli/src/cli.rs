@@ -1,7 +1,10 @@
 //! The command tree: what can be typed, and nothing about what it does.
 
+mod look;
+
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub(crate) use look::{Format, Graph, Why};
 use std::path::PathBuf;
 
 /// The groups of the help, in the order in which people meet the commands.
@@ -32,6 +35,11 @@ pub(crate) const GROUPS: &[(&str, &[(&str, &str)])] = &[
                 "effects",
                 "Show what a session did to the world, or may have done",
             ),
+            (
+                "graph",
+                "Draw a definition, or where a session stands in it",
+            ),
+            ("why", "Say why an agent acted, from what was recorded"),
             ("artifacts", "List, show and save what a session made"),
             (
                 "pending",
@@ -187,6 +195,10 @@ pub(crate) enum Command {
     Context(Look),
     /// Show what a session did to the world, or may have done.
     Effects(Look),
+    /// Draw a definition, or where a session stands in it.
+    Graph(Graph),
+    /// Say why an agent acted, from what was recorded. No model is asked, and nothing is evaluated again.
+    Why(Why),
     /// List, show and save what a session made.
     Artifacts(Artifacts),
     /// Show what waits for a person, an event or time, in all sessions.
@@ -289,6 +301,9 @@ pub(crate) struct Run {
     /// Seed of what is drawn at random in the session.
     #[arg(long)]
     pub(crate) seed: Option<u64>,
+    /// Tell all that routers read for each decision, too.
+    #[arg(long, short, conflicts_with = "quiet")]
+    pub(crate) verbose: bool,
     #[command(flatten)]
     pub(crate) drive: Drive,
 }

@@ -9,6 +9,7 @@ mod commands;
 mod deeds;
 mod error;
 mod filter;
+mod graph;
 mod locate;
 mod log;
 mod place;
@@ -18,6 +19,7 @@ mod prompt;
 mod service;
 mod story;
 mod texts;
+mod why;
 mod words;
 
 use clap::FromArgMatches;
@@ -84,6 +86,8 @@ async fn dispatch(cli: Cli, printer: &Printer) -> Result<Exit, CommandError> {
         Command::Log(args) => commands::log::run(args, global, printer).await,
         Command::Context(args) => commands::context::run(args, global, printer).await,
         Command::Effects(args) => commands::effects::run(args, global, printer).await,
+        Command::Graph(args) => Box::pin(commands::graph::run(args, global, printer)).await,
+        Command::Why(args) => Box::pin(commands::why::run(args, global, printer)).await,
         Command::Artifacts(args) => commands::artifacts::run(args, global, printer).await,
         Command::Pending(args) => commands::pending::run(args, global, printer).await,
         Command::Send(args) => Box::pin(commands::send::run(args, global, printer)).await,

@@ -96,6 +96,7 @@ impl<'a> Play<'a> {
         leaving: Leaving,
         told: Line,
         began: Option<Instant>,
+        verbose: bool,
     ) -> Result<Self, CommandError> {
         let short = place.short(session.id()).await?;
         let feed = session.feed(Line::NONE);
@@ -105,7 +106,7 @@ impl<'a> Play<'a> {
             session,
             short,
             feed,
-            story: Story::default(),
+            story: Story::told(verbose),
             texts: Texts::default(),
             status: Status::new(printer),
             over: BTreeSet::new(),

@@ -42,6 +42,8 @@ pub(crate) struct Story {
     /// Effects whose outcome a person or a probe gave.
     settled: BTreeSet<Id>,
     now: Time,
+    /// What routers read is told as well.
+    verbose: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -53,6 +55,14 @@ struct Opened {
 }
 
 impl Story {
+    /// With all that routers read, or with their choices and why they took them.
+    pub(crate) fn told(verbose: bool) -> Self {
+        Self {
+            verbose,
+            ..Self::default()
+        }
+    }
+
     /// Tells a line.
     pub(crate) fn tell(&mut self, line: &LogLine, texts: &Texts) -> Vec<Row> {
         let mut rows = Vec::new();
@@ -227,6 +237,12 @@ impl Story {
                 Interaction::Route(route) => {
                     self.routed.insert(push.agent);
                     rows.push(self.route(line, push.agent, route, texts));
+                    if self.verbose {
+                        let read = choices::values(route, texts).into_iter();
+                        rows.extend(
+                            read.map(|text| row(line, "", text, "read".into(), Tone::Engine)),
+                        );
+                    }
                 }
                 Interaction::Summary(summary) => {
                     let (text, note, tone) = memory::summed(summary, texts);
@@ -377,7 +393,7 @@ impl Story {
         let tone = if route.refused.is_some() {
             Tone::Wrong
         } else {
-            Tone::Called
+            Tone::Chose
         };
         row(line, self.agent(agent), text, "route".into(), tone)
     }

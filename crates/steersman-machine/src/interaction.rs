@@ -292,7 +292,8 @@ pub struct Route {
     pub refused: Option<Body>,
     /// State that the choice unsets.
     pub clear: Vec<Write>,
-    /// JSON of the values that led to it.
+    /// JSON of the values that led to it, by path; beside them what the router went by: `rule` and `exit` (numbers from 1),
+    /// of a judge `statement`, of a model `reason` and `offered`, of a speaker `turn`, and who `failed` or `expired`.
     pub read: Option<Body>,
 }
 

@@ -154,8 +154,9 @@ impl Tick<'_> {
             return;
         };
         let failed = self.closed.remove(&agent).is_some_and(|(_, failed)| failed);
-        if let Some(instead) = self.acts_instead(agent) {
-            return self.choose(agent, None, Choice::Agents(vec![instead]), &Map::new());
+        if let Some((expired, instead)) = self.acts_instead(agent) {
+            let read = Map::from_iter([("expired".to_owned(), json!(expired))]);
+            return self.choose(agent, None, Choice::Agents(vec![instead]), &read);
         }
         if failed && !self.goes_on(agent, route) {
             return;
@@ -224,12 +225,15 @@ impl Tick<'_> {
         }
     }
 
-    /// Who acts instead of a person who ran out of time.
-    fn acts_instead(&self, agent: Id) -> Option<Name> {
+    /// A person who ran out of time, and who acts instead.
+    fn acts_instead(&self, agent: Id) -> Option<(Name, Name)> {
         let routing = &self.agent(agent).routing;
         routing.over.as_ref()?;
         match &routing.last {
-            Some((name, How::Expired, _)) => self.network.people.get(name)?.instead.clone(),
+            Some((name, How::Expired, _)) => {
+                let instead = self.network.people.get(name)?.instead.clone()?;
+                Some((name.clone(), instead))
+            }
             _ => None,
         }
     }
@@ -251,7 +255,10 @@ impl Tick<'_> {
             Ok(read) => read,
             Err(why) => return self.refuse_route(agent, effect, refused, &why),
         };
-        let mut read = Map::new();
+        let mut read = question.read.clone();
+        if let (ask::Said::Exit(Some(n)), About::Exit(judged)) = (&said, &question.about) {
+            read.insert("statement".to_owned(), json!(judged[n - 1]));
+        }
         read.extend(reason.map(|reason| ("reason".to_owned(), Json::from(reason))));
         match self.meant(agent, said, &mut read) {
             Ok(Decision::Over(read)) => self.over(agent, Some(effect), &read),
@@ -351,8 +358,9 @@ impl Tick<'_> {
                     self.fail_as_member(agent);
                     return false;
                 }
+                let read = Map::from_iter([("failed".to_owned(), json!(last.map(|l| &l.0)))]);
                 let choice = Choice::Agents(vec![member.clone()]);
-                self.push_route(agent, None, choice, &Map::new());
+                self.push_route(agent, None, choice, &read);
                 let def = self.def(agent);
                 self.call_member(agent, def, member);
                 false

@@ -200,7 +200,8 @@ impl Target {
                     session.stop().await;
                     return Err(CommandError::usage(why));
                 }
-                let mut play = Play::new(place, printer, session, leaving, told, None).await?;
+                let mut play =
+                    Play::new(place, printer, session, leaving, told, None, false).await?;
                 let ended = play.settle().await?;
                 match fate {
                     Fate::Waits(why) if play.line() <= told => {

@@ -95,15 +95,19 @@ pub(crate) fn load(path: &Path) -> Result<Network, Refused> {
 
 /// The same for commands that need it to be right: what is wrong is told, warnings as well.
 pub(crate) fn required(path: &Path, printer: &Printer) -> Result<Network, CommandError> {
-    match load(path) {
-        Ok(network) => {
-            for diagnostic in network.warnings() {
-                if diagnostic.severity == Severity::Warning {
-                    printer.talk(format!("{diagnostic}\n"));
-                }
-            }
-            Ok(network)
+    let network = right(path, printer)?;
+    for diagnostic in network.warnings() {
+        if diagnostic.severity == Severity::Warning {
+            printer.talk(format!("{diagnostic}\n"));
         }
+    }
+    Ok(network)
+}
+
+/// The same for commands that only look: warnings are for `check`.
+pub(crate) fn right(path: &Path, printer: &Printer) -> Result<Network, CommandError> {
+    match load(path) {
+        Ok(network) => Ok(network),
         Err(Refused::Unreadable(error)) => Err(error),
         Err(Refused::Wrong(error)) => {
             complain(printer, &error.diagnostics, &error.tools);

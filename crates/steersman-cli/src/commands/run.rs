@@ -66,7 +66,16 @@ pub(crate) async fn run(
     let leaving = Leaving::listen()?;
     let session = place.steersman.start_with(&network, options).await?;
     let session = session.driven().clone();
-    let mut play = Play::new(&place, printer, session, leaving, Line::NONE, None).await?;
+    let mut play = Play::new(
+        &place,
+        printer,
+        session,
+        leaving,
+        Line::NONE,
+        None,
+        args.verbose,
+    )
+    .await?;
     converse(
         &place,
         printer,
@@ -102,7 +111,16 @@ async fn resume(
     let began = Instant::now();
     let leaving = Leaving::listen()?;
     let session = place.steersman.session(&info.id).await?.driven().clone();
-    let mut play = Play::new(&place, printer, session, leaving, info.head, Some(began)).await?;
+    let mut play = Play::new(
+        &place,
+        printer,
+        session,
+        leaving,
+        info.head,
+        Some(began),
+        args.verbose,
+    )
+    .await?;
     if let Some(input) = &input {
         let said = Message::Say {
             text: input.clone(),

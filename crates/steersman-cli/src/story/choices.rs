@@ -1,11 +1,83 @@
 //! What a routed agent chose, in words.
 
 use crate::texts::Texts;
+use crate::words::line;
+use serde_json::{Map, Value as Json};
 use steersman_machine::effect::Bodies;
 use steersman_machine::interaction::{Choice, Route};
 
-/// A decision of a router.
+/// Characters of a reason; all of it says `steersman why`.
+const REASON: usize = 120;
+
+/// A decision of a router, with what it went by.
 pub(super) fn told(route: &Route, texts: &Texts) -> String {
+    let chosen = chosen(route, texts);
+    match reason(route, texts) {
+        Some(reason) => format!("{chosen} ({reason})"),
+        None => chosen,
+    }
+}
+
+/// All that was recorded of why, a row each.
+pub(super) fn values(route: &Route, texts: &Texts) -> Vec<String> {
+    let read = read(route, texts).into_iter();
+    read.map(|(path, value)| format!("{path} = {}", line(&value.to_string(), 200)))
+        .collect()
+}
+
+fn read(route: &Route, texts: &Texts) -> Map<String, Json> {
+    let read = route
+        .read
+        .map(|body| serde_json::from_str(&texts.text(body)));
+    read.and_then(Result::ok).unwrap_or_default()
+}
+
+/// Why, in a few words: the model's, else which rule or exit it was, with the values that it read.
+fn reason(route: &Route, texts: &Texts) -> Option<String> {
+    if route.refused.is_some() || matches!(route.chosen, Choice::Say { .. }) {
+        return None;
+    }
+    let mut read = read(route, texts);
+    let text = |value: Option<Json>| value.and_then(|v| v.as_str().map(str::to_owned));
+    let mut parts = Vec::new();
+    if let Some(rule) = read.remove("rule") {
+        parts.push(format!("rule {rule}"));
+    }
+    let exit = read.remove("exit").filter(|exit| *exit != Json::from(0));
+    let statement = text(read.remove("statement"));
+    match (exit, statement) {
+        (_, Some(statement)) => parts.push(format!("judge: {statement}")),
+        (Some(exit), None) if route.effect.is_some() => parts.push(format!("judge: {exit}")),
+        (Some(exit), None) => parts.push(format!("exit {exit}")),
+        (None, None) => {}
+    }
+    if let Some(turn) = text(read.remove("turn")).filter(|turn| turn != "only") {
+        parts.push(turn.replace('_', " "));
+        read.remove("messages");
+    }
+    for (key, word) in [("failed", "failed"), ("expired", "gave no answer")] {
+        if let Some(who) = text(read.remove(key)) {
+            parts.push(format!("{who} {word}"));
+        }
+    }
+    if read.remove("unusable").is_some() {
+        read.remove("why");
+        parts.push("no usable answer".to_owned());
+    }
+    read.remove("offered");
+    match text(read.remove("reason")).filter(|reason| !reason.trim().is_empty()) {
+        Some(reason) => parts.push(reason),
+        None => parts.extend(
+            read.iter()
+                .filter(|(_, value)| !value.is_object() && !value.is_array())
+                .map(|(path, value)| format!("{path} = {value}")),
+        ),
+    }
+    let parts = parts.join("; ");
+    (!parts.is_empty()).then(|| line(&parts, REASON))
+}
+
+fn chosen(route: &Route, texts: &Texts) -> String {
     match (&route.refused, &route.chosen) {
         (Some(why), _) => format!("choice refused: {}", texts.text(*why)),
         (None, Choice::Agents(names)) => format!("-> {}", names.join(", then ")),

@@ -29,6 +29,8 @@ pub(crate) enum Tone {
     Said,
     /// Somebody called something.
     Called,
+    /// A router chose, for the reason beside it.
+    Chose,
     /// Something came of it.
     Came,
     /// It did not go well.
@@ -48,6 +50,8 @@ pub(crate) enum Tone {
 /// Width of the column of lines and of the column of who.
 const NUMBER: usize = 5;
 const WHO: usize = 12;
+/// Characters of a choice with its reason.
+const CHOSE: usize = 180;
 /// Least room for a note behind a text that is cut.
 const NOTE: usize = 13;
 
@@ -96,7 +100,7 @@ impl Row {
     fn paint(&self, text: &str) -> String {
         match self.tone {
             Tone::Said | Tone::Came => text.to_owned(),
-            Tone::Called => bold(text),
+            Tone::Called | Tone::Chose => bold(text),
             Tone::Wrong | Tone::Asked => yellow(text),
             Tone::Doubt => red(text),
             Tone::Decided => green(text),
@@ -134,6 +138,10 @@ fn one_or_more(row: &Row, room: usize) -> Vec<String> {
                 lines.push(String::new());
             }
             lines
+        }
+        Tone::Chose => {
+            let text = one_line(&row.text, CHOSE);
+            wrap(&text, room.saturating_sub(note).max(20))
         }
         Tone::Called
         | Tone::Came

@@ -17,6 +17,8 @@ pub(crate) struct Question {
     pub(crate) system: String,
     /// What stands behind the conversation.
     pub(crate) closing: String,
+    /// What led to asking just this, by path: it is recorded with the answer.
+    pub(crate) read: Map<String, Json>,
 }
 
 /// What a model decides.

@@ -8,6 +8,7 @@ use crate::snapshot::Snapshot;
 use crate::texts;
 use crate::tick::Cx;
 use crate::view::View;
+use serde_json::json;
 use std::fmt::Write as _;
 
 /// Asks for one of those that are enabled; nobody is: nothing holds.
@@ -50,11 +51,14 @@ pub(super) fn decide(
             let _ = write!(system, " (tools: {})", tools.join(", "));
         }
     }
+    let mut read = reads.into_values();
+    read.insert("offered".to_owned(), json!(members));
     Decision::Ask(Question {
         about: About::Pick(members),
         model: model.unwrap_or(&route.asks.model).clone(),
         system,
         closing: "Who acts next?".to_owned(),
+        read,
     })
 }
 

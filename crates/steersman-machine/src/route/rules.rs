@@ -7,6 +7,7 @@ use crate::network::{Route, Rule, RuleTo};
 use crate::snapshot::Snapshot;
 use crate::tick::Cx;
 use crate::view::View;
+use serde_json::json;
 
 /// The first rule that holds. An expression that fails is an error, never `false`.
 pub(super) fn decide(
@@ -18,7 +19,7 @@ pub(super) fn decide(
 ) -> Decision {
     let view = View::new(cx, snapshot, Some(agent));
     let reads = Reads::new(&view);
-    for rule in rules {
+    for (k, rule) in rules.iter().enumerate() {
         match rule.when.holds(&reads) {
             Ok(false) => {}
             Ok(true) => {
@@ -26,10 +27,18 @@ pub(super) fn decide(
                     RuleTo::Agents(members) => Choice::Agents(members.clone()),
                     RuleTo::Finish => Choice::Finish,
                     RuleTo::Pick { from, model } => {
-                        return pick::decide(cx, snapshot, agent, route, from, model.as_ref());
+                        let mut picks =
+                            pick::decide(cx, snapshot, agent, route, from, model.as_ref());
+                        if let Decision::Ask(question) = &mut picks {
+                            question.read.extend(reads.into_values());
+                            question.read.insert("rule".to_owned(), json!(k + 1));
+                        }
+                        return picks;
                     }
                 };
-                return Decision::Chosen(choice, reads.into_values());
+                let mut read = reads.into_values();
+                read.insert("rule".to_owned(), json!(k + 1));
+                return Decision::Chosen(choice, read);
             }
             Err(e) => return Decision::Failed(format!("rule `{}`: {e}", rule.when.source)),
         }

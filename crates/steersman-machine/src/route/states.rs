@@ -131,6 +131,7 @@ fn ask_judge(
         model: route.asks.model.clone(),
         system,
         closing: "Which statement holds?".to_owned(),
+        read: Map::new(),
     })
 }
 
@@ -175,24 +176,29 @@ fn speaks(
                 Ok(text) => Decision::Say(speaker.role.clone(), speaker.agent.clone(), text),
                 Err(e) => Decision::Failed(format!("`say`: {e}")),
             },
-            _ => chosen(speaker, place),
+            _ => chosen(speaker, place, "begins"),
         };
     }
     match node.order {
-        _ if begins || node.speakers.len() == 1 => chosen(&node.speakers[0], place),
-        Order::InTurn => chosen(in_turn(node, place), place),
+        _ if node.speakers.len() == 1 => chosen(&node.speakers[0], place, "only"),
+        _ if begins => chosen(&node.speakers[0], place, "begins"),
+        Order::InTurn => chosen(in_turn(node, place), place, "in_turn"),
         Order::Random => {
             let spoke = |s: &&Speaker| Some(&s.role) != place.last.as_ref();
             let others: Vec<&Speaker> = node.speakers.iter().filter(spoke).collect();
             let k = chance(cx, snapshot, agent, others.len());
-            chosen(others[k], place)
+            chosen(others[k], place, "random")
         }
         Order::ByModel => ask_who(&cx.network.texts, route, node, &view, place),
     }
 }
 
-fn chosen(speaker: &Speaker, place: &Place) -> Decision {
-    let read = Map::from_iter([("messages".to_owned(), json!(place.messages))]);
+/// Somebody speaks, because it is their turn in this way.
+fn chosen(speaker: &Speaker, place: &Place, turn: &str) -> Decision {
+    let read = Map::from_iter([
+        ("messages".to_owned(), json!(place.messages)),
+        ("turn".to_owned(), json!(turn)),
+    ]);
     Decision::Chosen(speaks_as(speaker), read)
 }
 
@@ -263,5 +269,6 @@ fn ask_who(
         model: route.asks.model.clone(),
         system,
         closing,
+        read: Map::new(),
     })
 }

@@ -174,6 +174,7 @@ fn ask(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, route: &Route, desk: &Desk) 
         model: model.unwrap_or(&route.asks.model).clone(),
         system,
         closing: closing.to_owned(),
+        read: Map::new(),
     })
 }
 
@@ -183,6 +184,7 @@ fn left(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, route: &Route) -> Question 
         model: route.asks.model.clone(),
         system: texts::say(cx, snapshot, agent, texts::CONTINUE, &[]),
         closing: "Is something left to be done?".to_owned(),
+        read: Map::new(),
     }
 }
 

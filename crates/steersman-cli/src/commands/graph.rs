@@ -1,0 +1,274 @@
+//! `graph`: a definition as a picture, or a session in it.
+
+use crate::address::{Address, SessionName};
+use crate::cli::{Format, Global, Graph as Args};
+use crate::commands::check;
+use crate::error::{CommandError, Exit};
+use crate::graph::{self, Graph, mermaid, svg, terminal};
+use crate::locate;
+use crate::log::{Log, read};
+use crate::place::{self, Place, branch_name};
+use crate::printer::{Printer, bold};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use steersman::runtime::engine::{BranchView, Inspection};
+use steersman_machine::commit::LogLine;
+use steersman_machine::effect::Bodies;
+use steersman_machine::fold::fold;
+use steersman_machine::ids::Line;
+use steersman_machine::network::Network;
+use steersman_machine::snapshot::Snapshot;
+
+pub(crate) async fn run(
+    args: Args,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    if printer.is_json() && (args.format.is_some() || args.output.is_some()) {
+        return Err(CommandError::usage(
+            "--json is a form of its own: no --format or --output beside it",
+        )
+        .hint("into a file: steersman graph --json > graph.json"));
+    }
+    let format = match (args.format, &args.output) {
+        (Some(Format::Terminal), Some(file)) => {
+            let file = file.display();
+            return Err(
+                CommandError::usage("what is for a terminal goes to standard output")
+                    .hint(format!("into a file: steersman graph > {file}")),
+            );
+        }
+        (Some(format), _) => Some(format),
+        (None, Some(file)) => Some(by_name(file)?),
+        (None, None) => None,
+    };
+    let graph = match meant(args.target.as_deref(), global).await? {
+        Meant::Definition(path) => {
+            let network = check::right(&path, printer)?;
+            graph::draw(network.checked()).graph
+        }
+        Meant::Session(place, address) => of_session(&place, &address).await?,
+    };
+    if printer.is_json() {
+        let document = serde_json::to_value(&graph)
+            .map_err(|e| CommandError::new(Exit::Failed, e.to_string()))?;
+        printer.json(&document)?;
+        return Ok(Exit::Answered);
+    }
+    let Some(file) = args.output else {
+        return show(&graph, format.unwrap_or(Format::Terminal), printer);
+    };
+    let format = format.expect("a file has a format");
+    write(&file, &written(&graph, format, &file))?;
+    printer.talk(format!("Drawn into {}.", bold(&file.display().to_string())));
+    Ok(Exit::Answered)
+}
+
+fn show(graph: &Graph, format: Format, printer: &Printer) -> Result<Exit, CommandError> {
+    match format {
+        Format::Terminal => {
+            for row in terminal::rows(graph) {
+                printer.data(row)?;
+            }
+        }
+        Format::Mermaid => printer.data(mermaid::text(graph).trim_end())?,
+        Format::Svg => printer.data(svg::text(graph).trim_end())?,
+    }
+    Ok(Exit::Answered)
+}
+
+// ---- what is meant -------------------------------------------------------------------------------------------
+
+enum Meant {
+    Definition(PathBuf),
+    Session(Box<Place>, Address),
+}
+
+/// A path with a separator or the ending of a definition is a definition, and so is a file or folder that holds one; all else
+/// is a session. What could be both is asked for again.
+async fn meant(target: Option<&str>, global: &Global) -> Result<Meant, CommandError> {
+    let Some(target) = target else {
+        let here = PathBuf::from(".");
+        return match locate::definition(&here) {
+            Ok(_) => Ok(Meant::Definition(here)),
+            Err(error) => Err(error.hint("of a session: steersman graph last")),
+        };
+    };
+    let path = Path::new(target);
+    let shaped = target == "."
+        || target == ".."
+        || target.contains(std::path::MAIN_SEPARATOR)
+        || matches!(
+            path.extension().and_then(|e| e.to_str()),
+            Some("yaml" | "yml")
+        );
+    if shaped {
+        return Ok(Meant::Definition(path.to_owned()));
+    }
+    let is_definition = locate::definition(path).is_ok();
+    let session = session(target, global).await?;
+    match (is_definition, session) {
+        (true, None) => Ok(Meant::Definition(path.to_owned())),
+        (true, Some(_)) => Err(CommandError::usage(format!(
+            "`{target}` is a definition here, and a session"
+        ))
+        .hint(format!("the definition: steersman graph ./{target}"))
+        .hint(format!("the session: steersman graph {target}@head"))),
+        (false, Some((place, address))) => Ok(Meant::Session(place, address)),
+        (false, None) => {
+            // whoever typed `last` means a session, and hears why there is none
+            if target == "last" || target.starts_with("last@") || target.starts_with("last:") {
+                locate::existing(global)?;
+            }
+            let what = if path.is_dir() {
+                format!("there is no `steersman.yaml` in `{target}`, and no session `{target}`")
+            } else {
+                format!("there is no definition `{target}`, and no session of this name")
+            };
+            Err(CommandError::usage(what)
+                .hint("a definition is a folder with a steersman.yaml or a file: steersman graph ./FOLDER")
+                .hint("a session is `last`, the beginning of an id, or a label: `steersman sessions` lists them"))
+        }
+    }
+}
+
+/// The session of this name, if there is one. More than one, and a name that is none, are errors.
+async fn session(
+    target: &str,
+    global: &Global,
+) -> Result<Option<(Box<Place>, Address)>, CommandError> {
+    let Ok(address) = Address::parse(target) else {
+        return Ok(None);
+    };
+    let Some(place) = Place::existing(global).await? else {
+        return Ok(None);
+    };
+    match place.session(&address.session).await {
+        Ok(_) => Ok(Some((Box::new(place), address))),
+        Err(error)
+            if error.message.starts_with("there is no session")
+                || error.message.starts_with("there are no sessions")
+                || error.message.starts_with("no session has") =>
+        {
+            match address.session {
+                SessionName::Prefix(_) => Ok(None),
+                SessionName::Last | SessionName::Label(..) => Err(error),
+            }
+        }
+        Err(error) => Err(error),
+    }
+}
+
+// ---- a session -----------------------------------------------------------------------------------------------
+
+async fn of_session(place: &Place, address: &Address) -> Result<Graph, CommandError> {
+    let (inspection, at) = place.inspect(address).await?;
+    let short = place.short(&inspection.info.id).await?;
+    let log = read(place, &inspection.info.id).await?;
+    let branch = &inspection.branches[at];
+    let path = log.path(branch, &inspection.branches);
+    let numbers: Vec<Line> = path.iter().map(|l| l.n).collect();
+    let line = place::line(address.line.as_ref(), &numbers, |tool| {
+        Log::first_call_of(&path, tool)
+    })?;
+    let upto = line.unwrap_or(branch.head);
+    let path: Vec<&Arc<LogLine>> = path.into_iter().filter(|l| l.n <= upto).collect();
+    let snapshot = match line {
+        None => branch.snapshot.clone(),
+        Some(_) => path
+            .iter()
+            .fold(Snapshot::empty(), |snapshot, line| fold(snapshot, line)),
+    };
+    let network = bound(place, &inspection, &log, &snapshot).await?;
+    let mut drawn = graph::draw(&network);
+    let pending = if line.is_none() {
+        &inspection.pending[..]
+    } else {
+        &[]
+    };
+    graph::stand(&mut drawn, &network, &snapshot, &path, pending, &log.texts);
+    drawn.graph.stands = Some(stands(&short, branch, &inspection, line, upto));
+    Ok(drawn.graph)
+}
+
+/// The definition that a session ran under there, as the store has it.
+async fn bound(
+    place: &Place,
+    inspection: &Inspection,
+    log: &Log,
+    snapshot: &Snapshot,
+) -> Result<Arc<Network>, CommandError> {
+    let Some(binding) = &snapshot.binding else {
+        return Err(CommandError::usage("this session has not begun"));
+    };
+    let values = log.texts.text(binding.values);
+    Ok(place
+        .engine()
+        .network_of(&inspection.info.id, binding, &values)
+        .await?)
+}
+
+fn stands(
+    short: &str,
+    branch: &BranchView,
+    inspection: &Inspection,
+    line: Option<Line>,
+    upto: Line,
+) -> String {
+    let of = match inspection.branches.len() {
+        1 => String::new(),
+        _ => format!(" on {}", branch_name(branch)),
+    };
+    let status = match line {
+        Some(_) => "as it stood then".to_owned(),
+        None => match crate::commands::sessions::status(&inspection.info) {
+            at_work @ ("running" | "interrupted") => at_work.to_owned(),
+            _ => inspection.settled.word().to_owned(),
+        },
+    };
+    format!("session {short}{of} @{upto}: {status}")
+}
+
+// ---- files ---------------------------------------------------------------------------------------------------
+
+fn by_name(file: &Path) -> Result<Format, CommandError> {
+    match file.extension().and_then(|e| e.to_str()) {
+        Some("svg") => Ok(Format::Svg),
+        Some("mmd" | "md") => Ok(Format::Mermaid),
+        _ => Err(
+            CommandError::usage(format!("`{}` does not say what to draw", file.display()))
+                .hint("name it .svg, .mmd or .md, or say --format svg or --format mermaid"),
+        ),
+    }
+}
+
+fn written(graph: &Graph, format: Format, file: &Path) -> String {
+    match format {
+        Format::Terminal => unreachable!("it was refused"),
+        Format::Mermaid if file.extension().is_some_and(|e| e == "md") => {
+            format!("```mermaid\n{}```\n", mermaid::text(graph))
+        }
+        Format::Mermaid => mermaid::text(graph),
+        Format::Svg => svg::text(graph),
+    }
+}
+
+/// Writes it. A file that was not drawn by us stays.
+fn write(file: &Path, text: &str) -> Result<(), CommandError> {
+    let ours = |there: &str| {
+        let head = there.strip_prefix("```mermaid\n").unwrap_or(there);
+        head.starts_with(mermaid::MARK) || head.starts_with(svg::MARK)
+    };
+    match std::fs::read(file) {
+        Ok(there) if !there.is_empty() && !ours(&String::from_utf8_lossy(&there)) => {
+            return Err(CommandError::usage(format!(
+                "`{}` is there already, and was not drawn by this command",
+                file.display()
+            ))
+            .hint("name another file, or remove it"));
+        }
+        _ => {}
+    }
+    std::fs::write(file, text)
+        .map_err(|e| CommandError::usage(format!("`{}`: {e}", file.display())))
+}

@@ -1,0 +1,224 @@
+//! `why`: why an agent acted, from what was recorded.
+
+use crate::address::Address;
+use crate::cli::{Global, Why};
+use crate::error::{CommandError, Exit};
+use crate::log::{Log, read};
+use crate::place::{self, Place, branch_name};
+use crate::printer::{Printer, bold, cyan, dim, typed};
+use crate::why::{Act, Past, Step};
+use crate::words::{WIDTH, fold};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use steersman::runtime::engine::Inspection;
+use steersman_machine::commit::LogLine;
+use steersman_machine::effect::Bodies;
+use steersman_machine::ids::{Id, Line};
+use steersman_machine::network::Network;
+
+/// Widths of the columns of lines, of who, and of the words before facts.
+const NUMBER: usize = 6;
+const WHO: usize = 13;
+const WORD: usize = 10;
+/// Other acts of a line that are named.
+const OTHERS: usize = 5;
+
+pub(crate) async fn run(
+    args: Why,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let address =
+        Address::parse(&args.address).map_err(|error| match args.address.parse::<Id>() {
+            Ok(id) => {
+                CommandError::usage(format!("`{id}` is an id, and of which session is not said"))
+                    .hint(format!("steersman why last {id}"))
+            }
+            Err(_) => error,
+        })?;
+    let place = Place::to_look(global).await?;
+    let (inspection, at) = place.inspect(&address).await?;
+    let short = place.short(&inspection.info.id).await?;
+    let log = read(&place, &inspection.info.id).await?;
+    let branch = &inspection.branches[at];
+    let path = log.path(branch, &inspection.branches);
+    let numbers: Vec<Line> = path.iter().map(|l| l.n).collect();
+    let line = place::line(address.line.as_ref(), &numbers, |tool| {
+        Log::first_call_of(&path, tool)
+    })?;
+    let path: Vec<&Arc<LogLine>> = match line {
+        Some(line) => path.into_iter().filter(|l| l.n <= line).collect(),
+        None => path,
+    };
+    let past = Past::new(&log, bound(&place, &inspection, &log).await);
+    let (act, others) = match &args.id {
+        Some(id) => (by_id(&past, id, &path, &short)?, Vec::new()),
+        None => at_line(&past, &path, line, &short)?,
+    };
+    let steps = past.chain(act);
+    if printer.is_json() {
+        let others = others.iter().map(|act| {
+            let (id, what) = past.short(*act);
+            json!({ "id": id.map(|id| id.to_string()), "what": what })
+        });
+        printer.json(&json!({
+            "session": &*inspection.info.id,
+            "branch": branch_name(branch),
+            "steps": steps,
+            "others": others.collect::<Vec<_>>(),
+        }))?;
+        return Ok(Exit::Answered);
+    }
+    for (k, step) in steps.iter().enumerate() {
+        for row in rows(step, k > 0) {
+            printer.data(row)?;
+        }
+    }
+    tell(&past, &others, &short, &steps, printer);
+    Ok(Exit::Answered)
+}
+
+/// What else was done there, and where all of it stands.
+fn tell(past: &Past<'_>, others: &[Act], short: &str, steps: &[Step], printer: &Printer) {
+    printer.talk("");
+    for act in others.iter().rev().take(OTHERS) {
+        let (id, what) = past.short(*act);
+        match id {
+            Some(id) => printer.talk(format!(
+                "{}   {}",
+                typed(&format!("steersman why {short} {id}")),
+                dim(&what)
+            )),
+            None => printer.talk(dim(&format!("At that line, too: {what}"))),
+        }
+    }
+    if let Some(step) = steps
+        .iter()
+        .find(|step| matches!(step.kind, "answer" | "route"))
+    {
+        let command = format!("steersman context {short}@{}", step.line);
+        printer.talk(format!(
+            "{}   {}",
+            typed(&command),
+            dim("what the model saw")
+        ));
+    }
+    printer.talk(format!(
+        "{}   {}",
+        typed(&format!("steersman show {short}")),
+        dim("all of it")
+    ));
+}
+
+/// The definitions that the session was bound to, as the store has them. One that cannot be read says nothing of its rules;
+/// what was recorded is told all the same.
+async fn bound(place: &Place, inspection: &Inspection, log: &Log) -> BTreeMap<Line, Arc<Network>> {
+    let mut bound = BTreeMap::new();
+    for line in &log.lines {
+        let Some(binding) = line
+            .commit
+            .as_ref()
+            .and_then(|commit| commit.binding.as_ref())
+        else {
+            continue;
+        };
+        let values = log.texts.text(binding.values);
+        if let Ok(network) = place
+            .engine()
+            .network_of(&inspection.info.id, binding, &values)
+            .await
+        {
+            bound.insert(line.n, network);
+        }
+    }
+    bound
+}
+
+fn by_id(
+    past: &Past<'_>,
+    typed: &str,
+    path: &[&Arc<LogLine>],
+    short: &str,
+) -> Result<Act, CommandError> {
+    let hint = format!(
+        "ids stand in `steersman effects {short}` and `steersman log {short}`; a line is {short}@12"
+    );
+    let id: Id = typed.parse().map_err(|_| {
+        CommandError::usage(format!(
+            "`{typed}` is no id of a call, an effect or an agent: it looks like 21.1"
+        ))
+        .hint(&hint)
+    })?;
+    if let Some(act) = past.call(id).map(Act::Push).or_else(|| past.of_effect(id)) {
+        return Ok(act);
+    }
+    if past.knows_agent(id) {
+        return past.newest(id, path).ok_or_else(|| {
+            CommandError::usage(format!("agent {id} did nothing on this branch up to there"))
+                .hint(format!("what was done: steersman show {short}"))
+        });
+    }
+    Err(CommandError::usage(format!("nothing in session {short} has the id {id}")).hint(hint))
+}
+
+/// What a line did last, and what else it did; without a line the newest one that did something.
+fn at_line(
+    past: &Past<'_>,
+    path: &[&Arc<LogLine>],
+    line: Option<Line>,
+    short: &str,
+) -> Result<(Act, Vec<Act>), CommandError> {
+    let found = match line {
+        Some(line) => path.iter().find(|l| l.n == line).map(|l| past.acts(l)),
+        None => path
+            .iter()
+            .rev()
+            .map(|l| past.acts(l))
+            .find(|acts| !acts.is_empty()),
+    };
+    let mut acts = found.unwrap_or_default();
+    let Some(act) = acts.pop() else {
+        let what = match line {
+            Some(line) => format!("nobody acted at @{line}"),
+            None => "nobody acted in this session yet".to_owned(),
+        };
+        return Err(
+            CommandError::usage(what).hint(format!("what the lines hold: steersman log {short}"))
+        );
+    };
+    // what the chain tells anyway is not told beside it
+    acts.retain(|other| past.short(*other).0.is_some());
+    Ok((act, acts))
+}
+
+fn rows(step: &Step, because: bool) -> Vec<String> {
+    let mut rows = Vec::new();
+    let arrow = if because { "<-" } else { "  " };
+    let number = format!("{arrow} {:<NUMBER$}", format!("@{}", step.line));
+    let who = format!("{:<WHO$} ", crate::words::line(&step.who, WHO));
+    let left = number.len() + WHO + 1;
+    let id = step
+        .id
+        .as_ref()
+        .map_or_else(String::new, |id| format!("  {id}"));
+    let text = fold(&step.text, WIDTH - left - 8);
+    for (k, part) in text.iter().enumerate() {
+        let part = if because { part.clone() } else { bold(part) };
+        rows.push(match k {
+            0 => format!("{}{}{part}{}", dim(&number), cyan(&who), dim(&id)),
+            _ => format!("{}{part}", " ".repeat(left)),
+        });
+    }
+    for fact in &step.facts {
+        for (k, part) in fold(&fact.text, WIDTH - left - WORD).iter().enumerate() {
+            let word = if k == 0 { fact.word } else { "" };
+            rows.push(format!(
+                "{}{}{part}",
+                " ".repeat(left),
+                dim(&format!("{word:<WORD$}"))
+            ));
+        }
+    }
+    rows
+}

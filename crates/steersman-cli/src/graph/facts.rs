@@ -1,0 +1,282 @@
+//! What is said of an agent, a tool or a person in a box: what decides what may happen, and no more.
+
+use super::Fact;
+use crate::words::span;
+use steersman_machine::expression::{Expr, Template};
+use steersman_machine::network::{
+    AgentDef, Approve, BuiltIn, Does, ModelAgent, Network, OnTimeout, Parameters, PersonDef,
+    Requires, Source, ToolDef, ToolUse, Turns, TypeKind, Wait, WaitOn,
+};
+
+/// An expression on one line.
+pub(super) fn flat(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+pub(super) fn when(expr: &Expr) -> String {
+    flat(&expr.source)
+}
+
+/// Whether an expression says nothing: it always holds.
+pub(super) fn always(expr: &Expr) -> bool {
+    expr.source.trim() == "true"
+}
+
+fn words(template: &Template) -> String {
+    flat(&template.source)
+}
+
+/// A span of time.
+pub(super) fn time(millis: u64) -> String {
+    span(i64::try_from(millis).unwrap_or(i64::MAX))
+}
+
+/// What an agent is, beside its name.
+pub(super) fn note(def: &AgentDef) -> String {
+    match &def.does {
+        Does::Model(model) => format!("model {}", model.model),
+        Does::Run { tool, .. } => format!("runs {tool}"),
+        Does::Route(_) => "routed".to_owned(),
+    }
+}
+
+/// What a person is, beside their name.
+pub(super) fn person_note(person: &PersonDef) -> String {
+    if person.role == person.name {
+        "person".to_owned()
+    } else {
+        format!("person, role {}", person.role)
+    }
+}
+
+pub(super) fn person(person: &PersonDef) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    if let Some(timeout) = person.timeout {
+        let then = match (&person.on_timeout, &person.instead) {
+            (_, Some(instead)) => format!(", then {instead} acts instead"),
+            (Some(text), None) => format!(", then {}", words(text)),
+            (None, None) => String::new(),
+        };
+        facts.push(Fact::new("time", format!("{}{then}", time(timeout))));
+    }
+    if let Some(reach) = &person.reach {
+        facts.push(Fact::new("told by", reach.to_string()));
+    }
+    facts
+}
+
+/// What decides what an agent may do.
+pub(super) fn agent(network: &Network, def: &AgentDef) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    match &def.does {
+        Does::Model(model) => of_model(network, def, model, &mut facts),
+        Does::Run { tool: name, .. } => {
+            if let Some(def) = network.tools.get(name) {
+                tool(def, None, &mut facts);
+            }
+        }
+        Does::Route(_) => {}
+    }
+    facts
+}
+
+fn of_model(network: &Network, def: &AgentDef, model: &ModelAgent, facts: &mut Vec<Fact>) {
+    if *model.net != *"chat" {
+        facts.push(Fact::new("net", model.net.to_string()));
+    }
+    match def.turns {
+        Some(Turns::Once) => facts.push(Fact::new("turns", "once")),
+        Some(Turns::Dialogue) => facts.push(Fact::new("turns", "dialogue")),
+        Some(Turns::Task) => facts.push(Fact::new("turns", "task")),
+        None => {}
+    }
+    for before in &model.before {
+        let text = format!("{}, ahead of every turn", before.tool);
+        facts.push(Fact::new("before", text));
+    }
+    let mut at = 0;
+    for (place, used) in model.tools.iter().enumerate() {
+        for server in model.servers.iter().filter(|s| s.at == place) {
+            facts.push(Fact::new("tools", format!("all of {}", server.server)));
+        }
+        at = place + 1;
+        let steersman_machine::network::Offer::Tool(name) = &used.of else {
+            continue;
+        };
+        if used.implied {
+            continue;
+        }
+        if let Some(def) = network.tools.get(name) {
+            tool(def, Some(used), facts);
+        }
+    }
+    for server in model.servers.iter().filter(|s| s.at >= at) {
+        facts.push(Fact::new("tools", format!("all of {}", server.server)));
+    }
+    if let Some(into) = def.output.as_ref().and_then(|output| output.into.as_ref()) {
+        facts.push(Fact::new("output", format!("state.{into}")));
+    }
+}
+
+/// A tool with what it asks for before it runs. Those of the engine share a row.
+fn tool(def: &ToolDef, used: Option<&ToolUse>, facts: &mut Vec<Fact>) {
+    let at = facts.len();
+    told(def, used, facts);
+    let built_in = |fact: &Fact| fact.word == "built in";
+    if facts.len() == at + 1
+        && facts[at].word == "built in"
+        && let Some(before) = facts[..at].iter().position(built_in)
+        && facts[before + 1..at]
+            .iter()
+            .all(|fact| !fact.of_tool || !built_in(fact))
+    {
+        let more = facts.remove(at);
+        facts[before].text.push_str(&format!(", {}", more.text));
+    }
+}
+
+fn told(def: &ToolDef, used: Option<&ToolUse>, facts: &mut Vec<Fact>) {
+    let seen = used.map_or(&def.name, |used| &used.seen);
+    let named = if *seen == def.name {
+        seen.to_string()
+    } else {
+        format!("{seen} ({})", def.name)
+    };
+    let does = does(&def.source);
+    let class = match &def.source {
+        Source::BuiltIn(_) => String::new(),
+        _ => format!(", {}", def.effect.word()),
+    };
+    let word = match &def.source {
+        Source::BuiltIn(_) => "built in",
+        _ => "tool",
+    };
+    facts.push(Fact::new(word, format!("{named}{class}{does}")));
+    if let Some(offered) = used.and_then(|used| used.when.as_ref()) {
+        facts.push(Fact::new("offered", format!("if {}", when(offered))).of_tool());
+    }
+    if let Parameters::Fields(fields) = &def.parameters {
+        let secrets = fields.iter().filter(|(_, ty)| ty.kind == TypeKind::Secret);
+        for (name, _) in secrets {
+            facts.push(Fact::new("asks", format!("user for {name}")).of_tool());
+        }
+    }
+    let own = used.map_or(&[][..], |used| &used.requires);
+    let needs = needs(def.requires.iter().chain(own));
+    facts.extend(needs.into_iter().map(Fact::of_tool));
+    let own = used.map_or(&[][..], |used| &used.approve);
+    for approve in def.approve.iter().chain(own) {
+        facts.push(Fact::new("approved", approved(approve)).of_tool());
+    }
+    if let Some(then) = &def.then {
+        facts.push(Fact::new("then", then.tool.to_string()).of_tool());
+    }
+}
+
+pub(super) fn needs<'a>(requires: impl Iterator<Item = &'a Requires>) -> Vec<Fact> {
+    requires
+        .map(|requires| Fact::new("needs", when(&requires.that)))
+        .collect()
+}
+
+fn approved(approve: &Approve) -> String {
+    let mut text = String::from("by ");
+    for (k, asked) in approve.line().enumerate() {
+        if k > 0 {
+            text.push_str(", then ");
+        }
+        text.push_str(&asked.by);
+        if let Some(timeout) = asked.timeout {
+            text.push_str(&format!(" ({})", time(timeout)));
+        }
+        match asked.on_timeout {
+            OnTimeout::Approve if asked.timeout.is_some() => text.push_str(", then approved"),
+            _ => {}
+        }
+    }
+    if !always(&approve.when) {
+        text.push_str(&format!(", if {}", when(&approve.when)));
+    }
+    text
+}
+
+/// What a tool does, where its class does not say it.
+fn does(source: &Source) -> String {
+    match source {
+        Source::Wait(wait) => format!(", waits for {}", waits(wait)),
+        Source::Ask(person) => format!(", asks {person}"),
+        Source::Send(agent) => format!(", tells {agent}"),
+        Source::Mcp { server, .. } => format!(", of {server}"),
+        Source::State => ", sets state".to_owned(),
+        Source::BuiltIn(BuiltIn::AskUser) => " (asks user)".to_owned(),
+        Source::BuiltIn(_) | Source::Http(_) | Source::Command { .. } | Source::Native { .. } => {
+            String::new()
+        }
+    }
+}
+
+fn waits(wait: &Wait) -> String {
+    let parts = |parts: &[Wait], word: &str| {
+        let parts: Vec<String> = parts.iter().map(waits).collect();
+        parts.join(word)
+    };
+    let on = match &wait.on {
+        WaitOn::Event { event, .. } => format!("event {event}"),
+        WaitOn::Time(span) => words(span),
+        WaitOn::Until(moment) => words(moment),
+        WaitOn::Branches(_) => "branches".to_owned(),
+        WaitOn::Ticks(ticks) => format!("{ticks} commits"),
+        WaitOn::When(expr) => when(expr),
+        WaitOn::Any(of) => parts(of, " or "),
+        WaitOn::All(of) => parts(of, " and "),
+    };
+    match wait.timeout {
+        Some(timeout) => format!("{on} ({})", time(timeout)),
+        None => on,
+    }
+}
+
+/// The people whom an agent's tools ask, each with what for.
+pub(super) fn asked(network: &Network, def: &AgentDef) -> Vec<(String, String)> {
+    let mut asked: Vec<(String, String)> = Vec::new();
+    let mut one = |person: &str, what: String| {
+        if network.people.contains_key(person)
+            && !asked.iter().any(|(p, w)| p == person && *w == what)
+        {
+            asked.push((person.to_owned(), what));
+        }
+    };
+    let mut of_tool = |tool: &ToolDef, more: &[Approve]| {
+        for approve in tool.approve.iter().chain(more) {
+            let mut before = None;
+            for step in approve.line() {
+                let late = before.map_or_else(String::new, |before| {
+                    format!(", if {before} does not answer")
+                });
+                one(&step.by, format!("approval of {}{late}", tool.name));
+                before = Some(&step.by);
+            }
+        }
+        if let Source::Ask(person) = &tool.source {
+            one(person, tool.name.to_string());
+        }
+    };
+    match &def.does {
+        Does::Model(model) => {
+            for used in &model.tools {
+                if let steersman_machine::network::Offer::Tool(name) = &used.of
+                    && let Some(tool) = network.tools.get(name)
+                {
+                    of_tool(tool, &used.approve);
+                }
+            }
+        }
+        Does::Run { tool, .. } => {
+            if let Some(tool) = network.tools.get(tool) {
+                of_tool(tool, &[]);
+            }
+        }
+        Does::Route(_) => {}
+    }
+    asked
+}

@@ -1,0 +1,423 @@
+//! Where boxes and arrows go: layers from top to bottom, as Sugiyama and others do it. Boxes have any size, arrows that go over
+//! several layers and their labels have a place of their own in each, so nothing lies on anything.
+
+/// Between boxes of a layer, and between layers.
+const ACROSS: f64 = 28.0;
+const DOWN: f64 = 26.0;
+/// Rounds of ordering and of straightening. More change nothing that can be seen.
+const ROUNDS: usize = 24;
+
+/// What is to be placed: sizes of boxes, and arrows with the size of their labels.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Plan {
+    pub(super) boxes: Vec<(f64, f64)>,
+    pub(super) arrows: Vec<Arrow>,
+}
+
+/// An arrow.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrow {
+    pub(super) from: usize,
+    pub(super) to: usize,
+    pub(super) label: (f64, f64),
+}
+
+/// Where everything goes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Laid {
+    /// Upper left corners.
+    pub(super) boxes: Vec<(f64, f64)>,
+    /// Points along each arrow, from box to box.
+    pub(super) arrows: Vec<Vec<(f64, f64)>>,
+    /// The middle of each label.
+    pub(super) labels: Vec<(f64, f64)>,
+    pub(super) size: (f64, f64),
+}
+
+/// A box, or the place of an arrow in a layer that it crosses.
+#[derive(Clone, Debug)]
+struct Spot {
+    layer: usize,
+    width: f64,
+    height: f64,
+    x: f64,
+    up: Vec<usize>,
+    down: Vec<usize>,
+    /// Boxes come before what only passes by.
+    real: bool,
+}
+
+/// Places everything.
+pub(super) fn lay(plan: &Plan) -> Laid {
+    let flipped = flipped(plan);
+    let layers = layers(plan, &flipped);
+    let mut spots: Vec<Spot> = plan
+        .boxes
+        .iter()
+        .zip(&layers)
+        .map(|(&(width, height), &layer)| Spot {
+            layer,
+            width,
+            height,
+            x: 0.0,
+            up: Vec::new(),
+            down: Vec::new(),
+            real: true,
+        })
+        .collect();
+    let chains: Vec<Vec<usize>> = plan
+        .arrows
+        .iter()
+        .zip(&flipped)
+        .map(|(arrow, &flip)| chain(&mut spots, arrow, flip))
+        .collect();
+    let mut rows = ordered(&mut spots);
+    place(&mut spots, &mut rows);
+    let tops = tops(&spots, &rows);
+    let boxes = (0..plan.boxes.len()).map(|k| {
+        let spot = &spots[k];
+        let middle = tops[spot.layer].0 + tops[spot.layer].1 / 2.0;
+        (spot.x - spot.width / 2.0, middle - spot.height / 2.0)
+    });
+    let boxes: Vec<(f64, f64)> = boxes.collect();
+    let mut laid = Laid {
+        boxes,
+        ..Laid::default()
+    };
+    for ((arrow, chain), &flip) in plan.arrows.iter().zip(&chains).zip(&flipped) {
+        let (points, label) = path(plan, &laid.boxes, &spots, &tops, arrow, chain, flip);
+        laid.arrows.push(points);
+        laid.labels.push(label);
+    }
+    let right = spots
+        .iter()
+        .map(|s| s.x + s.width / 2.0)
+        .fold(0.0, f64::max);
+    let loops = plan.arrows.iter().filter(|a| a.from == a.to);
+    let right = loops
+        .map(|a| laid.boxes[a.from].0 + plan.boxes[a.from].0 + LOOP + a.label.0)
+        .fold(right, f64::max);
+    let bottom = tops.last().map_or(0.0, |(top, height)| top + height);
+    laid.size = (right, bottom);
+    laid
+}
+
+/// How far an arrow from a box to itself goes out.
+const LOOP: f64 = 18.0;
+
+/// Arrows that close a circle, seen from the first box on: they are laid the other way round.
+fn flipped(plan: &Plan) -> Vec<bool> {
+    let mut flipped = vec![false; plan.arrows.len()];
+    // 0 not seen, 1 above, 2 done
+    let mut seen = vec![0_u8; plan.boxes.len()];
+    for start in 0..plan.boxes.len() {
+        if seen[start] != 0 {
+            continue;
+        }
+        seen[start] = 1;
+        let mut stack = vec![(start, 0)];
+        while let Some((at, next)) = stack.pop() {
+            let own = plan.arrows.iter().enumerate().skip(next);
+            let mut own = own.filter(|(_, arrow)| arrow.from == at && arrow.to != at);
+            let Some((k, arrow)) = own.next() else {
+                seen[at] = 2;
+                continue;
+            };
+            stack.push((at, k + 1));
+            match seen[arrow.to] {
+                0 => {
+                    seen[arrow.to] = 1;
+                    stack.push((arrow.to, 0));
+                }
+                1 => flipped[k] = true,
+                _ => {}
+            }
+        }
+    }
+    flipped
+}
+
+/// Two layers down for each arrow: its label lies in the one between.
+fn layers(plan: &Plan, flipped: &[bool]) -> Vec<usize> {
+    let mut layers = vec![0; plan.boxes.len()];
+    for _ in 0..plan.boxes.len() {
+        let mut moved = false;
+        for (arrow, flip) in plan.arrows.iter().zip(flipped) {
+            let (from, to) = ends(arrow, *flip);
+            if from != to && layers[to] < layers[from] + 2 {
+                layers[to] = layers[from] + 2;
+                moved = true;
+            }
+        }
+        if !moved {
+            break;
+        }
+    }
+    layers
+}
+
+fn ends(arrow: &Arrow, flip: bool) -> (usize, usize) {
+    if flip {
+        (arrow.to, arrow.from)
+    } else {
+        (arrow.from, arrow.to)
+    }
+}
+
+/// The places of an arrow between its boxes, from top to bottom; the one in the middle has room for the label.
+fn chain(spots: &mut Vec<Spot>, arrow: &Arrow, flip: bool) -> Vec<usize> {
+    let (from, to) = ends(arrow, flip);
+    if from == to {
+        return Vec::new();
+    }
+    let (first, last) = (spots[from].layer, spots[to].layer);
+    // near to where it goes: of many arrows from one box each label stands over what it is about
+    let labelled = if flip { first + 1 } else { last - 1 };
+    let mut above = from;
+    let mut chain = Vec::new();
+    for layer in first + 1..last {
+        let (width, height) = match layer == labelled {
+            true => arrow.label,
+            false => (0.0, 0.0),
+        };
+        let at = spots.len();
+        spots.push(Spot {
+            layer,
+            width: width.max(4.0),
+            height,
+            x: 0.0,
+            up: vec![above],
+            down: Vec::new(),
+            real: false,
+        });
+        spots[above].down.push(at);
+        chain.push(at);
+        above = at;
+    }
+    spots[above].down.push(to);
+    spots[to].up.push(above);
+    chain
+}
+
+/// The order in each layer with few crossings: each goes to the middle of those that it is tied to, down and up again.
+fn ordered(spots: &mut [Spot]) -> Vec<Vec<usize>> {
+    let deep = spots.iter().map(|s| s.layer + 1).max().unwrap_or(0);
+    let mut rows: Vec<Vec<usize>> = vec![Vec::new(); deep];
+    // as they are met from above, so that what belongs together begins together
+    let mut seen = vec![false; spots.len()];
+    for start in 0..spots.len() {
+        let mut next = vec![start];
+        while let Some(at) = next.pop() {
+            if std::mem::replace(&mut seen[at], true) {
+                continue;
+            }
+            rows[spots[at].layer].push(at);
+            next.extend(spots[at].down.iter().rev());
+        }
+    }
+    let mut best = (crossings(spots, &rows), rows.clone());
+    for round in 0..ROUNDS {
+        let down = round % 2 == 0;
+        let order: Vec<usize> = match down {
+            true => (1..deep).collect(),
+            false => (0..deep.saturating_sub(1)).rev().collect(),
+        };
+        for layer in order {
+            let beside = if down { layer - 1 } else { layer + 1 };
+            let mut place = vec![0.0; spots.len()];
+            for (k, at) in rows[beside].iter().enumerate() {
+                place[*at] = k as f64;
+            }
+            let mut keyed: Vec<(f64, usize)> = rows[layer]
+                .iter()
+                .enumerate()
+                .map(|(k, &at)| {
+                    let tied = if down { &spots[at].up } else { &spots[at].down };
+                    let sum: f64 = tied.iter().map(|other| place[*other]).sum();
+                    let middle = match tied.len() {
+                        0 => k as f64,
+                        many => sum / many as f64,
+                    };
+                    (middle, at)
+                })
+                .collect();
+            keyed.sort_by(|a, b| a.0.total_cmp(&b.0));
+            rows[layer] = keyed.into_iter().map(|(_, at)| at).collect();
+        }
+        let crossed = crossings(spots, &rows);
+        if crossed < best.0 {
+            best = (crossed, rows.clone());
+        }
+    }
+    best.1
+}
+
+fn crossings(spots: &[Spot], rows: &[Vec<usize>]) -> usize {
+    let mut place = vec![0; spots.len()];
+    for row in rows {
+        for (k, at) in row.iter().enumerate() {
+            place[*at] = k;
+        }
+    }
+    let mut crossed = 0;
+    for row in rows {
+        let mut ties = Vec::new();
+        for &at in row {
+            ties.extend(spots[at].down.iter().map(|&to| (place[at], place[to])));
+        }
+        for (k, a) in ties.iter().enumerate() {
+            let crosses =
+                |b: &&(usize, usize)| (a.0 < b.0 && a.1 > b.1) || (a.0 > b.0 && a.1 < b.1);
+            crossed += ties[k + 1..].iter().filter(crosses).count();
+        }
+    }
+    crossed
+}
+
+/// Straightens: each goes towards the middle of those that it is tied to, as far as its neighbours let it.
+fn place(spots: &mut [Spot], rows: &mut [Vec<usize>]) {
+    for row in rows.iter() {
+        let mut x = 0.0;
+        for &at in row {
+            spots[at].x = x + spots[at].width / 2.0;
+            x += spots[at].width + gap(&spots[at]);
+        }
+    }
+    let deep = rows.len();
+    for round in 0..ROUNDS * 2 {
+        let down = round % 2 == 0;
+        let order: Vec<usize> = match down {
+            true => (0..deep).collect(),
+            false => (0..deep).rev().collect(),
+        };
+        for layer in order {
+            let wanted: Vec<f64> = rows[layer]
+                .iter()
+                .map(|&at| wanted(spots, at, down, round >= ROUNDS))
+                .collect();
+            settle(spots, &rows[layer], &wanted);
+        }
+    }
+    let left = spots
+        .iter()
+        .map(|s| s.x - s.width / 2.0)
+        .fold(f64::INFINITY, f64::min);
+    for spot in spots.iter_mut() {
+        spot.x -= left;
+    }
+}
+
+fn gap(spot: &Spot) -> f64 {
+    if spot.real { ACROSS } else { ACROSS / 2.0 }
+}
+
+/// The middle of those that a box is tied to: above or below, in the end both.
+fn wanted(spots: &[Spot], at: usize, down: bool, both: bool) -> f64 {
+    let spot = &spots[at];
+    let tied: Vec<usize> = match (down, both) {
+        (_, true) => spot.up.iter().chain(&spot.down).copied().collect(),
+        (true, _) => spot.up.clone(),
+        (false, _) => spot.down.clone(),
+    };
+    if tied.is_empty() {
+        return spot.x;
+    }
+    tied.iter().map(|other| spots[*other].x).sum::<f64>() / tied.len() as f64
+}
+
+/// Puts a layer as near to where its boxes want to be as their widths let it: those that push each other become one block,
+/// which goes to the middle of what its members want.
+fn settle(spots: &mut [Spot], row: &[usize], wanted: &[f64]) {
+    // start of a block, how many, and the sum of where its first one should begin
+    let mut blocks: Vec<(usize, usize, f64)> = Vec::new();
+    let mut offsets = vec![0.0; row.len()];
+    let mut edge = 0.0;
+    for (k, &at) in row.iter().enumerate() {
+        offsets[k] = edge + spots[at].width / 2.0;
+        edge += spots[at].width + gap(&spots[at]);
+    }
+    for k in 0..row.len() {
+        blocks.push((k, 1, wanted[k] - offsets[k]));
+        while let [.., before, last] = &blocks[..] {
+            if before.2 / before.1 as f64 <= last.2 / last.1 as f64 {
+                break;
+            }
+            let joined = (before.0, before.1 + last.1, before.2 + last.2);
+            blocks.truncate(blocks.len() - 2);
+            blocks.push(joined);
+        }
+    }
+    for (start, many, sum) in blocks {
+        let begin = sum / many as f64;
+        for k in start..start + many {
+            spots[row[k]].x = begin + offsets[k];
+        }
+    }
+}
+
+/// Top and height of each layer.
+fn tops(spots: &[Spot], rows: &[Vec<usize>]) -> Vec<(f64, f64)> {
+    let mut top = 0.0;
+    let mut tops = Vec::new();
+    for row in rows {
+        let height = row.iter().map(|at| spots[*at].height).fold(0.0, f64::max);
+        tops.push((top, height));
+        top += height + DOWN;
+    }
+    tops
+}
+
+/// The way of an arrow from border to border, and the middle of its label.
+fn path(
+    plan: &Plan,
+    boxes: &[(f64, f64)],
+    spots: &[Spot],
+    tops: &[(f64, f64)],
+    arrow: &Arrow,
+    chain: &[usize],
+    flip: bool,
+) -> (Vec<(f64, f64)>, (f64, f64)) {
+    let (from, to) = ends(arrow, flip);
+    if from == to {
+        let ((x, y), (width, height)) = (boxes[from], plan.boxes[from]);
+        let (right, upper, lower) = (x + width, y + height * 0.3, y + height * 0.7);
+        let points = vec![
+            (right, upper),
+            (right + LOOP, upper),
+            (right + LOOP, lower),
+            (right, lower),
+        ];
+        return (
+            points,
+            (right + LOOP + arrow.label.0 / 2.0, (upper + lower) / 2.0),
+        );
+    }
+    let port = |spot: usize, other: f64| {
+        // arrows of one box spread along its side, so that they can be told apart
+        let reach = spots[spot].width * 0.36;
+        spots[spot].x + (other - spots[spot].x).clamp(-reach, reach) * 0.6
+    };
+    let first = chain.first().map_or(spots[to].x, |at| spots[*at].x);
+    let last = chain.last().map_or(spots[from].x, |at| spots[*at].x);
+    let mut points = vec![(port(from, first), boxes[from].1 + plan.boxes[from].1)];
+    // out of its own layer straight down, so that it cuts no box beside it
+    points.push((
+        port(from, first),
+        tops[spots[from].layer].0 + tops[spots[from].layer].1,
+    ));
+    let mut label = (0.0, 0.0);
+    for &at in chain {
+        let (top, height) = tops[spots[at].layer];
+        points.push((spots[at].x, top));
+        points.push((spots[at].x, top + height));
+        if spots[at].height > 0.0 {
+            label = (spots[at].x, top + height / 2.0);
+        }
+    }
+    points.push((port(to, last), tops[spots[to].layer].0));
+    points.push((port(to, last), boxes[to].1));
+    if flip {
+        points.reverse();
+    }
+    (points, label)
+}

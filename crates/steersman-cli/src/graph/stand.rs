@@ -1,0 +1,415 @@
+//! Where a session stands in the picture of its definition: what its snapshot and its log say.
+
+use super::of::Drawn;
+use super::{At, Is};
+use crate::texts::Texts;
+use crate::words::count;
+use serde_json::{Map, Value as Json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use steersman::runtime::pending::Pending;
+use steersman_machine::commit::LogLine;
+use steersman_machine::effect::Bodies;
+use steersman_machine::ids::{Id, Name};
+use steersman_machine::interaction::{Call, Cause, Choice, Interaction, Route, Target};
+use steersman_machine::network::{Desk, Does, ExitCause, Network, RouteBy};
+use steersman_machine::snapshot::{Agent, Phase, Snapshot};
+use steersman_machine::tick::{Cx, floor};
+use steersman_machine::view::View;
+
+/// Marks a session. `path` are the lines of its branch up to where it is looked at.
+pub(crate) fn stand(
+    drawn: &mut Drawn,
+    network: &Network,
+    snapshot: &Snapshot,
+    path: &[&Arc<LogLine>],
+    pending: &[Pending],
+    texts: &Texts,
+) {
+    let standing = Standing {
+        network,
+        snapshot,
+        pending,
+        texts,
+        floor: snapshot.root.map(|root| floor(network, snapshot, root)),
+    };
+    standing.marks(drawn);
+    standing.count(drawn, path);
+}
+
+struct Standing<'a> {
+    network: &'a Network,
+    snapshot: &'a Snapshot,
+    pending: &'a [Pending],
+    texts: &'a Texts,
+    /// Whom a message would go to.
+    floor: Option<Id>,
+}
+
+impl Standing<'_> {
+    fn marks(&self, drawn: &mut Drawn) {
+        let mut agents: Vec<&Arc<Agent>> = self.snapshot.agents.values().collect();
+        agents.sort_by(|a, b| a.path.cmp(&b.path));
+        let mut said: BTreeMap<At, Vec<(Is, String)>> = BTreeMap::new();
+        for agent in agents {
+            let Some((at, _)) = self.place(drawn, agent.id) else {
+                continue;
+            };
+            said.entry(at).or_default().push(self.told(agent));
+            if let At::Cluster(own) = at {
+                self.parts(drawn, own, agent);
+            }
+        }
+        for (at, said) in said {
+            let mark = drawn.graph.mark(at);
+            if let [(is, text)] = &said[..] {
+                mark.add(*is, text);
+                continue;
+            }
+            let mut sums: Vec<(Is, &str, usize)> = Vec::new();
+            for (is, text) in &said {
+                match sums.iter_mut().find(|(_, other, _)| other == text) {
+                    Some((_, _, many)) => *many += 1,
+                    None => sums.push((*is, text, 1)),
+                }
+            }
+            for (is, text, many) in sums {
+                let text = match text {
+                    "" => "at work below".to_owned(),
+                    text => text.to_owned(),
+                };
+                mark.add(is, &format!("{many} x {text}"));
+            }
+        }
+        for pending in self.pending {
+            self.asked(drawn, pending);
+        }
+    }
+
+    /// Where an instance is drawn, and the cluster around it. A speaker that has no box of its own is found in the state.
+    fn place(&self, drawn: &Drawn, agent: Id) -> Option<(At, usize)> {
+        let state = self.snapshot.agents.get(&agent)?;
+        let inside = match state.parent {
+            None => 0,
+            Some(parent) => match self.place(drawn, parent)? {
+                (At::Cluster(own), _) => own,
+                (At::Node(_), inside) => inside,
+            },
+        };
+        let found = drawn.placed.get(&(inside, state.def.clone())).copied();
+        let found = found.or_else(|| {
+            let above = self.snapshot.agents.get(&state.parent?)?;
+            let at = above.routing.at.as_ref()?;
+            let node = drawn.parts.get(&(inside, format!("state {at}")))?;
+            Some(At::Node(*node))
+        });
+        found.map(|at| (at, inside))
+    }
+
+    /// How an agent stands.
+    fn told(&self, agent: &Agent) -> (Is, String) {
+        match agent.phase {
+            Phase::Thinking => (Is::Acts, "thinks".to_owned()),
+            Phase::Routing => (Is::Acts, "decides".to_owned()),
+            Phase::Calling => self.calls(agent),
+            Phase::Resting if self.floor == Some(agent.id) => {
+                (Is::Here, "has the floor".to_owned())
+            }
+            Phase::Resting => {
+                let word = match agent.ended.map(|(_, cause)| cause) {
+                    None => "not asked yet",
+                    Some(Cause::Failed) => "failed",
+                    Some(Cause::Limit) => "a limit was reached",
+                    Some(Cause::Cancelled) => "cancelled",
+                    Some(Cause::Released) => "gave the floor back",
+                    Some(Cause::NoRule) => "no rule held",
+                    Some(Cause::Deadlock) => "nothing was left to wait for",
+                    Some(Cause::Leaf) => "could not go on dry",
+                    Some(Cause::Answer | Cause::Tool | Cause::Routed) => "ended",
+                };
+                (Is::Over, word.to_owned())
+            }
+        }
+    }
+
+    fn calls(&self, agent: &Agent) -> (Is, String) {
+        let mut is = Is::Here;
+        let mut words: Vec<String> = Vec::new();
+        for open in self
+            .snapshot
+            .exchange(agent.id)
+            .filter(|open| open.closed.is_none())
+        {
+            let held = self.pending.iter().find(|p| {
+                p.agent.0 == agent.id && (open.effect == Some(p.effect) || open.call.id == p.effect)
+            });
+            let (one, word) = match (&open.call.target, held) {
+                (_, Some(held)) => (Is::Waits, awaited(held)),
+                (Target::Agent(_), None) => continue,
+                (Target::Person(person), None) => (Is::Waits, format!("waits for {person}")),
+                (Target::Wait, None) => (Is::Waits, format!("waits in {}", open.call.name)),
+                (Target::Branches(_), None) => (Is::Waits, "waits for branches".to_owned()),
+                (Target::Tool(_) | Target::Unknown, None) => {
+                    (Is::Acts, format!("calls {}", open.call.name))
+                }
+            };
+            is = is.max(one);
+            if !words.contains(&word) {
+                words.push(word);
+            }
+        }
+        (is, words.join(", "))
+    }
+
+    /// Somebody is asked: their own box says so, too.
+    fn asked(&self, drawn: &mut Drawn, pending: &Pending) {
+        let Some(by) = pending
+            .by
+            .as_ref()
+            .filter(|_| pending.branch == self.snapshot.branch)
+        else {
+            return;
+        };
+        let Some((at, inside)) = self.place(drawn, pending.agent.0) else {
+            return;
+        };
+        let inside = match at {
+            At::Cluster(own) => own,
+            At::Node(_) => inside,
+        };
+        if let Some(person) = drawn.placed.get(&(inside, by.clone())).copied() {
+            drawn.graph.mark(person).add(Is::Waits, "is asked");
+        }
+    }
+
+    /// States and tasks of a routed agent.
+    fn parts(&self, drawn: &mut Drawn, own: usize, agent: &Arc<Agent>) {
+        let Some(Does::Route(route)) = self.network.agents.get(&agent.def).map(|def| &def.does)
+        else {
+            return;
+        };
+        let rests = agent.phase == Phase::Resting;
+        match &route.by {
+            RouteBy::States(_) => {
+                for (name, place) in &agent.routing.places {
+                    let here = agent.routing.at.as_ref() == Some(name);
+                    let messages = count(u64::from(place.messages), "message");
+                    let (is, text) = match here {
+                        true if rests => (Is::Over, format!("ended here, {messages}")),
+                        true => (Is::Here, format!("here, {messages}")),
+                        false => (Is::Over, messages),
+                    };
+                    mark(drawn, own, &format!("state {name}"), is, &text);
+                }
+            }
+            RouteBy::Tasks(desk) => self.tasks(drawn, own, agent, desk),
+            RouteBy::Rules(_)
+            | RouteBy::Sequence(_)
+            | RouteBy::Native { .. }
+            | RouteBy::Pick(_)
+            | RouteBy::Handoff(_) => {}
+        }
+    }
+
+    fn tasks(&self, drawn: &mut Drawn, own: usize, agent: &Agent, desk: &Desk) {
+        let cx = Cx {
+            network: self.network,
+            bodies: self.texts,
+        };
+        let view = View::new(&cx, self.snapshot, Some(agent.id));
+        for task in &desk.tasks {
+            let key = format!("task {}", task.name);
+            let done = match &task.done {
+                None => agent.routing.done.contains(&task.name),
+                // what cannot be told is not said to be done
+                Some(done) => done.holds(&view).unwrap_or(false),
+            };
+            if done {
+                mark(drawn, own, &key, Is::Over, "done");
+            }
+            if agent.routing.at.as_ref() == Some(&task.name) && agent.phase != Phase::Resting {
+                mark(drawn, own, &key, Is::Here, "at work");
+            }
+            if agent
+                .routing
+                .goals
+                .iter()
+                .any(|(goal, _)| *goal == task.name)
+            {
+                mark(drawn, own, &key, Is::Goal, "wanted");
+            }
+        }
+    }
+
+    // ---- counts ----------------------------------------------------------------------------------------------
+
+    /// How often each arrow was taken, since the session is bound to this definition.
+    fn count(&self, drawn: &mut Drawn, path: &[&Arc<LogLine>]) {
+        let mut walk = Walk::default();
+        let mut bound = None;
+        for line in path {
+            let Some(commit) = &line.commit else { continue };
+            if let Some(binding) = &commit.binding {
+                if bound.is_some_and(|before| before != binding.source) {
+                    walk.times.clear();
+                }
+                bound = Some(binding.source);
+            }
+            for push in &commit.pushes {
+                let Some((at, inside)) = self.place(drawn, push.agent) else {
+                    continue;
+                };
+                match (&push.what, at) {
+                    (Interaction::Route(route), At::Cluster(own)) if route.refused.is_none() => {
+                        self.route(&mut walk, own, push.agent, route);
+                    }
+                    (Interaction::Call(call), At::Cluster(own)) => walk.step(own, push.agent, call),
+                    (Interaction::Call(call), At::Node(_))
+                        if matches!(call.target, Target::Agent(_)) =>
+                    {
+                        let by = self
+                            .snapshot
+                            .agents
+                            .get(&push.agent)
+                            .map_or("", |agent| &agent.def);
+                        walk.take(inside, format!("call {by} {}", call.name));
+                    }
+                    (
+                        Interaction::Finished {
+                            cause: Cause::NoRule,
+                            ..
+                        },
+                        At::Cluster(own),
+                    ) => {
+                        walk.take(own, "no rule".to_owned());
+                    }
+                    _ => {}
+                }
+            }
+        }
+        for (key, times) in walk.times {
+            if let Some(edge) = drawn.ways.get(&key) {
+                drawn.graph.edges[*edge].times = Some(times);
+            }
+        }
+    }
+
+    fn route(&self, walk: &mut Walk, own: usize, agent: Id, route: &Route) {
+        let read: Map<String, Json> = route
+            .read
+            .and_then(|body| serde_json::from_str(&self.texts.text(body)).ok())
+            .unwrap_or_default();
+        let number = |key: &str| read.get(key).and_then(Json::as_u64);
+        if let Some(rule) = number("rule") {
+            walk.take(own, format!("rule {rule}"));
+        }
+        let exit = number("exit").map(|exit| self.exit(walk, agent, exit, route.effect.is_some()));
+        match &route.chosen {
+            Choice::Agents(names) => {
+                let Some(first) = names.first() else { return };
+                let expired = read.get("expired").and_then(Json::as_str);
+                let key = match expired {
+                    Some(person) => format!("expired {person}"),
+                    None if read.contains_key("failed") => "failed".to_owned(),
+                    None if read.contains_key("unusable") => "unusable".to_owned(),
+                    None => format!("member {first}"),
+                };
+                walk.take(own, key);
+                walk.steps.insert(agent, 0);
+            }
+            Choice::Enter { state, .. } => {
+                if let Some(exit) = exit {
+                    walk.take(own, exit);
+                }
+                walk.at.insert(agent, state.clone());
+            }
+            Choice::Speak { role, .. } => {
+                if let Some(at) = walk.at.get(&agent).cloned() {
+                    walk.take(own, format!("speak {at} {role}"));
+                }
+            }
+            Choice::Task { task, .. } => {
+                walk.take(own, format!("task {task}"));
+                if let Some(before) = walk.at.insert(agent, task.clone()) {
+                    walk.take(own, format!("hand {before} {task}"));
+                }
+            }
+            Choice::Finish => walk.take(own, exit.unwrap_or_else(|| "end".to_owned())),
+            Choice::Answer(_) => walk.take(own, "end".to_owned()),
+            Choice::Stay | Choice::Say { .. } | Choice::Restate(_) => {}
+        }
+    }
+
+    /// The exit that was taken: a judge numbers those that it decides.
+    fn exit(&self, walk: &Walk, agent: Id, number: u64, judged: bool) -> String {
+        let at = walk.at.get(&agent);
+        let def = self
+            .snapshot
+            .agents
+            .get(&agent)
+            .and_then(|agent| self.network.agents.get(&agent.def));
+        let number = match (def.map(|def| &def.does), at) {
+            (Some(Does::Route(route)), Some(at)) if judged => match &route.by {
+                RouteBy::States(graph) => graph.states.get(at).and_then(|node| {
+                    let exits = node.exits.iter().enumerate();
+                    let mut judged =
+                        exits.filter(|(_, exit)| matches!(exit.cause, ExitCause::Judge(_)));
+                    let place = usize::try_from(number).ok()?.checked_sub(1)?;
+                    judged.nth(place).map(|(k, _)| k as u64 + 1)
+                }),
+                _ => None,
+            },
+            _ => Some(number),
+        };
+        format!("exit {} {}", at.map_or("", |at| at), number.unwrap_or(0))
+    }
+}
+
+/// Where each routed agent was while its decisions are counted.
+#[derive(Default)]
+struct Walk {
+    times: BTreeMap<(usize, String), u64>,
+    /// State, or who had the floor.
+    at: BTreeMap<Id, Name>,
+    /// Calls since the last decision.
+    steps: BTreeMap<Id, usize>,
+}
+
+impl Walk {
+    fn take(&mut self, own: usize, key: String) {
+        *self.times.entry((own, key)).or_default() += 1;
+    }
+
+    /// A member of a sequence begins.
+    fn step(&mut self, own: usize, agent: Id, _call: &Call) {
+        let step = self.steps.entry(agent).or_default();
+        let key = match *step {
+            0 => "sequence".to_owned(),
+            k => format!("step {k}"),
+        };
+        *step += 1;
+        self.take(own, key);
+    }
+}
+
+fn mark(drawn: &mut Drawn, own: usize, part: &str, is: Is, text: &str) {
+    if let Some(node) = drawn.parts.get(&(own, part.to_owned())) {
+        drawn.graph.mark(At::Node(*node)).add(is, text);
+    }
+}
+
+/// What is waited for, in short.
+fn awaited(pending: &Pending) -> String {
+    use steersman::runtime::pending::PendingKind as Kind;
+    let by = pending.by.as_deref().unwrap_or("a person");
+    match pending.kind {
+        Kind::Event => format!("waits for event {}", pending.text),
+        Kind::Timer | Kind::Again => "waits for its time".to_owned(),
+        Kind::Doubt => format!(
+            "{} is in doubt",
+            pending.tool.as_deref().unwrap_or("a call")
+        ),
+        Kind::Question => format!("waits for {by}"),
+        kind => format!("waits for {by}: {}", kind.word()),
+    }
+}

@@ -1,0 +1,579 @@
+//! Why an agent acted: the chain of what led to it, from the log alone. Each step names its line; no model is asked and no
+//! expression is evaluated again. What a rule or a guard said is read from the definition that was bound at that line.
+
+mod facts;
+mod past;
+
+pub(crate) use past::Past;
+
+use crate::words::{arguments, line as one_line};
+use past::Place;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use steersman_machine::commit::{LedgerEntry, LogLine, Want};
+use steersman_machine::effect::Bodies;
+use steersman_machine::ids::{Id, Line};
+use steersman_machine::interaction::{Call, Cause, Choice, How, Interaction, Origin, Target};
+
+/// Steps that are told at most. Chains are as long as agents stand deep, so nobody meets this.
+const STEPS: usize = 200;
+/// Results of one exchange that are told.
+const RESULTS: usize = 4;
+/// Characters of a text that are told; all of it is in `show` and `log`.
+const TEXT: usize = 400;
+
+/// One step outward.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Step {
+    pub(crate) line: u64,
+    /// When that line was made, in milliseconds since 1970.
+    pub(crate) at: i64,
+    /// What it is: `call`, `answer`, `asked`, `route`, `result`, `message`, `end`, `summary`.
+    pub(crate) kind: &'static str,
+    /// Who: an agent, `you`, a role, `engine`.
+    pub(crate) who: String,
+    pub(crate) text: String,
+    /// The call or effect.
+    pub(crate) id: Option<String>,
+    pub(crate) facts: Vec<Fact>,
+}
+
+/// What else was recorded of a step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Fact {
+    pub(crate) word: &'static str,
+    pub(crate) text: String,
+}
+
+impl Fact {
+    fn new(word: &'static str, text: impl Into<String>) -> Self {
+        Self {
+            word,
+            text: text.into(),
+        }
+    }
+}
+
+/// What is to be explained.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Act {
+    /// Something that lies on a stack.
+    Push(Place),
+    /// A model that was asked and has not answered.
+    Asked(Id),
+}
+
+impl Past<'_> {
+    /// What a line did, the last one last: what it pushed, then what it wished. Of a line of the ledger what that is about.
+    pub(crate) fn acts(&self, line: &LogLine) -> Vec<Act> {
+        let mut acts: Vec<Act> = Vec::new();
+        if let Some(commit) = &line.commit {
+            let pushed = commit.pushes.iter().enumerate();
+            let did = pushed.filter(|(_, push)| {
+                !matches!(
+                    push.what,
+                    Interaction::UserMessage { .. } | Interaction::Result(_)
+                )
+            });
+            let did = did
+                .map(|(k, _)| Place { line: line.n, k })
+                .filter(|place| !self.is_told(*place));
+            acts.extend(did.map(Act::Push));
+            if acts.is_empty() && !commit.pushes.is_empty() {
+                acts.push(Act::Push(Place {
+                    line: line.n,
+                    k: commit.pushes.len() - 1,
+                }));
+            }
+            for wished in &commit.wished {
+                if let Some(act) = self.of_effect(wished.id) {
+                    acts.retain(|other| *other != act);
+                    acts.push(act);
+                }
+            }
+        } else {
+            let effects = line.ledger.iter().filter_map(effect_of);
+            acts.extend(effects.filter_map(|effect| self.of_effect(effect)));
+        }
+        acts
+    }
+
+    /// Whether an end says only what the model's answer below it said.
+    fn is_told(&self, place: Place) -> bool {
+        let what = |place: Place| self.push(place).map(|push| &push.what);
+        let ends = matches!(
+            what(place),
+            Some(Interaction::Finished {
+                cause: Cause::Answer,
+                ..
+            })
+        );
+        let below = self.before(place).filter(|below| below.line == place.line);
+        ends && matches!(
+            below.and_then(what),
+            Some(Interaction::AssistantMessage { text: Some(_), .. })
+        )
+    }
+
+    /// What an effect is for.
+    pub(crate) fn of_effect(&self, effect: Id) -> Option<Act> {
+        match self.wished(effect)?.what {
+            Want::Call(call) => self.call(call).map(Act::Push),
+            Want::Step => Some(self.answered(effect).map_or(Act::Asked(effect), Act::Push)),
+        }
+    }
+
+    /// In a few words, for whoever chooses among several.
+    pub(crate) fn short(&self, act: Act) -> (Option<Id>, String) {
+        let step = self.step(act);
+        let id = match act {
+            Act::Push(place) => match self.push(place).map(|push| &push.what) {
+                Some(Interaction::Call(call)) => Some(call.id),
+                _ => None,
+            },
+            Act::Asked(effect) => Some(effect),
+        };
+        (id, format!("{} {}", step.who, one_line(&step.text, 60)))
+    }
+
+    /// The chain: what was done, and what led to it, to the words that began it all.
+    pub(crate) fn chain(&self, act: Act) -> Vec<Step> {
+        let mut steps = vec![self.step(act)];
+        let mut seen = BTreeSet::new();
+        let mut next = match act {
+            Act::Push(place) => Some((place, false)),
+            Act::Asked(effect) => self.last_before(effect).map(|place| (place, true)),
+        };
+        while let Some((from, whole)) = next.take() {
+            if steps.len() >= STEPS || !seen.insert(from) {
+                break;
+            }
+            next = self
+                .walk(from, whole, &mut steps)
+                .map(|place| (place, false));
+        }
+        steps
+    }
+
+    /// Goes down a stack from an act to the message that began it, and to the call that brought that. `whole`: what lies at the
+    /// beginning is a step as well, and not the act itself.
+    fn walk(&self, from: Place, whole: bool, steps: &mut Vec<Step>) -> Option<Place> {
+        let mut results = 0;
+        // the decision of a model, further down, that what goes on by itself goes back to
+        let (mut resumed, mut decided) = (false, None);
+        // of an answer that calls several all calls but this one are beside the point
+        let mut stage = Stage::Act;
+        let mut at = if whole { Some(from) } else { self.before(from) };
+        if !whole {
+            stage = Stage::after(&self.push(from)?.what);
+        }
+        while let Some(place) = at {
+            let push = self.push(place)?;
+            match (&push.what, stage) {
+                (Interaction::Call(_), _) | (Interaction::Summary(_), _) => {}
+                (Interaction::AssistantMessage { .. }, Stage::Called) => {
+                    steps.push(self.step(Act::Push(place)));
+                    stage = Stage::Act;
+                }
+                (Interaction::Route(route), Stage::Called | Stage::Chose)
+                    if route.refused.is_none() =>
+                {
+                    // a call by a router: its decision; before that only what was refused belongs to it
+                    if stage == Stage::Called {
+                        steps.push(self.step(Act::Push(place)));
+                        stage = Stage::Chose;
+                    }
+                }
+                (Interaction::Result(_), Stage::Began) => {}
+                (Interaction::Result(_), _) => {
+                    results += 1;
+                    match results {
+                        ..=RESULTS => steps.push(self.step(Act::Push(place))),
+                        _ => {}
+                    }
+                    stage = Stage::Saw;
+                }
+                (
+                    Interaction::AssistantMessage { .. } | Interaction::Route(_),
+                    Stage::Saw | Stage::Began,
+                ) => {
+                    // an exchange further down: it was seen, too, and did not begin this
+                    if matches!(&push.what, Interaction::Route(route) if route.effect.is_some() && route.refused.is_none())
+                    {
+                        decided = Some(place);
+                    }
+                    stage = Stage::Began;
+                }
+                (Interaction::UserMessage { from, .. }, _) => {
+                    let is_root = self.is_root(push.agent);
+                    match from {
+                        Origin::Outside(_) if is_root => {
+                            if let Some(decided) = decided.filter(|_| resumed) {
+                                steps.push(self.step(Act::Push(decided)));
+                            }
+                            steps.push(self.step(Act::Push(place)));
+                            return None;
+                        }
+                        Origin::Outside(_) => {
+                            // it has the floor: who gave it that?
+                            if stage != Stage::Floor {
+                                steps.push(self.step(Act::Push(place)));
+                            }
+                            stage = Stage::Floor;
+                        }
+                        Origin::Call(call) => {
+                            let call = self.call(*call)?;
+                            steps.push(self.step(Act::Push(call)));
+                            return Some(call);
+                        }
+                        Origin::Agent(sender) => {
+                            steps.push(self.step(Act::Push(place)));
+                            let sent = self.sent(*sender, place.line)?;
+                            steps.push(self.step(Act::Push(sent)));
+                            return Some(sent);
+                        }
+                        Origin::Released(_)
+                        | Origin::Route
+                        | Origin::Continuation
+                        | Origin::Correction
+                        | Origin::Limit
+                        | Origin::Review
+                        | Origin::Conclude
+                        | Origin::Net => {
+                            resumed |= matches!(from, Origin::Continuation);
+                            if !matches!(stage, Stage::Floor | Stage::Began) {
+                                steps.push(self.step(Act::Push(place)));
+                            }
+                        }
+                    }
+                }
+                _ => {}
+            }
+            at = self.before(place);
+        }
+        None
+    }
+
+    // ---- one step --------------------------------------------------------------------------------------------
+
+    fn step(&self, act: Act) -> Step {
+        let place = match act {
+            Act::Push(place) => place,
+            Act::Asked(effect) => return self.asked(effect),
+        };
+        let Some(push) = self.push(place) else {
+            return self.blank(place.line, "message", "?", "not in the log".to_owned());
+        };
+        let who = self.agent(push.agent);
+        match &push.what {
+            Interaction::UserMessage { from, body } => {
+                let text = self.texts().text(*body);
+                let (who, text) = self.message(push.agent, from, &text);
+                self.blank(place.line, "message", &who, text)
+            }
+            Interaction::AssistantMessage {
+                effect,
+                text,
+                partial,
+                ..
+            } => {
+                let said = text.map_or_else(
+                    || "its model answered with calls".to_owned(),
+                    |body| {
+                        let cut = if *partial { ", cut off" } else { "" };
+                        format!(
+                            "its model answered{cut}: {}",
+                            self.quoted(&self.texts().text(body))
+                        )
+                    },
+                );
+                let mut step = self.blank(place.line, "answer", &who, said);
+                step.id = Some(effect.to_string());
+                step.facts = self.of_model(*effect);
+                step
+            }
+            Interaction::Call(call) => self.called(place, push.agent, call),
+            Interaction::Result(result) => {
+                let mut step = self.blank(place.line, "result", &who, self.came(result));
+                step.id = Some(result.call.to_string());
+                if let Some(by) = &result.by {
+                    step.facts.push(Fact::new("by", by.to_string()));
+                }
+                step
+            }
+            Interaction::Route(route) => {
+                let mut step = self.blank(
+                    place.line,
+                    "route",
+                    &who,
+                    self.chose(&route.chosen, route.refused),
+                );
+                step.id = route.effect.map(|effect| effect.to_string());
+                step.facts = self.of_route(place, push.agent, route);
+                step
+            }
+            Interaction::Summary(summary) => {
+                let text = self.quoted(&self.texts().text(summary.body));
+                self.blank(
+                    place.line,
+                    "summary",
+                    &who,
+                    format!("was summed up: {text}"),
+                )
+            }
+            Interaction::Finished {
+                cause, body, code, ..
+            } => {
+                let said = body.map_or_else(String::new, |body| {
+                    format!(": {}", self.quoted(&self.texts().text(body)))
+                });
+                let mut step =
+                    self.blank(place.line, "end", &who, format!("{}{said}", ended(*cause)));
+                if let Some(code) = code {
+                    let word = if *cause == Cause::Limit {
+                        "limit"
+                    } else {
+                        "code"
+                    };
+                    step.facts.push(Fact::new(word, code.to_string()));
+                }
+                step
+            }
+        }
+    }
+
+    fn blank(&self, line: Line, kind: &'static str, who: &str, text: String) -> Step {
+        Step {
+            line: line.0,
+            at: self.time(line),
+            kind,
+            who: who.to_owned(),
+            text,
+            id: None,
+            facts: Vec::new(),
+        }
+    }
+
+    /// A model, or a router's model, that has not answered.
+    fn asked(&self, effect: Id) -> Step {
+        let (line, who) = self
+            .wished(effect)
+            .map_or((Line::NONE, "?".to_owned()), |wished| {
+                (wished.line, self.agent(wished.agent))
+            });
+        let mut step = self.blank(
+            line,
+            "asked",
+            &who,
+            "its model is asked, and has not answered".to_owned(),
+        );
+        step.id = Some(effect.to_string());
+        step.facts = self.of_model(effect);
+        step
+    }
+
+    fn called(&self, place: Place, agent: Id, call: &Call) -> Step {
+        let args = self.texts().text(call.args);
+        let name = call.seen.as_ref().unwrap_or(&call.name);
+        let what = format!("{name}({})", one_line(&arguments(&args), TEXT));
+        let text = match &call.target {
+            Target::Agent(child) => {
+                let child = self.agent(*child);
+                let named = if *child == **name {
+                    String::new()
+                } else {
+                    format!(" as {child}")
+                };
+                format!("called agent {what}{named}")
+            }
+            Target::Person(person) => format!("asked {person}: {what}"),
+            Target::Wait => format!("waited: {what}"),
+            Target::Branches(_) => format!("forked: {what}"),
+            Target::Tool(class) => format!("called {what}, {}", class.word()),
+            Target::Unknown => format!("wanted {what}"),
+        };
+        let mut step = self.blank(place.line, "call", &self.agent(agent), text);
+        step.id = Some(call.id.to_string());
+        step.facts = self.of_call(place, agent, call);
+        step
+    }
+
+    fn message(&self, agent: Id, from: &Origin, text: &str) -> (String, String) {
+        let said = self.quoted(text);
+        let to = self.agent(agent);
+        match from {
+            Origin::Outside(None) => ("you".to_owned(), format!("said to {to}: {said}")),
+            Origin::Outside(Some(role)) => (role.to_string(), format!("said to {to}: {said}")),
+            Origin::Call(_) => (
+                to,
+                format!("was called with {}", one_line(&arguments(text), TEXT)),
+            ),
+            Origin::Agent(sender) => (self.agent(*sender), format!("told {to}: {said}")),
+            Origin::Released(child) => (
+                to,
+                format!("got back from {}, unanswered: {said}", self.agent(*child)),
+            ),
+            Origin::Route => (
+                "engine".to_owned(),
+                format!("told {to} what its router says: {said}"),
+            ),
+            Origin::Continuation => (to, format!("took up again what was asked for: {said}")),
+            Origin::Correction => (
+                "engine".to_owned(),
+                format!("had {to} correct its answer: {said}"),
+            ),
+            Origin::Limit => (
+                "engine".to_owned(),
+                format!("told {to} that a limit is reached: {said}"),
+            ),
+            Origin::Review => (
+                "engine".to_owned(),
+                format!("had {to} look at its draft again: {said}"),
+            ),
+            Origin::Conclude => (
+                "engine".to_owned(),
+                format!("wanted an answer of {to} now: {said}"),
+            ),
+            Origin::Net => ("net".to_owned(), format!("went on with {to}: {said}")),
+        }
+    }
+
+    fn chose(&self, choice: &Choice, refused: Option<steersman_machine::ids::Body>) -> String {
+        if refused.is_some() {
+            return "was given an answer that it could not use".to_owned();
+        }
+        match choice {
+            Choice::Agents(names) => format!("chose {}", names.join(", then ")),
+            Choice::Finish => "chose to end".to_owned(),
+            Choice::Stay => "chose to stay as it is".to_owned(),
+            Choice::Enter { state, .. } => format!("went on to state {state}"),
+            Choice::Speak { role, member } if role == member => format!("gave {member} the word"),
+            Choice::Speak { role, member } => format!("gave {member} the word, as {role}"),
+            Choice::Say { member, body, .. } => {
+                format!(
+                    "opened for {member}: {}",
+                    self.quoted(&self.texts().text(*body))
+                )
+            }
+            Choice::Task { task, agent, goal } => {
+                let by = if task == agent {
+                    String::new()
+                } else {
+                    format!(", done by {agent}")
+                };
+                match goal.as_ref().filter(|goal| *goal != task) {
+                    Some(goal) => format!("chose task {task}{by}, on the way to {goal}"),
+                    None => format!("chose task {task}{by}"),
+                }
+            }
+            Choice::Restate(None) => "found that nothing is left to be done".to_owned(),
+            Choice::Restate(Some(body)) => {
+                format!(
+                    "found what is left: {}",
+                    self.quoted(&self.texts().text(*body))
+                )
+            }
+            Choice::Answer(body) => format!(
+                "answered itself: {}",
+                self.quoted(&self.texts().text(*body))
+            ),
+        }
+    }
+
+    fn came(&self, result: &steersman_machine::interaction::CallResult) -> String {
+        let call = self.call(result.call).and_then(|place| self.push(place));
+        let (name, is_agent) = match call.map(|push| &push.what) {
+            Some(Interaction::Call(call)) => (
+                call.seen.as_ref().unwrap_or(&call.name).to_string(),
+                matches!(call.target, Target::Agent(_)),
+            ),
+            _ => ("a call".to_owned(), false),
+        };
+        let said = result.body.map_or_else(String::new, |body| {
+            format!(": {}", self.quoted(&self.texts().text(body)))
+        });
+        let code = match &result.code {
+            Some(code) => format!(" ({code})"),
+            None => String::new(),
+        };
+        match result.how {
+            How::Done if is_agent => format!("got from {name}{said}"),
+            How::Done => format!("saw the result of {name}{said}"),
+            How::Finished => format!("saw that {name} ended{said}"),
+            How::Released => format!("got the floor back from {name}{said}"),
+            how => {
+                let word = steersman_machine::trace::how_word(how).replace('_', " ");
+                format!("saw that {name} came to {word}{code}{said}")
+            }
+        }
+    }
+
+    fn quoted(&self, text: &str) -> String {
+        format!("\"{}\"", one_line(text, TEXT))
+    }
+}
+
+/// How far down a stack somebody is who looks for what led to an act.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Stage {
+    /// At the act of a model, of the engine, or of a router that decided.
+    Act,
+    /// At a call or an end: who made it?
+    Called,
+    /// The decision was found.
+    Chose,
+    /// What was seen last was told.
+    Saw,
+    /// Only the message is still to be found.
+    Began,
+    /// Only who gave the floor is still to be found.
+    Floor,
+}
+
+impl Stage {
+    /// Where a walk begins that begins behind this.
+    fn after(what: &Interaction) -> Self {
+        match what {
+            Interaction::Call(_) | Interaction::Finished { .. } => Self::Called,
+            Interaction::Route(_) => Self::Chose,
+            Interaction::UserMessage { .. }
+            | Interaction::AssistantMessage { .. }
+            | Interaction::Result(_)
+            | Interaction::Summary(_) => Self::Act,
+        }
+    }
+}
+
+/// What an entry of the ledger is about.
+fn effect_of(entry: &LedgerEntry) -> Option<Id> {
+    match entry {
+        LedgerEntry::Hold(hold) => Some(hold.effect),
+        LedgerEntry::Released { effect, .. }
+        | LedgerEntry::Started { effect, .. }
+        | LedgerEntry::Done { effect, .. }
+        | LedgerEntry::NotPerformed { effect, .. }
+        | LedgerEntry::Unknown { effect, .. }
+        | LedgerEntry::Late { effect, .. }
+        | LedgerEntry::Again { effect, .. }
+        | LedgerEntry::Spend { effect, .. }
+        | LedgerEntry::Listed(effect)
+        | LedgerEntry::WouldAsk(effect) => Some(*effect),
+        LedgerEntry::Reach { of, .. } => Some(*of),
+        _ => None,
+    }
+}
+
+fn ended(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Answer => "answered",
+        Cause::Tool => "finished by a tool",
+        Cause::Released => "gave the floor back",
+        Cause::Routed => "ended, by its router",
+        Cause::Leaf => "could go no further in dry mode",
+        Cause::Limit => "ended at a limit",
+        Cause::Failed => "failed",
+        Cause::Cancelled => "was cancelled",
+        Cause::Deadlock => "had nothing left to wait for",
+        Cause::NoRule => "ended: no rule held",
+    }
+}

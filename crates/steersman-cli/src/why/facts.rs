@@ -1,0 +1,382 @@
+//! What was recorded beside an act: what a router read, what a tool asked for, who approved it, how often it was tried.
+
+use super::past::{Past, Place};
+use super::{Fact, TEXT};
+use crate::words::{digits, line as one_line};
+use serde_json::{Map, Value as Json};
+use steersman_machine::commit::{Hold, LedgerEntry, Release, Why};
+use steersman_machine::effect::Bodies;
+use steersman_machine::ids::{Id, Line};
+use steersman_machine::interaction::{Call, Choice, How, Interaction, Route, Target};
+use steersman_machine::network::{
+    Does, ExitCause, Network, Offer, Requires, RouteBy, StateNode, ToolUse,
+};
+
+impl Past<'_> {
+    // ---- routers ---------------------------------------------------------------------------------------------
+
+    /// What led a router to its choice.
+    pub(super) fn of_route(&self, place: Place, agent: Id, route: &Route) -> Vec<Fact> {
+        let mut facts = Vec::new();
+        if let Some(why) = route.refused {
+            facts.push(Fact::new(
+                "refused",
+                one_line(&self.texts().text(why), TEXT),
+            ));
+        }
+        let text = route.read.map(|body| self.texts().text(body));
+        let mut read: Map<String, Json> = Map::new();
+        match text.as_deref().map(serde_json::from_str) {
+            Some(Ok(values)) => read = values,
+            Some(Err(_)) => facts.push(Fact::new("read", text.as_deref().unwrap_or_default())),
+            None => {}
+        }
+        self.went_by(place, agent, route, &mut read, &mut facts);
+        for (path, value) in &read {
+            facts.push(Fact::new(
+                "read",
+                format!("{path} = {}", one_line(&value.to_string(), TEXT)),
+            ));
+        }
+        for write in &route.clear {
+            facts.push(Fact::new("unset", format!("state.{}", write.name)));
+        }
+        if let Some(effect) = route.effect {
+            facts.extend(self.of_model(effect));
+        }
+        facts.extend(self.tries(place));
+        facts
+    }
+
+    /// What stands beside the values that were read: numbers, words of models, who failed.
+    fn went_by(
+        &self,
+        place: Place,
+        agent: Id,
+        route: &Route,
+        read: &mut Map<String, Json>,
+        facts: &mut Vec<Fact>,
+    ) {
+        let number = |value: Json| value.as_u64().and_then(|n| usize::try_from(n).ok());
+        let network = self.network(place.line);
+        let by = self
+            .def(agent)
+            .and_then(|def| match &network?.agents.get(def)?.does {
+                Does::Route(route) => Some(&route.by),
+                Does::Model(_) | Does::Run { .. } => None,
+            });
+        if let Some(rule) = read.remove("rule").and_then(number) {
+            let when = match by {
+                Some(RouteBy::Rules(rules)) => rule.checked_sub(1).and_then(|k| rules.get(k)),
+                _ => None,
+            };
+            let when = when.map_or_else(String::new, |rule| match &*rule.when.source {
+                "true" => ", which always holds".to_owned(),
+                when => format!(": {}", one_line(when, TEXT)),
+            });
+            facts.push(Fact::new("rule", format!("{rule}{when}")));
+        }
+        let statement = read.remove("statement");
+        if let Some(exit) = read.remove("exit").and_then(number) {
+            facts.push(Fact::new(
+                "exit",
+                self.exit(place, by, route, exit, statement.as_ref()),
+            ));
+        }
+        for (key, word) in [
+            ("reason", "reason"),
+            ("turn", "order"),
+            ("failed", "failed"),
+            ("expired", "no answer"),
+            ("why", "last error"),
+            ("refused", "refused"),
+        ] {
+            if let Some(value) = read.remove(key).filter(|value| !value.is_null()) {
+                let text = value
+                    .as_str()
+                    .map_or_else(|| value.to_string(), str::to_owned);
+                let text = if key == "turn" {
+                    text.replace('_', " ")
+                } else {
+                    text
+                };
+                facts.push(Fact::new(word, one_line(&text, TEXT)));
+            }
+        }
+        if let Some(times) = read.remove("unusable") {
+            facts.push(Fact::new(
+                "fallback",
+                format!("no usable answer, {times} times"),
+            ));
+        }
+        if let Some(Json::Array(offered)) = read.remove("offered") {
+            let names: Vec<&str> = offered.iter().filter_map(Json::as_str).collect();
+            facts.push(Fact::new("offered", names.join(", ")));
+        }
+    }
+
+    /// Which way out of a state was taken: a judge numbers those that it decides.
+    fn exit(
+        &self,
+        place: Place,
+        by: Option<&RouteBy>,
+        route: &Route,
+        exit: usize,
+        statement: Option<&Json>,
+    ) -> String {
+        if exit == 0 {
+            return "none, says the judge".to_owned();
+        }
+        if route.effect.is_some() {
+            return match statement.and_then(Json::as_str) {
+                Some(said) => format!("the judge says that it holds: {}", one_line(said, TEXT)),
+                None => format!("statement {exit}, says the judge"),
+            };
+        }
+        let node = self.left(place, by);
+        let cause = node.and_then(|node| Some(&node.exits.get(exit.checked_sub(1)?)?.cause));
+        match cause {
+            Some(ExitCause::When(when)) => format!("{exit}: {}", one_line(&when.source, TEXT)),
+            Some(ExitCause::AfterMessages(most)) => format!("{exit}: after {most} messages"),
+            Some(ExitCause::Judge(_)) | None => exit.to_string(),
+        }
+    }
+
+    /// The state that a decision leaves: the one that was entered before.
+    fn left<'n>(&self, place: Place, by: Option<&'n RouteBy>) -> Option<&'n StateNode> {
+        let Some(RouteBy::States(graph)) = by else {
+            return None;
+        };
+        let mut at = self.before(place);
+        while let Some(before) = at {
+            if let Interaction::Route(Route {
+                chosen: Choice::Enter { state, .. },
+                ..
+            }) = &self.push(before)?.what
+            {
+                return graph.states.get(state);
+            }
+            at = self.before(before);
+        }
+        None
+    }
+
+    /// Answers right before that could not be used.
+    fn tries(&self, place: Place) -> Vec<Fact> {
+        let mut tries = Vec::new();
+        let mut at = self.before(place);
+        while let Some(before) = at {
+            let Some(Interaction::Route(Route {
+                refused: Some(why), ..
+            })) = self.push(before).map(|p| &p.what)
+            else {
+                break;
+            };
+            let why = one_line(&self.texts().text(*why), TEXT);
+            tries.push(Fact::new(
+                "try",
+                format!("@{} could not be used: {why}", before.line),
+            ));
+            at = self.before(before);
+        }
+        tries.reverse();
+        tries
+    }
+
+    // ---- models ----------------------------------------------------------------------------------------------
+
+    /// Which model answered, since when it was asked, and what it cost.
+    pub(super) fn of_model(&self, effect: Id) -> Vec<Fact> {
+        let mut facts = Vec::new();
+        let asked = self.wished(effect).map(|wish| wish.line);
+        let answered = self
+            .answered(effect)
+            .and_then(|place| self.line(place.line));
+        let usage = answered.and_then(|line| {
+            let commit = line.commit.as_ref()?;
+            commit
+                .usage
+                .iter()
+                .find(|usage| usage.effect == Some(effect))
+        });
+        let asked = asked.map_or_else(String::new, |line| format!("asked @{line}"));
+        let text = match usage {
+            Some(usage) => {
+                let model = usage.model.as_deref().unwrap_or("unknown");
+                format!("{model}, {asked}, {} tokens", digits(usage.tokens()))
+            }
+            None => asked,
+        };
+        if !text.is_empty() {
+            facts.push(Fact::new("model", text));
+        }
+        facts.extend(self.world(&[effect]));
+        facts
+    }
+
+    // ---- calls -----------------------------------------------------------------------------------------------
+
+    /// What was asked for before a call, who decided, how often it was tried and what came of it.
+    pub(super) fn of_call(&self, place: Place, agent: Id, call: &Call) -> Vec<Fact> {
+        let mut facts = Vec::new();
+        if let Some(first) = call.chain {
+            let name = self.call(first).and_then(|place| self.push(place));
+            let name = match name.map(|push| &push.what) {
+                Some(Interaction::Call(call)) => format!(" {}", call.name),
+                _ => String::new(),
+            };
+            facts.push(Fact::new("follows", format!("call {first}{name}")));
+        }
+        let effects = self.effects_of(call);
+        let result = self.result_of(call);
+        let begun = !effects.is_empty();
+        if matches!(call.target, Target::Tool(_)) && begun {
+            let network = self.network(place.line);
+            let guards = network.map_or_else(Vec::new, |network| self.guards(network, agent, call));
+            facts.extend(guards.iter().map(|guard| {
+                Fact::new(
+                    "guard",
+                    format!("held: {}", one_line(&guard.that.source, TEXT)),
+                )
+            }));
+        }
+        facts.extend(self.world(effects));
+        match result {
+            Some((line, result)) => {
+                let how = steersman_machine::trace::how_word(result.how).replace('_', " ");
+                let said = result.body.map_or_else(String::new, |body| {
+                    format!(": {}", one_line(&self.texts().text(body), TEXT))
+                });
+                let by = result
+                    .by
+                    .as_ref()
+                    .map_or_else(String::new, |by| format!(", by {by}"));
+                let word = match result.how {
+                    How::Refused => "refused",
+                    _ => "came to",
+                };
+                facts.push(Fact::new(word, format!("{how}, @{line}{by}{said}")));
+            }
+            None => facts.push(Fact::new("came to", "nothing yet: it is open")),
+        }
+        facts
+    }
+
+    fn guards<'n>(&self, network: &'n Network, agent: Id, call: &Call) -> Vec<&'n Requires> {
+        let of_tool = network.tools.get(&call.name).map(|tool| &tool.requires);
+        let def = self.def(agent).and_then(|def| network.agents.get(def));
+        let uses: &[ToolUse] = match def.map(|def| &def.does) {
+            Some(Does::Model(model)) => &model.tools,
+            _ => &[],
+        };
+        let seen = call.seen.as_ref().unwrap_or(&call.name);
+        let used = uses.iter().find(|used| {
+            used.seen == *seen && matches!(&used.of, Offer::Tool(name) if *name == call.name)
+        });
+        let own = used.map(|used| &used.requires);
+        of_tool.into_iter().chain(own).flatten().collect()
+    }
+
+    /// What the ledger has of effects: holds, who ended them and when, attempts.
+    fn world(&self, effects: &[Id]) -> Vec<Fact> {
+        let mut facts = Vec::new();
+        for effect in effects {
+            for (line, entry) in self.ledger(*effect) {
+                facts.extend(self.entry(*line, entry));
+            }
+        }
+        facts
+    }
+
+    fn entry(&self, line: Line, entry: &LedgerEntry) -> Option<Fact> {
+        let when = || self.clock(line);
+        Some(match entry {
+            LedgerEntry::Hold(hold) => Fact::new("held", self.held(line, hold)),
+            LedgerEntry::Released {
+                why, how, by, body, ..
+            } => {
+                let said = body
+                    .filter(|_| *how == Release::Refused)
+                    .map_or_else(String::new, |body| {
+                        format!(": {}", one_line(&self.texts().text(body), TEXT))
+                    });
+                Fact::new(
+                    word(*why),
+                    format!("{} {by}, @{line}, {}{said}", ended(*why, *how), when()),
+                )
+            }
+            LedgerEntry::Started { attempt, .. } => {
+                Fact::new("attempt", format!("{attempt} began, @{line}, {}", when()))
+            }
+            LedgerEntry::Done { attempt, .. } => {
+                Fact::new("attempt", format!("{attempt} was done, @{line}"))
+            }
+            LedgerEntry::NotPerformed { attempt, .. } => {
+                Fact::new("attempt", format!("{attempt} did not happen, @{line}"))
+            }
+            LedgerEntry::Unknown { attempt, .. } => {
+                Fact::new("attempt", format!("{attempt} may have happened, @{line}"))
+            }
+            LedgerEntry::Again { at, .. } => {
+                Fact::new("attempt", format!("again at {}, @{line}", time(at.0)))
+            }
+            LedgerEntry::Late { .. } => {
+                Fact::new("attempt", format!("an outcome came too late, @{line}"))
+            }
+            LedgerEntry::WouldAsk(_) => {
+                Fact::new("approval", format!("would be asked for, dry, @{line}"))
+            }
+            LedgerEntry::Listed(_) => {
+                Fact::new("left", format!("behind by a rewind, and done, @{line}"))
+            }
+            _ => return None,
+        })
+    }
+
+    fn held(&self, line: Line, hold: &Hold) -> String {
+        let ask = hold.ask.map_or_else(String::new, |body| {
+            format!(": {}", one_line(&self.texts().text(body), TEXT))
+        });
+        let about = hold
+            .about
+            .as_ref()
+            .map_or_else(String::new, |about| format!(" ({about})"));
+        format!("for {}{about} by {}, @{line}{ask}", word(hold.why), hold.by)
+    }
+
+    fn clock(&self, line: Line) -> String {
+        time(self.time(line))
+    }
+}
+
+fn time(millis: i64) -> String {
+    jiff::Timestamp::from_millisecond(millis).map_or_else(
+        |_| "?".to_owned(),
+        |t| t.strftime("%Y-%m-%d %H:%M:%SZ").to_string(),
+    )
+}
+
+fn word(why: Why) -> &'static str {
+    match why {
+        Why::Approval => "approval",
+        Why::Input => "input",
+        Why::Doubt => "doubt",
+        Why::Budget => "budget",
+        Why::Repeat => "repeat",
+    }
+}
+
+fn ended(why: Why, how: Release) -> &'static str {
+    match (why, how) {
+        (Why::Input, Release::Go) => "given by",
+        (Why::Doubt, Release::Go) => "did not happen, says",
+        (Why::Doubt, Release::Outcome) => "was done, says",
+        (Why::Doubt, Release::GivenUp) => "stays unknown, says",
+        (_, Release::Go) => "given by",
+        (_, Release::Edited) => "given with other arguments by",
+        (_, Release::Refused) => "refused by",
+        (_, Release::Outcome | Release::GivenUp) => "settled by",
+        (_, Release::Cancelled) => "cancelled by",
+        (_, Release::Expired) => "ran out of time, by",
+    }
+}
