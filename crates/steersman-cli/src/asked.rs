@@ -108,6 +108,9 @@ fn cells(args: Option<&str>) -> Vec<(String, String)> {
     }
 }
 
+/// Options of a question that are named as commands.
+const OPTIONS: usize = 4;
+
 /// Rows that one argument takes at most; what is more is said to be more.
 const ROWS: usize = 40;
 
@@ -158,7 +161,23 @@ pub(crate) fn commands(session: &str, pending: &Pending, only: bool) -> Vec<Stri
             format!("steersman answer {session}{id} -{role}"),
         ],
         PendingKind::Question => {
-            vec![format!("steersman answer {session}{id} \"...\"{role}")]
+            // what can be chosen from is named; whether a task is left is asked without options
+            let leaves = pending.tool.as_deref() == Some("need_help");
+            let options = match leaves {
+                true => vec!["yes", "no"],
+                false => pending
+                    .options
+                    .iter()
+                    .map(String::as_str)
+                    .take(OPTIONS)
+                    .collect(),
+            };
+            if options.is_empty() {
+                return vec![format!("steersman answer {session}{id} \"...\"{role}")];
+            }
+            let answer =
+                |said: &&str| format!("steersman answer {session}{id}{role} {}", operand(said));
+            options.iter().map(answer).collect()
         }
         PendingKind::Doubt => vec![
             format!("steersman resolve {session}{id}{role} --done='{{...}}'"),

@@ -32,6 +32,8 @@ pub(crate) struct Deed {
 pub(crate) enum Standing {
     Wished,
     Held(Why),
+    /// A standing order keeps it from beginning.
+    Barred,
     Running,
     Done,
     NotPerformed,
@@ -50,6 +52,7 @@ impl Deed {
             Standing::Held(Why::Budget) => "waits for budget".into(),
             Standing::Held(Why::Repeat) => "waits: done before".into(),
             Standing::Held(Why::Doubt) | Standing::Doubt => "in doubt".into(),
+            Standing::Barred => "held".into(),
             Standing::Running => "running".into(),
             Standing::Done => match &self.settled {
                 Some(by) => format!("done (says {by})"),
@@ -254,6 +257,15 @@ impl Deeds {
                 (Standing::Closed(How::Unknown), Standing::Doubt) => Standing::GivenUp,
                 _ => standing,
             };
+        }
+    }
+
+    /// An order holds it: the log of the session does not say of which effects.
+    pub(crate) fn held(&mut self, effect: Id) {
+        if let Some(deed) = self.by_id.get_mut(&effect)
+            && deed.standing == Standing::Wished
+        {
+            deed.standing = Standing::Barred;
         }
     }
 

@@ -64,7 +64,8 @@ pub(crate) enum Act {
 }
 
 impl Past<'_> {
-    /// What a line did, the last one last: what it pushed, then what it wished. Of a line of the ledger what that is about.
+    /// What a line did, the last one last: models that it asked, then what it pushed. Of a line of the ledger what that is
+    /// about.
     pub(crate) fn acts(&self, line: &LogLine) -> Vec<Act> {
         let mut acts: Vec<Act> = Vec::new();
         if let Some(commit) = &line.commit {
@@ -79,18 +80,18 @@ impl Past<'_> {
                 .map(|(k, _)| Place { line: line.n, k })
                 .filter(|place| !self.is_told(*place));
             acts.extend(did.map(Act::Push));
-            if acts.is_empty() && !commit.pushes.is_empty() {
+            if acts.is_empty() && commit.wished.is_empty() && !commit.pushes.is_empty() {
                 acts.push(Act::Push(Place {
                     line: line.n,
                     k: commit.pushes.len() - 1,
                 }));
             }
-            for wished in &commit.wished {
-                if let Some(act) = self.of_effect(wished.id) {
-                    acts.retain(|other| *other != act);
-                    acts.push(act);
-                }
-            }
+            // a model that is asked is the last that matters of what a line did
+            let steps = commit
+                .wished
+                .iter()
+                .filter(|wished| wished.what == Want::Step);
+            acts.splice(0..0, steps.map(|wished| Act::Asked(wished.id)));
         } else {
             let effects = line.ledger.iter().filter_map(effect_of);
             acts.extend(effects.filter_map(|effect| self.of_effect(effect)));
@@ -178,11 +179,9 @@ impl Past<'_> {
                 (Interaction::Route(route), Stage::Called | Stage::Chose)
                     if route.refused.is_none() =>
                 {
-                    // a call by a router: its decision; before that only what was refused belongs to it
-                    if stage == Stage::Called {
-                        steps.push(self.step(Act::Push(place)));
-                        stage = Stage::Chose;
-                    }
+                    // a call by a router: its decision, and those that it took on the way to it
+                    steps.push(self.step(Act::Push(place)));
+                    stage = Stage::Chose;
                 }
                 (Interaction::Result(_), Stage::Began) => {}
                 (Interaction::Result(_), _) => {
@@ -354,19 +353,18 @@ impl Past<'_> {
         }
     }
 
-    /// A model, or a router's model, that has not answered.
+    /// A model, or a router's model, that is asked.
     fn asked(&self, effect: Id) -> Step {
         let (line, who) = self
             .wished(effect)
             .map_or((Line::NONE, "?".to_owned()), |wished| {
                 (wished.line, self.agent(wished.agent))
             });
-        let mut step = self.blank(
-            line,
-            "asked",
-            &who,
-            "its model is asked, and has not answered".to_owned(),
-        );
+        let text = match self.answered(effect) {
+            Some(answer) => format!("its model was asked, and answered @{}", answer.line),
+            None => "its model is asked, and has not answered".to_owned(),
+        };
+        let mut step = self.blank(line, "asked", &who, text);
         step.id = Some(effect.to_string());
         step.facts = self.of_model(effect);
         step
@@ -503,6 +501,11 @@ impl Past<'_> {
             How::Released => format!("got the floor back from {name}{said}"),
             how => {
                 let word = steersman_machine::trace::how_word(how).replace('_', " ");
+                let code = if code == format!(" ({word})") {
+                    ""
+                } else {
+                    &code
+                };
                 format!("saw that {name} came to {word}{code}{said}")
             }
         }

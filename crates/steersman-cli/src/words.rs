@@ -1,6 +1,6 @@
 //! How figures, times and texts are put for people: short, in columns, never wider than the terminal.
 
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 use std::fmt::Write as _;
 
 /// Width that screens are laid out for.
@@ -196,6 +196,23 @@ pub(crate) fn arguments(json: &str) -> String {
         Ok(other) => written_out(&other),
         Err(_) => json.to_owned(),
     }
+}
+
+/// Values by path, what lies in objects one by one: `route.count`. What is unset in there says nothing.
+pub(crate) fn leaves(values: &Map<String, Json>) -> Vec<(String, Json)> {
+    let mut leaves = Vec::new();
+    for (path, value) in values {
+        match value {
+            Json::Object(fields) if !fields.is_empty() => {
+                let below = self::leaves(fields).into_iter();
+                let below = below
+                    .filter(|(_, value)| !value.is_null() && *value != Json::Array(Vec::new()));
+                leaves.extend(below.map(|(step, value)| (format!("{path}.{step}"), value)));
+            }
+            value => leaves.push((path.clone(), value.clone())),
+        }
+    }
+    leaves
 }
 
 /// What was typed as a value: JSON if it reads as such, else text.

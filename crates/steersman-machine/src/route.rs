@@ -376,6 +376,14 @@ impl Tick<'_> {
         let last = self.agent(agent).routing.last.clone();
         let (name, body) = last.map_or((None, None), |(name, _, body)| (Some(name), body));
         let why = body.map_or_else(|| "it gave no reason".into(), |b| self.text(b));
+        // That it failed is said once.
+        let mut why = &*why;
+        while let Some(rest) = ["failed: ", "ended_failed: "]
+            .iter()
+            .find_map(|layer| why.strip_prefix(layer))
+        {
+            why = rest;
+        }
         let text = name.map_or_else(|| why.to_string(), |name| format!("`{name}` failed: {why}"));
         self.fail(agent, "ended_failed", &text);
     }

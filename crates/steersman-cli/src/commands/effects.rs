@@ -8,6 +8,7 @@ use crate::log::read;
 use crate::place::Place;
 use crate::printer::{Printer, dim, green, red};
 use crate::words::{arguments, table};
+use steersman::runtime::pending::PendingKind;
 use steersman_machine::commit::Why;
 
 pub(crate) async fn run(
@@ -24,6 +25,13 @@ pub(crate) async fn run(
     let mut deeds = Deeds::default();
     for line in &log.lines {
         deeds.learn(line, &log.texts);
+    }
+    for pending in inspection
+        .pending
+        .iter()
+        .filter(|p| p.kind == PendingKind::Hold)
+    {
+        deeds.held(pending.effect);
     }
     let shown: Vec<_> = deeds
         .all()
@@ -62,7 +70,13 @@ pub(crate) async fn run(
     {
         printer.data(match i {
             0 => dim(&row),
-            i if matches!(shown[i - 1].standing, Standing::Doubt | Standing::Held(_)) => red(&row),
+            i if matches!(
+                shown[i - 1].standing,
+                Standing::Doubt | Standing::Held(_) | Standing::Barred
+            ) =>
+            {
+                red(&row)
+            }
             _ => row,
         })?;
     }

@@ -8,7 +8,7 @@ use crate::graph::{self, Graph, mermaid, svg, terminal};
 use crate::locate;
 use crate::log::{Log, read};
 use crate::place::{self, Place, branch_name};
-use crate::printer::{Printer, bold};
+use crate::printer::{Printer, bold, dim};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steersman::runtime::engine::{BranchView, Inspection};
@@ -70,6 +70,12 @@ fn show(graph: &Graph, format: Format, printer: &Printer) -> Result<Exit, Comman
             for row in terminal::rows(graph) {
                 printer.data(row)?;
             }
+            if graph.stands.is_some() {
+                printer.talk("");
+                printer.talk(dim(
+                    "> at work   ? waits   * stands here   o wanted   x over   (2x) taken so often",
+                ));
+            }
         }
         Format::Mermaid => printer.data(mermaid::text(graph).trim_end())?,
         Format::Svg => printer.data(svg::text(graph).trim_end())?,
@@ -103,6 +109,9 @@ async fn meant(target: Option<&str>, global: &Global) -> Result<Meant, CommandEr
             Some("yaml" | "yml")
         );
     if shaped {
+        locate::definition(path).map_err(|error| {
+            error.hint("a definition is a folder with a steersman.yaml, or a file")
+        })?;
         return Ok(Meant::Definition(path.to_owned()));
     }
     let is_definition = locate::definition(path).is_ok();

@@ -7,12 +7,26 @@ use crate::printer::Printer;
 use crate::words;
 use steersman::runtime::inbox::{Message, Resolution};
 use steersman::runtime::pending::PendingKind;
+use steersman_machine::ids::Id;
 
 pub(crate) async fn run(
     args: Resolve,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
+    if let (Some(_), Some(effect)) = (&args.done, &args.effect)
+        && effect.parse::<Id>().is_err()
+    {
+        return Err(
+            CommandError::usage(format!("`{effect}` is no effect: those look like 21.1")).hint(
+                format!(
+                    "a result is joined to its option: steersman resolve {} --done={}",
+                    args.session,
+                    words::quoted(effect)
+                ),
+            ),
+        );
+    }
     let target = Target::find(&args.session, global, &args.act.own.drive).await?;
     let pending = target.pending(
         args.effect.as_deref(),

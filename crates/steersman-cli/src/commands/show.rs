@@ -17,6 +17,7 @@ use serde_json::{Map, Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
 use steersman::runtime::branches::path;
 use steersman::runtime::engine::{BranchView, Inspection};
+use steersman::runtime::pending::PendingKind;
 use steersman_machine::commit::Admitted;
 use steersman_machine::fold::fold;
 use steersman_machine::ids::{Id, Line};
@@ -355,6 +356,12 @@ impl Page<'_> {
         for line in &self.log.lines {
             if self.line.is_none_or(|at| line.n <= at) {
                 deeds.learn(line, &self.log.texts);
+            }
+        }
+        if self.line.is_none() {
+            let pending = self.inspection.pending.iter();
+            for held in pending.filter(|p| p.kind == PendingKind::Hold) {
+                deeds.held(held.effect);
             }
         }
         deeds

@@ -1,6 +1,6 @@
 //! `why`: why an agent acted, from what was recorded.
 
-use crate::address::Address;
+use crate::address::{Address, LineName};
 use crate::cli::{Global, Why};
 use crate::error::{CommandError, Exit};
 use crate::log::{Log, read};
@@ -29,16 +29,16 @@ pub(crate) async fn run(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
-    let address =
-        Address::parse(&args.address).map_err(|error| match args.address.parse::<Id>() {
-            Ok(id) => {
-                CommandError::usage(format!("`{id}` is an id, and of which session is not said"))
-                    .hint(format!("steersman why last {id}"))
-            }
-            Err(_) => error,
-        })?;
+    let address = Address::parse(&args.address)?;
     let place = Place::to_look(global).await?;
-    let (inspection, at) = place.inspect(&address).await?;
+    let found = place.inspect(&address).await;
+    let (inspection, at) = found.map_err(|error| match args.address.parse::<Id>() {
+        Ok(id) if error.exit == Exit::Usage => {
+            CommandError::usage(format!("`{id}` is an id, and of which session is not said"))
+                .hint(format!("steersman why last {id}"))
+        }
+        _ => error,
+    })?;
     let short = place.short(&inspection.info.id).await?;
     let log = read(&place, &inspection.info.id).await?;
     let branch = &inspection.branches[at];
@@ -54,7 +54,7 @@ pub(crate) async fn run(
     let past = Past::new(&log, bound(&place, &inspection, &log).await);
     let (act, others) = match &args.id {
         Some(id) => (by_id(&past, id, &path, &short)?, Vec::new()),
-        None => at_line(&past, &path, line, &short)?,
+        None => at_line(&past, &path, line, address.line.as_ref(), &short)?,
     };
     let steps = past.chain(act);
     if printer.is_json() {
@@ -162,11 +162,12 @@ fn by_id(
     Err(CommandError::usage(format!("nothing in session {short} has the id {id}")).hint(hint))
 }
 
-/// What a line did last, and what else it did; without a line the newest one that did something.
+/// What a line did last, or the call by which it was named, and what else it did; without a line the newest one that did something.
 fn at_line(
     past: &Past<'_>,
     path: &[&Arc<LogLine>],
     line: Option<Line>,
+    named: Option<&LineName>,
     short: &str,
 ) -> Result<(Act, Vec<Act>), CommandError> {
     let found = match line {
@@ -178,6 +179,12 @@ fn at_line(
             .find(|acts| !acts.is_empty()),
     };
     let mut acts = found.unwrap_or_default();
+    if let Some(LineName::First(tool)) = named
+        && let Some(at) = acts.iter().position(|act| past.calls_for(*act, tool))
+    {
+        let act = acts.remove(at);
+        acts.push(act);
+    }
     let Some(act) = acts.pop() else {
         let what = match line {
             Some(line) => format!("nobody acted at @{line}"),

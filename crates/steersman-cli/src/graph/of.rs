@@ -3,7 +3,7 @@
 use super::facts::{self, always, flat, when};
 use super::{At, Cluster, Edge, Fact, Graph, Kind, Mark, Node, What};
 use crate::words::count;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use steersman_machine::expression::Expr;
 use steersman_machine::ids::Name;
 use steersman_machine::network::{
@@ -28,6 +28,7 @@ pub(crate) fn draw(network: &Network) -> Drawn {
     let mut drawing = Drawing {
         network,
         above: Vec::new(),
+        told: BTreeSet::new(),
         drawn: Drawn {
             graph: Graph {
                 name: network.name.clone(),
@@ -51,6 +52,8 @@ struct Drawing<'n> {
     network: &'n Network,
     /// Routed agents that what is drawn now stands in.
     above: Vec<Name>,
+    /// People who are told of in the box of a state.
+    told: BTreeSet<Name>,
     drawn: Drawn,
 }
 
@@ -82,7 +85,7 @@ impl<'n> Drawing<'n> {
         // who only tools of the definition know
         for person in self.network.people.keys() {
             let known = self.drawn.placed.keys().any(|(_, name)| name == person);
-            if !known {
+            if !known && !self.told.contains(person) {
                 self.place(0, person);
             }
         }
@@ -493,6 +496,7 @@ impl<'n> Drawing<'n> {
             }
             for speaker in &node.speakers {
                 if self.is_plain(&speaker.agent) {
+                    self.told.insert(speaker.agent.clone());
                     continue;
                 }
                 let to = self.place(own, &speaker.agent);

@@ -98,6 +98,10 @@ impl Standing<'_> {
         };
         let found = drawn.placed.get(&(inside, state.def.clone())).copied();
         let found = found.or_else(|| {
+            // who rests is not who speaks in it now
+            if state.phase == Phase::Resting {
+                return None;
+            }
             let above = self.snapshot.agents.get(&state.parent?)?;
             let at = above.routing.at.as_ref()?;
             let node = drawn.parts.get(&(inside, format!("state {at}")))?;

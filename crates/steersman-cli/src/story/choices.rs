@@ -1,7 +1,7 @@
 //! What a routed agent chose, in words.
 
 use crate::texts::Texts;
-use crate::words::line;
+use crate::words::{leaves, line};
 use serde_json::{Map, Value as Json};
 use steersman_machine::effect::Bodies;
 use steersman_machine::interaction::{Choice, Route};
@@ -20,7 +20,7 @@ pub(super) fn told(route: &Route, texts: &Texts) -> String {
 
 /// All that was recorded of why, a row each.
 pub(super) fn values(route: &Route, texts: &Texts) -> Vec<String> {
-    let read = read(route, texts).into_iter();
+    let read = leaves(&read(route, texts)).into_iter();
     read.map(|(path, value)| format!("{path} = {}", line(&value.to_string(), 200)))
         .collect()
 }
@@ -43,16 +43,19 @@ fn reason(route: &Route, texts: &Texts) -> Option<String> {
     if let Some(rule) = read.remove("rule") {
         parts.push(format!("rule {rule}"));
     }
-    let exit = read.remove("exit").filter(|exit| *exit != Json::from(0));
+    let exit = read.remove("exit");
     let statement = text(read.remove("statement"));
     match (exit, statement) {
         (_, Some(statement)) => parts.push(format!("judge: {statement}")),
+        (Some(exit), None) if exit == Json::from(0) => parts.push("judge: not yet".to_owned()),
         (Some(exit), None) if route.effect.is_some() => parts.push(format!("judge: {exit}")),
         (Some(exit), None) => parts.push(format!("exit {exit}")),
         (None, None) => {}
     }
-    if let Some(turn) = text(read.remove("turn")).filter(|turn| turn != "only") {
-        parts.push(turn.replace('_', " "));
+    if let Some(turn) = text(read.remove("turn")) {
+        if turn != "only" {
+            parts.push(turn.replace('_', " "));
+        }
         read.remove("messages");
     }
     for (key, word) in [("failed", "failed"), ("expired", "gave no answer")] {
@@ -68,8 +71,9 @@ fn reason(route: &Route, texts: &Texts) -> Option<String> {
     match text(read.remove("reason")).filter(|reason| !reason.trim().is_empty()) {
         Some(reason) => parts.push(reason),
         None => parts.extend(
-            read.iter()
-                .filter(|(_, value)| !value.is_object() && !value.is_array())
+            leaves(&read)
+                .into_iter()
+                .filter(|(_, value)| !value.is_array())
                 .map(|(path, value)| format!("{path} = {value}")),
         ),
     }

@@ -2,7 +2,7 @@
 
 use super::past::{Past, Place};
 use super::{Fact, TEXT};
-use crate::words::{digits, line as one_line};
+use crate::words::{digits, leaves, line as one_line};
 use serde_json::{Map, Value as Json};
 use steersman_machine::commit::{Hold, LedgerEntry, Release, Why};
 use steersman_machine::effect::Bodies;
@@ -32,7 +32,7 @@ impl Past<'_> {
             None => {}
         }
         self.went_by(place, agent, route, &mut read, &mut facts);
-        for (path, value) in &read {
+        for (path, value) in leaves(&read) {
             facts.push(Fact::new(
                 "read",
                 format!("{path} = {}", one_line(&value.to_string(), TEXT)),

@@ -198,6 +198,15 @@ impl<'a> Past<'a> {
             .copied()
     }
 
+    /// Whether an act is a call of this tool or agent.
+    pub(crate) fn calls_for(&self, act: super::Act, name: &str) -> bool {
+        let super::Act::Push(place) = act else {
+            return false;
+        };
+        matches!(self.push(place).map(|push| &push.what), Some(Interaction::Call(call))
+            if *call.name == *name || call.seen.as_deref() == Some(name))
+    }
+
     pub(crate) fn knows_agent(&self, id: Id) -> bool {
         self.agents.contains_key(&id)
     }
@@ -247,11 +256,13 @@ impl<'a> Past<'a> {
         self.ledger.get(&effect).map_or(&[], |entries| entries)
     }
 
-    /// When a line was made: of one that only the ledger has, when the last commit before it was.
+    /// When a line was made: of one that only the ledger has, when the next commit was. What it tells of was not later.
     pub(super) fn time(&self, line: Line) -> i64 {
-        let upto = self.lines.range(..=line).rev();
-        let mut commits = upto.filter_map(|(_, line)| line.commit.as_ref());
-        commits.next().map_or(0, |commit| commit.now.0)
+        let now =
+            |(_, line): (&Line, &&Arc<LogLine>)| line.commit.as_ref().map(|commit| commit.now.0);
+        let next = self.lines.range(line..).find_map(now);
+        next.or_else(|| self.lines.range(..line).rev().find_map(now))
+            .unwrap_or(0)
     }
 
     pub(super) fn line(&self, line: Line) -> Option<&'a Arc<LogLine>> {

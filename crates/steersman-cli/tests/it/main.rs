@@ -22,6 +22,7 @@ mod files;
 mod hostile;
 mod import;
 mod keep;
+mod look;
 mod mcp;
 mod nasty;
 mod office;

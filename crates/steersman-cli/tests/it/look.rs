@@ -1,0 +1,346 @@
+//! `graph` and `why`: what a definition looks like, where a session stands in it, and why somebody acted.
+
+use crate::world::{World, examples, root};
+use insta::assert_snapshot;
+use std::path::{Path, PathBuf};
+
+/// A talk in two states, with a judge, a nested sequence and a person.
+const TALK: &str = r#"
+steersman: 1
+name: talk
+agents:
+  host:   { description: Hosts., system: You host. }
+  draft:  { description: Drafts., system: You draft. }
+  polish: { description: Polishes., system: You polish. }
+  editor: { person: { role: editor, timeout: 1d, on_timeout: { text: "(nothing)" } } }
+  write:  { route: { sequence: [draft, polish] } }
+  talk:
+    route:
+      states:
+        open:
+          speakers: [host, write]
+          begin: { speaker: host, say: Welcome. }
+          exits:
+            - { judge: "All of \"it\" is said.", to: close }
+            - { after_messages: 9, to: finish }
+        close: { speakers: [editor], exits: [ { after_messages: 1, to: finish } ] }
+      start: open
+entry: talk
+"#;
+
+/// Nonsense, then `no`, then a judge with a reason.
+const TALKED: &str = r#"
+talk:
+  - It rains.
+  - 0
+  - 0
+  - call: { decide: { exit: 1, reason: "the draft\nis good" } }
+draft: [ A draft. ]
+polish: [ A polished draft. ]
+host: [ I thank you. ]
+"#;
+
+/// A payment that a person approves, by an agent that another one starts.
+const PAY: &str = r#"
+steersman: 1
+name: shop
+state:
+  open: { type: integer, default: 700 }
+tools:
+  pay:
+    description: Pays.
+    parameters: { cents: integer }
+    effect: unsafe
+    requires: { that: args.cents <= state.open, else: That is more than is open. }
+    approve: { by: boss, when: args.cents > 500, ask: "Pay {{ args.cents }}?" }
+    command: [echo, paid]
+    set: { open: "{{ state.open - args.cents }}" }
+agents:
+  boss:  { person: { role: boss } }
+  payer: { description: Pays., parameters: { what: string }, system: You pay., tools: [pay] }
+  desk:  { description: Talks., system: You talk., tools: [payer] }
+  shop:
+    route:
+      rules:
+        - { when: route.count == 0, to: desk }
+        - { when: state.open == 0, to: finish }
+        - { to: finish }
+entry: shop
+"#;
+
+const PAID: &str = r#"
+desk: [ { call: { payer: { what: the bill } } }, All is paid. ]
+payer: [ { call: { pay: { cents: 900 } } }, { call: { pay: { cents: 700 } } }, Paid. ]
+"#;
+
+fn world(definition: &str, script: &str) -> World {
+    let world = World::new();
+    world.write("net/steersman.yaml", definition);
+    world.write("script.yaml", script);
+    world
+}
+
+fn begin(world: &World, said: &str, code: i32) {
+    let mut args = vec!["run", "net", "--script", "script.yaml", "--input", said];
+    if world.folder.join("clock.yaml").exists() {
+        args.extend(["--clock", "clock.yaml"]);
+    }
+    let ran = world.run(&args);
+    assert_eq!(ran.code, Some(code), "{ran:?}");
+}
+
+fn pages(world: &World, all: &[&[&str]]) -> String {
+    let pages: Vec<String> = all.iter().map(|args| world.page(args)).collect();
+    pages.join("\n")
+}
+
+/// Every definition of the repository that is right.
+fn definitions() -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = std::fs::read_dir(examples())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    let others = root().join("crates/steersman-machine/tests/definitions");
+    found.extend(
+        std::fs::read_dir(others)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.extension().is_some_and(|e| e == "yaml")),
+    );
+    found.sort();
+    found
+}
+
+fn drawn(world: &World, path: &Path, format: &str) -> Option<String> {
+    let ran = world.run(&["graph", path.to_str().unwrap(), "--format", format]);
+    (ran.code == Some(0)).then_some(ran.out)
+}
+
+#[test]
+fn every_definition_is_drawn_the_same_each_time_and_nothing_is_cut() {
+    let world = World::new();
+    let mut count = 0;
+    for path in definitions() {
+        let Some(terminal) = drawn(&world, &path, "terminal") else {
+            continue;
+        };
+        count += 1;
+        let name = path.display();
+        assert!(
+            terminal.is_ascii() && !terminal.contains('\u{1b}'),
+            "{name}: {terminal}"
+        );
+        for row in terminal.lines() {
+            assert!(row.len() <= 100, "{name}: {row}");
+        }
+        let mermaid = drawn(&world, &path, "mermaid").unwrap();
+        let svg = drawn(&world, &path, "svg").unwrap();
+        assert_eq!(
+            svg.matches("<text").count(),
+            svg.matches("</text>").count(),
+            "{name}"
+        );
+        assert_eq!(svg.matches("<svg").count(), 1, "{name}");
+        for foreign in ["<script", "href", "url(", "@import"] {
+            assert!(!svg.contains(foreign), "{name}: {foreign}");
+        }
+        let (_, document) = world.json(&["graph", path.to_str().unwrap()]);
+        let nodes = document["nodes"].as_array().unwrap();
+        let plain = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric());
+        for node in nodes.iter().filter(|node| node["what"] != "end") {
+            let text = node["name"].as_str().unwrap();
+            assert!(terminal.contains(text), "{name}: {text}");
+            // marks of a diagram are written by number there
+            assert!(!plain(text) || mermaid.contains(text), "{name}: {text}");
+            assert!(
+                node["what"] == "begin" || svg.contains(text),
+                "{name}: {text}"
+            );
+        }
+        assert_eq!(drawn(&world, &path, "svg").unwrap(), svg, "{name}");
+    }
+    assert!(count >= 20, "only {count} were drawn");
+}
+
+#[test]
+fn routers_of_each_kind_are_drawn() {
+    let world = World::example("bank");
+    crate::world::copy(&examples().join("invoice"), &world.folder.join("invoice"));
+    world.write("net/steersman.yaml", TALK);
+    assert_snapshot!(pages(
+        &world,
+        &[
+            &["graph", "bank"],
+            &["graph", "invoice"],
+            &["graph", "net", "--format", "mermaid"],
+        ]
+    ));
+}
+
+#[test]
+fn what_is_meant_is_said_or_asked_for() {
+    let world = world(TALK, TALKED);
+    let nothing = pages(
+        &world,
+        &[
+            &["graph"],
+            &["graph", "last"],
+            &["graph", "nothere"],
+            &["why"],
+        ],
+    );
+    begin(&world, "Write it.", 5);
+    // a definition of the same name as a session
+    world.write("last/steersman.yaml", TALK);
+    world.write("notes.md", "# Mine\n");
+    let wrong = pages(
+        &world,
+        &[
+            &["graph", "last"],
+            &["graph", "home"],
+            &["graph", "./nothere.yaml"],
+            &["graph", "last@99"],
+            &["graph", "net", "--output", "net.png"],
+            &["graph", "net", "--output", "notes.md"],
+            &[
+                "graph", "net", "--format", "terminal", "--output", "net.txt",
+            ],
+            &["graph", "net", "--json", "--format", "svg"],
+            &["why", "nothere"],
+            &["why", "3.1"],
+            &["why", "last", "9.9"],
+            &["why", "last", "refund"],
+            &["why", "last@99"],
+        ],
+    );
+    assert_snapshot!(format!("{nothing}\n{wrong}"));
+    // what is asked for can be said
+    for target in ["./last", "last@head"] {
+        assert_eq!(world.run(&["graph", target]).code, Some(0), "{target}");
+    }
+    assert_eq!(
+        std::fs::read_to_string(world.folder.join("notes.md")).unwrap(),
+        "# Mine\n"
+    );
+}
+
+#[test]
+fn a_file_is_drawn_by_its_ending_and_again() {
+    let world = world(TALK, TALKED);
+    for (file, begins) in [
+        ("net.svg", "<!-- drawn by"),
+        ("net.mmd", "%% drawn by"),
+        ("net.md", "```mermaid\n%% drawn by"),
+    ] {
+        for _ in 0..2 {
+            let ran = world.run(&["graph", "net", "-o", file]);
+            assert_eq!((ran.code, &*ran.out), (Some(0), ""), "{ran:?}");
+        }
+        let text = std::fs::read_to_string(world.folder.join(file)).unwrap();
+        assert!(text.starts_with(begins), "{file}: {text}");
+    }
+}
+
+/// A judge that talked nonsense first, a state that was left, a person who is asked; and the definition is gone.
+#[test]
+fn a_session_is_marked_and_explained_without_its_definition() {
+    let world = world(TALK, TALKED);
+    begin(&world, "Write it.", 5);
+    std::fs::remove_dir_all(world.folder.join("net")).unwrap();
+    assert_snapshot!(pages(
+        &world,
+        &[
+            &["graph", "last"],
+            &["graph", "last@draft"],
+            &["show", "last"],
+            &["why", "last"],
+            &["why", "last@draft"],
+        ]
+    ));
+    let svg = world.run(&["graph", "last", "--format", "svg"]).out;
+    assert!(
+        svg.contains("class=\"state here\"") && svg.contains("taken"),
+        "{svg}"
+    );
+    let (_, document) = world.json(&["why", "last"]);
+    let steps = document["steps"].as_array().unwrap();
+    let last = &steps[steps.len() - 1];
+    assert_eq!(
+        (&last["kind"], &last["who"], &last["line"]),
+        (&"message".into(), &"you".into(), &1.into())
+    );
+}
+
+/// From a payment out to the user's words: guards, who approved it and when, attempts, and the agents between.
+#[test]
+fn a_payment_is_explained_outward() {
+    let world = world(PAY, PAID);
+    world.write("clock.yaml", "2026-01-05T09:00:00Z");
+    begin(&world, "Pay the bill.", 5);
+    let held = world.page(&["graph", "last"]);
+    world.write("clock.yaml", "2026-01-05T10:30:00Z");
+    let ran = world.run(&["approve", "last", "--as", "boss", "--clock", "clock.yaml"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let effects = world.json_lines(&["effects", "last"]);
+    let effect = effects.last().unwrap()["effect"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let ran = world.run(&["why", "last", &effect]);
+    assert!(
+        ran.out.contains("boss, @") && ran.out.contains("2026-01-05 10:30:00Z"),
+        "{ran:?}"
+    );
+    let refused = world.page(&["why", "last@pay"]);
+    let all = pages(&world, &[&["why", "last", &effect], &["why", "last"]]);
+    assert_snapshot!(format!("{held}\n{refused}\n{all}"));
+    // an agent by its id: its newest act
+    let (_, shown) = world.json(&["show", "last"]);
+    let agents = shown["agents"].as_array().unwrap();
+    let payer = agents
+        .iter()
+        .find(|agent| agent["name"] == "payer")
+        .unwrap();
+    let (_, why) = world.json(&["why", "last", payer["id"].as_str().unwrap()]);
+    assert_eq!(why["steps"][0]["who"], "payer");
+    assert_eq!(why["steps"][0]["text"], "its model answered: \"Paid.\"");
+}
+
+#[test]
+fn what_was_erased_is_not_told_and_the_rest_is() {
+    let world = world(PAY, PAID);
+    begin(&world, "Pay the secret bill.", 5);
+    assert_eq!(
+        world.run(&["approve", "last", "--as", "boss"]).code,
+        Some(0)
+    );
+    assert_eq!(world.run(&["erase", "last", "--yes"]).code, Some(0));
+    let why = world.run(&["why", "last@pay"]);
+    assert!(
+        why.out.contains("said to shop: \"[erased]\"") && !why.out.contains("secret"),
+        "{why:?}"
+    );
+    assert_eq!(
+        (why.code, world.run(&["graph", "last"]).code),
+        (Some(0), Some(0))
+    );
+}
+
+#[test]
+fn run_tells_what_routers_read_where_it_is_asked_to() {
+    let world = world(PAY, "desk: [ Good day. ]\n");
+    let args = ["run", "net", "--script", "script.yaml", "--input", "Hello"];
+    let ran = world.run(&args);
+    assert!(
+        ran.err.contains("-> desk (rule 1; route.count = 0)"),
+        "{ran:?}"
+    );
+    assert!(!ran.err.contains("rule = 1"), "{ran:?}");
+    let mut args = args.to_vec();
+    args.push("-v");
+    let ran = world.run(&args);
+    assert!(
+        ran.err.contains("route.count = 0") && ran.err.contains("rule = 1"),
+        "{ran:?}"
+    );
+}
