@@ -421,3 +421,93 @@ fn path(
     }
     (points, label)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A plan that a seed chooses: circles, loops and several arrows between the same two among it.
+    fn plan(seed: u64) -> Plan {
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(1);
+        let mut next = |most: u64| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 33) % most
+        };
+        let many = 2 + next(9) as usize;
+        let boxes = (0..many).map(|_| (20.0 + next(300) as f64, 12.0 + next(200) as f64));
+        let boxes: Vec<(f64, f64)> = boxes.collect();
+        let arrows = (0..next(16)).map(|_| Arrow {
+            from: next(many as u64) as usize,
+            to: next(many as u64) as usize,
+            label: match next(3) {
+                0 => (0.0, 0.0),
+                _ => (30.0 + next(160) as f64, 19.0),
+            },
+        });
+        let arrows: Vec<Arrow> = arrows.collect();
+        Plan { boxes, arrows }
+    }
+
+    /// Left, top, right, bottom.
+    type Area = (f64, f64, f64, f64);
+
+    fn apart(a: Area, b: Area) -> bool {
+        let near = 0.01;
+        a.2 <= b.0 + near || b.2 <= a.0 + near || a.3 <= b.1 + near || b.3 <= a.1 + near
+    }
+
+    #[test]
+    fn nothing_lies_on_anything() {
+        for seed in 0..300 {
+            let plan = plan(seed);
+            let laid = lay(&plan);
+            let boxes = plan.boxes.iter().zip(&laid.boxes);
+            let mut areas: Vec<Area> = boxes
+                .map(|(size, at)| (at.0, at.1, at.0 + size.0, at.1 + size.1))
+                .collect();
+            let labels = plan.arrows.iter().zip(&laid.labels);
+            // the label of a loop stands beside its box, where others may pass
+            let labels = labels.filter(|(arrow, _)| arrow.label.0 > 0.0 && arrow.from != arrow.to);
+            areas.extend(labels.map(|(arrow, at)| {
+                let (w, h) = arrow.label;
+                (
+                    at.0 - w / 2.0,
+                    at.1 - h / 2.0,
+                    at.0 + w / 2.0,
+                    at.1 + h / 2.0,
+                )
+            }));
+            for (k, a) in areas.iter().enumerate() {
+                for b in &areas[k + 1..] {
+                    assert!(apart(*a, *b), "seed {seed}: {a:?} and {b:?}");
+                }
+                assert!(
+                    a.0 > -0.1 && a.1 > -0.1 && a.2 < laid.size.0 + 0.1 && a.3 < laid.size.1 + 0.1,
+                    "seed {seed}: {a:?} is outside of {:?}",
+                    laid.size
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn arrows_begin_and_end_at_their_boxes() {
+        for seed in 0..100 {
+            let plan = plan(seed);
+            let laid = lay(&plan);
+            for (arrow, points) in plan.arrows.iter().zip(&laid.arrows) {
+                for (at, which) in [(points.first(), arrow.from), (points.last(), arrow.to)] {
+                    let at = at.unwrap();
+                    let ((x, y), (w, h)) = (laid.boxes[which], plan.boxes[which]);
+                    let inside = at.0 >= x - 0.1
+                        && at.0 <= x + w + 0.1
+                        && at.1 >= y - 0.1
+                        && at.1 <= y + h + 0.1;
+                    assert!(inside, "seed {seed}: {arrow:?} at {at:?}");
+                }
+            }
+        }
+    }
+}

@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json};
 use steersman_machine::commit::{Hold, LedgerEntry, Release, Why};
 use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Id, Line};
-use steersman_machine::interaction::{Call, Choice, How, Interaction, Route, Target};
+use steersman_machine::interaction::{Call, Choice, Interaction, Route, Target};
 use steersman_machine::network::{
     Does, ExitCause, Network, Offer, Requires, RouteBy, StateNode, ToolUse,
 };
@@ -251,11 +251,7 @@ impl Past<'_> {
                     .by
                     .as_ref()
                     .map_or_else(String::new, |by| format!(", by {by}"));
-                let word = match result.how {
-                    How::Refused => "refused",
-                    _ => "came to",
-                };
-                facts.push(Fact::new(word, format!("{how}, @{line}{by}{said}")));
+                facts.push(Fact::new("came to", format!("{how}, @{line}{by}{said}")));
             }
             None => facts.push(Fact::new("came to", "nothing yet: it is open")),
         }

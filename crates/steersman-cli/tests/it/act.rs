@@ -390,3 +390,37 @@ fn a_name_in_a_script_that_no_agent_has_is_found_before_anything_is_said() {
     assert!(ran.err.contains("the script answers for `desc`"), "{ran:?}");
     assert!(world.json_lines(&["sessions"]).is_empty());
 }
+
+#[test]
+fn a_result_that_is_not_joined_to_its_option_is_no_effect() {
+    let world = World::new();
+    let ran = world.run(&["resolve", "last", "--done", "paid"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(
+        ran.err.contains("steersman resolve last --done=paid"),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn a_question_with_options_says_what_to_type() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        "steersman: 1\nname: ask\nagents: { desk: { system: You ask., tools: [ask] } }\nentry: desk\n",
+    );
+    world.write(
+        "script.yaml",
+        "desk: [ { call: { ask: { question: \"Shall I?\", options: [\"yes, do\", no] } } }, Well. ]\n",
+    );
+    let ran = world.run(&["run", "--script", "script.yaml", "--input", "Hi."]);
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    let ran = world.run(&["pending"]);
+    assert!(ran.err.contains("'yes, do'"), "{ran:?}");
+    let (code, told) = world.json(&["answer", "last", "yes, do"]);
+    assert_eq!(
+        (code, &told["answer"]),
+        (Some(0), &"Well.".into()),
+        "{told}"
+    );
+}

@@ -162,6 +162,20 @@ fn every_definition_is_drawn_the_same_each_time_and_nothing_is_cut() {
     assert!(count >= 20, "only {count} were drawn");
 }
 
+/// The graph in the README of each example is the one that is drawn.
+#[test]
+fn readmes_show_the_graph_as_it_is() {
+    let world = World::new();
+    for example in std::fs::read_dir(examples()).unwrap() {
+        let path = example.unwrap().path();
+        let readme = std::fs::read_to_string(path.join("README.md")).unwrap();
+        let drawn = drawn(&world, &path, "mermaid").unwrap();
+        let fenced = format!("```mermaid\n{drawn}```\n");
+        let hint = "steersman graph EXAMPLE --format mermaid";
+        assert!(readme.contains(&fenced), "{}: {hint}", path.display());
+    }
+}
+
 #[test]
 fn routers_of_each_kind_are_drawn() {
     let world = World::example("bank");

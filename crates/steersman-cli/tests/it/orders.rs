@@ -60,6 +60,22 @@ fn a_paused_session_takes_messages_and_begins_nothing_until_it_is_resumed() {
 }
 
 #[test]
+fn what_an_order_holds_is_called_held() {
+    let world = desk(1);
+    assert_eq!(world.run(&["hold", "last", "--tool", "pay"]).code, Some(0));
+    assert_eq!(scripted(&world, &["send", "last", "Pay."]).code, Some(5));
+    let effects = world.json_lines(&["effects", "last"]);
+    assert_eq!(effects[0]["standing"], "held");
+    assert_eq!(world.json(&["show"]).1["effects"][0]["standing"], "held");
+    assert_eq!(
+        scripted(&world, &["release", "last", "--tool", "pay"]).code,
+        Some(0)
+    );
+    let effects = world.json_lines(&["effects", "last"]);
+    assert_eq!(effects[0]["standing"], "done");
+}
+
+#[test]
 fn effects_of_a_tool_are_held_in_all_sessions_that_match() {
     let world = desk(3);
     // nobody is here to say yes
