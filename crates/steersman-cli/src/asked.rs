@@ -163,14 +163,15 @@ pub(crate) fn commands(session: &str, pending: &Pending, only: bool) -> Vec<Stri
         PendingKind::Question => {
             // what can be chosen from is named; whether a task is left is asked without options
             let leaves = pending.tool.as_deref() == Some("need_help");
-            let options = match leaves {
-                true => vec!["yes", "no"],
-                false => pending
+            let options = if leaves {
+                vec!["yes", "no"]
+            } else {
+                pending
                     .options
                     .iter()
                     .map(String::as_str)
                     .take(OPTIONS)
-                    .collect(),
+                    .collect()
             };
             if options.is_empty() {
                 return vec![format!("steersman answer {session}{id} \"...\"{role}")];

@@ -171,7 +171,8 @@ impl Past<'_> {
         while let Some(place) = at {
             let push = self.push(place)?;
             match (&push.what, stage) {
-                (Interaction::Call(_), _) | (Interaction::Summary(_), _) => {}
+                (Interaction::Call(_) | Interaction::Summary(_), _)
+                | (Interaction::Result(_), Stage::Began) => {}
                 (Interaction::AssistantMessage { .. }, Stage::Called) => {
                     steps.push(self.step(Act::Push(place)));
                     stage = Stage::Act;
@@ -183,12 +184,10 @@ impl Past<'_> {
                     steps.push(self.step(Act::Push(place)));
                     stage = Stage::Chose;
                 }
-                (Interaction::Result(_), Stage::Began) => {}
                 (Interaction::Result(_), _) => {
                     results += 1;
-                    match results {
-                        ..=RESULTS => steps.push(self.step(Act::Push(place))),
-                        _ => {}
+                    if results <= RESULTS {
+                        steps.push(self.step(Act::Push(place)));
                     }
                     stage = Stage::Saw;
                 }
@@ -282,7 +281,7 @@ impl Past<'_> {
                         let cut = if *partial { ", cut off" } else { "" };
                         format!(
                             "its model answered{cut}: {}",
-                            self.quoted(&self.texts().text(body))
+                            quoted(&self.texts().text(body))
                         )
                     },
                 );
@@ -312,7 +311,7 @@ impl Past<'_> {
                 step
             }
             Interaction::Summary(summary) => {
-                let text = self.quoted(&self.texts().text(summary.body));
+                let text = quoted(&self.texts().text(summary.body));
                 self.blank(
                     place.line,
                     "summary",
@@ -324,7 +323,7 @@ impl Past<'_> {
                 cause, body, code, ..
             } => {
                 let said = body.map_or_else(String::new, |body| {
-                    format!(": {}", self.quoted(&self.texts().text(body)))
+                    format!(": {}", quoted(&self.texts().text(body)))
                 });
                 let mut step =
                     self.blank(place.line, "end", &who, format!("{}{said}", ended(*cause)));
@@ -397,7 +396,7 @@ impl Past<'_> {
     }
 
     fn message(&self, agent: Id, from: &Origin, text: &str) -> (String, String) {
-        let said = self.quoted(text);
+        let said = quoted(text);
         let to = self.agent(agent);
         match from {
             Origin::Outside(None) => ("you".to_owned(), format!("said to {to}: {said}")),
@@ -448,10 +447,7 @@ impl Past<'_> {
             Choice::Speak { role, member } if role == member => format!("gave {member} the word"),
             Choice::Speak { role, member } => format!("gave {member} the word, as {role}"),
             Choice::Say { member, body, .. } => {
-                format!(
-                    "opened for {member}: {}",
-                    self.quoted(&self.texts().text(*body))
-                )
+                format!("opened for {member}: {}", quoted(&self.texts().text(*body)))
             }
             Choice::Task { task, agent, goal } => {
                 let by = if task == agent {
@@ -466,15 +462,11 @@ impl Past<'_> {
             }
             Choice::Restate(None) => "found that nothing is left to be done".to_owned(),
             Choice::Restate(Some(body)) => {
-                format!(
-                    "found what is left: {}",
-                    self.quoted(&self.texts().text(*body))
-                )
+                format!("found what is left: {}", quoted(&self.texts().text(*body)))
             }
-            Choice::Answer(body) => format!(
-                "answered itself: {}",
-                self.quoted(&self.texts().text(*body))
-            ),
+            Choice::Answer(body) => {
+                format!("answered itself: {}", quoted(&self.texts().text(*body)))
+            }
         }
     }
 
@@ -488,7 +480,7 @@ impl Past<'_> {
             _ => ("a call".to_owned(), false),
         };
         let said = result.body.map_or_else(String::new, |body| {
-            format!(": {}", self.quoted(&self.texts().text(body)))
+            format!(": {}", quoted(&self.texts().text(body)))
         });
         let code = match &result.code {
             Some(code) => format!(" ({code})"),
@@ -510,10 +502,10 @@ impl Past<'_> {
             }
         }
     }
+}
 
-    fn quoted(&self, text: &str) -> String {
-        format!("\"{}\"", one_line(text, TEXT))
-    }
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", one_line(text, TEXT))
 }
 
 /// How far down a stack somebody is who looks for what led to an act.

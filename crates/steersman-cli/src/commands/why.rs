@@ -144,7 +144,7 @@ fn by_id(
     let hint = format!(
         "ids stand in `steersman effects {short}` and `steersman log {short}`; a line is {short}@12"
     );
-    let id: Id = typed.parse().map_err(|_| {
+    let id: Id = typed.parse().map_err(|()| {
         CommandError::usage(format!(
             "`{typed}` is no id of a call, an effect or an agent: it looks like 21.1"
         ))

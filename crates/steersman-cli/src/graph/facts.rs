@@ -2,6 +2,7 @@
 
 use super::Fact;
 use crate::words::span;
+use std::fmt::Write as _;
 use steersman_machine::expression::{Expr, Template};
 use steersman_machine::network::{
     AgentDef, Approve, BuiltIn, Does, ModelAgent, Network, OnTimeout, Parameters, PersonDef,
@@ -131,7 +132,7 @@ fn tool(def: &ToolDef, used: Option<&ToolUse>, facts: &mut Vec<Fact>) {
             .all(|fact| !fact.of_tool || !built_in(fact))
     {
         let more = facts.remove(at);
-        facts[before].text.push_str(&format!(", {}", more.text));
+        let _ = write!(facts[before].text, ", {}", more.text);
     }
 }
 
@@ -187,7 +188,7 @@ fn approved(approve: &Approve) -> String {
         }
         text.push_str(&asked.by);
         if let Some(timeout) = asked.timeout {
-            text.push_str(&format!(" ({})", time(timeout)));
+            let _ = write!(text, " ({})", time(timeout));
         }
         match asked.on_timeout {
             OnTimeout::Approve if asked.timeout.is_some() => text.push_str(", then approved"),
@@ -195,7 +196,7 @@ fn approved(approve: &Approve) -> String {
         }
     }
     if !always(&approve.when) {
-        text.push_str(&format!(", if {}", when(&approve.when)));
+        let _ = write!(text, ", if {}", when(&approve.when));
     }
     text
 }

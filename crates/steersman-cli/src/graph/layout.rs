@@ -176,9 +176,10 @@ fn chain(spots: &mut Vec<Spot>, arrow: &Arrow, flip: bool) -> Vec<usize> {
     let mut above = from;
     let mut chain = Vec::new();
     for layer in first + 1..last {
-        let (width, height) = match layer == labelled {
-            true => arrow.label,
-            false => (0.0, 0.0),
+        let (width, height) = if layer == labelled {
+            arrow.label
+        } else {
+            (0.0, 0.0)
         };
         let at = spots.len();
         spots.push(Spot {
@@ -218,9 +219,10 @@ fn ordered(spots: &mut [Spot]) -> Vec<Vec<usize>> {
     let mut best = (crossings(spots, &rows), rows.clone());
     for round in 0..ROUNDS {
         let down = round % 2 == 0;
-        let order: Vec<usize> = match down {
-            true => (1..deep).collect(),
-            false => (0..deep.saturating_sub(1)).rev().collect(),
+        let order: Vec<usize> = if down {
+            (1..deep).collect()
+        } else {
+            (0..deep.saturating_sub(1)).rev().collect()
         };
         for layer in order {
             let beside = if down { layer - 1 } else { layer + 1 };
@@ -286,9 +288,10 @@ fn place(spots: &mut [Spot], rows: &mut [Vec<usize>]) {
     let deep = rows.len();
     for round in 0..ROUNDS * 2 {
         let down = round % 2 == 0;
-        let order: Vec<usize> = match down {
-            true => (0..deep).collect(),
-            false => (0..deep).rev().collect(),
+        let order: Vec<usize> = if down {
+            (0..deep).collect()
+        } else {
+            (0..deep).rev().collect()
         };
         for layer in order {
             let wanted: Vec<f64> = rows[layer]
@@ -389,7 +392,10 @@ fn path(
         ];
         return (
             points,
-            (right + LOOP + arrow.label.0 / 2.0, (upper + lower) / 2.0),
+            (
+                right + LOOP + arrow.label.0 / 2.0,
+                f64::midpoint(upper, lower),
+            ),
         );
     }
     let port = |spot: usize, other: f64| {

@@ -93,9 +93,10 @@ fn arrow(edge: &Edge) -> String {
         Kind::Else => "--x",
     };
     let label = shown(&Graph::told(edge)).join("<br/>");
-    let label = match label.is_empty() {
-        true => String::new(),
-        false => format!("|\"{label}\"|"),
+    let label = if label.is_empty() {
+        String::new()
+    } else {
+        format!("|\"{label}\"|")
     };
     format!("  {} {line}{label} {}\n", id(edge.from), id(edge.to))
 }
@@ -169,7 +170,7 @@ fn escaped(text: &str) -> String {
             }
             // the end of a word is no list
             '.' | '-' if !out.is_empty() && !out.ends_with(|c: char| c.is_ascii_digit()) => {
-                out.push(c)
+                out.push(c);
             }
             c if c.is_alphanumeric() => out.push(c),
             c => {

@@ -4,6 +4,7 @@ use super::facts::{self, always, flat, when};
 use super::{At, Cluster, Edge, Fact, Graph, Kind, Mark, Node, What};
 use crate::words::count;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use steersman_machine::expression::Expr;
 use steersman_machine::ids::Name;
 use steersman_machine::network::{
@@ -72,9 +73,10 @@ impl<'n> Drawing<'n> {
         for (name, event) in &self.network.events {
             let Some(start) = &event.start else { continue };
             let fields: Vec<&str> = event.fields.iter().map(|(name, _)| &**name).collect();
-            let facts = match fields.is_empty() {
-                true => Vec::new(),
-                false => vec![Fact::new("fields", fields.join(", "))],
+            let facts = if fields.is_empty() {
+                Vec::new()
+            } else {
+                vec![Fact::new("fields", fields.join(", "))]
             };
             let at = self.node(0, What::Event, name, "event".to_owned(), facts);
             if let Some(agent) = start.agent.as_ref().or(self.network.entry.first()) {
@@ -343,9 +345,10 @@ impl<'n> Drawing<'n> {
         self.part(own, "router", router);
         for (k, rule) in rules.iter().enumerate() {
             let number = k + 1;
-            let label = match always(&rule.when) {
-                true => format!("rule {number}: else"),
-                false => format!("rule {number}: {}", when(&rule.when)),
+            let label = if always(&rule.when) {
+                format!("rule {number}: else")
+            } else {
+                format!("rule {number}: {}", when(&rule.when))
             };
             let key = format!("rule {number}");
             match &rule.to {
@@ -500,9 +503,10 @@ impl<'n> Drawing<'n> {
                     continue;
                 }
                 let to = self.place(own, &speaker.agent);
-                let label = match speaker.role == speaker.agent {
-                    true => "speaks".to_owned(),
-                    false => format!("speaks as {}", speaker.role),
+                let label = if speaker.role == speaker.agent {
+                    "speaks".to_owned()
+                } else {
+                    format!("speaks as {}", speaker.role)
                 };
                 let key = format!("speak {name} {}", speaker.role);
                 self.way(own, key, from, to, Kind::Calls, label);
@@ -564,9 +568,10 @@ impl<'n> Drawing<'n> {
     }
 
     fn speaker(&self, speaker: &Speaker) -> String {
-        let role = match speaker.role == speaker.agent {
-            true => String::new(),
-            false => format!(" as {}", speaker.role),
+        let role = if speaker.role == speaker.agent {
+            String::new()
+        } else {
+            format!(" as {}", speaker.role)
         };
         let what = match (
             self.network.agents.get(&speaker.agent),
@@ -576,7 +581,7 @@ impl<'n> Drawing<'n> {
             (None, Some(person)) => {
                 let mut note = facts::person_note(person);
                 for fact in facts::person(person) {
-                    note.push_str(&format!(", {}", fact.text));
+                    let _ = write!(note, ", {}", fact.text);
                 }
                 note
             }
@@ -650,7 +655,7 @@ impl<'n> Drawing<'n> {
             OnChange::Switch => {}
             OnChange::Ask => self.say(own, "on change", "the user is asked"),
             OnChange::FinishFirst => {
-                self.say(own, "on change", "the task at work is finished first")
+                self.say(own, "on change", "the task at work is finished first");
             }
         }
         router
@@ -684,15 +689,12 @@ impl<'n> Drawing<'n> {
         facts.extend(here.into_iter().flat_map(|def| facts::agent(network, def)));
         let at = self.node(own, What::Task, &task.name, note, facts);
         self.part(own, format!("task {}", task.name), at);
-        match here {
-            Some(def) => {
-                self.drawn.placed.insert((own, def.name.clone()), at);
-                self.below(own, at, def);
-            }
-            None => {
-                let to = self.place(own, &task.agent);
-                self.edge(at, to, Kind::Calls, "done by");
-            }
+        if let Some(def) = here {
+            self.drawn.placed.insert((own, def.name.clone()), at);
+            self.below(own, at, def);
+        } else {
+            let to = self.place(own, &task.agent);
+            self.edge(at, to, Kind::Calls, "done by");
         }
         at
     }

@@ -47,7 +47,7 @@ fn reason(route: &Route, texts: &Texts) -> Option<String> {
     let statement = text(read.remove("statement"));
     match (exit, statement) {
         (_, Some(statement)) => parts.push(format!("judge: {statement}")),
-        (Some(exit), None) if exit == Json::from(0) => parts.push("judge: not yet".to_owned()),
+        (Some(exit), None) if exit.as_u64() == Some(0) => parts.push("judge: not yet".to_owned()),
         (Some(exit), None) if route.effect.is_some() => parts.push(format!("judge: {exit}")),
         (Some(exit), None) => parts.push(format!("exit {exit}")),
         (None, None) => {}

@@ -364,7 +364,6 @@ fn word(why: Why) -> &'static str {
 
 fn ended(why: Why, how: Release) -> &'static str {
     match (why, how) {
-        (Why::Input, Release::Go) => "given by",
         (Why::Doubt, Release::Go) => "did not happen, says",
         (Why::Doubt, Release::Outcome) => "was done, says",
         (Why::Doubt, Release::GivenUp) => "stays unknown, says",

@@ -68,10 +68,10 @@ agents:
 entry: shop
 "#;
 
-const PAID: &str = r#"
+const PAID: &str = r"
 desk: [ { call: { payer: { what: the bill } } }, All is paid. ]
 payer: [ { call: { pay: { cents: 900 } } }, { call: { pay: { cents: 700 } } }, Paid. ]
-"#;
+";
 
 fn world(definition: &str, script: &str) -> World {
     let world = World::new();
