@@ -411,7 +411,7 @@ fn a_question_with_options_says_what_to_type() {
     );
     world.write(
         "script.yaml",
-        "desk: [ { call: { ask: { question: \"Shall I?\", options: [\"yes, do\", no] } } }, Well. ]\n",
+        "desk: [ { call: { ask: { question: \"Shall I?\", options: [\"yes, do\", later] } } }, Well. ]\n",
     );
     let ran = world.run(&["run", "--script", "script.yaml", "--input", "Hi."]);
     assert_eq!(ran.code, Some(5), "{ran:?}");
