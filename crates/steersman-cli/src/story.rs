@@ -31,6 +31,9 @@ pub(crate) struct Story {
     calls: BTreeMap<Id, Opened>,
     /// The newest message of each, that a router hands on as it is.
     heard: BTreeMap<Id, Body>,
+    /// The state in which the net of each is on a branch, and those that it entered with the line that is told.
+    states: BTreeMap<(Id, Id), Name>,
+    entered: BTreeMap<Id, Name>,
     /// Agents that a router chooses among, by who routes.
     routed: BTreeSet<Id>,
     /// Calls that fill state from what was said, and for whom.
@@ -172,7 +175,12 @@ impl Story {
                 self.effects.insert(wished.id, call);
             }
         }
+        let entered = commit.states();
+        self.entered = entered.map(|(id, state)| (id, state.clone())).collect();
         self.pushes(line, &commit.pushes, texts, rows);
+        for (agent, state) in std::mem::take(&mut self.entered) {
+            self.states.insert((line.branch, agent), state);
+        }
         rows.extend(commit.came().map(|artifact| made(line, artifact)));
     }
 
@@ -200,6 +208,11 @@ impl Story {
                                 format!("limit reached: {}", code.unwrap_or("?"))
                             }
                             _ => String::new(),
+                        };
+                        let said_in = self.states.get(&(line.branch, push.agent));
+                        let note = match said_in {
+                            Some(state) if note.is_empty() => state.to_string(),
+                            _ => note,
                         };
                         let who = self.agent(push.agent).to_owned();
                         rows.push(row(
@@ -298,7 +311,11 @@ impl Story {
             Origin::Conclude => ("engine".into(), "answers now".into(), Tone::Engine),
             Origin::Limit => ("engine".into(), "limit".into(), Tone::Engine),
             Origin::Review => ("engine".into(), "review".into(), Tone::Engine),
-            Origin::Net => ("net".into(), "next state".into(), Tone::Engine),
+            Origin::Net => {
+                let state = self.entered.get(&agent);
+                let state = state.map_or_else(|| "next state".into(), ToString::to_string);
+                ("net".into(), state, Tone::Engine)
+            }
         };
         Some(row(line, &who, text, note, tone))
     }

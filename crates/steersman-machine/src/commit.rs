@@ -86,28 +86,35 @@ impl Commit {
     pub fn modes(&self) -> impl Iterator<Item = (Id, &Name)> {
         self.changes.iter().filter_map(|change| match change {
             Change::Mode(agent, mode) => Some((*agent, mode)),
-            Change::Watermark(_) | Change::Label(..) | Change::Artifact(_) => None,
+            _ => None,
+        })
+    }
+    /// States that nets entered: agent and state, in order.
+    pub fn states(&self) -> impl Iterator<Item = (Id, &Name)> {
+        self.changes.iter().filter_map(|change| match change {
+            Change::State(agent, state) => Some((*agent, state)),
+            _ => None,
         })
     }
     /// Boundaries that moved.
     pub fn watermarks(&self) -> impl Iterator<Item = &Watermark> {
         self.changes.iter().filter_map(|change| match change {
             Change::Watermark(mark) => Some(mark),
-            Change::Mode(..) | Change::Label(..) | Change::Artifact(_) => None,
+            _ => None,
         })
     }
     /// Labels that changed.
     pub fn labels(&self) -> impl Iterator<Item = (&Name, Option<Body>)> {
         self.changes.iter().filter_map(|change| match change {
             Change::Label(name, body) => Some((name, *body)),
-            Change::Mode(..) | Change::Watermark(_) | Change::Artifact(_) => None,
+            _ => None,
         })
     }
     /// Versions of artifacts that came in from outside.
     pub fn came(&self) -> impl Iterator<Item = &Artifact> {
         self.changes.iter().filter_map(|change| match change {
             Change::Artifact(artifact) => Some(artifact),
-            Change::Mode(..) | Change::Watermark(_) | Change::Label(..) => None,
+            _ => None,
         })
     }
     /// All versions of artifacts that it names, those of its adoption included.
@@ -135,6 +142,8 @@ pub enum Change {
     Label(Name, Option<Body>),
     /// A content came in from outside, with a message or an event that this commit takes ([`crate::artifact::came_with`]).
     Artifact(Artifact),
+    /// The net of this agent is in that state now.
+    State(Id, Name),
 }
 
 /// What a branch is.

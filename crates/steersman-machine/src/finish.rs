@@ -2,7 +2,7 @@
 //! is served.
 
 use crate::bounds::{self, CALLS};
-use crate::commit::Kind;
+use crate::commit::{Change, Kind};
 use crate::effect::Answer;
 use crate::fold::AHEAD;
 use crate::ids::{Body, Id, Name};
@@ -121,7 +121,7 @@ impl Tick<'_> {
         if self.extracts(agent) || self.prepares(agent) {
             return;
         }
-        match nets::owes(&self.cx(), &self.snapshot, agent) {
+        match self.entered(agent, nets::owes(&self.cx(), &self.snapshot, agent)) {
             Step::Answer(text) => self.conclude(
                 agent,
                 Conclude {
@@ -134,10 +134,11 @@ impl Tick<'_> {
                 },
             ),
             Step::Fail(text) => self.fail(agent, "net", &text),
+            Step::Next(text) => self.go_on(agent, Origin::Net, &text),
             Step::Think
             | Step::Take
             | Step::Thought
-            | Step::Next(_)
+            | Step::Enter(..)
             | Step::Conclude
             | Step::Custom(..) => {
                 let place = self.place(agent);
@@ -296,6 +297,7 @@ impl Tick<'_> {
                 partial: false,
             },
         );
+        let step = self.entered(agent, step);
         self.follow(agent, model, step, answer, said);
     }
 
@@ -309,7 +311,7 @@ impl Tick<'_> {
     ) {
         let text = answer.text.as_deref().unwrap_or_default();
         match step {
-            Step::Take | Step::Think | Step::Custom(..) => {
+            Step::Take | Step::Think | Step::Enter(..) | Step::Custom(..) => {
                 // With tools off only the text counts, if there is one.
                 let off = self.agent(agent).counters.last_call && said.is_some();
                 if !answer.asks.is_empty() && !off {
@@ -334,6 +336,17 @@ impl Tick<'_> {
             Step::Answer(text) => self.plain(agent, &text, None, None),
             Step::Fail(text) => self.fail(agent, "net", &text),
         }
+    }
+
+    /// The state that a step enters is written down, where it is another one; what is left is the step itself.
+    fn entered(&mut self, agent: Id, step: Step) -> Step {
+        let (state, step) = step.split();
+        if let Some(state) = state
+            && self.agent(agent).state.as_ref() != Some(&state)
+        {
+            self.change(Change::State(agent, state));
+        }
+        step
     }
 
     /// What was said was a thought; this is what comes next.

@@ -11,7 +11,8 @@ pub(crate) mod facts;
 mod routes;
 mod values;
 
-pub(crate) use counts::{is_more, more};
+pub(crate) use counts::{NOTES, is_more, more};
+use counts::{acts, gives};
 use values::value_of;
 
 use crate::commit::{
@@ -446,6 +447,9 @@ impl Snapshot {
         if matches!(call.target, Target::Person(_)) && is_more(&call.name) && result.how.is_ok() {
             agent.counters.allow(&call.name);
         }
+        if acts(&call) && !gives(result.how) {
+            agent.missed = Some((call.name.clone(), result.body));
+        }
         if agent.open == 0 {
             agent.exchanges += 1;
             agent.phase = owes(agent.kind);
@@ -482,7 +486,7 @@ impl Snapshot {
     fn close_exchange(&mut self, line: Line, now: Time, owner: Id) {
         let ids: Vec<Id> = self.exchange(owner).map(|c| c.call.id).collect();
         let mut digests = Vec::with_capacity(ids.len() * 32);
-        let mut counts = false;
+        let (mut counts, mut gave) = (false, false);
         for id in ids {
             let open = self.remove_call(owner, id).expect("listed a moment ago");
             let Some(closed) = &open.closed else { continue };
@@ -491,6 +495,7 @@ impl Snapshot {
                 Target::Tool(_) | Target::Agent(_) | Target::Unknown
             );
             counts |= of_agent && !extract::is_extraction(&open.call.name);
+            gave |= acts(&open.call) && gives(closed.how);
             digests.extend_from_slice(&open.digest.0);
             digests.extend_from_slice(&closed.digest.0);
             for (write, value) in &closed.writes {
@@ -501,6 +506,9 @@ impl Snapshot {
             }
         }
         let agent = self.agent_mut(owner);
+        if gave {
+            agent.missed = None;
+        }
         if counts && agent.kind == Kind::Model {
             agent.counters.again(Digest::of(&digests));
         }
@@ -561,6 +569,9 @@ impl Snapshot {
                 let agent = self.agent_mut(*agent);
                 agent.mode = Some(mode.clone());
                 agent.counters.mode_calls = 0;
+            }
+            Change::State(agent, state) => {
+                self.agent_mut(*agent).state = Some(state.clone());
             }
             Change::Watermark(mark) => self.mark(mark),
             Change::Label(label, Some(body)) => drop(self.labels.insert(label.clone(), *body)),
@@ -670,6 +681,8 @@ fn newborn(id: Id, def: Name, kind: Kind, path: Path, now: Time) -> Agent {
         last: Line::NONE,
         height: 0,
         mode: None,
+        state: None,
+        missed: None,
         routing: Arc::default(),
         counters: Counters {
             answer: Span::since(now),
@@ -692,6 +705,8 @@ fn hear(agent: &mut Agent, now: Time, from: &Origin, body: Body) {
     if agent.phase == Phase::Resting {
         agent.counters.begin_answer(now);
         agent.said = None;
+        agent.state = None;
+        agent.missed = None;
         if agent.kind == Kind::Routed {
             let routing = routing(agent);
             routing.count = 0;

@@ -1,5 +1,7 @@
-//! States in Rust: how a model-driven agent's answers become steps. `chat` and `react` are built in; others are
-//! registered under a name. And the registry of routers in Rust.
+//! States in Rust: how a model-driven agent's answers become steps. `chat`, `react` and `refact` are built in; others
+//! are registered under a name. And the registry of routers in Rust.
+
+mod built_in;
 
 use crate::effect::{Answer, Bodies};
 use crate::ids::{Id, Name};
@@ -33,7 +35,7 @@ pub enum Step {
     /// Of an answer: its text is a thought, kept on the stack; another step is owed.
     Thought,
     /// Of an answer: the same, and the agent is told this before its next step: what the next state wants of the model.
-    /// Calls of the answer are not opened.
+    /// Calls of the answer are not opened. Where a step is owed: the agent is told this, and the net is asked again.
     Next(String),
     /// Of an answer: its text is a thought; one model call with tools off follows, whose text is the answer.
     Conclude,
@@ -43,6 +45,26 @@ pub enum Step {
     Answer(String),
     /// It cannot go on.
     Fail(String),
+    /// This step, and from it on the agent is in the state of this name: [`NetView::state`] has it, the log and events
+    /// carry it, people see it.
+    Enter(Name, Box<Step>),
+}
+
+impl Step {
+    /// This step, and the agent enters a state with it.
+    pub fn enters(self, state: &str) -> Self {
+        Self::Enter(state.into(), Box::new(self))
+    }
+
+    /// The state that is entered, if one is, and what is done.
+    pub(crate) fn split(self) -> (Option<Name>, Self) {
+        let (mut state, mut step) = (None, self);
+        while let Self::Enter(name, then) = step {
+            state = Some(crate::bounds::name(&name));
+            step = *then;
+        }
+        (state, step)
+    }
 }
 
 /// What a net sees.
@@ -70,6 +92,18 @@ impl NetView<'_> {
     /// What it said last for this answer before what is being judged, if it said something.
     pub fn said(&self) -> Option<Arc<str>> {
         self.agent.said.map(|body| self.bodies.text(body))
+    }
+    /// The state that was entered last since the answer began.
+    pub fn state(&self) -> Option<&str> {
+        self.agent.state.as_deref()
+    }
+    /// One model call with tools off follows, whose text is the answer: a limit was reached, or enough was thought.
+    pub fn is_last(&self) -> bool {
+        self.agent.counters.last_call
+    }
+    /// The tool or agent that was called last, where nothing that was called with it gave what it was called for.
+    pub fn missed(&self) -> Option<&str> {
+        Some(&*self.agent.missed.as_ref()?.0)
     }
     /// The value of an expression's name: `["state", "score"]`, `["calls", "search", "ok"]`; none where there is none, or it
     /// is unset.
@@ -177,9 +211,6 @@ impl fmt::Debug for Natives {
     }
 }
 
-/// Nets that need nobody to register them.
-const BUILT_IN: [&str; 2] = ["chat", "react"];
-
 impl Network {
     /// Nets that its agents name and that come with no engine: they are registered in Rust.
     pub fn nets_in_rust(&self) -> BTreeSet<&Name> {
@@ -187,7 +218,7 @@ impl Network {
             Does::Model(model) => Some(&model.net),
             Does::Route(_) | Does::Run { .. } => None,
         });
-        agents.filter(|net| !BUILT_IN.contains(&&***net)).collect()
+        agents.filter(|net| built_in::net(net).is_none()).collect()
     }
 
     /// Agents whose router is registered in Rust, with the version that the definition names.
@@ -202,40 +233,6 @@ impl Network {
                 Does::Route(_) | Does::Model(_) | Does::Run { .. } => None,
             })
             .collect()
-    }
-}
-
-/// The built-in net of agents that call natively: calls act, a text is the answer.
-struct Chat;
-
-impl Net for Chat {
-    fn version(&self) -> String {
-        "1".to_owned()
-    }
-    fn next(&self, _view: &NetView<'_>, event: &Event<'_>) -> Step {
-        match event {
-            Event::Owes => Step::Think,
-            Event::Answered(_) | Event::Gave(_) => Step::Take,
-        }
-    }
-}
-
-/// The built-in net that thinks aloud: an answer with a call acts; one without is a thought, and one model call with
-/// tools off follows, whose text is the answer.
-struct React;
-
-impl Net for React {
-    fn version(&self) -> String {
-        "1".to_owned()
-    }
-    fn next(&self, view: &NetView<'_>, event: &Event<'_>) -> Step {
-        match event {
-            Event::Owes => Step::Think,
-            Event::Answered(answer) if answer.asks.is_empty() && !view.agent.counters.last_call => {
-                Step::Conclude
-            }
-            Event::Answered(_) | Event::Gave(_) => Step::Take,
-        }
     }
 }
 
@@ -261,12 +258,11 @@ fn next(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, event: &Event<'_>) -> Step 
         bodies: cx.bodies,
         scope: &scope,
     };
-    match &*model.net {
-        "chat" => Chat.next(&view, event),
-        "react" => React.next(&view, event),
-        name => match cx.network.natives.nets.get(name) {
-            Some(net) => net.next(&view, event),
-            None => Step::Fail(format!("no net `{name}` is registered")),
-        },
+    if let Some(net) = built_in::net(&model.net) {
+        return net.next(&view, event);
+    }
+    match cx.network.natives.nets.get(&model.net) {
+        Some(net) => net.next(&view, event),
+        None => Step::Fail(format!("no net `{}` is registered", model.net)),
     }
 }

@@ -134,6 +134,10 @@ pub struct Agent {
     pub height: u32,
     /// Its mode, if its definition has modes.
     pub mode: Option<Name>,
+    /// The state in which its net is since the answer began, if that names its states.
+    pub state: Option<Name>,
+    /// None of what it called last in this answer gave what it was called for: the last of these, and what was told of it.
+    pub missed: Option<(Name, Option<Body>)>,
     /// Routed agents: where the routing stands. Shared by the branches of an agent that none of them routes.
     pub routing: Arc<Routing>,
     /// What limits and triggers count.

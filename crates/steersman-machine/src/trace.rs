@@ -313,6 +313,9 @@ impl Trace {
         for (agent, mode) in commit.modes() {
             let _ = writeln!(out, "  mode    {} {mode}", self.agent(agent));
         }
+        for (agent, state) in commit.states() {
+            let _ = writeln!(out, "  state   {} {state}", self.agent(agent));
+        }
         for mark in commit.watermarks() {
             let _ = writeln!(
                 out,

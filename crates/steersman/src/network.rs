@@ -517,7 +517,10 @@ fn natives_fit(network: &checked::Network, natives: &Natives, problems: &mut Vec
     for name in network.nets_in_rust() {
         if !natives.nets.contains_key(name) {
             let known = natives.nets.keys().map(|known| &**known);
-            let known: Vec<&str> = ["chat", "react"].into_iter().chain(known).collect();
+            let known: Vec<&str> = ["chat", "react", "refact"]
+                .into_iter()
+                .chain(known)
+                .collect();
             problems.push(format!(
                 "an agent names the net `{name}`, and there are {}: register it with `Builder::net`",
                 known.join(", ")

@@ -402,6 +402,12 @@ impl Page<'_> {
                     Phase::Routing => yellow("routes"),
                     Phase::Calling => yellow("waits for calls"),
                 };
+                let state = agent.state.as_ref();
+                let state = state.filter(|_| agent.phase != Phase::Resting);
+                let phase = match state {
+                    Some(state) => format!("{phase} ({state})"),
+                    None => phase,
+                };
                 format!(
                     "{:<20} {phase}   {}",
                     path(&self.snapshot, agent.id),
@@ -575,6 +581,7 @@ impl Page<'_> {
                     "name": agent.def,
                     "path": path(&self.snapshot, agent.id),
                     "phase": format!("{:?}", agent.phase).to_ascii_lowercase(),
+                    "net_state": agent.state,
                     "letters": self.letters(agent),
                     "stack": self.stack(agent),
                     "height": agent.height,

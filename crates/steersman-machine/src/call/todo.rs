@@ -1,15 +1,19 @@
 //! The to-do list: a set of tools over `state.todo`.
 
 use super::refuse;
+use crate::bounds::cut;
 use crate::effect::{Mapped, NewWrite};
 use crate::fold::MISFIT;
 use crate::interaction::How;
 use crate::mapping;
 use crate::network::BuiltIn;
-use crate::snapshot::{OpenCall, Snapshot};
+use crate::snapshot::{Agent, OpenCall, Snapshot};
 use crate::tick::Cx;
 use crate::view::declares;
 use serde_json::{Value as Json, json};
+
+/// Most bytes of a failure that an item keeps.
+const WHY: usize = 256;
 
 /// What a call of the set does to the list.
 pub(crate) fn change(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall, kind: BuiltIn) -> Mapped {
@@ -45,13 +49,22 @@ pub(crate) fn change(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall, kind: Bu
         format!("Added as {id}.")
     } else {
         let id = args.get("id").cloned().unwrap_or_default();
+        let failed = not_done(cx, snapshot.agent(open.owner), &list, &id, &text("result"));
         let Some(item) = list.iter_mut().find(|item| item.get("id") == Some(&id)) else {
             return refuse(MISFIT, format!("misfit: there is no item {id}"));
         };
         match kind {
             BuiltIn::TodoComplete => {
+                if let Some(why) = failed {
+                    item["reason"] = why.clone().into();
+                    return Mapped {
+                        writes: vec![write(list)],
+                        ..refuse("failed", format!("failed: item {id} is not done: {why}"))
+                    };
+                }
                 item["status"] = "done".into();
                 item["result"] = text("result").into();
+                item["reason"] = Json::Null;
                 format!("Item {id} is done.")
             }
             BuiltIn::TodoCancel => {
@@ -77,11 +90,26 @@ pub(crate) fn change(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall, kind: Bu
         }
     };
     Mapped {
-        writes: vec![NewWrite {
-            name: "todo".to_owned(),
-            value: Some(Json::Array(list)),
-            seal: false,
-        }],
+        writes: vec![write(list)],
         ..Mapped::plain(How::Done, None, shown)
     }
+}
+
+fn write(list: Vec<Json>) -> NewWrite {
+    NewWrite {
+        name: "todo".to_owned(),
+        value: Some(Json::Array(list)),
+        seal: false,
+    }
+}
+
+/// Why an item cannot be completed: what was called last failed, and it was called for this item (the first that is to be
+/// done), or its failure is given as the result.
+fn not_done(cx: &Cx<'_>, owner: &Agent, list: &[Json], id: &Json, result: &str) -> Option<String> {
+    let (name, told) = owner.missed.as_ref()?;
+    let told = told.map_or_else(|| "".into(), |body| cx.bodies.text(body));
+    let mut open = list.iter().filter(|item| item["status"] == "todo");
+    let is_next = open.next().is_some_and(|item| item.get("id") == Some(id));
+    let says_so = !told.trim().is_empty() && told.trim() == result.trim();
+    (is_next || says_so).then(|| cut(&format!("{name}: {told}"), WHY).into_owned())
 }

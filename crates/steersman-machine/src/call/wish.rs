@@ -42,7 +42,7 @@ fn of_agent(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Work {
     if snapshot.agent(agent).phase == Phase::Routing {
         return Work::Model;
     }
-    match nets::owes(cx, snapshot, agent) {
+    match nets::owes(cx, snapshot, agent).split().1 {
         Step::Custom(name, input) => Work::Custom {
             name,
             input: input.to_string().into(),
@@ -52,6 +52,7 @@ fn of_agent(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Work {
         | Step::Take
         | Step::Thought
         | Step::Next(_)
+        | Step::Enter(..)
         | Step::Conclude
         | Step::Answer(_)
         | Step::Fail(_) => Work::Model,

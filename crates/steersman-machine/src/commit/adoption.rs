@@ -148,6 +148,10 @@ pub enum AgentFact {
     Heard(u32),
     /// What had been said when the summary of this policy was written last, or tried.
     Summed(Name, u32),
+    /// The state in which its net is.
+    State(Name),
+    /// What it called last gave nothing: the last of these calls, and what was told of it.
+    Missed(Name, Option<Body>),
 }
 
 /// What is counted of an agent.

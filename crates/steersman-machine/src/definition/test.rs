@@ -209,6 +209,13 @@ pub enum Expect {
         /// Their names.
         is: Vec<String>,
     },
+    /// States that the net of an agent entered, in order.
+    States {
+        /// The agent.
+        agent: String,
+        /// Their names.
+        is: Vec<String>,
+    },
     /// Model calls of an agent, or of `all`.
     ModelCalls {
         /// The agent.

@@ -2,7 +2,7 @@
 
 use crate::commit::Usage;
 use crate::ids::{Digest, Id, Line, Name, Time};
-use crate::interaction::{Choice, Target};
+use crate::interaction::{Call, Choice, How, Target};
 use crate::snapshot::{Counters, Effect, Snapshot, Span};
 
 /// Begins the name of the engine's own question to a person where a limit says `ask`: `more/KEY/PER`, of a limit of the
@@ -18,6 +18,24 @@ pub(crate) fn is_more(name: &str) -> bool {
 pub(crate) fn more(key: &str, per: &str, all: bool) -> Name {
     let all = if all { "/all" } else { "" };
     format!("{MORE}{key}/{per}{all}").into()
+}
+
+/// Tools that take down what is to be done: their calls are notes, not what was done.
+pub(crate) const NOTES: [&str; 4] = ["todo_add", "todo_complete", "todo_cancel", "todo_update"];
+
+/// Whether a call is meant to get something done: it is no note, and does not end the turn or task.
+pub(super) fn acts(call: &Call) -> bool {
+    let target = match call.target {
+        Target::Tool(_) | Target::Agent(_) | Target::Unknown => true,
+        Target::Person(_) | Target::Wait | Target::Branches(_) => false,
+    };
+    let ends = ["finish", "done", "need_help", "handoff"].contains(&&*call.name);
+    target && !ends && !super::is_ahead(call) && !NOTES.contains(&&*call.name)
+}
+
+/// Whether a call that ended so gave what it was made for.
+pub(super) fn gives(how: How) -> bool {
+    how.is_ok() || how == How::DoneElsewhere
 }
 
 impl Snapshot {

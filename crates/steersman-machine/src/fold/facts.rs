@@ -41,6 +41,8 @@ pub(crate) fn of_agent(agent: &Agent) -> AdoptedAgent {
         last,
         height,
         mode,
+        state,
+        missed,
         routing,
         counters,
         counts,
@@ -70,6 +72,9 @@ pub(crate) fn of_agent(agent: &Agent) -> AdoptedAgent {
     facts.extend(ended.map(|(end, cause)| Fact::Ended(end, cause)));
     facts.push(Fact::Stack(*last, *height));
     facts.extend(mode.clone().map(Fact::Mode));
+    facts.extend(state.clone().map(Fact::State));
+    let missed = missed.clone();
+    facts.extend(missed.map(|(name, gave)| Fact::Missed(name, gave)));
     of_routing(routing, &mut facts);
     of_counters(counters, &mut facts);
     for (name, count) in counts {
@@ -250,6 +255,8 @@ pub(super) fn agent(adopted: &AdoptedAgent) -> Agent {
             AgentFact::Ended(end, cause) => agent.ended = Some((end, cause)),
             AgentFact::Stack(last, height) => (agent.last, agent.height) = (last, height),
             AgentFact::Mode(mode) => agent.mode = Some(mode),
+            AgentFact::State(state) => agent.state = Some(state),
+            AgentFact::Missed(name, gave) => agent.missed = Some((name, gave)),
             AgentFact::Routes(n) => routing.count = n,
             AgentFact::Pending(member) => routing.pending.push(member),
             AgentFact::Acted(name, how, gave) => routing.last = Some((name, how, gave)),

@@ -3,11 +3,11 @@
 
 use super::expect::{Subject, find, judge};
 use super::world::{Fault, Held, World, fault};
-use crate::commit::LogLine;
+use crate::commit::{Commit, LogLine};
 use crate::context::History;
 use crate::definition::test::{Act, Expect, Resolve, Step, Test};
 use crate::effect::{Bodies, Cancelled};
-use crate::ids::{Id, Line};
+use crate::ids::{Id, Line, Name};
 use crate::interaction::Interaction;
 use crate::network::Network;
 use crate::snapshot::Snapshot;
@@ -344,6 +344,22 @@ impl Subject for In<'_> {
         }
         modes.reverse();
         modes
+    }
+    fn states(&self, branch: Id, agent: Id) -> Vec<String> {
+        let mut states = Vec::new();
+        let mut at = self.world.branch(branch).head;
+        while at.is_some() {
+            let line = self.world.line(at);
+            let entered = line.commit.iter().flat_map(Commit::states);
+            let entered: Vec<&Name> = entered
+                .filter(|(who, _)| *who == agent)
+                .map(|(_, state)| state)
+                .collect();
+            states.extend(entered.into_iter().rev().map(ToString::to_string));
+            at = line.prev;
+        }
+        states.reverse();
+        states
     }
     fn open(&self, branch: Id) -> Vec<String> {
         self.world.open_now(branch)

@@ -45,6 +45,8 @@ pub trait Subject {
     fn model_calls(&self) -> u64;
     /// Modes of an agent on a branch, in the order in which they began.
     fn modes(&self, branch: Id, agent: Id) -> Vec<String>;
+    /// States that the net of an agent entered on a branch, in order.
+    fn states(&self, branch: Id, agent: Id) -> Vec<String>;
     /// What waits for somebody outside on a branch: `approval TOOL`, `question ROLE`, `doubt TOOL`, `input TOOL`,
     /// `event NAME`. In any order.
     fn open(&self, branch: Id) -> Vec<String>;
@@ -122,6 +124,11 @@ fn one(subject: &dyn Subject, expect: &Expect) -> Result<(), String> {
             let (branch, id) = find(subject, agent)?;
             let modes = subject.modes(branch, id);
             same(&format!("modes {agent}"), &modes.join(" "), &is.join(" "))
+        }
+        Expect::States { agent, is } => {
+            let (branch, id) = find(subject, agent)?;
+            let states = subject.states(branch, id);
+            same(&format!("states {agent}"), &states.join(" "), &is.join(" "))
         }
         Expect::ModelCalls { agent, is } => {
             let calls = if agent == "all" {

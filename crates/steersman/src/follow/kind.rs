@@ -75,6 +75,12 @@ pub enum EventKind {
         /// It was cut off by a cancel.
         partial: bool,
     },
+    /// The net of the agent is in this state from here on, until it enters another one or ends: what follows is done in it.
+    /// The built-in nets `react` and `refact` name `reasoning`, `action`, `reflection` and `answer`.
+    Entered {
+        /// The state.
+        state: Name,
+    },
     /// The agent called a tool, another agent, or waits for something.
     Called {
         /// The call: the effect, while it is open.

@@ -160,11 +160,25 @@ impl Teller {
             };
             told.push((None, kind));
         }
+        let mut entered: Vec<(Id, &Name)> = commit.states().collect();
+        let state = |state: &Name| EventKind::Entered {
+            state: state.clone(),
+        };
         for push in &commit.pushes {
             let who = self.agent(push.agent).await?;
             for kind in self.push(push).await? {
                 told.push((Some(who.clone()), kind));
             }
+            // What it said, it said in the state before; what it called for then, in the next one.
+            let said = matches!(push.what, Interaction::AssistantMessage { .. });
+            let first = entered.iter().position(|(agent, _)| *agent == push.agent);
+            if let Some(first) = first.filter(|_| said) {
+                told.push((Some(who), state(entered.remove(first).1)));
+            }
+        }
+        for (agent, entered) in entered {
+            let who = self.agent(agent).await?;
+            told.push((Some(who), state(entered)));
         }
         Ok(())
     }

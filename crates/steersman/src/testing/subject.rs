@@ -1,7 +1,7 @@
 //! A session on disk, as expectations are judged against it.
 
 use std::sync::Arc;
-use steersman_machine::commit::LogLine;
+use steersman_machine::commit::{Commit, LogLine};
 use steersman_machine::context::History;
 use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Body, Id};
@@ -102,6 +102,16 @@ impl Subject for Whole<'_> {
                 first.chain(later).collect::<Vec<_>>()
             })
             .map(|mode| mode.to_string())
+            .collect()
+    }
+    fn states(&self, branch: Id, agent: Id) -> Vec<String> {
+        let lines = self.lines.iter().filter(|l| l.branch == branch);
+        let entered = lines
+            .filter_map(|l| l.commit.as_ref())
+            .flat_map(Commit::states);
+        entered
+            .filter(|(who, _)| *who == agent)
+            .map(|(_, state)| state.to_string())
             .collect()
     }
     fn open(&self, branch: Id) -> Vec<String> {

@@ -101,6 +101,12 @@ pub(crate) static EXPECT: Table = Table {
         key("stack", Ty::Text, "–", "An agent."),
         key("speakers", Ty::Text, "–", "A routed agent."),
         key("modes", Ty::Text, "–", "An agent."),
+        key(
+            "states",
+            Ty::Text,
+            "–",
+            "An agent whose `net` names its states: those that it entered, in order.",
+        ),
         key("model_calls", Ty::Text, "–", "An agent, or `all`."),
         key(
             "offered",

@@ -19,7 +19,7 @@ use crate::network::{
 const NETS: [(&str, bool); 4] = [
     ("chat", true),
     ("react", true),
-    ("refact", false),
+    ("refact", true),
     ("plan_execute", false),
 ];
 

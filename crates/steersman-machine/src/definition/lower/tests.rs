@@ -46,6 +46,7 @@ const SUBJECTS: &[&str] = &[
     "stack",
     "speakers",
     "modes",
+    "states",
     "model_calls",
     "offered",
     "saw",
@@ -409,6 +410,10 @@ impl Lower<'_> {
                     is: names(),
                 }),
                 "modes" => all.push(Expect::Modes {
+                    agent: agent(),
+                    is: names(),
+                }),
+                "states" => all.push(Expect::States {
                     agent: agent(),
                     is: names(),
                 }),

@@ -1,0 +1,113 @@
+//! The nets that need nobody to register them.
+
+use super::{Event, Net, NetView, Step};
+use crate::effect::Answer;
+use crate::fold::NOTES;
+use serde_json::Value as Json;
+
+/// A built-in net by name.
+pub(super) fn net(name: &str) -> Option<&'static dyn Net> {
+    Some(match name {
+        "chat" => &Chat,
+        "react" => &React,
+        "refact" => &Refact,
+        _ => return None,
+    })
+}
+
+/// Calls act, a text is the answer. For agents that call natively; it names no states.
+struct Chat;
+
+impl Net for Chat {
+    fn version(&self) -> String {
+        "1".to_owned()
+    }
+    fn next(&self, _view: &NetView<'_>, event: &Event<'_>) -> Step {
+        match event {
+            Event::Owes => Step::Think,
+            Event::Answered(_) | Event::Gave(_) => Step::Take,
+        }
+    }
+}
+
+const REASONING: &str = "reasoning";
+const ACTION: &str = "action";
+const REFLECTION: &str = "reflection";
+const ANSWER: &str = "answer";
+
+/// Thinks aloud: an answer with a call acts; one without is a thought, and one model call with tools off follows, whose
+/// text is the answer.
+struct React;
+
+impl Net for React {
+    fn version(&self) -> String {
+        "2".to_owned()
+    }
+    fn next(&self, view: &NetView<'_>, event: &Event<'_>) -> Step {
+        match event {
+            Event::Owes if view.is_last() => Step::Think.enters(ANSWER),
+            Event::Owes => Step::Think.enters(REASONING),
+            Event::Answered(_) | Event::Gave(_) if view.is_last() => Step::Take,
+            Event::Answered(answer) if answer.asks.is_empty() => Step::Conclude.enters(ANSWER),
+            Event::Answered(answer) if only_notes(answer) => Step::Take,
+            Event::Answered(_) | Event::Gave(_) => Step::Take.enters(ACTION),
+        }
+    }
+}
+
+/// [`React`], and what was done is reflected upon before it goes on: a model call that is told to, with the to-do list if
+/// there is one. What it says is kept, and the changes of the list that it calls for are made.
+struct Refact;
+
+impl Net for Refact {
+    fn version(&self) -> String {
+        "1".to_owned()
+    }
+    fn next(&self, view: &NetView<'_>, event: &Event<'_>) -> Step {
+        match (view.state(), event) {
+            (Some(ACTION), Event::Owes) if !view.is_last() => {
+                Step::Next(reflect(view)).enters(REFLECTION)
+            }
+            (Some(REFLECTION), Event::Owes) if !view.is_last() => Step::Think,
+            (Some(REFLECTION), Event::Answered(answer)) if answer.asks.is_empty() => {
+                Step::Thought.enters(REASONING)
+            }
+            (Some(REFLECTION), Event::Answered(answer)) if only_notes(answer) => {
+                Step::Take.enters(REASONING)
+            }
+            _ => React.next(view, event),
+        }
+    }
+}
+
+/// Whether all that it calls for are changes of the to-do list.
+fn only_notes(answer: &Answer) -> bool {
+    answer.asks.iter().all(|ask| NOTES.contains(&&*ask.name))
+}
+
+fn reflect(view: &NetView<'_>) -> String {
+    let mut text =
+        "Reflect before you go on: what did that give, and what follows from it?".to_owned();
+    if let Some(missed) = view.missed() {
+        text += &format!(" `{missed}` did not give what it was called for, so that is not done.");
+    }
+    let Some(Json::Array(list)) = view.value(&["state", "todo"]) else {
+        return text;
+    };
+    text += " Bring the to-do list up to date: complete what is done with its result, cancel what is not needed any more, add \
+             what is missing. What failed stays to be done.";
+    for item in &list {
+        let word = |key: &str| item.get(key).and_then(Json::as_str);
+        let id = item.get("id").cloned().unwrap_or_default();
+        let (status, what) = (word("status"), word("text"));
+        text += &format!(
+            "\n{id} [{}] {}",
+            status.unwrap_or("todo"),
+            what.unwrap_or_default()
+        );
+        if let Some(why) = word("result").or_else(|| word("reason")) {
+            text += &format!(": {why}");
+        }
+    }
+    text
+}
