@@ -240,8 +240,10 @@ async fn converse(
     }
 }
 
+/// Whether whoever sits at the terminal may decide it: it is asked of the user, or of a person whose role that is.
 fn is_mine(pending: &Pending) -> bool {
-    matches!(pending.by.as_deref(), None | Some("user" | "any"))
+    let role = pending.role.as_deref().or(pending.by.as_deref());
+    matches!(role, None | Some("user" | "any"))
 }
 
 /// Asks the person at the terminal. False: later.

@@ -119,3 +119,69 @@ stocks: [ { call: { stock_price: { symbol: AMD } } }, { text: AMD is at 120.34.,
     let page = world.page(&["send", "last", "What is AMD at?"]);
     insta::assert_snapshot!(page);
 }
+
+/// The transcript of the source, with a model that says what is left to be done after each task: six lines of the user, three
+/// continuations, each precondition looked up once, and no "done" without a transfer.
+#[test]
+fn the_transfer_of_the_source_in_structure() {
+    let mut world = World::example("bank");
+    let service = Service::bank(&mut world);
+    let definition = std::fs::read_to_string(world.folder.join("bank/steersman.yaml")).unwrap();
+    let spoken = "      default: front_desk\n";
+    assert!(definition.contains(spoken));
+    let with_model = format!("{spoken}      continue: by_model\n");
+    world.write(
+        "bank/steersman.yaml",
+        &definition.replace(spoken, &with_model),
+    );
+    let script = r#"
+bank: [ front_desk, transfer, balance, transfer ]
+"bank#continue": [ I want to transfer money., I want to transfer money., finish ]
+front_desk: [ Welcome to the bank. ]
+authenticate: [ What is your user name?, { call: { login: { user: seldo } } }, "You are logged in, seldo." ]
+balances: [ Which account?, { call: { find_account: { name: Checking } } }, { call: { get_balance: {} } }, Checking holds 1000.00. ]
+transfers:
+  - To which account, and how much?
+  - And how much?
+  - { text: It is done., call: { done: {} } }
+  - call: { send_money: { to: "1234324", cents: 50000 } }
+  - 500.00 went to account 1234324.
+"#;
+    world.write("said.yaml", script);
+    let ran = world.run(&["run", "bank", "--script", "said.yaml", "--input", "Hello"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let typed: [(&[&str], i32); 7] = [
+        (&["send", "last", "Transfer money"], 0),
+        (&["send", "last", "seldo"], 5),
+        (&["answer", "last", PASSWORD], 0),
+        (&["send", "last", "Checking"], 0),
+        (&["send", "last", "To account ID 1234324"], 0),
+        (&["send", "last", "500"], 5),
+        (&["approve", "last"], 0),
+    ];
+    for (args, code) in typed {
+        let ran = world.run(args);
+        assert_eq!(ran.code, Some(code), "{args:?}: {ran:?}");
+        let paid = usize::from(args[0] == "approve");
+        assert_eq!(service.transfers(), paid, "{args:?}");
+    }
+    let shown = world.run(&["show", "last"]).out;
+    let count = |what: &str| shown.lines().filter(|line| line.contains(what)).count();
+    assert_eq!(
+        count("  goes on"),
+        2,
+        "two of three continuations say what is left: {shown}"
+    );
+    assert_eq!(
+        count("nothing is left"),
+        1,
+        "the third says that nothing is: {shown}"
+    );
+    for once in ["login(user", "find_account(", "get_balance(", "send_money("] {
+        assert_eq!(count(once), 1, "{once}: {shown}");
+    }
+    assert_eq!(count("done()"), 1, "{shown}");
+    assert!(shown.contains("done = refused"), "{shown}");
+    let (_, document) = world.json(&["show", "last"]);
+    assert_eq!(document["outcome"]["transfer"], "t-1", "{document}");
+}

@@ -60,6 +60,8 @@ struct Example {
     talk: bool,
     /// What of the service's book must be there once in the end, however often it died.
     once: fn(&Service) -> usize,
+    /// Files that it leaves as an undisturbed run does.
+    files: &'static [&'static str],
 }
 
 const SUPPORT: Example = Example {
@@ -82,6 +84,7 @@ const SUPPORT: Example = Example {
     role: "supervisor",
     talk: false,
     once: Service::refunds,
+    files: &[],
 };
 
 const REACT: Example = Example {
@@ -101,6 +104,7 @@ const REACT: Example = Example {
     role: "user",
     talk: false,
     once: |_| 1,
+    files: &[],
 };
 
 const INVOICE: Example = Example {
@@ -134,6 +138,7 @@ const INVOICE: Example = Example {
         }
         service.postings().len()
     },
+    files: &[],
 };
 
 /// The concierge: five processes of one talk, each may die. A transfer has a key, so whoever is in doubt asks again.
@@ -163,6 +168,79 @@ const BANK: Example = Example {
     role: "user",
     talk: true,
     once: Service::transfers,
+    files: &[],
+};
+
+/// Many short tools and a model call behind each; nothing outside changes.
+const REFLECT: Example = Example {
+    name: "react-reflect",
+    service: None,
+    steps: &[(
+        &[
+            "run",
+            "react-reflect",
+            "--entry",
+            "careful",
+            "--script",
+            "react-reflect/careful.yaml",
+            "--input",
+            "What is the reversed founding year of the publisher of QST less 8?",
+        ],
+        0,
+    )],
+    role: "user",
+    talk: false,
+    once: |_| 1,
+    files: &[],
+};
+
+/// A router that asks a judge, and a person who is asked in the middle.
+const DEBATE: Example = Example {
+    name: "debate",
+    service: None,
+    steps: &[
+        (
+            &[
+                "run",
+                "debate",
+                "--script",
+                "debate/script.yaml",
+                "--input",
+                "Debate libraries that lend tools.",
+            ],
+            5,
+        ),
+        (&["answer", "last", "And who pays for what breaks?"], 0),
+    ],
+    role: "user",
+    talk: true,
+    once: |_| 1,
+    files: &[],
+};
+
+/// Files of a folder are edited under a key; who died in between leaves them as if nobody had.
+const CODER: Example = Example {
+    name: "coder",
+    service: None,
+    steps: &[(
+        &[
+            "run",
+            "coder",
+            "--script",
+            "coder/script.yaml",
+            "--input",
+            "The tests fail. Mend it.",
+        ],
+        0,
+    )],
+    role: "user",
+    talk: false,
+    once: |_| 1,
+    files: &[
+        "coder/project/src/leap.sh",
+        "coder/project/src/days.sh",
+        "coder/project/tests/run.sh",
+    ],
 };
 
 /// What two sessions are compared by: agents by path with their letters and bodies, state, answer, status.
@@ -297,6 +375,10 @@ impl Example {
         let once = |service: &Option<Service>| service.as_ref().map_or(1, self.once);
         assert_eq!(once(&service), 1);
         let wanted = essence(&calm);
+        let left = |world: &World| -> Vec<String> {
+            let read = |file| std::fs::read_to_string(world.folder.join(file)).unwrap();
+            self.files.iter().map(read).collect()
+        };
         // Each answer that it ends with was paid at least once.
         let least = spent(&calm);
         assert!(least > 0);
@@ -323,6 +405,7 @@ impl Example {
             }
             assert_eq!(essence(&world), wanted, "{what}");
             assert_eq!(once(&service), 1, "{what}");
+            assert_eq!(left(&world), left(&calm), "{what}");
             let told = spent(&world);
             assert!(told >= least, "spend is under-reported: {told} < {least}");
         }
@@ -343,6 +426,21 @@ fn bank_ends_as_undisturbed_and_sends_once() {
 #[test]
 fn react_ends_as_undisturbed() {
     REACT.dies_at_random_and_ends_as_undisturbed();
+}
+
+#[test]
+fn react_reflect_ends_as_undisturbed() {
+    REFLECT.dies_at_random_and_ends_as_undisturbed();
+}
+
+#[test]
+fn debate_ends_as_undisturbed() {
+    DEBATE.dies_at_random_and_ends_as_undisturbed();
+}
+
+#[test]
+fn coder_ends_as_undisturbed_and_edits_once() {
+    CODER.dies_at_random_and_ends_as_undisturbed();
 }
 
 #[test]

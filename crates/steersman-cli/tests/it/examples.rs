@@ -5,9 +5,20 @@ use insta::assert_snapshot;
 
 const SAID: &str = "My kettle (order 4711) arrived broken. I want my money back.";
 
+const EXAMPLES: [&str; 8] = [
+    "support",
+    "react",
+    "react-reflect",
+    "research",
+    "invoice",
+    "bank",
+    "debate",
+    "coder",
+];
+
 #[test]
 fn the_examples_are_right_and_their_tests_pass() {
-    for name in ["support", "react", "research", "invoice", "bank"] {
+    for name in EXAMPLES {
         let world = World::example(name);
         let checked = world.run(&["check", name]);
         assert_eq!(checked.code, Some(0), "{checked:?}");

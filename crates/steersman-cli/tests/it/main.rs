@@ -12,6 +12,7 @@ mod bank;
 mod branches;
 mod changed;
 mod check;
+mod coder;
 mod cost;
 mod crash;
 mod demo;

@@ -2,6 +2,7 @@
 
 use crate::world::World;
 use serde_json::json;
+use std::io::{Read as _, Write as _};
 
 const DESK: &str = r#"
 steersman: 1
@@ -161,4 +162,48 @@ fn what_cannot_reach_a_person_is_found_by_check() {
     world.write("steersman.yaml", &elsewhere);
     let checked = world.run(&["check"]);
     assert!(checked.err.contains("E0310"), "{checked:?}");
+}
+
+/// Who sits at the terminal plays the role that is the user's: they are asked there, in the middle of it.
+#[test]
+fn the_terminal_asks_a_person_whose_role_is_the_users() {
+    let world = World::example("debate");
+    let us = env!("CARGO_BIN_EXE_steersman");
+    let line = format!("{us} run debate --script debate/script.yaml");
+    let mut child = std::process::Command::new("script")
+        .args(["-qec", &line, "/dev/null"])
+        .current_dir(&world.folder)
+        .env("HOME", world.folder.join("home"))
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut typed, mut out) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let mut answers = [
+        ("you       >", "Debate libraries that lend tools.\r"),
+        ("answer (empty: later) >", "And who pays for what breaks?\r"),
+        // Ctrl-D: it is over
+        ("you       >", "\x04"),
+    ]
+    .into_iter();
+    let mut next = answers.next();
+    let (mut shown, mut seen, mut piece) = (Vec::new(), 0, [0; 4096]);
+    loop {
+        let read = out.read(&mut piece).unwrap();
+        if read == 0 {
+            break;
+        }
+        shown.extend_from_slice(&piece[..read]);
+        let text = String::from_utf8_lossy(&shown[seen..]).into_owned();
+        if let Some((_, answer)) = next.filter(|(asked, _)| text.contains(asked)) {
+            seen = shown.len();
+            typed.write_all(answer.as_bytes()).unwrap();
+            next = answers.next();
+        }
+    }
+    child.wait().unwrap();
+    let shown = String::from_utf8_lossy(&shown);
+    assert!(next.is_none(), "it did not ask: {shown}");
+    let (_, document) = world.json(&["show", "last"]);
+    assert_eq!(document["outcome"]["winner"], "for", "{shown}");
 }

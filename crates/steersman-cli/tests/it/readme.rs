@@ -156,6 +156,24 @@ fn the_readme_of_react_is_true() {
 }
 
 #[test]
+fn the_readme_of_react_reflect_is_true() {
+    let world = World::example("react-reflect");
+    transcript_is_true(&examples().join("react-reflect/README.md"), &world);
+}
+
+#[test]
+fn the_readme_of_debate_is_true() {
+    let world = World::example("debate");
+    transcript_is_true(&examples().join("debate/README.md"), &world);
+}
+
+#[test]
+fn the_readme_of_coder_is_true() {
+    let world = World::example("coder");
+    transcript_is_true(&examples().join("coder/README.md"), &world);
+}
+
+#[test]
 fn the_readme_of_research_is_true() {
     let world = World::example("research");
     shows(&examples().join("research/README.md"), &world, in_any_order);

@@ -1,0 +1,19 @@
+# Sourced by the tools. `inside FOLDER PATH` sets `file` to the path of a file that lies in the folder, or says why not and
+# ends. What leads out of it (`..`, a symbolic link, hidden names) is refused, whatever the definition let through.
+refuse() {
+  echo "$1" >&2
+  exit 1
+}
+inside() {
+  root=$(cd -P -- "$1" 2>/dev/null && pwd -P) || refuse "there is no folder $1"
+  case "/$2/" in
+    */../* | */./* | *//* | */.*) refuse "$2 is no path within the project" ;;
+  esac
+  dir=$(cd -P -- "$root/$(dirname -- "$2")" 2>/dev/null && pwd -P) || refuse "there is no file $2"
+  case "$dir/" in
+    "$root"/*) ;;
+    *) refuse "$2 lies outside of the project" ;;
+  esac
+  file=$dir/$(basename -- "$2")
+  if [ -L "$file" ] || [ ! -f "$file" ]; then refuse "there is no file $2"; fi
+}
