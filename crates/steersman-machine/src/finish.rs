@@ -134,6 +134,9 @@ impl Tick<'_> {
                 },
             ),
             Step::Fail(text) => self.fail(agent, "net", &text),
+            Step::Next(_) if self.was_told(agent) => {
+                self.fail(agent, "net", "Asked again, the net had only more to say.");
+            }
             Step::Next(text) => self.go_on(agent, Origin::Net, &text),
             Step::Think
             | Step::Take
@@ -347,6 +350,15 @@ impl Tick<'_> {
             self.change(Change::State(agent, state));
         }
         step
+    }
+
+    /// Whether the last that came to an agent in this tick is what its net told it. Twice would be as often as it likes.
+    fn was_told(&self, agent: Id) -> bool {
+        let mut pushes = self.commit.pushes.iter().rev();
+        let last = pushes.find(|push| push.agent == agent);
+        last.is_some_and(|push| {
+            matches!(&push.what, Interaction::UserMessage { from, .. } if *from == Origin::Net)
+        })
     }
 
     /// What was said was a thought; this is what comes next.

@@ -162,9 +162,16 @@ pub fn network(seed: u64) -> Network {
         .fork();
     let mut network = routed(draft).build();
     // A window so small that its boundary moves in every session.
-    for agent in network.agents.values_mut() {
+    for (name, agent) in &mut network.agents {
         if let crate::network::Does::Model(model) = &mut agent.does {
             model.context.keep_exchanges = 2;
+            // Nets that name their states, where agents fork, are called again, end turns and are interrupted.
+            model.net = match (&**name, seed % 7) {
+                ("lead" | "payer", 2) => "react",
+                ("helper" | "lead", 4) | ("clerk" | "talker", 5) => "refact",
+                _ => "chat",
+            }
+            .into();
         }
     }
     network

@@ -8,9 +8,9 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use steersman_machine::artifact::came_with;
 use steersman_machine::codec::{self, CodecError, Hash};
-use steersman_machine::commit::{Change, Commit, LedgerEntry, LogLine, Reaching, Text};
+use steersman_machine::commit::{AgentFact, Change, Commit, LedgerEntry, LogLine, Reaching, Text};
 use steersman_machine::effect::{Mapped, NewArtifact, NewWrite};
-use steersman_machine::ids::{Body, Id, Line};
+use steersman_machine::ids::{Body, Id, Line, Name};
 use steersman_machine::interaction::{Artifact, How, Reduce, Write as StateWrite};
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::testing::schema::describe;
@@ -462,6 +462,20 @@ fn orders() -> LogLine {
         ledger: vec![barred(Some("refund"), true), barred(None, false), refused],
         bodies: vec![Text::Here("there is no branch 7.3".into())],
     }
+}
+
+/// What nets came to tell.
+fn states() -> LogLine {
+    let mut line = lines::branches();
+    let commit = line.commit.as_mut().expect("it has one");
+    commit.changes = vec![Change::State(Id::new(Line(4), 0), Name::from("action"))];
+    let facts = &mut commit.adoption.as_mut().expect("it adopts").agents[0].facts;
+    *facts = vec![
+        AgentFact::State(Name::from("reflection")),
+        AgentFact::Missed(Name::from("look"), Some(Body::new(Line(43), 0))),
+        AgentFact::Missed(Name::from("look"), None),
+    ];
+    line
 }
 
 /// What came in from outside, and people who are told: variants that came later still.

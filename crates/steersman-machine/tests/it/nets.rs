@@ -1,4 +1,4 @@
-//! States in Rust: a net that is registered, and the two that are built in.
+//! States in Rust: a net that is registered, and those that are built in.
 
 use serde_json::json;
 use std::sync::Arc;
@@ -87,5 +87,42 @@ fn a_net_that_is_not_registered_fails() -> Result<(), Fault> {
     world.say(Id::MAIN, "Go.")?;
     let agent = world.agent(Id::MAIN, "stub").expect("the root");
     assert_eq!(letters(&world.stack(world.at(Id::MAIN), agent)), "U F");
+    Ok(())
+}
+
+/// Says more and more instead of a step, in a state with a name that is far too long.
+struct Chatterbox;
+
+impl Net for Chatterbox {
+    fn version(&self) -> String {
+        "1".to_owned()
+    }
+    fn next(&self, _view: &NetView<'_>, _event: &Event<'_>) -> Step {
+        Step::Next("and".to_owned()).enters(&"x".repeat(1_000))
+    }
+}
+
+#[test]
+fn a_net_that_only_says_more_ends_its_agent() -> Result<(), Fault> {
+    let mut network = Draft::new("box")
+        .agent("box", Vec::new())
+        .change("box", |agent| {
+            if let Does::Model(model) = &mut agent.does {
+                model.net = "chatterbox".into();
+            }
+        })
+        .build();
+    let nets = &mut network.natives.nets;
+    nets.insert("chatterbox".into(), Arc::new(Chatterbox));
+    let mut world = World::new(Arc::new(network));
+    world.say(Id::MAIN, "Go.")?;
+    let agent = world.agent(Id::MAIN, "box").expect("the root");
+    assert_eq!(
+        letters(&world.stack(world.at(Id::MAIN), agent)),
+        "U U F",
+        "it is told once, and asked once more"
+    );
+    let state = world.at(Id::MAIN).agent(agent).state.clone();
+    assert!(state.is_some_and(|state| state.len() <= 128));
     Ok(())
 }

@@ -49,7 +49,7 @@ pub(crate) static AGENT: Table = Table {
             "net",
             Ty::Text,
             "chat",
-            "`chat`, `react`, or one registered in Rust.",
+            "`chat`, `react`, `refact` (`react` with a reflection after each action), or one registered in Rust.",
         ),
         later("modes", "Variants of the agent."),
         later("start", "First mode."),

@@ -184,7 +184,7 @@ pub(crate) fn every() -> Vec<(&'static str, LogLine)> {
         ("outside", super::outside()),
         ("texts", texts()),
         ("money", money()),
-        ("states", states()),
+        ("states", super::states()),
     ];
     let tool_loop = tool_loop(1_000).into_iter();
     lines.extend(
@@ -452,7 +452,7 @@ fn calls_and_results() -> LogLine {
     line
 }
 
-fn branches() -> LogLine {
+pub(super) fn branches() -> LogLine {
     let kinds = [
         Admitted::Opened,
         Admitted::Rewound,
@@ -623,20 +623,6 @@ fn money() -> LogLine {
         Counter::Micros,
         1 << 40,
     )];
-    line
-}
-
-/// What nets came to tell.
-fn states() -> LogLine {
-    let mut line = branches();
-    let commit = line.commit.as_mut().expect("it has one");
-    commit.changes = vec![Change::State(id(4, 0), name("action"))];
-    let facts = &mut commit.adoption.as_mut().expect("it adopts").agents[0].facts;
-    *facts = vec![
-        AgentFact::State(name("reflection")),
-        AgentFact::Missed(name("look"), Some(Body::new(Line(43), 0))),
-        AgentFact::Missed(name("look"), None),
-    ];
     line
 }
 
