@@ -30,7 +30,8 @@ pub(super) fn acts(call: &Call) -> bool {
         Target::Person(_) | Target::Wait | Target::Branches(_) => false,
     };
     let ends = ["finish", "done", "need_help", "handoff"].contains(&&*call.name);
-    target && !ends && !super::is_ahead(call) && !NOTES.contains(&&*call.name)
+    let beside = super::is_ahead(call) || crate::extract::is_extraction(&call.name);
+    target && !ends && !beside && !NOTES.contains(&&*call.name)
 }
 
 /// Whether a call that ended so gave what it was made for.

@@ -4,6 +4,7 @@ use super::{Event, Net, NetView, Step};
 use crate::effect::Answer;
 use crate::fold::NOTES;
 use serde_json::Value as Json;
+use std::fmt::Write as _;
 
 /// A built-in net by name.
 pub(super) fn net(name: &str) -> Option<&'static dyn Net> {
@@ -89,7 +90,10 @@ fn reflect(view: &NetView<'_>) -> String {
     let mut text =
         "Reflect before you go on: what did that give, and what follows from it?".to_owned();
     if let Some(missed) = view.missed() {
-        text += &format!(" `{missed}` did not give what it was called for, so that is not done.");
+        let _ = write!(
+            text,
+            " `{missed}` did not give what it was called for, so that is not done."
+        );
     }
     let Some(Json::Array(list)) = view.value(&["state", "todo"]) else {
         return text;
@@ -100,13 +104,14 @@ fn reflect(view: &NetView<'_>) -> String {
         let word = |key: &str| item.get(key).and_then(Json::as_str);
         let id = item.get("id").cloned().unwrap_or_default();
         let (status, what) = (word("status"), word("text"));
-        text += &format!(
+        let _ = write!(
+            text,
             "\n{id} [{}] {}",
             status.unwrap_or("todo"),
             what.unwrap_or_default()
         );
         if let Some(why) = word("result").or_else(|| word("reason")) {
-            text += &format!(": {why}");
+            let _ = write!(text, ": {why}");
         }
     }
     text

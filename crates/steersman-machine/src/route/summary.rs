@@ -51,6 +51,7 @@ pub(super) fn question(
         model: due.def.model.clone(),
         system,
         closing: "Write the summary.".to_owned(),
+        read: Map::new(),
     };
     Some((question, fits))
 }

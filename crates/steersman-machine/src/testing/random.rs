@@ -161,6 +161,12 @@ pub fn network(seed: u64) -> Network {
         })
         .fork();
     let mut network = routed(draft).build();
+    small_and_varied(&mut network, seed);
+    network
+}
+
+/// Windows and nets of its agents.
+fn small_and_varied(network: &mut Network, seed: u64) {
     // A window so small that its boundary moves in every session.
     for (name, agent) in &mut network.agents {
         if let crate::network::Does::Model(model) = &mut agent.does {
@@ -174,7 +180,6 @@ pub fn network(seed: u64) -> Network {
             .into();
         }
     }
-    network
 }
 
 /// Every kind of router, and its members.

@@ -95,6 +95,51 @@ async fn what_happens_is_told_and_goes_on_from_any_place() {
     }
 }
 
+/// The states of a net stand between what is said and called in them, for whoever begins anywhere.
+#[tokio::test]
+async fn states_of_nets_are_told_between_what_happens_in_them() {
+    let definition = "
+tools: { note: { description: Notes., set: { noted: true } } }
+state: { noted: { type: boolean, default: false } }
+agents: { desk: { system: You think., net: refact, tools: [todo, note] } }
+";
+    let script = "desk:
+  - { text: Once., call: { note: {} } }
+  - { text: It is noted., call: { todo_add: { text: Rest } } }
+  - That is all.
+  - Noted.";
+    let network = Network::from_yaml(definition).build().unwrap();
+    let steersman = Steersman::options().script(script).in_memory();
+    let session = steersman.start(&network).await.unwrap();
+    let _ = session.ask("Note it.").await.unwrap();
+    let all = stored(&mut session.events(Cursor::START)).await;
+    let short: Vec<String> = all
+        .iter()
+        .filter_map(|event| {
+            let word = |key: &str| event[key].as_str();
+            match word("event")? {
+                "entered" => Some(word("state")?.to_uppercase()),
+                "said" => Some(word("text")?.to_owned()),
+                "called" => Some(format!("{}()", word("name")?)),
+                _ => None,
+            }
+        })
+        .collect();
+    assert_eq!(
+        short.join(" "),
+        "REASONING Once. ACTION note() REFLECTION It is noted. REASONING todo_add() That is all. ANSWER Noted."
+    );
+    for (k, event) in all.iter().enumerate().take(all.len() - 1) {
+        let cursor: Cursor = event["cursor"].as_str().unwrap().parse().unwrap();
+        let rest = stored(&mut steersman.events(session.id(), cursor)).await;
+        let told = |events: &[Json]| -> Vec<Json> {
+            let events = events.iter().filter(|e| e["event"] != "settled");
+            events.cloned().collect()
+        };
+        assert_eq!(told(&rest), told(&all[k + 1..]), "from {cursor}");
+    }
+}
+
 #[tokio::test]
 async fn an_answer_streams_until_it_has_settled() {
     let script = "desk: [ One two three., Four. ]";
