@@ -91,7 +91,7 @@ fn what_is_not_registered_is_named() {
     assert_eq!(
         error.tools,
         [
-            "an agent names the net `checked`, and there are chat, react: register it with `Builder::net`"
+            "an agent names the net `checked`, and there are chat, react, refact: register it with `Builder::net`"
         ]
     );
     let error = Network::from_yaml(DEFINITION)
