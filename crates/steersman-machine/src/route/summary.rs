@@ -10,6 +10,7 @@ use crate::network::{AgentDef, Does, Network, Route, RouteBy, SummaryDef};
 use crate::snapshot::Snapshot;
 use crate::tick::{Cx, Tick};
 use crate::view::View;
+use serde_json::Map;
 
 /// The policy of a network's summary.
 pub(crate) const VIEW: &str = "view";
