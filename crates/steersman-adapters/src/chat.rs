@@ -2,6 +2,7 @@
 //!
 //! [`encode`] makes the JSON and [`stream`] puts the answer together, both without I/O; [`crate::wire`] sends and waits.
 
+mod embed;
 pub mod encode;
 pub mod quirks;
 pub mod stream;
@@ -23,7 +24,7 @@ use steersman_machine::effect::{Answer, Failure, Retry};
 use steersman_machine::ids::Name;
 use steersman_machine::network::{CallStyle, ToolChoice};
 use steersman_runtime::Boxed;
-use steersman_runtime::model::{Model, ModelCall, Sink};
+use steersman_runtime::model::{Embed, Model, ModelCall, Sink};
 use stream::Decoder;
 use tokio_util::sync::CancellationToken;
 
@@ -223,6 +224,17 @@ impl Model for Chat {
         cancel: &'a CancellationToken,
     ) -> Boxed<'a, Result<Answer, Failure>> {
         Box::pin(until_cancelled(self.answer(call, sink), call, cancel))
+    }
+
+    fn embed<'a>(&'a self, embed: &'a Embed) -> Boxed<'a, Result<Vec<Vec<f32>>, Failure>> {
+        Box::pin(async move {
+            let transport = &embed.transport;
+            let base = transport.url.as_deref().unwrap_or(&self.server.url);
+            let model = transport.model.as_deref().unwrap_or(&self.server.model);
+            let base =
+                base_url(base).map_err(|error| failure("invalid_request", error, Retry::Never))?;
+            embed::embed(&self.clients, &base, model, embed).await
+        })
     }
 
     fn label(&self) -> Name {

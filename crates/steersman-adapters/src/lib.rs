@@ -30,6 +30,7 @@ pub mod capabilities;
 pub mod catalog;
 pub mod chat;
 pub mod command;
+pub mod fts;
 pub mod http;
 pub mod mcp;
 pub mod messages;

@@ -76,7 +76,8 @@ pub(crate) fn target(tool: &ToolDef) -> Target {
             | BuiltIn::ArtifactWrite
             | BuiltIn::ArtifactRead
             | BuiltIn::ArtifactList
-            | BuiltIn::ArtifactSearch,
+            | BuiltIn::ArtifactSearch
+            | BuiltIn::NotesSearch,
         )
         | Source::State
         | Source::Http(_)

@@ -7,6 +7,7 @@
 
 mod beside;
 mod history;
+mod notes;
 mod route;
 mod talk;
 mod tools;
@@ -17,7 +18,7 @@ use crate::expression::{EvalError, Template};
 use crate::ids::{Body, Digest, Id, Line, Name};
 use crate::interaction::Interaction;
 use crate::network::{
-    AgentDef, CallStyle, Does, ModelAgent, Network, Part, Seen, ToolChoice, ViewDef,
+    AgentDef, Before, CallStyle, Does, ModelAgent, Network, Part, Seen, ToolChoice, ViewDef,
 };
 use crate::snapshot::Snapshot;
 use crate::tick::Cx;
@@ -29,6 +30,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 pub(crate) use history::called;
+pub use notes::{Spoken, Transcript};
+pub(crate) use notes::{newest, relevant};
 pub use tools::{schema_of, schema_of_fields};
 
 /// Version of the renderer; it changes when the same network and commits would give other requests.
@@ -395,6 +398,8 @@ impl At<'_> {
                 let _ = write!(now, "[{}] {gave}", before.named);
             }
         }
+        let named = |before: &Before| *before.named == *crate::notes::RELEVANT;
+        self.with_relevant(model.before.iter().any(named), &mut now);
         now
     }
 

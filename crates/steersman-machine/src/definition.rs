@@ -72,6 +72,12 @@ pub fn wanted(files: &Files) -> BTreeSet<String> {
     load::wanted(files)
 }
 
+/// Paths of the documents that a definition names (`knowledge`), relative to its folder. Nobody reads them to compile it;
+/// whoever can look says which cannot be read ([`Files::cannot_read`]).
+pub fn documents(files: &Files) -> BTreeSet<String> {
+    load::documents(files)
+}
+
 fn run(files: &Files, root: Option<Node>) -> (Option<Network>, Vec<Diagnostic>) {
     let mut sources = Sources::default();
     let mut found = Vec::new();

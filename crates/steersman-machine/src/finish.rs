@@ -11,6 +11,7 @@ use crate::limits::{self, Key, Reached};
 use crate::mapping;
 use crate::nets::{self, Event, Step};
 use crate::network::{Does, ModelAgent, OnLimit, Parameters, Turns, Type, TypeKind};
+use crate::notes;
 use crate::route::floor;
 use crate::snapshot::Phase;
 use crate::take::cancel::Cut;
@@ -156,7 +157,9 @@ impl Tick<'_> {
         let Does::Model(model) = &self.def(agent).does else {
             return false;
         };
-        if state.prepared || state.counters.last_call || model.before.is_empty() {
+        let relevant = crate::context::relevant(&self.cx(), &self.snapshot, agent);
+        let nothing = model.before.is_empty() && relevant == 0;
+        if state.prepared || state.counters.last_call || nothing {
             return false;
         }
         for before in &model.before {
@@ -176,7 +179,19 @@ impl Tick<'_> {
                 }
             }
         }
+        if relevant > 0 {
+            self.look_for_relevant(agent, relevant);
+        }
         true
+    }
+
+    /// What was said in the network and fits the newest message is searched for.
+    fn look_for_relevant(&mut self, agent: Id, most: u32) {
+        let newest = crate::context::newest(&self.snapshot, agent).map(|body| self.text(body));
+        let query = newest.map_or_else(String::new, |text| crate::context::called(&text));
+        let args = json!({ "query": query, "source": notes::TRANSCRIPT, "most": most });
+        let seen = Some(format!("{AHEAD}{}", notes::RELEVANT).into());
+        self.open_call(agent, &notes::SEARCH.into(), seen, &args, None);
     }
 
     /// The message as the one text that a tool takes; nothing where it takes none or several.

@@ -133,6 +133,7 @@ pub mod manifest;
 pub mod mapping;
 pub mod nets;
 pub mod network;
+pub mod notes;
 pub mod price;
 pub mod rate;
 pub mod route;

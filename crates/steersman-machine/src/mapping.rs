@@ -12,7 +12,8 @@ use crate::effect::{Mapped, NewWrite};
 use crate::expression::{Data, EvalError, Template, shown_json};
 use crate::ids::{Id, Name};
 use crate::interaction::{Class, How, Reduce, Target};
-use crate::network::{OnError, Parameters, Source, Then, ToolDef, Type, TypeKind};
+use crate::network::{BuiltIn, OnError, Parameters, Source, Then, ToolDef, Type, TypeKind};
+use crate::notes;
 use crate::snapshot::{OpenCall, Snapshot, is_sealed};
 use crate::tick::Cx;
 use crate::types::{Misfit, misfit};
@@ -343,8 +344,12 @@ impl<'a> At<'a> {
                 Err(fault) => return self.unfit(&fault.message),
             }
         }
+        let told = || match tool.source {
+            Source::BuiltIn(BuiltIn::NotesSearch) => notes::quoted(&masked),
+            _ => shown(&masked),
+        };
         let text = match rendered(tool.result.as_ref(), &view) {
-            Ok(text) => text.unwrap_or_else(|| shown(&masked)),
+            Ok(text) => text.unwrap_or_else(told),
             Err(e) => return self.unfit(&format!("result: {e}")),
         };
         match self.then(tool.then.as_ref(), &view, &masked) {

@@ -55,6 +55,8 @@ pub struct Network {
     pub texts: crate::texts::Texts,
     /// What a session came to.
     pub outcome: BTreeMap<Name, Expr>,
+    /// The model whose embeddings find passages; none: full text alone.
+    pub embeddings: Option<Name>,
     /// MCP servers by name.
     pub mcp: BTreeMap<Name, McpDef>,
     /// Tools by name, built-in ones that are used included. Of a server those that the definition names, without what only
@@ -194,9 +196,11 @@ impl Network {
             models
         });
         let small = self.extracts().then(|| self.small());
+        let embeds = self.embeddings.as_ref();
         agents
             .chain(small)
             .flat_map(|model| self.chain(model))
+            .chain(embeds)
             .collect()
     }
 }
@@ -430,6 +434,8 @@ pub enum BuiltIn {
     ArtifactList,
     /// `artifact_search(query)`.
     ArtifactSearch,
+    /// `notes_search(query, source?, most?)`: full text over the transcript and the agent's documents.
+    NotesSearch,
     /// `done(result?)`: the task of a desk is done.
     Done,
     /// `need_help(request)`: gives the floor of a desk back.
@@ -691,8 +697,11 @@ pub struct ModelAgent {
     pub tool_choice: ToolChoice,
     /// Begins the answer.
     pub prefill: Option<Template>,
-    /// Tools that run ahead of every turn, together.
+    /// Tools that run ahead of every turn, together. Where there are documents, one of them searches these.
     pub before: Vec<Before>,
+    /// Text and Markdown that can be searched: files and folders, relative to the definition's folder. They are read when
+    /// something is searched, so their content is no part of the digest.
+    pub knowledge: Vec<Arc<str>>,
     /// How its model calls make steps: `chat`, `react`, or one registered in Rust.
     pub net: Name,
     /// How its context is rendered.

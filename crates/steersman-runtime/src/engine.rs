@@ -11,6 +11,7 @@ use crate::limiter::Limiters;
 use crate::mail::Mail;
 use crate::model::Models;
 use crate::pending::Pending;
+use crate::retrieval::{Kept, Retrieval};
 use crate::seal::Sealer;
 use crate::servers;
 use crate::session::{Fate, Receipt, Session, Settled, ToDriver};
@@ -68,6 +69,8 @@ pub struct Options {
     pub user_reachable: bool,
     /// How long a model may take, in milliseconds.
     pub model_timeouts: Timeouts,
+    /// Finds passages of transcripts and documents; an adapter's. None: `notes_search` fails, and says so.
+    pub retrieval: Option<Arc<dyn Retrieval>>,
     /// Judges JSON by JSON Schema files; an adapter's. None: such files are taken at their word.
     pub judge: Option<Arc<dyn Judge>>,
     /// How often places are asked. Engines of one process that ask the same places share one.
@@ -112,6 +115,7 @@ impl Default for Options {
                 idle: 60_000,
                 total: 600_000,
             },
+            retrieval: None,
             judge: None,
             limiters: Limiters::default(),
         }
@@ -214,6 +218,8 @@ pub(crate) struct Inner {
     pub(crate) natives: crate::natives::Registered,
     /// Slots of tools, by network and tool: how many run at once in this process.
     pub(crate) slots: Mutex<HashMap<(Digest, Name), Arc<tokio::sync::Semaphore>>>,
+    /// What was indexed of transcripts and documents: derived, in memory only.
+    pub(crate) indexed: Kept,
     /// Cancelled by [`Engine::kill`].
     pub(crate) alive: CancellationToken,
 }
@@ -257,6 +263,7 @@ impl Engine {
             networks: Mutex::default(),
             natives: crate::natives::Registered::default(),
             slots: Mutex::default(),
+            indexed: Kept::default(),
             alive: CancellationToken::new(),
         }))
     }

@@ -88,6 +88,9 @@ impl Engine {
         if apply && what == What::All {
             self.forget_lists(&claim, &seen).await?;
         }
+        if apply {
+            self.0.indexed.forget(id);
+        }
         Ok(erased)
     }
 

@@ -99,6 +99,7 @@ mod natives;
 pub mod past;
 pub mod pending;
 pub mod redefine;
+pub mod retrieval;
 pub mod retry;
 pub mod seal;
 pub mod secrets;

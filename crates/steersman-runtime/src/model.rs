@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
 use steersman_machine::context::Request;
-use steersman_machine::effect::{Answer, Failure};
+use steersman_machine::effect::{Answer, Failure, Retry};
 use steersman_machine::ids::{Id, Name};
 use steersman_machine::network::Network;
 use steersman_machine::price::Price;
@@ -36,8 +36,28 @@ pub trait Model: Send + Sync + 'static {
         cancel: &'a CancellationToken,
     ) -> Boxed<'a, Result<Answer, Failure>>;
 
+    /// Makes a vector of each text, in order, in one request. Not every model can.
+    fn embed<'a>(&'a self, embed: &'a Embed) -> Boxed<'a, Result<Vec<Vec<f32>>, Failure>> {
+        let _ = embed;
+        let failure = Failure {
+            code: "not_supported".to_owned(),
+            message: format!("`{}` gives no embeddings", self.label()),
+            retry: Retry::Never,
+        };
+        Box::pin(std::future::ready(Err(failure)))
+    }
+
     /// `openai/gpt-5-mini`, `scripted`: for people and usage records.
     fn label(&self) -> Name;
+}
+
+/// Texts whose vectors are wanted.
+#[derive(Clone, Debug)]
+pub struct Embed {
+    /// The texts; never empty.
+    pub texts: Vec<Arc<str>>,
+    /// Key and address.
+    pub transport: Transport,
 }
 
 /// One model call.

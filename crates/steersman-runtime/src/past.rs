@@ -248,6 +248,24 @@ impl Past {
         Ok(text)
     }
 
+    /// What a line pushed onto a stack, and the line of the push below.
+    pub(crate) fn pushed(
+        &self,
+        agent: Id,
+        line: Line,
+    ) -> Result<(Arc<[Interaction]>, Line), StoreError> {
+        let whole = self.line(line)?;
+        let pushed = self.kept().pushed(agent, line).unwrap_or_else(|| {
+            // Let go of between the two looks: a bound smaller than one line.
+            let (pushed, below) = pushed(&whole, agent);
+            (pushed.into(), below)
+        });
+        if pushed.0.is_empty() {
+            return Err(self.corrupt(line, format!("it pushed nothing for {agent}")));
+        }
+        Ok(pushed)
+    }
+
     fn note(&self, fault: StoreError) {
         self.kept().fault.get_or_insert(fault);
     }
@@ -340,28 +358,9 @@ impl Bodies for Past {
 
 impl History for Past {
     fn pushes(&self, agent: Id, line: Line) -> (Arc<[Interaction]>, Line) {
-        if let Err(e) = self.line(line) {
-            self.note(e);
-            return (Arc::default(), Line::NONE);
-        }
-        let pushed = self.kept().pushed(agent, line);
-        match pushed {
-            Some(pushed) if !pushed.0.is_empty() => pushed,
-            Some(_) => {
-                self.note(self.corrupt(line, format!("it pushed nothing for {agent}")));
-                (Arc::default(), Line::NONE)
-            }
-            // Let go of between the two looks: a bound smaller than one line. Read it once more, unkept.
-            None => match self.line(line) {
-                Ok(line) => {
-                    let (pushed, below) = self::pushed(&line, agent);
-                    (pushed.into(), below)
-                }
-                Err(e) => {
-                    self.note(e);
-                    (Arc::default(), Line::NONE)
-                }
-            },
-        }
+        self.pushed(agent, line).unwrap_or_else(|fault| {
+            self.note(fault);
+            (Arc::default(), Line::NONE)
+        })
     }
 }

@@ -11,6 +11,7 @@ use steersman_machine::definition::{self, Files, Node, Severity};
 use steersman_machine::interaction::Choice;
 use steersman_machine::nets::{Natives, Net, RouteView, Router};
 use steersman_machine::network::{self as checked, Parameters, Source, TypeKind};
+use steersman_runtime::retrieval;
 
 /// A checked definition with the tools in Rust that it names. Cloning shares it.
 #[derive(Clone, Debug)]
@@ -151,6 +152,11 @@ fn read(path: &Path) -> Result<Files, Error> {
             .filter(|path| asked.insert(path.clone()))
             .collect();
         if wanted.is_empty() {
+            for documents in definition::documents(&files) {
+                if let Some(why) = retrieval::unreadable(&folder, &documents) {
+                    files.cannot_read(documents, why);
+                }
+            }
             return Ok(files);
         }
         for path in wanted {

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use steersman_adapters::catalog::Catalog;
 use steersman_adapters::command::CommandTools;
+use steersman_adapters::fts::FullText;
 use steersman_adapters::http::HttpTools;
 use steersman_adapters::mcp::McpTools;
 use steersman_adapters::schema::Schemas;
@@ -544,6 +545,7 @@ impl Setup {
                 durability: self.durability,
                 user_reachable: !self.user_absent,
                 limiters: self.limiters,
+                retrieval: Some(Arc::new(FullText)),
                 judge: Some(Arc::new(Schemas::default())),
                 env: self.env.unwrap_or(standard.env),
                 model_timeouts: self.timeouts.unwrap_or(standard.model_timeouts),

@@ -130,7 +130,8 @@ impl Tick<'_> {
                     | BuiltIn::ArtifactWrite
                     | BuiltIn::ArtifactRead
                     | BuiltIn::ArtifactList
-                    | BuiltIn::ArtifactSearch,
+                    | BuiltIn::ArtifactSearch
+                    | BuiltIn::NotesSearch,
                 ) => {
                     self.wish_call(open, None);
                 }

@@ -86,7 +86,8 @@ pub(crate) fn change(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall, kind: Bu
             | BuiltIn::ArtifactWrite
             | BuiltIn::ArtifactRead
             | BuiltIn::ArtifactList
-            | BuiltIn::ArtifactSearch => String::new(),
+            | BuiltIn::ArtifactSearch
+            | BuiltIn::NotesSearch => String::new(),
         }
     };
     Mapped {

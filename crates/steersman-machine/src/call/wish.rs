@@ -96,7 +96,8 @@ fn of_call(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Work {
                     | BuiltIn::ArtifactWrite
                     | BuiltIn::ArtifactRead
                     | BuiltIn::ArtifactList
-                    | BuiltIn::ArtifactSearch,
+                    | BuiltIn::ArtifactSearch
+                    | BuiltIn::NotesSearch,
                 ) => of_tool(cx, snapshot, open, tool, args()),
             }
         }

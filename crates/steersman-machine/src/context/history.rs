@@ -58,7 +58,7 @@ pub(super) fn render(
     Ok(())
 }
 
-fn head(snapshot: &Snapshot, agent: Id) -> Head {
+pub(super) fn head(snapshot: &Snapshot, agent: Id) -> Head {
     let state = snapshot.agent(agent);
     Head {
         agent,

@@ -85,7 +85,7 @@ pub(super) struct Surroundings<'a> {
     pub(super) above: Id,
     pub(super) view: ViewDef,
     /// The policy of the summary that stands in the place of what lies further back.
-    summary: Option<Name>,
+    pub(super) summary: Option<Name>,
     node: Option<(&'a StateNode, &'a Place)>,
 }
 

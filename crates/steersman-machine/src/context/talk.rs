@@ -202,6 +202,15 @@ impl Talk {
         (mark.map(|mark| mark.body), &self.entries[from..])
     }
 
+    /// All of it; where a state was entered by this line, what came behind.
+    pub(super) fn behind(&self, entered: Option<Line>) -> &[Entry] {
+        let from = entered.and_then(|line| {
+            let mut entered = self.entered.iter().rev();
+            entered.find(|(at, _)| *at == line)
+        });
+        &self.entries[from.map_or(0, |(_, before)| *before)..]
+    }
+
     /// What a routing model is shown: a summary, if there is one, with the message that was the newest when it was written;
     /// and the newest since, moved on in steps, so that the beginning of its requests stays.
     pub(super) fn said(

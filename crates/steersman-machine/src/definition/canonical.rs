@@ -114,7 +114,7 @@ impl Canon<'_> {
             | Ty::Any
             | Ty::Data
             | Ty::Later => node.to_json(),
-            Ty::Path => self.path(node),
+            Ty::Path | Ty::Documents => self.path(node),
             Ty::Prompt if prompt_path(node).is_some() => self.path(node),
             Ty::Text
             | Ty::Name

@@ -25,6 +25,7 @@ static PAGES: &[(&str, &str)] = &[
     ("E0121", include_str!("explain/E0121.md")),
     ("E0122", include_str!("explain/E0122.md")),
     ("E0123", include_str!("explain/E0123.md")),
+    ("E0130", include_str!("explain/E0130.md")),
     ("E0201", include_str!("explain/E0201.md")),
     ("E0202", include_str!("explain/E0202.md")),
     ("E0203", include_str!("explain/E0203.md")),

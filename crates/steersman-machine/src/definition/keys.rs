@@ -49,6 +49,8 @@ pub(crate) enum Ty {
     Name,
     /// A path, relative to the file that names it.
     Path,
+    /// The path of a file or folder that sessions read as it is then: no part of the definition.
+    Documents,
     /// A template, or a path to one.
     Prompt,
     Duration,

@@ -105,7 +105,14 @@ impl Loader<'_> {
                 self.merge(name, key, entry);
             }
         }
-        for name in ["timezone", "record", "description", "limits", "context"] {
+        for name in [
+            "timezone",
+            "record",
+            "description",
+            "limits",
+            "context",
+            "embeddings",
+        ] {
             if let Some(value) = node.get(name) {
                 let over = self.merged.settings.remove(name);
                 self.merged.settings.insert(name, laid_over(over, value));
@@ -292,6 +299,35 @@ pub(crate) fn resolve(from: &str, path: &str) -> Option<String> {
 /// Files that a definition names and `files` lacks: whoever reads files asks again until nothing new comes.
 pub(crate) fn wanted(files: &Files) -> BTreeSet<String> {
     let mut wanted = BTreeSet::new();
+    each_file(files, |path, node| match node {
+        None => drop(wanted.insert(path.to_owned())),
+        Some(node) => {
+            let mut named: Vec<Arc<str>> = Vec::new();
+            super::canonical::paths(node, &FILE, &mut named);
+            let resolved = named.iter().filter_map(|name| resolve(path, name));
+            wanted.extend(resolved.filter(|path| files.text(path).is_none()));
+        }
+    });
+    wanted
+}
+
+/// Documents that a definition names.
+pub(crate) fn documents(files: &Files) -> BTreeSet<String> {
+    let mut documents = BTreeSet::new();
+    each_file(files, |path, node| {
+        let agents = node.and_then(|node| node.get("agents"));
+        let agents = agents.map(Node::entries).unwrap_or_default();
+        let named = agents
+            .iter()
+            .filter_map(|(_, agent)| agent.get("knowledge"));
+        let named = named.flat_map(Node::items).filter_map(Node::as_text);
+        documents.extend(named.filter_map(|name| resolve(path, name)));
+    });
+    documents
+}
+
+/// Every file of a definition, imports included; without a tree those that are not there.
+fn each_file(files: &Files, mut see: impl FnMut(&str, Option<&Node>)) {
     let mut seen = BTreeSet::new();
     let mut open = vec![files.main().to_owned()];
     // tests name scripts
@@ -306,7 +342,7 @@ pub(crate) fn wanted(files: &Files) -> BTreeSet<String> {
             continue;
         }
         let Some(text) = files.text(&path).cloned() else {
-            wanted.insert(path);
+            see(&path, None);
             continue;
         };
         let mut sources = Sources::default();
@@ -316,10 +352,6 @@ pub(crate) fn wanted(files: &Files) -> BTreeSet<String> {
         for import in node.get("import").map(Node::items).unwrap_or_default() {
             open.extend(import.as_text().and_then(|name| resolve(&path, name)));
         }
-        let mut named: Vec<Arc<str>> = Vec::new();
-        super::canonical::paths(&node, &FILE, &mut named);
-        let resolved = named.iter().filter_map(|name| resolve(&path, name));
-        wanted.extend(resolved.filter(|path| files.text(path).is_none()));
+        see(&path, Some(&node));
     }
-    wanted
 }

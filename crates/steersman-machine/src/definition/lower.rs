@@ -4,6 +4,7 @@
 mod agent;
 mod builtin;
 mod file;
+mod knowledge;
 mod limits;
 mod mcp;
 mod memory;
@@ -186,7 +187,7 @@ pub(crate) fn lower(
 /// Names that belong to the engine.
 pub(super) const RESERVED: [&str; 4] = ["finish", "stay", "user", "all"];
 /// Names of built-in tools and sets.
-pub(super) const BUILT_IN: [&str; 16] = [
+pub(super) const BUILT_IN: [&str; 17] = [
     "ask",
     "todo",
     "todo_add",
@@ -200,6 +201,7 @@ pub(super) const BUILT_IN: [&str; 16] = [
     "artifact_list",
     "artifact_search",
     "notes",
+    "notes_search",
     "done",
     "need_help",
     "handoff",

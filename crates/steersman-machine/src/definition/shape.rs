@@ -135,7 +135,7 @@ impl Shape<'_> {
                 Some(scalar) if scalar.kind != Kind::Null => self.traps(node, scalar),
                 _ => self.wrong(node, "an expression"),
             },
-            Ty::Path => match node.scalar() {
+            Ty::Path | Ty::Documents => match node.scalar() {
                 Some(scalar) if scalar.kind == Kind::Text => {}
                 _ => self.wrong(node, "a path"),
             },
@@ -433,9 +433,14 @@ pub(crate) fn fits(node: &Node, ty: &Ty) -> bool {
                 || scalar.is_some_and(|s| s.kind == Kind::Text && is_name(&s.text))
                     && !matches!(words.first(), Some(("fail", _)))
         }
-        Ty::Text | Ty::Template | Ty::Prompt | Ty::Path | Ty::Name | Ty::Rate(_) | Ty::Expr => {
-            scalar.is_some_and(|s| s.kind != Kind::Null)
-        }
+        Ty::Text
+        | Ty::Template
+        | Ty::Prompt
+        | Ty::Path
+        | Ty::Documents
+        | Ty::Name
+        | Ty::Rate(_)
+        | Ty::Expr => scalar.is_some_and(|s| s.kind != Kind::Null),
         Ty::List(_) => matches!(node.value, Value::List(_)),
         Ty::Map(_) | Ty::Names(_) | Ty::Table(_) => matches!(node.value, Value::Map(_)),
         Ty::Data | Ty::Any | Ty::Type => true,
@@ -453,7 +458,7 @@ fn list_of_words(kinds: &[Ty]) -> String {
             Ty::Boolean => "`true` or `false`",
             Ty::Text | Ty::Template | Ty::Prompt => "text",
             Ty::Name => "a name",
-            Ty::Path => "a path",
+            Ty::Path | Ty::Documents => "a path",
             Ty::Duration => "a duration",
             Ty::Size => "a size",
             Ty::Money => "an amount of money",

@@ -29,6 +29,8 @@ pub struct Files {
     main: String,
     name: Option<String>,
     texts: BTreeMap<String, Arc<str>>,
+    /// Why documents cannot be read, by path; those that can are not in it.
+    unreadable: BTreeMap<String, String>,
 }
 
 impl Files {
@@ -40,6 +42,7 @@ impl Files {
             main,
             name: None,
             texts,
+            unreadable: BTreeMap::new(),
         }
     }
     /// A further file: a prompt, a schema, an import, or tests (`tests/*.yaml`).
@@ -50,6 +53,15 @@ impl Files {
     /// Adds a further file.
     pub fn add(&mut self, path: impl Into<String>, text: impl Into<Arc<str>>) {
         self.texts.insert(path.into(), text.into());
+    }
+    /// Says that documents (see [`super::documents`]) cannot be read, and why. Of those of which nothing is said it is taken
+    /// that they can: nobody has looked.
+    pub fn cannot_read(&mut self, documents: impl Into<String>, why: impl Into<String>) {
+        self.unreadable.insert(documents.into(), why.into());
+    }
+    /// Why documents cannot be read, if somebody said so.
+    pub(crate) fn why_unreadable(&self, documents: &str) -> Option<&str> {
+        self.unreadable.get(documents).map(String::as_str)
     }
     /// The name of a network that gives itself none: that of the folder. Else it is the main file's.
     pub fn named(mut self, name: impl Into<String>) -> Self {

@@ -129,6 +129,8 @@ pub struct ViewDef {
     pub window: Option<u32>,
     /// What stands in the place of what lies further back; none: nothing does.
     pub summary: Option<Box<SummaryDef>>,
+    /// So many passages at most that full text finds for the newest message, of what was said and is not seen anyway.
+    pub relevant: u32,
 }
 
 /// A running summary of what was said under a routed agent.

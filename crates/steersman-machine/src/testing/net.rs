@@ -104,6 +104,7 @@ impl Draft {
             labels: BTreeMap::new(),
             texts: crate::texts::Texts::default(),
             outcome: BTreeMap::new(),
+            embeddings: None,
             tools: BTreeMap::new(),
             agents: BTreeMap::new(),
             people: BTreeMap::new(),
@@ -138,6 +139,7 @@ impl Draft {
             tool_choice: ToolChoice::Auto,
             prefill: None,
             before: Vec::new(),
+            knowledge: Vec::new(),
             net: "chat".into(),
             context: Context {
                 parts: vec![Part::System, Part::Tools, Part::History, Part::Now],

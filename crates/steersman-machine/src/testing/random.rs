@@ -205,6 +205,7 @@ fn routed(draft: Draft) -> Draft {
                 of: Seen::Shared,
                 window: Some(2),
                 summary: Some(Box::new(summary(3))),
+                relevant: 0,
             });
         })
         .change("shop", |agent| {

@@ -28,6 +28,7 @@ mod reach;
 mod rebind;
 mod recorded;
 mod recover;
+mod search;
 mod standing;
 mod start;
 mod transport;

@@ -290,7 +290,7 @@ impl Driver {
         (limiter, ask)
     }
 
-    fn model(&self, name: &str) -> Result<(BoundModel, Arc<dyn Model>), String> {
+    pub(super) fn model(&self, name: &str) -> Result<(BoundModel, Arc<dyn Model>), String> {
         let bound = self.values.models.iter().find(|m| &*m.name == name);
         let bound = bound.ok_or_else(|| format!("model `{name}` is not bound"))?;
         let model = self.engine.0.models.model(bound);
@@ -367,6 +367,7 @@ impl Driver {
         };
         let locked = self.locked_input(id);
         let toolset = self.engine.toolset(self.network(), &tool.tool).cloned();
+        let toolset = toolset.or_else(|| self.search(id, tool));
         let run = ToolRun {
             attempt,
             ..self.tool_run(id, tool)
@@ -501,7 +502,7 @@ impl Driver {
         Ok(())
     }
 
-    fn model_transport(
+    pub(super) fn model_transport(
         &self,
         branch: Id,
         agent: Id,

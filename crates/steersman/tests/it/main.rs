@@ -12,6 +12,7 @@ mod f19;
 mod findings;
 mod folder;
 mod follow;
+mod knowledge;
 mod mcp;
 mod models;
 mod nets;

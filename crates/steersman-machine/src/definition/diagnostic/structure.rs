@@ -115,6 +115,11 @@ impl Diagnostic {
             format!("`{path}` leaves the folder of the definition"),
         )
     }
+    /// Documents that sessions would search.
+    pub(crate) fn unreadable(at: At, path: &str, why: &str) -> Self {
+        Self::new("E0130", at, format!("`{path}` cannot be read: {why}"))
+            .note("`knowledge` names files and folders of text and Markdown, relative to the file that names them")
+    }
     pub(crate) fn malformed(at: At, text: &str, wanted: &str) -> Self {
         Self::new("E0115", at, format!("`{text}` is not {wanted}"))
     }

@@ -65,7 +65,12 @@ pub(crate) static AGENT: Table = Table {
             "–",
             "State entries filled from each new message by one model call, ahead of everything else (of a routed agent ahead of its decision). The model is `small` if one is declared, else `default`. A value that does not fit is left out, and the result says so.",
         ),
-        later("knowledge", "Text searched ahead of every turn."),
+        key(
+            "knowledge",
+            Ty::List(&Ty::Documents),
+            "–",
+            "Text and Markdown, searched for the newest message ahead of every turn: files and folders.",
+        ),
         later("reflect", "Judges the answer."),
         key(
             "context",
@@ -137,7 +142,7 @@ const SEEN: Ty = Ty::Word(&[
     ("since_last_spoke", true),
     ("since_entry", true),
     ("summary", true),
-    ("relevant", false),
+    ("relevant", true),
 ]);
 
 pub(crate) static VIEW: Table = Table {
@@ -146,7 +151,12 @@ pub(crate) static VIEW: Table = Table {
     keys: &[
         key("of", SEEN, "as without it", "What of the others."),
         key("window", Ty::Integer(1), "none", "The newest messages."),
-        later("relevant", "Passages found by full text."),
+        key(
+            "relevant",
+            Ty::Integer(0),
+            "0; of the word `relevant` 5",
+            "Passages of what was said in the network that are found for the newest message and are not seen anyway, 20 at most.",
+        ),
         key(
             "summary",
             Ty::Table(&SUMMARY),

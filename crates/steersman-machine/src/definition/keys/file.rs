@@ -50,6 +50,12 @@ pub(crate) static FILE: Table = Table {
             "Models by name.",
         ),
         key(
+            "embeddings",
+            Ty::Name,
+            "full text alone",
+            "A model of `models`, by whose `/v1/embeddings` passages are found: those of `knowledge`, `notes` and `relevant`.",
+        ),
+        key(
             "state",
             TYPES,
             "–",

@@ -4,7 +4,7 @@ use super::super::diagnostic::{Diagnostic, near};
 use super::super::shape;
 use super::super::site::{Args, Scope, Wants};
 use super::super::source::{Key, Node, Span};
-use super::builtin::{self, Set};
+use super::builtin;
 use super::file::params;
 use super::values::{At, plain_text};
 use super::{Lower, Sort, count, flag, text, word};
@@ -219,14 +219,20 @@ impl Lower<'_> {
             tools,
             servers,
             prefill: self.text_of(node, "prefill", &scope),
-            before: self.before(&key.name, node.get("before"), &scope),
+            before: self.ahead(&key.name, node, &scope),
+            knowledge: self.knowledge(node),
             net: self.net(node.get("net")),
             context: self.context(node.get("context"), &scope),
         }
     }
 
     /// Tools that run ahead of every turn: they only look.
-    fn before(&mut self, agent: &Name, node: Option<&Node>, scope: &Scope) -> Vec<Before> {
+    pub(super) fn before(
+        &mut self,
+        agent: &Name,
+        node: Option<&Node>,
+        scope: &Scope,
+    ) -> Vec<Before> {
         let mut all: Vec<Before> = Vec::new();
         for node in node.map(Node::items).unwrap_or_default() {
             let what = node.get("tool").unwrap_or(node);
@@ -478,12 +484,7 @@ impl Lower<'_> {
             None
         };
         match built_in {
-            Some(Set::Reserved) => {
-                let at = self.place(what.span);
-                self.say(Diagnostic::reserved(at, &format!("the set `{name}`")));
-                Vec::new()
-            }
-            Some(Set::Tools(tools)) => {
+            Some(tools) => {
                 self.out.builtins.extend(tools.iter().copied());
                 if &*name == "ask" {
                     self.out.by_user.push(what.span);

@@ -5,6 +5,7 @@ use super::values::{of_kind, plain_text};
 use crate::ids::Name;
 use crate::interaction::Class;
 use crate::network::{BuiltIn, Parameters, Render, Source, ToolDef, Type, TypeKind};
+use crate::notes::{DOCUMENTS, MOST, TRANSCRIPT};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -14,22 +15,18 @@ pub(super) const SETS: [&str; 6] = ["finish", "ask", "todo", "fork", "artifacts"
 /// The tool that reads what has spilled.
 pub(super) const READ: &str = "artifact_read";
 
-/// A built-in name under `tools:`.
-pub(super) enum Set {
-    /// These tools.
-    Tools(&'static [&'static str]),
-    /// Not built in this version.
-    Reserved,
-}
+/// The tool that searches transcript and documents.
+pub(super) const NOTES: &str = crate::notes::SEARCH;
 
-pub(super) fn set(name: &str) -> Option<Set> {
+/// The tools that a built-in name under `tools:` stands for.
+pub(super) fn set(name: &str) -> Option<&'static [&'static str]> {
     Some(match name {
-        "finish" => Set::Tools(&["finish"]),
-        "ask" => Set::Tools(&["ask"]),
-        "fork" => Set::Tools(&["fork"]),
-        "todo" => Set::Tools(&["todo_add", "todo_complete", "todo_cancel", "todo_update"]),
-        "artifacts" => Set::Tools(&["artifact_write", READ, "artifact_list", "artifact_search"]),
-        "notes" => Set::Reserved,
+        "finish" => &["finish"],
+        "ask" => &["ask"],
+        "fork" => &["fork"],
+        "todo" => &["todo_add", "todo_complete", "todo_cancel", "todo_update"],
+        "artifacts" => &["artifact_write", READ, "artifact_list", "artifact_search"],
+        "notes" => &[NOTES],
         _ => return None,
     })
 }
@@ -101,6 +98,27 @@ fn ends(name: &str) -> Option<Told> {
     })
 }
 
+fn notes_parameters() -> Vec<(&'static str, Type)> {
+    let sources = [DOCUMENTS, TRANSCRIPT].map(str::to_owned).to_vec();
+    let source = Type {
+        description: Some("Both, where it is left out.".to_owned()),
+        ..of_kind(TypeKind::Enum(sources))
+    };
+    let (least, most) = (Some(1.0), Some(f64::from(MOST)));
+    let most = Type {
+        description: Some("Passages at most; 5, where it is left out.".to_owned()),
+        ..of_kind(TypeKind::Integer {
+            minimum: least,
+            maximum: most,
+        })
+    };
+    vec![
+        ("query", plain_text()),
+        ("source", optional(source)),
+        ("most", optional(most)),
+    ]
+}
+
 /// A built-in tool by name.
 fn tool(name: &'static str) -> Option<ToolDef> {
     let (built_in, description, parameters): Told = match name {
@@ -170,6 +188,11 @@ fn tool(name: &'static str) -> Option<ToolDef> {
             "Find the lines of artifacts that have all these words.",
             vec![("query", plain_text())],
         ),
+        NOTES => (
+            BuiltIn::NotesSearch,
+            "Find passages of this conversation and of the attached documents by their words.",
+            notes_parameters(),
+        ),
         _ => return None,
     };
     let parameters = parameters
@@ -180,7 +203,11 @@ fn tool(name: &'static str) -> Option<ToolDef> {
         name: name.into(),
         description: description.to_owned(),
         parameters: Parameters::Fields(parameters),
-        effect: Class::Pure,
+        effect: match built_in {
+            // Documents may change at any time.
+            BuiltIn::NotesSearch => Class::Read,
+            _ => Class::Pure,
+        },
         requires: Vec::new(),
         approve: Vec::new(),
         source: Source::BuiltIn(built_in),

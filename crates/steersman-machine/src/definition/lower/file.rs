@@ -34,6 +34,7 @@ impl Lower<'_> {
         let config = self.config();
         let secrets = self.secrets();
         let models = self.models();
+        let embeddings = self.embeddings();
         let events = self.events();
         let mcp = self.mcp();
         let tools = self.tools();
@@ -77,6 +78,7 @@ impl Lower<'_> {
             labels,
             texts,
             outcome,
+            embeddings,
             tools,
             agents,
             people,

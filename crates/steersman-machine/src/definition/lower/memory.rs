@@ -21,6 +21,7 @@ impl Lower<'_> {
             Some("own") => Seen::Own,
             Some("since_last_spoke") => Seen::SinceLastSpoke,
             Some("since_entry") => Seen::SinceEntry,
+            Some("relevant") => Seen::Own,
             // A window or a summary alone is one of what is shared.
             _ => Seen::Shared,
         };
@@ -45,6 +46,7 @@ impl Lower<'_> {
             of,
             window: window.map(|n| u32::try_from(n).unwrap_or(u32::MAX)),
             summary: summary.map(Box::new),
+            relevant: super::knowledge::relevant(node),
         }
     }
 

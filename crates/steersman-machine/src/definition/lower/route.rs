@@ -41,6 +41,7 @@ impl Lower<'_> {
                 of: seen,
                 window: None,
                 summary: None,
+                relevant: 0,
             },
         }
     }

@@ -7,6 +7,7 @@ use super::super::test::{
     Act, Answer, Expect, Gives, Kill, Resolve, Script, Step, Test, ToolOutcome,
 };
 use super::super::{shape, source};
+use super::builtin;
 use super::{Lower, Sort, duration, flag, sorted, text, whole, word};
 use crate::ids::Name;
 use std::collections::BTreeMap;
@@ -206,7 +207,9 @@ impl Lower<'_> {
                 .declared
                 .get(&key.name)
                 .is_some_and(|declared| declared.sort == Sort::Tool)
-                || self.of_server(&key.name);
+                || self.of_server(&key.name)
+                // What it finds is what lies in files.
+                || *key.name == *builtin::NOTES && self.out.builtins.contains(builtin::NOTES);
             if !is_tool {
                 let names = self.out.declared.iter();
                 let tools = names

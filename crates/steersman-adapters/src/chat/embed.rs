@@ -1,0 +1,142 @@
+//! Embeddings, as OpenAI made them and others serve them: texts in, one vector for each out.
+
+use crate::transport::{self, BodyError, Clients};
+use crate::wire::endpoint;
+use crate::wire::fault::{failure, of_status};
+use reqwest::Url;
+use serde::Deserialize;
+use serde_json::json;
+use std::time::Duration;
+use steersman_machine::effect::{Failure, Retry};
+use steersman_runtime::model::Embed;
+use tokio::time::timeout;
+
+/// How long a request may take: a local server embeds a few texts in a second.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Bytes of an answer at most: 32 vectors of 4,096 numbers, written out, take 3 MiB.
+const BODY_MAX: usize = 32 << 20;
+/// Bytes of an answer that says what went wrong.
+const ERROR_BODY_MAX: usize = 64 << 10;
+
+#[derive(Deserialize)]
+struct Answer {
+    data: Vec<Vector>,
+}
+
+#[derive(Deserialize)]
+struct Vector {
+    #[serde(default)]
+    index: Option<usize>,
+    embedding: Vec<f32>,
+}
+
+/// Asks once.
+pub(super) async fn embed(
+    clients: &Clients,
+    base: &Url,
+    model: &str,
+    ask: &Embed,
+) -> Result<Vec<Vec<f32>>, Failure> {
+    let late = || {
+        let message = format!("no embeddings within {} s", PATIENCE.as_secs());
+        failure("timeout", message, Retry::Policy)
+    };
+    timeout(PATIENCE, asked(clients, base, model, ask))
+        .await
+        .unwrap_or_else(|_| Err(late()))
+}
+
+async fn asked(
+    clients: &Clients,
+    base: &Url,
+    model: &str,
+    ask: &Embed,
+) -> Result<Vec<Vec<f32>>, Failure> {
+    let client = clients
+        .of(base)
+        .map_err(|error| failure("tls", error, Retry::Never))?;
+    let input: Vec<&str> = ask.texts.iter().map(|text| &**text).collect();
+    let body = json!({ "model": model, "input": input, "encoding_format": "float" });
+    let mut post = client.post(endpoint(base, "embeddings")).json(&body);
+    if let Some(key) = &ask.transport.key {
+        post = post.bearer_auth(key);
+    }
+    let sent = post.send().await;
+    let mut response = sent.map_err(|error| {
+        let code = if error.is_connect() {
+            "unreachable"
+        } else {
+            "disconnected"
+        };
+        failure(code, transport::describe(error), Retry::Policy)
+    })?;
+    let status = response.status();
+    if !status.is_success() {
+        let body = transport::head(&mut response, ERROR_BODY_MAX).await;
+        let body = String::from_utf8_lossy(&body);
+        return Err(of_status(status.as_u16(), response.headers(), &body));
+    }
+    let body = transport::body(&mut response, BODY_MAX).await;
+    let body = body.map_err(|error| match error {
+        BodyError::TooLarge => failure("too_large", "the answer is too large", Retry::Never),
+        BodyError::Broken(why) => failure("truncated", why, Retry::Policy),
+    })?;
+    read(&body, ask.texts.len())
+}
+
+/// The vectors of an answer, in the order of the texts.
+fn read(body: &[u8], texts: usize) -> Result<Vec<Vec<f32>>, Failure> {
+    let bad = |why: String| failure("bad_response", why, Retry::Policy);
+    let answer: Answer = serde_json::from_slice(body)
+        .map_err(|error| bad(format!("what came is no answer with embeddings: {error}")))?;
+    if answer.data.len() != texts {
+        let came = answer.data.len();
+        return Err(bad(format!("{came} embeddings came for {texts} texts")));
+    }
+    let mut vectors: Vec<Option<Vec<f32>>> = vec![None; texts];
+    for (k, vector) in answer.data.into_iter().enumerate() {
+        let at = vector.index.unwrap_or(k);
+        let fits = vector.embedding.iter().all(|x| x.is_finite()) && !vector.embedding.is_empty();
+        match vectors.get_mut(at) {
+            Some(place @ None) if fits => *place = Some(vector.embedding),
+            _ => {
+                return Err(bad(
+                    "an embedding is empty, or does not say of which text it is".to_owned(),
+                ));
+            }
+        }
+    }
+    Ok(vectors.into_iter().flatten().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vectors_stand_in_the_order_of_the_texts() {
+        let body = br#"{"object":"list","data":[{"index":1,"embedding":[2.0,0]},{"index":0,"embedding":[1,0]}],"model":"m","usage":{"prompt_tokens":3}}"#;
+        assert_eq!(read(body, 2).unwrap(), [[1.0, 0.0], [2.0, 0.0]]);
+        let bare = br#"{"data":[{"embedding":[1.5]}]}"#;
+        assert_eq!(read(bare, 1).unwrap(), [[1.5]]);
+    }
+
+    #[test]
+    fn what_is_no_answer_is_refused() {
+        for (body, texts) in [
+            ("[]", 1),
+            ("<html>", 1),
+            (r#"{"data":[]}"#, 1),
+            (r#"{"data":[{"embedding":[]}]}"#, 1),
+            (r#"{"data":[{"embedding":[1],"index":7}]}"#, 1),
+            (
+                r#"{"data":[{"embedding":[1],"index":0},{"embedding":[1],"index":0}]}"#,
+                2,
+            ),
+            (r#"{"data":[{"embedding":"AAAA"}]}"#, 1),
+        ] {
+            let failure = read(body.as_bytes(), texts).unwrap_err();
+            assert_eq!(failure.code, "bad_response", "{body}");
+        }
+    }
+}

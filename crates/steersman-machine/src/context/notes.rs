@@ -1,0 +1,273 @@
+//! What was said where an agent belongs, for whoever searches it; and what of it the agent sees anyway.
+
+use super::route::surroundings;
+use super::talk::{Talk, What, Who};
+use super::units::{self, Units};
+use super::{At, History, history};
+use crate::fold::is_ahead;
+use crate::ids::{Body, Id, Line, Name};
+use crate::interaction::{Interaction, Origin};
+use crate::network::{Network, Seen};
+use crate::notes;
+use crate::snapshot::Snapshot;
+use crate::tick::Cx;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+/// How many passages of what was said in its network an agent is shown ahead of a turn; 0: none, or it is no member.
+pub(crate) fn relevant(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> u32 {
+    surroundings(cx, snapshot, agent).map_or(0, |around| around.view.relevant.min(notes::MOST))
+}
+
+/// The newest message where a member acts: what was said to it, or what was said in its network last, by a member or to all.
+pub(crate) fn newest(snapshot: &Snapshot, agent: Id) -> Option<Body> {
+    let state = snapshot.agent(agent);
+    // What a member is called with is what its network is to answer, however much was said since.
+    let is_called = state.serving.is_some() && state.message == state.args;
+    let above = state.parent.filter(|_| is_called);
+    let Some(above) = above.map(|above| snapshot.agent(above)) else {
+        return state.message;
+    };
+    let last = above.routing.last.as_ref().and_then(|(_, _, said)| *said);
+    let said = [above.message, last].into_iter().flatten();
+    said.max_by_key(|body| body.line()).or(state.message)
+}
+
+impl At<'_> {
+    /// The passages that the view asks for, where there are some.
+    pub(super) fn with_relevant(&self, named: bool, now: &mut String) {
+        let state = self.snapshot.agent(self.agent);
+        let Some(Some(gave)) = state.before.get(notes::RELEVANT).filter(|_| !named) else {
+            return;
+        };
+        let gave = self.history.text(*gave);
+        if *gave == *notes::NOTHING {
+            return;
+        }
+        if !now.is_empty() {
+            now.push('\n');
+        }
+        let _ = write!(now, "[{}] {gave}", notes::RELEVANT);
+    }
+}
+
+/// Something that was said, or that a tool gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spoken {
+    /// Where its text lies.
+    pub body: Body,
+    /// The line that pushed it.
+    pub line: Line,
+    /// Who said it, or the tool.
+    pub who: Name,
+    /// It was said, not given by a tool. Arguments that somebody was called with read as [`Transcript::words`] tells.
+    pub said: bool,
+}
+
+/// What was said where an agent belongs: under a routed agent what was said in its network, else its own stack; and what
+/// its own tools gave. Followed as the session goes on.
+#[derive(Debug, Default)]
+pub struct Transcript {
+    talk: Talk,
+    own: Own,
+    above: Option<Id>,
+    since: Option<Line>,
+}
+
+impl Transcript {
+    /// Takes in what was pushed since it was last called. Another branch, or what a rewind left, is read anew.
+    pub fn follow(&mut self, cx: &Cx<'_>, history: &dyn History, snapshot: &Snapshot, agent: Id) {
+        let around = surroundings(cx, snapshot, agent);
+        self.above = around.as_ref().map(|around| around.above);
+        self.since = around.as_ref().and_then(super::route::Surroundings::since);
+        if let Some(above) = self.above {
+            self.talk.follow(history, above, snapshot.agent(above).last);
+        }
+        self.own.follow(cx.network, history, snapshot, agent);
+    }
+
+    /// All of it up to a line.
+    pub fn upto(&self, line: Line) -> Vec<Spoken> {
+        let mut all = Vec::new();
+        if self.above.is_some() {
+            let entries = self.talk.behind(self.since).iter();
+            all.extend(entries.filter_map(|entry| {
+                let What::Said(body) = &entry.what else {
+                    return None;
+                };
+                let who = match &entry.who {
+                    Who::Outside(None) => "user".into(),
+                    Who::Outside(Some(who)) | Who::Member(who) => who.clone(),
+                };
+                Some(Spoken {
+                    body: *body,
+                    line: body.line(),
+                    who,
+                    said: true,
+                })
+            }));
+        }
+        let member = self.above.is_some();
+        let since = self.since.unwrap_or_default();
+        let own = self.own.entries.iter();
+        let own = own.filter(|entry| !(member && entry.said) && entry.line >= since);
+        all.extend(own.cloned());
+        all.retain(|spoken| spoken.line <= line);
+        all
+    }
+
+    /// The texts among it that the agent sees anyway.
+    pub fn seen(
+        &self,
+        cx: &Cx<'_>,
+        history: &dyn History,
+        snapshot: &Snapshot,
+        agent: Id,
+    ) -> BTreeSet<Body> {
+        let around = surroundings(cx, snapshot, agent);
+        let mut units = Units::default();
+        units.follow(history, history::head(snapshot, agent));
+        let skip = self.since.map_or(0, |since| units.before(since));
+        let state = snapshot.agent(agent);
+        let mut seen: BTreeSet<Body> = state.unanswered.iter().copied().collect();
+        seen.extend(state.message);
+        for unit in units.list.iter().skip(skip) {
+            match &unit.what {
+                units::What::Message { from, body } => {
+                    seen.insert(*body);
+                    if let (Origin::Call(call), Some(around)) = (from, &around)
+                        && around.view.of != Seen::Own
+                    {
+                        let policy = around.summary.as_deref();
+                        let told = self.talk.seen(*call, &around.view, policy, around.since());
+                        seen.extend(told.entries.iter().filter_map(|entry| match &entry.what {
+                            What::Said(body) => Some(*body),
+                            What::Did(..) => None,
+                        }));
+                    }
+                }
+                units::What::Summary(body) => drop(seen.insert(*body)),
+                units::What::Answer { text, calls, .. } => {
+                    seen.extend(*text);
+                    let results = calls.iter().filter_map(|chain| chain.result.as_ref());
+                    seen.extend(results.filter_map(|result| result.body));
+                }
+                units::What::Engine(calls) => {
+                    let results = calls.iter().filter_map(|chain| chain.result.as_ref());
+                    seen.extend(results.filter_map(|result| result.body));
+                }
+            }
+        }
+        seen
+    }
+
+    /// What was said, in its own words: of arguments that somebody was called with the values.
+    pub fn words(spoken: &Spoken, text: &str) -> String {
+        if spoken.said {
+            history::called(text)
+        } else {
+            text.to_owned()
+        }
+    }
+}
+
+/// A stack, as what was said and given on it.
+#[derive(Debug, Default)]
+struct Own {
+    agent: Option<Id>,
+    last: Line,
+    entries: Vec<Spoken>,
+    /// Tools of calls that are open or were; none: what they give is not searched.
+    calls: BTreeMap<Id, Option<Name>>,
+}
+
+impl Own {
+    fn follow(&mut self, network: &Network, history: &dyn History, snapshot: &Snapshot, agent: Id) {
+        let state = snapshot.agent(agent);
+        if self.agent != Some(agent) {
+            *self = Self {
+                agent: Some(agent),
+                ..Self::default()
+            };
+        }
+        let (mut blocks, mut at) = (Vec::new(), state.last);
+        while at.is_some() && at > self.last {
+            let (block, below) = history.pushes(agent, at);
+            blocks.push((at, block));
+            at = below;
+        }
+        if at != self.last {
+            // The chain does not lead to what is known: from its end.
+            while at.is_some() {
+                let (block, below) = history.pushes(agent, at);
+                blocks.push((at, block));
+                at = below;
+            }
+            self.entries.clear();
+            self.calls.clear();
+        }
+        let caller = state.parent.and_then(|parent| snapshot.agents.get(&parent));
+        let caller = caller.map_or_else(|| "user".into(), |parent| parent.def.clone());
+        for (line, block) in blocks.iter().rev() {
+            for interaction in block.iter() {
+                self.push(network, (&state.def, &caller), *line, interaction);
+            }
+        }
+        self.last = state.last;
+    }
+
+    fn push(
+        &mut self,
+        network: &Network,
+        (own, caller): (&Name, &Name),
+        line: Line,
+        interaction: &Interaction,
+    ) {
+        let mut add = |who: &Name, body: Body, said: bool| {
+            self.entries.push(Spoken {
+                body,
+                line,
+                who: who.clone(),
+                said,
+            });
+        };
+        match interaction {
+            Interaction::UserMessage { from, body } => match from {
+                Origin::Outside(role) => {
+                    let user = "user".into();
+                    add(role.as_ref().unwrap_or(&user), *body, true);
+                }
+                Origin::Call(_) | Origin::Agent(_) | Origin::Released(_) => {
+                    add(caller, *body, true);
+                }
+                Origin::Continuation
+                | Origin::Route
+                | Origin::Correction
+                | Origin::Limit
+                | Origin::Review
+                | Origin::Conclude
+                | Origin::Net => {}
+            },
+            Interaction::AssistantMessage {
+                text: Some(text), ..
+            } => add(own, *text, true),
+            Interaction::Call(call) => {
+                let tool = network.tools.get(&call.name);
+                let quotes = is_ahead(call) || *call.name == *notes::SEARCH;
+                let silent = tool.is_some_and(crate::call::is_last);
+                let named = (!quotes && !silent).then(|| call.name.clone());
+                self.calls.insert(call.id, named);
+            }
+            Interaction::Result(result) => {
+                let named = self.calls.get(&result.call).cloned().flatten();
+                if let (Some(named), Some(body)) = (named, result.body) {
+                    add(&named, body, false);
+                }
+            }
+            Interaction::AssistantMessage { text: None, .. }
+            | Interaction::Route(_)
+            | Interaction::Summary(_)
+            | Interaction::Finished { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Documents of agents, what is searched ahead of their turns, and the model whose embeddings find it.
+
+use super::super::diagnostic::Diagnostic;
+use super::super::load::resolve;
+use super::super::site::Scope;
+use super::super::source::Node;
+use super::{Lower, builtin, whole};
+use crate::ids::Name;
+use crate::network::Before;
+use crate::notes;
+use serde_json::json;
+use std::sync::Arc;
+
+/// How many passages a view asks for.
+pub(super) fn relevant(node: &Node) -> u32 {
+    let of = node.get("of").or(Some(node)).and_then(Node::as_text);
+    let written = node.get("relevant").and_then(whole);
+    match written {
+        Some(most) => u32::try_from(most).unwrap_or(u32::MAX).min(notes::MOST),
+        None if of.is_some_and(|of| &**of == "relevant") => notes::FEW,
+        None => 0,
+    }
+}
+
+impl Lower<'_> {
+    /// What runs ahead of an agent's turns: the tools that it names, and the search of its documents.
+    pub(super) fn ahead(&mut self, agent: &Name, node: &Node, scope: &Scope) -> Vec<Before> {
+        let mut all = self.before(agent, node.get("before"), scope);
+        let documents = node
+            .get("knowledge")
+            .filter(|node| !node.items().is_empty());
+        let relevant = self.somebody_sees_what_is_relevant();
+        let own = [
+            (documents.is_some(), notes::KNOWLEDGE),
+            (relevant, notes::RELEVANT),
+        ];
+        for (is_searched, name) in own {
+            if is_searched && all.iter().any(|before| *before.named == *name) {
+                let at = self.place(node.get("before").map_or(node.span, |node| node.span));
+                self.say(Diagnostic::seen_twice(at, name));
+            }
+        }
+        if documents.is_some() || relevant {
+            self.out.builtins.insert(builtin::NOTES);
+        }
+        if documents.is_some() {
+            let args = json!({
+                "query": "{{ message.text }}",
+                "source": notes::DOCUMENTS,
+                "most": notes::FEW,
+            });
+            all.push(Before {
+                tool: builtin::NOTES.into(),
+                args: Some(self.named_data(Some(&Node::json(&args)), scope)),
+                named: notes::KNOWLEDGE.into(),
+                show: true,
+            });
+        }
+        all
+    }
+
+    /// The documents of an agent, as seen from the definition's folder.
+    pub(super) fn knowledge(&mut self, node: &Node) -> Vec<Arc<str>> {
+        let mut all: Vec<Arc<str>> = Vec::new();
+        let items = node.get("knowledge").map(Node::items).unwrap_or_default();
+        for item in items {
+            let Some(named) = item.as_text() else {
+                continue;
+            };
+            let at = self.place(item.span);
+            let from = self.sources.path(item.span).map_or("", |path| &**path);
+            let Some(path) = resolve(from, named) else {
+                self.say(Diagnostic::outside_folder(at, named));
+                continue;
+            };
+            if let Some(why) = self.files.why_unreadable(&path) {
+                self.say(Diagnostic::unreadable(at, named, why));
+            }
+            if !all.iter().any(|known| **known == *path) {
+                all.push(path.into());
+            }
+        }
+        all
+    }
+
+    /// The model whose embeddings find passages.
+    pub(super) fn embeddings(&mut self) -> Option<Name> {
+        let node = self.merged.settings.get("embeddings")?;
+        Some(self.model_name(Some(node)))
+    }
+
+    /// Whether any view asks for passages.
+    fn somebody_sees_what_is_relevant(&self) -> bool {
+        fn within(node: &Node) -> bool {
+            let entries = node.entries().iter();
+            let here = |(key, of): &(super::super::source::Key, Node)| {
+                (&*key.name == "view" && relevant(of) > 0) || within(of)
+            };
+            entries.into_iter().any(here) || node.items().iter().any(within)
+        }
+        let agents = self.merged.section("agents");
+        agents.iter().any(|(_, agent)| within(agent))
+    }
+}

@@ -1,0 +1,175 @@
+//! Documents of agents: which files they are, and what is in them. Read when something is searched, if they changed.
+
+use super::split::{self, Passage};
+use std::collections::BTreeMap;
+use std::fs::Metadata;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// Endings of the files that are read in folders.
+const ENDINGS: [&str; 4] = ["md", "markdown", "txt", "text"];
+/// Files of one agent at most.
+const FILES: usize = 5_000;
+/// Folders within folders at most.
+const DEPTH: usize = 16;
+/// Bytes of a file at most.
+const LARGEST: u64 = 8 << 20;
+
+/// By what it is seen that a file has changed.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    changed: Option<SystemTime>,
+    len: u64,
+}
+
+/// Why documents of a definition cannot be read now; none if they can. `folder` is that of the definition, `path` relative
+/// to it. Each file is read to its end.
+pub fn unreadable(folder: &Path, path: &str) -> Option<String> {
+    let mut found = BTreeMap::new();
+    if let Err(why) = files_of(folder, path, &mut found) {
+        return Some(why);
+    }
+    if found.is_empty() {
+        return Some("there is no text or Markdown in it (.md, .markdown, .txt, .text)".to_owned());
+    }
+    found.keys().find_map(|file| {
+        let why = read(folder, file).err()?;
+        let within = file
+            .strip_prefix(path)
+            .map(|rest| rest.trim_start_matches('/'));
+        match within {
+            Some(rest) if !rest.is_empty() => Some(format!("{rest}: {why}")),
+            _ => Some(why),
+        }
+    })
+}
+
+/// The files that documents are, by their paths in the definition's folder. An error says which, and what to do.
+pub(super) fn list(
+    folder: &Path,
+    documents: &[Arc<str>],
+) -> Result<BTreeMap<String, Mark>, String> {
+    let mut found = BTreeMap::new();
+    for path in documents {
+        files_of(folder, path, &mut found).map_err(|why| told(path, &why))?;
+    }
+    Ok(found)
+}
+
+/// The passages of a file.
+pub(super) fn passages(folder: &Path, file: &str) -> Result<Vec<Passage>, String> {
+    let text = read(folder, file).map_err(|why| told(file, &why))?;
+    let ending = Path::new(file).extension().and_then(|e| e.to_str());
+    let ending = ending.unwrap_or_default().to_ascii_lowercase();
+    Ok(split::passages(
+        &text,
+        matches!(&*ending, "md" | "markdown"),
+    ))
+}
+
+fn told(path: &str, why: &str) -> String {
+    format!(
+        "documents `{path}` cannot be read: {why}; `knowledge` names them: put them back, or take them out of it"
+    )
+}
+
+fn files_of(folder: &Path, path: &str, found: &mut BTreeMap<String, Mark>) -> Result<(), String> {
+    let full = folder.join(path);
+    let about = about(folder, &full)?;
+    if about.is_file() {
+        found.insert(path.to_owned(), mark(&about));
+        return Ok(());
+    }
+    walk(folder, &full, path.trim_end_matches('/'), 0, found)
+}
+
+fn walk(
+    root: &Path,
+    folder: &Path,
+    path: &str,
+    depth: usize,
+    found: &mut BTreeMap<String, Mark>,
+) -> Result<(), String> {
+    if depth > DEPTH {
+        return Err(format!("folders lie more than {DEPTH} deep in it"));
+    }
+    let entries = std::fs::read_dir(folder).map_err(|e| e.to_string())?;
+    let mut names: Vec<PathBuf> = Vec::new();
+    for entry in entries {
+        names.push(entry.map_err(|e| e.to_string())?.path());
+    }
+    names.sort_unstable();
+    for full in names {
+        // What has no name in the language of definitions cannot be told of.
+        let Some(name) = full.file_name().and_then(|name| name.to_str()) else {
+            continue;
+        };
+        if name.starts_with('.') {
+            continue;
+        }
+        let inner = if path.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{path}/{name}")
+        };
+        let is_text = full
+            .extension()
+            .and_then(|e| e.to_str())
+            .is_some_and(|e| ENDINGS.contains(&&*e.to_ascii_lowercase()));
+        if full.is_dir() {
+            about(root, &full).map_err(|why| format!("{name}: {why}"))?;
+            walk(root, &full, &inner, depth + 1, found)?;
+        } else if is_text {
+            let about = about(root, &full).map_err(|why| format!("{name}: {why}"))?;
+            if found.len() >= FILES {
+                return Err(format!("there are more than {FILES} files in it"));
+            }
+            found.insert(inner, mark(&about));
+        }
+    }
+    Ok(())
+}
+
+fn mark(about: &Metadata) -> Mark {
+    Mark {
+        changed: about.modified().ok(),
+        len: about.len(),
+    }
+}
+
+/// What lies at a path, if it lies in the folder: a link that leads out would show a model whatever its maker likes to see.
+fn about(folder: &Path, full: &Path) -> Result<Metadata, String> {
+    let real = full.canonicalize().map_err(|e| e.to_string())?;
+    let folder = if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
+    };
+    let inside = folder.canonicalize().map_err(|e| e.to_string())?;
+    if !real.starts_with(&inside) {
+        return Err("it leads out of the definition's folder".to_owned());
+    }
+    let about = real.metadata().map_err(|e| e.to_string())?;
+    if about.is_file() || about.is_dir() {
+        Ok(about)
+    } else {
+        Err("it is neither a file nor a folder".to_owned())
+    }
+}
+
+fn read(folder: &Path, file: &str) -> Result<String, String> {
+    let file = std::fs::File::open(folder.join(file)).map_err(|e| e.to_string())?;
+    let mut bytes = Vec::new();
+    let read = file.take(LARGEST + 1).read_to_end(&mut bytes);
+    read.map_err(|e| e.to_string())?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(format!("it is larger than {} MiB", LARGEST >> 20));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| "it is no text in UTF-8".to_owned())?;
+    Ok(match text.strip_prefix('\u{feff}') {
+        Some(bare) => bare.to_owned(),
+        None => text,
+    })
+}

@@ -1,0 +1,401 @@
+//! One search: what is asked, what is found, by what.
+
+use super::Retrieval;
+use super::corpus::{Asked, Documents, Kept, Passages, Piece, Said, SearchError};
+use crate::Boxed;
+use crate::engine::Engine;
+use crate::model::{Embed, Model, Transport};
+use crate::past::Past;
+use crate::toolset::{ToolRun, Toolset};
+use serde_json::Value as Json;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use steersman_machine::ids::{Id, Line};
+use steersman_machine::mapping::{Fault, Raw};
+use steersman_machine::network::{Does, Network};
+use steersman_machine::notes::{DOCUMENTS, FEW, Findings, MOST, Passage, TRANSCRIPT};
+use steersman_machine::snapshot::Snapshot;
+use tokio_util::sync::CancellationToken;
+
+/// Texts of one request for embeddings.
+const BATCH: usize = 32;
+/// Passages that are embedded for one search at most: the others are for the next one.
+const EMBEDDED: usize = 512;
+/// What a query that is covered whole adds to how near it is: measured to be the best of what was tried.
+const COVERED: f64 = 0.4;
+/// Characters of a query; more say nothing more.
+const QUERY: usize = 4_000;
+
+/// Who makes vectors.
+pub(crate) struct Embedder {
+    /// The definition's name of the model, with the address: vectors of different ones do not compare.
+    pub(crate) label: String,
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) transport: Transport,
+}
+
+/// A search for a call of `notes_search`: it knows what its agent may search, and runs once.
+pub(crate) struct Search {
+    pub(crate) engine: Engine,
+    pub(crate) past: Arc<Past>,
+    pub(crate) snapshot: Snapshot,
+    pub(crate) agent: Id,
+    /// The branch that it is on.
+    pub(crate) branch: Id,
+    /// Who owns the session: another owner indexes anew.
+    pub(crate) mark: u64,
+    /// What is said later is not searched.
+    pub(crate) upto: Line,
+    /// What the agent sees anyway is left out.
+    pub(crate) unseen: bool,
+    /// Where the definition wants embeddings: who makes them, or why nobody does.
+    pub(crate) embedder: Option<Result<Embedder, String>>,
+}
+
+/// What is to be found.
+#[derive(Clone, Debug)]
+struct Wanted {
+    query: String,
+    documents: bool,
+    transcript: bool,
+    most: usize,
+}
+
+impl Wanted {
+    fn of(args: &str) -> Self {
+        let args: Json = serde_json::from_str(args).unwrap_or_default();
+        let source = args["source"].as_str();
+        let query = args["query"].as_str().unwrap_or_default();
+        let most = args["most"].as_u64().unwrap_or(u64::from(FEW));
+        Self {
+            query: query.chars().take(QUERY).collect(),
+            documents: source != Some(TRANSCRIPT),
+            transcript: source != Some(DOCUMENTS),
+            most: most.clamp(1, u64::from(MOST)) as usize,
+        }
+    }
+}
+
+impl Toolset for Search {
+    fn has(&self, _network: &Network, _tool: &str) -> bool {
+        true
+    }
+
+    fn run<'a>(&'a self, run: &'a ToolRun, _cancel: &'a CancellationToken) -> Boxed<'a, Raw> {
+        Box::pin(async move {
+            let Some(retrieval) = &self.engine.0.options.retrieval else {
+                let message = "this program searches nothing: its engine was made without `Options::retrieval`";
+                return Raw::NotPerformed(Fault::new("failed", message));
+            };
+            match self.findings(retrieval, run).await {
+                Ok(found) => Raw::Done(serde_json::to_value(found).expect("findings are JSON")),
+                Err(error) => Raw::NotPerformed(Fault {
+                    again: matches!(error, SearchError::Store(_)).then_some(0),
+                    ..Fault::new("failed", error.to_string())
+                }),
+            }
+        })
+    }
+}
+
+impl Search {
+    async fn findings(
+        &self,
+        retrieval: &Arc<dyn Retrieval>,
+        run: &ToolRun,
+    ) -> Result<Findings, SearchError> {
+        let wanted = Wanted::of(&run.work.args);
+        let mut found: Vec<Vec<(Piece, f64)>> = Vec::new();
+        let mut ways = Vec::new();
+        if wanted.documents && !self.documents_of(run).is_empty() {
+            let (best, way) = self.in_documents(retrieval, run, &wanted).await?;
+            found.push(best);
+            ways.push(way);
+        }
+        if wanted.transcript {
+            let (best, way) = self.in_transcript(retrieval, run, &wanted).await?;
+            found.push(best);
+            ways.push(way);
+        }
+        let near = ways.iter().all(|way| matches!(way, Way::Near));
+        let note = ways.into_iter().find_map(|way| match way {
+            Way::Instead(why) => Some(format!(
+                "found by full text alone, as embeddings could not be had: {why}"
+            )),
+            Way::Words | Way::Near => None,
+        });
+        let mut best = if near && !found.is_empty() {
+            let mut all: Vec<(Piece, f64)> = found.into_iter().flatten().collect();
+            sort(&mut all);
+            all
+        } else {
+            in_turn(found)
+        };
+        best.truncate(wanted.most);
+        let passages = best.into_iter().map(|(piece, _)| Passage {
+            from: piece.from,
+            text: piece.text.to_string(),
+        });
+        Ok(Findings {
+            passages: passages.collect(),
+            note,
+        })
+    }
+
+    fn documents_of(&self, run: &ToolRun) -> Vec<Arc<str>> {
+        let def = &self.snapshot.agent(self.agent).def;
+        match run.network.agents.get(def).map(|agent| &agent.does) {
+            Some(Does::Model(model)) => model.knowledge.clone(),
+            _ => Vec::new(),
+        }
+    }
+
+    async fn in_documents(
+        &self,
+        retrieval: &Arc<dyn Retrieval>,
+        run: &ToolRun,
+        wanted: &Wanted,
+    ) -> Result<(Vec<(Piece, f64)>, Way), SearchError> {
+        let paths = self.documents_of(run);
+        let key = (run.folder.clone(), paths.clone());
+        let shared = self.kept().documents(key);
+        let mut kept = shared.lock_owned().await;
+        let (folder, retrieval) = (run.folder.clone(), retrieval.clone());
+        // Files are read and indexed where nobody else waits.
+        let read = tokio::task::spawn_blocking(move || {
+            let mut documents = match kept.take() {
+                Some(documents) => documents,
+                None => Documents::new(&*retrieval)?,
+            };
+            documents.read(&folder, &paths)?;
+            Ok::<_, SearchError>((kept, documents))
+        });
+        let (mut kept, mut documents) = joined(read).await?;
+        let found = self
+            .best(&mut documents.passages, wanted, BTreeSet::new())
+            .await?;
+        *kept = Some(documents);
+        Ok(found)
+    }
+
+    async fn in_transcript(
+        &self,
+        retrieval: &Arc<dyn Retrieval>,
+        run: &ToolRun,
+        wanted: &Wanted,
+    ) -> Result<(Vec<(Piece, f64)>, Way), SearchError> {
+        let key = (run.session.clone(), self.mark, self.branch, self.agent);
+        let shared = self.kept().said(key);
+        let mut kept = shared.lock_owned().await;
+        let (past, snapshot) = (self.past.clone(), self.snapshot.clone());
+        let (network, retrieval) = (run.network.clone(), retrieval.clone());
+        let (agent, upto, unseen) = (self.agent, self.upto, self.unseen);
+        let read = tokio::task::spawn_blocking(move || {
+            let asked = Asked {
+                network: &network,
+                past: &past,
+                snapshot: &snapshot,
+                agent,
+                upto,
+            };
+            let mut said = match kept.take() {
+                Some(said) => said,
+                None => Said::new(&*retrieval)?,
+            };
+            if said.follow(&asked)? {
+                said = Said::new(&*retrieval)?;
+                said.follow(&asked)?;
+            }
+            let seen = if unseen {
+                said.seen(&asked)?
+            } else {
+                BTreeSet::new()
+            };
+            Ok::<_, SearchError>((kept, said, seen))
+        });
+        let (mut kept, mut said, seen) = joined(read).await?;
+        let found = self.best(&mut said.passages, wanted, seen).await?;
+        *kept = Some(said);
+        Ok(found)
+    }
+
+    fn kept(&self) -> &Kept {
+        &self.engine.0.indexed
+    }
+
+    /// The best passages, by words or by how near they are.
+    async fn best(
+        &self,
+        passages: &mut Passages,
+        wanted: &Wanted,
+        without: BTreeSet<u64>,
+    ) -> Result<(Vec<(Piece, f64)>, Way), SearchError> {
+        let embedded = match &self.embedder {
+            None => None,
+            Some(Err(why)) => Some(Err(why.clone())),
+            Some(Ok(_)) if passages.pieces.is_empty() || wanted.query.trim().is_empty() => None,
+            Some(Ok(embedder)) => Some(embedded(embedder, passages, &wanted.query).await),
+        };
+        Ok(match embedded {
+            None => (by_words(passages, wanted, &without)?, Way::Words),
+            Some(Err(why)) => (by_words(passages, wanted, &without)?, Way::Instead(why)),
+            Some(Ok(query)) => (near(passages, wanted, &without, &query)?, Way::Near),
+        })
+    }
+}
+
+/// By what was found.
+enum Way {
+    /// Words, as the definition wants it.
+    Words,
+    /// Vectors and words.
+    Near,
+    /// Words, as vectors could not be had, for this reason.
+    Instead(String),
+}
+
+async fn joined<T>(
+    read: tokio::task::JoinHandle<Result<T, SearchError>>,
+) -> Result<T, SearchError> {
+    match read.await {
+        Ok(read) => read,
+        Err(panic) => Err(SearchError::Documents(format!(
+            "the search broke off: {panic}"
+        ))),
+    }
+}
+
+fn by_words(
+    passages: &mut Passages,
+    wanted: &Wanted,
+    without: &BTreeSet<u64>,
+) -> Result<Vec<(Piece, f64)>, SearchError> {
+    // A few more, so that of those that fit as well the same ones are always given.
+    let most = wanted.most * 4;
+    let found = passages
+        .index
+        .find(&wanted.query, most, &|number| without.contains(&number))?;
+    let mut best = pieces(passages, found);
+    best.truncate(wanted.most);
+    Ok(best)
+}
+
+/// Cosine, and what the passage covers of the query's words.
+fn near(
+    passages: &mut Passages,
+    wanted: &Wanted,
+    without: &BTreeSet<u64>,
+    query: &[f32],
+) -> Result<Vec<(Piece, f64)>, SearchError> {
+    let covered: BTreeMap<u64, f64> = passages
+        .index
+        .coverage(&wanted.query)?
+        .into_iter()
+        .collect();
+    let scored = passages
+        .vectors
+        .iter()
+        .filter(|(number, _)| !without.contains(number))
+        .map(|(number, vector)| {
+            let covered = covered.get(number).copied().unwrap_or_default();
+            (*number, dot(query, vector) + COVERED * covered)
+        });
+    let mut best = pieces(passages, scored.collect());
+    best.truncate(wanted.most);
+    Ok(best)
+}
+
+fn pieces(passages: &Passages, found: Vec<(u64, f64)>) -> Vec<(Piece, f64)> {
+    let known = |(number, score)| Some((passages.pieces.get(&number)?.clone(), score));
+    let mut all: Vec<(Piece, f64)> = found.into_iter().filter_map(known).collect();
+    sort(&mut all);
+    all
+}
+
+/// The best first; of equals always the same one.
+fn sort(all: &mut [(Piece, f64)]) {
+    all.sort_by(|(a, score), (b, other)| {
+        let best = other.partial_cmp(score).unwrap_or(Ordering::Equal);
+        let place = |piece: &Piece| (piece.rank.0, piece.rank.1);
+        best.then_with(|| place(a).0.cmp(&place(b).0))
+            .then_with(|| a.from.cmp(&b.from))
+            .then_with(|| place(a).1.cmp(&place(b).1))
+    });
+}
+
+/// Scores of different texts do not compare: the best of each, then the second of each.
+fn in_turn(found: Vec<Vec<(Piece, f64)>>) -> Vec<(Piece, f64)> {
+    let mut all = Vec::new();
+    let mut lists: Vec<_> = found.into_iter().map(Vec::into_iter).collect();
+    loop {
+        let before = all.len();
+        all.extend(lists.iter_mut().filter_map(Iterator::next));
+        if all.len() == before {
+            return all;
+        }
+    }
+}
+
+/// Sees to it that every passage has its vector; gives that of the query.
+async fn embedded(
+    embedder: &Embedder,
+    passages: &mut Passages,
+    query: &str,
+) -> Result<Vec<f32>, String> {
+    if passages.embedded_by != embedder.label {
+        passages.vectors.clear();
+        passages.embedded_by.clone_from(&embedder.label);
+    }
+    let missing = passages.pieces.iter();
+    let missing = missing.filter(|(number, _)| !passages.vectors.contains_key(number));
+    let missing: Vec<(u64, Arc<str>)> = missing
+        .map(|(number, piece)| (*number, piece.text.clone()))
+        .collect();
+    for batch in missing[..missing.len().min(EMBEDDED)].chunks(BATCH) {
+        let texts = batch.iter().map(|(_, text)| text.clone()).collect();
+        let vectors = asked(embedder, texts).await?;
+        let own = batch.iter().map(|(number, _)| *number).zip(vectors);
+        passages
+            .vectors
+            .extend(own.map(|(number, vector)| (number, vector.into())));
+    }
+    if missing.len() > EMBEDDED {
+        let (left, all) = (missing.len() - EMBEDDED, passages.pieces.len());
+        return Err(format!("{left} of {all} passages have no vector yet"));
+    }
+    let query = asked(embedder, vec![query.into()]).await?.remove(0);
+    let len = query.len();
+    if passages.vectors.values().any(|vector| vector.len() != len) {
+        passages.vectors.clear();
+        return Err("the server gave vectors of different lengths".to_owned());
+    }
+    Ok(query)
+}
+
+/// Vectors of length 1, one for each text.
+async fn asked(embedder: &Embedder, texts: Vec<Arc<str>>) -> Result<Vec<Vec<f32>>, String> {
+    let count = texts.len();
+    let embed = Embed {
+        texts,
+        transport: embedder.transport.clone(),
+    };
+    let vectors = embedder.model.embed(&embed).await;
+    let vectors = vectors.map_err(|failure| format!("{} ({})", failure.message, failure.code))?;
+    if vectors.len() != count || vectors.iter().any(Vec::is_empty) {
+        return Err("the server gave another number of vectors than of texts".to_owned());
+    }
+    Ok(vectors.into_iter().map(unit).collect())
+}
+
+fn unit(mut vector: Vec<f32>) -> Vec<f32> {
+    let len = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
+    if len > 0.0 && len.is_finite() {
+        vector.iter_mut().for_each(|x| *x /= len);
+    }
+    vector
+}
+
+fn dot(a: &[f32], b: &[f32]) -> f64 {
+    f64::from(a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>())
+}
