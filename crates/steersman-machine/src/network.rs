@@ -183,7 +183,8 @@ impl Network {
         self.limits.cost.is_some() || agents.any(|agent| agent.limits.cost.is_some())
     }
 
-    /// Models that may be asked: those of agents, and what stands in for them.
+    /// Models that may be asked: those of agents, and what stands in for them. Not that of the embeddings: a session does
+    /// without it, and its calls are counted nowhere.
     pub fn used_models(&self) -> std::collections::BTreeSet<&Name> {
         let agents = self.agents.values().flat_map(|agent| {
             let mut models = match &agent.does {
@@ -196,11 +197,9 @@ impl Network {
             models
         });
         let small = self.extracts().then(|| self.small());
-        let embeds = self.embeddings.as_ref();
         agents
             .chain(small)
             .flat_map(|model| self.chain(model))
-            .chain(embeds)
             .collect()
     }
 }

@@ -1,7 +1,7 @@
 //! The project's figures: what a step costs, in CPU time and as ratios of one run.
 //!
 //! `cargo bench -p steersman` runs all sections, `cargo bench -p steersman -- machine store` some of them: `machine`,
-//! `routes`, `store`, `whole`, `wire`, `many`, `growth`, `program`. `--quick` does a hundredth of the work, to see that everything runs; so does
+//! `routes`, `store`, `whole`, `wire`, `many`, `growth`, `relevance`, `program`. `--quick` does a hundredth of the work, to see that everything runs; so does
 //! a run without `--bench`, as `cargo test --benches` makes it. Nothing here fails for being slow.
 
 #[path = "figures/desk.rs"]
@@ -16,6 +16,8 @@ mod many;
 mod measure;
 #[path = "figures/program.rs"]
 mod program;
+#[path = "figures/relevance.rs"]
+mod relevance;
 #[path = "figures/routes.rs"]
 mod routes;
 #[path = "figures/store.rs"]
@@ -31,7 +33,7 @@ use measure::{Size, Table};
 
 type Section = (&'static str, fn(&Table, Size));
 
-const SECTIONS: [Section; 8] = [
+const SECTIONS: [Section; 9] = [
     ("machine", machine::report),
     ("routes", routes::report),
     ("store", store::report),
@@ -39,6 +41,7 @@ const SECTIONS: [Section; 8] = [
     ("wire", wire::report),
     ("many", many::report),
     ("growth", growth::report),
+    ("relevance", relevance::report),
     ("program", program::report),
 ];
 

@@ -9,6 +9,7 @@ mod aimock;
 mod catalog;
 mod chat;
 mod command;
+mod embeddings;
 mod http;
 mod listener;
 mod mcp;

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 /// Texts of one request for embeddings.
 const BATCH: usize = 32;
 /// Passages that are embedded for one search at most: the others are for the next one.
-const EMBEDDED: usize = 512;
+const EMBEDDED: usize = 256;
 /// What a query that is covered whole adds to how near it is: measured to be the best of what was tried.
 const COVERED: f64 = 0.4;
 /// Characters of a query; more say nothing more.
@@ -310,6 +310,9 @@ fn pieces(passages: &Passages, found: Vec<(u64, f64)>) -> Vec<(Piece, f64)> {
     let known = |(number, score)| Some((passages.pieces.get(&number)?.clone(), score));
     let mut all: Vec<(Piece, f64)> = found.into_iter().filter_map(known).collect();
     sort(&mut all);
+    // What was said twice is told once.
+    let mut told = BTreeSet::new();
+    all.retain(|(piece, _)| told.insert(piece.text.clone()));
     all
 }
 

@@ -25,6 +25,11 @@ impl Size {
         }
     }
 
+    /// What can happen once only.
+    pub(crate) fn once(self) -> Self {
+        Self { repeat: 1, ..self }
+    }
+
     /// So many; far fewer in a quick run.
     pub(crate) fn of(self, full: u64, quick: u64) -> u64 {
         if self.quick { quick } else { full }

@@ -132,6 +132,8 @@ struct Import<'a> {
     /// Models beside the default: by name what they are, and whose they are.
     models: Vec<(String, String)>,
     model_of: BTreeMap<&'a str, String>,
+    /// Files that an agent's roles found passages in.
+    knowledge: BTreeMap<String, Vec<String>>,
     warnings: Vec<Warning>,
 }
 
@@ -196,6 +198,7 @@ impl<'a> Import<'a> {
             memory: BTreeMap::new(),
             models: Vec::new(),
             model_of: BTreeMap::new(),
+            knowledge: BTreeMap::new(),
             warnings: Vec::new(),
         };
         import.names();
@@ -436,6 +439,13 @@ impl<'a> Import<'a> {
             out.text(2, "system", &system);
             if let Some(model) = self.model_of.get(agent.as_str()) {
                 out.line(2, format!("model: {model}"));
+            }
+            if let Some(files) = self.knowledge.get(agent.as_str()) {
+                let files: Vec<String> = files
+                    .iter()
+                    .map(|file| Json::from(&**file).to_string())
+                    .collect();
+                out.line(2, format!("knowledge: [{}]", files.join(", ")));
             }
         }
     }

@@ -112,13 +112,7 @@ impl<'a> Import<'a> {
                 "CustomizeComponent" => pieces.extend(self.customized(args, &path)),
                 "ExtractComponent" => told.beside.extend(self.extraction(args, &path)),
                 "KnowledgeBaseComponent" => {
-                    let file = args.get("knowledge_path").map(plain).unwrap_or_default();
-                    let message = format!(
-                        "it found passages in `{file}` ahead of each turn: the key `knowledge` of an agent is for this, with the file as text or Markdown"
-                    );
-                    self.warn("tool", &path, message);
-                    let line = comment("knowledge: [..]   (at the agent)");
-                    told.beside.push(line);
+                    told.beside.extend(self.knowledge_base(agent, args, &path))
                 }
                 other => self.other(other, &path, &mut told),
             }
@@ -290,6 +284,33 @@ impl<'a> Import<'a> {
             self.warn("argument", path, message);
         }
         text
+    }
+
+    /// Documents that are searched ahead of a turn: a key of the agent, here for all its roles. A file elsewhere becomes a
+    /// comment.
+    fn knowledge_base(&mut self, agent: &str, args: &Json, path: &str) -> Option<String> {
+        let file = args.get("knowledge_path").map(plain).unwrap_or_default();
+        let top = args.get("top_k").map(plain).unwrap_or_default();
+        let inside = crate::definition::load::resolve("", &file).filter(|at| !at.is_empty());
+        let Some(inside) = inside else {
+            let message = format!(
+                "it found passages in `{file}` ahead of each turn; here, documents lie in the folder of the definition: put it there and name \
+                 it under `knowledge` at the agent"
+            );
+            self.warn("tool", path, message);
+            return Some(comment("knowledge: [..]   (at the agent)"));
+        };
+        let message = format!(
+            "there, `{file}` held passages with their vectors, of which {top} were given if they were near enough; here it is `knowledge`, of text or \
+             Markdown (anything else is read as text), in all roles of the agent, and five passages are given, found by full text unless \
+             `embeddings` names a model"
+        );
+        self.warn("knowledge", path, message);
+        let known = self.knowledge.entry(agent.to_owned()).or_default();
+        if !known.contains(&inside) {
+            known.push(inside);
+        }
+        None
     }
 
     /// What needs a tool, or does not exist.
