@@ -390,13 +390,15 @@ impl At<'_> {
     fn with_before(&self, model: &ModelAgent, mut now: String) -> String {
         let state = self.snapshot.agent(self.agent);
         for before in model.before.iter().filter(|before| before.show) {
-            if let Some(Some(gave)) = state.before.get(&before.named) {
-                if !now.is_empty() {
-                    now.push('\n');
-                }
-                let gave = self.history.text(*gave);
-                let _ = write!(now, "[{}] {gave}", before.named);
+            let gave = match state.before.get(&before.named) {
+                Some(Some(gave)) => self.history.text(*gave),
+                Some(None) if *before.tool == *crate::notes::SEARCH => crate::notes::FAILED.into(),
+                Some(None) | None => continue,
+            };
+            if !now.is_empty() {
+                now.push('\n');
             }
+            let _ = write!(now, "[{}] {gave}", before.named);
         }
         let named = |before: &Before| *before.named == *crate::notes::RELEVANT;
         self.with_relevant(model.before.iter().any(named), &mut now);

@@ -90,7 +90,7 @@ fn shows(readme: &Path, world: &World, settled: fn(&str, &mut Option<String>) ->
     let mut wrong = Vec::new();
     let (mut written, mut now) = (None, None);
     for block in blocks(&text) {
-        if let ("yaml" | "json", Some(file)) = (&*block.fence, &block.file) {
+        if let ("yaml" | "json" | "markdown", Some(file)) = (&*block.fence, &block.file) {
             world.write(file, &block.text);
         }
         if block.fence != "console" {

@@ -114,11 +114,13 @@ fn every_code_has_a_page_whose_example_gives_it() {
         };
         let files = |main: &str| {
             let files = Files::new("steersman.yaml", main);
-            blocks.iter().fold(files, |files, (head, text)| {
-                match head.strip_prefix("text file=") {
-                    Some(path) => files.with(path, text.as_str()),
-                    None => files,
+            blocks.iter().fold(files, |mut files, (head, text)| {
+                if let Some(path) = head.strip_prefix("text file=") {
+                    files.add(path, text.as_str());
+                } else if let Some(path) = head.strip_prefix("text missing=") {
+                    files.cannot_read(path, text.trim());
                 }
+                files
             })
         };
         let (network, found) = compile(&files(block("yaml bad")));

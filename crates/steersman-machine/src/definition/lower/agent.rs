@@ -209,7 +209,7 @@ impl Lower<'_> {
             self.out.builtins.insert(name);
             tools.push(ToolUse::implied(name.into()));
         }
-        ModelAgent {
+        let mut model = ModelAgent {
             system: node
                 .get("system")
                 .and_then(|node| self.prompt(node, &scope)),
@@ -223,7 +223,9 @@ impl Lower<'_> {
             knowledge: self.knowledge(node),
             net: self.net(node.get("net")),
             context: self.context(node.get("context"), &scope),
-        }
+        };
+        super::knowledge::shown_once(&mut model);
+        model
     }
 
     /// Tools that run ahead of every turn: they only look.

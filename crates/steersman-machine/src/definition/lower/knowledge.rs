@@ -6,7 +6,7 @@ use super::super::site::Scope;
 use super::super::source::Node;
 use super::{Lower, builtin, whole};
 use crate::ids::Name;
-use crate::network::Before;
+use crate::network::{Before, ModelAgent};
 use crate::notes;
 use serde_json::json;
 use std::sync::Arc;
@@ -19,6 +19,21 @@ pub(super) fn relevant(node: &Node) -> u32 {
         Some(most) => u32::try_from(most).unwrap_or(u32::MAX).min(notes::MOST),
         None if of.is_some_and(|of| &**of == "relevant") => notes::FEW,
         None => 0,
+    }
+}
+
+/// Passages of documents stand behind the history, unless a template names them.
+pub(super) fn shown_once(model: &mut ModelAgent) {
+    let templates = [&model.system, &model.context.now, &model.prefill];
+    let named = format!("before.{}", notes::KNOWLEDGE);
+    let mut texts = templates.into_iter().flatten();
+    if texts.any(|template| template.source.contains(&named)) {
+        let own = |before: &&mut Before| *before.named == *notes::KNOWLEDGE;
+        model
+            .before
+            .iter_mut()
+            .filter(own)
+            .for_each(|b| b.show = false);
     }
 }
 
@@ -90,15 +105,28 @@ impl Lower<'_> {
     }
 
     /// Whether any view asks for passages.
-    fn somebody_sees_what_is_relevant(&self) -> bool {
-        fn within(node: &Node) -> bool {
-            let entries = node.entries().iter();
-            let here = |(key, of): &(super::super::source::Key, Node)| {
-                (&*key.name == "view" && relevant(of) > 0) || within(of)
-            };
-            entries.into_iter().any(here) || node.items().iter().any(within)
+    fn somebody_sees_what_is_relevant(&mut self) -> bool {
+        fn views<'a>(node: &'a Node, into: &mut Vec<&'a Node>) {
+            for (key, of) in node.entries() {
+                into.extend((&*key.name == "view").then_some(of));
+                views(of, into);
+            }
+            node.items().iter().for_each(|node| views(node, into));
         }
-        let agents = self.merged.section("agents");
-        agents.iter().any(|(_, agent)| within(agent))
+        let mut all = Vec::new();
+        let agents = self.merged.section("agents").iter();
+        agents.for_each(|(_, agent)| views(agent, &mut all));
+        for view in &all {
+            let written = view.get("relevant");
+            let too_many =
+                written.filter(|node| whole(node).is_some_and(|n| n > u64::from(notes::MOST)));
+            if let Some(node) = too_many {
+                let at = self.place(node.span);
+                let text = node.scalar().map_or("", |scalar| &*scalar.text);
+                let wanted = format!("a number of passages: {} at most", notes::MOST);
+                self.say(Diagnostic::malformed(at, text, &wanted));
+            }
+        }
+        all.into_iter().any(|view| relevant(view) > 0)
     }
 }
