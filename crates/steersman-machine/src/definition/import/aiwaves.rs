@@ -68,6 +68,10 @@ pub const CODES: &[(&str, &str)] = &[
         "tool",
         "a component that needs a tool, or gave nothing to the conversation",
     ),
+    (
+        "knowledge",
+        "documents that were found by vectors of their own",
+    ),
     ("keyword", "a template reads what nothing fills"),
     ("prompt", "a prompt that extraction has no place for"),
     ("summary", "a setting of summaries that never did anything"),

@@ -197,6 +197,7 @@ impl<'a> Import<'a> {
         }
         let top = self.setting("TOP_K").map(Json::String);
         if let Some(top) = top.as_ref().and_then(number).filter(|n| *n > 0) {
+            let top = top.min(crate::notes::MOST.into());
             let line = self.reserved(
                 "config.TOP_K",
                 "so many relevant messages from before were shown",
