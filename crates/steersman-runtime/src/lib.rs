@@ -96,6 +96,7 @@ pub mod load;
 mod mail;
 pub mod model;
 mod natives;
+mod options;
 pub mod past;
 pub mod pending;
 pub mod redefine;

@@ -394,7 +394,9 @@ async fn asked(embedder: &Embedder, texts: Vec<Arc<str>>) -> Result<Vec<Vec<f32>
 fn unit(mut vector: Vec<f32>) -> Vec<f32> {
     let len = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
     if len > 0.0 && len.is_finite() {
-        vector.iter_mut().for_each(|x| *x /= len);
+        for x in &mut vector {
+            *x /= len;
+        }
     }
     vector
 }

@@ -485,40 +485,37 @@ impl Lower<'_> {
         } else {
             None
         };
-        match built_in {
-            Some(tools) => {
-                self.out.builtins.extend(tools.iter().copied());
-                if &*name == "ask" {
-                    self.out.by_user.push(what.span);
-                }
-                let (settings, _) = self.tool_use(node, Offer::Tool(name), what.span, scope);
-                let one = tools.len() == 1;
-                tools
-                    .iter()
-                    .map(|tool| {
-                        let of = Offer::Tool((*tool).into());
-                        let seen = if one && node.get("as").is_some() {
-                            settings.seen.clone()
-                        } else {
-                            (*tool).into()
-                        };
-                        let offered = ToolUse {
-                            of,
-                            seen,
-                            ..settings.clone()
-                        };
-                        (offered, what.span)
-                    })
-                    .collect()
+        if let Some(tools) = built_in {
+            self.out.builtins.extend(tools.iter().copied());
+            if &*name == "ask" {
+                self.out.by_user.push(what.span);
             }
-            None => {
-                let Some(of) = self.offer(node, what, &name) else {
-                    return Vec::new();
-                };
-                let place = (agent.clone(), name, what.span);
-                self.out.offers.push(place);
-                vec![self.tool_use(node, of, what.span, scope)]
-            }
+            let (settings, _) = self.tool_use(node, Offer::Tool(name), what.span, scope);
+            let one = tools.len() == 1;
+            tools
+                .iter()
+                .map(|tool| {
+                    let of = Offer::Tool((*tool).into());
+                    let seen = if one && node.get("as").is_some() {
+                        settings.seen.clone()
+                    } else {
+                        (*tool).into()
+                    };
+                    let offered = ToolUse {
+                        of,
+                        seen,
+                        ..settings.clone()
+                    };
+                    (offered, what.span)
+                })
+                .collect()
+        } else {
+            let Some(of) = self.offer(node, what, &name) else {
+                return Vec::new();
+            };
+            let place = (agent.clone(), name, what.span);
+            self.out.offers.push(place);
+            vec![self.tool_use(node, of, what.span, scope)]
         }
     }
 

@@ -98,6 +98,33 @@ fn ends(name: &str) -> Option<Told> {
     })
 }
 
+/// A tool of the to-do list, by name.
+fn todo(name: &str) -> Option<Told> {
+    Some(match name {
+        "todo_add" => (
+            BuiltIn::TodoAdd,
+            "Add an item to the to-do list.",
+            vec![("text", plain_text())],
+        ),
+        "todo_complete" => (
+            BuiltIn::TodoComplete,
+            "Mark an item of the to-do list as done, with its result.",
+            vec![("id", whole()), ("result", plain_text())],
+        ),
+        "todo_cancel" => (
+            BuiltIn::TodoCancel,
+            "Cancel an item of the to-do list, with the reason.",
+            vec![("id", whole()), ("reason", plain_text())],
+        ),
+        "todo_update" => (
+            BuiltIn::TodoUpdate,
+            "Change the text of an item of the to-do list.",
+            vec![("id", whole()), ("text", plain_text())],
+        ),
+        _ => return None,
+    })
+}
+
 fn notes_parameters() -> Vec<(&'static str, Type)> {
     let sources = [DOCUMENTS, TRANSCRIPT].map(str::to_owned).to_vec();
     let source = Type {
@@ -131,26 +158,7 @@ fn tool(name: &'static str) -> Option<ToolDef> {
                 ("options", optional(list(plain_text()))),
             ],
         ),
-        "todo_add" => (
-            BuiltIn::TodoAdd,
-            "Add an item to the to-do list.",
-            vec![("text", plain_text())],
-        ),
-        "todo_complete" => (
-            BuiltIn::TodoComplete,
-            "Mark an item of the to-do list as done, with its result.",
-            vec![("id", whole()), ("result", plain_text())],
-        ),
-        "todo_cancel" => (
-            BuiltIn::TodoCancel,
-            "Cancel an item of the to-do list, with the reason.",
-            vec![("id", whole()), ("reason", plain_text())],
-        ),
-        "todo_update" => (
-            BuiltIn::TodoUpdate,
-            "Change the text of an item of the to-do list.",
-            vec![("id", whole()), ("text", plain_text())],
-        ),
+        "todo_add" | "todo_complete" | "todo_cancel" | "todo_update" => todo(name)?,
         "fork" => (
             BuiltIn::Fork,
             "Try several ways at once: one branch of yourself for each instruction. Gives their results.",

@@ -112,7 +112,7 @@ impl<'a> Import<'a> {
                 "CustomizeComponent" => pieces.extend(self.customized(args, &path)),
                 "ExtractComponent" => told.beside.extend(self.extraction(args, &path)),
                 "KnowledgeBaseComponent" => {
-                    told.beside.extend(self.knowledge_base(agent, args, &path))
+                    told.beside.extend(self.knowledge_base(agent, args, &path));
                 }
                 other => self.other(other, &path, &mut told),
             }
