@@ -189,8 +189,8 @@ clerk:
 #[tokio::test]
 async fn a_member_is_shown_what_fits_of_its_branch_alone() {
     let network = Network::from_yaml(HALL).build().unwrap();
-    let said = vec!["Noted."; 4].join(", ");
-    let asked = vec!["\"{{ request.last }}\""; 14].join(", ");
+    let said = ["Noted."; 4].join(", ");
+    let asked = ["\"{{ request.last }}\""; 14].join(", ");
     let script = format!("finder: [ {said}, {asked} ]\n\"finder@b1\": [ Fine., Fine. ]");
     let steersman = Steersman::options().script(script).in_memory();
     let session = steersman.start(&network).await.unwrap();
