@@ -21,7 +21,6 @@ mod components;
 mod graph;
 mod models;
 
-use super::super::keys::Table;
 use super::write::{Yaml, literal, name};
 use super::{ImportError, Imported, Warning};
 use crate::definition::lower::{BUILT_IN, RESERVED};
@@ -50,10 +49,6 @@ pub const CODES: &[(&str, &str)] = &[
     (
         "isolation",
         "environment_type is neither `cooperative` nor `competive`",
-    ),
-    (
-        "reserved",
-        "a key of the format that is reserved in this version",
     ),
     ("key", "a key that means nothing"),
     (
@@ -340,27 +335,6 @@ impl<'a> Import<'a> {
             code,
             message: message.into(),
         });
-    }
-
-    /// A key of the format that may be reserved in this version: the line to write. A comment and a warning as long as
-    /// the table of keys says so, the key itself once it is built.
-    fn reserved(
-        &mut self,
-        path: &str,
-        what: &str,
-        table: &Table,
-        key: &str,
-        value: &str,
-    ) -> String {
-        if table.key(key).is_some_and(|key| key.built) {
-            return format!("{key}: {value}");
-        }
-        self.warn(
-            "reserved",
-            path,
-            format!("{what}: `{key}` is reserved and not built in this version; it is written as a comment"),
-        );
-        format!("# {key}: {value}   (reserved, not built in this version)")
     }
 
     // ---- the whole ---------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 use super::super::write::{Yaml, literal, scalar};
 use super::graph::text_of;
 use super::{Import, at, number, plain};
-use crate::definition::keys::VIEW;
 use serde_json::Value as Json;
 
 impl<'a> Import<'a> {
@@ -198,14 +197,7 @@ impl<'a> Import<'a> {
         let top = self.setting("TOP_K").map(Json::String);
         if let Some(top) = top.as_ref().and_then(number).filter(|n| *n > 0) {
             let top = top.min(crate::notes::MOST.into());
-            let line = self.reserved(
-                "config.TOP_K",
-                "so many relevant messages from before were shown",
-                &VIEW,
-                "relevant",
-                &top.to_string(),
-            );
-            lines.push(format!("  {line}"));
+            lines.push(format!("  relevant: {top}"));
         }
         lines
     }
