@@ -7,7 +7,7 @@ mod route;
 mod test;
 mod tool;
 
-pub(crate) use agent::{AGENT, VIEW};
+pub(crate) use agent::AGENT;
 pub(crate) use file::FILE;
 
 /// A kind of map with fixed keys.
