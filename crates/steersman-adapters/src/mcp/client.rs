@@ -8,7 +8,7 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use steersman_runtime::toolset::Progress;
@@ -59,17 +59,37 @@ pub(super) type Hears = Arc<dyn Fn(Progress) + Send + Sync>;
 /// that wants a model is told that there is no such method, and its roots are none.
 #[derive(Clone, Default)]
 pub(super) struct Client {
-    calls: Arc<Mutex<HashMap<ProgressToken, Hears>>>,
+    calls: Arc<Mutex<Calls>>,
+}
+
+/// How much progress is kept for calls that nobody follows yet.
+const EARLY: usize = 64;
+
+#[derive(Default)]
+struct Calls {
+    hears: HashMap<ProgressToken, Hears>,
+    /// The token of a call is known when it has been sent, and a quick server is quicker.
+    early: VecDeque<(ProgressToken, Progress)>,
 }
 
 impl Client {
-    fn calls(&self) -> MutexGuard<'_, HashMap<ProgressToken, Hears>> {
+    fn calls(&self) -> MutexGuard<'_, Calls> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells of the progress of a call until what is given back goes.
+    /// Tells of the progress of a call until what is given back goes, and what came of it before.
     pub(super) fn follow(&self, call: ProgressToken, hears: Hears) -> Following<'_> {
-        self.calls().insert(call.clone(), hears);
+        let early: Vec<Progress> = {
+            let mut calls = self.calls();
+            calls.hears.insert(call.clone(), hears.clone());
+            let (own, others) = std::mem::take(&mut calls.early)
+                .into_iter()
+                .partition(|(token, _)| *token == call);
+            calls.early = others;
+            let own: VecDeque<(ProgressToken, Progress)> = own;
+            own.into_iter().map(|(_, progress)| progress).collect()
+        };
+        early.into_iter().for_each(|progress| hears(progress));
         Following(self, call)
     }
 }
@@ -79,7 +99,7 @@ pub(super) struct Following<'a>(&'a Client, ProgressToken);
 
 impl Drop for Following<'_> {
     fn drop(&mut self) {
-        self.0.calls().remove(&self.1);
+        self.0.calls().hears.remove(&self.1);
     }
 }
 
@@ -97,13 +117,26 @@ impl ClientHandler for Client {
         told: ProgressNotificationParam,
         _: NotificationContext<RoleClient>,
     ) {
-        let hears = self.calls().get(&told.progress_token).cloned();
+        let progress = Progress {
+            done: told.progress,
+            total: told.total,
+            message: told.message,
+        };
+        let hears = {
+            let mut calls = self.calls();
+            let hears = calls.hears.get(&told.progress_token).cloned();
+            if hears.is_none() {
+                calls
+                    .early
+                    .push_back((told.progress_token, progress.clone()));
+                if calls.early.len() > EARLY {
+                    calls.early.pop_front();
+                }
+            }
+            hears
+        };
         if let Some(hears) = hears {
-            hears(Progress {
-                done: told.progress,
-                total: told.total,
-                message: told.message,
-            });
+            hears(progress);
         }
     }
 }
