@@ -548,8 +548,10 @@ impl Status {
         let over = self.tail.chars().count().saturating_sub(TAIL);
         self.tail = self.tail.chars().skip(over).collect();
         self.shown = true;
+        // Of somebody whose line is not on disk yet the name is not known.
+        let who = if name == "?" { String::new() } else { format!("{name}: ") };
         self.printer
-            .stream(&format!("\r\x1b[K  {name}: {}", one_line(&self.tail, TAIL)));
+            .stream(&format!("\r\x1b[K  {who}{}", one_line(&self.tail, TAIL)));
     }
 
     /// Nothing has come yet.

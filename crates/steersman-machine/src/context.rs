@@ -362,7 +362,9 @@ fn render(
     };
     let prefill = model.prefill.as_ref().map(|t| t.render(&base));
     let prefill = prefill.transpose()?;
-    let output = def.output.as_ref().map(|o| schema_of(&o.ty).to_string());
+    // A text is answered as a text.
+    let output = def.output.as_ref().filter(|output| !output.is_text());
+    let output = output.map(|output| schema_of(&output.ty).to_string());
     let params = parameters(cx.network, model, &model.model);
     Ok(cache.finish(
         cx.network,

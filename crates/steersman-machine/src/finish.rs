@@ -447,8 +447,7 @@ impl Tick<'_> {
         }
         let def = self.def(agent);
         if let Some(output) = &def.output {
-            let json: Json =
-                crate::json::read(how.text).map_err(|e| format!("it is not JSON: {e}"))?;
+            let json = output.value(how.text)?;
             if let Some(misfit) = misfit(&output.ty, &json) {
                 return Err(misfit.to_string());
             }

@@ -668,6 +668,26 @@ pub struct Output {
     pub into: Option<Name>,
 }
 
+impl Output {
+    /// Whether it is a text, which is answered as it is.
+    pub fn is_text(&self) -> bool {
+        matches!(self.ty.kind, TypeKind::String { .. })
+    }
+
+    /// What an answer gives; of a text the text, whether it is written as JSON or not.
+    ///
+    /// # Errors
+    /// It is not JSON, where something else than a text is wanted.
+    pub(crate) fn value(&self, answer: &str) -> Result<Json, String> {
+        match crate::json::read::<Json>(answer) {
+            Ok(json) if !self.is_text() || json.is_string() => Ok(json),
+            Ok(_) => Ok(Json::from(answer)),
+            Err(_) if self.is_text() => Ok(Json::from(answer)),
+            Err(e) => Err(format!("it is not JSON: {e}")),
+        }
+    }
+}
+
 /// How an agent ends.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Turns {

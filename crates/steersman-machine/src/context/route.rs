@@ -183,7 +183,7 @@ pub(super) fn told(
     Some(match seen.summary {
         Some(summary) => {
             let summary = super::history::summary(history, summary);
-            format!("{summary}\n\nSince then:\n{lines}")
+            format!("{summary}\n\nNewest:\n{lines}")
         }
         None => lines,
     })

@@ -3,6 +3,7 @@
 
 use super::History;
 use crate::extract::is_extraction;
+use crate::fold::is_ahead;
 use crate::ids::{Body, Id, Line, Name};
 use crate::interaction::{Call, CallResult, Choice, Interaction, Origin, Target};
 use crate::network::{Seen, ViewDef};
@@ -136,7 +137,8 @@ impl Talk {
                 _ => {}
             },
             // What the engine asks for itself is nobody's turn.
-            Interaction::Call(call) if is_extraction(&call.name) => {}
+            // What the engine looks up for somebody is for them alone.
+        Interaction::Call(call) if is_extraction(&call.name) || is_ahead(call) => {}
             Interaction::Summary(summary) if !summary.covers.is_nothing() => {
                 let (entries, turns) = (self.entries.len(), self.turns.len());
                 self.marks.push(Mark {

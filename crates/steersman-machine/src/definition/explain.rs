@@ -80,6 +80,7 @@ static PAGES: &[(&str, &str)] = &[
     ("W0406", include_str!("explain/W0406.md")),
     ("W0407", include_str!("explain/W0407.md")),
     ("W0408", include_str!("explain/W0408.md")),
+    ("W0409", include_str!("explain/W0409.md")),
 ];
 
 /// The page of a diagnostic's code, as Markdown; none if there is no such code.

@@ -153,7 +153,7 @@ fn summaries_stand_in_the_place_of_what_is_left_out() {
     let late = said(of("late")[0]);
     assert_eq!(
         late,
-        format!("system: You come late.\nuser: {summary}for all 4\n\nSince then:\na: a3\n")
+        format!("system: You come late.\nuser: {summary}for all 4\n\nNewest:\na: a3\n")
     );
     let again = said(of("late")[1]);
     assert!(again.starts_with(&late), "{again}");

@@ -10,7 +10,7 @@ use std::time::Duration;
 use steersman_machine::commit::{Admitted, LogLine};
 use steersman_machine::definition::test::{Act, Expect, Kill, Resolve, Step, Test};
 use steersman_machine::ids::{Id, Line, Time};
-use steersman_machine::interaction::{Class, Interaction};
+use steersman_machine::interaction::{Cause, Class, Interaction};
 use steersman_machine::testing::expect::{Subject, find, judge};
 use steersman_runtime::clock::Clock;
 use steersman_runtime::engine::{BranchView, Inspection, StartOptions};
@@ -74,6 +74,9 @@ impl<'a> Run<'a> {
             let (inspection, lines) = self.look().await?;
             report.lines = lines.len() as u64;
             report.model_calls = inspection.info.state.model_calls;
+            if let (false, Some(failed)) = (report.failures.is_empty(), self.failed(&inspection)) {
+                report.failures.insert(0, failed);
+            }
             same = essence(&self.whole(&inspection, &lines));
         }
         report.failures.extend(self.stage.models.missed());
@@ -144,6 +147,28 @@ impl<'a> Run<'a> {
     }
 
     /// The same test without its `kill` and `resume`; what differs.
+    /// That the session failed, and why: what explains most of what did not come.
+    fn failed(&self, inspection: &Inspection) -> Option<String> {
+        let branch = inspection.branches.iter().find(|b| b.id == inspection.current)?;
+        let stack = inspection.stack(branch, branch.snapshot.root?);
+        match stack.last() {
+            Some((
+                _,
+                Interaction::Finished {
+                    cause: Cause::Failed,
+                    body,
+                    code,
+                    ..
+                },
+            )) => {
+                let why = body.map(|body| inspection.history.text(body));
+                let (code, why) = (code.as_deref().unwrap_or("failed"), why.unwrap_or_default());
+                Some(format!("the session failed ({code}): {why}"))
+            }
+            _ => None,
+        }
+    }
+
     fn whole<'b>(&'b self, inspection: &'b Inspection, lines: &'b [Arc<LogLine>]) -> Whole<'b> {
         Whole {
             inspection,

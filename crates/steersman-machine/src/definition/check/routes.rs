@@ -6,8 +6,9 @@ use super::Check;
 use crate::expression::ast::{Node as Ast, NodeKind};
 use crate::expression::{Expr, Names};
 use crate::ids::Name;
-use crate::network::{Desk, Does, ExitCause, Graph, RouteBy};
+use crate::network::{Desk, Does, ExitCause, ExitTo, Graph, RouteBy};
 use serde_json::{Map, Value as Json, json};
+use std::collections::BTreeSet;
 
 impl Check<'_> {
     pub(super) fn routes(&mut self) {
@@ -107,9 +108,31 @@ impl Check<'_> {
         above.is_some_and(|above| above.contains(agent))
     }
 
+    /// States that nothing leads to.
+    fn unentered(&mut self, agent: &Name, graph: &Graph) {
+        let mut open = vec![&graph.start];
+        let mut seen = BTreeSet::new();
+        while let Some(name) = open.pop() {
+            let Some(state) = graph.states.get(name).filter(|_| seen.insert(name)) else {
+                continue;
+            };
+            open.extend(state.exits.iter().filter_map(|exit| match &exit.to {
+                ExitTo::State(to) => Some(to),
+                ExitTo::Finish => None,
+            }));
+        }
+        let never: Vec<&Name> = graph.states.keys().filter(|name| !seen.contains(name)).collect();
+        for name in never {
+            let node = self.of_route(agent, "states", name);
+            let at = node.map(|node| node.span).and_then(|span| self.place(span));
+            self.say(Diagnostic::never_entered(at, name));
+        }
+    }
+
     /// Exits that never fire: those behind one that always does, a number that is never reached, a judge who is never
     /// asked.
     fn unfired(&mut self, agent: &Name, graph: &Graph) {
+        self.unentered(agent, graph);
         for (name, state) in &graph.states {
             let Some(node) = self.of_route(agent, "states", name) else {
                 continue;

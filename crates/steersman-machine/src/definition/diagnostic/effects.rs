@@ -113,6 +113,10 @@ impl Diagnostic {
         .note("its speakers go on until a limit ends the route")
         .help("give it `exits`: `when`, `judge` or `after_messages`")
     }
+    pub(crate) fn never_entered(at: At, state: &str) -> Self {
+        Self::new("W0409", at, format!("nothing leads to the state `{state}`"))
+            .help("let an exit lead `to` it, or `start` with it")
+    }
     pub(crate) fn never_fires(at: At, by: At) -> Self {
         let diagnostic = Self::new("W0407", at, "this exit never fires");
         match by {

@@ -161,7 +161,7 @@ pub(crate) static VIEW: Table = Table {
             "summary",
             Ty::Table(&SUMMARY),
             "–",
-            "Running summary: what it stands for is left out but for the window. A member with no settings here shares the one of its network, if that has one.",
+            "Running summary: what it stands for is left out but for the window. At a member: `summary: {}` shares the one of its network, if that has one.",
         ),
     ],
     one_of: &[],

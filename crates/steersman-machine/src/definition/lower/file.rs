@@ -429,8 +429,8 @@ impl Lower<'_> {
                 .map(|n| format!("`{{{{ {n} }}}}`"))
                 .collect();
             let wanted = match names.as_slice() {
-                [] => "a text in which nothing is filled in".to_owned(),
-                names => format!("a text with nothing but {} filled in", names.join(", ")),
+                [] => "a plain text, as nothing can be filled in here".to_owned(),
+                names => format!("a text in which only {} can be filled in", names.join(" and ")),
             };
             self.say(Diagnostic::malformed(at, text, &wanted));
             return None;

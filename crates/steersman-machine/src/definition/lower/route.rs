@@ -346,7 +346,9 @@ impl Lower<'_> {
         if known().any(|entry| entry == &**name) {
             return Some(name.clone());
         }
-        let near = near(name, known()).map(str::to_owned);
+        let ends = sort == "state" && ["end", "done", "stop", "exit"].contains(&&**name);
+        let near = if ends { Some("finish") } else { near(name, known()) };
+        let near = near.map(str::to_owned);
         let at = self.place(node.span);
         self.say(Diagnostic::unknown_name(at, sort, name, near.as_deref()));
         None
