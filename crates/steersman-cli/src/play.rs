@@ -549,7 +549,11 @@ impl Status {
         self.tail = self.tail.chars().skip(over).collect();
         self.shown = true;
         // Of somebody whose line is not on disk yet the name is not known.
-        let who = if name == "?" { String::new() } else { format!("{name}: ") };
+        let who = if name == "?" {
+            String::new()
+        } else {
+            format!("{name}: ")
+        };
         self.printer
             .stream(&format!("\r\x1b[K  {who}{}", one_line(&self.tail, TAIL)));
     }

@@ -217,9 +217,9 @@ pub fn ended(
         return Ok(Vec::new());
     };
     let result = match &def.output {
-        Some(output) => output
-            .value(answer)
-            .map_err(|why| Fault::new("misfit", format!("the answer is not what is wanted: {why}")))?,
+        Some(output) => output.value(answer).map_err(|why| {
+            Fault::new("misfit", format!("the answer is not what is wanted: {why}"))
+        })?,
         None => Json::from(answer),
     };
     let mut writes = Vec::new();

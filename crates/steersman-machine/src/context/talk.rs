@@ -136,9 +136,8 @@ impl Talk {
                 Choice::Enter { .. } => self.entered.push((line, self.entries.len())),
                 _ => {}
             },
-            // What the engine asks for itself is nobody's turn.
-            // What the engine looks up for somebody is for them alone.
-        Interaction::Call(call) if is_extraction(&call.name) || is_ahead(call) => {}
+            // What the engine asks or looks up for itself is nobody's turn.
+            Interaction::Call(call) if is_extraction(&call.name) || is_ahead(call) => {}
             Interaction::Summary(summary) if !summary.covers.is_nothing() => {
                 let (entries, turns) = (self.entries.len(), self.turns.len());
                 self.marks.push(Mark {
@@ -299,7 +298,8 @@ fn heard(own: &mut Vec<Entry>, who: &Who, interaction: &Interaction) {
         Interaction::AssistantMessage {
             text: Some(text), ..
         } => own.push(said(who.clone(), *text)),
-        Interaction::Call(call) if is_extraction(&call.name) => {}
+        // What the engine looks up for somebody is for them alone.
+        Interaction::Call(call) if is_extraction(&call.name) || is_ahead(call) => {}
         Interaction::Call(call) => own.push(Entry {
             who: who.clone(),
             what: What::Did(call.clone(), None),

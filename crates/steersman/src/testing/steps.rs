@@ -149,7 +149,10 @@ impl<'a> Run<'a> {
     /// The same test without its `kill` and `resume`; what differs.
     /// That the session failed, and why: what explains most of what did not come.
     fn failed(&self, inspection: &Inspection) -> Option<String> {
-        let branch = inspection.branches.iter().find(|b| b.id == inspection.current)?;
+        let branch = inspection
+            .branches
+            .iter()
+            .find(|b| b.id == inspection.current)?;
         let stack = inspection.stack(branch, branch.snapshot.root?);
         match stack.last() {
             Some((

@@ -121,7 +121,11 @@ impl Check<'_> {
                 ExitTo::Finish => None,
             }));
         }
-        let never: Vec<&Name> = graph.states.keys().filter(|name| !seen.contains(name)).collect();
+        let never: Vec<&Name> = graph
+            .states
+            .keys()
+            .filter(|name| !seen.contains(name))
+            .collect();
         for name in never {
             let node = self.of_route(agent, "states", name);
             let at = node.map(|node| node.span).and_then(|span| self.place(span));

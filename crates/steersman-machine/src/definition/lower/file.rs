@@ -430,7 +430,10 @@ impl Lower<'_> {
                 .collect();
             let wanted = match names.as_slice() {
                 [] => "a plain text, as nothing can be filled in here".to_owned(),
-                names => format!("a text in which only {} can be filled in", names.join(" and ")),
+                names => format!(
+                    "a text in which only {} can be filled in",
+                    names.join(" and ")
+                ),
             };
             self.say(Diagnostic::malformed(at, text, &wanted));
             return None;

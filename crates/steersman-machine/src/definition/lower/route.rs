@@ -347,7 +347,11 @@ impl Lower<'_> {
             return Some(name.clone());
         }
         let ends = sort == "state" && ["end", "done", "stop", "exit"].contains(&&**name);
-        let near = if ends { Some("finish") } else { near(name, known()) };
+        let near = if ends {
+            Some("finish")
+        } else {
+            near(name, known())
+        };
         let near = near.map(str::to_owned);
         let at = self.place(node.span);
         self.say(Diagnostic::unknown_name(at, sort, name, near.as_deref()));
