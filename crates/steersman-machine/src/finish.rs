@@ -271,12 +271,11 @@ impl Tick<'_> {
     }
 
     fn reach(&mut self, agent: Id, reached: &Reached, end: End, has: Option<Body>) {
-        let body = match has {
-            Some(body) => body,
-            None => {
-                let text = self.says_of_limit(agent, texts::LIMIT, reached);
-                self.body(text)
-            }
+        let body = if let Some(body) = has {
+            body
+        } else {
+            let text = self.says_of_limit(agent, texts::LIMIT, reached);
+            self.body(text)
         };
         self.finish(
             agent,
@@ -476,7 +475,7 @@ impl Tick<'_> {
                 self.close_call(agent, call, refused);
             }
             (None, Kind::Model) => {
-                let text = self.says(agent, texts::CORRECTION, &[("why", &why.to_string())]);
+                let text = self.says(agent, texts::CORRECTION, &[("why", why)]);
                 self.correct(agent, &text);
             }
             (None, Kind::Routed) => self.fail(agent, crate::fold::MISFIT, why),

@@ -11,8 +11,8 @@ pub(crate) mod facts;
 mod routes;
 mod values;
 
-pub(crate) use counts::{NOTES, is_more, more};
-use counts::{acts, gives};
+pub(crate) use counts::{AHEAD, NOTES, is_ahead, is_more, more};
+use counts::{acts, ahead_as, gives};
 use values::value_of;
 
 use crate::commit::{
@@ -634,21 +634,6 @@ fn opened(call: Call, owner: Id, opened: Time, digest: Digest) -> OpenCall {
         digest,
         closed: None,
     }
-}
-
-/// Begins the name under which a tool that runs ahead of a turn is called. No name of a definition has a `/`.
-pub(crate) const AHEAD: &str = "before/";
-
-/// Whether the engine called this ahead of a turn.
-pub(crate) fn is_ahead(call: &Call) -> bool {
-    call.seen
-        .as_ref()
-        .is_some_and(|seen| seen.starts_with(AHEAD))
-}
-
-/// The name by which templates know what it gave.
-fn ahead_as(call: &Call) -> Option<Name> {
-    Some(call.seen.as_ref()?.strip_prefix(AHEAD)?.into())
 }
 
 /// An agent to which nothing has come yet.

@@ -89,7 +89,9 @@ impl Client {
             let own: VecDeque<(ProgressToken, Progress)> = own;
             own.into_iter().map(|(_, progress)| progress).collect()
         };
-        early.into_iter().for_each(|progress| hears(progress));
+        for progress in early {
+            hears(progress);
+        }
         Following(self, call)
     }
 }

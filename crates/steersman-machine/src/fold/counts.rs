@@ -23,6 +23,21 @@ pub(crate) fn more(key: &str, per: &str, all: bool) -> Name {
 /// Tools that take down what is to be done: their calls are notes, not what was done.
 pub(crate) const NOTES: [&str; 4] = ["todo_add", "todo_complete", "todo_cancel", "todo_update"];
 
+/// Begins the name under which a tool that runs ahead of a turn is called. No name of a definition has a `/`.
+pub(crate) const AHEAD: &str = "before/";
+
+/// Whether the engine called this ahead of a turn.
+pub(crate) fn is_ahead(call: &Call) -> bool {
+    call.seen
+        .as_ref()
+        .is_some_and(|seen| seen.starts_with(AHEAD))
+}
+
+/// The name by which templates know what it gave.
+pub(super) fn ahead_as(call: &Call) -> Option<Name> {
+    Some(call.seen.as_ref()?.strip_prefix(AHEAD)?.into())
+}
+
 /// Whether a call is meant to get something done: it is no note, and does not end the turn or task.
 pub(super) fn acts(call: &Call) -> bool {
     let target = match call.target {
@@ -30,7 +45,7 @@ pub(super) fn acts(call: &Call) -> bool {
         Target::Person(_) | Target::Wait | Target::Branches(_) => false,
     };
     let ends = ["finish", "done", "need_help", "handoff"].contains(&&*call.name);
-    let beside = super::is_ahead(call) || crate::extract::is_extraction(&call.name);
+    let beside = is_ahead(call) || crate::extract::is_extraction(&call.name);
     target && !ends && !beside && !NOTES.contains(&&*call.name)
 }
 

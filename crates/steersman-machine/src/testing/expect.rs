@@ -5,6 +5,7 @@ use crate::commit::LogLine;
 use crate::context::{Content, History, Purpose, RenderCache, Request, purpose, request};
 use crate::definition::test::Expect;
 use crate::effect::Bodies;
+use crate::expression::Expr;
 use crate::extract::is_extraction;
 use crate::fold::fold;
 use crate::ids::Id;
@@ -146,7 +147,7 @@ fn one(subject: &dyn Subject, expect: &Expect) -> Result<(), String> {
         }
         Expect::Offered { agent, is } => {
             let has = requests(subject, agent)?;
-            let has: Vec<String> = has.iter().map(|request| offered(request)).collect();
+            let has: Vec<String> = has.iter().map(offered).collect();
             let is: Vec<String> = is
                 .iter()
                 .map(|tools| format!("[{}]", tools.join(" ")))
@@ -160,31 +161,7 @@ fn one(subject: &dyn Subject, expect: &Expect) -> Result<(), String> {
             not,
         } => saw(subject, agent, *call, texts, *not),
         Expect::Answer(is) => same("answer", &answer(subject).unwrap_or_default(), is),
-        Expect::That(expr) => {
-            let snapshot = subject.snapshot(subject.current());
-            let cx = Cx {
-                network: subject.network(),
-                bodies: subject.bodies(),
-            };
-            let view = || {
-                View::new(&cx, snapshot, snapshot.root)
-                    .with("answer", answer(subject).map_or(Json::Null, Json::from))
-            };
-            let mut outcome = Map::new();
-            for (name, expr) in &cx.network.outcome {
-                let value = expr
-                    .eval_lenient(&view())
-                    .map_err(|e| format!("outcome {name}: {e}"))?;
-                let value = serde_json::to_value(&value).map_err(|e| e.to_string())?;
-                outcome.insert(name.to_string(), value);
-            }
-            let view = view().with("outcome", Json::Object(outcome));
-            match view.holds(expr) {
-                Ok(true) => Ok(()),
-                Ok(false) => Err(format!("that {} does not hold", expr.source)),
-                Err(e) => Err(format!("that {}: {e}", expr.source)),
-            }
-        }
+        Expect::That(expr) => that(subject, expr),
         Expect::Branches(is) => same(
             "branches",
             &subject.branch_count().to_string(),
@@ -201,6 +178,33 @@ fn one(subject: &dyn Subject, expect: &Expect) -> Result<(), String> {
             None => Ok(()),
             Some(how) => Err(format!("same_as undisturbed: {how}")),
         },
+    }
+}
+
+/// Whether an expression holds over the state, what was called and what the session came to.
+fn that(subject: &dyn Subject, expr: &Expr) -> Result<(), String> {
+    let snapshot = subject.snapshot(subject.current());
+    let cx = Cx {
+        network: subject.network(),
+        bodies: subject.bodies(),
+    };
+    let view = || {
+        View::new(&cx, snapshot, snapshot.root)
+            .with("answer", answer(subject).map_or(Json::Null, Json::from))
+    };
+    let mut outcome = Map::new();
+    for (name, expr) in &cx.network.outcome {
+        let value = expr
+            .eval_lenient(&view())
+            .map_err(|e| format!("outcome {name}: {e}"))?;
+        let value = serde_json::to_value(&value).map_err(|e| e.to_string())?;
+        outcome.insert(name.to_string(), value);
+    }
+    let view = view().with("outcome", Json::Object(outcome));
+    match view.holds(expr) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(format!("that {} does not hold", expr.source)),
+        Err(e) => Err(format!("that {}: {e}", expr.source)),
     }
 }
 

@@ -18,10 +18,9 @@ impl Lower<'_> {
         let word = of.map(|text| &**text);
         let window = node.get("window").and_then(whole);
         let of = match word {
-            Some("own") => Seen::Own,
+            Some("own" | "relevant") => Seen::Own,
             Some("since_last_spoke") => Seen::SinceLastSpoke,
             Some("since_entry") => Seen::SinceEntry,
-            Some("relevant") => Seen::Own,
             // A window or a summary alone is one of what is shared.
             _ => Seen::Shared,
         };
