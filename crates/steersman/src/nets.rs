@@ -77,7 +77,10 @@ impl<T: ?Sized> Twice<T> {
                 "the {what} `{}` is not pure: over the same view it answered {first:?}, then {second:?}",
                 self.name
             );
-            let mut found = self.found.lock().unwrap_or_else(|e| e.into_inner());
+            let mut found = self
+                .found
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
             found.push(fault);
         }
         first

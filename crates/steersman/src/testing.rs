@@ -64,7 +64,11 @@ pub async fn replay(network: &Network, name: &str) -> Report {
     let network = network.asked_twice(&found);
     let (mut report, first) = played(&network, name).await;
     let (_, second) = played(&network, name).await;
-    let mut faults = std::mem::take(&mut *found.lock().unwrap_or_else(|e| e.into_inner()));
+    let mut faults = std::mem::take(
+        &mut *found
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner),
+    );
     faults.sort();
     faults.dedup();
     if faults.is_empty() && first != second {

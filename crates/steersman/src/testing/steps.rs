@@ -74,7 +74,7 @@ impl<'a> Run<'a> {
             let (inspection, lines) = self.look().await?;
             report.lines = lines.len() as u64;
             report.model_calls = inspection.info.state.model_calls;
-            if let (false, Some(failed)) = (report.failures.is_empty(), self.failed(&inspection)) {
+            if let (false, Some(failed)) = (report.failures.is_empty(), Self::failed(&inspection)) {
                 report.failures.insert(0, failed);
             }
             same = essence(&self.whole(&inspection, &lines));
@@ -148,7 +148,7 @@ impl<'a> Run<'a> {
 
     /// The same test without its `kill` and `resume`; what differs.
     /// That the session failed, and why: what explains most of what did not come.
-    fn failed(&self, inspection: &Inspection) -> Option<String> {
+    fn failed(inspection: &Inspection) -> Option<String> {
         let branch = inspection
             .branches
             .iter()
