@@ -294,6 +294,17 @@ pub enum TypeKind {
     Schema(Arc<str>),
 }
 
+impl Type {
+    /// The first that a test gives for this type or one within it.
+    pub(crate) fn find<T>(&self, test: &dyn Fn(&Self) -> Option<T>) -> Option<T> {
+        test(self).or_else(|| match &self.kind {
+            TypeKind::List(of) => of.find(test),
+            TypeKind::Fields(fields) => fields.iter().find_map(|(_, ty)| ty.find(test)),
+            _ => None,
+        })
+    }
+}
+
 /// A message from outside that is not chat.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventDef {

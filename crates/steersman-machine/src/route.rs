@@ -158,6 +158,9 @@ impl Tick<'_> {
             let read = Map::from_iter([("expired".to_owned(), json!(expired))]);
             return self.choose(agent, None, Choice::Agents(vec![instead]), &read);
         }
+        if failed && self.member_was_limited(agent) {
+            return;
+        }
         if failed && !self.goes_on(agent, route) {
             return;
         }
@@ -348,6 +351,19 @@ impl Tick<'_> {
     }
 
     /// A member failed. Whether the route goes on by its own rules.
+    /// A member ended because a limit of the router was reached: that is the router's end, and no failure of the member.
+    fn member_was_limited(&mut self, agent: Id) -> bool {
+        let last = self.agent(agent).routing.last.as_ref();
+        if last.is_none_or(|(_, how, _)| *how != How::Limit) {
+            return false;
+        }
+        let reached = limits::reached(&self.cx(), &self.snapshot, agent, self.now);
+        reached.is_some_and(|reached| {
+            self.limit(agent, &reached);
+            true
+        })
+    }
+
     fn goes_on(&mut self, agent: Id, route: &Route) -> bool {
         match &route.on_failed {
             OnFailed::Continue => true,

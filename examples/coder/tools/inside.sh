@@ -14,6 +14,11 @@ inside() {
     "$root"/*) ;;
     *) refuse "$2 lies outside of the project" ;;
   esac
+  # A folder that is a link may stay within the project, and lead to what is hidden or kept.
+  case "$(dirname -- "$2")" in
+    .) [ "$dir" = "$root" ] || refuse "$2 goes through a link" ;;
+    *) [ "$dir" = "$root/$(dirname -- "$2")" ] || refuse "$2 goes through a link" ;;
+  esac
   file=$dir/$(basename -- "$2")
   if [ -L "$file" ] || [ ! -f "$file" ]; then refuse "there is no file $2"; fi
 }

@@ -5,6 +5,9 @@ const JOINED: usize = 800;
 /// Characters of a passage at most.
 const LONGEST: usize = 1_200;
 
+/// Characters of a heading, and of all headings above a passage: they stand before it, whatever their files make of them.
+const TITLE: usize = 80;
+
 /// A passage of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Passage {
@@ -56,7 +59,7 @@ impl Cut {
     fn under(&mut self, depth: usize, title: &str) {
         self.passage_ends();
         self.headings.retain(|(known, _)| *known < depth);
-        self.headings.push((depth, title.to_owned()));
+        self.headings.push((depth, shortened(title)));
     }
 
     fn line(&mut self, line: &str) {
@@ -88,7 +91,7 @@ impl Cut {
     fn push(&mut self) {
         let passage = std::mem::take(&mut self.passage);
         let titles: Vec<&str> = self.headings.iter().map(|(_, title)| &**title).collect();
-        let heading = titles.join(" > ");
+        let heading = shortened(&titles.join(" > "));
         let mut rest = passage.trim_end();
         while !rest.trim().is_empty() {
             let (piece, behind) = rest.split_at(end_of_piece(rest));
@@ -99,6 +102,15 @@ impl Cut {
             rest = behind.trim_start();
         }
     }
+}
+
+/// At most so much of a title, and nothing that would end the quotes in which it is told.
+fn shortened(title: &str) -> String {
+    let mut short: String = title.chars().take(TITLE).collect();
+    if short.len() < title.len() {
+        short.push_str("..");
+    }
+    short.replace('"', "'")
 }
 
 /// Where a text is cut that is longer than a passage: behind a sentence, else at a space, else anywhere.
@@ -146,6 +158,10 @@ mod tests {
             [(String::new(), "# x\ny".to_owned())]
         );
         assert!(shown(" \n\n# Alone\n", true).is_empty());
+        let long = format!("# {}\n## a \"b\"\nx", "h".repeat(200_000));
+        let wanted = format!("{}..", "h".repeat(TITLE));
+        assert_eq!(shown(&long, true), [(wanted, "x".to_owned())]);
+        assert_eq!(shown("# a \"b\"\nx", true)[0].0, "a 'b'");
     }
 
     #[test]

@@ -20,13 +20,15 @@ impl Check<'_> {
             if let Root::Wrong = self.root(&scope, "state", Some(entry), (*span, *span)) {
                 continue;
             }
-            let cannot = self.declared_as(entry).find_map(|ty| match ty.kind {
-                TypeKind::Secret => Some("a secret: a model sees and gives none"),
-                TypeKind::Artifact => Some("the name of an artifact: tools make these"),
-                TypeKind::Schema(_) => {
-                    Some("judged by a JSON Schema file: declare it by types of the format")
-                }
-                _ => None,
+            let cannot = self.declared_as(entry).find_map(|ty| {
+                ty.find(&|ty| match ty.kind {
+                    TypeKind::Secret => Some("a secret: a model sees and gives none"),
+                    TypeKind::Artifact => Some("the name of an artifact: tools make these"),
+                    TypeKind::Schema(_) => {
+                        Some("judged by a JSON Schema file: declare it by types of the format")
+                    }
+                    _ => None,
+                })
             });
             if let Some(why) = cannot {
                 let at = self.place(*span);
