@@ -3,22 +3,18 @@
 
 mod facts;
 mod past;
+mod walk;
 
 pub(crate) use past::Past;
 
 use crate::words::{arguments, line as one_line};
 use past::Place;
 use serde::Serialize;
-use std::collections::BTreeSet;
 use steersman_machine::commit::{LedgerEntry, LogLine, Want};
 use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Id, Line};
 use steersman_machine::interaction::{Call, Cause, Choice, How, Interaction, Origin, Target};
 
-/// Steps that are told at most. Chains are as long as agents stand deep, so nobody meets this.
-const STEPS: usize = 200;
-/// Results of one exchange that are told.
-const RESULTS: usize = 4;
 /// Characters of a text that are told; all of it is in `show` and `log`.
 const TEXT: usize = 400;
 
@@ -28,7 +24,8 @@ pub(crate) struct Step {
     pub(crate) line: u64,
     /// When that line was made, in milliseconds since 1970.
     pub(crate) at: i64,
-    /// What it is: `call`, `answer`, `asked`, `route`, `result`, `message`, `end`, `summary`.
+    /// What it is: `call`, `answer`, `asked`, `route`, `result`, `message`, `end`, `summary`, and
+    /// `earlier` for decisions that are left out.
     pub(crate) kind: &'static str,
     /// Who: an agent, `you`, a role, `engine`.
     pub(crate) who: String,
@@ -135,121 +132,6 @@ impl Past<'_> {
             Act::Asked(effect) => Some(effect),
         };
         (id, format!("{} {}", step.who, one_line(&step.text, 60)))
-    }
-
-    /// The chain: what was done, and what led to it, to the words that began it all.
-    pub(crate) fn chain(&self, act: Act) -> Vec<Step> {
-        let mut steps = vec![self.step(act)];
-        let mut seen = BTreeSet::new();
-        let mut next = match act {
-            Act::Push(place) => Some((place, false)),
-            Act::Asked(effect) => self.last_before(effect).map(|place| (place, true)),
-        };
-        while let Some((from, whole)) = next.take() {
-            if steps.len() >= STEPS || !seen.insert(from) {
-                break;
-            }
-            next = self
-                .walk(from, whole, &mut steps)
-                .map(|place| (place, false));
-        }
-        steps
-    }
-
-    /// Goes down a stack from an act to the message that began it, and to the call that brought that. `whole`: what lies at the
-    /// beginning is a step as well, and not the act itself.
-    fn walk(&self, from: Place, whole: bool, steps: &mut Vec<Step>) -> Option<Place> {
-        let mut results = 0;
-        // the decision of a model, further down, that what goes on by itself goes back to
-        let (mut resumed, mut decided) = (false, None);
-        // of an answer that calls several all calls but this one are beside the point
-        let mut stage = Stage::Act;
-        let mut at = if whole { Some(from) } else { self.before(from) };
-        if !whole {
-            stage = Stage::after(&self.push(from)?.what);
-        }
-        while let Some(place) = at {
-            let push = self.push(place)?;
-            match (&push.what, stage) {
-                (Interaction::Call(_) | Interaction::Summary(_), _)
-                | (Interaction::Result(_), Stage::Began) => {}
-                (Interaction::AssistantMessage { .. }, Stage::Called) => {
-                    steps.push(self.step(Act::Push(place)));
-                    stage = Stage::Act;
-                }
-                (Interaction::Route(route), Stage::Called | Stage::Chose)
-                    if route.refused.is_none() =>
-                {
-                    // a call by a router: its decision, and those that it took on the way to it
-                    steps.push(self.step(Act::Push(place)));
-                    stage = Stage::Chose;
-                }
-                (Interaction::Result(_), _) => {
-                    results += 1;
-                    if results <= RESULTS {
-                        steps.push(self.step(Act::Push(place)));
-                    }
-                    stage = Stage::Saw;
-                }
-                (
-                    Interaction::AssistantMessage { .. } | Interaction::Route(_),
-                    Stage::Saw | Stage::Began,
-                ) => {
-                    // an exchange further down: it was seen, too, and did not begin this
-                    if matches!(&push.what, Interaction::Route(route) if route.effect.is_some() && route.refused.is_none())
-                    {
-                        decided = Some(place);
-                    }
-                    stage = Stage::Began;
-                }
-                (Interaction::UserMessage { from, .. }, _) => {
-                    let is_root = self.is_root(push.agent);
-                    match from {
-                        Origin::Outside(_) if is_root => {
-                            if let Some(decided) = decided.filter(|_| resumed) {
-                                steps.push(self.step(Act::Push(decided)));
-                            }
-                            steps.push(self.step(Act::Push(place)));
-                            return None;
-                        }
-                        Origin::Outside(_) => {
-                            // it has the floor: who gave it that?
-                            if stage != Stage::Floor {
-                                steps.push(self.step(Act::Push(place)));
-                            }
-                            stage = Stage::Floor;
-                        }
-                        Origin::Call(call) => {
-                            let call = self.call(*call)?;
-                            steps.push(self.step(Act::Push(call)));
-                            return Some(call);
-                        }
-                        Origin::Agent(sender) => {
-                            steps.push(self.step(Act::Push(place)));
-                            let sent = self.sent(*sender, place.line)?;
-                            steps.push(self.step(Act::Push(sent)));
-                            return Some(sent);
-                        }
-                        Origin::Released(_)
-                        | Origin::Route
-                        | Origin::Continuation
-                        | Origin::Correction
-                        | Origin::Limit
-                        | Origin::Review
-                        | Origin::Conclude
-                        | Origin::Net => {
-                            resumed |= matches!(from, Origin::Continuation);
-                            if !matches!(stage, Stage::Floor | Stage::Began) {
-                                steps.push(self.step(Act::Push(place)));
-                            }
-                        }
-                    }
-                }
-                _ => {}
-            }
-            at = self.before(place);
-        }
-        None
     }
 
     // ---- one step --------------------------------------------------------------------------------------------
@@ -506,37 +388,6 @@ impl Past<'_> {
 
 fn quoted(text: &str) -> String {
     format!("\"{}\"", one_line(text, TEXT))
-}
-
-/// How far down a stack somebody is who looks for what led to an act.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Stage {
-    /// At the act of a model, of the engine, or of a router that decided.
-    Act,
-    /// At a call or an end: who made it?
-    Called,
-    /// The decision was found.
-    Chose,
-    /// What was seen last was told.
-    Saw,
-    /// Only the message is still to be found.
-    Began,
-    /// Only who gave the floor is still to be found.
-    Floor,
-}
-
-impl Stage {
-    /// Where a walk begins that begins behind this.
-    fn after(what: &Interaction) -> Self {
-        match what {
-            Interaction::Call(_) | Interaction::Finished { .. } => Self::Called,
-            Interaction::Route(_) => Self::Chose,
-            Interaction::UserMessage { .. }
-            | Interaction::AssistantMessage { .. }
-            | Interaction::Result(_)
-            | Interaction::Summary(_) => Self::Act,
-        }
-    }
 }
 
 /// What an entry of the ledger is about.

@@ -44,7 +44,7 @@ pub(crate) async fn run(
         return Ok(Exit::Answered);
     }
     if shown.is_empty() {
-        printer.talk("It ran no tools.");
+        printer.talk("It had no effects outside.");
         return Ok(Exit::Answered);
     }
     let rows: Vec<Vec<String>> = shown

@@ -359,7 +359,9 @@ impl<'n> Drawing<'n> {
                         if at == 0 {
                             self.way(own, key.clone(), from, to, Kind::Leads, label.clone());
                         } else {
-                            self.edge(from, to, Kind::Leads, format!("then, by rule {number}"));
+                            let key = format!("rule {number} then {at}");
+                            let label = format!("then, by rule {number}");
+                            self.way(own, key, from, to, Kind::Leads, label);
                         }
                         from = to;
                     }
@@ -612,7 +614,8 @@ impl<'n> Drawing<'n> {
         );
         self.part(own, "router", router);
         let mut at = Vec::new();
-        for task in &desk.tasks {
+        let tasks = in_order(&desk.tasks);
+        for task in &tasks {
             let to = self.task(own, desk, task);
             at.push(to);
             self.way(
@@ -624,9 +627,9 @@ impl<'n> Drawing<'n> {
                 "",
             );
         }
-        for (task, to) in desk.tasks.iter().zip(&at) {
+        for (task, to) in tasks.iter().zip(&at) {
             for before in &task.after {
-                if let Some(k) = desk.tasks.iter().position(|t| t.name == *before) {
+                if let Some(k) = tasks.iter().position(|t| t.name == *before) {
                     self.edge(at[k], *to, Kind::First, "done first");
                 }
             }
@@ -698,6 +701,24 @@ impl<'n> Drawing<'n> {
         }
         at
     }
+}
+
+/// Tasks in the order in which they can be done, by name where several can: a stored definition has them by name, a file in
+/// any order, and both are drawn alike.
+fn in_order(tasks: &[Task]) -> Vec<&Task> {
+    let mut left: Vec<&Task> = tasks.iter().collect();
+    left.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut found = Vec::with_capacity(left.len());
+    while !left.is_empty() {
+        let waits = |task: &Task| {
+            let first = |other: &&Task| task.after.contains(&other.name);
+            left.iter().any(first)
+        };
+        // tasks that wait for each other are no definition that is right
+        let next = left.iter().position(|task| !waits(task)).unwrap_or(0);
+        found.push(left.remove(next));
+    }
+    found
 }
 
 /// States in the order in which exits lead to them; those that none leads to last.

@@ -11,7 +11,7 @@ use steersman::runtime::pending::Pending;
 use steersman_machine::commit::LogLine;
 use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Id, Name};
-use steersman_machine::interaction::{Call, Cause, Choice, Interaction, Route, Target};
+use steersman_machine::interaction::{Cause, Choice, Interaction, Route, Target};
 use steersman_machine::network::{Desk, Does, ExitCause, Network, RouteBy};
 use steersman_machine::snapshot::{Agent, Phase, Snapshot};
 use steersman_machine::tick::{Cx, floor};
@@ -267,7 +267,7 @@ impl Standing<'_> {
                     (Interaction::Route(route), At::Cluster(own)) if route.refused.is_none() => {
                         self.route(&mut walk, own, push.agent, route);
                     }
-                    (Interaction::Call(call), At::Cluster(own)) => walk.step(own, push.agent, call),
+                    (Interaction::Call(_), At::Cluster(own)) => walk.step(own, push.agent),
                     (Interaction::Call(call), At::Node(_))
                         if matches!(call.target, Target::Agent(_)) =>
                     {
@@ -319,7 +319,7 @@ impl Standing<'_> {
                     None => format!("member {first}"),
                 };
                 walk.take(own, key);
-                walk.steps.insert(agent, 0);
+                walk.steps.insert(agent, (number("rule"), 0));
             }
             Choice::Enter { state, .. } => {
                 if let Some(exit) = exit {
@@ -375,8 +375,8 @@ struct Walk {
     times: BTreeMap<(usize, String), u64>,
     /// State, or who had the floor.
     at: BTreeMap<Id, Name>,
-    /// Calls since the last decision.
-    steps: BTreeMap<Id, usize>,
+    /// The rule by which it was decided, and calls since.
+    steps: BTreeMap<Id, (Option<u64>, usize)>,
 }
 
 impl Walk {
@@ -384,12 +384,13 @@ impl Walk {
         *self.times.entry((own, key)).or_default() += 1;
     }
 
-    /// A member of a sequence begins.
-    fn step(&mut self, own: usize, agent: Id, _call: &Call) {
-        let step = self.steps.entry(agent).or_default();
-        let key = match *step {
-            0 => "sequence".to_owned(),
-            k => format!("step {k}"),
+    /// A member of a sequence begins, or one of those that a rule names.
+    fn step(&mut self, own: usize, agent: Id) {
+        let (rule, step) = self.steps.entry(agent).or_default();
+        let key = match (*rule, *step) {
+            (_, 0) => "sequence".to_owned(),
+            (None, k) => format!("step {k}"),
+            (Some(rule), k) => format!("rule {rule} then {k}"),
         };
         *step += 1;
         self.take(own, key);

@@ -2,7 +2,7 @@
 
 use super::past::{Past, Place};
 use super::{Fact, TEXT};
-use crate::words::{digits, leaves, line as one_line};
+use crate::words::{count, digits, leaves, line as one_line};
 use serde_json::{Map, Value as Json};
 use steersman_machine::commit::{Hold, LedgerEntry, Release, Why};
 use steersman_machine::effect::Bodies;
@@ -30,6 +30,9 @@ impl Past<'_> {
             Some(Ok(values)) => read = values,
             Some(Err(_)) => facts.push(Fact::new("read", text.as_deref().unwrap_or_default())),
             None => {}
+        }
+        if let Choice::Speak { .. } = &route.chosen {
+            facts.extend(self.state_of(place));
         }
         self.went_by(place, agent, route, &mut read, &mut facts);
         for (path, value) in leaves(&read) {
@@ -137,9 +140,33 @@ impl Past<'_> {
         let cause = node.and_then(|node| Some(&node.exits.get(exit.checked_sub(1)?)?.cause));
         match cause {
             Some(ExitCause::When(when)) => format!("{exit}: {}", one_line(&when.source, TEXT)),
-            Some(ExitCause::AfterMessages(most)) => format!("{exit}: after {most} messages"),
+            Some(ExitCause::AfterMessages(most)) => {
+                format!("{exit}: after {}", count(u64::from(*most), "message"))
+            }
             Some(ExitCause::Judge(_)) | None => exit.to_string(),
         }
+    }
+
+    /// The state that a speaker has the word in, unless it was entered just before: then that decision is told next.
+    fn state_of(&self, place: Place) -> Option<Fact> {
+        let mut spoken = false;
+        let mut at = self.before(place);
+        while let Some(before) = at {
+            match &self.push(before)?.what {
+                Interaction::Route(Route {
+                    chosen: Choice::Enter { state, .. },
+                    refused: None,
+                    ..
+                }) => {
+                    let line = before.line;
+                    return spoken.then(|| Fact::new("state", format!("{state}, entered @{line}")));
+                }
+                Interaction::Result(_) => spoken = true,
+                _ => {}
+            }
+            at = self.before(before);
+        }
+        None
     }
 
     /// The state that a decision leaves: the one that was entered before.

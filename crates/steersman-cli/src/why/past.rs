@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman_machine::commit::{Admitted, LedgerEntry, LogLine, Push, Want};
 use steersman_machine::ids::{Id, Line, Name};
-use steersman_machine::interaction::{Call, CallResult, Interaction};
+use steersman_machine::interaction::{Call, CallResult, Interaction, Origin};
 use steersman_machine::network::Network;
 
 /// Something that was pushed: the k-th of a line.
@@ -196,6 +196,58 @@ impl<'a> Past<'a> {
             .filter(sends)
             .max()
             .copied()
+    }
+
+    /// The newest words from outside behind the first of these places and up to the second, to this agent or to one that it
+    /// started. Lines are followed back as their branch has them.
+    pub(super) fn words(&self, agent: Id, behind: Place, upto: Place) -> Option<Place> {
+        let mut n = upto.line;
+        while n > behind.line {
+            let line = self.lines.get(&n)?;
+            let pushes = line.commit.as_ref().map_or(&[][..], |c| &c.pushes);
+            let said = |push: &Push| {
+                matches!(
+                    push.what,
+                    Interaction::UserMessage {
+                        from: Origin::Outside(_),
+                        ..
+                    }
+                ) && self.is_below(push.agent, agent)
+            };
+            if let Some(k) = pushes.iter().rposition(said) {
+                return Some(Place { line: n, k });
+            }
+            n = line
+                .commit
+                .as_ref()
+                .map_or(line.prev, |commit| commit.parent);
+        }
+        None
+    }
+
+    /// Whether an agent is this one, or was started by it or by one that it started.
+    fn is_below(&self, agent: Id, above: Id) -> bool {
+        let mut at = Some(agent);
+        while let Some(agent) = at {
+            if agent == above {
+                return true;
+            }
+            at = self.agents.get(&agent).and_then(|(_, _, parent)| *parent);
+        }
+        false
+    }
+
+    /// Whether a router made this call.
+    pub(super) fn is_routed(&self, call: Place) -> bool {
+        let mut at = self.before(call);
+        while let Some(place) = at {
+            match self.push(place).map(|push| &push.what) {
+                Some(Interaction::Route(_)) => return true,
+                Some(Interaction::AssistantMessage { .. }) | None => return false,
+                Some(_) => at = self.before(place),
+            }
+        }
+        false
     }
 
     /// Whether an act is a call of this tool or agent.

@@ -320,6 +320,117 @@ fn a_payment_is_explained_outward() {
     assert_eq!(why["steps"][0]["text"], "its model answered: \"Paid.\"");
 }
 
+/// A panel: a state that is left after some messages, and a verdict; longer than anybody wants to hear.
+const PANEL: &str = r#"
+steersman: 1
+name: panel
+agents:
+  chair: { description: Judges., system: You judge. }
+  pro:   { description: For., system: You are for. }
+  con:   { description: Against., system: You are against. }
+  panel:
+    route:
+      states:
+        open:
+          speakers: [pro, con]
+          exits: [ { after_messages: 6, to: verdict } ]
+        verdict: { speakers: [chair], exits: [ { after_messages: 1, to: finish } ] }
+      start: open
+entry: panel
+"#;
+
+const ARGUED: &str = r"
+pro: [ One., Three., Five. ]
+con: [ Two., Four., Six. ]
+chair: [ Pro wins. ]
+";
+
+/// Who visits says first who they are.
+const DESK: &str = r#"
+steersman: 1
+name: office
+state:
+  who: { type: string, optional: true }
+tools:
+  note:
+    description: Notes who it is.
+    parameters: { name: string }
+    set: { who: "{{ args.name }}" }
+agents:
+  greeter: { description: Asks who it is., system: You ask., tools: [note] }
+  booker:  { description: Books., system: You book. }
+  office:
+    route:
+      tasks:
+        who:   { agent: greeter, done: state.who is not none }
+        visit: { agent: booker, after: [who] }
+entry: office
+"#;
+
+const BOOKED: &str = r#"
+office: [ visit ]
+greeter: [ Who are you?, { call: { note: { name: Ada } } }, "Hello, Ada." ]
+booker: [ It is booked. ]
+"#;
+
+/// Two agents, one after the other, by one rule.
+const RULES: &str = r"
+steersman: 1
+name: two
+agents:
+  a: { description: First., system: You are first. }
+  b: { description: Second., system: You are second. }
+  two:
+    route:
+      rules:
+        - { when: route.count == 0, to: [a, b] }
+        - { to: finish }
+entry: two
+";
+
+#[test]
+fn behind_what_a_member_came_to_stands_who_chose_it() {
+    let world = world(PANEL, ARGUED);
+    begin(&world, "Tea or coffee?", 0);
+    let panel = pages(&world, &[&["why", "last"], &["why", "last@chair"]]);
+    world.write("net/steersman.yaml", RULES);
+    world.write(
+        "script.yaml",
+        "a: [ { error: provider_error } ]\nb: [ B. ]\n",
+    );
+    begin(&world, "Go.", 1);
+    let failed = world.page(&["why", "last"]);
+    assert_snapshot!(format!("{panel}\n{failed}"));
+}
+
+/// The words that a concierge's task waited for lead to what it does next.
+#[test]
+fn what_goes_on_by_itself_comes_of_the_words_before() {
+    let world = world(DESK, BOOKED);
+    begin(&world, "I want to visit.", 0);
+    let args = ["send", "last", "Ada", "--script", "script.yaml"];
+    let ran = world.run(&args);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    // a definition in a file and the one that a session is bound to are drawn alike
+    let rows = |target: &str| {
+        let drawn = world.json(&["graph", target]).1;
+        let nodes = drawn["nodes"].as_array().unwrap().iter();
+        nodes.map(|n| n["name"].to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(rows("./net"), rows("last"));
+    assert_snapshot!(pages(
+        &world,
+        &[&["why", "last"], &["graph", "last"], &["effects", "last"]]
+    ));
+}
+
+#[test]
+fn each_arrow_of_a_rule_is_counted() {
+    let world = world(RULES, "a: [ A. ]\nb: [ B. ]\n");
+    begin(&world, "Go.", 0);
+    assert_snapshot!(pages(&world, &[&["graph", "last"], &["why", "last"]]));
+}
+
 #[test]
 fn what_was_erased_is_not_told_and_the_rest_is() {
     let world = world(PAY, PAID);

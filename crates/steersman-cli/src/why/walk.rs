@@ -1,0 +1,312 @@
+//! The way outward: from an act down its stack to what began it, and on to whoever brought that.
+
+use super::past::{Past, Place};
+use super::{Act, Step};
+use std::collections::BTreeSet;
+use steersman_machine::ids::{Id, Line};
+use steersman_machine::interaction::{Interaction, Origin, Target};
+
+/// Steps that are told at most. Chains are as long as agents stand deep, so nobody meets this.
+const STEPS: usize = 200;
+/// Steps of one router after which no further turn of it is told.
+const OF_ROUTER: usize = 12;
+/// Results of one exchange of a model that are told.
+const RESULTS: usize = 4;
+
+impl Past<'_> {
+    /// The chain: what was done, and what led to it, to the words that began it all.
+    pub(crate) fn chain(&self, act: Act) -> Vec<Step> {
+        let mut way = Way {
+            past: self,
+            steps: vec![self.step(act)],
+            told: BTreeSet::new(),
+            left: None,
+        };
+        let mut stage = Stage::Act;
+        let mut at = match act {
+            Act::Push(place) => way.begin(place, &mut stage),
+            Act::Asked(effect) => self.last_before(effect).map_or(Next::Over, Next::To),
+        };
+        let mut seen = BTreeSet::new();
+        loop {
+            way.walk(&mut at, stage);
+            // outward: to the call that brought what began this
+            let Next::Out(call) = at else { break };
+            if way.steps.len() >= STEPS || !seen.insert(call) {
+                break;
+            }
+            (at, stage) = (Next::below(self, call), Stage::Called);
+        }
+        way.steps
+    }
+}
+
+/// Where it goes on.
+#[derive(Copy, Clone, Debug)]
+enum Next {
+    /// Here, on the same stack.
+    To(Place),
+    /// Behind this call, on the stack of whoever made it.
+    Out(Place),
+    Over,
+}
+
+impl Next {
+    fn below(past: &Past<'_>, place: Place) -> Self {
+        past.before(place).map_or(Self::Over, Self::To)
+    }
+}
+
+/// How far down a stack somebody is who looks for what led to an act.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Stage {
+    /// At the act of a model, or of the engine.
+    Act,
+    /// At a call or an end: who made it?
+    Called,
+    /// A router's decision was found; more of them may have led to it.
+    Chose,
+    /// What a model saw last was told.
+    Saw,
+    /// Only the message is still to be found.
+    Began,
+    /// Only who gave the floor is still to be found.
+    Floor,
+}
+
+/// Decisions of a router that are not told.
+#[derive(Copy, Clone, Debug)]
+struct Left {
+    router: Id,
+    many: usize,
+    newest: Line,
+    oldest: Line,
+}
+
+/// What was told on the way.
+struct Way<'p, 'a> {
+    past: &'p Past<'a>,
+    steps: Vec<Step>,
+    told: BTreeSet<Place>,
+    /// Since enough was told of a router.
+    left: Option<Left>,
+}
+
+impl Way<'_, '_> {
+    /// Where the way begins from something that lies on a stack.
+    fn begin(&mut self, place: Place, stage: &mut Stage) -> Next {
+        self.told.insert(place);
+        let Some(push) = self.past.push(place) else {
+            return Next::Over;
+        };
+        match &push.what {
+            // it explains itself by whoever sent it
+            Interaction::UserMessage { .. } => self.message(place, stage),
+            Interaction::Result(result) => match self.past.call(result.call) {
+                Some(call) if self.past.is_routed(call) => Next::To(place),
+                Some(call) => {
+                    self.tell(call);
+                    Next::Out(call)
+                }
+                None => Next::Over,
+            },
+            Interaction::Call(_) | Interaction::Finished { .. } => {
+                *stage = Stage::Called;
+                Next::below(self.past, place)
+            }
+            Interaction::Route(_) => {
+                *stage = Stage::Chose;
+                Next::below(self.past, place)
+            }
+            Interaction::AssistantMessage { .. } | Interaction::Summary(_) => {
+                Next::below(self.past, place)
+            }
+        }
+    }
+
+    /// Goes down a stack to the message that began what was done, and to the call that brought that.
+    fn walk(&mut self, at: &mut Next, mut stage: Stage) {
+        let begins = self.steps.len();
+        let mut results = 0;
+        while let Next::To(place) = *at {
+            let Some(push) = self.past.push(place) else {
+                *at = Next::Over;
+                break;
+            };
+            *at = Next::below(self.past, place);
+            match (&push.what, stage) {
+                (Interaction::AssistantMessage { .. }, Stage::Called) => {
+                    self.tell(place);
+                    stage = Stage::Act;
+                }
+                // a decision, and those that a router took on the way to it
+                (Interaction::Route(route), Stage::Act | Stage::Called | Stage::Chose)
+                    if route.refused.is_none() =>
+                {
+                    self.decided(place, push.agent);
+                    stage = Stage::Chose;
+                }
+                (Interaction::AssistantMessage { .. }, Stage::Saw) => stage = Stage::Began,
+                (
+                    Interaction::Result(result),
+                    Stage::Act | Stage::Called | Stage::Chose | Stage::Saw,
+                ) => {
+                    let call = self.past.call(result.call);
+                    if let Some(call) = call.filter(|call| self.past.is_routed(*call)) {
+                        if self.steps.len() - begins >= OF_ROUTER {
+                            self.leave(push.agent);
+                        }
+                        *at = self.routed(place, call);
+                        stage = Stage::Called;
+                        continue;
+                    }
+                    results += 1;
+                    if results <= RESULTS {
+                        self.tell(place);
+                    }
+                    stage = Stage::Saw;
+                }
+                (Interaction::UserMessage { .. }, _) => {
+                    let next = self.message(place, &mut stage);
+                    if !matches!(next, Next::To(_)) {
+                        *at = next;
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.arrive();
+    }
+
+    /// What a member came to, and the call of it. What was said to the member in between is what it came of.
+    fn routed(&mut self, result: Place, call: Place) -> Next {
+        self.turn(result);
+        let member = match self.past.push(call).map(|push| &push.what) {
+            Some(Interaction::Call(called)) => match called.target {
+                Target::Agent(member) => Some(member),
+                _ => None,
+            },
+            _ => None,
+        };
+        if let Some(words) = member.and_then(|member| self.past.words(member, call, result)) {
+            self.arrive();
+            self.tell(words);
+            return Next::Over;
+        }
+        if self.left.is_none() && self.told.insert(call) {
+            let mut step = self.past.step(Act::Push(call));
+            // the step before it says so
+            step.facts.retain(|fact| fact.word != "came to");
+            self.steps.push(step);
+        }
+        Next::below(self.past, call)
+    }
+
+    /// A message: the end of the way, or of this stack, or only a word of the engine.
+    fn message(&mut self, place: Place, stage: &mut Stage) -> Next {
+        let Some(push) = self.past.push(place) else {
+            return Next::Over;
+        };
+        let Interaction::UserMessage { from, .. } = &push.what else {
+            return Next::below(self.past, place);
+        };
+        let out = |way: &mut Self, call: Option<Place>| match call {
+            Some(call) => {
+                way.tell(call);
+                Next::Out(call)
+            }
+            None => Next::Over,
+        };
+        match from {
+            Origin::Outside(_) if self.past.is_root(push.agent) => {
+                self.arrive();
+                self.tell(place);
+                Next::Over
+            }
+            Origin::Outside(_) => {
+                // it has the floor: who gave it that?
+                if *stage != Stage::Floor {
+                    self.arrive();
+                    self.tell(place);
+                }
+                *stage = Stage::Floor;
+                Next::below(self.past, place)
+            }
+            Origin::Call(call) => {
+                self.arrive();
+                out(self, self.past.call(*call))
+            }
+            Origin::Agent(sender) => {
+                self.arrive();
+                self.tell(place);
+                out(self, self.past.sent(*sender, place.line))
+            }
+            Origin::Released(_)
+            | Origin::Route
+            | Origin::Continuation
+            | Origin::Correction
+            | Origin::Limit
+            | Origin::Review
+            | Origin::Conclude
+            | Origin::Net => {
+                if !matches!(stage, Stage::Floor | Stage::Began) {
+                    self.turn(place);
+                }
+                Next::below(self.past, place)
+            }
+        }
+    }
+
+    // ---- what is told ----------------------------------------------------------------------------------------
+
+    fn tell(&mut self, place: Place) {
+        if self.told.insert(place) {
+            self.steps.push(self.past.step(Act::Push(place)));
+        }
+    }
+
+    /// Part of a turn of a router, or of an exchange of a model.
+    fn turn(&mut self, place: Place) {
+        if self.left.is_none() {
+            self.tell(place);
+        }
+    }
+
+    fn decided(&mut self, place: Place, router: Id) {
+        match &mut self.left {
+            Some(left) if left.router == router => {
+                if left.many == 0 {
+                    left.newest = place.line;
+                }
+                left.many += 1;
+                left.oldest = place.line;
+            }
+            _ => self.tell(place),
+        }
+    }
+
+    /// Enough was told of a router.
+    fn leave(&mut self, router: Id) {
+        self.left.get_or_insert(Left {
+            router,
+            many: 0,
+            newest: Line::NONE,
+            oldest: Line::NONE,
+        });
+    }
+
+    /// What was left out is summed up before what began it is told.
+    fn arrive(&mut self) {
+        let Some(left) = self.left.take().filter(|left| left.many > 0) else {
+            return;
+        };
+        let many = match left.many {
+            1 => "1 decision".to_owned(),
+            many => format!("{many} decisions"),
+        };
+        let who = self.past.agent(left.router);
+        let text = format!("... and {many} before, to @{}", left.oldest);
+        self.steps
+            .push(self.past.blank(left.newest, "earlier", &who, text));
+    }
+}
