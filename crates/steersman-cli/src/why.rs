@@ -149,7 +149,11 @@ impl Past<'_> {
             Interaction::UserMessage { from, body } => {
                 let text = self.texts().text(*body);
                 let (who, text) = self.message(push.agent, from, &text);
-                self.blank(place.line, "message", &who, text)
+                let mut step = self.blank(place.line, "message", &who, text);
+                if *from == Origin::Continuation {
+                    step.facts.extend(self.since(place));
+                }
+                step
             }
             Interaction::AssistantMessage {
                 effect,
@@ -315,6 +319,25 @@ impl Past<'_> {
             ),
             Origin::Net => ("net".to_owned(), format!("went on with {to}: {said}")),
         }
+    }
+
+    /// By which decision of a model something stands open that is taken up again.
+    fn since(&self, place: Place) -> Option<Fact> {
+        let mut at = self.before(place);
+        while let Some(before) = at {
+            match &self.push(before)?.what {
+                Interaction::Route(route)
+                    if route.effect.is_some()
+                        && matches!(route.chosen, Choice::Task { goal: Some(_), .. }) =>
+                {
+                    let line = before.line;
+                    let chose = self.chose(&route.chosen, route.refused);
+                    return Some(Fact::new("since", format!("@{line}, it {chose}")));
+                }
+                _ => at = self.before(before),
+            }
+        }
+        None
     }
 
     fn chose(&self, choice: &Choice, refused: Option<steersman_machine::ids::Body>) -> String {

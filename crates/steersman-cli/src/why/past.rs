@@ -237,6 +237,13 @@ impl<'a> Past<'a> {
         false
     }
 
+    pub(super) fn call_at(&self, place: Place) -> Option<&'a Call> {
+        match &self.push(place)?.what {
+            Interaction::Call(call) => Some(call),
+            _ => None,
+        }
+    }
+
     /// Whether a router made this call.
     pub(super) fn is_routed(&self, call: Place) -> bool {
         let mut at = self.before(call);

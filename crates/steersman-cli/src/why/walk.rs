@@ -28,14 +28,15 @@ impl Past<'_> {
             Act::Asked(effect) => self.last_before(effect).map_or(Next::Over, Next::To),
         };
         let mut seen = BTreeSet::new();
+        let mut called = matches!(act, Act::Push(place) if self.call_at(place).is_some());
         loop {
-            way.walk(&mut at, stage);
+            way.walk(&mut at, stage, called);
             // outward: to the call that brought what began this
             let Next::Out(call) = at else { break };
             if way.steps.len() >= STEPS || !seen.insert(call) {
                 break;
             }
-            (at, stage) = (Next::below(self, call), Stage::Called);
+            (at, stage, called) = (Next::below(self, call), Stage::Called, true);
         }
         way.steps
     }
@@ -124,8 +125,9 @@ impl Way<'_, '_> {
         }
     }
 
-    /// Goes down a stack to the message that began what was done, and to the call that brought that.
-    fn walk(&mut self, at: &mut Next, mut stage: Stage) {
+    /// Goes down a stack to the message that began what was done, and to the call that brought that. `called`: a call by whose
+    /// stack it is was told.
+    fn walk(&mut self, at: &mut Next, mut stage: Stage, mut called: bool) {
         let begins = self.steps.len();
         let mut results = 0;
         while let Next::To(place) = *at {
@@ -156,7 +158,8 @@ impl Way<'_, '_> {
                         if self.steps.len() - begins >= OF_ROUTER {
                             self.leave(push.agent);
                         }
-                        *at = self.routed(place, call);
+                        *at = self.routed(place, call, called);
+                        called = true;
                         stage = Stage::Called;
                         continue;
                     }
@@ -178,20 +181,21 @@ impl Way<'_, '_> {
         self.arrive();
     }
 
-    /// What a member came to, and the call of it. What was said to the member in between is what it came of.
-    fn routed(&mut self, result: Place, call: Place) -> Next {
+    /// What a member came to, and the call of it. Words that were said to the member in between brought about what was decided
+    /// after it: they are the end of the way once it led to a member that was called then.
+    fn routed(&mut self, result: Place, call: Place, called: bool) -> Next {
         self.turn(result);
-        let member = match self.past.push(call).map(|push| &push.what) {
-            Some(Interaction::Call(called)) => match called.target {
-                Target::Agent(member) => Some(member),
-                _ => None,
-            },
+        let member = match self.past.call_at(call).map(|call| &call.target) {
+            Some(Target::Agent(member)) => Some(*member),
             _ => None,
         };
         if let Some(words) = member.and_then(|member| self.past.words(member, call, result)) {
-            self.arrive();
-            self.tell(words);
-            return Next::Over;
+            if called {
+                self.arrive();
+                self.tell(words);
+                return Next::Over;
+            }
+            self.turn(words);
         }
         if self.left.is_none() && self.told.insert(call) {
             let mut step = self.past.step(Act::Push(call));

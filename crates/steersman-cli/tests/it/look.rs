@@ -321,7 +321,7 @@ fn a_payment_is_explained_outward() {
 }
 
 /// A panel: a state that is left after some messages, and a verdict; longer than anybody wants to hear.
-const PANEL: &str = r#"
+const PANEL: &str = r"
 steersman: 1
 name: panel
 agents:
@@ -337,7 +337,7 @@ agents:
         verdict: { speakers: [chair], exits: [ { after_messages: 1, to: finish } ] }
       start: open
 entry: panel
-"#;
+";
 
 const ARGUED: &str = r"
 pro: [ One., Three., Five. ]
@@ -351,26 +351,28 @@ steersman: 1
 name: office
 state:
   who: { type: string, optional: true }
+  booked: { type: boolean, default: false }
 tools:
+  book: { description: Books., set: { booked: "{{ true }}" }, result: Booked. }
   note:
     description: Notes who it is.
     parameters: { name: string }
     set: { who: "{{ args.name }}" }
 agents:
   greeter: { description: Asks who it is., system: You ask., tools: [note] }
-  booker:  { description: Books., system: You book. }
+  booker:  { description: Books., system: You book., tools: [book] }
   office:
     route:
       tasks:
         who:   { agent: greeter, done: state.who is not none }
-        visit: { agent: booker, after: [who] }
+        visit: { agent: booker, after: [who], done: state.booked }
 entry: office
 "#;
 
 const BOOKED: &str = r#"
 office: [ visit ]
 greeter: [ Who are you?, { call: { note: { name: Ada } } }, "Hello, Ada." ]
-booker: [ It is booked. ]
+booker: [ { call: { book: {} } }, It is booked. ]
 "#;
 
 /// Two agents, one after the other, by one rule.
