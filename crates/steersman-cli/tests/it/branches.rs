@@ -291,3 +291,43 @@ fn a_killed_fork_leaves_a_whole_session() {
         assert_eq!(payments(&world), 1);
     }
 }
+
+/// Labels are those of the branch that is current: a session is found by them, and held.
+#[test]
+fn labels_follow_the_current_branch() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        r#"name: desk
+state: { a: { type: string, optional: true } }
+labels: { a: "{{ state.a or 'none' }}" }
+tools: { put: { description: Puts., parameters: { v: string }, set: { a: "{{ args.v }}" } } }
+agents: { desk: { system: You work., tools: [put] } }
+"#,
+    );
+    world.write(
+        "script.yaml",
+        "desk: [ { call: { put: { v: left } } }, Put., More. ]\ndesk@back: [ Anew., More. ]\n",
+    );
+    let found = |world: &World, what: &str| {
+        let ran = world.run(&["sessions", "--where", &format!("a = {what}"), "--json"]);
+        ran.out.lines().count()
+    };
+    scripted(&world, &["run", "--input", "Go."]);
+    assert_eq!((found(&world, "left"), found(&world, "none")), (1, 0));
+    let back = scripted(
+        &world,
+        &["rewind", "last@1", "--as", "back", "--say", "Again."],
+    );
+    assert_eq!(
+        (found(&world, "left"), found(&world, "none")),
+        (0, 1),
+        "{back:?}"
+    );
+    let adopted = scripted(&world, &["adopt", "last:main"]);
+    assert_eq!(
+        (found(&world, "left"), found(&world, "none")),
+        (1, 0),
+        "{adopted:?}"
+    );
+}

@@ -35,6 +35,7 @@ pub(crate) fn check(
     };
     check.expressions();
     check.filled();
+    check.secrets_within();
     check.reach(whole);
     check.effects(whole);
     if whole {

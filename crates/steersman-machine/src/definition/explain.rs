@@ -53,6 +53,7 @@ static PAGES: &[(&str, &str)] = &[
     ("E0313", include_str!("explain/E0313.md")),
     ("E0314", include_str!("explain/E0314.md")),
     ("E0315", include_str!("explain/E0315.md")),
+    ("E0316", include_str!("explain/E0316.md")),
     ("E0401", include_str!("explain/E0401.md")),
     ("E0402", include_str!("explain/E0402.md")),
     ("E0403", include_str!("explain/E0403.md")),

@@ -31,7 +31,7 @@ mod recover;
 mod search;
 mod standing;
 mod start;
-mod transport;
+pub(crate) mod transport;
 mod turn;
 mod wish;
 mod writer;

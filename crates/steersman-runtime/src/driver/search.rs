@@ -42,7 +42,18 @@ impl Driver {
         Some(self.model(&name).and_then(|(bound, model)| {
             let transport = self.model_transport(branch, agent, &name, &bound)?;
             let address = transport.url.as_deref().unwrap_or_default();
+            let scope = super::transport::TransportScope::new(
+                self.network().clone(),
+                self.past.clone(),
+                self.branches[&branch].snapshot.clone(),
+                agent,
+                None,
+                &self.engine,
+                self.values.folder(),
+            );
+            let tool = notes::SEARCH;
             Ok(Embedder {
+                secrets: super::transport::readable(self.network(), tool, &scope),
                 label: format!("{} {address}", bound.label()),
                 model,
                 transport,

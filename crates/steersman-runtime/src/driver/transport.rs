@@ -195,7 +195,7 @@ fn mask_content(version: &mut NewArtifact, secrets: &[String]) {
     *version = masked.version();
 }
 
-fn mask_text(text: &mut String, secrets: &[String]) {
+pub(crate) fn mask_text(text: &mut String, secrets: &[String]) {
     for secret in secrets {
         if text.contains(secret.as_str()) {
             *text = text.replace(secret.as_str(), MASK);

@@ -6,6 +6,7 @@ use crate::engine::EngineError;
 use crate::load::Since;
 use crate::session::{Fate, Receipt};
 use crate::store::{self, Batch, Checkpoint, CheckpointOf, Row};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use steersman_machine::bounds::MAX_LINE;
 use steersman_machine::codec;
@@ -414,8 +415,27 @@ impl Driver {
         });
     }
 
-    /// Labels that this line changed, as the store keeps them; those of the current branch only.
+    /// Labels that this line changed, as the store keeps them; those of the current branch only. Where another branch becomes
+    /// current, all of them are what they are there.
     fn labels(&self, line: &LogLine) -> Vec<(Name, Option<Arc<str>>)> {
+        let becomes = |entry: &LedgerEntry| matches!(entry, LedgerEntry::Current(_));
+        let current = self.branches.get(&self.ledger.current);
+        if let (true, Some(current)) = (line.ledger.iter().any(becomes), current) {
+            let known = self.branches.values();
+            let known = known.flat_map(|branch| branch.snapshot.labels.keys());
+            let names: BTreeSet<&Name> = known.chain(self.network().labels.keys()).collect();
+            let now = |name: &Name| {
+                current
+                    .snapshot
+                    .labels
+                    .get(name)
+                    .map(|b| self.past.text(*b))
+            };
+            return names
+                .into_iter()
+                .map(|name| (name.clone(), now(name)))
+                .collect();
+        }
         if line.branch != self.ledger.current {
             return Vec::new();
         }

@@ -3,6 +3,7 @@
 use super::Retrieval;
 use super::corpus::{Asked, Documents, Kept, Passages, Piece, Said, SearchError};
 use crate::Boxed;
+use crate::driver::transport::mask_text;
 use crate::engine::Engine;
 use crate::model::{Embed, Model, Transport};
 use crate::past::Past;
@@ -33,6 +34,8 @@ pub(crate) struct Embedder {
     pub(crate) label: String,
     pub(crate) model: Arc<dyn Model>,
     pub(crate) transport: Transport,
+    /// What is taken out of texts before they leave this process, as it is out of all that a model sees.
+    pub(crate) secrets: Vec<String>,
 }
 
 /// A search for a call of `notes_search`: it knows what its agent may search, and runs once.
@@ -379,8 +382,20 @@ async fn embedded(
 /// Vectors of length 1, one for each text.
 async fn asked(embedder: &Embedder, texts: Vec<Arc<str>>) -> Result<Vec<Vec<f32>>, String> {
     let count = texts.len();
+    let masked = texts.into_iter().map(|text| {
+        if embedder
+            .secrets
+            .iter()
+            .any(|secret| text.contains(&**secret))
+        {
+            let mut text = text.to_string();
+            mask_text(&mut text, &embedder.secrets);
+            return text.into();
+        }
+        text
+    });
     let embed = Embed {
-        texts,
+        texts: masked.collect(),
         transport: embedder.transport.clone(),
     };
     let vectors = embedder.model.embed(&embed).await;

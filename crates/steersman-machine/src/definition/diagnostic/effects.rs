@@ -113,6 +113,11 @@ impl Diagnostic {
         .note("its speakers go on until a limit ends the route")
         .help("give it `exits`: `when`, `judge` or `after_messages`")
     }
+    pub(crate) fn secret_within(at: At, name: &str) -> Self {
+        Self::new("E0316", at, format!("`{name}` holds a secret within an object or a list"))
+            .note("a secret is asked for, sealed and opened by its own name; within something else it would lie in clear")
+            .help("give it a name of its own")
+    }
     pub(crate) fn never_entered(at: At, state: &str) -> Self {
         Self::new("W0409", at, format!("nothing leads to the state `{state}`"))
             .help("let an exit lead `to` it, or `start` with it")
