@@ -317,14 +317,14 @@ agents: { desk: { system: You work., tools: [put] } }
     assert_eq!((found(&world, "left"), found(&world, "none")), (1, 0));
     let back = scripted(
         &world,
-        &["rewind", "last@1", "--as", "back", "--say", "Again."],
+        &["rewind", "last@1", "--label", "back", "--say", "Again."],
     );
     assert_eq!(
         (found(&world, "left"), found(&world, "none")),
         (0, 1),
         "{back:?}"
     );
-    let adopted = scripted(&world, &["adopt", "last:main"]);
+    let adopted = scripted(&world, &["rewind", "last:main@head"]);
     assert_eq!(
         (found(&world, "left"), found(&world, "none")),
         (1, 0),
