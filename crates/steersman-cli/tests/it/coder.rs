@@ -104,6 +104,15 @@ fn an_edit_is_made_once_for_each_key() {
     .unwrap();
     edit("k1", "4 | 6 | 11)", "4 | 6 | 11) :; 4 | 6 | 11)");
     assert_eq!(mended(&world, "src/days.sh"), once);
+    // it was put into place, its outcome was lost, and a person went on from there
+    let theirs = format!("{once}# mine\n");
+    std::fs::write(world.folder.join("coder/project/src/days.sh"), &theirs).unwrap();
+    assert_eq!(
+        edit("k1", "4 | 6 | 11)", "4 | 6 | 11) :; 4 | 6 | 11)")["changed"],
+        false
+    );
+    assert_eq!(mended(&world, "src/days.sh"), theirs);
+    std::fs::write(world.folder.join("coder/project/src/days.sh"), &once).unwrap();
     assert_eq!(edit("k2", "no such text", "x")["changed"], false);
     assert_eq!(
         edit("k3", "echo", "printf")["changed"],
