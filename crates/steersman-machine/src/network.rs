@@ -6,6 +6,7 @@ mod approve;
 mod mcp;
 mod memory;
 mod offer;
+mod output;
 mod route;
 
 pub use approve::{Approve, OnTimeout};
@@ -292,17 +293,6 @@ pub enum TypeKind {
     Artifact,
     /// A JSON Schema file, checked by an adapter; its text.
     Schema(Arc<str>),
-}
-
-impl Type {
-    /// The first that a test gives for this type or one within it.
-    pub(crate) fn find<T>(&self, test: &dyn Fn(&Self) -> Option<T>) -> Option<T> {
-        test(self).or_else(|| match &self.kind {
-            TypeKind::List(of) => of.find(test),
-            TypeKind::Fields(fields) => fields.iter().find_map(|(_, ty)| ty.find(test)),
-            _ => None,
-        })
-    }
 }
 
 /// A message from outside that is not chat.
@@ -677,26 +667,6 @@ pub struct Output {
     pub ty: Type,
     /// The state entry that it is written to (`output: state.NAME`).
     pub into: Option<Name>,
-}
-
-impl Output {
-    /// Whether it is a text, which is answered as it is.
-    pub fn is_text(&self) -> bool {
-        matches!(self.ty.kind, TypeKind::String { .. })
-    }
-
-    /// What an answer gives; of a text the text, whether it is written as JSON or not.
-    ///
-    /// # Errors
-    /// It is not JSON, where something else than a text is wanted.
-    pub(crate) fn value(&self, answer: &str) -> Result<Json, String> {
-        match crate::json::read::<Json>(answer) {
-            Ok(json) if !self.is_text() || json.is_string() => Ok(json),
-            Ok(_) => Ok(Json::from(answer)),
-            Err(_) if self.is_text() => Ok(Json::from(answer)),
-            Err(e) => Err(format!("it is not JSON: {e}")),
-        }
-    }
 }
 
 /// How an agent ends.
