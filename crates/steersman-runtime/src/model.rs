@@ -26,7 +26,7 @@ pub trait Model: Send + Sync + 'static {
     ///
     /// What codes mean beyond that: those of a connection or a server out of order (`unreachable`, `tls`, `timeout`,
     /// `disconnected`, `truncated`, `provider_error`, `provider_overloaded`) count for the circuit breaker of its place, and
-    /// `rate_limited` with [`Retry::After`](steersman_machine::effect::Retry::After) keeps all sessions from asking before.
+    /// `rate_limited` with [`Retry::After`] keeps all sessions from asking before.
     /// After these, and after what another model may not have (`unauthorized`, `insufficient_quota`, `model_not_found`,
     /// `not_supported`, `no_tools`, `bad_response`, `too_large`), a `fallback` is asked; after all others nobody is.
     fn call<'a>(
