@@ -257,3 +257,24 @@ mod real_embeddings {
         }
     }
 }
+
+#[tokio::test]
+async fn no_secret_is_sent_with_what_is_to_be_compared() {
+    let folder = Folder::new("secret");
+    let text = "# A\nThe door opens with sesame-42.\n# B\nA walrus eats clams.\n";
+    std::fs::write(folder.0.join("notes.md"), text).unwrap();
+    let listener = Listener::new(vec![
+        vectors(&[[1.0, 0.0], [0.0, 1.0]]),
+        vectors(&[[1.0, 0.2]]),
+    ])
+    .await;
+    let session = session(&folder, &listener.url, 1).await;
+    told(&session, "Is it sesame-42?").await;
+    let requests = listener.requests();
+    assert_eq!(requests.len(), 2);
+    for request in &requests {
+        let sent = request.json()["input"].to_string();
+        assert!(!sent.contains("sesame-42"), "{sent}");
+    }
+    assert_eq!(requests[1].json()["input"], json!(["Is it (secret)?"]));
+}
