@@ -214,8 +214,8 @@ impl<'a> Play<'a> {
                 ..
             } if !self.printer.is_json() && !self.over.contains(&effect) => {
                 self.silent.remove(&effect);
-                let name = self.story.agent(agent).to_owned();
-                self.status.show(agent, &name, delta);
+                let name = self.story.known(agent);
+                self.status.show(agent, name, delta);
             }
             FeedItem::Progress {
                 effect, progress, ..
@@ -531,7 +531,7 @@ impl Status {
         }
     }
 
-    fn show(&mut self, agent: Id, name: &str, delta: Delta) {
+    fn show(&mut self, agent: Id, name: Option<&str>, delta: Delta) {
         if !self.terminal {
             return;
         }
@@ -549,11 +549,7 @@ impl Status {
         self.tail = self.tail.chars().skip(over).collect();
         self.shown = true;
         // Of somebody whose line is not on disk yet the name is not known.
-        let who = if name == "?" {
-            String::new()
-        } else {
-            format!("{name}: ")
-        };
+        let who = name.map_or_else(String::new, |name| format!("{name}: "));
         self.printer
             .stream(&format!("\r\x1b[K  {who}{}", one_line(&self.tail, TAIL)));
     }

@@ -93,7 +93,12 @@ impl Story {
 
     /// The name of an agent, `?` before it was learnt.
     pub(crate) fn agent(&self, id: Id) -> &str {
-        self.agents.get(&id).map_or("?", |name| name)
+        self.known(id).unwrap_or("?")
+    }
+
+    /// The name of an agent, if a line told it.
+    pub(crate) fn known(&self, id: Id) -> Option<&str> {
+        self.agents.get(&id).map(|name| &**name)
     }
 
     /// Label of a branch.

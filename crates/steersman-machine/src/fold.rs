@@ -470,7 +470,6 @@ impl Snapshot {
         }
     }
 
-    /// What the calls of an exchange wrote takes effect together, in call order.
     /// The same with what the closed calls of an open exchange wrote.
     pub(crate) fn as_written(&self, owner: Id) -> Self {
         let mut after = self.clone();
@@ -483,6 +482,7 @@ impl Snapshot {
         after
     }
 
+    /// What the calls of an exchange wrote takes effect together, in call order.
     fn close_exchange(&mut self, line: Line, now: Time, owner: Id) {
         let ids: Vec<Id> = self.exchange(owner).map(|c| c.call.id).collect();
         let mut digests = Vec::with_capacity(ids.len() * 32);

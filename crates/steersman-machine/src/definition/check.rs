@@ -12,7 +12,7 @@ mod types;
 use super::diagnostic::{Diagnostic, Place};
 use super::load::Merged;
 use super::lower::Lowered;
-use super::source::{Sources, Span};
+use super::source::{Node, Sources, Span};
 use crate::ids::Name;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,6 +58,11 @@ pub(super) struct Check<'a> {
 impl Check<'_> {
     fn place(&self, span: Span) -> Option<Place> {
         self.sources.place(span)
+    }
+    /// An entry of a section as it was written; of several the one that counts.
+    fn entry_of(&self, section: &str, name: &Name) -> Option<&Node> {
+        let mut all = self.merged.section(section).iter().rev();
+        all.find(|(key, _)| key.name == *name).map(|(_, node)| node)
     }
     fn say(&mut self, diagnostic: Diagnostic) {
         self.found.push(diagnostic);

@@ -220,8 +220,7 @@ impl Check<'_> {
 
     /// Where a key of `on_doubt` of a tool stands.
     fn key_within(&self, tool: &Name, key: &str) -> Option<Span> {
-        let tools = self.merged.section("tools").iter();
-        let (_, node) = tools.rev().find(|(known, _)| known.name == *tool)?;
+        let node = self.entry_of("tools", tool)?;
         Some(node.get("on_doubt")?.get(key)?.span)
     }
 

@@ -2,7 +2,7 @@
 
 use super::super::diagnostic::Diagnostic;
 use super::super::site::Scope;
-use super::super::source::{Node, Span};
+use super::super::source::Span;
 use super::Check;
 use super::names::Root;
 use crate::ids::Name;
@@ -86,11 +86,6 @@ impl Check<'_> {
             let at = at.and_then(|span| self.place(span));
             self.say(Diagnostic::secret_within(at, &name));
         }
-    }
-
-    fn entry_of(&self, section: &str, name: &Name) -> Option<&Node> {
-        let mut all = self.merged.section(section).iter().rev();
-        all.find(|(key, _)| key.name == *name).map(|(_, node)| node)
     }
 
     fn declared_as(&self, entry: &Name) -> impl Iterator<Item = &Type> {

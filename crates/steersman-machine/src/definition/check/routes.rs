@@ -27,8 +27,7 @@ impl Check<'_> {
 
     /// The node of an entry below a key of an agent's route.
     fn of_route(&self, agent: &Name, key: &str, entry: &Name) -> Option<&Node> {
-        let agents = self.merged.section("agents").iter();
-        let (_, node) = agents.rev().find(|(known, _)| known.name == *agent)?;
+        let node = self.entry_of("agents", agent)?;
         let entries = node.get("route")?.get(key)?.entries();
         let found = entries.iter().find(|(known, _)| known.name == *entry);
         found.map(|(_, node)| node)
