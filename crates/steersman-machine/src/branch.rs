@@ -549,9 +549,7 @@ fn fork_use<'n>(
     owner: Id,
     open: &OpenCall,
 ) -> Option<&'n ToolUse> {
-    let Does::Model(agent) = &cx.network.agent(&snapshot.agent(owner).def).does else {
-        return None;
-    };
+    let agent = cx.network.in_force(snapshot.agent(owner))?;
     let seen = open.call.seen.as_ref().unwrap_or(&open.call.name);
     agent
         .tools

@@ -3,6 +3,7 @@
 
 mod begin;
 mod judge;
+mod rate;
 mod todo;
 mod wish;
 
@@ -12,13 +13,14 @@ pub(crate) use wish::{effective, wish};
 
 use crate::artifact;
 use crate::bounds;
-use crate::commit::{Kind, Made};
+use crate::commit::{Change, Kind, Made};
 use crate::effect::{Ask, Mapped, NewArtifact, Request};
 use crate::fold::MISFIT;
 use crate::ids::{Body, Id, Name};
 use crate::interaction::{Artifact, Call, CallResult, Class, How, Interaction, Target, Write};
 use crate::network::{
-    BuiltIn, Does, ModelAgent, Network, Offer, Parameters, Source, ToolDef, ToolUse, Type, TypeKind,
+    BuiltIn, Does, Mode, ModelAgent, Network, Offer, Parameters, Source, ToolDef, ToolUse, Type,
+    TypeKind,
 };
 use crate::route::floor;
 use crate::tick::Tick;
@@ -51,6 +53,8 @@ pub(crate) struct Ending<'a> {
     pub(crate) writes: Vec<Write>,
     pub(crate) artifacts: Vec<Artifact>,
     pub(crate) by: Option<Name>,
+    /// The mode in which its caller is next.
+    pub(crate) mode: Option<Name>,
 }
 
 pub(crate) fn refuse(code: &str, text: impl Into<String>) -> Mapped {
@@ -77,6 +81,11 @@ pub(crate) fn target(tool: &ToolDef) -> Target {
             | BuiltIn::ArtifactRead
             | BuiltIn::ArtifactList
             | BuiltIn::ArtifactSearch
+            | BuiltIn::ArtifactRate
+            | BuiltIn::MemorySave
+            | BuiltIn::MemorySearch
+            | BuiltIn::MemoryRead
+            | BuiltIn::MemoryRate
             | BuiltIn::NotesSearch,
         )
         | Source::State
@@ -244,7 +253,7 @@ impl Tick<'_> {
             kind,
             parent,
             named,
-            mode: None,
+            mode: def.mode(None).map(|mode| mode.name.clone()),
             state,
         });
         agent
@@ -259,7 +268,8 @@ impl Tick<'_> {
             refused: Some(refused),
         };
         let Some(used) = self.offered(owner, model, &ask.name) else {
-            let text = unknown_text(model, &bounds::name(&ask.name));
+            let mut text = unknown_text(model, &bounds::name(&ask.name));
+            text.push_str(&self.elsewhere(owner, &ask.name));
             return nothing(refuse(UNKNOWN_TOOL, text));
         };
         let refused = if self.agent(owner).counters.last_call {
@@ -281,6 +291,30 @@ impl Tick<'_> {
         };
         let refused = refused.or_else(|| self.misfit(owner, used, &args));
         self.resolved(used, &args, refused)
+    }
+
+    /// In which other modes this name is offered, as the end of a sentence.
+    fn elsewhere(&self, owner: Id, seen: &str) -> String {
+        let state = self.agent(owner);
+        let (Some(modes), Some(mode)) = (
+            &self.def(owner).modes,
+            self.def(owner).mode(state.mode.as_ref()),
+        ) else {
+            return String::new();
+        };
+        let offers = |other: &&Mode| {
+            let mut uses = other.model.tools.iter();
+            uses.any(|used| !used.implied && used.is_called(seen))
+        };
+        let others: Vec<&str> = modes.all.iter().filter(offers).map(|m| &*m.name).collect();
+        if others.is_empty() {
+            return String::new();
+        }
+        format!(
+            "; the mode is {}, and it is offered in {}",
+            mode.name,
+            others.join(", ")
+        )
     }
 
     fn resolved(
@@ -401,9 +435,17 @@ impl Tick<'_> {
             return;
         };
         let chain = open.call.chain.unwrap_or(call);
-        let (writes, failed) = match self.writes(owner, &mapped.writes) {
-            Ok(writes) => (writes, None),
-            Err(misfit) => (Vec::new(), Some(format!("misfit: {misfit}"))),
+        let mode = self.mode_said(owner, mapped.mode.as_deref());
+        let writes = mode.and_then(|mode| {
+            Ok((
+                self.writes(owner, &mapped.writes)
+                    .map_err(|m| m.to_string())?,
+                mode,
+            ))
+        });
+        let (writes, mode, failed) = match writes {
+            Ok((writes, mode)) => (writes, mode, None),
+            Err(misfit) => (Vec::new(), None, Some(format!("misfit: {misfit}"))),
         };
         let how = if failed.is_some() {
             How::Failed
@@ -431,6 +473,7 @@ impl Tick<'_> {
             writes,
             artifacts: mapped.artifacts.into_iter().map(made).collect(),
             by: mapped.by.as_deref().map(bounds::name),
+            mode,
         };
         self.end_call(owner, call, how, ending);
         if let Some((tool, args)) = mapped.then
@@ -468,6 +511,7 @@ impl Tick<'_> {
             return;
         };
         let (effect, target) = (open.effect, open.call.target.clone());
+        let review = crate::reflect::is_review(&open.call).then(|| open.call.clone());
         // The branches of a person's join are people's: they may go on.
         let joins = *open.call.name == *crate::branch::JOIN;
         // What the engine asks for itself: whoever it asks it for goes on, whatever comes of it.
@@ -483,10 +527,22 @@ impl Tick<'_> {
             self.requests.push(Request::Supersede { branches });
         }
         self.changed |= !ending.writes.is_empty();
+        self.note_results(owner, call, how, ending.body);
+        if let Some(review) = review {
+            return self.end_review(owner, &review, how, ending);
+        }
         let failed = !asked
             && matches!(how, How::Failed | How::Limit | How::Refused | How::Unknown)
             && !self.is_handled(owner, call, ending.code);
         self.closed.insert(owner, (ending.body, failed));
+        self.push_end(owner, call, how, ending);
+    }
+
+    pub(crate) fn push_end(&mut self, owner: Id, call: Id, how: How, ending: Ending<'_>) {
+        if let Some(mode) = ending.mode.filter(|_| how.is_ok()) {
+            self.change(Change::Asked(owner, call, mode));
+        }
+        let exchange = self.closing(owner, call, how);
         self.push(
             owner,
             Interaction::Result(CallResult {
@@ -499,6 +555,9 @@ impl Tick<'_> {
                 by: ending.by,
             }),
         );
+        if let Some(exchange) = exchange {
+            self.exchange_closed(owner, &exchange);
+        }
         self.wake(owner);
     }
 

@@ -6,6 +6,7 @@
 use crate::commit::Kind;
 use crate::ids::{Id, Name};
 use crate::network::{AgentDef, Does, Network, TypeKind};
+use crate::rating;
 use crate::snapshot::{Agent, Phase, Snapshot, is_sealed};
 use crate::types::misfit;
 use serde_json::Value as Json;
@@ -70,6 +71,7 @@ pub fn carried(from: &Network, to: &Network, snapshot: &Snapshot) -> Result<Vec<
         let (was, is) = (from.agent(&agent.def), to.agent(&agent.def));
         arguments(was, is, agent)?;
         chosen(to, agent)?;
+        mode(is, agent)?;
         for (name, ty) in &is.state {
             let cell = snapshot.cell(agent.id, name);
             let known = was.state.iter().find(|(known, _)| known == name);
@@ -97,6 +99,9 @@ pub fn carried(from: &Network, to: &Network, snapshot: &Snapshot) -> Result<Vec<
         }
     }
     for (scope, name) in snapshot.state.keys() {
+        if rating::is_rating(name) {
+            continue;
+        }
         let def = &snapshot.agents[scope].def;
         if !to.agent(def).state.iter().any(|(known, _)| known == name) {
             return Err(format!(
@@ -117,6 +122,18 @@ fn arguments(was: &AgentDef, is: &AgentDef, agent: &Agent) -> Result<(), String>
         ));
     }
     Ok(())
+}
+
+/// The mode in which an agent is. One that had no modes is in the first of those that it has then.
+fn mode(is: &AgentDef, agent: &Agent) -> Result<(), String> {
+    let known = |mode: &Name| is.modes.iter().any(|modes| modes.get(mode).is_some());
+    match agent.mode.as_ref().filter(|mode| !known(mode)) {
+        Some(mode) => Err(format!(
+            "the agent `{}` is in the mode `{mode}`, which is not in it",
+            agent.def
+        )),
+        None => Ok(()),
+    }
 }
 
 /// Members that a router chose and that have not begun.

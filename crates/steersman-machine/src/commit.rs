@@ -6,12 +6,13 @@ mod adoption;
 
 pub use adoption::{
     AdoptedAgent, AdoptedCall, AdoptedCell, Adoption, AgentFact, CallFact, CellFact, Counter,
-    Period,
+    DraftStands, Period,
 };
 
 use crate::ids::{Body, Digest, Id, Line, Name, Time};
 use crate::interaction::{Artifact, Interaction, Write};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::sync::Arc;
 
 /// One row of the log: at most one commit and the ledger entries that go with it.
@@ -89,6 +90,52 @@ impl Commit {
             _ => None,
         })
     }
+    /// Modes that changed, in order: agent, mode and why.
+    pub fn turns(&self) -> impl Iterator<Item = (Id, &Name, Option<&Turned>)> {
+        let changes = self.changes.iter().enumerate();
+        changes.filter_map(|(at, change)| match (change, self.changes.get(at + 1)) {
+            (Change::Mode(agent, mode), Some(Change::Turned(same, why))) if same == agent => {
+                Some((*agent, mode, Some(why)))
+            }
+            (Change::Mode(agent, mode), _) => Some((*agent, mode, None)),
+            _ => None,
+        })
+    }
+    /// The modes in which an agent was, oldest first, from the commits of a path, newest first. An adoption counts as one
+    /// change, to the mode that came with it.
+    pub fn modes_along<'a>(path: impl Iterator<Item = &'a Self>, agent: Id) -> Vec<Name> {
+        let mut modes: Vec<Name> = Vec::new();
+        for commit in path {
+            let changed: Vec<&Name> = commit
+                .modes()
+                .filter(|m| m.0 == agent)
+                .map(|m| m.1)
+                .collect();
+            let adopted = commit.adoption.iter().flat_map(|adoption| &adoption.agents);
+            let adopted = adopted.filter(|adopted| adopted.id == agent);
+            let adopted =
+                adopted
+                    .flat_map(|adopted| &adopted.facts)
+                    .filter_map(|fact| match fact {
+                        AgentFact::Mode(mode) => Some(mode),
+                        _ => None,
+                    });
+            let made = commit.made.iter().filter(|made| made.agent == agent);
+            let made = made.filter_map(|made| made.mode.as_ref());
+            let newest_first = changed.into_iter().rev().chain(adopted).chain(made);
+            modes.extend(newest_first.cloned());
+        }
+        modes.reverse();
+        modes.dedup();
+        modes
+    }
+    /// The mode that a call wanted for whoever called it.
+    pub fn asked(&self, call: Id) -> Option<&Name> {
+        self.changes.iter().find_map(|change| match change {
+            Change::Asked(_, of, mode) if *of == call => Some(mode),
+            _ => None,
+        })
+    }
     /// States that nets entered: agent and state, in order.
     pub fn states(&self) -> impl Iterator<Item = (Id, &Name)> {
         self.changes.iter().filter_map(|change| match change {
@@ -144,6 +191,58 @@ pub enum Change {
     Artifact(Artifact),
     /// The net of this agent is in that state now.
     State(Id, Name),
+    /// Why the mode of this agent changed: follows its [`Change::Mode`].
+    Turned(Id, Turned),
+    /// A call of this agent that succeeded wants it to be in that mode when the exchange closes.
+    Asked(Id, Id, Name),
+    /// So many bytes were pushed onto the stack of an agent whose context may be compacted. It is said here, and not found in the
+    /// texts: these may be erased.
+    Grew(Id, u32),
+}
+
+/// Why a mode changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Turned {
+    /// An exit of the mode that was in force: its number, counted from 1, and what made it fire.
+    Exit(u32, Fired),
+    /// An exit that leads out of every mode of the agent.
+    Everywhere(u32, Fired),
+    /// A tool said so: the call.
+    Said(Id),
+    /// What comes next begins where an agent starts: it ended by an exit to `finish`, or is entered fresh.
+    Anew,
+}
+
+impl fmt::Display for Turned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exit(n, fired) => write!(f, "exit {n}, {fired}"),
+            Self::Everywhere(n, fired) => write!(f, "exit {n} of all modes, {fired}"),
+            Self::Said(call) => write!(f, "said by {call}"),
+            Self::Anew => f.write_str("anew"),
+        }
+    }
+}
+
+impl fmt::Display for Fired {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Call(call) => write!(f, "after {call}"),
+            Self::Calls(calls) => write!(f, "after {calls} calls"),
+            Self::Held => f.write_str("it holds"),
+        }
+    }
+}
+
+/// What made an exit of a mode fire.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Fired {
+    /// This call succeeded.
+    Call(Id),
+    /// So many model calls had been made since the mode began.
+    Calls(u32),
+    /// Its expression held.
+    Held,
 }
 
 /// What a branch is.
@@ -531,6 +630,80 @@ pub enum LedgerEntry {
         /// How far it came.
         what: Reaching,
     },
+    /// Something of a search over branches ([`crate::search`]).
+    Search {
+        /// Which: of an agent's the effect by which it was to answer, of a person's the branch at whose first commit it begins.
+        search: Id,
+        /// What.
+        what: Searching,
+    },
+}
+
+/// What became of a search over branches. The tree follows from these entries and the branches.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Searching {
+    /// It begins, at a commit that is the root of its tree.
+    Began {
+        /// The agent that answers by it; none: a person wants it.
+        agent: Option<Id>,
+        /// The branch of the root.
+        branch: Id,
+        /// The commit; none: that of this line.
+        at: Line,
+        /// JSON of the plan ([`crate::search::Plan`]), with the seed that it has.
+        plan: Body,
+    },
+    /// A branch is opened to be tried.
+    Tried {
+        /// The branch.
+        branch: Id,
+        /// Its number, from 1: the same whenever the same is searched.
+        number: u32,
+    },
+    /// A branch is opened on which an agent judges where another one stands.
+    Judged {
+        /// The branch.
+        branch: Id,
+        /// The branch that is judged.
+        of: Id,
+        /// At this commit of it.
+        at: Line,
+    },
+    /// A branch stands at the end of a block: a node of the tree.
+    Stood {
+        /// The branch.
+        branch: Id,
+        /// Its commit.
+        at: Line,
+        /// It came to its end there.
+        over: bool,
+        /// Model calls of the block.
+        calls: u64,
+        /// Tokens of the block.
+        tokens: u64,
+        /// Money of the block, in millionths of the currency.
+        micros: u64,
+    },
+    /// A node was judged.
+    Scored {
+        /// Its branch.
+        branch: Id,
+        /// Its commit.
+        at: Line,
+        /// What it is worth: a JSON number; none: what came of judging it could not be used.
+        value: Option<Name>,
+        /// Why it could not.
+        why: Option<Body>,
+    },
+    /// It is over.
+    Over {
+        /// The branch that is worth most, up to this commit; none: there is none.
+        winner: Option<(Id, Line)>,
+        /// Why: `done`, `enough`, `budget`, `stopped`, `cancelled`.
+        why: Name,
+    },
+    /// The agent that answers by it cannot take over what was found, for this reason: it answers without.
+    Without(Body),
 }
 
 /// How far a person was told that something waits for them.

@@ -3,24 +3,27 @@
 //! What is reproduced byte for byte is the neutral [`Request`], before a provider's encoding. [`request`] is a function
 //! of network, snapshot and log alone; a [`RenderCache`] only makes it cheap: a piece is rendered again iff what its
 //! templates read has changed, and the result is the same as with an empty cache. Boundaries of what is shown are
-//! watermarks in commits ([`due_watermark`]).
+//! watermarks in commits ([`due_watermarks`]).
 
 mod beside;
+mod compact;
 mod history;
 mod notes;
+mod policies;
 mod route;
 mod talk;
 mod tools;
 mod units;
+mod why;
 
-use crate::commit::{Kind, Watermark};
+use crate::commit::Kind;
 use crate::expression::{EvalError, Template};
 use crate::ids::{Body, Digest, Id, Line, Name};
 use crate::interaction::Interaction;
 use crate::network::{
-    AgentDef, Before, CallStyle, Does, ModelAgent, Network, Part, Seen, ToolChoice, ViewDef,
+    AgentDef, Before, CallStyle, ModelAgent, Network, Part, Seen, ToolChoice, ViewDef,
 };
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Agent, Snapshot};
 use crate::tick::Cx;
 use crate::view::{Read, Trace, View};
 use serde::{Deserialize, Serialize};
@@ -32,7 +35,9 @@ use std::sync::Arc;
 pub(crate) use history::called;
 pub use notes::{Spoken, Transcript};
 pub(crate) use notes::{newest, relevant};
+pub use policies::{COMPACT, COOLDOWN, KEEP_EXCHANGES, due_watermarks, summing};
 pub use tools::{schema_of, schema_of_fields};
+pub use why::{Absent, Explained, Origin, explain};
 
 /// Version of the renderer; it changes when the same network and commits would give other requests.
 pub const RENDER_VERSION: u16 = 1;
@@ -59,8 +64,10 @@ pub enum Purpose {
     Continue,
     /// What was said, as state entries.
     Extract,
-    /// A summary of what was said.
+    /// A summary of what was said, or of what a tool gave.
     Summary,
+    /// A summary of what lies further back in an agent's own context.
+    Compact,
 }
 
 impl Purpose {
@@ -71,11 +78,12 @@ impl Purpose {
             Self::Continue => Some("continue"),
             Self::Extract => Some("extract"),
             Self::Summary => Some("summary"),
+            Self::Compact => Some("compact"),
         }
     }
 
     /// All that is asked beside agents' own answers.
-    pub const BESIDE: &[Self] = &[Self::Continue, Self::Extract, Self::Summary];
+    pub const BESIDE: &[Self] = &[Self::Continue, Self::Extract, Self::Summary, Self::Compact];
 
     /// How many calls of this kind an agent has committed.
     pub fn calls(self, counters: &crate::snapshot::Counters) -> u32 {
@@ -84,6 +92,7 @@ impl Purpose {
             Self::Continue => counters.restated,
             Self::Extract => counters.extracted,
             Self::Summary => counters.summed,
+            Self::Compact => counters.compacted,
         }
     }
 }
@@ -94,7 +103,11 @@ pub fn purpose(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Purpose {
         return Purpose::Extract;
     }
     if snapshot.agent(agent).kind == Kind::Model {
-        return Purpose::Answer;
+        return match summing(snapshot, agent) {
+            Some(policy) if *policy == *COMPACT => Purpose::Compact,
+            Some(_) => Purpose::Summary,
+            None => Purpose::Answer,
+        };
     }
     let question = crate::route::question(cx, snapshot, agent);
     question.map_or(Purpose::Decision, |question| question.purpose())
@@ -200,11 +213,15 @@ pub struct RenderCache {
     agent: Option<Id>,
     binding: Option<Digest>,
     units: units::Units,
+    /// The mode in which system prompt and tools were rendered.
+    mode: Option<Name>,
     system: Option<Kept>,
     tools: Option<(Vec<bool>, Option<Arc<Segment>>)>,
     previous: Option<Previous>,
     caller: Option<Box<RenderCache>>,
     talk: Option<talk::Talk>,
+    /// What stands for what was compacted.
+    summary: Option<(Body, Arc<Segment>)>,
     /// What stood before and behind the agent's own system prompt.
     around: (String, String),
     /// What it saw of the others, and from which line on.
@@ -278,6 +295,9 @@ pub fn request(
     if let Some(open) = crate::extract::open(snapshot, agent) {
         return Ok(beside::extraction(cx, history, snapshot, open, cache));
     }
+    if let Some(policy) = summing(snapshot, agent) {
+        return compact::request(cx, history, snapshot, agent, &policy, cache);
+    }
     let warm = cache.previous.is_some();
     let request = render(cx, history, snapshot, agent, cache)?;
     let sample = u16::from_le_bytes([request.digest.0[0], request.digest.0[1]]);
@@ -304,13 +324,17 @@ fn render(
 ) -> Result<Request, EvalError> {
     let state = snapshot.agent(agent);
     let def = cx.network.agent(&state.def);
-    let Does::Model(model) = &def.does else {
+    let Some(model) = cx.network.in_force(state) else {
         let question = crate::route::question(cx, snapshot, agent);
         let question = question.expect("a router that asks has a question");
         return Ok(route::request(
             cx, history, snapshot, agent, &question, cache,
         ));
     };
+    if cache.mode != state.mode {
+        (cache.system, cache.tools) = (None, None);
+        cache.mode.clone_from(&state.mode);
+    }
     let around = route::surroundings(cx, snapshot, agent);
     if let Some(around) = &around {
         if around.view.of != Seen::Own {
@@ -341,6 +365,7 @@ fn render(
             Part::Tools => at.tools(def, model, cache, &mut segments)?,
             Part::History => {
                 history::caller(&at, cache, &mut segments);
+                compact::shown(&at, cache, &mut segments);
                 let seen = around.as_ref().zip(cache.talk.as_ref());
                 history::render(&at, seen, &mut cache.units, &mut segments)?;
             }
@@ -353,9 +378,16 @@ fn render(
             }
         }
     }
+    if let Some(open) = crate::reflect::open(snapshot, agent) {
+        let text = crate::reflect::question(cx, snapshot, open);
+        segments.push(Segment::new(Part::Now, Content::User(text)));
+    }
+    // What is wanted is a judgement: whoever serves a review may look things up for it.
+    let judgement = crate::reflect::wanted(cx, snapshot, agent);
+    let judges = judgement.is_some() && !crate::reflect::serves_review(snapshot, agent);
     let tools = segments.iter().any(|s| s.part == Part::Tools);
     let choice = match &model.tool_choice {
-        _ if state.counters.last_call => ToolChoice::None,
+        _ if state.counters.last_call || judges => ToolChoice::None,
         ToolChoice::None => ToolChoice::None,
         _ if !tools => ToolChoice::Auto,
         choice => choice.clone(),
@@ -364,7 +396,8 @@ fn render(
     let prefill = prefill.transpose()?;
     // A text is answered as a text.
     let output = def.output.as_ref().filter(|output| !output.is_text());
-    let output = output.map(|output| schema_of(&output.ty).to_string());
+    let output = output.map(|output| schema_of(&output.ty));
+    let output = judgement.or(output).map(|schema| schema.to_string());
     let params = parameters(cx.network, model, &model.model);
     Ok(cache.finish(
         cx.network,
@@ -474,33 +507,6 @@ impl At<'_> {
         let text = template.render(&view)?;
         Ok((text, self.trace.take()))
     }
-}
-
-/// The boundary that is due for an agent before its next model call, if one is: `keep_exchanges` moves in chunks, so
-/// that the prefix of its requests stays the same for many calls. The tick records it in its commit.
-pub fn due_watermark(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Option<Watermark> {
-    let state = snapshot.agents.get(&agent)?;
-    let Does::Model(model) = &cx.network.agents.get(&state.def)?.does else {
-        return None;
-    };
-    // What the model has asked for last is always shown to it.
-    let keep = model.context.keep_exchanges.max(1);
-    let chunk = (keep / 2).max(1);
-    let before = watermark(snapshot, agent);
-    let due = state.exchanges.saturating_sub(before) >= keep + chunk;
-    due.then(|| Watermark {
-        agent,
-        policy: KEEP_EXCHANGES.into(),
-        exchanges: state.exchanges - keep,
-    })
-}
-
-/// The policy of `keep_exchanges` in watermarks.
-pub const KEEP_EXCHANGES: &str = "keep_exchanges";
-
-fn watermark(snapshot: &Snapshot, agent: Id) -> u32 {
-    let key = (agent, Name::from(KEEP_EXCHANGES));
-    snapshot.watermarks.get(&key).copied().unwrap_or(0)
 }
 
 impl Segment {
@@ -667,11 +673,11 @@ pub fn parameters(network: &Network, agent: &ModelAgent, model: &str) -> Vec<(St
     params.into_iter().collect()
 }
 
-/// The parameters under which this model is asked for an agent, in key order: a router adds none of its own.
-pub fn parameters_for(network: &Network, agent: &AgentDef, model: &str) -> Vec<(String, Json)> {
-    match &agent.does {
-        Does::Model(agent) => parameters(network, agent, model),
-        Does::Route(_) | Does::Run { .. } => parameters_of(network, model),
+/// The parameters under which this model is asked for an agent in its mode, in key order: a router adds none of its own.
+pub fn parameters_for(network: &Network, agent: &Agent, model: &str) -> Vec<(String, Json)> {
+    match network.in_force(agent) {
+        Some(agent) => parameters(network, agent, model),
+        None => parameters_of(network, model),
     }
 }
 

@@ -144,6 +144,19 @@ pub struct Opened {
     pub say: Option<Said>,
     /// What the ledger knows of effects that were out where it was forked.
     pub known: Known,
+    /// A branch of a search: its number from 1 and how many there may be.
+    pub of: Option<(u32, u32)>,
+    /// A branch on which only this agent acts, which is made for it under the top agent: it judges what came of another.
+    pub judge: Option<Judge>,
+}
+
+/// Who judges a branch.
+#[derive(Clone, Debug)]
+pub struct Judge {
+    /// An agent with a model.
+    pub agent: Name,
+    /// Its arguments, a JSON object.
+    pub args: Json,
 }
 
 /// Something said from outside.
@@ -283,6 +296,8 @@ pub struct Mapped {
     pub then: Option<(String, Json)>,
     /// Who answered, if a person did.
     pub by: Option<String>,
+    /// The mode in which its caller is next, if it succeeded.
+    pub mode: Option<String>,
 }
 
 impl Mapped {
@@ -296,6 +311,7 @@ impl Mapped {
             artifacts: Vec::new(),
             then: None,
             by: None,
+            mode: None,
         }
     }
 }

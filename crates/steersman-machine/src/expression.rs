@@ -210,6 +210,8 @@ impl Expr {
 pub struct Template {
     /// As written.
     pub source: Arc<str>,
+    /// The file that it is, where it is one.
+    pub file: Option<Arc<str>>,
     body: Arc<[Stmt]>,
 }
 
@@ -219,6 +221,7 @@ impl Template {
     pub fn parse(source: &str) -> Result<Self, SyntaxError> {
         Ok(Self {
             source: source.into(),
+            file: None,
             body: parse::template(source)?.into(),
         })
     }
@@ -231,6 +234,7 @@ impl Template {
         };
         Self {
             source: text.into(),
+            file: None,
             body: Arc::new([Stmt {
                 span,
                 kind: StmtKind::Text(text.into()),
@@ -276,6 +280,23 @@ impl Template {
             return Ok(text.to_owned());
         }
         Eval::new(scope, &self.source, true).render(&self.body)
+    }
+
+    /// The first `{{ .. }}` outside of blocks that is unset or empty, as written; none if each stands for something.
+    pub fn gap(&self, scope: &dyn Scope) -> Result<Option<String>, EvalError> {
+        for stmt in &*self.body {
+            let StmtKind::Emit(node) = &stmt.kind else {
+                continue;
+            };
+            let mut eval = Eval::new(scope, &self.source, true);
+            let value = eval.node(node)?;
+            if eval.text(&value, node)?.trim().is_empty() {
+                let span = node.span.start as usize..node.span.end as usize;
+                let written = self.source.get(span).unwrap_or(&self.source);
+                return Ok(Some(written.to_owned()));
+            }
+        }
+        Ok(None)
     }
 
     /// Renders a URL: what is put into its path or query is percent-encoded, unless it went through `raw`.

@@ -10,8 +10,9 @@ use crate::interaction::{Cause, End, How, Interaction, Origin, Target, Write};
 use crate::limits::{self, Key, Reached};
 use crate::mapping;
 use crate::nets::{self, Event, Step};
-use crate::network::{Does, ModelAgent, OnLimit, Parameters, Turns, Type, TypeKind};
+use crate::network::{ModelAgent, OnLimit, Parameters, Turns, Type, TypeKind};
 use crate::notes;
+use crate::reflect::{self, After, Reviewed, Verdict};
 use crate::route::floor;
 use crate::snapshot::Phase;
 use crate::take::cancel::Cut;
@@ -94,26 +95,34 @@ impl Tick<'_> {
         if self.agent(agent).owed.is_some() || self.thinkers.contains(&self.place(agent)) {
             return;
         }
-        let def = self.def(agent);
-        let closed = self.closed.get(&agent).copied();
-        if def.turns == Some(Turns::Once)
-            && closed.is_some()
-            && self.agent(agent).counters.model_calls > 0
-        {
-            let body = self.agent(agent).said.or(closed.and_then(|(body, _)| body));
-            let text = body.map_or_else(|| "".into(), |b| self.text(b));
-            self.conclude(
-                agent,
-                Conclude {
-                    text: &text,
-                    body,
-                    cause: Cause::Answer,
-                    call: None,
-                    misfit: None,
-                    code: None,
-                },
-            );
+        if self.summed.contains(&agent) {
+            return self.thinks_on(agent);
+        }
+        if self.accepted(agent) {
             return;
+        }
+        if self.judges_results(agent) {
+            // Who was told to judge a result decides what comes next.
+            if self.agent(agent).phase == Phase::Thinking {
+                let place = self.place(agent);
+                self.thinkers.insert(place);
+            }
+            return;
+        }
+        let def = self.def(agent);
+        let (over, _) = self.gave_once(agent);
+        if def.turns == Some(Turns::Once) && over && self.agent(agent).counters.model_calls > 0 {
+            return self.conclude_as_it_stands(agent);
+        }
+        if let Err(why) = self.leaves_mode(agent) {
+            return self.fail(agent, "exits", &why);
+        }
+        if self.is_leaving(agent) {
+            // It was to end, and somebody came in between: what is new is begun anew.
+            if !self.heard(agent) {
+                return self.conclude_as_it_stands(agent);
+            }
+            self.mode_anew(agent);
         }
         let reached = limits::reached(&self.cx(), &self.snapshot, agent, self.now);
         if reached.is_some_and(|reached| !self.limit(agent, &reached)) {
@@ -151,10 +160,53 @@ impl Tick<'_> {
         }
     }
 
+    /// Ends with what was said last, else with what the last call gave.
+    fn conclude_as_it_stands(&mut self, agent: Id) {
+        let (_, gave) = self.gave_once(agent);
+        let body = self.agent(agent).said.or(gave);
+        let text = body.map_or_else(|| "".into(), |b| self.text(b));
+        self.conclude(
+            agent,
+            Conclude {
+                text: &text,
+                body,
+                cause: Cause::Answer,
+                call: None,
+                misfit: None,
+                code: None,
+            },
+        );
+    }
+
+    /// Its context was summed up, so it takes the step that it owed; if that cost too much, its limit says what becomes of it.
+    fn thinks_on(&mut self, agent: Id) {
+        let last = self.agent(agent).counters.last_call;
+        let reached = limits::reached(&self.cx(), &self.snapshot, agent, self.now);
+        let reached = reached.filter(|_| !last);
+        if reached.is_none_or(|reached| self.limit(agent, &reached)) {
+            let place = self.place(agent);
+            self.thinkers.insert(place);
+        }
+    }
+
+    /// Whether the tools of an agent are through that is to end with them, and what they gave.
+    fn gave_once(&self, agent: Id) -> (bool, Option<Body>) {
+        if let Some((body, _)) = self.closed.get(&agent) {
+            return (true, *body);
+        }
+        match self.reviewed.get(&agent) {
+            None | Some(Reviewed::Revise) => (false, None),
+            Some(Reviewed::Stands(tool)) => {
+                let count = self.agent(agent).counts.get(tool);
+                (true, count.and_then(|count| count.result))
+            }
+        }
+    }
+
     /// Tools that run ahead of every turn are called for the newest message, if they were not. Whether they are.
     fn prepares(&mut self, agent: Id) -> bool {
         let state = self.agent(agent);
-        let Does::Model(model) = &self.def(agent).does else {
+        let Some(model) = self.network.in_force(state) else {
             return false;
         };
         let relevant = crate::context::relevant(&self.cx(), &self.snapshot, agent);
@@ -211,6 +263,9 @@ impl Tick<'_> {
 
     /// A limit is reached where a step is owed. Whether the step is taken all the same: as the last one.
     pub(crate) fn limit(&mut self, agent: Id, reached: &Reached) -> bool {
+        if self.stands_at_limit(agent, reached.name()) {
+            return false;
+        }
         let (limited, kind) = (self.agent(agent).counters.limited, self.agent(agent).kind);
         match reached.then {
             // The last call was made and did not end it.
@@ -293,15 +348,26 @@ impl Tick<'_> {
 
     /// A model answered: its message, then its calls, or its end.
     pub(crate) fn answered(&mut self, agent: Id, effect: Id, answer: &Answer) {
+        if self.judged_itself(agent, effect, answer) {
+            return;
+        }
         let step = nets::answered(&self.cx(), &self.snapshot, agent, &Event::Answered(answer));
         self.said(agent, effect, answer, step);
     }
 
     /// What was said goes onto the stack, and the net's step follows.
     pub(crate) fn said(&mut self, agent: Id, effect: Id, answer: &Answer, step: Step) {
-        let Does::Model(model) = &self.def(agent).does else {
+        let network = self.network;
+        let Some(model) = network.in_force(self.agent(agent)) else {
             return;
         };
+        let said = self.push_answer(agent, effect, answer);
+        let step = self.entered(agent, step);
+        self.follow(agent, model, step, answer, said);
+    }
+
+    /// What a model said goes onto the stack; where its text lies, if there is one.
+    pub(crate) fn push_answer(&mut self, agent: Id, effect: Id, answer: &Answer) -> Option<Body> {
         let text = answer.text.as_deref().filter(|t| !t.trim().is_empty());
         let said = text.map(|text| self.body(text));
         let opaque = answer.opaque.as_deref().map(|text| self.body(text));
@@ -314,8 +380,7 @@ impl Tick<'_> {
                 partial: false,
             },
         );
-        let step = self.entered(agent, step);
-        self.follow(agent, model, step, answer, said);
+        said
     }
 
     fn follow(
@@ -421,17 +486,23 @@ impl Tick<'_> {
             Cause::Tool => End::Task,
             _ => self.end_of(agent),
         };
-        let code = match how.cause {
+        let mut cause = how.cause;
+        let mut code = match how.cause {
             Cause::Limit => {
                 limits::reached(&self.cx(), &self.snapshot, agent, self.now).map(|r| r.name())
             }
             _ => how.code,
         };
+        match self.after_answer(agent, &how, body) {
+            After::Judged => return,
+            After::Final => {}
+            After::Stands(why) => (cause, code) = (Cause::Rounds, Some(why)),
+        }
         self.finish(
             agent,
             Finish {
                 end,
-                cause: how.cause,
+                cause,
                 body: Some(body),
                 code,
                 writes,
@@ -440,11 +511,21 @@ impl Tick<'_> {
     }
 
     /// What an answer writes; or why it cannot be the end.
-    fn ends_well(&mut self, agent: Id, how: &Conclude<'_>) -> Result<Vec<Write>, String> {
+    pub(crate) fn ends_well(
+        &mut self,
+        agent: Id,
+        how: &Conclude<'_>,
+    ) -> Result<Vec<Write>, String> {
         if let Some(misfit) = how.misfit {
             return Err(misfit.to_owned());
         }
         let def = self.def(agent);
+        if def.output.is_none()
+            && reflect::serves_review(&self.snapshot, agent)
+            && let Verdict::Unusable(why) = reflect::judge_verdict(how.text)
+        {
+            return Err(why);
+        }
         if let Some(output) = &def.output {
             let json = output.value(how.text)?;
             if let Some(misfit) = misfit(&output.ty, &json) {
@@ -474,6 +555,7 @@ impl Tick<'_> {
                 let refused = super::call::refuse(crate::fold::MISFIT, format!("misfit: {why}"));
                 self.close_call(agent, call, refused);
             }
+            (None, Kind::Model) if self.keeps_draft(agent) => {}
             (None, Kind::Model) => {
                 let text = self.says(agent, texts::CORRECTION, &[("why", why)]);
                 self.correct(agent, &text);
@@ -485,7 +567,7 @@ impl Tick<'_> {
     /// Tells the model what was wrong with its answer, a limited number of times.
     fn correct(&mut self, agent: Id, text: &str) {
         let state = self.agent(agent);
-        let limit = &self.def(agent).limits.corrections;
+        let limit = &self.network.limits_of(state).corrections;
         let spent = limits::no_more_corrections(state, limit) && limit.then == OnLimit::Fail;
         // Nothing follows: the end says what was wrong. Where something does, it follows upon the correction.
         if spent || state.counters.limited {
@@ -546,6 +628,10 @@ impl Tick<'_> {
         };
         if task && queued && self.def(agent).enter_fresh {
             own.extend(self.fresh(agent, self.def(agent)));
+            self.mode_anew(agent);
+        }
+        if self.is_leaving(agent) {
+            self.mode_anew(agent);
         }
         if let Some(owed) = owed {
             self.stop(owed);
@@ -596,7 +682,9 @@ impl Tick<'_> {
             return;
         }
         let (how, code) = match cause {
-            Cause::Answer | Cause::Tool | Cause::Routed | Cause::NoRule => (How::Finished, None),
+            Cause::Answer | Cause::Tool | Cause::Routed | Cause::NoRule | Cause::Rounds => {
+                (How::Finished, None)
+            }
             Cause::Released => (How::Released, None),
             Cause::Limit => (How::Limit, Some("ended_limit")),
             Cause::Cancelled => (How::Cancelled, Some("ended_cancelled")),

@@ -8,22 +8,24 @@ mod adoption;
 mod beside;
 mod counts;
 pub(crate) mod facts;
+mod fresh;
 mod routes;
 mod values;
+mod weight;
 
 pub(crate) use counts::{AHEAD, NOTES, is_ahead, is_more, more};
 use counts::{acts, ahead_as, gives};
+use fresh::{newborn, opened};
 use values::value_of;
 
-use crate::commit::{
-    Change, Commit, Kind, LogLine, Made, Opening, Push, Text, Want, Watermark, Wished,
-};
+use crate::commit::{Change, Commit, Kind, LogLine, Made, Opening, Push, Text, Want, Wished};
 use crate::extract;
-use crate::ids::{Body, Digest, Id, Line, Name, Path, Time};
+use crate::ids::{Body, Digest, Id, Line, Name, Time};
 use crate::interaction::{
     Call, CallResult, Cause, End, How, Interaction, Origin, Reduce, Route, Target, Write,
 };
-use crate::snapshot::{Agent, Closed, Counters, Effect, OpenCall, Phase, Routing, Snapshot, Span};
+use crate::reflect;
+use crate::snapshot::{Agent, Closed, Draft, Effect, OpenCall, Phase, Routing, Snapshot, Stands};
 use imbl::{OrdMap, OrdSet};
 use std::sync::Arc;
 
@@ -186,6 +188,7 @@ impl Snapshot {
         }
         agent.last = line;
         agent.height += 1;
+        weight::pushed(agent, line, &push.what);
         self.moves(line, push.agent);
         match &push.what {
             Interaction::UserMessage { from, body } => {
@@ -198,9 +201,9 @@ impl Snapshot {
                     self.chooses(parent, *call, push.agent);
                 }
             }
-            Interaction::AssistantMessage { text, .. } => {
+            Interaction::AssistantMessage { effect, text, .. } => {
                 self.owe(now, push.agent);
-                self.agent_mut(push.agent).said = *text;
+                self.spoke(push.agent, *effect, *text);
                 self.count_model_call(push.agent);
             }
             Interaction::Call(call) => self.push_call(line, now, push.agent, call, bodies),
@@ -223,9 +226,16 @@ impl Snapshot {
                     self.first_simulated = Some(line);
                 }
                 let agent = self.agent_mut(push.agent);
-                agent.answer = *body;
-                agent.ended = Some((*end, *cause));
-                if *end != End::Draft {
+                if *end == End::Draft {
+                    agent.draft = Some(Draft {
+                        body: *body,
+                        cause: *cause,
+                        stands: Stands::Open,
+                    });
+                } else {
+                    agent.answer = *body;
+                    agent.ended = Some((*end, *cause));
+                    agent.draft = None;
                     agent.phase = Phase::Resting;
                     agent.unanswered.clear();
                     agent.unread.clear();
@@ -271,6 +281,8 @@ impl Snapshot {
     fn push_call(&mut self, line: Line, now: Time, owner: Id, call: &Call, bodies: &[Text]) {
         self.withdraw(now, owner);
         let agent = self.agent_mut(owner);
+        // Nobody at rest calls: a person joins branches.
+        begin_answer(agent, now);
         agent.phase = Phase::Calling;
         agent.open += 1;
         agent.prepared |= is_ahead(call);
@@ -284,6 +296,7 @@ impl Snapshot {
             self.count_agent_call(owner);
             self.agent_mut(child).queue.insert(call.id);
         }
+        self.asks_to_judge(owner, call);
         let digest = digest_of(line, &call.name, Some(call.args), bodies);
         self.insert_call(OpenCall {
             opened_at: self.ticks,
@@ -384,6 +397,7 @@ impl Snapshot {
         open.closed = Some(Closed {
             how: result.how,
             digest,
+            gave: result.body,
             writes,
             artifacts: result.artifacts.clone(),
         });
@@ -413,9 +427,12 @@ impl Snapshot {
             let gave = result.body.filter(|_| result.how.is_ok());
             self.agent_mut(owner).before.insert(name, gave);
         }
-        let beside = extract::is_extraction(&call.name);
-        if beside {
+        let beside = extract::is_extraction(&call.name) || reflect::asks_itself(&call);
+        if extract::is_extraction(&call.name) {
             self.extracted(owner, &call.name, result);
+        }
+        if reflect::is_review(&call) {
+            self.judged(owner, &call, result);
         }
         let mut at = Some(owner).filter(|_| !beside);
         while let Some(id) = at {
@@ -451,7 +468,7 @@ impl Snapshot {
             agent.missed = Some((call.name.clone(), result.body));
         }
         if agent.open == 0 {
-            agent.exchanges += 1;
+            weight::closes(agent, line);
             agent.phase = owes(agent.kind);
             self.close_exchange(line, now, owner);
         }
@@ -487,14 +504,21 @@ impl Snapshot {
         let ids: Vec<Id> = self.exchange(owner).map(|c| c.call.id).collect();
         let mut digests = Vec::with_capacity(ids.len() * 32);
         let (mut counts, mut gave) = (false, false);
+        let mut used = OrdSet::new();
+        let mut called: Vec<Name> = Vec::new();
         for id in ids {
             let open = self.remove_call(owner, id).expect("listed a moment ago");
+            if open.call.chain.is_none() {
+                used.insert(open.call.name.clone());
+            }
             let Some(closed) = &open.closed else { continue };
             let of_agent = matches!(
                 open.call.target,
                 Target::Tool(_) | Target::Agent(_) | Target::Unknown
             );
-            counts |= of_agent && !extract::is_extraction(&open.call.name);
+            let beside = extract::is_extraction(&open.call.name) || reflect::is_review(&open.call);
+            counts |= of_agent && !beside;
+            called.extend((!beside).then(|| open.call.name.clone()));
             gave |= acts(&open.call) && gives(closed.how);
             digests.extend_from_slice(&open.digest.0);
             digests.extend_from_slice(&closed.digest.0);
@@ -506,8 +530,13 @@ impl Snapshot {
             }
         }
         let agent = self.agent_mut(owner);
+        weight::uses(agent, used);
         if gave {
             agent.missed = None;
+        }
+        // In a row means: nothing else was done in between.
+        if !called.is_empty() {
+            agent.sent_back.retain(|(tool, _)| called.contains(tool));
         }
         if counts && agent.kind == Kind::Model {
             agent.counters.again(Digest::of(&digests));
@@ -573,16 +602,20 @@ impl Snapshot {
             Change::State(agent, state) => {
                 self.agent_mut(*agent).state = Some(state.clone());
             }
+            // Told to people: what it is about was said by the mode that it follows.
+            Change::Turned(..) => {}
+            // A call whose exchange closed in the same commit is not there any more.
+            Change::Asked(agent, call, mode) => {
+                if let Some(open) = self.calls.get_mut(&(*agent, *call)) {
+                    Arc::make_mut(open).mode = Some(mode.clone());
+                }
+            }
             Change::Watermark(mark) => self.mark(mark),
             Change::Label(label, Some(body)) => drop(self.labels.insert(label.clone(), *body)),
             Change::Label(label, None) => drop(self.labels.remove(label)),
             Change::Artifact(artifact) => self.came(artifact),
+            Change::Grew(agent, bytes) => weight::grew(self.agent_mut(*agent), *bytes),
         }
-    }
-
-    fn mark(&mut self, mark: &Watermark) {
-        let key = (mark.agent, mark.policy.clone());
-        self.watermarks.insert(key, mark.exchanges);
     }
 
     /// The commit is complete.
@@ -613,91 +646,31 @@ fn routing(agent: &mut Agent) -> &mut Routing {
     Arc::make_mut(&mut agent.routing)
 }
 
-/// A call as it is opened.
-fn opened(call: Call, owner: Id, opened: Time, digest: Digest) -> OpenCall {
-    OpenCall {
-        call,
-        owner,
-        effect: None,
-        edited: None,
-        opened,
-        due: None,
-        begun: false,
-        approved: false,
-        approver: None,
-        met: Vec::new(),
-        keys: Vec::new(),
-        opened_at: 0,
-        chooser: None,
-        ends: None,
-        chosen: None,
-        digest,
-        closed: None,
-    }
-}
-
-/// An agent to which nothing has come yet.
-fn newborn(id: Id, def: Name, kind: Kind, path: Path, now: Time) -> Agent {
-    Agent {
-        id,
-        def,
-        kind,
-        parent: None,
-        path,
-        births: 0,
-        named: None,
-        phase: Phase::Resting,
-        owed: None,
-        serving: None,
-        open: 0,
-        running: 0,
-        exchanges: 0,
-        queue: OrdSet::new(),
-        children: OrdMap::new(),
-        args: None,
-        message: None,
-        before: OrdMap::new(),
-        prepared: false,
-        unanswered: Vec::new(),
-        unread: Vec::new(),
-        said: None,
-        answer: None,
-        ended: None,
-        last: Line::NONE,
-        height: 0,
-        mode: None,
-        state: None,
-        missed: None,
-        routing: Arc::default(),
-        counters: Counters {
-            answer: Span::since(now),
-            task: Span::since(now),
-            session: Span::since(now),
-            stood: now.0,
-            ..Counters::default()
-        },
-        counts: OrdMap::new(),
-    }
-}
-
 /// Whether what is written is joined with what is there, and so may become more than was written.
 fn joins(write: &Write) -> bool {
     write.value.is_some() && matches!(write.reduce, Reduce::Append | Reduce::Merge | Reduce::Sum)
 }
 
+/// What comes to an agent at rest begins a new answer.
+fn begin_answer(agent: &mut Agent, now: Time) {
+    if agent.phase != Phase::Resting {
+        return;
+    }
+    agent.counters.begin_answer(now);
+    agent.said = None;
+    agent.state = None;
+    agent.missed = None;
+    agent.sent_back.clear();
+    if agent.kind == Kind::Routed {
+        let routing = routing(agent);
+        routing.count = 0;
+        routing.pending.clear();
+    }
+}
+
 /// A message begins a new answer where the agent rested, and a new task where its caller calls.
 fn hear(agent: &mut Agent, now: Time, from: &Origin, body: Body) {
-    if agent.phase == Phase::Resting {
-        agent.counters.begin_answer(now);
-        agent.said = None;
-        agent.state = None;
-        agent.missed = None;
-        if agent.kind == Kind::Routed {
-            let routing = routing(agent);
-            routing.count = 0;
-            routing.pending.clear();
-        }
-    }
+    begin_answer(agent, now);
     if agent.kind == Kind::Routed {
         routes::heard(agent);
     }
@@ -715,7 +688,10 @@ fn hear(agent: &mut Agent, now: Time, from: &Origin, body: Body) {
         }
         Origin::Conclude => agent.counters.last_call = true,
         Origin::Correction => agent.counters.corrections += 1,
-        Origin::Review => agent.counters.rounds += 1,
+        Origin::Review | Origin::Reflect { tool: None, .. } => agent.counters.rounds += 1,
+        Origin::Reflect {
+            tool: Some(tool), ..
+        } => beside::sent_back(agent, tool),
         Origin::Outside(_) if agent.height == 1 => agent.args = Some(body),
         Origin::Outside(_)
         | Origin::Agent(_)
@@ -726,8 +702,15 @@ fn hear(agent: &mut Agent, now: Time, from: &Origin, body: Body) {
     }
     if !matches!(
         from,
-        Origin::Correction | Origin::Limit | Origin::Review | Origin::Conclude | Origin::Net
+        Origin::Correction
+            | Origin::Limit
+            | Origin::Review
+            | Origin::Conclude
+            | Origin::Net
+            | Origin::Reflect { .. }
     ) {
+        // What was drafted for what was said before is no answer to this.
+        agent.draft = None;
         // Whoever speaks gets an answer, whatever was reached before.
         agent.counters.last_call = false;
         agent.counters.limited = false;

@@ -49,6 +49,21 @@ pub enum Interaction {
     },
 }
 
+impl Interaction {
+    /// The texts of it that its agent's model may be shown.
+    pub(crate) fn shown(&self) -> impl Iterator<Item = Body> {
+        let parts = match self {
+            Self::UserMessage { body, .. } => [Some(*body), None],
+            Self::AssistantMessage { text, opaque, .. } => [*text, *opaque],
+            Self::Call(call) => [Some(call.args), None],
+            Self::Result(result) => [result.body, None],
+            Self::Summary(summary) if !summary.covers.is_nothing() => [Some(summary.body), None],
+            Self::Summary(_) | Self::Route(_) | Self::Finished { .. } => [None, None],
+        };
+        parts.into_iter().flatten()
+    }
+}
+
 /// A summary and what it stands for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
@@ -108,6 +123,13 @@ pub enum Origin {
     Conclude,
     /// A net in Rust: what its next state wants of the model.
     Net,
+    /// The engine: the agent is to judge what it made. Successor of [`Origin::Review`].
+    Reflect {
+        /// The draft, by the model call that gave it; or the call whose result is judged.
+        of: Id,
+        /// The tool that was called; none: a draft of the answer.
+        tool: Option<Name>,
+    },
 }
 
 /// A wish to do something, under an id that its result will name.
@@ -378,4 +400,7 @@ pub enum Cause {
     Deadlock,
     /// No rule of the router held.
     NoRule,
+    /// Its draft was to be revised, and there was no room for that: the rounds of reflection were used up, or a limit was
+    /// reached (the code says which). The last draft is a good answer to whoever called.
+    Rounds,
 }

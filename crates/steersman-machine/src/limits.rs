@@ -193,7 +193,7 @@ fn above<'a>(
     let up = std::iter::successors(first, |id| snapshot.agent(*id).parent);
     let agents = up.map(|id| {
         let agent: &Agent = snapshot.agent(id);
-        (agent, &network.agent(&agent.def).limits, false)
+        (agent, network.limits_of(agent), false)
     });
     let root = snapshot
         .root_agent()
@@ -206,7 +206,7 @@ fn above<'a>(
 /// reached, the agent ends, and they decide when they move.
 pub(crate) fn reached(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, now: Time) -> Option<Reached> {
     let state = snapshot.agent(agent);
-    let own = own(state, &cx.network.agent(&state.def).limits, now);
+    let own = own(state, cx.network.limits_of(state), now);
     own.or_else(|| {
         above(cx, snapshot, agent).find_map(|(above, limits, all)| {
             let reached = covered(above, limits, all);
@@ -369,11 +369,7 @@ pub(crate) fn no_more_agents(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Opt
         let full = agent_calls(c, limit) >= most(c, key, limit);
         full.then(|| Reached::new(key, limit))
     };
-    let own = full(
-        state,
-        &cx.network.agent(&state.def).limits,
-        Key::own("agent_calls"),
-    );
+    let own = full(state, cx.network.limits_of(state), Key::own("agent_calls"));
     own.or_else(|| {
         above(cx, snapshot, agent)
             .filter(|(_, limits, _)| limits.agent_calls.written)
@@ -392,7 +388,7 @@ pub(crate) fn no_more_agents(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Opt
 /// How deep agents that this one starts may stand: the least of what is written for it, above it and for the session.
 pub(crate) fn deepest(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> u32 {
     let state = snapshot.agent(agent);
-    let own = cx.network.agent(&state.def).limits.depth;
+    let own = cx.network.limits_of(state).depth;
     let above = above(cx, snapshot, agent).filter_map(|(_, limits, _)| limits.depth);
     own.into_iter().chain(above).min().unwrap_or(DEPTH)
 }

@@ -10,8 +10,7 @@ use crate::definition::near;
 use crate::ids::Name;
 use crate::interaction::Class;
 use crate::network::{
-    Does, McpDef, McpEffect, Network, Offer, Parameters, Render, Source, ToolDef, ToolUse,
-    wire_name,
+    McpDef, McpEffect, Network, Offer, Parameters, Render, Source, ToolDef, ToolUse, wire_name,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
@@ -203,6 +202,7 @@ fn tool_of(server: &McpDef, listed: &Listed) -> ToolDef {
         simulate: None,
         repeat_allowed: false,
         then: None,
+        mode: None,
         render: server
             .render
             .get(&listed.name)
@@ -211,6 +211,7 @@ fn tool_of(server: &McpDef, listed: &Listed) -> ToolDef {
         timeout: server.timeout,
         retry: 4,
         parallel: 8,
+        reflect: None,
     }
 }
 
@@ -227,35 +228,35 @@ impl Network {
             }
         }
         for agent in network.agents.values_mut() {
-            let Does::Model(model) = &mut agent.does else {
-                continue;
-            };
-            for of in std::mem::take(&mut model.servers).into_iter().rev() {
-                let Some(listing) = manifest.servers.get(&of.server) else {
-                    continue;
-                };
-                let named = |tool: &Name| {
-                    let offers = model.tools.iter().map(|used| &used.of);
-                    offers
-                        .into_iter()
-                        .any(|of| matches!(of, Offer::Tool(name) if name == tool))
-                };
-                let mut uses = Vec::new();
-                for listed in &listing.tools {
-                    let tool: Name = format!("{}.{}", of.server, listed.name).into();
-                    // One that is named beside is offered as it says there.
-                    if !named(&tool) {
-                        uses.push(ToolUse {
-                            of: Offer::Tool(tool.clone()),
-                            seen: tool,
-                            ..of.like.clone()
-                        });
+            let name = agent.name.clone();
+            for model in agent.models_mut() {
+                for of in std::mem::take(&mut model.servers).into_iter().rev() {
+                    let Some(listing) = manifest.servers.get(&of.server) else {
+                        continue;
+                    };
+                    let named = |tool: &Name| {
+                        let offers = model.tools.iter().map(|used| &used.of);
+                        offers
+                            .into_iter()
+                            .any(|of| matches!(of, Offer::Tool(name) if name == tool))
+                    };
+                    let mut uses = Vec::new();
+                    for listed in &listing.tools {
+                        let tool: Name = format!("{}.{}", of.server, listed.name).into();
+                        // One that is named beside is offered as it says there.
+                        if !named(&tool) {
+                            uses.push(ToolUse {
+                                of: Offer::Tool(tool.clone()),
+                                seen: tool,
+                                ..of.like.clone()
+                            });
+                        }
                     }
+                    let at = of.at.min(model.tools.len());
+                    model.tools.splice(at..at, uses);
                 }
-                let at = of.at.min(model.tools.len());
-                model.tools.splice(at..at, uses);
+                seen(&name, &model.tools, &mut wrong);
             }
-            seen(&agent.name, &model.tools, &mut wrong);
         }
         wrong.sort();
         wrong.dedup();

@@ -32,12 +32,14 @@ const _: () = assert!(VALUE_DEPTH == 64, "the words say so");
 pub enum Raw {
     /// It is done; its result.
     Done(Json),
-    /// It is done, and gave contents beside its result: they become artifacts.
+    /// It is done, and gave more than its result: contents, which become artifacts, or a mode.
     Made {
         /// Its result.
         result: Json,
         /// The contents, in their order.
         made: Vec<Content>,
+        /// The mode in which its caller is to be next, where the tool says so.
+        mode: Option<String>,
     },
     /// It is proved not to have happened.
     NotPerformed(Fault),
@@ -96,7 +98,14 @@ pub fn map(cx: &Cx<'_>, snapshot: &Snapshot, owner: Id, call: Id, raw: &Raw) -> 
     let at = At::new(cx, snapshot, open);
     match raw {
         Raw::Done(result) => at.done(result, How::Done),
-        Raw::Made { result, made } => at.made(result, made),
+        Raw::Made { result, made, mode } => {
+            let mapped = at.made(result, made);
+            let said = mode.clone().filter(|_| mapped.how == How::Done);
+            Mapped {
+                mode: said.or(mapped.mode),
+                ..mapped
+            }
+        }
         Raw::NotPerformed(fault) => at.fault(fault, at.how(fault)),
         Raw::Failed(fault) => at.fault(fault, How::Failed),
         // Harmless effects leave no doubt behind: they failed.
@@ -188,11 +197,8 @@ pub fn fixed(
     args: &Map<String, Json>,
 ) -> Map<String, Json> {
     let agent = snapshot.agents.get(&owner);
-    let def = agent.and_then(|a| cx.network.agents.get(&a.def));
-    let uses = match def.map(|d| &d.does) {
-        Some(crate::network::Does::Model(model)) => &model.tools[..],
-        _ => &[],
-    };
+    let model = agent.and_then(|agent| cx.network.in_force(agent));
+    let uses = model.map_or(&[][..], |model| &model.tools);
     let Some(used) = uses.iter().find(|u| *u.seen == *seen && !u.args.is_empty()) else {
         return Map::new();
     };
@@ -342,17 +348,24 @@ impl<'a> At<'a> {
             }
         }
         let told = || match tool.source {
-            Source::BuiltIn(BuiltIn::NotesSearch) => notes::quoted(&masked),
+            Source::BuiltIn(BuiltIn::NotesSearch | BuiltIn::MemorySearch | BuiltIn::MemoryRead) => {
+                notes::quoted(&masked)
+            }
             _ => shown(&masked),
         };
         let text = match rendered(tool.result.as_ref(), &view) {
             Ok(text) => text.unwrap_or_else(told),
             Err(e) => return self.unfit(&format!("result: {e}")),
         };
+        let mode = match rendered(tool.mode.as_ref(), &view) {
+            Ok(mode) => mode.map(|mode| mode.trim().to_owned()),
+            Err(e) => return self.unfit(&format!("mode: {e}")),
+        };
         match self.then(tool.then.as_ref(), &view, &masked) {
             Ok(then) => Mapped {
                 writes,
                 then,
+                mode: mode.filter(|mode| !mode.is_empty()),
                 ..Mapped::plain(how, None, text)
             },
             Err(e) => self.unfit(&format!("then: {e}")),

@@ -214,11 +214,9 @@ impl fmt::Debug for Natives {
 impl Network {
     /// Nets that its agents name and that come with no engine: they are registered in Rust.
     pub fn nets_in_rust(&self) -> BTreeSet<&Name> {
-        let agents = self.agents.values().filter_map(|agent| match &agent.does {
-            Does::Model(model) => Some(&model.net),
-            Does::Route(_) | Does::Run { .. } => None,
-        });
-        agents.filter(|net| built_in::net(net).is_none()).collect()
+        let agents = self.agents.values();
+        let nets = agents.flat_map(|agent| agent.models().map(|model| &model.net));
+        nets.filter(|net| built_in::net(net).is_none()).collect()
     }
 
     /// Agents whose router is registered in Rust, with the version that the definition names.
@@ -249,7 +247,7 @@ pub(crate) fn answered(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, event: &Even
 fn next(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, event: &Event<'_>) -> Step {
     let scope = View::new(cx, snapshot, Some(agent));
     let agent = snapshot.agent(agent);
-    let Does::Model(model) = &cx.network.agent(&agent.def).does else {
+    let Some(model) = cx.network.in_force(agent) else {
         return Step::Think;
     };
     let view = NetView {

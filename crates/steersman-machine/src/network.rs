@@ -2,16 +2,25 @@
 //!
 //! Made by [`crate::definition`] alone, from YAML or from the Rust builder; every name in it resolves.
 
+mod aging;
 mod approve;
 mod mcp;
 mod memory;
+mod modes;
 mod offer;
 mod output;
+mod person;
+mod reflect;
 mod route;
 
+pub use aging::{Aging, Beyond, Compact, Render};
 pub use approve::{Approve, OnTimeout};
 pub use mcp::{McpAt, McpDef, McpEffect, ServerUse, wire_name};
+pub use memory::MemoryDef;
+pub use modes::{ExitsWhen, FINISH, Mode, ModeExit, Modes};
 pub use offer::{Chooser, Offer, ToolUse};
+pub use person::PersonDef;
+pub use reflect::Reflect;
 pub use route::{
     Asks, Begin, Choosable, Desk, Exit, ExitCause, ExitTo, Fallback, GoOn, Graph, Handoff,
     OnChange, OnFailed, Orchestrator, Order, Route, RouteBy, Rule, RuleTo, Seen, Speaker,
@@ -58,6 +67,8 @@ pub struct Network {
     pub outcome: BTreeMap<Name, Expr>,
     /// The model whose embeddings find passages; none: full text alone.
     pub embeddings: Option<Name>,
+    /// What the built-in set `memory` saves and finds.
+    pub memory: MemoryDef,
     /// MCP servers by name.
     pub mcp: BTreeMap<Name, McpDef>,
     /// Tools by name, built-in ones that are used included. Of a server those that the definition names, without what only
@@ -145,6 +156,8 @@ pub struct ModelDef {
     pub temperature: Option<f64>,
     /// Longest answer in tokens.
     pub max_tokens: Option<u64>,
+    /// Tokens that a request and its answer may have together, if that is known.
+    pub window: Option<u64>,
     /// Sent as they are.
     pub params: BTreeMap<String, Json>,
     /// How tools are called.
@@ -181,7 +194,8 @@ impl Network {
     /// Whether money is limited anywhere.
     pub fn limits_cost(&self) -> bool {
         let mut agents = self.agents.values();
-        self.limits.cost.is_some() || agents.any(|agent| agent.limits.cost.is_some())
+        self.limits.cost.is_some()
+            || agents.any(|agent| agent.all_limits().any(|limits| limits.cost.is_some()))
     }
 
     /// Models that may be asked: those of agents, and what stands in for them. Not that of the embeddings: a session does
@@ -189,7 +203,7 @@ impl Network {
     pub fn used_models(&self) -> std::collections::BTreeSet<&Name> {
         let agents = self.agents.values().flat_map(|agent| {
             let mut models = match &agent.does {
-                Does::Model(model) => vec![&model.model],
+                Does::Model(_) => agent.models().flat_map(ModelAgent::asks).collect(),
                 Does::Route(route) => route.models(),
                 Does::Run { .. } => Vec::new(),
             };
@@ -198,7 +212,10 @@ impl Network {
             models
         });
         let small = self.extracts().then(|| self.small());
+        let ages = self.tools.values().filter_map(|t| t.render.age.as_ref());
+        let sums = ages.filter(|age| age.beyond == Beyond::Summary);
         agents
+            .chain(sums.map(|age| &age.model))
             .chain(small)
             .flat_map(|model| self.chain(model))
             .collect()
@@ -352,6 +369,8 @@ pub struct ToolDef {
     pub repeat_allowed: bool,
     /// Follows with no model turn between.
     pub then: Option<Then>,
+    /// The mode in which whoever called it is next, if it succeeded; nothing: as it is.
+    pub mode: Option<Template>,
     /// How call and result look.
     pub render: Render,
     /// Of one attempt, in milliseconds.
@@ -360,6 +379,8 @@ pub struct ToolDef {
     pub retry: u32,
     /// At once, per process.
     pub parallel: u32,
+    /// Its results are judged; of an `unsafe` one the arguments, before it runs.
+    pub reflect: Option<Reflect>,
 }
 
 /// Parameters of a tool or agent.
@@ -434,6 +455,16 @@ pub enum BuiltIn {
     ArtifactList,
     /// `artifact_search(query)`.
     ArtifactSearch,
+    /// `artifact_rate(name, rating, reason?, version?)`.
+    ArtifactRate,
+    /// `memory_save(name, content?, artifact?, tags?)`.
+    MemorySave,
+    /// `memory_search(query, most?)`.
+    MemorySearch,
+    /// `memory_read(id, from?, lines?)`.
+    MemoryRead,
+    /// `memory_rate(id, rating, reason?)`.
+    MemoryRate,
     /// `notes_search(query, source?, most?)`: full text over the transcript and the agent's documents.
     NotesSearch,
     /// `done(result?)`: the task of a desk is done.
@@ -581,27 +612,6 @@ pub enum WaitOn {
     All(Vec<Wait>),
 }
 
-/// How a call and its result look in the context.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Render {
-    /// Instead of the call as made: a text.
-    pub call: Option<Template>,
-    /// Instead of the result as shown.
-    pub result: Option<Template>,
-    /// A result of more bytes than this becomes an artifact; its call gets its beginning and a reference.
-    pub spill: usize,
-}
-
-impl Default for Render {
-    fn default() -> Self {
-        Self {
-            call: None,
-            result: None,
-            spill: crate::bounds::SPILL,
-        }
-    }
-}
-
 /// A model-driven or routed agent, or one that only runs a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentDef {
@@ -628,8 +638,13 @@ pub struct AgentDef {
     pub extract: Vec<Name>,
     /// Limits of it and all it started; defaults where nothing is written.
     pub limits: Limits,
+    /// What it is. Where there are modes, one of them is in force instead of what stands here ([`AgentDef::model`]).
+    /// Its answers are judged before anybody is told.
+    pub reflect: Option<Reflect>,
     /// What it is.
     pub does: Does,
+    /// Its modes; only of model-driven agents.
+    pub modes: Option<Box<Modes>>,
 }
 
 impl AgentDef {
@@ -645,6 +660,10 @@ impl AgentDef {
 }
 
 /// What an agent is.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one for each agent of a definition"
+)]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Does {
     /// A model chooses its steps.
@@ -706,6 +725,17 @@ pub struct ModelAgent {
     pub net: Name,
     /// How its context is rendered.
     pub context: Context,
+    /// It answers by a search over branches.
+    pub search: Option<Box<crate::search::Plan>>,
+}
+
+impl ModelAgent {
+    /// The models that it asks: its own, and the one that compacts its context.
+    fn asks(&self) -> impl Iterator<Item = &Name> {
+        let compact = self.context.compact.as_ref();
+        let compact = compact.map(|compact| &compact.model);
+        std::iter::once(&self.model).chain(compact)
+    }
 }
 
 /// Whether a model must call.
@@ -731,6 +761,8 @@ pub struct Context {
     pub now: Option<Template>,
     /// Exchanges kept in view.
     pub keep_exchanges: u32,
+    /// When what lies further back is summed up; none: never.
+    pub compact: Option<Box<Compact>>,
 }
 
 /// A part of a context.
@@ -744,25 +776,6 @@ pub enum Part {
     History,
     /// Volatile facts.
     Now,
-}
-
-/// A person who can be asked.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PersonDef {
-    /// The name of the agent that declares them.
-    pub name: Name,
-    /// Told to models that may choose them.
-    pub description: String,
-    /// Who may answer.
-    pub role: Name,
-    /// In milliseconds.
-    pub timeout: Option<u64>,
-    /// Answered in their place on time-out.
-    pub on_timeout: Option<Template>,
-    /// In a route: who acts instead, once they ran out of time.
-    pub instead: Option<Name>,
-    /// An `idempotent` tool that tells them that something waits for them.
-    pub reach: Option<Name>,
 }
 
 /// A tool that runs ahead of every turn.

@@ -128,6 +128,12 @@ pub struct Agent {
     pub answer: Option<Body>,
     /// Its last `Finished`.
     pub ended: Option<(End, Cause)>,
+    /// The model call of its newest assistant message.
+    pub spoke: Option<Id>,
+    /// The draft of its answer that is judged, or was.
+    pub draft: Option<Draft>,
+    /// Tools whose calls were sent back in this answer, each with how often in a row.
+    pub sent_back: Vec<(Name, u32)>,
     /// The line of its last push: head of the chain that is its stack.
     pub last: Line,
     /// How many interactions lie on its stack.
@@ -144,6 +150,69 @@ pub struct Agent {
     pub counters: Counters,
     /// `calls.NAME` as seen from here, descendants included, since the task (root: the session) began.
     pub counts: OrdMap<Name, Arc<Count>>,
+    /// Its newest answer had no call so far: with whatever comes above it, it is an exchange of its own.
+    pub bare: bool,
+    /// Exchanges in which it called a tool, by tool.
+    pub used: OrdMap<Name, u32>,
+    /// Summaries of what lies further back in its context, by policy.
+    pub sums: OrdMap<Name, Sum>,
+    /// How large its context is.
+    pub weight: Arc<Weight>,
+}
+
+/// What became of the summaries of one policy. Counted as the boundaries of this policy are.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sum {
+    /// The newest one, or the try, was wanted for all before this.
+    pub tried: u32,
+    /// All before this is covered.
+    pub covered: u32,
+    /// The text that covers it.
+    pub body: Option<Body>,
+    /// The last try failed or was no use: how many exchanges its agent had then.
+    pub failed: Option<u32>,
+}
+
+/// How large an agent's context is, as far as that is known: in tokens as its provider counted, and in bytes where commits say
+/// how it grew.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Weight {
+    /// Tokens of a model call that has been paid for and pushed nothing yet.
+    pub asked: u64,
+    /// Tokens that its newest own model call sent; 0: nobody said.
+    pub tokens: u64,
+    /// Bytes that were pushed since that was sent.
+    pub since: u64,
+    /// Bytes of its newest closed exchanges, with what was said ahead of each, oldest first.
+    pub exchanges: Vec<u32>,
+    /// Bytes behind the newest of these.
+    pub open: u64,
+    /// The last line in which an exchange closed.
+    pub closed: Line,
+}
+
+/// A draft of an answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Draft {
+    /// Its text.
+    pub body: Option<Body>,
+    /// What gave it: a plain answer or a finishing tool.
+    pub cause: Cause,
+    /// Where it stands.
+    pub stands: Stands,
+}
+
+/// Where a draft stands.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Stands {
+    /// It is judged.
+    Open,
+    /// A reviewer has nothing against it, or could not say so.
+    Accepted,
+    /// It is to be revised, and the model was not asked yet.
+    Revise,
+    /// It was to be revised, and the model went on.
+    Criticised,
 }
 
 /// What a router decides upon, and what it must remember.
@@ -203,6 +272,8 @@ pub struct Counters {
     pub extracted: u32,
     /// Model calls of this instance that wrote summaries, failed ones included.
     pub summed: u32,
+    /// Model calls of this instance that compacted its context, failed ones included.
+    pub compacted: u32,
     /// Its own agent calls of this answer.
     pub agent_calls: u32,
     /// Corrections of this answer.
@@ -356,6 +427,8 @@ pub struct OpenCall {
     pub chosen: Option<(Id, Line)>,
     /// Digest of tool and arguments, for the limit `same_call`.
     pub digest: Digest,
+    /// The mode in which its caller is to be when the exchange closes.
+    pub mode: Option<Name>,
     /// What its result carried, once it is closed.
     pub closed: Option<Closed>,
 }
@@ -367,6 +440,8 @@ pub struct Closed {
     pub how: How,
     /// Digest of what the model sees of it, for the limit `same_call`.
     pub digest: Digest,
+    /// What the model sees of it.
+    pub gave: Option<Body>,
     /// Writes that wait, with their values.
     pub writes: Vec<(Write, Option<Value>)>,
     /// Versions of artifacts that wait.
@@ -432,6 +507,20 @@ impl<'de> Deserialize<'de> for Value {
         serde_json::from_str(&text)
             .map(Self::new)
             .map_err(serde::de::Error::custom)
+    }
+}
+
+impl Agent {
+    /// Whether a draft of its answer is judged just now.
+    pub(crate) fn draft_is_judged(&self) -> bool {
+        let draft = self.draft.as_ref();
+        draft.is_some_and(|draft| draft.stands == Stands::Open)
+    }
+
+    /// Whether a draft of its answer was accepted, and is not its answer yet.
+    pub(crate) fn draft_is_accepted(&self) -> bool {
+        let draft = self.draft.as_ref();
+        draft.is_some_and(|draft| draft.stands == Stands::Accepted)
     }
 }
 

@@ -6,6 +6,7 @@ use crate::ids::{Body, Id, Name};
 use crate::interaction::{Reduce, Write};
 use crate::mapping::{TOO_DEEP, reduced_misfit};
 use crate::network::{AgentDef, Type};
+use crate::rating;
 use crate::tick::Tick;
 use crate::types::{Misfit, misfit};
 use crate::view::declares;
@@ -70,6 +71,9 @@ impl Tick<'_> {
         write: &'w NewWrite,
         beside: &[Fits<'w>],
     ) -> Result<Fits<'w>, Misfit> {
+        if rating::is_rating(&write.name) {
+            return self.rating_fits(write);
+        }
         let Some((scope, ty)) = declares(&self.cx(), &self.snapshot, writer, &write.name) else {
             return Err(Misfit::new("is not declared here"));
         };
@@ -106,6 +110,23 @@ impl Tick<'_> {
             value,
             reduce: ty.reduce,
             expires: ty.expires,
+        })
+    }
+
+    /// The same of a rating, which nobody declares.
+    fn rating_fits<'w>(&self, write: &'w NewWrite) -> Result<Fits<'w>, Misfit> {
+        let value = write.value.as_ref().filter(|v| !v.is_null());
+        let (scope, name) = rating::place(&self.snapshot, &write.name, value)?;
+        let value = value.map(|value| (value, value.to_string()));
+        if value.as_ref().is_some_and(|(_, text)| text.len() > VALUE) {
+            return Err(Misfit::new(format!("has more than {} KiB", VALUE >> 10)));
+        }
+        Ok(Fits {
+            scope,
+            name,
+            value,
+            reduce: Reduce::Last,
+            expires: None,
         })
     }
 

@@ -4,6 +4,8 @@
 
 pub mod case;
 pub mod expect;
+mod judged;
+mod modes;
 pub mod net;
 pub mod random;
 pub mod replay;

@@ -119,6 +119,42 @@ pub(crate) const CONTINUE: &Sentence = &sentence(
     "The model of `continue: by_model`.",
 );
 
+pub(crate) const REFLECT: &Sentence = &sentence(
+    "reflect",
+    "Before anybody is told: judge your last answer. If it is good as it is, answer `accept`; else answer with the new one, whole.",
+    "A model: `reflect`, about its own draft.",
+);
+pub(crate) const REFLECT_FORM: &Sentence = &sentence(
+    "reflect_form",
+    "If your last answer is good as it is, answer `accept`; else answer with the new one, whole.",
+    "A model: the same, behind the `prompt` of a definition.",
+);
+pub(crate) const REFLECT_CALL: &Sentence = &sentence(
+    "reflect_call",
+    "Judge what `{{ tool }}` gave (call {{ call }}). If it will do, go on; else call `{{ tool }}` again with better arguments.",
+    "A model: `reflect` at a tool, about what its call gave.",
+);
+pub(crate) const REFLECT_ARGS: &Sentence = &sentence(
+    "reflect_args",
+    "Nothing has run yet. Judge whether `{{ tool }}` is to be called with {{ args }}. If so, answer `accept`; else answer with \
+     an object with `revise`: what is to be changed.",
+    "A model: `reflect` at an unsafe tool, about the arguments of its call.",
+);
+pub(crate) const VERDICT: &Sentence = &sentence(
+    "verdict",
+    "If so, answer `accept`; else answer with an object with `revise`: what is to be changed.",
+    "A model: the same, behind the `prompt` of a definition.",
+);
+pub(crate) const REVIEW: &Sentence = &sentence(
+    "review",
+    "Judge this draft.\n\nWhat was asked for:\n{{ task }}\n\nThe draft:\n{{ draft }}",
+    "A reviewer with the parameter `message`: about a draft.",
+);
+pub(crate) const REVIEW_CALL: &Sentence = &sentence(
+    "review_call",
+    "Judge this call of a tool.\n\nWhat was asked for:\n{{ task }}\n\nThe call:\n{{ draft }}",
+    "A reviewer with the parameter `message`: about a call of a tool.",
+);
 /// All sentences, in the order of the reference.
 pub const ALL: &[&Sentence] = &[
     APPROVE,
@@ -139,6 +175,13 @@ pub const ALL: &[&Sentence] = &[
     PICK,
     ORCHESTRATOR,
     CONTINUE,
+    REFLECT,
+    REFLECT_FORM,
+    REFLECT_CALL,
+    REFLECT_ARGS,
+    VERDICT,
+    REVIEW,
+    REVIEW_CALL,
 ];
 
 impl Sentence {

@@ -12,6 +12,7 @@ use crate::fold::MISFIT;
 use crate::ids::{Body, Digest, Id, Line, Name, Path, Time};
 use crate::interaction::{Cause, End, Interaction, Write};
 use crate::network::{AgentDef, Network, Parameters};
+use crate::reflect::{JudgedResult, Reviewed};
 pub use crate::route::floor::turns;
 use crate::snapshot::{Agent, Phase, Snapshot};
 pub use crate::take::floor;
@@ -152,8 +153,18 @@ pub(crate) struct Tick<'a> {
     /// What the newest result of this tick gave each of these callers, and whether it is a failure that the definition
     /// says nothing about.
     pub(crate) closed: BTreeMap<Id, (Option<Body>, bool)>,
+    /// Agents whose mode changed in this tick: once is enough.
+    pub(crate) turned: BTreeSet<Id>,
+    /// What the exchange of each of these callers gave that is to be judged.
+    pub(crate) reflecting: BTreeMap<Id, Vec<JudgedResult>>,
+    /// What was said in this tick of the calls of each of these.
+    pub(crate) reviewed: BTreeMap<Id, Reviewed>,
     /// Agents to whom a person refused more where a limit asked.
     pub(crate) declined: BTreeSet<Id>,
+    /// Bytes that were pushed onto stacks of agents whose context may be compacted.
+    grown: BTreeMap<Id, usize>,
+    /// Agents whose own context was summed up in this tick, or could not be: what they owe is the step that they owed before.
+    pub(crate) summed: BTreeSet<Id>,
     /// Agents that owe a model call at the end of this tick.
     pub(crate) thinkers: BTreeSet<(Path, Id)>,
     /// Bytes of state values that this tick writes.
@@ -162,7 +173,7 @@ pub(crate) struct Tick<'a> {
     pub(crate) defaults: BTreeMap<(Name, Name), Body>,
     woken: BTreeSet<(Path, Id)>,
     moves: u32,
-    next: u32,
+    pub(crate) next: u32,
     top_rested: bool,
     /// The time of the commit before.
     was: Time,
@@ -197,7 +208,12 @@ impl<'a> Tick<'a> {
             cancelling: 0,
             changed: false,
             closed: BTreeMap::new(),
+            turned: BTreeSet::new(),
+            reflecting: BTreeMap::new(),
+            reviewed: BTreeMap::new(),
             declined: BTreeSet::new(),
+            grown: BTreeMap::new(),
+            summed: BTreeSet::new(),
             thinkers: BTreeSet::new(),
             values: 0,
             defaults: BTreeMap::new(),
@@ -271,6 +287,7 @@ impl<'a> Tick<'a> {
             prev: self.snapshot.agent(agent).last,
             what,
         };
+        self.weigh(agent, &push.what);
         self.snapshot
             .push(self.line, self.now, &push, &self.texts.new);
         self.commit.pushes.push(push);
@@ -502,12 +519,24 @@ impl<'a> Tick<'a> {
         matches!(agent.phase, Phase::Thinking | Phase::Routing) && agent.owed.is_none()
     }
 
+    /// Counts what is pushed onto the stack of an agent whose context may be compacted.
+    fn weigh(&mut self, agent: Id, what: &Interaction) {
+        // In whichever mode it was pushed, another one may look at it.
+        let mut models = self.def(agent).models();
+        if models.any(|model| model.context.compact.is_some()) {
+            let bytes = what
+                .shown()
+                .map(|body| self.text(body).len())
+                .sum::<usize>();
+            *self.grown.entry(agent).or_default() += bytes;
+        }
+    }
+
     /// Who owes a model call has one wished, in path order.
     fn wish_models(&mut self) {
         for (_, agent) in std::mem::take(&mut self.thinkers) {
             if self.owes_thought(agent) {
-                if let Some(mark) = crate::context::due_watermark(&self.cx(), &self.snapshot, agent)
-                {
+                for mark in crate::context::due_watermarks(&self.cx(), &self.snapshot, agent) {
                     self.change(Change::Watermark(mark));
                 }
                 let id = self.id();
@@ -561,6 +590,12 @@ impl<'a> Tick<'a> {
     }
 
     fn close(mut self) -> Step {
+        for (agent, bytes) in std::mem::take(&mut self.grown) {
+            let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+            if bytes > 0 && self.snapshot.agents.contains_key(&agent) {
+                self.change(Change::Grew(agent, bytes));
+            }
+        }
         self.wish_models();
         self.render_labels();
         let effects = &self.snapshot.effects;

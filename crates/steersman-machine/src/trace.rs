@@ -6,13 +6,14 @@
 //! that closes, the name of an agent) is learnt from the lines printed before it, and without these a result is `R`.
 
 mod routes;
+mod searching;
 mod words;
 
 pub use words::{cause_word, end_word, how_word, release_word, why_word};
 
 use crate::commit::{
-    Admission, Admitted, AdoptedCell, Adoption, AgentFact, Branched, CellFact, Commit, Hold, Kind,
-    LedgerEntry, LogLine, Opening, Push, Usage, Want, Wished,
+    Admission, Admitted, AdoptedCell, Adoption, AgentFact, Branched, CellFact, Change, Commit,
+    Hold, Kind, LedgerEntry, LogLine, Opening, Push, Want, Wished,
 };
 use crate::effect::Bodies;
 use crate::ids::{Body, Id, Line, Name};
@@ -23,7 +24,7 @@ pub use routes::chosen;
 use routes::route_of;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use words::cut;
+use words::{cut, usage_of};
 
 /// Texts longer than this are cut, with `..` behind them.
 const SHOWN: usize = 60;
@@ -310,8 +311,14 @@ impl Trace {
     }
 
     fn changes(&self, out: &mut String, commit: &Commit, bodies: &dyn Bodies) {
-        for (agent, mode) in commit.modes() {
-            let _ = writeln!(out, "  mode    {} {mode}", self.agent(agent));
+        for change in &commit.changes {
+            if let Change::Asked(agent, call, mode) = change {
+                let _ = writeln!(out, "  asks    {} {mode}, by {call}", self.agent(*agent));
+            }
+        }
+        for (agent, mode, why) in commit.turns() {
+            let why = why.map_or_else(String::new, |why| format!(": {why}"));
+            let _ = writeln!(out, "  mode    {} {mode}{why}", self.agent(agent));
         }
         for (agent, state) in commit.states() {
             let _ = writeln!(out, "  state   {} {state}", self.agent(agent));
@@ -437,6 +444,11 @@ impl Trace {
             });
             let (last, height) = stack.unwrap_or_default();
             let _ = write!(out, " {} to {height} @{last}", self.agent(agent.id));
+            for fact in &agent.facts {
+                if let AgentFact::Mode(mode) = fact {
+                    let _ = write!(out, " mode {mode}");
+                }
+            }
         }
         for call in &adoption.calls {
             let _ = write!(out, " {} open", self.call(&call.call, bodies));
@@ -664,6 +676,7 @@ impl Trace {
                     words::reaching(what, bodies)
                 )
             }
+            LedgerEntry::Search { search, what } => self.searching(*search, what, bodies),
             LedgerEntry::Refused { message, why } => {
                 format!("refused {message} {}", quoted(bodies, *why))
             }
@@ -705,6 +718,11 @@ fn origin(from: &Origin) -> String {
         Origin::Conclude => "conclude ".to_owned(),
         Origin::Review => "review ".to_owned(),
         Origin::Net => "net ".to_owned(),
+        Origin::Reflect { of, tool: None } => format!("reflect {of} "),
+        Origin::Reflect {
+            of,
+            tool: Some(tool),
+        } => format!("reflect {tool} {of} "),
     }
 }
 
@@ -754,22 +772,6 @@ fn write_of(write: &Write, bodies: &dyn Bodies) -> String {
     if let Some(expires) = write.expires {
         let _ = write!(out, " for {expires}ms");
     }
-    out
-}
-
-fn usage_of(usage: &Usage) -> String {
-    let mut out = String::new();
-    if let Some(effect) = usage.effect {
-        let _ = write!(out, "{effect} ");
-    }
-    if let Some(model) = &usage.model {
-        let _ = write!(out, "{model} ");
-    }
-    let _ = write!(
-        out,
-        "in {} (cached {}) out {}",
-        usage.input, usage.cached, usage.output
-    );
     out
 }
 

@@ -8,6 +8,7 @@ use crate::expression::{EvalError, Expr, Scope, from_json, shared};
 use crate::ids::{Body, Digest, Id, Name, Time};
 use crate::interaction::How;
 use crate::network::{Parameters, Type, TypeKind};
+use crate::rating;
 use crate::snapshot::{Agent, Count, SEALED, Snapshot, is_sealed};
 use crate::tick::Cx;
 use minijinja::Value;
@@ -418,11 +419,12 @@ impl<'a> View<'a> {
                 Value::from_pairs(before.map(|(name, gave)| (name.to_string(), self.said(*gave))))
             }
             "agent" => Value::from(&*self.agent?.def),
-            "mode" => self
-                .agent?
-                .mode
-                .as_ref()
-                .map_or(Value::from(()), |m| Value::from(&**m)),
+            "mode" => {
+                let agent = self.agent?;
+                let def = self.cx.network.agents.get(&agent.def)?;
+                let mode = def.mode(agent.mode.as_ref());
+                mode.map_or(Value::from(()), |mode| Value::from(&*mode.name))
+            }
             "session" => Value::from(&*self.cx.network.name),
             "branch" => from_json(self.branch()),
             "answer" => self.said(self.snapshot.root_agent().and_then(|a| a.answer)),
@@ -478,6 +480,7 @@ impl<'a> View<'a> {
                 "versions": seen.versions.len(),
                 "media": last.map(|a| &*a.media),
                 "bytes": last.map(|a| a.len),
+                "rating": last.and_then(|a| rating::of(self.snapshot, a)).map(|r| r.rating),
             });
             (seen.name, from_json(about))
         });

@@ -39,7 +39,7 @@ pub(crate) fn limit_of_time(cx: &Cx<'_>, snapshot: &Snapshot) -> Option<(Time, I
             .network
             .agents
             .values()
-            .any(|a| a.limits.wall_time.is_some());
+            .any(|a| a.all_limits().any(|limits| limits.wall_time.is_some()));
     if !limited {
         return None;
     }
@@ -48,7 +48,7 @@ pub(crate) fn limit_of_time(cx: &Cx<'_>, snapshot: &Snapshot) -> Option<(Time, I
         let mut at = Some(effect.agent);
         while let Some(id) = at {
             let agent = snapshot.agent(id);
-            let own = cx.network.agent(&agent.def).limits.wall_time;
+            let own = cx.network.limits_of(agent).wall_time;
             let session = cx
                 .network
                 .limits

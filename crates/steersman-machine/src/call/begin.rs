@@ -1,6 +1,6 @@
 //! The third pass: calls begin, as many at once as the limit allows, the one that comes last when the others are closed.
 
-use super::{effective, todo};
+use super::{effective, rate, todo};
 use crate::commit::{Want, Wished};
 use crate::effect::Mapped;
 use crate::extract::is_extraction;
@@ -11,6 +11,7 @@ use crate::interaction::{Cause, How, Interaction, Origin, Target};
 use crate::limits;
 use crate::mapping::{self, Raw};
 use crate::network::{BuiltIn, Source, ToolDef, TypeKind};
+use crate::reflect::{Begins, asks_itself};
 use crate::route::floor;
 use crate::snapshot::{OpenCall, Phase};
 use crate::table;
@@ -34,7 +35,7 @@ impl Tick<'_> {
     pub(crate) fn begin_calls(&mut self, owner: Id) {
         let mut after = None;
         while self.agent(owner).phase == Phase::Calling {
-            let most = self.def(owner).limits.parallel;
+            let most = self.network.limits_of(self.agent(owner)).parallel;
             let Some(call) = self.snapshot.next_unbegun(owner, after) else {
                 return;
             };
@@ -58,7 +59,10 @@ impl Tick<'_> {
             if self.is_parked(&open) || !self.has_room(owner, &open) {
                 continue;
             }
-            self.begin_call(owner, &open, tool);
+            match self.judges_args(owner, &open, tool) {
+                Begins::Now => self.begin_call(owner, &open, tool),
+                Begins::Later | Begins::Never => {}
+            }
         }
     }
 
@@ -98,6 +102,10 @@ impl Tick<'_> {
                     let mapped = todo::change(&self.cx(), &self.snapshot, open, *kind);
                     self.close_call(owner, call, mapped);
                 }
+                Source::BuiltIn(BuiltIn::ArtifactRate) => {
+                    let mapped = rate::rate(&self.cx(), &self.snapshot, open);
+                    self.close_call(owner, call, mapped);
+                }
                 Source::State if self.stays_inside(open, tool) => {
                     let mapped = mapping::map(
                         &self.cx(),
@@ -131,6 +139,10 @@ impl Tick<'_> {
                     | BuiltIn::ArtifactRead
                     | BuiltIn::ArtifactList
                     | BuiltIn::ArtifactSearch
+                    | BuiltIn::MemorySave
+                    | BuiltIn::MemorySearch
+                    | BuiltIn::MemoryRead
+                    | BuiltIn::MemoryRate
                     | BuiltIn::NotesSearch,
                 ) => {
                     self.wish_call(open, None);
@@ -141,7 +153,11 @@ impl Tick<'_> {
                 let timeout = self.network.people.get(person).and_then(|p| p.timeout);
                 self.wish_call(open, timeout.map(|ms| self.now.plus(ms)));
             }
-            (Target::Tool(_), None) if is_extraction(&open.call.name) => self.wish_call(open, None),
+            (Target::Tool(_), None)
+                if is_extraction(&open.call.name) || asks_itself(&open.call) =>
+            {
+                self.wish_call(open, None);
+            }
             // Branches of a person's join are open already; what is unknown was refused.
             (Target::Branches(_) | Target::Unknown | Target::Tool(_) | Target::Wait, _) => {}
         }
@@ -247,6 +263,7 @@ impl Tick<'_> {
             None => open.edited.unwrap_or(open.call.args),
         };
         if def.enter_fresh && self.agent(child).height > 0 && self.agent(child).last != self.line {
+            self.mode_anew(child);
             for write in self.fresh(child, def) {
                 self.edit(write);
             }
@@ -298,7 +315,7 @@ impl Tick<'_> {
             let open = self.snapshot.call(parent, *call);
             open.is_some_and(|c| c.closed.is_none() && matches!(c.call.target, Target::Agent(_)))
         });
-        let room = self.agent(parent).running < self.def(parent).limits.parallel;
+        let room = self.agent(parent).running < self.network.limits_of(self.agent(parent)).parallel;
         if let (Some(call), true) = (next, room) {
             self.serve(agent, call);
         }

@@ -45,7 +45,7 @@ impl Tick<'_> {
     }
 
     /// Whether an agent may call one more agent: depth and number are limited.
-    pub(super) fn may_start(&self, owner: Id) -> Option<Mapped> {
+    pub(crate) fn may_start(&self, owner: Id) -> Option<Mapped> {
         let deepest = limits::deepest(&self.cx(), &self.snapshot, owner);
         if self.snapshot.depth(owner) >= deepest {
             return Some(refuse(
@@ -134,10 +134,7 @@ pub(crate) fn use_of<'n>(cx: &Cx<'n>, snapshot: &Snapshot, open: &OpenCall) -> O
     if open.call.chain.is_some() {
         return None;
     }
-    let def = cx.network.agents.get(&snapshot.agent(open.owner).def)?;
-    let crate::network::Does::Model(model) = &def.does else {
-        return None;
-    };
+    let model = cx.network.in_force(snapshot.agent(open.owner))?;
     let seen = open.call.seen.as_ref().unwrap_or(&open.call.name);
     model.tools.iter().find(|u| u.seen == *seen)
 }

@@ -87,6 +87,11 @@ pub(crate) fn change(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall, kind: Bu
             | BuiltIn::ArtifactRead
             | BuiltIn::ArtifactList
             | BuiltIn::ArtifactSearch
+            | BuiltIn::ArtifactRate
+            | BuiltIn::MemorySave
+            | BuiltIn::MemorySearch
+            | BuiltIn::MemoryRead
+            | BuiltIn::MemoryRate
             | BuiltIn::NotesSearch => String::new(),
         }
     };

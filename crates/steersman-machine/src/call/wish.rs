@@ -11,6 +11,7 @@ use crate::json;
 use crate::mapping;
 use crate::nets::{self, Step};
 use crate::network::{Approve, BuiltIn, OnTimeout, Parameters, Source, ToolDef, Type, TypeKind};
+use crate::reflect::asks_itself;
 use crate::route::floor;
 use crate::snapshot::{Agent, Effect, OpenCall, Phase, Snapshot};
 use crate::texts;
@@ -39,7 +40,8 @@ pub(crate) fn wish(cx: &Cx<'_>, snapshot: &Snapshot, id: Id, effect: &Effect) ->
 }
 
 fn of_agent(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Work {
-    if snapshot.agent(agent).phase == Phase::Routing {
+    let sums = crate::context::summing(snapshot, agent).is_some();
+    if sums || snapshot.agent(agent).phase == Phase::Routing {
         return Work::Model;
     }
     match nets::owes(cx, snapshot, agent).split().1 {
@@ -66,7 +68,7 @@ fn of_call(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Work {
         Target::Person(person) => ask(person, &args()),
         Target::Wait => crate::wait::work(cx, snapshot, open),
         Target::Agent(_) | Target::Unknown => Work::Timer,
-        Target::Tool(_) if is_extraction(&open.call.name) => Work::Model,
+        Target::Tool(_) if is_extraction(&open.call.name) || asks_itself(&open.call) => Work::Model,
         Target::Tool(_) => {
             let tool = cx.network.tool(&open.call.name);
             match &tool.source {
@@ -97,6 +99,11 @@ fn of_call(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Work {
                     | BuiltIn::ArtifactRead
                     | BuiltIn::ArtifactList
                     | BuiltIn::ArtifactSearch
+                    | BuiltIn::ArtifactRate
+                    | BuiltIn::MemorySave
+                    | BuiltIn::MemorySearch
+                    | BuiltIn::MemoryRead
+                    | BuiltIn::MemoryRate
                     | BuiltIn::NotesSearch,
                 ) => of_tool(cx, snapshot, open, tool, args()),
             }

@@ -30,6 +30,8 @@ pub struct KeptOutcome {
     then: Option<KeptThen>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     by: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mode: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -86,6 +88,7 @@ pub fn keep_outcome(mapped: &Mapped) -> String {
             args: args.clone(),
         }),
         by: mapped.by.clone(),
+        mode: mapped.mode.clone(),
     };
     serde_json::to_string(&kept).expect("plain data is JSON")
 }
@@ -124,5 +127,6 @@ pub fn kept_outcome(text: &str) -> Result<Mapped, String> {
         artifacts: artifacts?,
         then: kept.then.map(|then| (then.tool, then.args)),
         by: kept.by,
+        mode: kept.mode,
     })
 }

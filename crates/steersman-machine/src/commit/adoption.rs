@@ -152,6 +152,37 @@ pub enum AgentFact {
     State(Name),
     /// What it called last gave nothing: the last of these calls, and what was told of it.
     Missed(Name, Option<Body>),
+    /// Its newest answer had no call so far.
+    Bare,
+    /// Exchanges in which it called this tool.
+    Used(Name, u32),
+    /// Summaries of this policy: what the newest was wanted for, what is covered, the text, and where the last try failed how
+    /// many exchanges the agent had then.
+    Sums(Name, u32, u32, Option<Body>, Option<u32>),
+    /// How large its context is: tokens that its newest own model call sent, bytes since then, bytes behind the newest closed
+    /// exchange, the last line in which one closed.
+    Weighs(u64, u64, u64, Line),
+    /// Bytes of a closed exchange, behind those told before.
+    Exchange(u32),
+    /// The model call of its newest assistant message.
+    Spoke(Id),
+    /// The draft of its answer: its text, what gave it, and where it stands.
+    Draft(Option<Body>, Cause, DraftStands),
+    /// So often in a row calls of this tool were sent back.
+    SentBack(Name, u32),
+}
+
+/// Where an adopted draft stands.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum DraftStands {
+    /// It is judged.
+    Open,
+    /// Nothing is said against it.
+    Accepted,
+    /// It is to be revised, and the model was not asked yet.
+    Revise,
+    /// It was to be revised, and the model went on.
+    Criticised,
 }
 
 /// What is counted of an agent.
@@ -181,6 +212,8 @@ pub enum Counter {
     Extracted,
     /// Model calls of the instance that wrote summaries.
     Summed,
+    /// Model calls of the instance that compacted its context.
+    Compacted,
 }
 
 /// Since when something is counted.
@@ -241,6 +274,10 @@ pub enum CallFact {
     Write(Write, Option<Line>),
     /// A version of an artifact that waits.
     Artifact(Artifact),
+    /// The mode in which its caller is to be when the exchange closes.
+    Mode(Name),
+    /// What the model sees of what it gave.
+    Gave(Body),
 }
 
 /// A state entry that an adopted branch wrote.

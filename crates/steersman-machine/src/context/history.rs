@@ -1,15 +1,17 @@
 //! The conversation as a model sees it: messages, exchanges with each result right behind its call, summaries.
 
+use super::policies::{self, Age};
 use super::route::{Surroundings, told};
 use super::talk::Talk;
 use super::units::{Chain, Head, Unit, Units, What};
-use super::{At, CallSpec, Content, History, RenderCache, Segment, watermark};
+use super::{At, CallSpec, Content, History, RenderCache, Segment};
 use crate::expression::{EvalError, shown_json};
 use crate::extract::is_extraction;
 use crate::fold::is_ahead;
 use crate::ids::{Body, Id, Name};
 use crate::interaction::{Call, CallResult, How, Origin};
-use crate::network::{Does, Part, Seen};
+use crate::network::{Aging, Beyond, Part, Seen};
+use crate::reflect::{REVISE, is_review, told as told_by};
 use crate::snapshot::{SEALED, Snapshot};
 use crate::view::Read;
 use serde_json::{Map, Value as Json, json};
@@ -23,13 +25,20 @@ pub(super) fn render(
     units: &mut Units,
     segments: &mut Vec<Arc<Segment>>,
 ) -> Result<(), EvalError> {
-    units.follow(at.history, head(at.snapshot, at.agent));
+    units.follow(at.history, &head(at.snapshot, at.agent));
     let skip = seen
         .and_then(|(around, _)| around.since())
         .map_or(0, |since| units.before(since));
     pinned(at, units, segments);
-    for unit in units.list.iter_mut().skip(skip) {
-        let fresh = |kept: &(_, Vec<Read>)| at.base.unchanged(&kept.1, at.trace);
+    let mut ages = policies::ages(at.cx, at.snapshot, at.agent, units).into_iter();
+    for (n, unit) in units.list.iter_mut().enumerate() {
+        let ages = ages.next().unwrap_or_default();
+        if n < skip {
+            continue;
+        }
+        let aged = !same_ages(&unit.ages, &ages);
+        unit.ages = ages;
+        let fresh = |kept: &(_, Vec<Read>)| !aged && at.base.unchanged(&kept.1, at.trace);
         if !unit.kept.as_ref().is_some_and(fresh) {
             let heard = match (&unit.what, seen) {
                 (
@@ -58,6 +67,12 @@ pub(super) fn render(
     Ok(())
 }
 
+/// Whether calls are as old as they were; of whom nothing is said, those are fresh.
+fn same_ages(a: &[Age], b: &[Age]) -> bool {
+    let age = |ages: &[Age], n: usize| ages.get(n).copied().unwrap_or(Age::Fresh);
+    (0..a.len().max(b.len())).all(|n| age(a, n) == age(b, n))
+}
+
 pub(super) fn head(snapshot: &Snapshot, agent: Id) -> Head {
     let state = snapshot.agent(agent);
     Head {
@@ -65,7 +80,8 @@ pub(super) fn head(snapshot: &Snapshot, agent: Id) -> Head {
         last: state.last,
         exchanges: state.exchanges,
         open: state.open,
-        before: watermark(snapshot, agent),
+        before: policies::hidden(snapshot, agent),
+        used: state.used.clone(),
     }
 }
 
@@ -113,7 +129,7 @@ pub(super) fn caller(at: &At<'_>, cache: &mut RenderCache, segments: &mut Vec<Ar
         return;
     };
     let above = at.snapshot.agent(parent);
-    let Does::Model(model) = &at.cx.network.agent(&above.def).does else {
+    let Some(model) = at.cx.network.in_force(above) else {
         return;
     };
     let seen = open.call.seen.as_ref().unwrap_or(&open.call.name);
@@ -122,12 +138,25 @@ pub(super) fn caller(at: &At<'_>, cache: &mut RenderCache, segments: &mut Vec<Ar
     }
     let theirs = cache.caller.get_or_insert_default();
     theirs.belongs_to(at.snapshot, parent);
-    theirs.units.follow(at.history, head(at.snapshot, parent));
+    theirs.units.follow(at.history, &head(at.snapshot, parent));
     let mut text = format!("What {} has seen so far, for information:", above.def);
     for unit in theirs.units.list.iter().filter(|u| !u.is_open()) {
         at.transcribe(unit, &mut text);
     }
     segments.push(Segment::new(Part::History, Content::User(text)));
+}
+
+/// Stands where a result was, unless its tool says otherwise.
+const STUB: &str = "(result no longer shown)";
+
+/// What is left of a call.
+#[derive(Debug, PartialEq, Eq)]
+enum Aged {
+    Whole,
+    /// This stands in the place of its result.
+    Stub(String),
+    /// Nothing.
+    Gone,
 }
 
 type Rendered = (Vec<Arc<Segment>>, Vec<Read>);
@@ -145,11 +174,22 @@ impl At<'_> {
             What::Engine(calls) => {
                 let mut lines = Vec::new();
                 // What ran ahead of a turn is told behind the history, as long as it holds.
-                for chain in calls
-                    .iter()
-                    .filter(|chain| !is_ahead(&chain.first) && !fills(chain))
+                for (chain, age) in unit
+                    .aged(calls)
+                    .filter(|(chain, _)| !is_ahead(&chain.first) && !fills(chain))
                 {
-                    let (text, _) = self.result(chain, &mut reads)?;
+                    if is_review(&chain.first) {
+                        lines.extend(self.review(chain));
+                        continue;
+                    }
+                    let aged = self.aged(chain, age, &mut reads)?;
+                    if aged == Aged::Gone {
+                        continue;
+                    }
+                    let (text, _) = match aged {
+                        Aged::Stub(text) => (text, false),
+                        _ => self.result(chain, &mut reads)?,
+                    };
                     lines.push(format!("[{}] {text}", seen(last(chain))));
                 }
                 match lines.as_slice() {
@@ -161,7 +201,7 @@ impl At<'_> {
                 text,
                 opaque,
                 calls,
-            } => self.answer(*text, *opaque, calls, &mut reads)?,
+            } => self.answer(*text, *opaque, (unit, calls), &mut reads)?,
         };
         let segments = contents.into_iter().map(|c| Segment::new(Part::History, c));
         Ok((segments.collect(), reads))
@@ -173,18 +213,27 @@ impl At<'_> {
         &self,
         text: Option<Body>,
         opaque: Option<Body>,
-        calls: &[Chain],
+        (unit, calls): (&Unit, &[Chain]),
         reads: &mut Vec<Read>,
     ) -> Result<Vec<Content>, EvalError> {
         let mut said = text.map_or_else(String::new, |b| self.text(b).to_string());
         let (mut specs, mut results, mut told) = (Vec::new(), Vec::new(), Vec::new());
         let ours = repeated(calls);
-        for chain in calls {
+        let mut retold = false;
+        // What was said of arguments before they ran stands in the result of their call.
+        let shown = unit.aged(calls);
+        for (chain, age) in shown.filter(|(chain, _)| !is_review(&chain.first)) {
             let call = &chain.first;
-            let (result, error) = self.result(chain, reads)?;
+            let aged = self.aged(chain, age, reads)?;
+            retold |= matches!(aged, Aged::Gone) || self.elides(chain, age);
+            let (result, error) = match aged {
+                Aged::Gone => continue,
+                Aged::Stub(text) => (text, chain.result.as_ref().is_some_and(is_error)),
+                Aged::Whole => self.result(chain, reads)?,
+            };
             let tool = self.cx.network.tools.get(&call.name);
             if let Some(template) = tool.and_then(|t| t.render.call.as_ref()) {
-                let args = self.args(call);
+                let args = self.elided(chain, age, self.args(call));
                 let (text, more) = self.template(template, |v| v.with("args", args))?;
                 reads.extend(more);
                 if !said.is_empty() {
@@ -202,7 +251,11 @@ impl At<'_> {
             specs.push(CallSpec {
                 label: label.clone(),
                 name: name.clone(),
-                args: shown_args(self.history, call),
+                args: if self.elides(chain, age) {
+                    self.elided(chain, age, self.args(call)).to_string()
+                } else {
+                    shown_args(self.history, call)
+                },
             });
             results.push(Content::Result {
                 label,
@@ -213,7 +266,9 @@ impl At<'_> {
         }
         // What the provider wants back belongs to the answer as it was: not to one that was erased or retold.
         let opaque = opaque.map(|b| self.text(b)).filter(|text| {
-            told.is_empty() && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+            told.is_empty()
+                && !retold
+                && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
         });
         let mut contents = Vec::with_capacity(results.len() + 2);
         if !said.is_empty() || !specs.is_empty() || opaque.is_some() {
@@ -230,6 +285,68 @@ impl At<'_> {
         Ok(contents)
     }
 
+    /// The policy of a call's tool, where it is old.
+    fn aging(&self, chain: &Chain, age: Age) -> Option<&Aging> {
+        let tool = self.cx.network.tools.get(&chain.first.name)?;
+        tool.render.age.as_ref().filter(|_| age != Age::Fresh)
+    }
+
+    /// What becomes of a call that may be old.
+    fn aged(&self, chain: &Chain, age: Age, reads: &mut Vec<Read>) -> Result<Aged, EvalError> {
+        let (Some(aging), Some(result)) = (self.aging(chain, age), &chain.result) else {
+            return Ok(Aged::Whole);
+        };
+        let mut text = match (aging.beyond, age) {
+            (Beyond::Drop, _) => return Ok(Aged::Gone),
+            (Beyond::Elide, _) => return Ok(Aged::Whole),
+            (Beyond::Summary, Age::Told(body)) => format!(
+                "Summary of what {} gave up to here. It is information, not an instruction:\n{}",
+                seen(&chain.first),
+                self.text(body)
+            ),
+            (Beyond::Stub | Beyond::Summary, _) => match &aging.stub {
+                Some(template) => {
+                    let value = self.value(chain, self.plain_result(result));
+                    let args = self.args(last(chain));
+                    let (text, more) =
+                        self.template(template, |v| v.with("args", args).with("result", value))?;
+                    reads.extend(more);
+                    text
+                }
+                None => STUB.to_owned(),
+            },
+        };
+        // What lies in an artifact can still be read.
+        for artifact in &result.artifacts {
+            let _ = write!(
+                text,
+                "\n[Artifact {}: artifact_read has it.]",
+                artifact.name
+            );
+        }
+        Ok(Aged::Stub(text))
+    }
+
+    /// Whether arguments of a call are left out.
+    fn elides(&self, chain: &Chain, age: Age) -> bool {
+        self.aging(chain, age)
+            .is_some_and(|aging| !aging.elide.is_empty())
+    }
+
+    fn elided(&self, chain: &Chain, age: Age, mut args: Json) -> Json {
+        if let (Some(aging), Some(args)) = (self.aging(chain, age), args.as_object_mut()) {
+            for name in &aging.elide {
+                if let Some(value) = args.get_mut(&**name) {
+                    *value = "...".into();
+                }
+            }
+        }
+        if args.to_string().contains(SEALED) {
+            return shown_json(&args);
+        }
+        args
+    }
+
     /// What the model sees of what a call gave, and whether that is an error.
     fn result(&self, chain: &Chain, reads: &mut Vec<Read>) -> Result<(String, bool), EvalError> {
         let Some(result) = &chain.result else {
@@ -242,19 +359,46 @@ impl At<'_> {
         let template = tool
             .and_then(|t| t.render.result.as_ref())
             .filter(|_| !error);
-        let Some((template, tool)) = template.zip(tool) else {
+        let Some(template) = template else {
             return Ok((text, error));
         };
-        // Without a `result:` of its own the text is the result's JSON, so its fields can be named.
-        let value = match crate::json::read::<Json>(&text) {
-            Ok(json) if tool.result.is_none() && (json.is_object() || json.is_array()) => json,
-            _ => Json::from(text),
-        };
+        let value = self.value(chain, text);
         let args = self.args(call);
         let (text, more) =
             self.template(template, |v| v.with("args", args).with("result", value))?;
         reads.extend(more);
         Ok((text, error))
+    }
+
+    /// `result` of a template. Without a `result:` of its own the text is the result's JSON, so its fields can be named.
+    fn value(&self, chain: &Chain, text: String) -> Json {
+        let tool = self.cx.network.tools.get(&last(chain).name);
+        let plain = tool.is_some_and(|tool| tool.result.is_none());
+        match crate::json::read::<Json>(&text) {
+            Ok(json) if plain && (json.is_object() || json.is_array()) => json,
+            _ => Json::from(text),
+        }
+    }
+
+    /// A call's arguments, as whoever sums up is shown them.
+    pub(super) fn args_shown(&self, chain: &Chain) -> String {
+        shown_args(self.history, &chain.first)
+    }
+
+    /// What a call gave, as whoever sums up is shown it.
+    pub(super) fn gave(&self, chain: &Chain) -> String {
+        let result = chain.result.as_ref();
+        result.map_or_else(String::new, |result| self.plain_result(result))
+    }
+
+    /// What a reviewer said, where something is to be revised.
+    fn review(&self, chain: &Chain) -> Option<String> {
+        let result = chain.result.as_ref()?;
+        if result.code.as_deref() != Some(REVISE) {
+            return None;
+        }
+        let text = self.text(result.body?);
+        Some(told_by(&chain.first, &text))
     }
 
     fn plain_result(&self, result: &CallResult) -> String {
@@ -289,12 +433,13 @@ impl At<'_> {
             | Origin::Limit
             | Origin::Review
             | Origin::Net
+            | Origin::Reflect { .. }
             | Origin::Conclude => text.to_string(),
         }
     }
 
     /// A unit as lines of a transcript.
-    fn transcribe(&self, unit: &Unit, out: &mut String) {
+    pub(super) fn transcribe(&self, unit: &Unit, out: &mut String) {
         let mut line = |who: &str, text: &str| {
             let _ = write!(out, "\n{who}: {text}");
         };
@@ -305,7 +450,7 @@ impl At<'_> {
                 if let Some(text) = text {
                     line("assistant", &self.text(*text));
                 }
-                for chain in calls {
+                for chain in calls.iter().filter(|chain| !is_review(&chain.first)) {
                     line(
                         "assistant called",
                         &format!(
@@ -320,7 +465,10 @@ impl At<'_> {
                 }
             }
             What::Engine(calls) => {
-                for chain in calls.iter().filter(|chain| !fills(chain)) {
+                for chain in calls
+                    .iter()
+                    .filter(|chain| !fills(chain) && !is_review(&chain.first))
+                {
                     if let Some(result) = &chain.result {
                         line(seen(last(chain)), &self.plain_result(result));
                     }

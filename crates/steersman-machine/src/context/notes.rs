@@ -6,7 +6,7 @@ use super::units::{self, Units};
 use super::{At, History, history};
 use crate::fold::is_ahead;
 use crate::ids::{Body, Id, Line, Name};
-use crate::interaction::{Interaction, Origin};
+use crate::interaction::{End, Interaction, Origin};
 use crate::network::{Network, Seen};
 use crate::notes;
 use crate::snapshot::Snapshot;
@@ -126,7 +126,7 @@ impl Transcript {
     ) -> BTreeSet<Body> {
         let around = surroundings(cx, snapshot, agent);
         let mut units = Units::default();
-        units.follow(history, history::head(snapshot, agent));
+        units.follow(history, &history::head(snapshot, agent));
         let skip = self.since.map_or(0, |since| units.before(since));
         let state = snapshot.agent(agent);
         let mut seen: BTreeSet<Body> = state.unanswered.iter().copied().collect();
@@ -179,6 +179,12 @@ struct Own {
     entries: Vec<Spoken>,
     /// Tools of calls that are open or were; none: what they give is not searched.
     calls: BTreeMap<Id, Option<Name>>,
+    /// What the agent says next judges its own draft.
+    judges: bool,
+    /// A draft was said since its last word.
+    drafted: bool,
+    /// It said something since its last draft or word.
+    spoke: bool,
 }
 
 impl Own {
@@ -205,6 +211,7 @@ impl Own {
             }
             self.entries.clear();
             self.calls.clear();
+            (self.judges, self.drafted, self.spoke) = (false, false, false);
         }
         let caller = state.parent.and_then(|parent| snapshot.agents.get(&parent));
         let caller = caller.map_or_else(|| "user".into(), |parent| parent.def.clone());
@@ -247,10 +254,39 @@ impl Own {
                 | Origin::Review
                 | Origin::Conclude
                 | Origin::Net => {}
+                Origin::Reflect { tool, .. } => self.judges = tool.is_none(),
             },
+            // What judges a draft, or was a draft, was said to nobody.
+            Interaction::AssistantMessage { .. } if std::mem::take(&mut self.judges) => {}
             Interaction::AssistantMessage {
                 text: Some(text), ..
-            } => add(own, *text, true),
+            } => {
+                add(own, *text, true);
+                self.spoke = true;
+            }
+            Interaction::Finished {
+                end: End::Draft, ..
+            } => {
+                self.drafted = true;
+                let newest = self.entries.iter().rposition(|e| e.said && e.who == *own);
+                if let Some(n) = newest.filter(|_| std::mem::take(&mut self.spoke)) {
+                    self.entries.remove(n);
+                }
+            }
+            Interaction::Finished { body, .. } => {
+                let drafted = std::mem::take(&mut self.drafted);
+                self.spoke = false;
+                let last = self.entries.iter().rev().find(|e| e.said && e.who == *own);
+                let told = last.map(|entry| entry.body);
+                if let Some(body) = body.filter(|body| drafted && told != Some(*body)) {
+                    self.entries.push(Spoken {
+                        body,
+                        line,
+                        who: own.clone(),
+                        said: true,
+                    });
+                }
+            }
             Interaction::Call(call) => {
                 let tool = network.tools.get(&call.name);
                 let quotes = is_ahead(call) || *call.name == *notes::SEARCH;
@@ -266,8 +302,7 @@ impl Own {
             }
             Interaction::AssistantMessage { text: None, .. }
             | Interaction::Route(_)
-            | Interaction::Summary(_)
-            | Interaction::Finished { .. } => {}
+            | Interaction::Summary(_) => {}
         }
     }
 }

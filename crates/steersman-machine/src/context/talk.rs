@@ -5,8 +5,9 @@ use super::History;
 use crate::extract::is_extraction;
 use crate::fold::is_ahead;
 use crate::ids::{Body, Id, Line, Name};
-use crate::interaction::{Call, CallResult, Choice, Interaction, Origin, Target};
+use crate::interaction::{Call, CallResult, Choice, End, Interaction, Origin, Target};
 use crate::network::{Seen, ViewDef};
+use crate::reflect::is_review;
 use std::sync::Arc;
 
 /// Something that was said or done.
@@ -123,6 +124,7 @@ impl Talk {
                 | Origin::Limit
                 | Origin::Review
                 | Origin::Conclude
+                | Origin::Reflect { .. }
                 | Origin::Net => {}
             },
             Interaction::Route(route) if route.refused.is_none() => match &route.chosen {
@@ -172,7 +174,7 @@ impl Talk {
             Target::Agent(child) => {
                 let turn = turn_of(history, child, line, result.call);
                 let mut own = Vec::new();
-                for interaction in turn {
+                for interaction in counted(turn) {
                     heard(&mut own, &who, &interaction);
                 }
                 let answered = own
@@ -299,7 +301,8 @@ fn heard(own: &mut Vec<Entry>, who: &Who, interaction: &Interaction) {
             text: Some(text), ..
         } => own.push(said(who.clone(), *text)),
         // What the engine looks up for somebody is for them alone.
-        Interaction::Call(call) if is_extraction(&call.name) || is_ahead(call) => {}
+        Interaction::Call(call)
+            if is_extraction(&call.name) || is_ahead(call) || is_review(call) => {}
         Interaction::Call(call) => own.push(Entry {
             who: who.clone(),
             what: What::Did(call.clone(), None),
@@ -318,6 +321,54 @@ fn heard(own: &mut Vec<Entry>, who: &Who, interaction: &Interaction) {
         }
         _ => {}
     }
+}
+
+/// A turn as the others hear it: drafts that were judged, and what was said in judging them, were said to nobody; the
+/// last word was.
+fn counted(turn: Vec<Interaction>) -> Vec<Interaction> {
+    let (mut told, mut last): (Vec<Interaction>, Option<usize>) = (Vec::new(), None);
+    let (mut drafted, mut judges) = (None, false);
+    for interaction in turn {
+        match &interaction {
+            Interaction::UserMessage {
+                from: Origin::Reflect { tool: None, .. },
+                ..
+            } => judges = true,
+            Interaction::AssistantMessage { effect, .. } => {
+                if std::mem::take(&mut judges) {
+                    drafted = Some(*effect);
+                    continue;
+                }
+                last = Some(told.len());
+            }
+            Interaction::Finished {
+                end: End::Draft, ..
+            } => {
+                if let Some(Interaction::AssistantMessage { effect, .. }) =
+                    last.take().map(|n| told.remove(n))
+                {
+                    drafted = Some(effect);
+                }
+            }
+            Interaction::Finished { body, .. } => {
+                let stands = last.is_some_and(|n| {
+                    matches!(&told[n], Interaction::AssistantMessage { text, .. } if text == body)
+                });
+                if let (Some(effect), Some(_), false) = (drafted.take(), body, stands) {
+                    told.push(Interaction::AssistantMessage {
+                        effect,
+                        text: *body,
+                        opaque: None,
+                        partial: false,
+                    });
+                }
+                last = None;
+            }
+            _ => {}
+        }
+        told.push(interaction);
+    }
+    told
 }
 
 /// The pushes of a member from the message of a call to the end of its task, which lie at and below that line.

@@ -2,10 +2,12 @@
 //! follows another (`then:`) stands in its place.
 
 use super::History;
-use crate::ids::{Body, Id, Line};
-use crate::interaction::{Call, CallResult, Interaction, Origin};
+use super::policies::Age;
+use crate::ids::{Body, Id, Line, Name};
+use crate::interaction::{Call, CallResult, Covers, Interaction, Origin};
 use crate::view::Read;
-use std::collections::VecDeque;
+use imbl::OrdMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// One unit.
@@ -14,6 +16,8 @@ pub(super) struct Unit {
     pub(super) what: What,
     /// Exchanges of the agent that are closed once this one is; 0 while it is open, and of what is no exchange.
     pub(super) closes: u32,
+    /// How old its calls were when it was rendered last.
+    pub(super) ages: Vec<Age>,
     /// As last rendered; none if that must be done again.
     pub(super) kept: Option<(Vec<Arc<super::Segment>>, Vec<Read>)>,
 }
@@ -43,6 +47,8 @@ pub(super) struct Chain {
     pub(super) last: Option<Call>,
     /// What the last gave; none while it is open.
     pub(super) result: Option<CallResult>,
+    /// The how manieth exchange with its tool this is; 0 while it is open.
+    pub(super) own: u32,
 }
 
 impl Chain {
@@ -51,6 +57,7 @@ impl Chain {
             first,
             last: None,
             result: None,
+            own: 0,
         }
     }
     fn current(&self) -> Id {
@@ -77,12 +84,16 @@ pub(super) struct Units {
     /// Exchanges before the boundary.
     before: u32,
     exchanges: u32,
+    /// Exchanges in which a tool was called, by tool.
+    used: OrdMap<Name, u32>,
+    /// Tools that were called since no call was open.
+    opened: Vec<Name>,
     open: u32,
     tail: Tail,
 }
 
 /// Where a stack stands: what of the agent the walk needs.
-#[derive(Copy, Clone, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Head {
     pub(super) agent: Id,
     pub(super) last: Line,
@@ -90,12 +101,14 @@ pub(super) struct Head {
     pub(super) open: u32,
     /// Exchanges before the boundary.
     pub(super) before: u32,
+    /// Exchanges in which a tool was called, by tool.
+    pub(super) used: OrdMap<Name, u32>,
 }
 
 impl Units {
     /// Takes in what was pushed since, and drops what lies before the boundary now. The cost is that of the new part,
     /// unless this is another stack (a rewind, an adoption): then it is read anew.
-    pub(super) fn follow(&mut self, history: &dyn History, head: Head) {
+    pub(super) fn follow(&mut self, history: &dyn History, head: &Head) {
         if self.last != head.last || self.before > head.before {
             match (self.before <= head.before)
                 .then(|| self.since(history, head))
@@ -126,7 +139,7 @@ impl Units {
     }
 
     /// What was pushed above the line that is known, oldest first; none if the chain does not lead there.
-    fn since(&self, history: &dyn History, head: Head) -> Option<Vec<Interaction>> {
+    fn since(&self, history: &dyn History, head: &Head) -> Option<Vec<Interaction>> {
         if !self.last.is_some() {
             return None;
         }
@@ -150,14 +163,24 @@ impl Units {
 
     /// Reads from the top down to the boundary, then builds upward. Of a chain that crosses the boundary all is read:
     /// it is one unit.
-    fn read(&mut self, history: &dyn History, head: Head) {
+    fn read(&mut self, history: &dyn History, head: &Head) {
         let (mut shown, mut at) = (Vec::new(), head.last);
         let (mut open, mut exchanges) = (head.open, head.exchanges);
         let mut wanted = Vec::new();
         'down: while at.is_some() {
             let (block, below) = history.pushes(head.agent, at);
             for interaction in block.iter().rev() {
+                let bare = shown
+                    .last()
+                    .is_some_and(|above| !matches!(above, Interaction::Call(_)));
                 match interaction {
+                    // It had no calls: it is an exchange of its own.
+                    Interaction::AssistantMessage { .. } if bare => {
+                        if exchanges <= head.before && wanted.is_empty() {
+                            break 'down;
+                        }
+                        exchanges = exchanges.saturating_sub(1);
+                    }
                     // Going down, a result opens its call again: with none open it was the one that closed.
                     Interaction::Result(_) => {
                         if open == 0 {
@@ -188,15 +211,28 @@ impl Units {
             ..Self::default()
         };
         shown.iter().rev().for_each(|i| self.push(i));
+        // What lies below was not read: it was counted.
+        let read = std::mem::replace(&mut self.used, head.used.clone());
+        let chains = self.list.iter_mut().flat_map(Unit::chains);
+        for chain in chains.filter(|chain| chain.own > 0) {
+            let count =
+                |used: &OrdMap<Name, u32>| used.get(&chain.first.name).copied().unwrap_or(0);
+            chain.own += count(&head.used).saturating_sub(count(&read));
+        }
     }
 
     fn push(&mut self, interaction: &Interaction) {
         let tail = std::mem::take(&mut self.tail);
+        if tail == Tail::Opening && !matches!(interaction, Interaction::Call(_)) {
+            self.bare();
+        }
         match interaction {
             Interaction::UserMessage { from, body } => self.unit(What::Message {
                 from: from.clone(),
                 body: *body,
             }),
+            // Where those of policies are shown, the snapshot says.
+            Interaction::Summary(summary) if matches!(summary.covers, Covers::Exchanges(..)) => {}
             Interaction::Summary(summary) => self.unit(What::Summary(summary.body)),
             Interaction::AssistantMessage { text, opaque, .. } => {
                 self.unit(What::Answer {
@@ -215,9 +251,22 @@ impl Units {
         }
     }
 
+    /// An answer without calls is an exchange of its own.
+    fn bare(&mut self) {
+        let exchanges = self.exchanges + 1;
+        if let Some(unit) = self.list.back_mut()
+            && let What::Answer { calls, .. } = &unit.what
+            && calls.is_empty()
+        {
+            unit.closes = exchanges;
+            self.exchanges = exchanges;
+        }
+    }
+
     fn unit(&mut self, what: What) {
         self.list.push_back(Unit {
             what,
+            ages: Vec::new(),
             closes: 0,
             kept: None,
         });
@@ -226,6 +275,9 @@ impl Units {
     fn call(&mut self, call: &Call, tail: Tail) {
         let opening = tail == Tail::Opening || self.open > 0;
         self.open += 1;
+        if call.chain.is_none() {
+            self.opened.push(call.name.clone());
+        }
         if let Some(before) = call.chain
             && let Some((unit, n)) =
                 self.find(|chain| chain.first.id == before || chain.current() == before)
@@ -255,9 +307,23 @@ impl Units {
             unit.kept = None;
             unit.chains()[n].result = Some(result.clone());
         }
+        // What only follows another call is no exchange with its tool.
+        let mut counted = BTreeMap::new();
+        if closed {
+            for name in std::mem::take(&mut self.opened) {
+                let own = self.used.entry(name.clone()).or_default();
+                *own += u32::from(!counted.contains_key(&name));
+                counted.insert(name, *own);
+            }
+        }
         // The exchange that closes is the newest one.
         if closed && let Some(unit) = self.list.iter_mut().rev().find(|u| u.is_exchange()) {
             unit.closes = exchanges;
+            for chain in unit.chains() {
+                if let Some(own) = counted.get(&chain.first.name) {
+                    chain.own = *own;
+                }
+            }
         }
     }
 
@@ -275,6 +341,12 @@ impl Unit {
             What::Answer { calls, .. } | What::Engine(calls) => calls,
             What::Message { .. } | What::Summary(_) => &mut [],
         }
+    }
+
+    /// Its calls, each with its age.
+    pub(super) fn aged<'a>(&'a self, calls: &'a [Chain]) -> impl Iterator<Item = (&'a Chain, Age)> {
+        let ages = self.ages.iter().copied();
+        calls.iter().zip(ages.chain(std::iter::repeat(Age::Fresh)))
     }
 
     fn chains_mut(&mut self) -> &mut Vec<Chain> {

@@ -1,8 +1,11 @@
 //! The canonical form of a definition: what is stored, digested and compiled again later. Comments, styles and the
 //! order of maps are gone; files are in it by their text; tests are not.
 //!
-//! Fields and parameters keep their order: a model sees them in it.
+//! Fields, parameters and tasks keep their order: a model sees them in it. So do states, modes and who hands off: the first is
+//! where it begins.
 
+use super::keys::agent::MODE;
+use super::keys::route::{STATE_NODE, TASK};
 use super::keys::{FILE, TYPE, Table, Ty};
 use super::load::{Merged, resolve};
 use super::source::{Key, Kind, Node, Sources, Value};
@@ -74,7 +77,7 @@ struct Canon<'a> {
 impl Canon<'_> {
     fn map(&self, entries: &[(Key, Node)], ty: &Ty) -> Json {
         let (of, ordered) = match ty {
-            Ty::Names(of) | Ty::Map(of) => (*of, matches!(of, Ty::Type)),
+            Ty::Names(of) | Ty::Map(of) => (*of, is_ordered(of)),
             _ => (&Ty::Any, false),
         };
         let mut map: Vec<(String, Json)> = entries
@@ -107,13 +110,9 @@ impl Canon<'_> {
                 .map_or(Json::Null, |text| Json::from(&**text))
         };
         match ty {
-            Ty::Integer(_)
-            | Ty::Number
-            | Ty::Money
-            | Ty::Boolean
-            | Ty::Any
-            | Ty::Data
-            | Ty::Later => node.to_json(),
+            Ty::Integer(_) | Ty::Number | Ty::Money | Ty::Boolean | Ty::Any | Ty::Data => {
+                node.to_json()
+            }
             Ty::Path | Ty::Documents => self.path(node),
             Ty::Prompt if prompt_path(node).is_some() => self.path(node),
             Ty::Text
@@ -149,6 +148,20 @@ impl Canon<'_> {
         let text = node.as_text().map_or("", |text| &**text);
         let from = self.sources.path(node.span).map_or("", |path| &**path);
         Json::from(resolve(from, text).unwrap_or_else(|| text.to_owned()))
+    }
+}
+
+/// Whether the order of what is named so has a meaning: it is shown to models, or the first is where it begins.
+fn is_ordered(of: &Ty) -> bool {
+    match of {
+        Ty::Type => true,
+        Ty::Table(table) => {
+            let of = [&raw const TASK, &raw const STATE_NODE, &raw const MODE];
+            of.iter().any(|one| std::ptr::eq(*table, *one))
+        }
+        // Of `handoff` alone: who may hand off to whom.
+        Ty::List(of) => matches!(of, Ty::Name),
+        _ => false,
     }
 }
 

@@ -3,10 +3,13 @@
 mod effects;
 mod filled;
 mod kind;
+mod modes;
 mod names;
 mod operators;
 mod reach;
+mod reviewers;
 mod routes;
+mod search;
 mod types;
 
 use super::diagnostic::{Diagnostic, Place};
@@ -37,9 +40,11 @@ pub(crate) fn check(
     check.filled();
     check.secrets_within();
     check.reach(whole);
+    check.reviewers();
     check.effects(whole);
     if whole {
         check.routes();
+        check.modes();
     }
     check.found
 }

@@ -67,6 +67,15 @@ static PAGES: &[(&str, &str)] = &[
     ("E0411", include_str!("explain/E0411.md")),
     ("E0412", include_str!("explain/E0412.md")),
     ("E0413", include_str!("explain/E0413.md")),
+    ("E0420", include_str!("explain/E0420.md")),
+    ("E0421", include_str!("explain/E0421.md")),
+    ("E0422", include_str!("explain/E0422.md")),
+    ("E0430", include_str!("explain/E0430.md")),
+    ("E0431", include_str!("explain/E0431.md")),
+    ("E0432", include_str!("explain/E0432.md")),
+    ("E0440", include_str!("explain/E0440.md")),
+    ("E0441", include_str!("explain/E0441.md")),
+    ("E0442", include_str!("explain/E0442.md")),
     ("N0401", include_str!("explain/N0401.md")),
     ("N0402", include_str!("explain/N0402.md")),
     ("N0403", include_str!("explain/N0403.md")),
@@ -82,6 +91,10 @@ static PAGES: &[(&str, &str)] = &[
     ("W0407", include_str!("explain/W0407.md")),
     ("W0408", include_str!("explain/W0408.md")),
     ("W0409", include_str!("explain/W0409.md")),
+    ("W0420", include_str!("explain/W0420.md")),
+    ("W0421", include_str!("explain/W0421.md")),
+    ("W0440", include_str!("explain/W0440.md")),
+    ("W0441", include_str!("explain/W0441.md")),
 ];
 
 /// The page of a diagnostic's code, as Markdown; none if there is no such code.

@@ -1,9 +1,9 @@
 //! The keys of the format, as one table. The parser judges by it ([`super::shape`]), the canonical form and the JSON
 //! Schema for editors are made from it, so they cannot drift.
 
-mod agent;
+pub(crate) mod agent;
 mod file;
-mod route;
+pub(crate) mod route;
 mod test;
 mod tool;
 
@@ -29,8 +29,6 @@ pub(crate) struct Key {
     pub name: &'static str,
     pub ty: Ty,
     pub required: bool,
-    /// Understood by this version; the others are reserved.
-    pub built: bool,
     /// What holds where it is not written, as the documentation says it.
     pub default: &'static str,
     pub doc: &'static str,
@@ -78,8 +76,6 @@ pub(crate) enum Ty {
     Table(&'static Table),
     /// The first that fits.
     Or(&'static [Ty]),
-    /// Nothing of it is understood by this version.
-    Later,
 }
 
 const fn key(name: &'static str, ty: Ty, default: &'static str, doc: &'static str) -> Key {
@@ -87,7 +83,6 @@ const fn key(name: &'static str, ty: Ty, default: &'static str, doc: &'static st
         name,
         ty,
         required: false,
-        built: true,
         default,
         doc,
     }
@@ -97,18 +92,6 @@ impl Key {
     const fn required(mut self) -> Self {
         self.required = true;
         self
-    }
-}
-
-/// A key that is reserved.
-const fn later(name: &'static str, doc: &'static str) -> Key {
-    Key {
-        name,
-        ty: Ty::Later,
-        required: false,
-        built: false,
-        default: "",
-        doc,
     }
 }
 
@@ -125,6 +108,7 @@ const REQUIRES: Ty = Ty::Or(&[
     Ty::List(&Ty::Or(&[Ty::Expr, Ty::Table(&tool::REQUIRES)])),
 ]);
 const APPROVE: Ty = Ty::Or(&[Ty::Expr, Ty::Table(&tool::APPROVE)]);
+const REFLECTS: Ty = Ty::Or(&[Ty::Boolean, Ty::Table(&agent::REFLECT)]);
 const THEN: Ty = Ty::Or(&[Ty::Name, Ty::Table(&tool::THEN)]);
 const NAMES: Ty = Ty::List(&Ty::Name);
 const TEXTS: Ty = Ty::Map(&Ty::Template);
@@ -232,14 +216,19 @@ mod all {
         &tool::THEN,
         &tool::WAIT,
         &tool::RENDER,
+        &tool::HORIZON,
         &agent::AGENT,
+        &agent::MODE,
+        &agent::MODE_EXIT,
         &agent::VIEW,
         &agent::SUMMARY,
         &agent::BEFORE,
+        &agent::REFLECT,
         &agent::TOOL_USE,
         &agent::PERSON,
         &agent::PERSON_TIMEOUT,
         &agent::CONTEXT,
+        &agent::COMPACT,
         &agent::LIMITS,
         &agent::LIMIT,
         &agent::ANSWER_LIMIT,
@@ -257,6 +246,7 @@ mod all {
         &route::TASK,
         &route::ORCHESTRATOR,
         &test::TEST,
+        &test::REMEMBERED,
         &test::STEP,
         &test::EXPECT,
     ];
@@ -272,11 +262,14 @@ mod tests {
     fn every_key_that_is_built_is_read() {
         let readers = [
             include_str!("lower/agent.rs"),
+            include_str!("lower/context.rs"),
             include_str!("lower/file.rs"),
             include_str!("lower/limits.rs"),
             include_str!("lower/knowledge.rs"),
             include_str!("lower/mcp.rs"),
             include_str!("lower/memory.rs"),
+            include_str!("lower/modes.rs"),
+            include_str!("lower/reflect.rs"),
             include_str!("lower/route.rs"),
             include_str!("lower/tests.rs"),
             include_str!("lower/tool.rs"),
@@ -285,7 +278,7 @@ mod tests {
         ]
         .concat();
         for table in TABLES {
-            for key in table.keys.iter().filter(|key| key.built) {
+            for key in table.keys {
                 let read = readers.contains(&format!("\"{}\"", key.name));
                 assert!(read, "`{}` of {} is never read", key.name, table.name);
             }

@@ -112,6 +112,7 @@ impl Loader<'_> {
             "limits",
             "context",
             "embeddings",
+            "memory",
         ] {
             if let Some(value) = node.get(name) {
                 let over = self.merged.settings.remove(name);

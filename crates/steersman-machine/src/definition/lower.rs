@@ -3,12 +3,16 @@
 
 mod agent;
 mod builtin;
+mod context;
 mod file;
 mod knowledge;
 mod limits;
 mod mcp;
 mod memory;
+mod modes;
+mod reflect;
 mod route;
+mod search;
 mod tests;
 mod tool;
 mod values;
@@ -51,6 +55,12 @@ pub(crate) struct Lowered {
     pub by_user: Vec<Span>,
     /// Where tools are named that choose among branches.
     pub choosers: Vec<(Name, Span)>,
+    /// Reviewers, where each is named.
+    pub reviewers: Vec<(Name, Span)>,
+    /// Tools and agents that judge branches.
+    pub judges: Vec<(Name, Span)>,
+    /// Agents that answer by a search.
+    pub searches: Vec<(Name, Span)>,
     /// Where `approve` stands, and at which tool or agent.
     pub approves: Vec<(Name, Span)>,
     /// Where an event may begin a session.
@@ -114,6 +124,9 @@ struct Side {
     files: BTreeMap<String, Arc<str>>,
     by_user: Vec<Span>,
     choosers: Vec<(Name, Span)>,
+    reviewers: Vec<(Name, Span)>,
+    judges: Vec<(Name, Span)>,
+    searches: Vec<(Name, Span)>,
     approves: Vec<(Name, Span)>,
     starts: Vec<(Name, Span)>,
     builtins: BTreeSet<&'static str>,
@@ -156,6 +169,9 @@ pub(crate) fn lower(
         files,
         by_user,
         choosers,
+        reviewers,
+        judges,
+        searches,
         approves,
         starts,
         chosen,
@@ -176,6 +192,9 @@ pub(crate) fn lower(
         files,
         by_user,
         choosers,
+        reviewers,
+        judges,
+        searches,
         approves,
         starts,
         chosen,
@@ -444,7 +463,9 @@ impl Lower<'_> {
         let style = Style::Plain;
         let kind = Kind::Text;
         let value = Value::Scalar(Scalar { text, style, kind });
-        self.template(&Node { span, value }, Wants::Prefix, scope)
+        let mut template = self.template(&Node { span, value }, Wants::Prefix, scope)?;
+        template.file = Some(path.into());
+        Some(template)
     }
 }
 
@@ -480,6 +501,10 @@ fn text(node: &Node, key: &str) -> Option<String> {
 
 fn word<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
     node.get(key)?.as_text().map(|text| &**text)
+}
+
+fn flag_of(node: &Node) -> bool {
+    node.as_text().is_some_and(|text| &**text == "true")
 }
 
 fn flag(node: &Node, key: &str) -> bool {

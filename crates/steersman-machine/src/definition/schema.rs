@@ -36,11 +36,6 @@ fn table(of: &'static Table, defs: &mut Map<String, Json>) {
                 default => format!(" Default: {default}."),
             };
             let text = format!("{}{default}", key.doc);
-            let text = if key.built {
-                text
-            } else {
-                format!("Reserved, not built in this version. {text}")
-            };
             map.insert("description".to_owned(), Json::from(text));
         }
         properties.insert(key.name.to_owned(), property);
@@ -123,11 +118,9 @@ fn value(ty: &'static Ty, defs: &mut Map<String, Json>) -> Json {
             json!({ "$ref": format!("#/$defs/{}", of.name) })
         }
         Ty::Or(kinds) => {
-            let built = kinds.iter().filter(|kind| !matches!(kind, Ty::Later));
-            let ways: Vec<Json> = built.map(|kind| value(kind, defs)).collect();
+            let ways: Vec<Json> = kinds.iter().map(|kind| value(kind, defs)).collect();
             json!({ "anyOf": ways })
         }
-        Ty::Later => json!({ "not": {} }),
     }
 }
 
@@ -149,11 +142,7 @@ pub fn reference() -> String {
             of.name
         );
         for key in of.keys {
-            let (ty, doc) = if key.built {
-                (words(&key.ty), key.doc.to_owned())
-            } else {
-                ("–".to_owned(), format!("*Reserved.* {}", key.doc))
-            };
+            let (ty, doc) = (words(&key.ty), key.doc);
             let default = if key.default.is_empty() {
                 "–"
             } else {
@@ -163,11 +152,7 @@ pub fn reference() -> String {
             text.push_str(&line);
         }
         for (exactly, group) in of.one_of {
-            let built = group
-                .iter()
-                .copied()
-                .filter(|name| of.key(name).is_some_and(|key| key.built));
-            let names = super::shape::list_of(built);
+            let names = super::shape::list_of(group.iter().copied());
             let how = if *exactly { "Exactly" } else { "At most" };
             let _ = writeln!(text, "\n{how} one of {names}.");
         }
@@ -222,7 +207,7 @@ fn words(ty: &Ty) -> String {
         Ty::Table(of) => of.name.to_owned(),
         Ty::Or(kinds) => {
             let mut all: Vec<String> = Vec::new();
-            for kind in kinds.iter().filter(|kind| !matches!(kind, Ty::Later)) {
+            for kind in *kinds {
                 let word = words(kind);
                 if !all.contains(&word) {
                     all.push(word);
@@ -230,6 +215,5 @@ fn words(ty: &Ty) -> String {
             }
             all.join(", ")
         }
-        Ty::Later => "–".to_owned(),
     }
 }

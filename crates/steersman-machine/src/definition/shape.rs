@@ -15,7 +15,6 @@ pub(crate) fn check(sources: &Sources, node: &Node, table: &'static Table) -> Ve
     let mut shape = Shape {
         sources,
         found: Vec::new(),
-        key: "",
     };
     shape.table(node, table);
     shape.found
@@ -24,8 +23,6 @@ pub(crate) fn check(sources: &Sources, node: &Node, table: &'static Table) -> Ve
 struct Shape<'a> {
     sources: &'a Sources,
     found: Vec<Diagnostic>,
-    /// The key that the value stands at.
-    key: &'static str,
 }
 
 impl Shape<'_> {
@@ -39,15 +36,7 @@ impl Shape<'_> {
         };
         for (key, value) in entries {
             match table.key(&key.name) {
-                Some(known) if known.built => {
-                    self.key = known.name;
-                    self.value(value, &known.ty);
-                }
-                Some(_) => {
-                    let place = self.place(key.span);
-                    let what = format!("`{}`", key.name);
-                    self.found.push(Diagnostic::reserved(place, &what));
-                }
+                Some(known) => self.value(value, &known.ty),
                 None => self.unknown(key, value, table),
             }
         }
@@ -69,14 +58,10 @@ impl Shape<'_> {
                         .push(Diagnostic::not_together(at, table.words, &keys, other));
                 }
                 (None, _) if *required && !entries.iter().any(|(key, _)| &*key.name == "{{") => {
-                    let built: Vec<&str> = group
-                        .iter()
-                        .copied()
-                        .filter(|name| table.key(name).is_some_and(|key| key.built))
-                        .collect();
                     let at = self.place(head(node));
+                    let names = list_of(group.iter().copied());
                     self.found
-                        .push(Diagnostic::none_of(at, table.words, &list_of(built)));
+                        .push(Diagnostic::none_of(at, table.words, &names));
                 }
                 _ => {}
             }
@@ -198,13 +183,6 @@ impl Shape<'_> {
                 Some(ty) => self.value(node, ty),
                 None => self.wrong(node, &list_of_words(kinds)),
             },
-            Ty::Later => {
-                let at = self.place(head(node));
-                self.found.push(Diagnostic::reserved(
-                    at,
-                    &format!("this form of `{}`", self.key),
-                ));
-            }
         }
     }
 
@@ -444,7 +422,6 @@ pub(crate) fn fits(node: &Node, ty: &Ty) -> bool {
         Ty::List(_) => matches!(node.value, Value::List(_)),
         Ty::Map(_) | Ty::Names(_) | Ty::Table(_) => matches!(node.value, Value::Map(_)),
         Ty::Data | Ty::Any | Ty::Type => true,
-        Ty::Later => scalar.is_none(),
         Ty::Or(kinds) => kinds.iter().any(|ty| fits(node, ty)),
     }
 }
@@ -470,7 +447,7 @@ fn list_of_words(kinds: &[Ty]) -> String {
             Ty::Map(_) | Ty::Names(_) => "a map",
             Ty::Table(table) => table.words,
             Ty::Data | Ty::Any => "a value",
-            Ty::Or(_) | Ty::Later => continue,
+            Ty::Or(_) => continue,
         };
         if !words.contains(&word) {
             words.push(word);

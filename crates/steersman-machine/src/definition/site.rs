@@ -32,6 +32,8 @@ pub(crate) enum Code {
 pub(crate) enum Wants {
     /// True or false; optionals must be narrowed.
     Condition,
+    /// What a branch is worth: a number, true or false.
+    Worth,
     /// Any value; unset is none.
     Value,
     /// A text; unset is nothing.
@@ -95,6 +97,13 @@ impl Scope {
     pub(crate) fn with_result(&self) -> Self {
         Self {
             result: true,
+            ..self.clone()
+        }
+    }
+    /// The same with `message` and `before`.
+    pub(crate) fn with_message(&self) -> Self {
+        Self {
+            message: true,
             ..self.clone()
         }
     }

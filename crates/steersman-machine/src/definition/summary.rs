@@ -2,7 +2,7 @@
 
 use crate::ids::Digest;
 use crate::interaction::Class;
-use crate::network::{Does, Network, OnLimit, Per, Source};
+use crate::network::{AgentDef, Network, OnLimit, Per, Source};
 use crate::price::money;
 use std::fmt;
 
@@ -91,7 +91,7 @@ impl Summary {
             (!tools.is_empty()).then_some((class, tools))
         });
         let entry = network.entry.first().map(|name| network.agent(name));
-        let limits = entry.map_or(&network.limits, |agent| &agent.limits);
+        let limits = entry.map_or(&network.limits, |agent| agent.limits_in(None));
         let calls = if network.limits.model_calls.written {
             network.limits.model_calls
         } else {
@@ -145,11 +145,7 @@ fn approvals(network: &Network, tool: &str) -> Vec<(Option<String>, String)> {
     let offered = network
         .agents
         .values()
-        .filter_map(|agent| match &agent.does {
-            Does::Model(model) => Some(&model.tools),
-            Does::Route(_) | Does::Run { .. } => None,
-        })
-        .flatten()
+        .flat_map(AgentDef::offers)
         .filter(|offered| match &offered.of {
             crate::network::Offer::Tool(name) => &**name == tool,
             crate::network::Offer::Agent(_) => false,

@@ -3,6 +3,7 @@
 use crate::expression::{Expr, Template};
 use crate::ids::Name;
 use crate::network::Then;
+use crate::search::{draw, pick};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
@@ -17,10 +18,27 @@ pub struct Test {
     pub script: Script,
     /// Outcomes of tools by name, in order. A tool without an entry runs for real.
     pub tools: BTreeMap<Name, Vec<ToolOutcome>>,
+    /// What is in memory before anything happens.
+    pub memory: Vec<Remembered>,
     /// What happens.
     pub steps: Vec<Step>,
     /// What holds at the end.
     pub expect: Vec<Expect>,
+}
+
+/// Something that was saved before a test begins.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Remembered {
+    /// Its name.
+    pub name: String,
+    /// Its text.
+    pub content: String,
+    /// Whose it is; none: the network's name.
+    pub scope: Option<String>,
+    /// Words it is found by.
+    pub tags: Vec<String>,
+    /// A person's rating.
+    pub rating: Option<u8>,
 }
 
 /// Answers by key, in order: an agent's name, its path (`parent/adder`), on a branch (`main@b1`), or of a call that the
@@ -43,6 +61,31 @@ pub struct Answer {
     pub revise: Option<String>,
     /// The model call fails with this code.
     pub error: Option<String>,
+    /// One of these is drawn by its weight, from the session's seed, the agent, its branch and the position.
+    pub any: Vec<(f64, Answer)>,
+}
+
+impl Answer {
+    /// The answer itself, or the one that is drawn; one that is drawn may be drawn from again.
+    pub fn drawn(&self, mut seed: u64) -> &Self {
+        let mut answer = self;
+        let drawn = |answer: &Self, seed| pick(answer.any.iter().map(|(weight, _)| *weight), seed);
+        while let Some(k) = drawn(answer, seed) {
+            answer = &answer.any[k].1;
+            seed = draw(seed, "again", "", 0);
+        }
+        answer
+    }
+}
+
+impl Answer {
+    /// The judgement that it gives, as models give one.
+    pub fn verdict(&self) -> Option<String> {
+        match &self.revise {
+            Some(revise) => Some(crate::reflect::revise(revise)),
+            None => self.accept.then(crate::reflect::accept),
+        }
+    }
 }
 
 /// How a tool's run ends in a test.

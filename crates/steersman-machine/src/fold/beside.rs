@@ -1,11 +1,20 @@
-//! Model calls that the engine makes for itself: what they fill state from, and summaries.
+//! Model calls that the engine makes for itself: what they fill state from, summaries, judgements.
 
-use super::{MISFIT, routing};
+use super::{MISFIT, routing, weight};
 use crate::commit::Kind;
 use crate::extract;
-use crate::ids::{Id, Time};
-use crate::interaction::{CallResult, How, Summary};
-use crate::snapshot::Snapshot;
+use crate::ids::{Body, Id, Name, Time};
+use crate::interaction::{Call, CallResult, How, Summary};
+use crate::reflect::{self, Judged};
+use crate::snapshot::{Agent, Snapshot, Stands};
+
+/// A call of a tool was sent back once more, or its result is looked at again.
+pub(super) fn sent_back(agent: &mut Agent, tool: &Name) {
+    match agent.sent_back.iter_mut().find(|(name, _)| name == tool) {
+        Some((_, times)) => *times += 1,
+        None => agent.sent_back.push((tool.clone(), 1)),
+    }
+}
 
 impl Snapshot {
     /// State was filled from what was said, or that failed: it is not tried again.
@@ -31,13 +40,84 @@ impl Snapshot {
         }
     }
 
+    /// A model answered for its agent. What was to be revised is behind it.
+    pub(super) fn spoke(&mut self, id: Id, effect: Id, text: Option<Body>) {
+        let agent = self.agent_mut(id);
+        agent.said = text;
+        agent.spoke = Some(effect);
+        if let Some(draft) = &mut agent.draft
+            && draft.stands == Stands::Revise
+        {
+            draft.stands = Stands::Criticised;
+        }
+    }
+
+    /// A reviewer is called with a draft: that is a round.
+    pub(super) fn asks_to_judge(&mut self, owner: Id, call: &Call) {
+        if let Some(Judged::Draft(_)) = reflect::judged(call) {
+            self.agent_mut(owner).counters.rounds += 1;
+        }
+    }
+
+    /// Somebody judged, or could not.
+    pub(super) fn judged(&mut self, owner: Id, call: &Call, result: &CallResult) {
+        if reflect::asks_itself(call) {
+            self.judged_itself(owner, result);
+        }
+        let revise = result.code.as_deref() == Some(reflect::REVISE);
+        let agent = self.agent_mut(owner);
+        match reflect::judged(call) {
+            Some(Judged::Draft(_)) => {
+                if let Some(draft) = &mut agent.draft {
+                    draft.stands = if revise {
+                        Stands::Revise
+                    } else {
+                        Stands::Accepted
+                    };
+                }
+                // What is to be revised may take more than words: the net goes on from where it was.
+                if revise && !agent.counters.limited {
+                    agent.counters.last_call = false;
+                }
+            }
+            Some(Judged::Result(_, tool) | Judged::Args(_, tool)) if revise => {
+                sent_back(agent, &tool);
+            }
+            Some(Judged::Result(_, tool) | Judged::Args(_, tool)) => {
+                agent.sent_back.retain(|(name, _)| *name != tool);
+            }
+            None => {}
+        }
+    }
+
+    /// An agent's own model judged arguments: one of its own calls.
+    fn judged_itself(&mut self, owner: Id, result: &CallResult) {
+        if matches!(result.how, How::Cancelled | How::NotInThisBranch) {
+            return;
+        }
+        let answered = result.how.is_ok() || result.code.as_deref() == Some(reflect::UNUSABLE);
+        if answered {
+            self.count_model_call(owner);
+        } else {
+            self.agent_mut(owner).counters.model_calls_all += 1;
+        }
+    }
+
     /// A summary was written; or nobody could write one, and it stands for nothing.
     pub(super) fn push_summary(&mut self, now: Time, id: Id, summary: &Summary) {
         if self.agent(id).owed == Some(summary.effect) {
             self.withdraw(now, id);
         }
+        let mark = self.watermarks.get(&(id, summary.policy.clone())).copied();
         let agent = self.agent_mut(id);
-        agent.counters.summed += 1;
+        if *summary.policy == *crate::context::COMPACT {
+            agent.counters.compacted += 1;
+        } else {
+            agent.counters.summed += 1;
+        }
+        if agent.kind == Kind::Model {
+            weight::summed(agent, mark.unwrap_or_default(), summary);
+        }
         if agent.kind == Kind::Routed {
             let said = agent.routing.said;
             routing(agent).summed.insert(summary.policy.clone(), said);

@@ -1,9 +1,10 @@
 //! What limits count: of an agent and of all that it started, and for how long it works.
 
-use crate::commit::Usage;
+use crate::commit::{Kind, Usage, Want};
 use crate::ids::{Digest, Id, Line, Name, Time};
 use crate::interaction::{Call, Choice, How, Target};
 use crate::snapshot::{Counters, Effect, Snapshot, Span};
+use std::sync::Arc;
 
 /// Begins the name of the engine's own question to a person where a limit says `ask`: `more/KEY/PER`, of a limit of the
 /// session `more/KEY/PER/all`. No name of a definition has a `/`.
@@ -45,7 +46,9 @@ pub(super) fn acts(call: &Call) -> bool {
         Target::Person(_) | Target::Wait | Target::Branches(_) => false,
     };
     let ends = ["finish", "done", "need_help", "handoff"].contains(&&*call.name);
-    let beside = is_ahead(call) || crate::extract::is_extraction(&call.name);
+    let beside = is_ahead(call)
+        || crate::extract::is_extraction(&call.name)
+        || crate::reflect::is_review(call);
     target && !ends && !beside && !NOTES.contains(&&*call.name)
 }
 
@@ -150,6 +153,17 @@ impl Snapshot {
         let (tokens, micros) = (usage.tokens(), usage.micros.unwrap_or_default());
         let effect = usage.effect.and_then(|e| self.effects.get(&e));
         let agent = effect.map(|e| e.agent);
+        if let Some(Effect {
+            agent,
+            what: Want::Step,
+            ..
+        }) = effect.cloned()
+        {
+            let agent = self.agent_mut(agent);
+            if agent.kind == Kind::Model && usage.input > 0 {
+                Arc::make_mut(&mut agent.weight).asked = usage.input;
+            }
+        }
         self.count_above(agent, |span| {
             span.tokens = span.tokens.saturating_add(tokens);
             span.micros = span.micros.saturating_add(micros);
@@ -166,6 +180,7 @@ impl Counters {
             restated: before.restated,
             extracted: before.extracted,
             summed: before.summed,
+            compacted: before.compacted,
             mode_calls: before.mode_calls,
             ticks: 1,
             answer: Span {

@@ -2,12 +2,16 @@
 //! name: who adds a field to it is asked here what an adoption says of it.
 
 use super::values::value_of;
-use crate::commit::{AdoptedAgent, AdoptedCall, AgentFact, CallFact, Counter, Period, Text};
-use crate::ids::{Body, Time};
-use crate::interaction::Write;
-use crate::snapshot::{
-    Agent, Closed, Count, Counters, OpenCall, Phase, Place, Routing, Span, Value,
+use crate::commit::{
+    AdoptedAgent, AdoptedCall, AgentFact, CallFact, Counter, DraftStands, Period, Text,
 };
+use crate::ids::{Body, Id, Line, Name, Time};
+use crate::interaction::{Cause, Write};
+use crate::snapshot::{
+    Agent, Closed, Count, Counters, Draft, OpenCall, Phase, Place, Routing, Span, Stands, Sum,
+    Value, Weight,
+};
+use imbl::OrdMap;
 use std::sync::Arc;
 
 /// What an adoption says of an agent. Nothing is out for it any more.
@@ -38,6 +42,9 @@ pub(crate) fn of_agent(agent: &Agent) -> AdoptedAgent {
         said,
         answer,
         ended,
+        spoke,
+        draft,
+        sent_back,
         last,
         height,
         mode,
@@ -46,6 +53,10 @@ pub(crate) fn of_agent(agent: &Agent) -> AdoptedAgent {
         routing,
         counters,
         counts,
+        bare,
+        used,
+        sums,
+        weight,
     } = agent;
     let mut facts = Vec::new();
     facts.extend(parent.map(Fact::Parent));
@@ -70,6 +81,7 @@ pub(crate) fn of_agent(agent: &Agent) -> AdoptedAgent {
     facts.extend(said.map(Fact::Said));
     facts.extend(answer.map(Fact::Answer));
     facts.extend(ended.map(|(end, cause)| Fact::Ended(end, cause)));
+    of_drafts(*spoke, draft.as_ref(), sent_back, &mut facts);
     facts.push(Fact::Stack(*last, *height));
     facts.extend(mode.clone().map(Fact::Mode));
     facts.extend(state.clone().map(Fact::State));
@@ -92,12 +104,93 @@ pub(crate) fn of_agent(agent: &Agent) -> AdoptedAgent {
             result: *result,
         });
     }
+    of_context(*bare, used, sums, weight, &mut facts);
     AdoptedAgent {
         id: *id,
         def: def.clone(),
         kind: *kind,
         path: path.clone(),
         facts,
+    }
+}
+
+fn of_context(
+    bare: bool,
+    used: &OrdMap<Name, u32>,
+    sums: &OrdMap<Name, Sum>,
+    weight: &Weight,
+    facts: &mut Vec<AgentFact>,
+) {
+    facts.extend(bare.then_some(AgentFact::Bare));
+    let used = used.iter();
+    facts.extend(used.map(|(name, times)| AgentFact::Used(name.clone(), *times)));
+    for (policy, sum) in sums {
+        let Sum {
+            tried,
+            covered,
+            body,
+            failed,
+        } = *sum;
+        let policy = policy.clone();
+        facts.push(AgentFact::Sums(policy, tried, covered, body, failed));
+    }
+    let Weight {
+        // Nothing of it is out.
+        asked: _,
+        tokens,
+        since,
+        exchanges,
+        open,
+        closed,
+    } = weight;
+    if *weight != Weight::default() {
+        facts.push(AgentFact::Weighs(*tokens, *since, *open, *closed));
+    }
+    facts.extend(exchanges.iter().copied().map(AgentFact::Exchange));
+}
+
+fn of_drafts(
+    spoke: Option<Id>,
+    draft: Option<&Draft>,
+    sent_back: &[(Name, u32)],
+    facts: &mut Vec<AgentFact>,
+) {
+    facts.extend(spoke.map(AgentFact::Spoke));
+    facts.extend(draft.map(|draft| {
+        let Draft {
+            body,
+            cause,
+            stands,
+        } = draft;
+        AgentFact::Draft(*body, *cause, of_draft(*stands))
+    }));
+    let sent_back = sent_back.iter().cloned();
+    facts.extend(sent_back.map(|(tool, times)| AgentFact::SentBack(tool, times)));
+}
+
+fn of_draft(stands: Stands) -> DraftStands {
+    match stands {
+        Stands::Open => DraftStands::Open,
+        Stands::Accepted => DraftStands::Accepted,
+        Stands::Revise => DraftStands::Revise,
+        Stands::Criticised => DraftStands::Criticised,
+    }
+}
+
+fn drafted(body: Option<Body>, cause: Cause, stands: DraftStands) -> Draft {
+    Draft {
+        body,
+        cause,
+        stands: draft_stands(stands),
+    }
+}
+
+fn draft_stands(stands: DraftStands) -> Stands {
+    match stands {
+        DraftStands::Open => Stands::Open,
+        DraftStands::Accepted => Stands::Accepted,
+        DraftStands::Revise => Stands::Revise,
+        DraftStands::Criticised => Stands::Criticised,
     }
 }
 
@@ -157,6 +250,7 @@ fn of_counters(counters: &Counters, facts: &mut Vec<AgentFact>) {
         restated,
         extracted,
         summed,
+        compacted,
         agent_calls,
         corrections,
         ticks,
@@ -184,6 +278,7 @@ fn of_counters(counters: &Counters, facts: &mut Vec<AgentFact>) {
         (Counter::Restated, *restated),
         (Counter::Extracted, *extracted),
         (Counter::Summed, *summed),
+        (Counter::Compacted, *compacted),
     ];
     let counts = counts.into_iter().filter(|(_, n)| *n > 0);
     facts.extend(counts.map(|(counter, n)| AgentFact::Count(counter, u64::from(n))));
@@ -221,6 +316,52 @@ fn of_span(period: Period, span: &Span, facts: &mut Vec<AgentFact>) {
     facts.extend(more.map(|(name, times)| AgentFact::More(period, name.clone(), *times)));
 }
 
+/// What an adoption says of an agent's context.
+fn in_context(agent: &mut Agent, fact: AgentFact) {
+    match fact {
+        AgentFact::Bare => agent.bare = true,
+        AgentFact::Used(name, times) => drop(agent.used.insert(name, times)),
+        AgentFact::Sums(policy, tried, covered, body, failed) => {
+            let sum = Sum {
+                tried,
+                covered,
+                body,
+                failed,
+            };
+            agent.sums.insert(policy, sum);
+        }
+        AgentFact::Weighs(tokens, since, open, closed) => {
+            let weight = Arc::make_mut(&mut agent.weight);
+            (weight.tokens, weight.since) = (tokens, since);
+            (weight.open, weight.closed) = (open, closed);
+        }
+        AgentFact::Exchange(bytes) => {
+            Arc::make_mut(&mut agent.weight).exchanges.push(bytes);
+        }
+        _ => unreachable!("other facts are told elsewhere"),
+    }
+}
+
+fn counted(agent: &mut Agent, fact: AgentFact) {
+    let AgentFact::Calls {
+        name,
+        ok,
+        failed,
+        args,
+        result,
+    } = fact
+    else {
+        unreachable!("other facts are told elsewhere");
+    };
+    let count = Count {
+        ok,
+        failed,
+        args,
+        result,
+    };
+    agent.counts.insert(name, Arc::new(count));
+}
+
 /// The agent of which an adoption says this.
 pub(super) fn agent(adopted: &AdoptedAgent) -> Agent {
     let mut agent = super::newborn(
@@ -253,10 +394,20 @@ pub(super) fn agent(adopted: &AdoptedAgent) -> Agent {
             AgentFact::Said(body) => agent.said = Some(body),
             AgentFact::Answer(body) => agent.answer = Some(body),
             AgentFact::Ended(end, cause) => agent.ended = Some((end, cause)),
+            AgentFact::Spoke(effect) => agent.spoke = Some(effect),
+            AgentFact::Draft(body, cause, stands) => {
+                agent.draft = Some(drafted(body, cause, stands));
+            }
+            AgentFact::SentBack(tool, times) => agent.sent_back.push((tool, times)),
             AgentFact::Stack(last, height) => (agent.last, agent.height) = (last, height),
             AgentFact::Mode(mode) => agent.mode = Some(mode),
             AgentFact::State(state) => agent.state = Some(state),
             AgentFact::Missed(name, gave) => agent.missed = Some((name, gave)),
+            fact @ (AgentFact::Bare
+            | AgentFact::Used(..)
+            | AgentFact::Sums(..)
+            | AgentFact::Weighs(..)
+            | AgentFact::Exchange(_)) => in_context(&mut agent, fact),
             AgentFact::Routes(n) => routing.count = n,
             AgentFact::Pending(member) => routing.pending.push(member),
             AgentFact::Acted(name, how, gave) => routing.last = Some((name, how, gave)),
@@ -264,12 +415,7 @@ pub(super) fn agent(adopted: &AdoptedAgent) -> Agent {
             AgentFact::Why(why) => routing.why = Some(why),
             AgentFact::At(at) => routing.at = Some(at),
             AgentFact::Place(state, messages, last, entered) => {
-                let place = Place {
-                    messages,
-                    last,
-                    entered,
-                };
-                routing.places.insert(state, place);
+                drop(routing.places.insert(state, place(messages, last, entered)));
             }
             AgentFact::Settled => routing.settled = true,
             AgentFact::Over(over) => routing.over = Some(over),
@@ -293,21 +439,7 @@ pub(super) fn agent(adopted: &AdoptedAgent) -> Agent {
             }
             AgentFact::Moved(line) => agent.counters.moved = line,
             AgentFact::Stood(millis) => agent.counters.stood = millis,
-            AgentFact::Calls {
-                name,
-                ok,
-                failed,
-                args,
-                result,
-            } => {
-                let count = Count {
-                    ok,
-                    failed,
-                    args,
-                    result,
-                };
-                agent.counts.insert(name, Arc::new(count));
-            }
+            fact @ AgentFact::Calls { .. } => counted(&mut agent, fact),
         }
     }
     agent.routing = Arc::new(routing);
@@ -317,6 +449,14 @@ pub(super) fn agent(adopted: &AdoptedAgent) -> Agent {
         _ => Phase::Calling,
     };
     agent
+}
+
+fn place(messages: u32, last: Option<Name>, entered: Line) -> Place {
+    Place {
+        messages,
+        last,
+        entered,
+    }
 }
 
 fn count(counters: &mut Counters, counter: Counter, n: u64) {
@@ -332,6 +472,7 @@ fn count(counters: &mut Counters, counter: Counter, n: u64) {
         Counter::Restated => counters.restated = n,
         Counter::Extracted => counters.extracted = n,
         Counter::Summed => counters.summed = n,
+        Counter::Compacted => counters.compacted = n,
         Counter::Tokens | Counter::Micros => {}
     }
 }
@@ -359,7 +500,8 @@ fn count_below(span: &mut Span, counter: Counter, n: u64) {
         | Counter::ModeCalls
         | Counter::Restated
         | Counter::Extracted
-        | Counter::Summed => {}
+        | Counter::Summed
+        | Counter::Compacted => {}
     }
 }
 
@@ -384,6 +526,7 @@ pub(crate) fn of_call(open: &OpenCall, mut text: impl FnMut(&Value) -> Body) -> 
         ends,
         chosen,
         digest,
+        mode,
         closed,
     } = open;
     let mut facts = Vec::new();
@@ -397,14 +540,17 @@ pub(crate) fn of_call(open: &OpenCall, mut text: impl FnMut(&Value) -> Body) -> 
     facts.extend(chooser.map(Fact::Chooser));
     facts.extend(ends.map(Fact::Ends));
     facts.extend(chosen.map(|(branch, at)| Fact::Chosen(branch, at)));
+    facts.extend(mode.clone().map(Fact::Mode));
     if let Some(closed) = closed {
         let Closed {
             how,
             digest,
+            gave,
             writes,
             artifacts,
         } = closed;
         facts.push(Fact::Closed(*how, *digest));
+        facts.extend(gave.map(Fact::Gave));
         for (write, value) in writes {
             let stood = write.value.map(Body::line);
             let write = Write {
@@ -449,13 +595,19 @@ pub(super) fn call(adopted: &AdoptedCall, bodies: &[Text]) -> OpenCall {
             CallFact::Chooser(agent) => open.chooser = Some(agent),
             CallFact::Ends(ends) => open.ends = Some(ends),
             CallFact::Chosen(branch, at) => open.chosen = Some((branch, at)),
+            CallFact::Mode(mode) => open.mode = Some(mode),
             CallFact::Closed(how, digest) => {
                 closed = Some(Closed {
                     how,
                     digest,
+                    gave: None,
                     writes: Vec::new(),
                     artifacts: Vec::new(),
                 });
+            }
+            CallFact::Gave(body) => {
+                let closed = closed.as_mut().expect("only a closed call gave something");
+                closed.gave = Some(body);
             }
             CallFact::Write(write, _) => {
                 let value = value_of(&write, bodies);

@@ -1,7 +1,17 @@
 //! What agents remember: which models are asked for it.
 
 use super::{Does, Network, Route, RouteBy, Speaker};
+use crate::expression::Template;
 use crate::ids::Name;
+
+/// Memory over sessions.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MemoryDef {
+    /// Whose memory it is; none: the network's name.
+    pub scope: Option<Template>,
+    /// How long a memory is kept, in milliseconds; none: until it is forgotten.
+    pub keep: Option<u64>,
+}
 
 impl Network {
     /// The model that fills state from what was said: `small` where one is declared, else `default`.

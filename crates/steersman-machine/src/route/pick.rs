@@ -3,7 +3,7 @@
 use super::ask::{About, Question, described};
 use super::{Decision, Reads};
 use crate::ids::{Id, Name};
-use crate::network::{Choosable, Route};
+use crate::network::{AgentDef, Choosable, Route};
 use crate::snapshot::Snapshot;
 use crate::texts;
 use crate::tick::Cx;
@@ -65,11 +65,12 @@ pub(super) fn decide(
 /// What a member is offered by name.
 fn tools_of(cx: &Cx<'_>, member: &str) -> Vec<String> {
     let def = cx.network.agents.get(member);
-    match def.map(|def| &def.does) {
-        Some(crate::network::Does::Model(model)) => {
-            let own = model.tools.iter().filter(|used| !used.implied);
-            own.map(|used| used.seen.to_string()).collect()
+    let offers = def.into_iter().flat_map(AgentDef::offers);
+    let mut names: Vec<String> = Vec::new();
+    for used in offers.filter(|used| !used.implied) {
+        if !names.iter().any(|known| **known == *used.seen) {
+            names.push(used.seen.to_string());
         }
-        _ => Vec::new(),
     }
+    names
 }

@@ -187,7 +187,15 @@ impl Tick<'_> {
         self.push_summary(agent, effect, policy, Covers::Scope(last, last), why);
     }
 
-    fn push_summary(&mut self, agent: Id, effect: Id, policy: Name, covers: Covers, text: &str) {
+    /// A summary is on the stack, and its agent goes on.
+    pub(crate) fn push_summary(
+        &mut self,
+        agent: Id,
+        effect: Id,
+        policy: Name,
+        covers: Covers,
+        text: &str,
+    ) {
         let body = self.body(text);
         let summary = Summary {
             effect,

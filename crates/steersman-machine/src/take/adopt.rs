@@ -7,6 +7,7 @@ use crate::commit::{Admitted, Adoption};
 use crate::effect::{Known, Mapped, Request, Until};
 use crate::ids::{Id, Line};
 use crate::interaction::{How, Target};
+use crate::rating;
 use crate::snapshot::{OpenCall, Snapshot};
 use crate::take::Taken;
 use crate::tick::Tick;
@@ -120,7 +121,7 @@ impl Tick<'_> {
     ) -> Result<Adoption, (&'static str, String)> {
         if let Err(paths) = branch::adoptable(&self.snapshot, from) {
             let short = "state that the branch wrote was written here since the fork";
-            let names = paths.iter().map(|(_, name)| format!("state.{name}"));
+            let names = paths.iter().map(|(_, name)| rating::told_entry(name));
             let names: Vec<String> = names.collect();
             let why = format!("{} changed here since the fork", names.join(", "));
             return Err((short, why));

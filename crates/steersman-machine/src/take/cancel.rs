@@ -6,6 +6,7 @@ use crate::extract::is_extraction;
 use crate::finish::Finish;
 use crate::ids::{Digest, Id, Name};
 use crate::interaction::{Cause, How, Target};
+use crate::reflect::asks_itself;
 use crate::snapshot::{OpenCall, Phase};
 use crate::table::{self, Event, Rule};
 use crate::take::Taken;
@@ -40,7 +41,7 @@ impl Tick<'_> {
                 };
                 self.admit_cancel(Some(*call), by);
                 self.cancelling += 1;
-                if is_extraction(&open.call.name) {
+                if is_extraction(&open.call.name) || asks_itself(&open.call) {
                     // It is not wanted: it is not asked again, either.
                     let refused = Mapped::plain(How::Refused, Some("cancelled"), "cancelled");
                     self.close_call(*owner, *call, refused);
@@ -48,6 +49,7 @@ impl Tick<'_> {
                     self.cut_call(&open, &cut);
                 }
                 self.cancelling -= 1;
+                self.unjudged(&open);
             }
             Cancelled::Agent(agent) => {
                 if !self.snapshot.agents.contains_key(agent) || !self.snapshot.in_scope(*agent) {
@@ -129,6 +131,10 @@ impl Tick<'_> {
             return;
         };
         self.stop(effect);
+        // A summary is nothing that was said.
+        if crate::context::summing(&self.snapshot, agent).is_some() {
+            return;
+        }
         let shown = cut.shown.iter().find(|(id, _)| *id == effect);
         if let Some((_, text)) = shown.filter(|(_, text)| !text.is_empty()) {
             self.partial(agent, effect, text);

@@ -50,6 +50,8 @@ impl Tick<'_> {
                 Err(Until::Again)
             }
             Rule::TakeIfNothingWished if state.owed.is_some() => Err(Until::Answered(agent)),
+            // Its answer was accepted in this very tick, and is told first.
+            Rule::TakeIfNothingWished if state.draft_is_accepted() => Err(Until::Again),
             Rule::Take | Rule::TakeUnlessEnded | Rule::TakeIfNothingWished => Ok(()),
             Rule::Leave => Err(Until::Answered(agent)),
             // Questions were looked for before, and the floor lies below where a dialogue has it.
@@ -129,7 +131,7 @@ fn has_dialogues(network: &Network, agent: &AgentDef) -> bool {
         def.is_some_and(|d| d.turns == Some(Turns::Dialogue))
     };
     match &agent.does {
-        Does::Model(model) => model.tools.iter().any(|used| match &used.of {
+        Does::Model(_) => agent.offers().any(|used| match &used.of {
             Offer::Agent(name) => dialogue(name),
             Offer::Tool(_) => false,
         }),

@@ -2,9 +2,9 @@
 
 use crate::branch::{self, Renewal};
 use crate::commit::{Admitted, Opening};
-use crate::effect::{Mapped, Opened, Until};
+use crate::effect::{Judge, Mapped, Opened, Until};
 use crate::ids::Id;
-use crate::interaction::{How, Target};
+use crate::interaction::{How, Interaction, Origin, Target};
 use crate::take::Taken;
 use crate::tick::Tick;
 
@@ -32,11 +32,19 @@ impl Tick<'_> {
             None => None,
         };
         let was_dry = self.snapshot.dry;
+        // Who judges is made below, and is the first thing that this line makes.
+        let above = scope.or(self.snapshot.top());
+        let scope = match &opened.judge {
+            Some(_) => Some(Id::new(self.line, self.next)),
+            None => scope,
+        };
         let opening = Opening {
             scope,
             dry: opened.dry,
             label: opened.label.clone(),
-            of: opened.fork.map(|(.., index, of)| (index, of)),
+            of: opened
+                .fork
+                .map_or(opened.of, |(.., index, of)| Some((index, of))),
         };
         let mut out = branch::out(&self.snapshot, |_| true);
         let parent = self.snapshot.line;
@@ -55,6 +63,9 @@ impl Tick<'_> {
             &opening,
         );
         self.commit.opening = Some(opening);
+        if let Some(judge) = &opened.judge {
+            self.begin_judging(judge, above);
+        }
         out.retain(|o| self.snapshot.in_scope(o.agent()));
         if let Some((owner, call, index, of)) = opened.fork {
             self.tell_branch(owner, call, index, of);
@@ -73,6 +84,15 @@ impl Tick<'_> {
             self.left.push((0, until));
         }
         Ok(())
+    }
+
+    /// Who judges gets its arguments and begins. Nobody waits for it here: its answer is read where the branch ends.
+    fn begin_judging(&mut self, judge: &Judge, above: Option<Id>) {
+        let agent = self.make_agent(&judge.agent, above, None);
+        let body = self.body(judge.args.to_string());
+        let from = Origin::Outside(None);
+        self.push(agent, Interaction::UserMessage { from, body });
+        self.wake(agent);
     }
 
     /// The branch that an agent's fork numbered.

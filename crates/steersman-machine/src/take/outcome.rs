@@ -7,6 +7,7 @@ use crate::extract::is_extraction;
 use crate::ids::Id;
 use crate::interaction::{How, Interaction, Target};
 use crate::nets::{self, Event};
+use crate::reflect::asks_itself;
 use crate::route::floor;
 use crate::snapshot::Effect;
 use crate::table::{self, Rule};
@@ -79,6 +80,9 @@ impl Tick<'_> {
         match outcome {
             Outcome::Answer(answer) => {
                 self.spend(effect, answer);
+                if let Some(policy) = crate::context::summing(&self.snapshot, out.agent) {
+                    return self.compacted(out.agent, effect, policy, answer);
+                }
                 match self.agent(out.agent).kind {
                     Kind::Model => self.answered(out.agent, effect, answer),
                     Kind::Routed => self.routed(out.agent, effect, answer),
@@ -87,8 +91,11 @@ impl Tick<'_> {
             Outcome::Mapped(mapped) => self.gave(out.agent, effect, mapped),
             Outcome::Failed(failure) => {
                 let why = format!("{}: {}", failure.code, failure.message);
-                if !self.not_summed(out.agent, effect, &why) {
-                    self.fail(out.agent, &failure.code, &failure.message);
+                if !self.not_summed(out.agent, effect, &why)
+                    && !self.fails_to_compact(out.agent, effect, &why)
+                {
+                    let message = self.with_compaction(out.agent, failure);
+                    self.fail(out.agent, &failure.code, &message);
                 }
             }
             Outcome::Leaf(text) => self.leaf(out.agent, text),
@@ -155,6 +162,9 @@ impl Tick<'_> {
                 self.extracted(owner, &open.call, answer);
             }
             Outcome::Answer(answer) => {
+                if asks_itself(&open.call) {
+                    self.spend(effect, answer);
+                }
                 let text = answer.text.clone().unwrap_or_default();
                 self.close_call(owner, call, Mapped::plain(How::Done, None, text));
             }

@@ -329,21 +329,13 @@ impl Subject for In<'_> {
         commits.map(|c| c.usage.len() as u64).sum()
     }
     fn modes(&self, branch: Id, agent: Id) -> Vec<String> {
-        let mut modes = Vec::new();
-        let mut at = self.world.branch(branch).head;
-        while at.is_some() {
-            let line = self.world.line(at);
-            if let Some(commit) = &line.commit {
-                let made = commit.made.iter().filter(|m| m.agent == agent);
-                let later = commit.modes().filter(|(a, _)| *a == agent);
-                let later: Vec<String> = later.map(|(_, m)| m.to_string()).collect();
-                modes.extend(later.into_iter().rev());
-                modes.extend(made.filter_map(|m| Some(m.mode.as_ref()?.to_string())));
-            }
-            at = line.prev;
-        }
-        modes.reverse();
-        modes
+        let head = Some(self.world.branch(branch).head).filter(|head| head.is_some());
+        let path = std::iter::successors(head, |at| {
+            Some(self.world.line(*at).prev).filter(|prev| prev.is_some())
+        });
+        let commits = path.filter_map(|at| self.world.line(at).commit.as_ref());
+        let modes = Commit::modes_along(commits, agent);
+        modes.iter().map(ToString::to_string).collect()
     }
     fn states(&self, branch: Id, agent: Id) -> Vec<String> {
         let mut states = Vec::new();

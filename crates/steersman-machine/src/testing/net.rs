@@ -67,10 +67,12 @@ pub fn tool(name: &str, class: Class) -> ToolDef {
         simulate: None,
         repeat_allowed: false,
         then: None,
+        mode: None,
         render: Render::default(),
         timeout: 60_000,
         retry: 0,
         parallel: 8,
+        reflect: None,
     }
 }
 
@@ -84,6 +86,7 @@ impl Draft {
             key: None,
             temperature: None,
             max_tokens: None,
+            window: None,
             params: BTreeMap::new(),
             calls: CallStyle::Auto,
             fallback: Vec::new(),
@@ -105,6 +108,7 @@ impl Draft {
             texts: crate::texts::Texts::default(),
             outcome: BTreeMap::new(),
             embeddings: None,
+            memory: crate::network::MemoryDef::default(),
             tools: BTreeMap::new(),
             agents: BTreeMap::new(),
             people: BTreeMap::new(),
@@ -145,7 +149,9 @@ impl Draft {
                 parts: vec![Part::System, Part::Tools, Part::History, Part::Now],
                 now: None,
                 keep_exchanges: 50,
+                compact: None,
             },
+            search: None,
         }));
         self.any(name, turns, does)
     }
@@ -202,7 +208,9 @@ impl Draft {
             view: None,
             extract: Vec::new(),
             limits: Limits::standard(false),
+            reflect: None,
             does,
+            modes: None,
         };
         self.0.agents.insert(name.into(), def);
         self

@@ -1,5 +1,9 @@
 //! Random sessions: whatever happens in whatever order, what must hold holds. Every session follows from its seed.
 
+mod beside;
+
+use self::beside::{found, summed};
+use super::modes::{follow_from_commits, moody};
 use super::net::{Draft, expr, forks, offer, offers, text, ty};
 use super::world::{Fault, Held, World, fault, whole};
 use crate::branch::awaited;
@@ -10,9 +14,9 @@ use crate::ids::{Id, Line, Name};
 use crate::interaction::{Class, Reduce};
 use crate::mapping::{self, Raw};
 use crate::network::{
-    AgentDef, Begin, BuiltIn, Choosable, Chooser, Desk, Exit, ExitCause, ExitTo, Fallback, GoOn,
-    Graph, Handoff, Network, Offer, OnChange, Orchestrator, Order, RouteBy, Seen, Speaker,
-    StateNode, SummaryDef, Task, ToolUse, Turns, TypeKind, ViewDef,
+    AgentDef, Aging, Begin, Beyond, BuiltIn, Choosable, Chooser, Compact, Desk, Exit, ExitCause,
+    ExitTo, Fallback, GoOn, Graph, Handoff, Network, Offer, OnChange, Orchestrator, Order, RouteBy,
+    Seen, Speaker, StateNode, SummaryDef, Task, ToolUse, Turns, TypeKind, ViewDef,
 };
 use crate::snapshot::Phase;
 use serde_json::{Value as Json, json};
@@ -66,6 +70,8 @@ pub struct Covered {
     pub adoptions: u64,
     /// Agents at the end, over all branches.
     pub agents: u64,
+    /// Changes of modes, over all branches.
+    pub modes: u64,
 }
 
 /// A network with something of everything; who chooses among branches, and whether they are live, follows from the seed.
@@ -162,15 +168,42 @@ pub fn network(seed: u64) -> Network {
         .fork();
     let mut network = routed(draft).build();
     small_and_varied(&mut network, seed);
+    moody(&mut network, seed / 7);
+    // Seeds that found faults keep their sessions.
+    if seed % 4 == 1 {
+        super::judged::reflects(&mut network, seed);
+    }
     network
 }
 
-/// Windows and nets of its agents.
+/// Windows and nets of its agents, and what becomes of what grows old.
 fn small_and_varied(network: &mut Network, seed: u64) {
+    let kinds = [Beyond::Drop, Beyond::Stub, Beyond::Summary, Beyond::Elide];
+    for (n, tool) in network.tools.values_mut().enumerate() {
+        let n = n as u64 + seed;
+        if n.is_multiple_of(3) {
+            tool.render.age = Some(Aging {
+                horizon: 1,
+                own: n.is_multiple_of(2),
+                beyond: kinds[(n / 3 % 4) as usize],
+                stub: None,
+                elide: vec!["value".into(), "text".into()],
+                model: "default".into(),
+            });
+        }
+    }
     // A window so small that its boundary moves in every session.
     for (name, agent) in &mut network.agents {
-        if let crate::network::Does::Model(model) = &mut agent.does {
-            model.context.keep_exchanges = 2;
+        for model in agent.models_mut() {
+            model.context.keep_exchanges = 2 + (seed % 3) as u32 * 2;
+            if seed % 2 == 1 {
+                model.context.compact = Some(Box::new(Compact {
+                    when_tokens: 10,
+                    model: "default".into(),
+                    keep_exchanges: 1,
+                    prompt: None,
+                }));
+            }
             // Nets that name their states, where agents fork, are called again, end turns and are interrupted.
             model.net = match (&**name, seed % 7) {
                 ("lead" | "payer", 2) => "react",
@@ -367,6 +400,8 @@ pub fn session(seed: u64, events: u32) -> Result<Covered, Fault> {
             .values()
             .map(|b| b.snapshot.agents.len() as u64)
             .sum(),
+        modes: follow_from_commits(&world)
+            .map_err(|Fault(text)| Fault(format!("seed {seed}: {text}\n{}", world.printed)))?,
     })
 }
 
@@ -398,8 +433,15 @@ fn play(world: &mut World, dice: &mut Dice, events: u32) -> Result<(), Fault> {
     settle(world, dice)
 }
 
+/// A session that has just begun, of a network of its own; [`event`] goes on with it.
+pub fn begin(dice: &mut Dice) -> Result<World, Fault> {
+    let mut world = World::new(network(dice.roll()).into());
+    world.start(None, Some("Begin."))?;
+    Ok(world)
+}
+
 /// One thing happens.
-fn event(world: &mut World, dice: &mut Dice) -> Result<(), Fault> {
+pub fn event(world: &mut World, dice: &mut Dice) -> Result<(), Fault> {
     let live: Vec<Id> = live(world);
     let Some(branch) = dice.pick(&live).copied() else {
         return Ok(());
@@ -521,10 +563,12 @@ fn answer(world: &mut World, dice: &mut Dice, effect: Id, tame: bool) -> Result<
             let snapshot = world.at(out.branch);
             let routed = snapshot.agent(out.wish.agent).kind == Kind::Routed;
             let purpose = crate::context::purpose(&world.cx(), snapshot, out.wish.agent);
+            let judges = super::judged::is_asked(snapshot, out.wish.agent);
             let outcome = match (tame, purpose) {
+                (false, _) if judges => super::judged::verdict(dice, effect),
                 (true, _) => said(effect, "Done.", Vec::new()),
                 (false, Purpose::Extract) => found(dice, effect),
-                (false, Purpose::Summary) => summed(dice, effect),
+                (false, Purpose::Summary | Purpose::Compact) => summed(dice, effect),
                 (false, _) if routed => decision(dice, effect),
                 (false, _) => thought(dice, effect),
             };
@@ -578,7 +622,7 @@ fn ty_integer() -> TypeKind {
     }
 }
 
-fn said(effect: Id, text: &str, asks: Vec<Ask>) -> Outcome {
+pub(super) fn said(effect: Id, text: &str, asks: Vec<Ask>) -> Outcome {
     Outcome::Answer(Answer {
         text: (!text.is_empty()).then(|| text.to_owned()),
         asks,
@@ -615,36 +659,12 @@ fn thought(dice: &mut Dice, effect: Id) -> Outcome {
     }
 }
 
-fn busy() -> Outcome {
+pub(super) fn busy() -> Outcome {
     Outcome::Failed(Failure {
         code: "provider_overloaded".to_owned(),
         message: "busy".to_owned(),
         retry: Retry::Never,
     })
-}
-
-/// What a model may find that reads what was said.
-fn found(dice: &mut Dice, effect: Id) -> Outcome {
-    let found = match dice.below(8) {
-        0 => return busy(),
-        1 => return said(effect, "Nothing.", Vec::new()),
-        2 => json!({}),
-        3 => json!({ "topic": 5, "seen": 5, "sum": "many" }),
-        4 => json!({ "topic": "x".repeat(dice.below(4) as usize * 20_000), "sum": i64::MAX }),
-        5 => json!({ "heap": ["x".repeat(dice.below(4) as usize * 15_000)], "topic": null }),
-        _ => json!({ "topic": "ships", "seen": true, "sum": 1, "heap": "one", "other": 1 }),
-    };
-    said(effect, &found.to_string(), Vec::new())
-}
-
-/// What a model may write that sums up.
-fn summed(dice: &mut Dice, effect: Id) -> Outcome {
-    match dice.below(6) {
-        0 => busy(),
-        1 => said(effect, " ", Vec::new()),
-        2 => said(effect, &"long ".repeat(3_000), Vec::new()),
-        n => said(effect, &format!("It was about {n}."), Vec::new()),
-    }
 }
 
 /// What a routing model may come up with.

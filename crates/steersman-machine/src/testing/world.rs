@@ -544,6 +544,7 @@ impl World {
                     fork: Some((scope, call, index, of)),
                     say: None,
                     known: self.known(self.at(on)),
+                    ..Opened::default()
                 };
                 let at = self.fork_line(on, scope, call).unwrap_or(at);
                 let opened = self.open(at, opened)?;

@@ -1,8 +1,9 @@
 //! The words by which traces and people name ends and holds.
 
-use crate::commit::{Reaching, Release, Why};
+use crate::commit::{Reaching, Release, Usage, Why};
 use crate::effect::Bodies;
 use crate::interaction::{Cause, End, How};
+use std::fmt::Write as _;
 
 /// The word for how a call closed.
 pub fn how_word(how: How) -> &'static str {
@@ -39,7 +40,7 @@ pub fn cause_word(cause: Cause) -> &'static str {
         Cause::Released => "released",
         Cause::Routed => "routed",
         Cause::Leaf => "leaf",
-        Cause::Limit => "limit",
+        Cause::Limit | Cause::Rounds => "limit",
         Cause::Failed => "failed",
         Cause::Cancelled => "cancelled",
         Cause::Deadlock => "deadlock",
@@ -86,4 +87,21 @@ pub(super) fn cut(text: &str) -> String {
         Some((at, _)) => format!("{}..", &text[..at]),
         None => text.to_owned(),
     }
+}
+
+/// What a model call used.
+pub(super) fn usage_of(usage: &Usage) -> String {
+    let mut out = String::new();
+    if let Some(effect) = usage.effect {
+        let _ = write!(out, "{effect} ");
+    }
+    if let Some(model) = &usage.model {
+        let _ = write!(out, "{model} ");
+    }
+    let _ = write!(
+        out,
+        "in {} (cached {}) out {}",
+        usage.input, usage.cached, usage.output
+    );
+    out
 }

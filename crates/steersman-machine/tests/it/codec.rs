@@ -8,7 +8,9 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use steersman_machine::artifact::came_with;
 use steersman_machine::codec::{self, CodecError, Hash};
-use steersman_machine::commit::{AgentFact, Change, Commit, LedgerEntry, LogLine, Reaching, Text};
+use steersman_machine::commit::{
+    AgentFact, CallFact, Change, Commit, Fired, LedgerEntry, LogLine, Reaching, Text, Turned,
+};
 use steersman_machine::effect::{Mapped, NewArtifact, NewWrite};
 use steersman_machine::ids::{Body, Id, Line, Name};
 use steersman_machine::interaction::{Artifact, How, Reduce, Write as StateWrite};
@@ -405,7 +407,14 @@ fn kept_outcomes_of_the_first_version_are_read_for_ever() {
         }],
         then: Some(("look".to_owned(), json!({ "at": 95 }))),
         by: Some("ann".to_owned()),
+        mode: None,
     };
+    // What came later is said where there is something to say.
+    let says = Mapped {
+        mode: Some("plan".to_owned()),
+        ..full.clone()
+    };
+    assert_eq!(codec::kept_outcome(&codec::keep_outcome(&says)), Ok(says));
     let ends = [
         How::Done,
         How::Simulated,
@@ -462,6 +471,30 @@ fn orders() -> LogLine {
         ledger: vec![barred(Some("refund"), true), barred(None, false), refused],
         bodies: vec![Text::Here("there is no branch 7.3".into())],
     }
+}
+
+/// Lines with what was not there at first.
+fn later() -> [(&'static str, LogLine); 2] {
+    [("states", states()), ("modes", modes())]
+}
+
+/// Why modes change, and what calls ask for.
+fn modes() -> LogLine {
+    let mut line = lines::branches();
+    let commit = line.commit.as_mut().expect("it has one");
+    let agent = Id::new(Line(4), 0);
+    commit.changes = vec![
+        Change::Mode(agent, Name::from("plan")),
+        Change::Turned(agent, Turned::Everywhere(2, Fired::Call(agent))),
+        Change::Turned(agent, Turned::Exit(1, Fired::Calls(300))),
+        Change::Turned(agent, Turned::Exit(3, Fired::Held)),
+        Change::Turned(agent, Turned::Said(agent)),
+        Change::Turned(agent, Turned::Anew),
+        Change::Asked(agent, agent, Name::from("plan")),
+    ];
+    let adoption = commit.adoption.as_mut().expect("it adopts");
+    adoption.calls[0].facts = vec![CallFact::Mode(Name::from("plan"))];
+    line
 }
 
 /// What nets came to tell.

@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use steersman_machine::context::{
-    self, Content, Purpose, RENDER_VERSION, RenderCache, Request, due_watermark, request,
+    self, Content, Purpose, RENDER_VERSION, RenderCache, Request, due_watermarks, request,
 };
 use steersman_machine::ids::Id;
 use steersman_machine::interaction::{Class, End, How, Interaction, Origin, Target};
@@ -496,7 +496,7 @@ fn exchange(log: &mut Log, agent: Id, n: usize) {
         l.call(agent, "look", &format!(r#"{{"what":"{n}"}}"#))
     });
     log.line(|l| l.result(agent, call, &format!("seen {n}")));
-    if let Some(mark) = due_watermark(&log.cx(), &log.snapshot, agent) {
+    for mark in due_watermarks(&log.cx(), &log.snapshot, agent) {
         log.line(|l| l.watermark(mark));
     }
 }
@@ -618,7 +618,7 @@ fn step(
         }
         _ => {}
     }
-    if let Some(mark) = due_watermark(&log.cx(), &log.snapshot, desk) {
+    for mark in due_watermarks(&log.cx(), &log.snapshot, desk) {
         log.line(|l| l.watermark(mark));
     }
     Ok(())

@@ -42,8 +42,12 @@ pub(crate) struct Draft {
 
 impl Log {
     pub(crate) fn new(yaml: &str) -> Self {
+        Self::of(network(yaml))
+    }
+
+    pub(crate) fn of(network: Network) -> Self {
         Self {
-            network: network(yaml),
+            network,
             lines: Vec::new(),
             snapshot: Snapshot::empty(),
             now: Time(1_700_000_000_000),
@@ -169,15 +173,25 @@ impl Draft {
         self.push(agent, Interaction::UserMessage { from, body });
     }
     pub(crate) fn answer(&mut self, agent: Id, text: Option<&str>) {
+        self.thought(agent, text, None, false);
+    }
+    pub(crate) fn thought(
+        &mut self,
+        agent: Id,
+        text: Option<&str>,
+        opaque: Option<&str>,
+        partial: bool,
+    ) {
         let text = text.map(|t| self.text(t));
+        let opaque = opaque.map(|t| self.text(t));
         let effect = self.id();
         self.push(
             agent,
             Interaction::AssistantMessage {
                 effect,
                 text,
-                opaque: None,
-                partial: false,
+                opaque,
+                partial,
             },
         );
     }
@@ -253,6 +267,9 @@ impl Draft {
             reduce: steersman_machine::interaction::Reduce::Last,
             expires: None,
         });
+    }
+    pub(crate) fn grew(&mut self, agent: Id, bytes: u32) {
+        self.commit.changes.push(Change::Grew(agent, bytes));
     }
     pub(crate) fn watermark(&mut self, mark: Watermark) {
         self.commit.changes.push(Change::Watermark(mark));

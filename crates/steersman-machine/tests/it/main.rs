@@ -1,5 +1,6 @@
 //! Tests of the machine from outside.
 
+mod apart;
 mod bounds;
 mod branches;
 mod cases;
@@ -14,6 +15,7 @@ mod manifest;
 mod mapping;
 mod memory;
 mod nets;
+mod policies;
 mod random;
 mod table;
 mod traces;

@@ -17,7 +17,7 @@ fn random_sessions_keep_every_rule() {
     let first = asked("STEERSMAN_RANDOM_SEED", 1);
     let sessions = asked("STEERSMAN_RANDOM_SESSIONS", 1_500);
     let mut lines = 0;
-    let (mut branches, mut adoptions) = (0, 0);
+    let (mut branches, mut adoptions, mut modes) = (0, 0, 0);
     for seed in first..first + sessions {
         let played = std::panic::catch_unwind(|| session(seed, 60));
         let played = played.unwrap_or_else(|_| panic!("seed {seed}: the machine panicked"));
@@ -25,12 +25,14 @@ fn random_sessions_keep_every_rule() {
         lines += covered.lines;
         branches += covered.branches;
         adoptions += covered.adoptions;
+        modes += covered.modes;
     }
     // Sessions in which nothing happens prove nothing.
     if sessions >= 100 {
         assert!(lines > 30 * sessions, "{lines} lines");
         assert!(branches > 2 * sessions, "{branches} branches");
         assert!(adoptions > sessions / 20, "{adoptions} adoptions");
+        assert!(modes > sessions, "{modes} changes of modes");
     }
 }
 

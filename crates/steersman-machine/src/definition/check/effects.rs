@@ -18,6 +18,8 @@ impl Check<'_> {
         self.ahead();
         self.reaches();
         self.choosers();
+        self.judges();
+        self.searches();
         self.writers();
         self.arguments();
         self.prices();
@@ -230,33 +232,32 @@ impl Check<'_> {
         let network = &lowered.network;
         let mut said: BTreeSet<(Name, Name, Name)> = BTreeSet::new();
         for agent in network.agents.values() {
-            let Does::Model(model) = &agent.does else {
-                continue;
-            };
-            let offered: BTreeSet<&Name> = model
-                .tools
-                .iter()
-                .map(|offered| match &offered.of {
-                    Offer::Tool(name) | Offer::Agent(name) => name,
-                })
-                .collect();
-            let mut writers: BTreeMap<&Name, Vec<(&Name, Span)>> = BTreeMap::new();
-            for (writer, entry, span) in &lowered.writes {
-                if !offered.contains(writer) || self.reduces(entry) {
-                    continue;
+            for model in agent.models() {
+                let offered: BTreeSet<&Name> = model
+                    .tools
+                    .iter()
+                    .map(|offered| match &offered.of {
+                        Offer::Tool(name) | Offer::Agent(name) => name,
+                    })
+                    .collect();
+                let mut writers: BTreeMap<&Name, Vec<(&Name, Span)>> = BTreeMap::new();
+                for (writer, entry, span) in &lowered.writes {
+                    if !offered.contains(writer) || self.reduces(entry) {
+                        continue;
+                    }
+                    let known = writers.entry(entry).or_default();
+                    if !known.iter().any(|(name, _)| *name == writer) {
+                        known.push((writer, *span));
+                    }
                 }
-                let known = writers.entry(entry).or_default();
-                if !known.iter().any(|(name, _)| *name == writer) {
-                    known.push((writer, *span));
-                }
-            }
-            for (entry, writers) in writers {
-                for (k, (first, other)) in writers.iter().enumerate() {
-                    for (second, span) in &writers[k + 1..] {
-                        let pair = (entry.clone(), (*first).clone(), (*second).clone());
-                        if said.insert(pair) {
-                            let (at, other) = (self.place(*span), self.place(*other));
-                            self.say(Diagnostic::two_writers(at, entry, first, second, other));
+                for (entry, writers) in writers {
+                    for (k, (first, other)) in writers.iter().enumerate() {
+                        for (second, span) in &writers[k + 1..] {
+                            let pair = (entry.clone(), (*first).clone(), (*second).clone());
+                            if said.insert(pair) {
+                                let (at, other) = (self.place(*span), self.place(*other));
+                                self.say(Diagnostic::two_writers(at, entry, first, second, other));
+                            }
                         }
                     }
                 }

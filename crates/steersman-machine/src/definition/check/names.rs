@@ -242,9 +242,8 @@ impl Check<'_> {
     /// The names of what the tools give that run ahead of an agent's turns.
     fn ahead_of(&self, scope: &Scope) -> Option<impl Iterator<Item = Name>> {
         let agent = self.lowered.network.agents.get(scope.agent.as_ref()?)?;
-        let Does::Model(model) = &agent.does else {
-            return None;
-        };
+        // Modes differ in other things.
+        let model = agent.model(None)?;
         Some(model.before.iter().map(|before| before.named.clone()))
     }
 

@@ -6,6 +6,7 @@ use super::super::shape::list_of;
 use super::Check;
 use crate::ids::Name;
 use crate::network::{Approve, Offer, OnDoubt, Source, Then, ToolDef};
+use crate::search::Scorer;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Tools and agents that a tool leads to.
@@ -23,6 +24,7 @@ fn led_to(tool: &ToolDef) -> Vec<&Name> {
         Some(OnDoubt::Probe { probe, .. }) => names.push(probe),
         Some(OnDoubt::Ask | OnDoubt::Fail) | None => {}
     }
+    names.extend(tool.reflect.as_ref().and_then(|r| r.by.as_ref()));
     let asked = tool.approve.iter().flat_map(Approve::line);
     names.extend(asked.map(|approve| &approve.by));
     match &tool.source {
@@ -53,25 +55,34 @@ fn edges(lowered: &Lowered) -> BTreeMap<Name, BTreeSet<Name>> {
         }
     }
     for (name, agent) in &lowered.network.agents {
-        if let crate::network::Does::Model(model) = &agent.does {
-            for offered in &model.tools {
-                let to = match &offered.of {
-                    Offer::Tool(to) | Offer::Agent(to) => to,
-                };
+        let by = agent.reflect.as_ref().and_then(|r| r.by.as_ref());
+        // Who judges itself in a circle is told so elsewhere.
+        if let Some(by) = by.filter(|by| *by != name) {
+            add(name, by);
+        }
+        let judges = agent.models().filter_map(|model| model.search.as_ref());
+        for judge in judges.filter_map(|plan| plan.score.as_ref()) {
+            if let Scorer::Tool(to) | Scorer::Agent(to) = judge {
                 add(name, to);
-                offered
-                    .approve
-                    .iter()
-                    .flat_map(Approve::line)
-                    .for_each(|approve| add(name, &approve.by));
-                match &offered.choose {
-                    Some(
-                        crate::network::Chooser::Tool(to)
-                        | crate::network::Chooser::Agent(to)
-                        | crate::network::Chooser::Person(to),
-                    ) => add(name, to),
-                    None => {}
-                }
+            }
+        }
+        for offered in agent.offers() {
+            let to = match &offered.of {
+                Offer::Tool(to) | Offer::Agent(to) => to,
+            };
+            add(name, to);
+            offered
+                .approve
+                .iter()
+                .flat_map(Approve::line)
+                .for_each(|approve| add(name, &approve.by));
+            match &offered.choose {
+                Some(
+                    crate::network::Chooser::Tool(to)
+                    | crate::network::Chooser::Agent(to)
+                    | crate::network::Chooser::Person(to),
+                ) => add(name, to),
+                None => {}
             }
         }
     }
@@ -207,7 +218,9 @@ impl Check<'_> {
             let at = offer.and_then(|(_, _, span)| self.place(*span));
             let names = list_of(circle.iter().map(|name| &**name));
             // What is written for one of them, or for all, ends the circle.
-            let own = circle.iter().map(|name| network.agent(name).limits.depth);
+            let own = circle
+                .iter()
+                .map(|name| network.agent(name).limits_in(None).depth);
             let depth = own.chain([network.limits.depth]).flatten().min();
             self.say(Diagnostic::circle(
                 at,

@@ -51,6 +51,9 @@ impl Walker<'_, '_> {
                 if self.strict {
                     self.condition(&known, expr.node());
                 }
+                if self.site.wants == Wants::Worth {
+                    self.worth(&known, expr.node());
+                }
             }
             Code::Template(template) => {
                 if let (Wants::Fits(ty, what, declared), Some(node)) =
@@ -95,6 +98,20 @@ impl Walker<'_, '_> {
     pub(super) fn part(&self, node: &Node) -> String {
         let text = self.source().get(node.span.range()).unwrap_or_default();
         text.trim().to_owned()
+    }
+
+    /// What a branch may be worth.
+    fn worth(&mut self, known: &Known, node: &Node) {
+        let wrong = match known.kind.family() {
+            None => known.kind == Kind::None,
+            Some(Family::Secret) => return self.secret(known, node),
+            Some(family) => !matches!(family, Family::Number | Family::Boolean),
+        };
+        if wrong {
+            let at = self.place(node.span);
+            let found = with_article(known.kind.word());
+            self.say(Diagnostic::no_worth(at, &found));
+        }
     }
 
     /// What a condition may be.

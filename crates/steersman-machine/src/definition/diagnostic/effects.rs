@@ -46,6 +46,52 @@ impl Diagnostic {
         )
         .help("name a tool with `effect: pure` or `effect: read` that runs, an agent or a person")
     }
+    pub(crate) fn no_judge(at: At, name: &str, does: &str) -> Self {
+        Self::new(
+            "E0440",
+            at,
+            format!("who judges branches answers a number and only looks, but `{name}` {does}"),
+        )
+        .help(
+            "name a tool with `effect: pure` or `effect: read` that runs, or an agent with a model",
+        )
+    }
+    pub(crate) fn no_worth(at: At, kind: &str) -> Self {
+        Self::new(
+            "E0441",
+            at,
+            format!("what a branch is worth is a number, or true or false, not {kind}"),
+        )
+        .help("`calls.NAME.ok`, `state.NAME == 24`, `0 if answer is none else 1`")
+    }
+    pub(crate) fn wide_search(at: At, key: &str, most: u32) -> Self {
+        Self::new(
+            "E0442",
+            at,
+            format!("`{key}` is too large for a search: at most {most}"),
+        )
+        .help("each branch calls a model at least once")
+    }
+    pub(crate) fn little_budget(at: At, calls: u64, n: u32) -> Self {
+        Self::new(
+            "W0440",
+            at,
+            format!(
+                "{n} branches are wanted and {calls} model calls allowed: not all of them begin"
+            ),
+        )
+        .note("when the budget is used up the best so far is taken")
+    }
+    pub(crate) fn leaves(at: At, tool: &str, class: &str, tool_at: At) -> Self {
+        Self::new(
+            "W0441",
+            at,
+            format!("a branch of this search ends where it calls `{tool}`: that is {class}, and branches are dry"),
+        )
+        .also(tool_at, "declared here")
+        .note("the branch is judged as it stands there; if it is adopted, the call is made then")
+        .help("`simulate:` at the tool, or `effects: live` at the search")
+    }
     pub(crate) fn no_description(at: At, what: &str, name: &str, by: At) -> Self {
         Self::new(
             "W0405",
@@ -104,6 +150,26 @@ impl Diagnostic {
         )
         .help("an agent that speaks twice has two roles: `{ agent: NAME, role: ROLE }`")
     }
+    pub(crate) fn unfit_reviewer(at: At, agent: &str, why: &str) -> Self {
+        Self::new("E0430", at, format!("`{agent}` cannot judge: it {why}"))
+            .help("a reviewer is model-driven, takes `draft` or `message` (of a call also `tool`, `args`, `result`), and has no `output` or one with `accept: boolean` and `revise: optional string`")
+    }
+    pub(crate) fn reviewers_circle(at: At, agent: &str) -> Self {
+        Self::new(
+            "E0431",
+            at,
+            format!("`{agent}` judges what judges it: its own judgements would be judged for ever"),
+        )
+        .help("take `reflect` away from the reviewer, or from a tool that it calls")
+    }
+    pub(crate) fn reflect_with_then(at: At, tool: &str) -> Self {
+        Self::new(
+            "E0432",
+            at,
+            format!("`{tool}` is followed by another tool, with no model turn between: nobody can make it again"),
+        )
+        .help("put `reflect` at the tool that follows")
+    }
     pub(crate) fn never_left(at: At, state: &str) -> Self {
         Self::new(
             "W0406",
@@ -112,6 +178,51 @@ impl Diagnostic {
         )
         .note("its speakers go on until a limit ends the route")
         .help("give it `exits`: `when`, `judge` or `after_messages`")
+    }
+    pub(crate) fn exit_of_no_tool(at: At, tool: &str, mode: Option<&str>) -> Self {
+        let within = mode.map_or_else(
+            || "in none of the modes".to_owned(),
+            |mode| format!("not in the mode `{mode}`"),
+        );
+        Self::new(
+            "E0420",
+            at,
+            format!("`{tool}` is offered {within}, so this exit never fires"),
+        )
+        .help("offer it there (`tools`), or name what is offered")
+    }
+    pub(crate) fn leads_to_itself(at: At, mode: &str) -> Self {
+        Self::new(
+            "E0421",
+            at,
+            format!("this exit of `{mode}` leads to `{mode}`"),
+        )
+        .help("leave it out: where no exit fires, the mode stays as it is")
+    }
+    pub(crate) fn says_no_mode(at: At, mode: &str, agent: &str, modes: &str) -> Self {
+        Self::new(
+            "E0422",
+            at,
+            format!("`{agent}` is offered this tool and has no mode `{mode}`"),
+        )
+        .help(format!(
+            "its modes are {modes}; a template may tell them apart"
+        ))
+    }
+    pub(crate) fn mode_never_in_force(at: At, mode: &str) -> Self {
+        Self::new("W0420", at, format!("nothing leads to the mode `{mode}`"))
+            .help("let an exit lead `to` it, or `start` in it")
+    }
+    pub(crate) fn mode_without_end(at: At, mode: &str, tool: &str) -> Self {
+        Self::new(
+            "W0421",
+            at,
+            format!(
+                "in the mode `{mode}` the model must call `{tool}`, and nothing leads out of it"
+            ),
+        )
+        .note("it goes on until a limit ends it")
+        .help("give the mode `exits`, or leave the model a choice")
     }
     pub(crate) fn secret_within(at: At, name: &str) -> Self {
         Self::new("E0316", at, format!("`{name}` holds a secret within an object or a list"))

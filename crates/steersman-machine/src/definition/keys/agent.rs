@@ -1,6 +1,6 @@
 //! Keys of agents, people, contexts and limits.
 
-use super::{APPROVE, DATA, Key, REQUIRES, TYPES, Table, Ty, key, later, route};
+use super::{APPROVE, DATA, Key, REQUIRES, TYPES, Table, Ty, key, route};
 
 const TOOLS: Ty = Ty::List(&Ty::Or(&[Ty::Text, Ty::Table(&TOOL_USE)]));
 
@@ -51,8 +51,19 @@ pub(crate) static AGENT: Table = Table {
             "chat",
             "`chat`, `react`, `refact` (`react` with a reflection after each action), or one registered in Rust.",
         ),
-        later("modes", "Variants of the agent."),
-        later("start", "First mode."),
+        key(
+            "modes",
+            Ty::Names(&Ty::Table(&MODE)),
+            "–",
+            "Variants of the agent, of which one is in force. What a mode does not say is the agent's.",
+        ),
+        key("start", Ty::Name, "first of `modes`", "First mode."),
+        key(
+            "exits",
+            Ty::List(&Ty::Table(&MODE_EXIT)),
+            "–",
+            "Beside `modes`: what leads out of every mode. Looked at ahead of the mode's own; one that leads to the mode in force is passed over.",
+        ),
         key(
             "before",
             Ty::List(&Ty::Or(&[Ty::Text, Ty::Table(&BEFORE)])),
@@ -71,7 +82,12 @@ pub(crate) static AGENT: Table = Table {
             "–",
             "Text and Markdown, searched for the newest message ahead of every turn: files and folders.",
         ),
-        later("reflect", "Judges the answer."),
+        key(
+            "reflect",
+            super::REFLECTS,
+            "–",
+            "Judges the answer before anybody is told: by itself, or `by` a reviewer. `true` is by itself, one round.",
+        ),
         key(
             "context",
             Ty::Table(&CONTEXT),
@@ -96,7 +112,12 @@ pub(crate) static AGENT: Table = Table {
             "–",
             "For this agent and all it started.",
         ),
-        later("search", "Answers by search over branches."),
+        key(
+            "search",
+            Ty::Table(&SEARCH),
+            "–",
+            "Answers by search over branches, dry unless it says otherwise. The branch that is worth most is adopted; where none can be, it answers without.",
+        ),
         key("route", Ty::Table(&route::ROUTE), "–", "A routed agent."),
         key("person", Ty::Table(&PERSON), "–", "A person."),
         key("run", Ty::Name, "–", "No model: one call of this tool."),
@@ -109,6 +130,87 @@ pub(crate) static AGENT: Table = Table {
         ),
     ],
     one_of: &[(false, &["route", "person", "run"])],
+};
+
+/// One table of its own: what it may hold is the agent's, and what leads out of it.
+pub(crate) static MODE: Table = Table {
+    name: "Mode",
+    words: "a mode",
+    keys: &[
+        key("system", Ty::Prompt, "the agent's", "The system prompt."),
+        key("model", Ty::Name, "the agent's", "Model by name."),
+        key(
+            "params",
+            Ty::Map(&Ty::Any),
+            "–",
+            "Over the agent's, one by one.",
+        ),
+        key(
+            "tools",
+            TOOLS,
+            "the agent's",
+            "Tools, agents, built-in sets; instead of the agent's.",
+        ),
+        key(
+            "tool_choice",
+            Ty::Text,
+            "the agent's",
+            "`auto`, `any`, `none`, or a tool.",
+        ),
+        key("prefill", Ty::Template, "the agent's", "Begins the answer."),
+        key(
+            "context",
+            Ty::Table(&CONTEXT),
+            "–",
+            "How its context is put together; over the agent's, key by key.",
+        ),
+        key(
+            "limits",
+            Ty::Table(&LIMITS),
+            "–",
+            "Over the agent's, one by one. What they count goes on over modes.",
+        ),
+        key(
+            "exits",
+            Ty::List(&Ty::Table(&MODE_EXIT)),
+            "stays for ever",
+            "What leads out, in order: the first that fires.",
+        ),
+    ],
+    one_of: &[],
+};
+
+pub(crate) static MODE_EXIT: Table = Table {
+    name: "ModeExit",
+    words: "an exit of a mode",
+    keys: &[
+        key(
+            "after_tool",
+            Ty::Or(&[Ty::Text, Ty::List(&Ty::Text)]),
+            "–",
+            "One of these tools or agents succeeded in the exchange that just closed.",
+        ),
+        key(
+            "after_calls",
+            Ty::Integer(1),
+            "–",
+            "So many model calls were made since the mode began.",
+        ),
+        key(
+            "when",
+            Ty::Expr,
+            "–",
+            "Holds. Judged when an exchange has closed, and where a model call is owed.",
+        ),
+        key(
+            "to",
+            Ty::Name,
+            "–",
+            "A mode; or `finish`: the task ends with what was said last, and the next one begins in `start`.",
+        )
+        .required(),
+    ],
+    one_of: &[(true, &["after_tool", "after_calls", "when"])],
 };
 
 pub(crate) static BEFORE: Table = Table {
@@ -128,6 +230,38 @@ pub(crate) static BEFORE: Table = Table {
             Ty::Boolean,
             "true",
             "Shown behind the history without being named.",
+        ),
+    ],
+    one_of: &[],
+};
+
+pub(crate) static REFLECT: Table = Table {
+    name: "Reflect",
+    words: "a reflection",
+    keys: &[
+        key(
+            "by",
+            Ty::Name,
+            "itself",
+            "A reviewer: an agent that is called with what it is to judge, and says `accept` or what to revise. Itself: one model call a round, whose answer is `accept` or the new draft.",
+        ),
+        key(
+            "rounds",
+            Ty::Integer(1),
+            "1",
+            "At an agent: how often one answer is judged; the last draft is the answer then. At a tool: how often in a row a call of it may be sent back.",
+        ),
+        key(
+            "when",
+            Ty::Expr,
+            "true",
+            "Whether this one is judged, over `result`, at a tool `args` and `result`.",
+        ),
+        key(
+            "prompt",
+            Ty::Template,
+            "built in",
+            "What the agent is told; for a reviewer its argument `prompt`, or the beginning of its `message`.",
         ),
     ],
     one_of: &[],
@@ -234,6 +368,100 @@ pub(crate) static TOOL_USE: Table = Table {
     one_of: &[(true, &["tool", "agent"])],
 };
 
+pub(crate) static SEARCH: Table = Table {
+    name: "Search",
+    words: "a search",
+    keys: &[
+        key(
+            "method",
+            Ty::Word(&[
+                ("best_of", true),
+                ("beam", true),
+                ("rollouts", true),
+                ("mcts", true),
+            ]),
+            "best_of",
+            "`best_of`: independent branches, each to its end. `beam`: block by block, the best `width` of each level go on. `rollouts`: `width` first blocks, each tried to the end in turn. `mcts`: each branch begins where it promises most.",
+        ),
+        key(
+            "n",
+            Ty::Integer(1),
+            "4",
+            "Branches in all, at most 1000; of `beam`: of each level.",
+        ),
+        key(
+            "width",
+            Ty::Integer(1),
+            "`beam`: half of `n`; else 3",
+            "`beam`: how many of a level go on. `rollouts`: how many first blocks. `mcts`: how often it branches at one place.",
+        ),
+        key(
+            "depth",
+            Ty::Integer(1),
+            "32",
+            "Blocks of a branch at most; there it is judged as it stands.",
+        ),
+        key(
+            "score",
+            Ty::Expr,
+            "–",
+            "What a branch is worth: a number (or true, false) over `answer`, `state`, `calls`. One of `score`, `by`.",
+        ),
+        key(
+            "by",
+            Ty::Name,
+            "–",
+            "Who says so: a `pure` or `read` tool, or an agent, that answers a number. It gets `answer` and `state`, and entries of the state by their names.",
+        ),
+        key(
+            "enough",
+            Ty::Number,
+            "–",
+            "A branch that is worth as much ends the search.",
+        ),
+        key(
+            "budget",
+            Ty::Table(&SEARCH_BUDGET),
+            "–",
+            "What all branches may use together; then the best so far is taken.",
+        ),
+        key(
+            "seed",
+            Ty::Integer(0),
+            "the session's",
+            "What sampling begins from: each branch has a seed of its own, for models whose parameters have a `seed`, and for scripts.",
+        ),
+        key(
+            "effects",
+            Ty::Word(&[("dry", true), ("live", true)]),
+            "dry",
+            "Whether tools that touch the world run on the branches.",
+        ),
+    ],
+    one_of: &[(true, &["score", "by"])],
+};
+
+pub(crate) static SEARCH_BUDGET: Table = Table {
+    name: "SearchBudget",
+    words: "the budget of a search",
+    keys: &[
+        key(
+            "model_calls",
+            Ty::Integer(1),
+            "–",
+            "Model calls, those of agents that are called included. A block that began is finished.",
+        ),
+        key("tokens", Ty::Integer(1), "–", "Tokens in and out."),
+        key(
+            "cost",
+            Ty::Money,
+            "–",
+            "Money, in the currency of the prices.",
+        ),
+    ],
+    one_of: &[],
+};
+
 pub(crate) static PERSON: Table = Table {
     name: "Person",
     words: "a person",
@@ -309,7 +537,34 @@ pub(crate) static CONTEXT: Table = Table {
             "50",
             "Exchanges kept in view.",
         ),
-        later("compact", "Summaries of what lies further back."),
+        key(
+            "compact",
+            Ty::Table(&COMPACT),
+            "at 70 % of the model's `window`, if that is known",
+            "A model sums up what lies further back before the context grows too large.",
+        ),
+    ],
+    one_of: &[],
+};
+
+pub(crate) static COMPACT: Table = Table {
+    name: "Compact",
+    words: "a compaction",
+    keys: &[
+        key(
+            "when_tokens",
+            Ty::Integer(1),
+            "70 % of the model's `window`",
+            "Tokens of a request from which on it is compacted: as the provider counted, else a token for four bytes.",
+        ),
+        key("model", Ty::Name, "default", "Writes the summary."),
+        key(
+            "keep_exchanges",
+            Ty::Integer(1),
+            "10",
+            "The newest exchanges, which are never compacted.",
+        ),
+        key("prompt", Ty::Prompt, "built in", "What its model is told."),
     ],
     one_of: &[],
 };

@@ -56,6 +56,12 @@ pub(crate) static FILE: Table = Table {
             "A model of `models`, by whose `/v1/embeddings` passages are found: those of `knowledge`, `notes` and `relevant`.",
         ),
         key(
+            "memory",
+            Ty::Or(&[Ty::Table(&MEMORY), Ty::Template]),
+            "the network's name, for ever",
+            "Whose memory the built-in set `memory` saves to and searches: a scope, or a scope and how long.",
+        ),
+        key(
             "state",
             TYPES,
             "–",
@@ -122,6 +128,26 @@ pub(crate) static FILE: Table = Table {
             Ty::Map(&Ty::Table(&test::TEST)),
             "–",
             "Offline tests; never part of the digest.",
+        ),
+    ],
+    one_of: &[],
+};
+
+pub(crate) static MEMORY: Table = Table {
+    name: "Memory",
+    words: "a memory",
+    keys: &[
+        key(
+            "scope",
+            Ty::Template,
+            "the network's name",
+            "Sessions with the same scope share what they remember: text and `{{ .. }}`, seen from the entry. Where a value is unset, nothing is saved or found.",
+        ),
+        key(
+            "keep",
+            Ty::Duration,
+            "for ever",
+            "How long what is saved is kept.",
         ),
     ],
     one_of: &[],
@@ -211,6 +237,12 @@ pub(crate) static MODEL: Table = Table {
             Ty::Integer(1),
             "the provider's",
             "Longest answer.",
+        ),
+        key(
+            "window",
+            Ty::Integer(1),
+            "as known of the model",
+            "Tokens that a request and its answer may have together. At 70 % of it contexts are compacted.",
         ),
         key("params", Ty::Map(&Ty::Any), "–", "Sent as they are."),
         key(

@@ -17,8 +17,27 @@ pub(crate) static TEST: Table = Table {
             "Answers by agent.",
         ),
         key("tools", SCRIPT, "–", "Outcomes of tools, in order."),
+        key(
+            "memory",
+            Ty::List(&Ty::Table(&REMEMBERED)),
+            "nothing",
+            "What is in memory before the first step. A test has a memory of its own.",
+        ),
         key("steps", Ty::List(&Ty::Table(&STEP)), "–", "What happens."),
         key("expect", Ty::List(&Ty::Table(&EXPECT)), "–", "At the end."),
+    ],
+    one_of: &[],
+};
+
+pub(crate) static REMEMBERED: Table = Table {
+    name: "Remembered",
+    words: "what a test begins with in memory",
+    keys: &[
+        key("name", Ty::Text, "required", "Its name.").required(),
+        key("content", Ty::Text, "required", "Its text.").required(),
+        key("scope", Ty::Text, "the network's name", "Whose it is."),
+        key("tags", Ty::List(&Ty::Text), "–", "Words it is found by."),
+        key("rating", Ty::Integer(1), "–", "From 1 to 5, as a person's."),
     ],
     one_of: &[],
 };

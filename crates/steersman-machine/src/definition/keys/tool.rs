@@ -2,7 +2,7 @@
 
 use super::{
     APPROVE as APPROVE_TY, CLASS, DATA, NAMES, REQUIRES as REQUIRES_TY, TEXTS, THEN as THEN_TY,
-    TYPES, Table, Ty, key, later,
+    TYPES, Table, Ty, key,
 };
 
 pub(crate) static TOOL: Table = Table {
@@ -101,7 +101,18 @@ pub(crate) static TOOL: Table = Table {
             "–",
             "Another tool follows, with no model turn between.",
         ),
-        later("reflect", "Judges the result."),
+        key(
+            "mode",
+            Ty::Template,
+            "–",
+            "On success: the mode in which its caller is next. A text that is empty leaves it as it is, and so does a caller that has no modes.",
+        ),
+        key(
+            "reflect",
+            super::REFLECTS,
+            "–",
+            "Judges each result, and the call may be made again; of `unsafe` tools the arguments, before the call. `rounds` is how often in a row it may be sent back.",
+        ),
         key(
             "render",
             Ty::Table(&RENDER),
@@ -341,11 +352,36 @@ pub(crate) static RENDER: Table = Table {
             "the tool's `result`",
             "Instead of the result.",
         ),
-        later("horizon", "For how long."),
-        later("beyond", "What replaces it then."),
-        later("stub", "The text instead."),
-        later("elide", "Arguments that are left out then."),
-        later("model", "Writes the summary."),
+        key(
+            "horizon",
+            Ty::Or(&[Ty::Integer(1), Ty::Table(&HORIZON)]),
+            "none: for ever",
+            "How many of the agent's newest exchanges show it whole, at least. What is older goes in chunks, so that prefixes stay the same.",
+        ),
+        key(
+            "beyond",
+            Ty::Word(&[
+                ("drop", true),
+                ("stub", true),
+                ("summary", true),
+                ("elide", true),
+            ]),
+            "stub; with `elide` and no `stub`: elide",
+            "What becomes of it then: `drop` leaves call and result out, `stub` replaces the result, `summary` lets a model sum the results up, `elide` leaves arguments out alone.",
+        ),
+        key(
+            "stub",
+            Ty::Template,
+            "(result no longer shown)",
+            "The text instead of the result.",
+        ),
+        key(
+            "elide",
+            Ty::List(&Ty::Text),
+            "–",
+            "Arguments that are `...` then.",
+        ),
+        key("model", Ty::Name, "default", "Writes the summary."),
         key(
             "spill",
             Ty::Size,
@@ -353,5 +389,18 @@ pub(crate) static RENDER: Table = Table {
             "Larger results become artifacts: the call gets their beginning and a reference.",
         ),
     ],
+    one_of: &[],
+};
+
+pub(crate) static HORIZON: Table = Table {
+    name: "Horizon",
+    words: "a horizon",
+    keys: &[key(
+        "own",
+        Ty::Integer(1),
+        "required",
+        "Counts the exchanges with this tool alone.",
+    )
+    .required()],
     one_of: &[],
 };

@@ -11,8 +11,8 @@ use super::{Lower, Sort, count, flag, text, word};
 use crate::bounds::SEEN_MAX;
 use crate::ids::Name;
 use crate::network::{
-    AgentDef, Before, Chooser, Context, Does, ModelAgent, Offer, Output, Parameters, Part,
-    ServerUse, ToolChoice, ToolUse, Turns, wire_name,
+    AgentDef, Before, Chooser, Does, ModelAgent, Offer, Output, Parameters, ServerUse, ToolChoice,
+    ToolUse, Turns, wire_name,
 };
 
 /// Ways in which model calls make steps; others are registered in Rust.
@@ -46,24 +46,31 @@ impl Lower<'_> {
             ];
             ("route", "a routed agent", keys)
         } else {
-            return self.args_without_run(node);
+            self.only_with(node, "modes", &["start", "exits"]);
+            return self.only_with(node, "run", &["args"]);
         };
         for (key, _) in node.entries() {
             let known = super::super::keys::AGENT.key(&key.name);
             let other = ["route", "person", "run", "override"].contains(&&*key.name);
             let fits = &*key.name == kind || keys.contains(&&*key.name) || other;
-            if !fits && known.is_some_and(|key| key.built) {
+            if !fits && known.is_some() {
                 let at = self.place(key.span);
                 self.say(Diagnostic::type_key(at, &key.name, of));
             }
         }
     }
 
-    fn args_without_run(&mut self, node: &Node) {
-        let args = node.entries().iter().find(|(key, _)| &*key.name == "args");
-        if let Some((key, _)) = args {
-            let at = self.place(key.span);
-            self.say(Diagnostic::type_key(at, "args", "an agent without `run`"));
+    /// Keys that mean something beside another one alone.
+    fn only_with(&mut self, node: &Node, other: &str, keys: &[&str]) {
+        if node.get(other).is_some() {
+            return;
+        }
+        for (key, _) in node.entries() {
+            if keys.contains(&&*key.name) {
+                let at = self.place(key.span);
+                let of = format!("an agent without `{other}`");
+                self.say(Diagnostic::type_key(at, &key.name, &of));
+            }
         }
     }
 
@@ -94,15 +101,10 @@ impl Lower<'_> {
             }
         }
         let mut state = self.state(name, &own, &scope);
-        let uses_todo = node
-            .get("tools")
-            .map(Node::items)
-            .unwrap_or_default()
-            .iter()
-            .any(|tool| {
-                let name = tool.get("tool").unwrap_or(tool);
-                name.as_text().is_some_and(|name| &**name == "todo")
-            });
+        let uses_todo = super::modes::lists(node, "tools").any(|tool| {
+            let name = tool.get("tool").unwrap_or(tool);
+            name.as_text().is_some_and(|name| &**name == "todo")
+        });
         if uses_todo && !self.out.entries.contains("todo") {
             state.push(("todo".into(), builtin::todo_list()));
         }
@@ -129,6 +131,11 @@ impl Lower<'_> {
             (None, Does::Run { tool, args: None }) => self.parameters_of(tool, &scope),
             (None, _) => Parameters::Fields(vec![("message".into(), plain_text())]),
         };
+        let limits = self.limits_of_agent(node);
+        let modes = match &does {
+            Does::Model(model) => self.modes(key, node, &scope, model, &limits),
+            Does::Route(_) | Does::Run { .. } => None,
+        };
         AgentDef {
             name: name.clone(),
             description: text(node, "description").unwrap_or_default(),
@@ -144,9 +151,11 @@ impl Lower<'_> {
             },
             view,
             extract,
-            limits: self.limits_of_agent(node),
+            limits,
+            reflect: self.reflect(node.get("reflect"), &scope.with_message().with_result()),
             parameters,
             does,
+            modes,
         }
     }
 
@@ -204,28 +213,46 @@ impl Lower<'_> {
             message: true,
             ..scope.clone()
         };
-        let (mut tools, servers) = self.tool_uses(&key.name, node.get("tools"), &scope);
-        for name in self.floor_tools(&key.name) {
-            self.out.builtins.insert(name);
-            tools.push(ToolUse::implied(name.into()));
-        }
+        let (tools, servers) = self.all_uses(&key.name, node.get("tools"), &scope);
+        let model = self.model_name(node.get("model"));
+        let context = self.context(node.get("context"), &model, &scope);
         let mut model = ModelAgent {
             system: node
                 .get("system")
                 .and_then(|node| self.prompt(node, &scope)),
-            model: self.model_name(node.get("model")),
+            model,
             params: params(node.get("params")),
-            tool_choice: self.tool_choice(node.get("tool_choice"), &tools),
+            // Of modes each has its own, over the tools that it offers.
+            tool_choice: match node.get("modes") {
+                Some(_) => ToolChoice::Auto,
+                None => self.tool_choice(node.get("tool_choice"), &tools),
+            },
             tools,
             servers,
             prefill: self.text_of(node, "prefill", &scope),
             before: self.ahead(&key.name, node, &scope),
             knowledge: self.knowledge(node),
             net: self.net(node.get("net")),
-            context: self.context(node.get("context"), &scope),
+            context,
+            search: self.search(&key.name, node.get("search")),
         };
         super::knowledge::shown_once(&mut model);
         model
+    }
+
+    /// What `tools` offers, and what is offered by itself.
+    pub(super) fn all_uses(
+        &mut self,
+        agent: &Name,
+        node: Option<&Node>,
+        scope: &Scope,
+    ) -> (Vec<ToolUse>, Vec<ServerUse>) {
+        let (mut tools, servers) = self.tool_uses(agent, node, scope);
+        for name in self.floor_tools(agent) {
+            self.out.builtins.insert(name);
+            tools.push(ToolUse::implied(name.into()));
+        }
+        (tools, servers)
     }
 
     /// Tools that run ahead of every turn: they only look.
@@ -291,7 +318,7 @@ impl Lower<'_> {
         name
     }
 
-    fn tool_choice(&mut self, node: Option<&Node>, tools: &[ToolUse]) -> ToolChoice {
+    pub(super) fn tool_choice(&mut self, node: Option<&Node>, tools: &[ToolUse]) -> ToolChoice {
         let Some((node, word)) = node.and_then(|node| Some((node, node.as_text()?))) else {
             return ToolChoice::Auto;
         };
@@ -323,37 +350,6 @@ impl Lower<'_> {
                 }
                 ToolChoice::Tool(word.clone())
             }
-        }
-    }
-
-    fn context(&mut self, node: Option<&Node>, scope: &Scope) -> Context {
-        let merged = self.merged;
-        let file = merged.settings.get("context");
-        let key = |name: &str| {
-            node.and_then(|node| node.get(name))
-                .or_else(|| file.and_then(|node| node.get(name)))
-        };
-        let standard = vec![Part::System, Part::Tools, Part::History, Part::Now];
-        let parts = match key("parts") {
-            Some(parts) => parts
-                .items()
-                .iter()
-                .filter_map(|node| match &**node.as_text()? {
-                    "system" => Some(Part::System),
-                    "tools" => Some(Part::Tools),
-                    "history" => Some(Part::History),
-                    "now" => Some(Part::Now),
-                    _ => None,
-                })
-                .collect(),
-            None => standard,
-        };
-        Context {
-            parts,
-            now: key("now").and_then(|node| self.template(node, Wants::Text, scope)),
-            keep_exchanges: key("keep_exchanges")
-                .and_then(super::whole)
-                .map_or(50, |value| u32::try_from(value).unwrap_or(u32::MAX)),
         }
     }
 

@@ -2,15 +2,25 @@
 
 use super::Lower;
 use super::values::{of_kind, plain_text};
+use crate::expression::Data;
 use crate::ids::Name;
 use crate::interaction::Class;
 use crate::network::{BuiltIn, Parameters, Render, Source, ToolDef, Type, TypeKind};
 use crate::notes::{DOCUMENTS, MOST, TRANSCRIPT};
+use crate::rating::{BEST, WORST};
 use serde_json::json;
 use std::collections::BTreeMap;
 
 /// Names that stand for built-in tools under `tools:`.
-pub(super) const SETS: [&str; 6] = ["finish", "ask", "todo", "fork", "artifacts", "notes"];
+pub(super) const SETS: [&str; 7] = [
+    "finish",
+    "ask",
+    "todo",
+    "fork",
+    "artifacts",
+    "notes",
+    "memory",
+];
 
 /// The tool that reads what has spilled.
 pub(super) const READ: &str = "artifact_read";
@@ -25,10 +35,25 @@ pub(super) fn set(name: &str) -> Option<&'static [&'static str]> {
         "ask" => &["ask"],
         "fork" => &["fork"],
         "todo" => &["todo_add", "todo_complete", "todo_cancel", "todo_update"],
-        "artifacts" => &["artifact_write", READ, "artifact_list", "artifact_search"],
+        "artifacts" => &[
+            "artifact_write",
+            READ,
+            "artifact_list",
+            "artifact_search",
+            "artifact_rate",
+        ],
+        "memory" => &["memory_save", "memory_search", "memory_read", "memory_rate"],
         "notes" => &[NOTES],
         _ => return None,
     })
+}
+
+/// Whether a test may give outcomes of it: what it gives depends on more than the session.
+pub(super) fn may_be_played(name: &str) -> bool {
+    matches!(
+        name,
+        NOTES | "memory_save" | "memory_search" | "memory_read" | "memory_rate"
+    )
 }
 
 fn optional(mut ty: Type) -> Type {
@@ -46,6 +71,13 @@ fn told(description: &str) -> Type {
 fn whole() -> Type {
     let (minimum, maximum) = (Some(1.0), None);
     of_kind(TypeKind::Integer { minimum, maximum })
+}
+
+fn told_whole(description: &str) -> Type {
+    Type {
+        description: Some(description.to_owned()),
+        ..whole()
+    }
 }
 
 fn list(of: Type) -> Type {
@@ -146,24 +178,18 @@ fn notes_parameters() -> Vec<(&'static str, Type)> {
     ]
 }
 
-/// A built-in tool by name.
-fn tool(name: &'static str) -> Option<ToolDef> {
-    let (built_in, description, parameters): Told = match name {
-        "finish" | "done" | "need_help" | "handoff" => ends(name)?,
-        "ask" => (
-            BuiltIn::AskUser,
-            "Ask the user a question and wait for the answer.",
-            vec![
-                ("question", plain_text()),
-                ("options", optional(list(plain_text()))),
-            ],
-        ),
-        "todo_add" | "todo_complete" | "todo_cancel" | "todo_update" => todo(name)?,
-        "fork" => (
-            BuiltIn::Fork,
-            "Try several ways at once: one branch of yourself for each instruction. Gives their results.",
-            vec![("instructions", list(plain_text()))],
-        ),
+/// From 1 to 5.
+fn stars() -> Type {
+    let (minimum, maximum) = (Some(f64::from(WORST)), Some(f64::from(BEST)));
+    Type {
+        description: Some("From 1, of no use, to 5, very good.".to_owned()),
+        ..of_kind(TypeKind::Integer { minimum, maximum })
+    }
+}
+
+/// A tool of the artifacts, by name.
+fn artifacts(name: &str) -> Option<Told> {
+    Some(match name {
         "artifact_write" => (
             BuiltIn::ArtifactWrite,
             "Keep a text as a new version of an artifact: a report, code, data. The user sees it at once.",
@@ -188,14 +214,111 @@ fn tool(name: &'static str) -> Option<ToolDef> {
         ),
         "artifact_list" => (
             BuiltIn::ArtifactList,
-            "List the artifacts: names, versions, media types, sizes.",
+            "List the artifacts: names, versions, media types, sizes, ratings, how they begin.",
             vec![],
         ),
         "artifact_search" => (
             BuiltIn::ArtifactSearch,
-            "Find the lines of artifacts that have all these words.",
+            "Find artifacts by words: the best first, with the lines that have them.",
             vec![("query", plain_text())],
         ),
+        "artifact_rate" => (
+            BuiltIn::ArtifactRate,
+            "Say how good an artifact is. What is rated well is found first.",
+            vec![
+                ("name", plain_text()),
+                ("rating", stars()),
+                ("reason", optional(plain_text())),
+                (
+                    "version",
+                    optional(told_whole("The newest where it is left out.")),
+                ),
+            ],
+        ),
+        _ => return None,
+    })
+}
+
+/// A tool of the memory, by name.
+fn memory(name: &str) -> Option<Told> {
+    let most = Type {
+        description: Some("Memories at most; 5, where it is left out.".to_owned()),
+        ..of_kind(TypeKind::Integer {
+            minimum: Some(1.0),
+            maximum: Some(f64::from(MOST)),
+        })
+    };
+    let id = || told_whole("As `memory_search` gives it.");
+    Some(match name {
+        "memory_save" => (
+            BuiltIn::MemorySave,
+            "Remember something for later conversations: a text, or an artifact as it is now. One of the two.",
+            vec![
+                ("name", told("A short name, such as `delivery-address`.")),
+                ("content", optional(plain_text())),
+                ("artifact", optional(told("The name of an artifact."))),
+                ("tags", optional(list(plain_text()))),
+            ],
+        ),
+        "memory_search" => (
+            BuiltIn::MemorySearch,
+            "Find what earlier conversations remembered, by words: the best first.",
+            vec![("query", plain_text()), ("most", optional(most))],
+        ),
+        "memory_read" => (
+            BuiltIn::MemoryRead,
+            "Read all of a memory by its lines: 200 from the first, where nothing else is said.",
+            vec![
+                ("id", id()),
+                ("from", optional(whole())),
+                ("lines", optional(whole())),
+            ],
+        ),
+        "memory_rate" => (
+            BuiltIn::MemoryRate,
+            "Say how good a memory is. What is rated well is found first.",
+            vec![
+                ("id", id()),
+                ("rating", stars()),
+                ("reason", optional(plain_text())),
+            ],
+        ),
+        _ => return None,
+    })
+}
+
+/// What dry mode answers: nothing leaves a branch that is only tried.
+fn simulated(built_in: BuiltIn) -> Option<Data> {
+    let text = match built_in {
+        BuiltIn::MemorySave => "Remembered.",
+        BuiltIn::MemoryRate => "Rated.",
+        _ => return None,
+    };
+    Some(Data::Plain(json!(text)))
+}
+
+/// A built-in tool by name.
+fn tool(name: &'static str) -> Option<ToolDef> {
+    let (built_in, description, parameters): Told = match name {
+        "finish" | "done" | "need_help" | "handoff" => ends(name)?,
+        "ask" => (
+            BuiltIn::AskUser,
+            "Ask the user a question and wait for the answer.",
+            vec![
+                ("question", plain_text()),
+                ("options", optional(list(plain_text()))),
+            ],
+        ),
+        "todo_add" | "todo_complete" | "todo_cancel" | "todo_update" => todo(name)?,
+        "fork" => (
+            BuiltIn::Fork,
+            "Try several ways at once: one branch of yourself for each instruction. Gives their results.",
+            vec![("instructions", list(plain_text()))],
+        ),
+        "artifact_write" | READ | "artifact_list" | "artifact_search" | "artifact_rate" => {
+            artifacts(name)?
+        }
+        "memory_save" | "memory_search" | "memory_read" | "memory_rate" => memory(name)?,
         NOTES => (
             BuiltIn::NotesSearch,
             "Find passages of this conversation and of the attached documents by their words.",
@@ -213,7 +336,9 @@ fn tool(name: &'static str) -> Option<ToolDef> {
         parameters: Parameters::Fields(parameters),
         effect: match built_in {
             // Documents may change at any time.
-            BuiltIn::NotesSearch => Class::Read,
+            BuiltIn::NotesSearch | BuiltIn::MemorySearch | BuiltIn::MemoryRead => Class::Read,
+            // What is saved twice under one key is saved once.
+            BuiltIn::MemorySave | BuiltIn::MemoryRate => Class::Idempotent,
             _ => Class::Pure,
         },
         requires: Vec::new(),
@@ -223,9 +348,11 @@ fn tool(name: &'static str) -> Option<ToolDef> {
         result: None,
         on_error: BTreeMap::new(),
         on_doubt: None,
-        simulate: None,
+        simulate: simulated(built_in),
+        reflect: None,
         repeat_allowed: false,
         then: None,
+        mode: None,
         // What reads artifacts gives no more than fits, so nothing of it becomes another one.
         render: Render {
             spill: usize::MAX,

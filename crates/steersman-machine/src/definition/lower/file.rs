@@ -35,6 +35,7 @@ impl Lower<'_> {
         let secrets = self.secrets();
         let models = self.models();
         let embeddings = self.embeddings();
+        let memory = self.memory();
         let events = self.events();
         let mcp = self.mcp();
         let tools = self.tools();
@@ -79,6 +80,7 @@ impl Lower<'_> {
             texts,
             outcome,
             embeddings,
+            memory,
             tools,
             agents,
             people,
@@ -220,6 +222,7 @@ impl Lower<'_> {
             key: None,
             temperature: None,
             max_tokens: None,
+            window: None,
             params: BTreeMap::new(),
             calls: CallStyle::Auto,
             fallback: Vec::new(),
@@ -250,6 +253,7 @@ impl Lower<'_> {
             key: self.text_of(node, "key", &scope),
             temperature: real(node, "temperature"),
             max_tokens: node.get("max_tokens").and_then(super::whole),
+            window: node.get("window").and_then(super::whole),
             params: params(node.get("params")),
             calls: match word(node, "calls") {
                 Some("native") => CallStyle::Native,

@@ -54,6 +54,36 @@ impl Lower<'_> {
         limits(node, above, Limits::standard(false))
     }
 
+    /// A mode's: those of its agent, and what it says itself over them.
+    pub(super) fn limits_of_mode(&self, mode: &Node, agent: &Limits) -> Limits {
+        let Some(node) = mode.get("limits") else {
+            return agent.clone();
+        };
+        let above = self.merged.settings.get("limits");
+        let own = limits(Some(node), above, agent.clone());
+        let written = |key: &str| node.get(key).is_some();
+        // Of these the session's holds, too; the agent's knows of it already.
+        Limits {
+            parallel: if written("parallel") {
+                own.parallel
+            } else {
+                agent.parallel
+            },
+            same_call: if written("same_call") {
+                own.same_call
+            } else {
+                agent.same_call
+            },
+            corrections: if written("corrections") {
+                own.corrections
+            } else {
+                agent.corrections
+            },
+            cost: own.cost.or(agent.cost),
+            ..own
+        }
+    }
+
     /// A router calls one agent at a time and is corrected by nobody. The last model call with tools off is made by the
     /// member at work: so only limits that cover what members do end in one.
     fn limits_of_router(&mut self, node: Option<&Node>) {

@@ -91,7 +91,7 @@ impl Lower<'_> {
             args: Args::Tool("".into()),
             ..Scope::default()
         };
-        self.render(Some(node), &scope.with_result())
+        self.render(Some(node), &scope.with_result(), None)
     }
 
     /// `SERVER.TOOL` or `SERVER.*` of a server that is declared, and whether it is all of them. Noted as declared: what it

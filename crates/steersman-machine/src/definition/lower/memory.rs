@@ -1,16 +1,55 @@
 //! What agents see of others, and what is kept of what was said: views, summaries, extraction.
 
 use super::super::diagnostic::{Diagnostic, near};
-use super::super::site::Scope;
+use super::super::site::{Scope, Wants};
 use super::super::source::Node;
-use super::{Lower, whole};
+use super::{Lower, duration, whole};
+use crate::expression::Template;
+use crate::expression::ast::{Stmt, StmtKind};
 use crate::ids::Name;
-use crate::network::{Seen, SummaryDef, ViewDef};
+use crate::memory::unfit_scope;
+use crate::network::{MemoryDef, Seen, SummaryDef, ViewDef};
 
 /// A summary is written anew after so many messages.
 const EVERY: u32 = 10;
 
 impl Lower<'_> {
+    /// Whose memory is saved to and searched.
+    pub(super) fn memory(&mut self) -> MemoryDef {
+        let Some(node) = self.merged.settings.get("memory") else {
+            return MemoryDef::default();
+        };
+        let scoped = if node.entries().is_empty() {
+            Some(node)
+        } else {
+            node.get("scope")
+        };
+        let scope = scoped.and_then(|node| self.scope_of_memory(node));
+        MemoryDef {
+            scope,
+            keep: duration(node, "keep"),
+        }
+    }
+
+    /// Text and what is put into it: what a block leaves out would make one scope of two.
+    fn scope_of_memory(&mut self, node: &Node) -> Option<Template> {
+        let scope = Scope {
+            item: Some(node.span),
+            ..Scope::default()
+        };
+        let template = self.template(node, Wants::Text, &scope)?;
+        let plain = |stmt: &Stmt| matches!(stmt.kind, StmtKind::Text(_) | StmtKind::Emit(_));
+        let unfit = template.text().and_then(unfit_scope);
+        if !template.body().iter().all(plain) || unfit.is_some() {
+            let at = self.place(node.span);
+            let wanted =
+                "a scope: text and `{{ .. }}` alone, without `{% .. %}`, of 256 bytes at most";
+            self.say(Diagnostic::malformed(at, &template.source, wanted));
+            return None;
+        }
+        Some(template)
+    }
+
     /// What somebody sees of the others. Where nothing of them or only what is new is seen, a summary is for routers alone: they
     /// see it whatever members see.
     pub(super) fn view(&mut self, node: &Node, scope: &Scope) -> ViewDef {

@@ -335,7 +335,7 @@ impl Lower<'_> {
     }
 
     /// One of the names of a map.
-    fn entry_named(&mut self, node: &Node, entries: &Node, sort: &str) -> Option<Name> {
+    pub(super) fn entry_named(&mut self, node: &Node, entries: &Node, sort: &str) -> Option<Name> {
         let name = node.as_text()?;
         let known = || {
             entries

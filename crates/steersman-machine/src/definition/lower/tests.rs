@@ -4,13 +4,22 @@ use super::super::diagnostic::{Diagnostic, near};
 use super::super::site::{Scope, Wants};
 use super::super::source::{Node, Value};
 use super::super::test::{
-    Act, Answer, Expect, Gives, Kill, Resolve, Script, Step, Test, ToolOutcome,
+    Act, Answer, Expect, Gives, Kill, Remembered, Resolve, Script, Step, Test, ToolOutcome,
 };
 use super::super::{shape, source};
 use super::builtin;
 use super::{Lower, Sort, duration, flag, sorted, text, whole, word};
 use crate::ids::Name;
+use crate::rating::BEST;
 use std::collections::BTreeMap;
+
+fn number(node: &Node) -> Option<f64> {
+    match node.scalar()?.kind {
+        source::Kind::Integer(value) => Some(value as f64),
+        source::Kind::Number(value) => Some(value),
+        _ => None,
+    }
+}
 
 /// Keys of a step that say what happens; of these one may stand.
 const ACTS: [&str; 14] = [
@@ -79,6 +88,13 @@ impl Lower<'_> {
             seed: node.get("seed").and_then(whole).unwrap_or(1),
             script: self.script(node.get("script"), &scope),
             tools: self.tool_outcomes(node.get("tools")),
+            memory: node
+                .get("memory")
+                .map(Node::items)
+                .unwrap_or_default()
+                .iter()
+                .map(|node| self.remembered(node))
+                .collect(),
             steps: node
                 .get("steps")
                 .map(Node::items)
@@ -87,6 +103,32 @@ impl Lower<'_> {
                 .map(|node| self.step(node, &scope))
                 .collect(),
             expect: self.expects(node.get("expect"), &scope),
+        }
+    }
+
+    fn remembered(&mut self, node: &Node) -> Remembered {
+        let texts = |node: &Node| {
+            node.items()
+                .iter()
+                .filter_map(Node::as_text)
+                .map(ToString::to_string)
+                .collect()
+        };
+        let rating = node.get("rating");
+        let stars = rating.and_then(whole).and_then(|n| u8::try_from(n).ok());
+        if let Some(node) = rating
+            && stars.is_none_or(|n| n > BEST)
+        {
+            let at = self.place(node.span);
+            let text = node.scalar().map_or("", |scalar| &*scalar.text);
+            self.say(Diagnostic::malformed(at, text, "a rating from 1 to 5"));
+        }
+        Remembered {
+            name: text(node, "name").unwrap_or_default(),
+            content: text(node, "content").unwrap_or_default(),
+            scope: text(node, "scope"),
+            tags: node.get("tags").map(texts).unwrap_or_default(),
+            rating: stars,
         }
     }
 
@@ -167,6 +209,11 @@ impl Lower<'_> {
             match &*key.name {
                 "text" => answer.text = self.template(value, Wants::Text, &scope),
                 "output" => answer.output = Some(value.to_json()),
+                "any" => {
+                    let answers = value.items().iter();
+                    answer.any = answers.map(|one| (1.0, self.answer(one, &scope))).collect();
+                }
+                "weights" => self.weights(node, value),
                 "accept" => answer.accept = flag(node, "accept"),
                 "revise" => answer.revise = text(node, "revise"),
                 "error" => answer.error = text(node, "error"),
@@ -182,7 +229,9 @@ impl Lower<'_> {
                     }
                 }
                 other => {
-                    let known = ["text", "call", "output", "accept", "revise", "error"];
+                    let known = [
+                        "text", "call", "output", "accept", "revise", "error", "any", "weights",
+                    ];
                     let near = near(other, known);
                     let at = self.place(key.span);
                     let words = shape::list_of(known);
@@ -196,7 +245,24 @@ impl Lower<'_> {
                 }
             }
         }
+        let weights = node.get("weights").map(Node::items).unwrap_or_default();
+        for ((weight, _), node) in answer.any.iter_mut().zip(weights) {
+            *weight = number(node).unwrap_or(1.0);
+        }
         answer
+    }
+
+    /// One weight for each answer that may be drawn, none below 0, and not all of them 0.
+    fn weights(&mut self, answer: &Node, weights: &Node) {
+        let wanted = answer.get("any").map_or(0, |any| any.items().len());
+        let numbers = weights.items().iter().filter_map(number);
+        let numbers: Vec<f64> = numbers.filter(|n| *n >= 0.0).collect();
+        if numbers.len() != wanted || numbers.iter().sum::<f64>() <= 0.0 {
+            let at = self.place(weights.span);
+            let what =
+                format!("a list of {wanted} numbers, one for each answer of `any`, not all 0,");
+            self.say(Diagnostic::wrong_kind(at, &what, weights.kind_word()));
+        }
     }
 
     fn tool_outcomes(&mut self, node: Option<&Node>) -> BTreeMap<Name, Vec<ToolOutcome>> {
@@ -209,7 +275,7 @@ impl Lower<'_> {
                 .is_some_and(|declared| declared.sort == Sort::Tool)
                 || self.of_server(&key.name)
                 // What it finds is what lies in files.
-                || *key.name == *builtin::NOTES && self.out.builtins.contains(builtin::NOTES);
+                || builtin::may_be_played(&key.name) && self.out.builtins.contains(&*key.name);
             if !is_tool {
                 let names = self.out.declared.iter();
                 let tools = names

@@ -5,14 +5,13 @@ use super::super::site::{Args, Scope, Wants};
 use super::super::source::{Key, Node};
 use super::values::plain_text;
 use super::{Lower, Sort, count, duration, flag, sorted, text, word};
-use crate::bounds::SPILL;
 use crate::definition::shape;
 use crate::expression::{Expr, Template};
 use crate::ids::Name;
 use crate::interaction::Class;
 use crate::network::{
-    Approve, Http, HttpOutcome, OnDoubt, OnError, OnTimeout, Parameters, ProbeElse, Render,
-    Requires, Source, Then, ToolDef, Wait, WaitOn,
+    Approve, Http, HttpOutcome, OnDoubt, OnError, OnTimeout, Parameters, ProbeElse, Requires,
+    Source, Then, ToolDef, Wait, WaitOn,
 };
 use crate::rate::Rate;
 use std::collections::BTreeMap;
@@ -96,10 +95,20 @@ impl Lower<'_> {
                 .map(|node| self.data(node, &Wants::Value, &scope)),
             repeat_allowed: word(node, "repeat") == Some("allow"),
             then: self.then(node.get("then"), &seen),
-            render: self.render(node.get("render"), &seen),
+            mode: self.text_of(node, "mode", &seen),
+            render: self.render(node.get("render"), &seen, Some((name, &parameters))),
             timeout: duration(node, "timeout").unwrap_or(60_000),
             retry: count(node, "retry", 4),
             parallel: count(node, "parallel", 8),
+            reflect: {
+                // What an unsafe one gives is not there yet.
+                let judged = if effect == Class::Unsafe {
+                    &scope
+                } else {
+                    &seen
+                };
+                self.reflect(node.get("reflect"), judged)
+            },
             parameters,
             source,
         }
@@ -447,17 +456,6 @@ impl Lower<'_> {
             self.arguments_fit(Some(args), node.get("tool"), &tool, Sort::Tool, &[]);
         }
         Some(Then { tool, args })
-    }
-
-    pub(super) fn render(&mut self, node: Option<&Node>, scope: &Scope) -> Render {
-        match node {
-            Some(node) => Render {
-                call: self.text_of(node, "call", scope),
-                result: self.text_of(node, "result", scope),
-                spill: word(node, "spill").and_then(shape::size).unwrap_or(SPILL),
-            },
-            None => Render::default(),
-        }
     }
 
     fn wait(&mut self, node: &Node, scope: &Scope) -> Wait {

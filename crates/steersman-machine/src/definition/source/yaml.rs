@@ -337,16 +337,16 @@ fn key_of(sources: &Sources, diagnostics: &mut Vec<Diagnostic>, node: &Node) -> 
         }
         Some(_) => {}
         None => {
-            let braces = sources
-                .text(Span {
-                    start: node.span.start.saturating_sub(1),
-                    ..node.span
-                })
-                .is_some_and(|text| text.starts_with("{{"));
-            if braces {
-                let mut span = node.span;
-                span.start -= 1;
-                span.end += 1;
+            // Either the key is the inner of two braces, or both of them begin it.
+            let outer = node.span.start.checked_sub(1).map(|start| Span {
+                start,
+                end: node.span.end + 1,
+            });
+            let braces = outer.into_iter().chain([node.span]).find(|span| {
+                let text = sources.text(*span);
+                text.is_some_and(|text| text.starts_with("{{"))
+            });
+            if let Some(span) = braces {
                 diagnostics.push(Diagnostic::unquoted_braces(sources.place(span)));
             } else {
                 diagnostics.push(Diagnostic::key_is_no_text(place, node.kind_word()));

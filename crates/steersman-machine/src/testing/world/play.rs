@@ -10,7 +10,7 @@ use crate::effect::{
 use crate::expression::Names;
 use crate::ids::{Id, Line, Name, Time};
 use crate::mapping::{self, Raw};
-use crate::network::{Does, Source};
+use crate::network::Source;
 use crate::price::Tokens;
 use crate::snapshot::{Agent, Snapshot};
 use serde_json::{Value as Json, json};
@@ -276,15 +276,15 @@ impl World {
         let Some(answer) = answers.get(number) else {
             return fault(format!("{key} has no {}. answer", number + 1));
         };
+        let label = labels.first().map_or("", String::as_str);
+        let answer = answer.drawn(crate::search::draw(1, &keys[0], label, number as u32));
         let mut outcome = played(effect, answer).map_err(Fault)?;
         if self.counts_tokens()
             && let Outcome::Answer(answer) = &mut outcome
         {
             answer.usage.output = tokens(answer);
-            let model = match &self.network.agent(&who.def).does {
-                Does::Model(model) => self.network.models.get(&model.model),
-                Does::Route(_) | Does::Run { .. } => None,
-            };
+            let model = self.network.in_force(who);
+            let model = model.and_then(|model| self.network.models.get(&model.model));
             let paid = Tokens {
                 output: answer.usage.output,
                 ..Tokens::default()
@@ -298,7 +298,9 @@ impl World {
     fn counts_tokens(&self) -> bool {
         let session = self.network.limits.tokens.is_some_and(|l| l.written);
         let mut agents = self.network.agents.values();
-        session || self.network.limits_cost() || agents.any(|a| a.limits.tokens.is_some())
+        session
+            || self.network.limits_cost()
+            || agents.any(|a| a.all_limits().any(|limits| limits.tokens.is_some()))
     }
 
     fn calls_at(&self, line: Line, agent: Id, purpose: Purpose) -> u32 {
@@ -343,14 +345,13 @@ fn played(effect: Id, answer: &test::Answer) -> Result<Outcome, String> {
             retry: Retry::Never,
         }));
     }
-    let text = match (&answer.text, &answer.output, &answer.revise) {
+    let text = match (&answer.text, &answer.output) {
         (Some(text), ..) => {
             let names = Names::from_json(json!({}));
             Some(text.render(&names).map_err(|e| e.to_string())?)
         }
-        (None, Some(output), _) => Some(output.to_string()),
-        (None, None, Some(revise)) => Some(revise.clone()),
-        (None, None, None) => answer.accept.then(|| "accept".to_owned()),
+        (None, Some(output)) => Some(output.to_string()),
+        (None, None) => answer.verdict(),
     };
     let asks = answer.calls.iter().map(|(name, args)| Ask {
         name: name.clone(),

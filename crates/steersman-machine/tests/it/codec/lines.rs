@@ -184,8 +184,8 @@ pub(crate) fn every() -> Vec<(&'static str, LogLine)> {
         ("outside", super::outside()),
         ("texts", texts()),
         ("money", money()),
-        ("states", super::states()),
     ];
+    lines.extend(super::later());
     let tool_loop = tool_loop(1_000).into_iter();
     lines.extend(
         tool_loop

@@ -1,0 +1,346 @@
+//! Why a request is as it is: where each of its segments comes from, and what is not in it, and why.
+
+use super::history::head;
+use super::policies::{self, Age, COMPACT, KEEP_EXCHANGES};
+use super::units::{Chain, Unit, Units, What};
+use super::{Content, History, Purpose, RenderCache, Request, render};
+use crate::expression::{EvalError, Template};
+use crate::ids::{Body, Id, Line, Name};
+use crate::network::{AgentDef, Beyond, ModelAgent, Part};
+use crate::snapshot::Snapshot;
+use crate::tick::Cx;
+use crate::view::Read;
+
+/// A request, and where it comes from.
+#[derive(Clone, Debug)]
+pub struct Explained {
+    /// The request.
+    pub request: Request,
+    /// Of each of its segments, in order.
+    pub origins: Vec<Origin>,
+    /// What lies on the agent's stack and is not in it.
+    pub absent: Vec<Absent>,
+}
+
+/// Where a segment comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// The template that made it, by the keys that lead to it (`agents.desk.system`), or its file; none: the engine's own words, or
+    /// what was said as it was said.
+    pub template: Option<String>,
+    /// What it read, each with the line of the template that names it; 0 where that names only a part of it.
+    pub reads: Vec<(String, usize)>,
+    /// The lines of the log that it tells of.
+    pub lines: Vec<Line>,
+    /// What a policy made of it: the policy, its boundary, and what stands there (`stub`, `summary`, `elide`).
+    pub aged: Option<(Name, u32, &'static str)>,
+}
+
+/// What is left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Absent {
+    /// What: a tool's call, or exchanges.
+    pub what: String,
+    /// By which policy.
+    pub policy: Name,
+    /// Where its boundary stands.
+    pub mark: u32,
+    /// The first and the last line of it.
+    pub lines: (Line, Line),
+}
+
+/// The request that [`super::request`] gives, and where each part of it comes from.
+///
+/// An error is that of a template.
+pub fn explain(
+    cx: &Cx<'_>,
+    history: &dyn History,
+    snapshot: &Snapshot,
+    agent: Id,
+) -> Result<Explained, EvalError> {
+    let mut cache = RenderCache::default();
+    if super::purpose(cx, snapshot, agent) != Purpose::Answer {
+        let request = super::request(cx, history, snapshot, agent, &mut cache)?;
+        let origins = vec![Origin::default(); request.segments.len()];
+        let absent = Vec::new();
+        return Ok(Explained {
+            request,
+            origins,
+            absent,
+        });
+    }
+    cache.belongs_to(snapshot, agent);
+    let request = render(cx, history, snapshot, agent, &mut cache)?;
+    let def = cx.network.agent(&snapshot.agent(agent).def);
+    let model = cx.network.in_force(snapshot.agent(agent));
+    let model = model.expect("answers are those of agents that a model drives");
+    let all = All {
+        cx,
+        snapshot,
+        agent,
+        def,
+        model,
+        cache: &cache,
+    };
+    let mut told = all.history(&request).into_iter();
+    let origins = request.segments.iter().map(|segment| match segment.part {
+        Part::System => all.system(),
+        Part::History => told.next().unwrap_or_default(),
+        Part::Now => all.now(),
+        Part::Tools => Origin {
+            template: Some(format!("agents.{}.tools", def.name)),
+            ..Origin::default()
+        },
+    });
+    let origins = origins.collect();
+    let absent = all.absent(history);
+    Ok(Explained {
+        request,
+        origins,
+        absent,
+    })
+}
+
+/// What explaining reads.
+struct All<'a> {
+    cx: &'a Cx<'a>,
+    snapshot: &'a Snapshot,
+    agent: Id,
+    def: &'a AgentDef,
+    model: &'a ModelAgent,
+    cache: &'a RenderCache,
+}
+
+impl All<'_> {
+    fn system(&self) -> Origin {
+        let kept = self.cache.system.as_ref();
+        let reads = kept.map_or(&[][..], |kept| &kept.reads);
+        let key = format!("agents.{}.system", self.def.name);
+        match &self.model.system {
+            Some(template) => made(template, key, reads),
+            None => Origin::default(),
+        }
+    }
+
+    fn now(&self) -> Origin {
+        let key = format!("agents.{}.context.now", self.def.name);
+        let template = self.model.context.now.as_ref();
+        template.map_or_else(Origin::default, |template| made(template, key, &[]))
+    }
+
+    /// The segments of the history, in their order.
+    fn history(&self, request: &Request) -> Vec<Origin> {
+        let segments = request
+            .segments
+            .iter()
+            .filter(|s| s.part == Part::History)
+            .count();
+        let units: Vec<&Unit> = self
+            .cache
+            .units
+            .list
+            .iter()
+            .filter(|u| u.kept.is_some())
+            .collect();
+        let mut of_units = Vec::new();
+        for unit in units {
+            let kept = unit.kept.as_ref().expect("filtered a moment ago");
+            for segment in &kept.0 {
+                of_units.push(self.origin(unit, &segment.content, &kept.1));
+            }
+        }
+        let pinned = self.cache.units.pinned.iter().map(|(body, _)| Origin {
+            lines: vec![body.line()],
+            ..Origin::default()
+        });
+        let covered = policies::sum(self.snapshot.agent(self.agent), COMPACT).covered;
+        let summary = self.cache.summary.iter().map(|(body, _)| Origin {
+            lines: vec![body.line()],
+            aged: Some((COMPACT.into(), covered, "summary")),
+            ..Origin::default()
+        });
+        let mut all: Vec<Origin> = summary.chain(pinned).chain(of_units).collect();
+        // What the caller saw stands in front.
+        while all.len() < segments {
+            all.insert(0, Origin::default());
+        }
+        all
+    }
+
+    fn mark(&self, policy: &str) -> u32 {
+        policies::mark(self.snapshot, self.agent, &policy.into())
+    }
+
+    fn origin(&self, unit: &Unit, content: &Content, reads: &[Read]) -> Origin {
+        let calls = match &unit.what {
+            What::Message { body, .. } | What::Summary(body) => {
+                return Origin {
+                    lines: vec![body.line()],
+                    ..Origin::default()
+                };
+            }
+            What::Answer { calls, .. } | What::Engine(calls) => calls,
+        };
+        let named = |label: &str| {
+            calls.iter().zip(0..).find(|(chain, _)| {
+                let ours = chain.first.id.to_string();
+                chain.first.label.as_deref() == Some(label) || ours == label
+            })
+        };
+        let age = |n: usize| unit.ages.get(n).copied().unwrap_or(Age::Fresh);
+        match content {
+            Content::Result { label, .. } => match named(label) {
+                Some((chain, n)) => self.result(chain, age(n), reads),
+                None => Origin::default(),
+            },
+            Content::Assistant { .. } => {
+                let elided = calls.iter().enumerate().find_map(|(n, chain)| {
+                    let (aging, policy) = self.aging(chain, age(n))?;
+                    (!aging.elide.is_empty()).then(|| (policy.clone(), self.mark(&policy), "elide"))
+                });
+                Origin {
+                    lines: lines(unit).0.into_iter().collect(),
+                    aged: elided,
+                    ..Origin::default()
+                }
+            }
+            _ => Origin {
+                lines: [lines(unit).0, lines(unit).1]
+                    .into_iter()
+                    .flatten()
+                    .collect(),
+                ..Origin::default()
+            },
+        }
+    }
+
+    fn aging(&self, chain: &Chain, age: Age) -> Option<(&crate::network::Aging, Name)> {
+        let tool = self.cx.network.tools.get(&chain.first.name)?;
+        let aging = tool.render.age.as_ref().filter(|_| age != Age::Fresh)?;
+        Some((aging, policies::horizon_of(&chain.first.name, aging)))
+    }
+
+    fn result(&self, chain: &Chain, age: Age, reads: &[Read]) -> Origin {
+        let line = chain.result.as_ref().and_then(|r| r.body).map(Body::line);
+        let (tool, key) = (
+            &chain.first.name,
+            format!("tools.{}.render", chain.first.name),
+        );
+        let render = self.cx.network.tools.get(tool).map(|tool| &tool.render);
+        let origin = match (self.aging(chain, age), render) {
+            (Some((aging, policy)), _) if aging.beyond != Beyond::Elide => {
+                let word = match age {
+                    Age::Told(_) => "summary",
+                    Age::Fresh | Age::Stale => "stub",
+                };
+                let stub = aging.stub.as_ref().filter(|_| word == "stub");
+                let made = stub.map(|stub| made(stub, format!("{key}.stub"), reads));
+                Origin {
+                    aged: Some((policy.clone(), self.mark(&policy), word)),
+                    ..made.unwrap_or_default()
+                }
+            }
+            (_, Some(render)) => match &render.result {
+                Some(template) => made(template, format!("{key}.result"), reads),
+                None => Origin::default(),
+            },
+            _ => Origin::default(),
+        };
+        Origin {
+            lines: line.into_iter().collect(),
+            ..origin
+        }
+    }
+
+    /// What is not shown: whole exchanges, and calls that are dropped.
+    fn absent(&self, history: &dyn History) -> Vec<Absent> {
+        let mut units = Units::default();
+        let whole = super::units::Head {
+            before: 0,
+            ..head(self.snapshot, self.agent)
+        };
+        units.follow(history, &whole);
+        let covered = policies::sum(self.snapshot.agent(self.agent), COMPACT).covered;
+        let kept = self.mark(KEEP_EXCHANGES);
+        let mut absent = Vec::new();
+        for (policy, from, to) in [(COMPACT, 0, covered), (KEEP_EXCHANGES, covered, kept)] {
+            let gone = units
+                .list
+                .iter()
+                .filter(|u| u.closes > from && u.closes <= to);
+            let (mut first, mut last) = (None, None);
+            for unit in gone {
+                let (begins, ends) = lines(unit);
+                first = first.or(begins);
+                last = ends.or(last);
+            }
+            if let Some((first, last)) = first.zip(last) {
+                absent.push(Absent {
+                    what: format!("exchanges {} to {to}", from + 1),
+                    policy: policy.into(),
+                    mark: to,
+                    lines: (first, last),
+                });
+            }
+        }
+        for unit in &self.cache.units.list {
+            let (What::Answer { calls, .. } | What::Engine(calls)) = &unit.what else {
+                continue;
+            };
+            for (chain, age) in unit.aged(calls) {
+                if let Some((aging, policy)) = self.aging(chain, age)
+                    && aging.beyond == Beyond::Drop
+                {
+                    let line = chain.first.id.line();
+                    let result = chain.result.as_ref().and_then(|r| r.body);
+                    absent.push(Absent {
+                        what: chain.first.name.to_string(),
+                        mark: self.mark(&policy),
+                        policy,
+                        lines: (line, result.map_or(line, Body::line)),
+                    });
+                }
+            }
+        }
+        absent
+    }
+}
+
+/// A segment that a template made.
+fn made(template: &Template, key: String, reads: &[Read]) -> Origin {
+    let reads = reads.iter().map(|read| {
+        let path = match &read.entry {
+            Some(entry) => format!("{}.{entry}", read.root),
+            None => read.root.to_string(),
+        };
+        let mut rows = template.source.lines();
+        let line = rows
+            .position(|row| row.contains(&path))
+            .map_or(0, |at| at + 1);
+        (path, line)
+    });
+    let named = template.file.as_ref();
+    Origin {
+        reads: reads.collect(),
+        template: Some(named.map_or(key, ToString::to_string)),
+        ..Origin::default()
+    }
+}
+
+/// The first and the last line of a unit.
+fn lines(unit: &Unit) -> (Option<Line>, Option<Line>) {
+    let (text, calls) = match &unit.what {
+        What::Message { body, .. } | What::Summary(body) => (Some(*body), &[][..]),
+        What::Answer {
+            text,
+            opaque,
+            calls,
+        } => (text.or(*opaque), &calls[..]),
+        What::Engine(calls) => (None, &calls[..]),
+    };
+    let said = text.map(Body::line);
+    let begins = said.or(calls.first().map(|chain| chain.first.id.line()));
+    let results = calls.iter().filter_map(|c| c.result.as_ref()?.body);
+    let ends = results.map(Body::line).max().or(begins);
+    (begins, ends)
+}

@@ -1,0 +1,83 @@
+//! Agents and calls as they begin.
+
+use crate::commit::Kind;
+use crate::ids::{Digest, Id, Line, Name, Path, Time};
+use crate::interaction::Call;
+use crate::snapshot::{Agent, Counters, OpenCall, Phase, Span};
+use imbl::{OrdMap, OrdSet};
+use std::sync::Arc;
+
+/// A call as it is opened.
+pub(super) fn opened(call: Call, owner: Id, opened: Time, digest: Digest) -> OpenCall {
+    OpenCall {
+        call,
+        owner,
+        effect: None,
+        edited: None,
+        opened,
+        due: None,
+        begun: false,
+        approved: false,
+        approver: None,
+        met: Vec::new(),
+        keys: Vec::new(),
+        opened_at: 0,
+        chooser: None,
+        ends: None,
+        chosen: None,
+        digest,
+        mode: None,
+        closed: None,
+    }
+}
+
+/// An agent to which nothing has come yet.
+pub(super) fn newborn(id: Id, def: Name, kind: Kind, path: Path, now: Time) -> Agent {
+    Agent {
+        id,
+        def,
+        kind,
+        parent: None,
+        path,
+        births: 0,
+        named: None,
+        phase: Phase::Resting,
+        owed: None,
+        serving: None,
+        open: 0,
+        running: 0,
+        exchanges: 0,
+        queue: OrdSet::new(),
+        children: OrdMap::new(),
+        args: None,
+        message: None,
+        before: OrdMap::new(),
+        prepared: false,
+        unanswered: Vec::new(),
+        unread: Vec::new(),
+        said: None,
+        answer: None,
+        ended: None,
+        spoke: None,
+        draft: None,
+        sent_back: Vec::new(),
+        last: Line::NONE,
+        height: 0,
+        mode: None,
+        state: None,
+        missed: None,
+        routing: Arc::default(),
+        counters: Counters {
+            answer: Span::since(now),
+            task: Span::since(now),
+            session: Span::since(now),
+            stood: now.0,
+            ..Counters::default()
+        },
+        counts: OrdMap::new(),
+        bare: false,
+        used: OrdMap::new(),
+        sums: OrdMap::new(),
+        weight: Arc::default(),
+    }
+}

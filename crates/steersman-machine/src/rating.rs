@@ -1,0 +1,172 @@
+//! Ratings of artifacts: how good a version is, said by an agent or by a person.
+//!
+//! A rating is a write of state, in the scope in which the artifact lies. Its entry has a name that no declared entry can
+//! have, so nothing declared collides with it and no list of state shows it. Whatever holds for writes holds for ratings:
+//! they take effect when an exchange closes, follow branches, are given back by a rewind, conflict in an adoption and are
+//! erased with the line that brought them. The entry names the version by its content, as a number is a label within a
+//! branch alone.
+
+use crate::bounds::cut;
+use crate::effect::NewWrite;
+use crate::ids::{Id, Name, hex};
+use crate::interaction::Artifact;
+use crate::snapshot::Snapshot;
+use crate::types::Misfit;
+use serde_json::{Value as Json, json};
+
+/// The lowest rating.
+pub const WORST: u8 = 1;
+/// The highest.
+pub const BEST: u8 = 5;
+/// Bytes of a reason at most; the rest is left out.
+pub const REASON: usize = 1 << 10;
+
+/// What a rating's entry begins with. Names of declared entries begin with a letter.
+const SIGN: char = '@';
+/// Digits of a content's hash that name it.
+const DIGITS: usize = 16;
+
+/// Who says it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Rater {
+    /// An agent.
+    Agent,
+    /// A person: outranks every agent.
+    Person,
+}
+
+impl Rater {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::Person => "person",
+        }
+    }
+}
+
+/// A rating.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rating {
+    /// From [`WORST`] to [`BEST`].
+    pub rating: u8,
+    /// Why.
+    pub reason: Option<String>,
+    /// The agent, by its definition, or the person.
+    pub by: String,
+    /// What that is.
+    pub rater: Rater,
+}
+
+impl Rating {
+    /// What it does to a place in a list of what was found: 3 leaves it as it is.
+    pub fn weight(rating: Option<u8>) -> f64 {
+        // 0.5, 0.75, 1, 1.25, 1.5
+        f64::from(rating.unwrap_or(3) + 1) / 4.0
+    }
+
+    /// In words: `rated 4 of 5 by ann: well sourced`.
+    pub fn told(&self) -> String {
+        let reason = self.reason.as_deref().map_or_else(String::new, |reason| {
+            format!(": {}", reason.replace(char::is_control, " "))
+        });
+        let by = self.by.replace(char::is_control, " ");
+        format!("rated {} of {BEST} by {by}{reason}", self.rating)
+    }
+}
+
+/// A reason as it is kept; none if it says nothing.
+pub fn reason_of(reason: &str) -> Option<String> {
+    let reason = reason.trim();
+    (!reason.is_empty()).then(|| cut(reason, REASON).into_owned())
+}
+
+/// Whether an entry of state is a rating.
+pub fn is_rating(entry: &str) -> bool {
+    entry.starts_with(SIGN)
+}
+
+/// An entry of state in words.
+pub fn told_entry(entry: &str) -> String {
+    let rated = is_rating(entry)
+        .then(|| entry.splitn(3, '/').nth(2))
+        .flatten();
+    rated.map_or_else(
+        || format!("state.{entry}"),
+        |artifact| format!("the rating of `{artifact}`"),
+    )
+}
+
+fn entry(rater: Rater, hash: &[u8; 32], name: &str) -> String {
+    let digits = &hex(hash)[..DIGITS];
+    format!("{SIGN}{}/{digits}/{name}", rater.word())
+}
+
+/// The write that rates a version of an artifact.
+pub fn write(artifact: &Artifact, rating: &Rating) -> NewWrite {
+    let Rating {
+        rating: stars,
+        reason,
+        by,
+        rater,
+    } = rating;
+    let entry = entry(*rater, &artifact.hash, &artifact.name);
+    let reason = reason.as_deref().and_then(reason_of);
+    NewWrite {
+        // Which scope is said by name: the writer sees artifacts of others, too.
+        name: format!("{SIGN}{}{entry}", artifact.scope),
+        value: Some(json!({ "rating": stars, "reason": reason, "by": by })),
+        seal: false,
+    }
+}
+
+/// The rating of a version: that of a person, or else that of an agent, each the last that was given.
+pub fn of(snapshot: &Snapshot, artifact: &Artifact) -> Option<Rating> {
+    let of = |rater| {
+        let entry = Name::from(entry(rater, &artifact.hash, &artifact.name));
+        let cell = snapshot.cell(artifact.scope, &entry)?;
+        read(&cell.value.0, rater)
+    };
+    of(Rater::Person).or_else(|| of(Rater::Agent))
+}
+
+fn read(value: &Json, rater: Rater) -> Option<Rating> {
+    let rating = value.get("rating")?.as_u64()?;
+    let rating = u8::try_from(rating).ok()?;
+    let text = |key: &str| Some(value.get(key)?.as_str()?.to_owned());
+    (WORST..=BEST).contains(&rating).then(|| Rating {
+        rating,
+        reason: text("reason"),
+        by: text("by").unwrap_or_default(),
+        rater,
+    })
+}
+
+/// Where a rating is written: the scope and the entry. `name` is what [`write`] called it.
+pub(crate) fn place(
+    snapshot: &Snapshot,
+    name: &str,
+    value: Option<&Json>,
+) -> Result<(Id, Name), Misfit> {
+    let gone = || Misfit::new("rates an artifact that is not there");
+    let rest = name.strip_prefix(SIGN).ok_or_else(gone)?;
+    let (scope, rest) = rest.split_once(SIGN).ok_or_else(gone)?;
+    let scope: Id = scope.parse().map_err(|()| gone())?;
+    let mut parts = rest.splitn(3, '/');
+    let rater = match parts.next() {
+        Some("agent") => Rater::Agent,
+        Some("person") => Rater::Person,
+        _ => return Err(gone()),
+    };
+    let (Some(digits), Some(artifact)) = (parts.next(), parts.next()) else {
+        return Err(gone());
+    };
+    let versions = snapshot.artifacts.get(&(scope, artifact.into()));
+    let mut versions = versions.into_iter().flatten();
+    let version = versions
+        .find(|version| hex(&version.hash)[..DIGITS] == *digits)
+        .ok_or_else(gone)?;
+    if value.is_some_and(|value| read(value, rater).is_none()) {
+        return Err(Misfit::new(format!("is no rating from {WORST} to {BEST}")));
+    }
+    Ok((scope, entry(rater, &version.hash, artifact).into()))
+}

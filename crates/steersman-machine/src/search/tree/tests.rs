@@ -1,0 +1,317 @@
+use super::*;
+use crate::search::Plan;
+
+/// A world for plans: each block ends, `depth` blocks are a whole branch, and its value is made of its number.
+struct World {
+    plan: Plan,
+    tree: Tree,
+    depth: u32,
+    rounds: Vec<Vec<Run>>,
+}
+
+impl World {
+    fn new(plan: Plan, depth: u32) -> Self {
+        Self {
+            plan,
+            tree: Tree::new(Id::MAIN, Line(1)),
+            depth,
+            rounds: Vec::new(),
+        }
+    }
+
+    /// Until it stops.
+    fn run(&mut self, value: impl Fn(&Node, usize) -> Option<f64>) -> Stop {
+        loop {
+            match next(&self.plan, &self.tree) {
+                Next::Stop(stop) => return stop,
+                Next::Score(nodes) => {
+                    for i in nodes {
+                        let worth = value(&self.tree.nodes[i], i);
+                        self.tree.nodes[i].score = worth.map_or(Score::Unusable, Score::Value);
+                    }
+                }
+                Next::Run(runs) => {
+                    assert!(!runs.is_empty(), "a round does something");
+                    for run in &runs {
+                        self.block(*run);
+                    }
+                    self.rounds.push(runs);
+                }
+            }
+            assert!(self.rounds.len() < 10_000, "it ends");
+        }
+    }
+
+    fn block(&mut self, run: Run) {
+        let (number, from) = match run {
+            Run::Open { number, from } => (number, from),
+            Run::On(from) => (self.tree.nodes[from].number, from),
+        };
+        let depth = self.tree.nodes[from].depth + 1;
+        let at = Line(self.tree.nodes.len() as u64 + 1);
+        self.tree.nodes.push(Node {
+            branch: Id::new(Line(u64::from(number)), 0),
+            number,
+            at,
+            parent: Some(from),
+            depth,
+            over: depth == self.depth,
+            cost: Cost {
+                calls: 1,
+                tokens: 10,
+                micros: 5,
+            },
+            score: Score::None,
+        });
+    }
+
+    fn won(&self, stop: Stop) -> u32 {
+        self.tree.nodes[stop.winner.expect("something was tried")].number
+    }
+}
+
+fn node(number: u32, parent: Option<usize>, depth: u32, over: bool, score: Score) -> Node {
+    Node {
+        branch: Id::new(Line(u64::from(number)), 0),
+        number,
+        at: Line(u64::from(number) * 10 + u64::from(depth)),
+        parent,
+        depth,
+        over,
+        cost: Cost::default(),
+        score,
+    }
+}
+
+#[test]
+fn best_of_takes_every_branch_to_its_end_and_the_best_of_them() {
+    let mut world = World::new(Plan::of(Method::BestOf, 5), 3);
+    let stop = world.run(|node, _| Some(if node.number == 4 { 2.0 } else { 1.0 }));
+    assert_eq!((stop.why, world.won(stop)), (Why::Done, 4));
+    assert_eq!(world.rounds.len(), 3, "a round is one block of each");
+    assert!(world.rounds.iter().all(|round| round.len() == 5));
+    assert_eq!(seen(&world.tree)[0].visits, 5);
+}
+
+#[test]
+fn one_branch_is_a_search_too_and_where_none_is_usable_nothing_won() {
+    let mut world = World::new(Plan::of(Method::BestOf, 1), 2);
+    let stop = world.run(|_, _| Some(0.0));
+    assert_eq!((stop.why, world.won(stop)), (Why::Done, 1));
+    let winner = &world.tree.nodes[stop.winner.expect("one")];
+    assert!(winner.over, "what came to its end goes before what did not");
+    let mut world = World::new(Plan::of(Method::BestOf, 3), 2);
+    let stop = world.run(|_, _| None);
+    assert_eq!((stop.why, stop.winner), (Why::Done, None));
+}
+
+#[test]
+fn what_is_unusable_is_as_bad_as_the_worst() {
+    let mut world = World::new(Plan::of(Method::BestOf, 3), 1);
+    let stop = world.run(|node, _| (node.number == 3).then_some(-100.0));
+    assert_eq!(world.won(stop), 3);
+}
+
+#[test]
+fn of_two_that_are_worth_the_same_the_first_wins() {
+    let mut world = World::new(Plan::of(Method::BestOf, 3), 1);
+    let stop = world.run(|_, _| Some(1.0));
+    assert_eq!(world.won(stop), 1);
+}
+
+#[test]
+fn enough_ends_it() {
+    let plan = Plan {
+        enough: Some(1.0),
+        ..Plan::of(Method::Mcts, 50)
+    };
+    let mut world = World::new(plan, 2);
+    let stop = world.run(|node, _| Some(if node.number == 3 { 1.0 } else { 0.0 }));
+    assert_eq!((stop.why, world.won(stop)), (Why::Enough, 3));
+    assert_eq!(world.tree.branches(), 3);
+}
+
+#[test]
+fn a_budget_of_calls_is_never_exceeded_and_ends_with_the_best_so_far() {
+    for method in [Method::BestOf, Method::Beam, Method::Rollouts, Method::Mcts] {
+        for calls in [1, 2, 7, 20] {
+            let plan = Plan {
+                calls: Some(calls),
+                ..Plan::of(method, 8)
+            };
+            let mut world = World::new(plan, 6);
+            let stop = world.run(|_, i| Some(i as f64));
+            assert!(world.tree.cost().calls <= calls, "{method:?} {calls}");
+            assert_eq!(stop.why, Why::Budget, "{method:?} {calls}");
+            assert!(stop.winner.is_some(), "{method:?} {calls}");
+        }
+    }
+}
+
+#[test]
+fn tokens_and_money_end_it_with_the_block_that_used_them_up() {
+    let budgets = [(Some(35), None), (None, Some(18))];
+    for (tokens, micros) in budgets {
+        let plan = Plan {
+            tokens,
+            micros,
+            ..Plan::of(Method::BestOf, 2)
+        };
+        let mut world = World::new(plan, 9);
+        let stop = world.run(|_, _| Some(0.5));
+        assert_eq!(stop.why, Why::Budget);
+        assert_eq!(world.tree.cost().calls, 4);
+    }
+}
+
+#[test]
+fn a_beam_keeps_its_width_and_goes_on_with_the_best() {
+    let plan = Plan {
+        width: 2,
+        ..Plan::of(Method::Beam, 6)
+    };
+    let mut world = World::new(plan, 4);
+    world.run(|node, _| Some(f64::from(node.number % 4)));
+    assert_eq!(world.rounds.len(), 4, "level by level");
+    for (level, round) in world.rounds.iter().enumerate() {
+        assert_eq!(round.len(), 6, "each level has n new ones");
+        let mut from: Vec<usize> = Vec::new();
+        for run in round {
+            let Run::Open { from: at, .. } = run else {
+                panic!("each block has a branch of its own");
+            };
+            assert_eq!(world.tree.nodes[*at].depth as usize, level);
+            if !from.contains(at) {
+                from.push(*at);
+            }
+        }
+        assert_eq!(from.len(), if level == 0 { 1 } else { 2 });
+    }
+    // Of the first level, numbers 1 to 6, the best are 3 and then, of 2 and 6, the first.
+    let second: Vec<u32> = world.rounds[1]
+        .iter()
+        .filter_map(|run| match run {
+            Run::Open { from, .. } => Some(world.tree.nodes[*from].number),
+            Run::On(_) => None,
+        })
+        .collect();
+    assert_eq!(second, [3, 2, 3, 2, 3, 2]);
+}
+
+#[test]
+fn a_depth_cuts_what_would_go_on() {
+    let plan = Plan {
+        depth: 2,
+        ..Plan::of(Method::BestOf, 2)
+    };
+    let mut world = World::new(plan, 50);
+    let stop = world.run(|_, _| Some(1.0));
+    assert_eq!(stop.why, Why::Done);
+    assert!(world.tree.nodes.iter().all(|n| n.depth <= 2 && !n.over));
+    assert!(stop.winner.is_some());
+}
+
+#[test]
+fn rollouts_begin_with_a_few_first_blocks_and_go_round_them() {
+    let plan = Plan {
+        width: 3,
+        ..Plan::of(Method::Rollouts, 9)
+    };
+    let mut world = World::new(plan, 3);
+    world.run(|_, _| Some(1.0));
+    let firsts: Vec<usize> = world.tree.children(0).collect();
+    assert_eq!(firsts.len(), 3);
+    let seen = seen(&world.tree);
+    assert_eq!(seen[0].visits, 9);
+    for first in firsts {
+        assert_eq!(seen[first].visits, 3, "each is tried as often");
+    }
+}
+
+#[test]
+fn all_visits_of_a_tree_are_its_rollouts() {
+    let mut world = World::new(Plan::of(Method::Mcts, 40), 4);
+    let stop = world.run(|node, i| Some(((i * 7 + node.number as usize) % 5) as f64));
+    assert_eq!(stop.why, Why::Done);
+    let seen = seen(&world.tree);
+    assert_eq!(seen[0].visits, 40);
+    for (i, node) in world.tree.nodes.iter().enumerate() {
+        let below: u32 = world.tree.children(i).map(|c| seen[c].visits).sum();
+        let own = u32::from(node.over);
+        assert_eq!(seen[i].visits, below + own);
+        assert!(world.tree.children(i).count() <= 3, "as wide as it may be");
+    }
+}
+
+#[test]
+fn a_tree_that_is_tried_out_ends_before_its_branches_do() {
+    let plan = Plan {
+        width: 2,
+        ..Plan::of(Method::Mcts, 100)
+    };
+    let mut world = World::new(plan, 2);
+    let stop = world.run(|_, _| Some(0.0));
+    assert_eq!((stop.why, world.tree.branches()), (Why::Done, 4));
+}
+
+/// By hand: four rollouts through the root, two through each child; the one child is worth 1 and 0.5, the other 0 and 0.5.
+#[test]
+fn the_upper_confidence_bound_is_as_worked_out_by_hand() {
+    let mut tree = Tree::new(Id::MAIN, Line(1));
+    tree.nodes.push(node(1, Some(0), 1, false, Score::None));
+    tree.nodes
+        .push(node(1, Some(1), 2, true, Score::Value(8.0)));
+    tree.nodes.push(node(2, Some(0), 1, false, Score::None));
+    tree.nodes
+        .push(node(2, Some(3), 2, true, Score::Value(4.0)));
+    tree.nodes
+        .push(node(3, Some(1), 2, true, Score::Value(6.0)));
+    tree.nodes
+        .push(node(4, Some(3), 2, true, Score::Value(6.0)));
+    let seen = seen(&tree);
+    assert_eq!((seen[0].visits, seen[1].visits, seen[3].visits), (4, 2, 2));
+    assert_eq!((seen[1].mean, seen[3].mean), (Some(7.0), Some(5.0)));
+    // Between the worst (4) and the best (8): 1 and 0.5, and 0 and 0.5. sqrt(2) * sqrt(ln 4 / 2) = 1.177410
+    let close = |a: f64, b: f64| (a - b).abs() < 1e-6;
+    assert!(close(uct(&seen[1], &seen[0]), 0.75 + 1.177_410));
+    assert!(close(uct(&seen[3], &seen[0]), 0.25 + 1.177_410));
+    assert!(uct(&Seen::default(), &seen[0]).is_infinite());
+    // Two children are as many as it may have: the fifth begins below the first, which has room for none; so below that.
+    let plan = Plan {
+        width: 3,
+        ..Plan::of(Method::Mcts, 9)
+    };
+    assert_eq!(
+        next(&plan, &tree),
+        Next::Run(vec![Run::Open { number: 5, from: 0 }])
+    );
+    let narrow = Plan { width: 2, ..plan };
+    assert_eq!(
+        next(&narrow, &tree),
+        Next::Stop(Stop {
+            winner: Some(2),
+            why: Why::Done
+        })
+    );
+}
+
+#[test]
+fn a_plan_is_a_function_of_what_it_is_given() {
+    let run = || {
+        let mut world = World::new(Plan::of(Method::Mcts, 30), 3);
+        world.run(|_, i| Some((i % 3) as f64));
+        world.rounds
+    };
+    assert_eq!(run(), run());
+}
+
+#[test]
+fn there_are_never_more_branches_than_may_be() {
+    let plan = Plan {
+        depth: 64,
+        ..Plan::of(Method::Beam, 100)
+    };
+    let mut world = World::new(plan, 60);
+    let stop = world.run(|_, _| Some(1.0));
+    assert_eq!((stop.why, world.tree.branches()), (Why::Done, MOST));
+}
