@@ -376,6 +376,7 @@ impl End {
         Raw::Made {
             result: Json::from(told),
             made: vec![content],
+            mode: None,
         }
     }
 

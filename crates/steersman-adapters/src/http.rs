@@ -261,6 +261,7 @@ fn done(headers: &HeaderMap, bytes: &[u8], place: &Place<'_>) -> Raw {
         Raw::Made {
             result: Json::from(result),
             made: vec![content],
+            mode: None,
         }
     };
     if let Some(name) = place.save {

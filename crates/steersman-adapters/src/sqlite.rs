@@ -9,6 +9,7 @@ mod append;
 mod error;
 mod keep;
 mod lists;
+mod memory;
 mod owner;
 mod read;
 mod schema;
@@ -25,8 +26,9 @@ use std::sync::Arc;
 use steersman_machine::ids::{Id, Line, Time};
 use steersman_runtime::Boxed;
 use steersman_runtime::store::{
-    Batch, BoxedEvent, Checkpoint, CheckpointOf, Claim, InboxMessage, NewSession, Row, SessionId,
-    SessionInfo, SessionQuery, Store, StoreError, first_line, within,
+    Batch, BoxedEvent, Checkpoint, CheckpointOf, Claim, InboxMessage, Memory, MemoryQuery,
+    NewMemory, NewSession, Rated, Row, SessionId, SessionInfo, SessionQuery, Store, StoreError,
+    first_line, within,
 };
 use tokio::sync::oneshot;
 use writer::{Said, State, Writer};
@@ -513,6 +515,27 @@ impl Store for SqliteStore {
             };
             rows.into_iter().map(timer).collect()
         })
+    }
+
+    fn remember(&self, new: NewMemory) -> Boxed<'_, Result<u64, StoreError>> {
+        self.write(move |conn, _| memory::remember(conn, &new))
+    }
+
+    fn memories(&self, query: MemoryQuery) -> Boxed<'_, Result<Vec<Memory>, StoreError>> {
+        self.read(move |conn| memory::memories(conn, &query))
+    }
+
+    fn rate_memory(
+        &self,
+        id: u64,
+        rated: Rated,
+        by_person: bool,
+    ) -> Boxed<'_, Result<bool, StoreError>> {
+        self.write(move |conn, _| memory::rate(conn, id, &rated, by_person))
+    }
+
+    fn forget_memories(&self, ids: Vec<u64>) -> Boxed<'_, Result<u64, StoreError>> {
+        self.write(move |conn, _| memory::forget(conn, &ids))
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod begin;
 mod log;
+mod memory;
 mod story;
 
 pub use story::{SALT, story};
@@ -46,6 +47,10 @@ pub async fn suite<P: Place>(make: impl Fn() -> P) {
     large_values(&make()).await;
     batches_nobody_waits_for_are_written(&make()).await;
     newer_stores_are_refused(&make()).await;
+    memory::memories_are_saved_once(&make()).await;
+    memory::scopes_are_apart(&make()).await;
+    memory::memories_are_rated_and_forgotten(&make()).await;
+    memory::memories_are_kept_for_their_time(&make()).await;
     log::checkpoints_are_a_cache(&make()).await;
     log::branches_load_along_their_path(&make()).await;
     log::erased_texts_verify(&make()).await;

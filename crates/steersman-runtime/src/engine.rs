@@ -151,11 +151,13 @@ pub(crate) struct Inner {
     /// Networks as handed in or compiled: those with tools in Rust come from `start`.
     networks: Mutex<HashMap<NetworkKey, Arc<Network>>>,
     /// States and routers in Rust that this program has.
-    pub(crate) natives: crate::natives::Registered,
+    pub(crate) natives: Arc<crate::natives::Registered>,
     /// Slots of tools, by network and tool: how many run at once in this process.
     pub(crate) slots: Mutex<HashMap<(Digest, Name), Arc<tokio::sync::Semaphore>>>,
     /// What was indexed of transcripts and documents: derived, in memory only.
     pub(crate) indexed: Kept,
+    /// What answers in the world's place, where this engine reruns a session.
+    pub(crate) recorded: Option<Arc<crate::rerun::Recorded>>,
     /// Cancelled by [`Engine::kill`].
     pub(crate) alive: CancellationToken,
 }
@@ -197,9 +199,37 @@ impl Engine {
             mail: Mail::default(),
             opening: std::array::from_fn(|_| tokio::sync::Mutex::default()),
             networks: Mutex::default(),
-            natives: crate::natives::Registered::default(),
+            natives: Arc::default(),
             slots: Mutex::default(),
             indexed: Kept::default(),
+            recorded: None,
+            alive: CancellationToken::new(),
+        }))
+    }
+
+    /// An engine beside this one over the same ports, whose sessions are answered from a recording first.
+    pub(crate) fn beside(
+        &self,
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        recorded: Option<Arc<crate::rerun::Recorded>>,
+    ) -> Self {
+        let inner = &self.0;
+        Self(Arc::new(Inner {
+            store,
+            clock,
+            models: inner.models.clone(),
+            toolsets: inner.toolsets.clone(),
+            sealer: inner.sealer.clone(),
+            options: inner.options.clone(),
+            driven: Mutex::default(),
+            mail: Mail::default(),
+            opening: std::array::from_fn(|_| tokio::sync::Mutex::default()),
+            networks: Mutex::default(),
+            natives: inner.natives.clone(),
+            slots: Mutex::default(),
+            indexed: Kept::default(),
+            recorded,
             alive: CancellationToken::new(),
         }))
     }

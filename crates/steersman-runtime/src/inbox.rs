@@ -8,7 +8,7 @@ use crate::store::InboxMessage;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use steersman_machine::artifact::Content;
-use steersman_machine::effect::NewArtifact;
+use steersman_machine::effect::{NewArtifact, NewWrite};
 use steersman_machine::ids::{Id, Line, Name, Time};
 
 /// Version of the encoding: the first byte of a stored message.
@@ -186,6 +186,30 @@ pub enum Message {
     },
     /// The session goes on under another definition.
     Redefine(Box<Redefinition>),
+    /// A search over branches begins.
+    Search {
+        /// The branch; none: the current one.
+        branch: Option<Id>,
+        /// The line; none: its last.
+        at: Option<Line>,
+        /// What is said there first.
+        say: Option<String>,
+        /// JSON of the plan ([`steersman_machine::search::Plan`]).
+        plan: String,
+    },
+    /// A search ends with the best so far; none: all that go on.
+    StopSearch(Option<Id>),
+}
+
+impl Message {
+    /// A person rates an artifact: an edit of state by what [`crate::artifact::Artifacts::rated`] gave.
+    pub fn rating(write: &NewWrite, by: Name) -> Self {
+        let value = write.value.as_ref().map(ToString::to_string);
+        Self::Edit {
+            writes: vec![(write.name.as_str().into(), value)],
+            by,
+        }
+    }
 }
 
 /// What a session is to be bound to: a definition, which is a blob, as is what its servers offered.

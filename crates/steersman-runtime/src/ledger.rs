@@ -1,6 +1,10 @@
 //! The ledger: what the log says about the world. Folded from the lines of a session in their order, whatever branch
 //! they belong to; nothing rewinds it, and the machine never reads it.
 
+mod search;
+
+pub use search::{Search, Stood};
+
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use steersman_machine::codec::{self, Hash};
@@ -12,7 +16,7 @@ use steersman_machine::ids::{Body, Digest, Id, Line, Name, Time};
 use steersman_machine::interaction::Class;
 
 /// Version of the form of ledgers in checkpoints, and of what the fold means. One of another version is discarded.
-pub const VERSION: u8 = 4;
+pub const VERSION: u8 = 5;
 
 /// What is known of the world behind a line.
 ///
@@ -54,6 +58,7 @@ pub struct Ledger {
     would_ask: BTreeSet<Id>,
     /// Who was told that something waits for them, by the effect that told them.
     reaches: BTreeMap<Id, Reach>,
+    searches: BTreeMap<Id, Search>,
     hash: Hash,
     /// Effects that were started, by tool and arguments. Worked out anew when a ledger is decoded.
     #[serde(skip)]
@@ -162,6 +167,8 @@ pub struct Branch {
     pub superseded: Option<Line>,
     /// It was adopted up to this line.
     pub adopted: Option<Line>,
+    /// The search that tries it, and its number there.
+    pub search: Option<(Id, u32)>,
 }
 
 impl Branch {
@@ -170,9 +177,11 @@ impl Branch {
         self.opening.as_ref()?.label.as_ref()
     }
 
-    /// Which of the branches of an agent's fork it is, from 1.
+    /// Which of the branches of an agent's fork or of a search it is, from 1.
     pub fn index(&self) -> Option<u32> {
-        self.opening.as_ref()?.of.map(|(index, _)| index)
+        let of = self.opening.as_ref().and_then(|opening| opening.of);
+        let searched = self.search.map(|(_, number)| number);
+        of.map(|(index, _)| index).or(searched)
     }
 }
 
@@ -267,6 +276,7 @@ impl Default for Ledger {
             listed: BTreeSet::new(),
             would_ask: BTreeSet::new(),
             reaches: BTreeMap::new(),
+            searches: BTreeMap::new(),
             hash: [0; 32],
             started: BTreeMap::new(),
         }
@@ -416,6 +426,7 @@ impl Ledger {
                 by,
                 what,
             } => self.told(*effect, *of, by, what),
+            LedgerEntry::Search { search, what } => self.searched(line, *search, what),
             LedgerEntry::Paused(paused) => self.paused = *paused,
             LedgerEntry::Barred { tool, barred, .. } => {
                 if *barred {

@@ -83,6 +83,9 @@ pub struct ModelCall {
     pub position: u32,
     /// The same, since its branch began: the position in a script of that branch.
     pub position_on_branch: u32,
+    /// What sampling begins from: made of the session's seed, the agent, its branch and the position, so a call that is
+    /// repeated after a crash has the same.
+    pub seed: u64,
     /// Secrets that resolved for this call: key and address.
     pub transport: Transport,
 }

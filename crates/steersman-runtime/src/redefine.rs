@@ -71,16 +71,37 @@ impl Engine {
                 "this session has not begun".to_owned(),
             ));
         };
-        let network = wanted.network;
+        let (binding, values) = self.bound_to(old, bound, &seen.values, &wanted).await?;
+        let message = Message::Redefine(Box::new(Redefinition {
+            binding,
+            values: serde_json::to_string(&values).expect("values are JSON"),
+            by: wanted.by,
+        }));
+        self.order(id, message).await
+    }
+
+    /// What a session would be bound to under another definition; all that it names is stored. Values of `config` and models
+    /// that both declare alike stay as they are bound.
+    ///
+    /// # Errors
+    /// What it needs cannot be had here.
+    pub(crate) async fn bound_to(
+        &self,
+        old: &Network,
+        bound: &Binding,
+        bound_values: &Values,
+        wanted: &Redefine,
+    ) -> Result<(Binding, Values), EngineError> {
+        let network = wanted.network.clone();
         let nets = self.nets(&network)?;
         let env = &self.0.options.env;
         let mut values = Values {
-            config: bind::config(&network, env, &kept(&network, &seen.values))?,
-            folder: wanted.folder,
-            file: wanted.file,
+            config: bind::config(&network, env, &kept(&network, bound_values))?,
+            folder: wanted.folder.clone(),
+            file: wanted.file.clone(),
             nets,
             manifest: None,
-            ..seen.values.clone()
+            ..bound_values.clone()
         };
         let mut changed = Network::clone(&network);
         changed
@@ -113,11 +134,6 @@ impl Engine {
             self.remember((binding.source, Some(hash)), complete);
         }
         self.remember((binding.source, None), network);
-        let message = Message::Redefine(Box::new(Redefinition {
-            binding,
-            values: serde_json::to_string(&values).expect("values are JSON"),
-            by: wanted.by,
-        }));
-        self.order(id, message).await
+        Ok((binding, values))
     }
 }

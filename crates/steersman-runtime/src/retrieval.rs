@@ -10,6 +10,7 @@
 
 mod corpus;
 mod documents;
+pub(crate) mod remembered;
 mod search;
 mod split;
 

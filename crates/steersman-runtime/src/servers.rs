@@ -16,7 +16,7 @@ use steersman_machine::expression::Names;
 use steersman_machine::ids::Name;
 use steersman_machine::manifest::{Listing, Manifest};
 use steersman_machine::mapping::Fault;
-use steersman_machine::network::{Does, Network, Source};
+use steersman_machine::network::{AgentDef, Network, Source};
 
 /// What one server of a definition answers now.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,10 +60,8 @@ fn used(network: &Network) -> BTreeSet<Name> {
             Source::Mcp { server, .. } => Some(server),
             _ => None,
         });
-    let offered = network.agents.values().flat_map(|agent| match &agent.does {
-        Does::Model(model) => model.servers.as_slice(),
-        Does::Route(_) | Does::Run { .. } => &[],
-    });
+    let offered = network.agents.values().flat_map(AgentDef::models);
+    let offered = offered.flat_map(|model| &model.servers);
     named
         .chain(offered.map(|used| &used.server))
         .cloned()

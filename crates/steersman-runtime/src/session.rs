@@ -10,6 +10,7 @@ use serde_json::Value as Json;
 use std::sync::Arc;
 use steersman_machine::artifact::Content;
 use steersman_machine::ids::{Id, Line, Name, Time};
+use steersman_machine::search::Plan;
 use steersman_machine::snapshot::Snapshot;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
@@ -347,6 +348,23 @@ impl Session {
         .await
     }
 
+    /// Searches from a line on where somebody owes a model call, beside the session. What comes of it is in the log
+    /// ([`crate::ledger::Ledger::searches`]); the branch that won can be adopted.
+    pub async fn search(&self, search: Search) -> Result<Receipt, EngineError> {
+        self.send(Message::Search {
+            branch: search.branch,
+            at: search.at,
+            say: search.say,
+            plan: search.plan.to_json().to_string(),
+        })
+        .await
+    }
+
+    /// Ends a search with the best so far; none: all that go on.
+    pub async fn stop_search(&self, of: Option<Id>) -> Result<Receipt, EngineError> {
+        self.send(Message::StopSearch(of)).await
+    }
+
     /// Goes back to a line of the current branch. What came after is superseded and stays readable.
     pub async fn rewind(&self, at: Line, say: Option<&str>) -> Result<Receipt, EngineError> {
         self.send(Message::Rewind {
@@ -504,4 +522,29 @@ pub struct Fork {
     pub say: Option<String>,
     /// Effects that touch the world run there, too.
     pub live: bool,
+}
+
+/// How a person searches.
+#[derive(Clone, Debug)]
+pub struct Search {
+    /// The branch; none: the current one.
+    pub branch: Option<Id>,
+    /// The line; none: its last.
+    pub at: Option<Line>,
+    /// The first message there.
+    pub say: Option<String>,
+    /// What is to be done.
+    pub plan: Plan,
+}
+
+impl Search {
+    /// From the last line of the current branch on.
+    pub fn here(plan: Plan) -> Self {
+        Self {
+            branch: None,
+            at: None,
+            say: None,
+            plan,
+        }
+    }
 }

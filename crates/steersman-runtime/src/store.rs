@@ -5,11 +5,13 @@
 
 pub mod awkward;
 pub mod layer;
+pub mod memories;
 pub mod memory;
 pub mod queue;
 mod tables;
 
 use crate::Boxed;
+pub use memories::{Memory, MemoryQuery, NewMemory, Rated};
 use std::sync::Arc;
 use std::time::Duration;
 use steersman_machine::ids::{Id, Line, Name, Time};
@@ -131,6 +133,26 @@ pub trait Store: Send + Sync + 'static {
 
     /// Timers that are due, over all sessions, soonest first.
     fn timers(&self, until: Time, limit: usize) -> Boxed<'_, Result<Vec<DueTimer>, StoreError>>;
+
+    /// Remembers something, its content with it, in one step: the number that it has. What has a key that is known
+    /// changes nothing, and gives the number that it got then. Memories that are past their time at `new.at` are dropped
+    /// here.
+    fn remember(&self, new: NewMemory) -> Boxed<'_, Result<u64, StoreError>>;
+
+    /// Memories, the newest first.
+    fn memories(&self, query: MemoryQuery) -> Boxed<'_, Result<Vec<Memory>, StoreError>>;
+
+    /// Rates a memory, as a person or as an agent: the last rating of each counts. False if there is no such memory.
+    fn rate_memory(
+        &self,
+        id: u64,
+        rated: Rated,
+        by_person: bool,
+    ) -> Boxed<'_, Result<bool, StoreError>>;
+
+    /// Forgets memories: how many there were. Their contents are blobs that nothing names any more, unless something
+    /// else does.
+    fn forget_memories(&self, ids: Vec<u64>) -> Boxed<'_, Result<u64, StoreError>>;
 }
 
 /// A new session.

@@ -109,7 +109,11 @@ pub(super) fn result(
     if made.is_empty() {
         Raw::Done(json)
     } else {
-        Raw::Made { result: json, made }
+        Raw::Made {
+            result: json,
+            made,
+            mode: None,
+        }
     }
 }
 

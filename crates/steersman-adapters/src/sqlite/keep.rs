@@ -304,7 +304,12 @@ fn unnamed(
         "SELECT bytes, key FROM line WHERE key >> 40 IS NOT ?1",
         "SELECT bytes, 0 FROM inbox WHERE bytes IS NOT NULL AND no IS NOT ?1",
         "SELECT message, 0 FROM event WHERE ?1 IS ?1",
+        // What is remembered outlives the session that saved it.
+        "SELECT hash, -1 FROM memory WHERE ?1 IS ?1",
     ] {
+        if query.contains("FROM memory") && !super::memory::is_there(conn)? {
+            continue;
+        }
         let mut statement = conn.prepare(query)?;
         let mut rows = statement.query([but])?;
         while let Some(row) = rows.next()? {

@@ -70,6 +70,22 @@ const MIGRATIONS: &[&str] = &["
     -- What an id was accepted with; none: not known. Of an inbox keyed with the session's salt.
     ALTER TABLE inbox ADD COLUMN said BLOB;
     ALTER TABLE event_seen ADD COLUMN said BLOB;
+",
+"
+    -- Memory of agents over sessions. key: accepted once. Numbers are never used again.
+    CREATE TABLE memory (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE, scope TEXT NOT NULL, name TEXT NOT NULL,
+        tags TEXT NOT NULL, media TEXT NOT NULL, len INTEGER NOT NULL, hash BLOB NOT NULL, session TEXT, effect INTEGER,
+        network TEXT NOT NULL, by TEXT NOT NULL, at INTEGER NOT NULL, until INTEGER
+    );
+    CREATE INDEX memory_scope ON memory (scope, at);
+    CREATE INDEX memory_session ON memory (session) WHERE session IS NOT NULL;
+    CREATE INDEX memory_until ON memory (until) WHERE until IS NOT NULL;
+    -- The last rating of an agent (person 0) and of a person (1).
+    CREATE TABLE memory_rating (
+        id INTEGER NOT NULL, person INTEGER NOT NULL, rating INTEGER NOT NULL, reason TEXT, by TEXT NOT NULL,
+        PRIMARY KEY (id, person)
+    ) WITHOUT ROWID;
 "];
 
 /// The newest format that this program knows.

@@ -218,6 +218,7 @@ fn made(raw: Raw) -> (String, Content) {
         Raw::Made {
             result: Json::String(told),
             mut made,
+            ..
         } if made.len() == 1 => (told, made.remove(0)),
         other => panic!("{other:?}"),
     }

@@ -205,6 +205,7 @@ async fn what_is_no_text_stands_beside_the_result() {
     let Raw::Made {
         result: text,
         made: content,
+        ..
     } = raw
     else {
         panic!("{}", shown(&raw));
@@ -290,7 +291,7 @@ async fn a_text_that_is_very_large_is_an_artifact_and_whole() {
     let diary = Diary::new("long");
     let tools = McpTools::default();
     let run = call(&scripted(&diary, "", "long", ""));
-    let Raw::Made { result, made } = tools.run(&run, &CancellationToken::new()).await else {
+    let Raw::Made { result, made, .. } = tools.run(&run, &CancellationToken::new()).await else {
         panic!()
     };
     let told = result.as_str().unwrap();

@@ -169,6 +169,7 @@ pub(crate) fn call_of(request: Request, key: Option<&str>) -> ModelCall {
             key: key.map(str::to_owned),
             ..Transport::default()
         },
+        seed: 0,
     }
 }
 

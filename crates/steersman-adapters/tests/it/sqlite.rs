@@ -594,7 +594,7 @@ async fn a_store_of_the_first_format_is_carried_over() {
     drop(store);
     let conn = rusqlite::Connection::open(folder.file()).unwrap();
     conn.execute_batch(
-        "ALTER TABLE inbox DROP COLUMN said; ALTER TABLE event_seen DROP COLUMN said; PRAGMA user_version = 1",
+        "ALTER TABLE inbox DROP COLUMN said; ALTER TABLE event_seen DROP COLUMN said; DROP TABLE memory; DROP TABLE memory_rating; PRAGMA user_version = 1",
     )
     .unwrap();
     drop(conn);

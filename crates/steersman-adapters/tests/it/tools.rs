@@ -108,7 +108,7 @@ pub(crate) fn shown(raw: &Raw) -> String {
     };
     match raw {
         Raw::Done(result) => format!("done: {result}"),
-        Raw::Made { result, made } => {
+        Raw::Made { result, made, .. } => {
             let made = made.iter();
             let made = made.map(|c| format!("{} {} {} bytes", c.name, c.media, c.bytes.len()));
             format!(

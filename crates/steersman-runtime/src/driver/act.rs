@@ -161,14 +161,11 @@ impl Driver {
                 branches,
                 then,
                 args,
-            } => match follows(then, args.as_deref()) {
-                Ok(then) => {
-                    let offered = Offered::Join { branches, then };
-                    self.offer_message(&message, None, What::Offer(Box::new(offered)))
-                }
-                Err(why) => Err(why),
-            },
+            } => self.join(&message, branches, then, args.as_deref()),
             Message::Adopt { branch, at } => self.adopt(&message, branch, at).await?,
+            searched @ (Message::Search { .. } | Message::StopSearch(_)) => {
+                self.act_on_search(&message, searched).await?
+            }
             Message::Current(branch) => self.make_current(&message, branch).await?,
             Message::Edit { writes, by } => self.edit(&message, writes, by),
             Message::With { .. } => Err("what comes with a message is no message".to_owned()),
@@ -176,6 +173,35 @@ impl Driver {
         match acted {
             Ok(()) => Ok(()),
             Err(why) => self.refuse(message, &why).await,
+        }
+    }
+
+    fn join(
+        &mut self,
+        message: &InboxMessage,
+        branches: Vec<Id>,
+        then: Option<Name>,
+        args: Option<&str>,
+    ) -> Acted {
+        let then = follows(then, args)?;
+        let offered = Offered::Join { branches, then };
+        self.offer_message(message, None, What::Offer(Box::new(offered)))
+    }
+
+    async fn act_on_search(
+        &mut self,
+        message: &InboxMessage,
+        wanted: Message,
+    ) -> Result<Acted, EngineError> {
+        match wanted {
+            Message::Search {
+                branch,
+                at,
+                say,
+                plan,
+            } => self.begin_search(message, branch, at, say, &plan).await,
+            Message::StopSearch(of) => self.stop_searches(message, of).await,
+            _ => Ok(Ok(())),
         }
     }
 

@@ -50,6 +50,8 @@ pub(crate) enum FromTask {
     Listed(Vec<crate::servers::Listed>),
     /// The turn that this effect waited for has come, or will not soon.
     Turn(Id, Result<Permit, Refused>),
+    /// A tool judged where a branch of a search stands.
+    Judged(Id, (Id, steersman_machine::ids::Line), Raw),
 }
 
 /// Calls a model once, when the limiter of its place lets it through.

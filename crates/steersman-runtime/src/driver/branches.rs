@@ -17,6 +17,10 @@ use steersman_machine::snapshot::{Phase, Snapshot};
 use steersman_machine::tick::tick;
 use steersman_machine::wait::for_branches;
 
+/// Why a search cannot begin at some line.
+const NOTHING_OWED: &str =
+    "nobody owes a model call there: search from a line where one does, or say something first";
+
 pub(super) type Acted = Result<(), String>;
 
 /// A branch that an agent's fork asked for.
@@ -201,7 +205,10 @@ impl Driver {
         Ok(self.load.snapshot(at).await?.snapshot)
     }
 
-    async fn hash_at(&mut self, at: Line) -> Result<steersman_machine::codec::Hash, EngineError> {
+    pub(super) async fn hash_at(
+        &mut self,
+        at: Line,
+    ) -> Result<steersman_machine::codec::Hash, EngineError> {
         let known = self.ledger.branches().find(|(_, b)| b.head == at);
         if let Some(hash) = known.and_then(|(_, branch)| branch.hash) {
             return Ok(hash);
@@ -270,7 +277,8 @@ impl Driver {
             say: say.map(|text| said(message, text)),
             ..Opened::default()
         };
-        self.open_by_person(message, from, at, opened, None).await
+        self.open_by_person(message, from, at, opened, None, None)
+            .await
     }
 
     pub(super) async fn rewind(
@@ -293,7 +301,7 @@ impl Driver {
             say: say.map(|text| said(message, text)),
             ..Opened::default()
         };
-        self.open_by_person(message, from, Some(at), opened, None)
+        self.open_by_person(message, from, Some(at), opened, None, None)
             .await
     }
 
@@ -305,6 +313,7 @@ impl Driver {
         at: Option<Line>,
         mut opened: Opened,
         adopted: Option<Id>,
+        searches: Option<&str>,
     ) -> Result<Acted, EngineError> {
         let Some(known) = self.ledger.branch(from) else {
             return Ok(Err(format!("there is no branch {from}")));
@@ -342,11 +351,10 @@ impl Driver {
         let offered = [Offered::Opened(opened)];
         let mut step = self.ask(|cx| tick(cx, snapshot.clone(), line, now, &offered))?;
         if step.commit.is_none() {
-            let why = step.left.first().map(|(_, until)| match until {
-                Until::Refused(why) => (*why).to_owned(),
-                _ => "it cannot begin there now".to_owned(),
-            });
-            return Ok(Err(why.unwrap_or_default()));
+            return Ok(Err(why_not(&step)));
+        }
+        if searches.is_some() && !Self::owes_block(&step.snapshot) {
+            return Ok(Err(NOTHING_OWED.to_owned()));
         }
         if let (Some(bound), Some(commit)) = (rebound, &mut step.commit) {
             commit.binding = Some((*bound).clone());
@@ -398,6 +406,9 @@ impl Driver {
                 at,
             });
         }
+        if let Some(plan) = searches {
+            self.roots_search(&mut draft, id, plan);
+        }
         self.accepted(&mut draft, message);
         self.finish_step(id, step, draft).await?;
         Ok(Ok(()))
@@ -419,7 +430,7 @@ impl Driver {
     }
 
     /// What the ledger knows of effects that were out in a snapshot and may have touched the world.
-    fn known_of(&self, snapshot: &Snapshot) -> Result<Known, EngineError> {
+    pub(super) fn known_of(&self, snapshot: &Snapshot) -> Result<Known, EngineError> {
         let mut known = Known::new();
         for id in snapshot.effects.keys() {
             let Some(open) = snapshot.call_of(*id) else {
@@ -462,14 +473,14 @@ impl Driver {
         let Some(known) = self.ledger.branch(branch).cloned() else {
             return Ok(Err(format!("there is no branch {branch}")));
         };
-        let upto = self.adopted_up_to(branch, known.commit).await?;
-        let at = at.map_or(upto, |at| at.min(upto));
+        let at = at.unwrap_or(known.commit);
+        let (branch, at) = self.adopted_from(branch, at, target).await?;
         let Some(at) = self.commit_at(branch, at).await? else {
             return Ok(Err(format!(
                 "line {at} is not on the path of branch {branch}"
             )));
         };
-        let from = self.snapshot_at(branch, at).await?;
+        let from = self.as_branch_of(target, branch, at).await?;
         let offered = Offered::Adopt {
             call,
             branch,
@@ -638,4 +649,13 @@ pub(super) fn said(message: &InboxMessage, text: String) -> Said {
         sender: None,
         came: Vec::new(),
     }
+}
+
+/// Why a branch cannot begin somewhere.
+fn why_not(step: &Step) -> String {
+    let why = step.left.first().map(|(_, until)| match until {
+        Until::Refused(why) => (*why).to_owned(),
+        _ => "it cannot begin there now".to_owned(),
+    });
+    why.unwrap_or_default()
 }

@@ -237,11 +237,7 @@ impl Driver {
     fn bound(&self, id: Id, request: &Request, sent: u64) -> Amount {
         let network = self.network();
         let out = &self.outs[&id];
-        let def = &self.branches[&out.branch]
-            .snapshot
-            .agent(out.wish.agent)
-            .def;
-        let agent = network.agent(def);
+        let agent = self.branches[&out.branch].snapshot.agent(out.wish.agent);
         let mut bound = Amount::default();
         for name in network.chain(&request.model) {
             let params = context::parameters_for(network, agent, name);

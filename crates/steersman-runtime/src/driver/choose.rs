@@ -11,6 +11,7 @@ use steersman_machine::branch::adopted_up_to;
 use steersman_machine::commit::LedgerEntry;
 use steersman_machine::effect::Opened;
 use steersman_machine::ids::{Id, Line};
+use steersman_machine::snapshot::Snapshot;
 
 impl Driver {
     /// A branch of which everybody acts is taken over by making it current. What the current branch came to since the
@@ -62,13 +63,13 @@ impl Driver {
             self.leave_behind().await?;
             return Ok(Ok(()));
         }
-        let upto = self.adopted_up_to(branch, known.commit).await?;
-        let at = at.map_or(upto, |at| at.min(upto));
+        let at = at.unwrap_or(known.commit);
+        let (branch, at) = self.adopted_from(branch, at, target).await?;
         let opened = Opened {
             rewound: true,
             ..Opened::default()
         };
-        self.open_by_person(message, branch, Some(at), opened, Some(branch))
+        self.open_by_person(message, branch, Some(at), opened, Some(branch), None)
             .await
     }
 
@@ -90,6 +91,49 @@ impl Driver {
         // The commit before the one that took a simulated outcome.
         let line = self.past.read(line).await?;
         Ok(line.commit.as_ref().map_or(upto, |c| c.parent))
+    }
+
+    /// What is adopted of a branch up to a line: as far as nothing was simulated, on it or on a branch that it was forked
+    /// from behind the path of the target.
+    pub(super) async fn adopted_from(
+        &mut self,
+        branch: Id,
+        at: Line,
+        target: Id,
+    ) -> Result<(Id, Line), EngineError> {
+        let head = self.ledger.branch(branch).map_or(at, |known| known.commit);
+        let mut found = (branch, at.min(self.adopted_up_to(branch, head).await?));
+        let mut below = branch;
+        while let Some((above, forked)) = self.ledger.branch(below).and_then(|b| b.from) {
+            if self.ledger.on_path(target, above, forked) {
+                break;
+            }
+            if self
+                .snapshot_at(above, forked)
+                .await?
+                .first_simulated
+                .is_some()
+            {
+                found = (above, self.adopted_up_to(above, forked).await?);
+            }
+            below = above;
+        }
+        Ok(found)
+    }
+
+    /// A branch as it stood at a line, as a branch of the target: what it wrote counts from where it left that one's path,
+    /// over however many branches it was forked.
+    pub(super) async fn as_branch_of(
+        &mut self,
+        target: Id,
+        branch: Id,
+        at: Line,
+    ) -> Result<Snapshot, EngineError> {
+        let mut from = self.snapshot_at(branch, at).await?;
+        if let Some(common) = self.ledger.common(branch, target) {
+            from.forked_at = from.forked_at.min(common);
+        }
+        Ok(from)
     }
 
     /// Branches that a rewind of `from` to a line leaves behind, and their last lines that count: that one, and the

@@ -18,6 +18,7 @@ mod choose;
 mod draft;
 mod events;
 mod everything;
+mod explore;
 mod follow;
 mod heard;
 mod inspect;
@@ -28,6 +29,7 @@ mod reach;
 mod rebind;
 mod recorded;
 mod recover;
+mod replayed;
 mod search;
 mod standing;
 mod start;
@@ -38,6 +40,8 @@ mod writer;
 
 pub(crate) use everything::run_all;
 pub(crate) use inspect::{inspect, settled_on};
+pub(crate) use standing::outcome;
+pub(crate) use wish::digest as tool_digest;
 
 use crate::bind::Values;
 use crate::engine::{Durability, Engine, EngineError};
@@ -130,6 +134,8 @@ pub(crate) struct Driver {
     following: follow::Following,
     /// Effects that tell people what waits for them, and how they stand in this process.
     reaching: BTreeMap<Id, reach::State>,
+    /// Searches over branches that go on.
+    searches: explore::Searches,
 }
 
 /// A branch that has ticks.
@@ -214,6 +220,8 @@ pub(crate) struct Out {
 pub(crate) enum OutState {
     /// It may begin.
     Ready,
+    /// It waits for a search over branches ([`explore`]).
+    Stands,
     /// A hold keeps it.
     Held,
     /// A person keeps effects of its tool from beginning.
@@ -400,6 +408,8 @@ impl Driver {
                 self.not_begun(effect).await?;
             } else if let Some(wanted) = self.next_reach() {
                 self.reach(wanted).await?;
+            } else if let Some(search) = self.next_search() {
+                self.explore(search).await?;
             } else if self.writer.take_ready_is_empty() {
                 return Ok(());
             }
@@ -598,6 +608,7 @@ impl Driver {
             && !self.inbox.look
             && !self.inbox.late
             && self.next_branch().is_none()
+            && self.next_search().is_none()
             && !self.following.has_come()
             && (self.to_start.is_empty() || self.ledger.paused || self.stopping.is_some())
     }
@@ -618,6 +629,7 @@ impl Driver {
         Outside {
             running: running.count()
                 + self.probing.len()
+                + self.searches.judging()
                 + self.reaching_now()
                 + usize::from(self.following.is_asking()),
             due: soon.chain(self.next_due()).min(),
@@ -630,8 +642,9 @@ impl Driver {
             && self.probing.is_empty()
             && !self.following.is_asking()
             && self.reaching_now() == 0
+            && self.searches.judging() == 0
             && self.outs.values().all(|out| match out.state {
-                OutState::Held | OutState::Barred | OutState::Waits | OutState::Later(_) => true,
+                OutState::Stands | OutState::Held | OutState::Barred | OutState::Waits | OutState::Later(_) => true,
                 OutState::Ready | OutState::Queued | OutState::Soon(_) => {
                     self.ledger.paused || self.stopping.is_some()
                 }

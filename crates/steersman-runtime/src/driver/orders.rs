@@ -169,7 +169,7 @@ impl Driver {
                     rewound: true,
                     ..Opened::default()
                 };
-                self.open_by_person(message, self.ledger.current, Some(at), opened, None)
+                self.open_by_person(message, self.ledger.current, Some(at), opened, None, None)
                     .await
             }
             Err(why) => Ok(Err(why)),

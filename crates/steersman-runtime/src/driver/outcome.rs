@@ -14,13 +14,13 @@ use futures::FutureExt;
 use serde_json::Value as Json;
 use std::sync::Arc;
 use steersman_machine::commit::{Kind, LedgerEntry, Release, Why};
-use steersman_machine::context::RENDER_VERSION;
+use steersman_machine::context::{self, RENDER_VERSION};
 use steersman_machine::effect::{Answer, Came, Failure, Offered, Outcome, Retry, ToolWork, Work};
 use steersman_machine::expression::{Data, EvalError, Scope};
 use steersman_machine::ids::{Id, Name, Time};
 use steersman_machine::interaction::Class;
 use steersman_machine::mapping::{Fault, Raw};
-use steersman_machine::network::{AgentDef, Does, Offer as Offers, OnDoubt, OnTimeout, ProbeElse};
+use steersman_machine::network::{ModelAgent, Offer as Offers, OnDoubt, OnTimeout, ProbeElse};
 use steersman_machine::view::View;
 use steersman_machine::wait::{self, Meets};
 use tokio_util::sync::CancellationToken;
@@ -64,6 +64,10 @@ impl Driver {
                 Ok(())
             }
             FromTask::Turn(effect, turn) => self.turn_came(effect, turn).await,
+            FromTask::Judged(search, of, raw) => {
+                self.judged(search, of, raw);
+                Ok(())
+            }
         }
     }
 
@@ -79,7 +83,11 @@ impl Driver {
         // for itself.
         let branch = self.branches.get(&out.branch);
         let agent = branch.and_then(|b| b.snapshot.agents.get(&out.wish.agent));
-        if out.wish.call().is_some() || agent.is_some_and(|agent| agent.kind == Kind::Routed) {
+        let sums = |b: &super::Branch| context::summing(&b.snapshot, out.wish.agent).is_some();
+        if out.wish.call().is_some()
+            || agent.is_some_and(|agent| agent.kind == Kind::Routed)
+            || branch.is_some_and(sums)
+        {
             return;
         }
         if let Delta::Text(text) = &delta {
@@ -499,9 +507,11 @@ impl Driver {
         let Some(agent) = self.outs.get(&effect).map(|o| o.wish.agent) else {
             return;
         };
-        let def = network.agent(&self.branches[&branch].snapshot.agent(agent).def);
+        let agent = self.branches[&branch].snapshot.agent(agent);
+        let def = network.agent(&agent.def);
         for ask in &mut answer.asks {
-            let tool = offered_as(def, &ask.name);
+            let model = network.in_force(agent);
+            let tool = model.and_then(|model| offered_as(model, &ask.name));
             let parameters = match tool {
                 Some(name) => network
                     .tools
@@ -726,10 +736,7 @@ fn as_its_place_sees(raw: &Raw) -> Ended {
 }
 
 /// The tool or agent that a model knows under this name.
-fn offered_as<'a>(def: &'a AgentDef, seen: &str) -> Option<&'a Name> {
-    let Does::Model(model) = &def.does else {
-        return None;
-    };
+fn offered_as<'a>(model: &'a ModelAgent, seen: &str) -> Option<&'a Name> {
     let used = model.tools.iter().find(|used| used.is_called(seen))?;
     match &used.of {
         Offers::Tool(name) | Offers::Agent(name) => Some(name),

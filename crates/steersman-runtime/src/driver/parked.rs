@@ -197,6 +197,7 @@ impl Driver {
             probing: BTreeSet::new(),
             following: parked.following,
             reaching: BTreeMap::new(),
+            searches: super::explore::Searches::default(),
             engine,
         }
     }

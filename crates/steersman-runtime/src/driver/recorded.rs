@@ -5,7 +5,7 @@ use super::draft::{Draft, Note, Offer};
 use super::{Driver, Out, OutState, What};
 use crate::engine::EngineError;
 use crate::ledger::Progress;
-use crate::past::ERASED;
+use crate::past::{ERASED, Past};
 use crate::session::Fate;
 use crate::store::{Store, StoreError};
 use serde_json::Value as Json;
@@ -90,85 +90,13 @@ impl Driver {
                 _ => None,
             });
         match found {
-            Some((k, result)) => self.mapped_of(&line, result, pushes.get(k + 1)),
+            Some((k, result)) => self.past.mapped_of(&line, result, pushes.get(k + 1)),
             None => Ok(Mapped::plain(
                 How::Done,
                 None,
                 "It is done; what it gave was not recorded.",
             )),
         }
-    }
-
-    /// An outcome as it was before it was taken: its writes, and the call that followed it.
-    fn mapped_of(
-        &self,
-        line: &LogLine,
-        result: &CallResult,
-        next: Option<&Push>,
-    ) -> Result<Mapped, StoreError> {
-        let mut writes = Vec::with_capacity(result.writes.len());
-        for write in &result.writes {
-            // An erased value reads as unset, here as in every fold.
-            let text = match write.value {
-                Some(body) => self.past.stored(body)?,
-                None => None,
-            };
-            let value = text.map(|text| serde_json::from_str(&text)).transpose();
-            let value = value.map_err(|e| {
-                self.past
-                    .corrupt(line.n, format!("state.{} is no JSON: {e}", write.name))
-            })?;
-            writes.push(NewWrite {
-                name: write.name.to_string(),
-                value,
-                seal: false,
-            });
-        }
-        Ok(Mapped {
-            how: result.how,
-            code: result.code.as_ref().map(ToString::to_string),
-            shown: match result.body {
-                Some(body) => {
-                    let text = self.past.stored(body)?;
-                    Some(text.map_or_else(|| ERASED.to_owned(), |t| t.to_string()))
-                }
-                None => None,
-            },
-            writes,
-            artifacts: result.artifacts.iter().map(as_new).collect(),
-            then: self.followed(result.call, next)?,
-            by: result.by.as_ref().map(ToString::to_string),
-        })
-    }
-
-    /// The call that an outcome opened, its `then`: it was pushed right behind the result, in the chain of its call.
-    fn followed(
-        &self,
-        call: Id,
-        next: Option<&Push>,
-    ) -> Result<Option<(String, Json)>, StoreError> {
-        let Some(Interaction::Call(next)) = next.map(|push| &push.what) else {
-            return Ok(None);
-        };
-        let Some(chain) = next.chain else {
-            return Ok(None);
-        };
-        if chain != call && self.chain_of(call)? != Some(chain) {
-            return Ok(None);
-        }
-        // Erased arguments are none: the call is refused as a misfit, visibly.
-        let args = self.past.stored(next.args)?;
-        let args = args.and_then(|text| serde_json::from_str(&text).ok());
-        Ok(Some((next.name.to_string(), args.unwrap_or_default())))
-    }
-
-    fn chain_of(&self, call: Id) -> Result<Option<Id>, StoreError> {
-        let line = self.past.line(call.line())?;
-        let mut pushes = line.commit.iter().flat_map(|c| &c.pushes);
-        Ok(pushes.find_map(|push| match &push.what {
-            Interaction::Call(Call { id, chain, .. }) if *id == call => *chain,
-            _ => None,
-        }))
     }
 
     // ---- outcomes that nobody waits for
@@ -415,5 +343,83 @@ fn as_new(artifact: &Artifact) -> NewArtifact {
         hash: artifact.hash,
         len: artifact.len,
         content: None,
+    }
+}
+
+impl Past {
+    /// An outcome as it was before it was taken: its writes, and the call that followed it.
+    pub(crate) fn mapped_of(
+        &self,
+        line: &LogLine,
+        result: &CallResult,
+        next: Option<&Push>,
+    ) -> Result<Mapped, StoreError> {
+        let mut writes = Vec::with_capacity(result.writes.len());
+        for write in &result.writes {
+            // An erased value reads as unset, here as in every fold.
+            let text = match write.value {
+                Some(body) => self.stored(body)?,
+                None => None,
+            };
+            let value = text.map(|text| serde_json::from_str(&text)).transpose();
+            let value = value.map_err(|e| {
+                self.corrupt(line.n, format!("state.{} is no JSON: {e}", write.name))
+            })?;
+            writes.push(NewWrite {
+                name: write.name.to_string(),
+                value,
+                seal: false,
+            });
+        }
+        Ok(Mapped {
+            how: result.how,
+            code: result.code.as_ref().map(ToString::to_string),
+            shown: match result.body {
+                Some(body) => {
+                    let text = self.stored(body)?;
+                    Some(text.map_or_else(|| ERASED.to_owned(), |t| t.to_string()))
+                }
+                None => None,
+            },
+            writes,
+            artifacts: result.artifacts.iter().map(as_new).collect(),
+            then: self.followed(result.call, next)?,
+            by: result.by.as_ref().map(ToString::to_string),
+            mode: line
+                .commit
+                .as_ref()
+                .and_then(|commit| commit.asked(result.call))
+                .map(ToString::to_string),
+        })
+    }
+
+    /// The call that an outcome opened, its `then`: it was pushed right behind the result, in the chain of its call.
+    fn followed(
+        &self,
+        call: Id,
+        next: Option<&Push>,
+    ) -> Result<Option<(String, Json)>, StoreError> {
+        let Some(Interaction::Call(next)) = next.map(|push| &push.what) else {
+            return Ok(None);
+        };
+        let Some(chain) = next.chain else {
+            return Ok(None);
+        };
+        if chain != call && self.chain_of(call)? != Some(chain) {
+            return Ok(None);
+        }
+        // Erased arguments are none: the call is refused as a misfit, visibly.
+        let args = self.stored(next.args)?;
+        let args = args.and_then(|text| serde_json::from_str(&text).ok());
+        Ok(Some((next.name.to_string(), args.unwrap_or_default())))
+    }
+
+    fn chain_of(&self, call: Id) -> Result<Option<Id>, StoreError> {
+        let line = self.line(call.line())?;
+        let mut pushes = line.commit.iter().flat_map(|c| &c.pushes);
+        Ok(pushes.find_map(|push| match &push.what {
+            Interaction::Call(Call { id, chain, .. }) if *id == call => *chain,
+            _ => None,
+        }))
     }
 }

@@ -86,6 +86,7 @@ impl Driver {
         if !self.claimed {
             self.settle_earlier(&mut draft);
         }
+        self.find_searches();
         let ids: Vec<Id> = self.branches.keys().copied().collect();
         for id in &ids {
             self.take_up_wishes(&mut draft, *id).await?;
@@ -142,6 +143,11 @@ impl Driver {
         wish: Wish,
     ) -> Result<(), EngineError> {
         let effect = wish.id;
+        if wish.work == Work::Model && self.is_searched(draft, branch, &wish)? {
+            self.put_out(branch, wish);
+            self.state(effect, OutState::Stands);
+            return Ok(());
+        }
         let Some(record) = self.ledger.effect(effect).cloned() else {
             self.take_wish(draft, branch, wish)?;
             return Ok(());

@@ -1,6 +1,8 @@
-//! Searches of transcript and documents, for calls of the built-in tool.
+//! Built-in tools that need more than their arguments: searches of transcript, documents and artifacts, and memory.
 
 use super::Driver;
+use crate::artifact::ArtifactSearch;
+use crate::memory::MemoryTools;
 use crate::retrieval::{Embedder, Search};
 use crate::toolset::Toolset;
 use std::sync::Arc;
@@ -10,11 +12,32 @@ use steersman_machine::network::{BuiltIn, Source};
 use steersman_machine::notes;
 
 impl Driver {
-    /// What runs a search, if the tool is one. It sees the branch as it is now, and of what was said what was said when the
+    /// What runs the tool, if it is one of these. A search sees the branch as it is now, and of what was said what was said when the
     /// call was made: another attempt finds the same.
     pub(super) fn search(&self, id: Id, tool: &ToolWork) -> Option<Arc<dyn Toolset>> {
         let def = self.tool_def(&tool.tool)?;
-        if !matches!(def.source, Source::BuiltIn(BuiltIn::NotesSearch)) {
+        let Source::BuiltIn(does) = def.source else {
+            return None;
+        };
+        if matches!(
+            does,
+            BuiltIn::MemorySave | BuiltIn::MemorySearch | BuiltIn::MemoryRead | BuiltIn::MemoryRate
+        ) {
+            let out = &self.outs[&id];
+            return Some(Arc::new(MemoryTools {
+                engine: self.engine.clone(),
+                past: self.past.clone(),
+                snapshot: self.branches[&out.branch].snapshot.clone(),
+                agent: out.wish.agent,
+                does,
+            }));
+        }
+        if does == BuiltIn::ArtifactSearch {
+            return Some(Arc::new(ArtifactSearch(
+                self.engine.0.options.retrieval.clone(),
+            )));
+        }
+        if does != BuiltIn::NotesSearch {
             return None;
         }
         let out = &self.outs[&id];

@@ -76,9 +76,11 @@ impl Driver {
             || self.outs.values().any(|out| match out.state {
                 OutState::Held | OutState::Barred | OutState::Waits | OutState::Later(_) => false,
                 OutState::Ready | OutState::Queued => !self.ledger.paused,
-                OutState::Starting | OutState::Running(_) | OutState::Soon(_) | OutState::Over => {
-                    true
-                }
+                OutState::Stands
+                | OutState::Starting
+                | OutState::Running(_)
+                | OutState::Soon(_)
+                | OutState::Over => true,
             });
         let offered = !self.fresh.is_empty();
         let mut state = SessionState {
@@ -134,7 +136,7 @@ const OUTCOME: usize = steersman_machine::bounds::VALUES;
 
 /// What a session came to, as its definition names it. Values that are no JSON, fail or are too much for a list are left
 /// out.
-pub(super) fn outcome(cx: &Cx<'_>, snapshot: &Snapshot) -> Json {
+pub(crate) fn outcome(cx: &Cx<'_>, snapshot: &Snapshot) -> Json {
     let view = View::new(cx, snapshot, snapshot.root);
     let (mut values, mut bytes) = (Map::new(), 0);
     for (name, expr) in &cx.network.outcome {
@@ -223,7 +225,8 @@ fn rested(agent: Id, last: steersman_machine::ids::Line, history: &dyn History) 
         | Cause::Released
         | Cause::Routed
         | Cause::Leaf
-        | Cause::NoRule => Settled::Answered {
+        | Cause::NoRule
+        | Cause::Rounds => Settled::Answered {
             before: Vec::new(),
             text: words(),
             task: end == End::Task,

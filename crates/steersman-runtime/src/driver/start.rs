@@ -29,7 +29,8 @@ impl Driver {
         let again = match out.state {
             OutState::Ready | OutState::Starting => false,
             OutState::Queued | OutState::Soon(_) | OutState::Later(_) => true,
-            OutState::Held
+            OutState::Stands
+            | OutState::Held
             | OutState::Barred
             | OutState::Running(_)
             | OutState::Waits
@@ -123,6 +124,9 @@ impl Driver {
             Some((digest, ..)) => *digest = request.digest,
             rendered => *rendered = Some((request.digest, request.prefix, request.broke.clone())),
         }
+        if self.modelled_in_recording(id, &request) {
+            return Ok(());
+        }
         let (request, bound, model) = match self.choose_model(id, request) {
             Ok(found) => found,
             Err(message) => {
@@ -159,11 +163,14 @@ impl Driver {
             out.state = OutState::Running(cancel.clone());
             (out.attempt, self.position(branch, agent, request.purpose))
         };
+        let path = self.path_of(branch, agent);
+        let (seed, tried) = self.seed_for(branch, &path, seen.0);
+        let request = seeded(request, seed, tried);
         let call = ModelCall {
             effect: id,
             session: self.session.clone(),
             attempt,
-            agent: self.path_of(branch, agent),
+            agent: path,
             def: self.branches[&branch].snapshot.agent(agent).def.clone(),
             branch: self.label_of(branch),
             index: self
@@ -172,6 +179,7 @@ impl Driver {
                 .and_then(crate::ledger::Branch::index),
             position: seen.0,
             position_on_branch: seen.1,
+            seed,
             request,
             transport,
         };
@@ -245,14 +253,13 @@ impl Driver {
     fn asked_of(&self, id: Id, request: Request, name: &Name) -> Request {
         let network = self.network();
         let out = &self.outs[&id];
-        let def = &self.branches[&out.branch]
-            .snapshot
-            .agent(out.wish.agent)
-            .def;
+        let agent = self.branches[&out.branch].snapshot.agent(out.wish.agent);
         let params = match request.purpose {
             // What is asked beside an agent's own steps has no parameters of that agent.
-            Purpose::Extract => context::parameters_of(network, name),
-            _ => context::parameters_for(network, network.agent(def), name),
+            Purpose::Extract | Purpose::Summary | Purpose::Compact => {
+                context::parameters_of(network, name)
+            }
+            _ => context::parameters_for(network, agent, name),
         };
         let def = network.models.get(name);
         Request {
@@ -558,4 +565,16 @@ impl Driver {
         let item = FeedItem::Withdrawn { effect, attempt };
         self.live.show(item);
     }
+}
+
+/// Branches that are asked the same are sampled apart: where parameters have a `seed`, each has one of its own.
+fn seeded(mut request: Request, seed: u64, tried: bool) -> Request {
+    let given = |(name, value): &(String, serde_json::Value)| name == "seed" && value.is_number();
+    if let Some(at) = request.params.iter().position(given).filter(|_| tried) {
+        let mut params = request.params.to_vec();
+        // As large as every server takes.
+        params[at].1 = (seed >> 33).into();
+        request.params = params.into();
+    }
+    request
 }

@@ -124,7 +124,7 @@ const MASK: &str = "(secret)";
 const SEARCHED: usize = 6;
 
 /// All secrets that an attempt of this tool can read, as they are now: declared ones, secret arguments, sealed state.
-pub(super) fn readable(network: &Network, tool: &str, scope: &dyn Scope) -> Vec<String> {
+pub(crate) fn readable(network: &Network, tool: &str, scope: &dyn Scope) -> Vec<String> {
     let mut texts = Vec::new();
     for text in secrets::texts(network, tool, scope) {
         if text.len() >= SEARCHED {

@@ -164,6 +164,12 @@ impl Driver {
     }
 
     fn refused(&mut self, draft: &mut Draft, offer: Offer, why: String) {
+        if let What::Offer(offered) = &offer.what
+            && let Offered::Adopt { call: None, .. } = &**offered
+            && offer.message.is_none()
+        {
+            self.not_adopted(draft.branch, &why);
+        }
         if let Some(message) = offer.message {
             draft.refuse(&message.id, &why);
             self.receipt(draft, &message.id, Fate::Refused(why));

@@ -31,8 +31,13 @@ impl Driver {
         let id = wish.id;
         let now = self.now(branch);
         let (work, due) = (wish.work.clone(), wish.due);
+        let stands = self.is_searched(draft, branch, &wish)?;
         self.put_out(branch, wish);
+        if self.answered_from_recording(id)? {
+            return Ok(());
+        }
         match work {
+            Work::Model if stands => self.state(id, OutState::Stands),
             Work::Model => {
                 self.draw_escrow(draft);
                 self.begin_or_wait(draft, id, due.filter(|due| *due > now));
@@ -242,7 +247,7 @@ impl Driver {
         let network = self.network();
         let snapshot = &self.branches[&out.branch].snapshot;
         let agent = snapshot.agent(out.wish.agent);
-        let room = network.agent(&agent.def).limits.parallel as usize;
+        let room = network.limits_of(agent).parallel as usize;
         let beside = self
             .outs
             .values()
@@ -583,7 +588,8 @@ impl Out {
     fn takes_room(&self) -> bool {
         let at_work = match self.state {
             OutState::Ready | OutState::Starting | OutState::Running(_) | OutState::Soon(_) => true,
-            OutState::Held
+            OutState::Stands
+            | OutState::Held
             | OutState::Barred
             | OutState::Queued
             | OutState::Later(_)
@@ -595,7 +601,7 @@ impl Out {
 }
 
 /// What approvals and the repeat guard compare: tool and arguments, sealed parts by their keyed digest.
-pub(super) fn digest(tool: &ToolWork) -> Digest {
+pub(crate) fn digest(tool: &ToolWork) -> Digest {
     let args: Json = serde_json::from_str(&tool.args).unwrap_or_else(|_| (*tool.args).into());
     let text = format!("{}\n{}", tool.tool, Sealer::comparable(&args));
     Digest::of(text.as_bytes())

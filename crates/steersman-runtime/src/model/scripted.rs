@@ -1,6 +1,8 @@
 //! The scripted model: answers from one file, listed by agent. It keeps no position of its own: a call carries how many
 //! model calls of its agent are committed on its branch, so a call that is repeated after a crash gets the same answer.
 
+pub mod nearest;
+
 use super::{BoundModel, Delta, Model, ModelCall, Models, ModelsError, Sink};
 use crate::{Boxed, Env};
 use serde_json::{Value as Json, json};
@@ -13,7 +15,9 @@ use steersman_machine::definition::test;
 use steersman_machine::effect::{Answer, Ask, Failure, Retry};
 use steersman_machine::expression::{Scope, Template, from_json};
 use steersman_machine::ids::Name;
-use steersman_machine::network::{Does, Network};
+use steersman_machine::network::{AgentDef, ModelDef, Network, Provider};
+use steersman_machine::reflect;
+use steersman_machine::search::{draw, pick};
 use tokio_util::sync::CancellationToken;
 
 /// Answers by agent.
@@ -28,6 +32,8 @@ struct Scripted {
     text: Option<String>,
     calls: Vec<(String, Json)>,
     error: Option<String>,
+    /// One of these is drawn, by weight.
+    any: Vec<(f64, Scripted)>,
 }
 
 /// Why a script cannot be read.
@@ -82,11 +88,7 @@ impl From<&test::Script> for Script {
 
 impl From<&test::Answer> for Scripted {
     fn from(answer: &test::Answer) -> Self {
-        let verdict = if answer.accept {
-            Some("accept".to_owned())
-        } else {
-            answer.revise.clone()
-        };
+        let verdict = answer.verdict();
         let structured = answer.output.as_ref().map(Json::to_string);
         Self {
             text: match &answer.text {
@@ -95,6 +97,11 @@ impl From<&test::Answer> for Scripted {
             },
             calls: answer.calls.clone(),
             error: answer.error.clone(),
+            any: answer
+                .any
+                .iter()
+                .map(|(weight, one)| (*weight, Self::from(one)))
+                .collect(),
         }
     }
 }
@@ -106,6 +113,7 @@ impl Scripted {
                 text: Some(text.clone()),
                 ..Self::default()
             }),
+            Json::Object(map) if map.contains_key("any") => Self::parse_any(map),
             Json::Object(map) => {
                 let mut answer = Self::default();
                 for (key, value) in map {
@@ -119,15 +127,15 @@ impl Scripted {
                         }
                         ("output", value) => answer.text = Some(value.to_string()),
                         ("accept", Json::Bool(true)) => {
-                            answer.text = Some("accept".to_owned());
+                            answer.text = Some(reflect::accept());
                         }
                         ("revise", Json::String(text)) => {
-                            answer.text = Some(text.clone());
+                            answer.text = Some(reflect::revise(text));
                         }
                         ("error", Json::String(code)) => answer.error = Some(code.clone()),
                         _ => {
                             return Err(format!(
-                                "`{key}: {value}` is none of text, call, output, accept, revise, error"
+                                "`{key}: {value}` is none of text, call, output, accept, revise, error, any"
                             ));
                         }
                     }
@@ -144,6 +152,69 @@ impl Scripted {
     }
 }
 
+impl Scripted {
+    /// `any`: answers of which one is drawn, and perhaps `weights`.
+    fn parse_any(map: &serde_json::Map<String, Json>) -> Result<Self, String> {
+        if let Some(other) = map
+            .keys()
+            .find(|key| !["any", "weights"].contains(&key.as_str()))
+        {
+            return Err(format!(
+                "beside `any` there is only `weights`, not `{other}`"
+            ));
+        }
+        let answers = map["any"].as_array().filter(|list| !list.is_empty());
+        let answers = answers.ok_or("`any` is a list of answers, of which one is drawn")?;
+        let weights = match map.get("weights") {
+            None => vec![1.0; answers.len()],
+            Some(weights) => weigh(weights, answers.len())?,
+        };
+        let answers = answers.iter().map(Self::parse);
+        let answers = answers.collect::<Result<Vec<_>, _>>()?;
+        Ok(Self {
+            any: weights.into_iter().zip(answers).collect(),
+            ..Self::default()
+        })
+    }
+
+    /// In a few words.
+    fn told(&self) -> String {
+        let calls = self.calls.iter();
+        let calls = calls.map(|(name, args)| format!("calls {name} {args}"));
+        let error = self.error.iter().map(|code| format!("error {code}"));
+        let any = (!self.any.is_empty()).then(|| format!("one of {}", self.any.len()));
+        let said = self.text.iter().cloned();
+        let all: Vec<String> = said.chain(calls).chain(error).chain(any).collect();
+        nearest::short(&all.join(", "))
+    }
+
+    /// The answer itself, or the one that is drawn; one that is drawn may be drawn from again.
+    fn drawn(&self, mut seed: u64) -> &Self {
+        let mut answer = self;
+        let drawn = |answer: &Self, seed| pick(answer.any.iter().map(|(weight, _)| *weight), seed);
+        while let Some(k) = drawn(answer, seed) {
+            answer = &answer.any[k].1;
+            seed = draw(seed, "again", "", 0);
+        }
+        answer
+    }
+}
+
+/// Weights of answers: as many numbers, none below 0 and not all of them 0.
+fn weigh(weights: &Json, wanted: usize) -> Result<Vec<f64>, String> {
+    let list = weights.as_array().into_iter().flatten();
+    let numbers: Vec<f64> = list
+        .filter_map(Json::as_f64)
+        .filter(|n| *n >= 0.0)
+        .collect();
+    if numbers.len() != wanted || numbers.iter().sum::<f64>() <= 0.0 {
+        return Err(format!(
+            "`weights` are {wanted} numbers, one for each answer, not all of them 0"
+        ));
+    }
+    Ok(numbers)
+}
+
 fn calls(json: &Json) -> Result<Vec<(String, Json)>, String> {
     let Json::Object(map) = json else {
         return Err("a call is a map from a tool to its arguments".to_owned());
@@ -151,9 +222,10 @@ fn calls(json: &Json) -> Result<Vec<(String, Json)>, String> {
     Ok(map.iter().map(|(k, v)| (k.clone(), v.clone())).collect())
 }
 
-/// A model that answers from a script, and a catalog in which every model is that one. Cloning shares it.
+/// A model that answers from a script, and a catalog in which every model is that one. Cloning shares it. The second is
+/// what it is called, where the definition names a model of the provider `scripted`.
 #[derive(Clone)]
-pub struct ScriptedModel(Arc<Mutex<State>>);
+pub struct ScriptedModel(Arc<Mutex<State>>, Option<Name>);
 
 struct State {
     /// Scripts, the newest last: it goes before those under it, key by key.
@@ -183,10 +255,11 @@ impl Section {
 impl ScriptedModel {
     /// Answers from this script.
     pub fn new(script: Script) -> Self {
-        Self(Arc::new(Mutex::new(State {
+        let state = State {
             sections: vec![Section::new(script, None)],
             missed: Vec::new(),
-        })))
+        };
+        Self(Arc::new(Mutex::new(state)), None)
     }
 
     /// From here on it answers from another script, which begins at the next call of each agent that it lists.
@@ -197,15 +270,9 @@ impl ScriptedModel {
 
     /// Keys that can be no agent's in this network: misspelt, or of another one.
     pub fn unknown(&self, network: &Network) -> Vec<String> {
-        let offered = network
-            .agents
-            .values()
-            .filter_map(|agent| match &agent.does {
-                Does::Model(model) => Some(&model.tools),
-                Does::Route(_) | Does::Run { .. } => None,
-            });
+        let mut offered = network.agents.values().flat_map(AgentDef::offers);
         // Callers may give names as they like.
-        let free = offered.flatten().any(|tool| tool.named);
+        let free = offered.any(|tool| tool.named);
         let known = |key: &&String| {
             let path = key.split(['@', '#']).next().unwrap_or_default();
             let mut names = path.split('/');
@@ -247,9 +314,10 @@ impl ScriptedModel {
             let mut state = self.lock();
             let taken = state.take(call);
             if let Err(failure) = &taken {
-                state.missed.push(failure.message.clone());
+                let told = state.nearest(call, &failure.message);
+                state.missed.push(told);
             }
-            taken?
+            taken?.drawn(call.seed).clone()
         };
         if let Some(code) = scripted.error {
             return Err(Failure {
@@ -327,6 +395,51 @@ impl State {
     }
 }
 
+impl State {
+    /// What is missing, with what was asked and the answer of the script that comes nearest to it.
+    fn nearest(&self, call: &ModelCall, missing: &str) -> String {
+        let request = minijinja_request(&call.request);
+        let last = request.get_attr("last").unwrap_or_default().to_string();
+        let mut rows = vec![
+            missing.to_owned(),
+            format!("  asked after: {}", nearest::short(&last)),
+        ];
+        let unread = self.sections.iter().flat_map(|section| {
+            let keys = section.script.answers.iter();
+            keys.filter_map(|(key, list)| {
+                let read = section.read.get(key).copied().unwrap_or(0) as usize;
+                Some((key, read, list.get(read)?))
+            })
+        });
+        let near = unread.min_by_key(|(key, ..)| nearest::distance(key, &call.agent));
+        if let Some((key, read, answer)) = near {
+            let n = read + 1;
+            rows.push(format!(
+                "  nearest: answer {n} of `{key}`, which nobody asked for: {}",
+                answer.told()
+            ));
+            rows.push(format!(
+                "  differs: it answers `{key}`; asked was `{}` on branch {}",
+                call.agent, call.branch
+            ));
+            return rows.join("\n");
+        }
+        let own = self.sections.iter().rev().find_map(|section| {
+            let mut keys: Vec<_> = section.script.answers.iter().collect();
+            keys.sort_by_key(|(key, _)| nearest::distance(key, &call.agent));
+            let (key, list) = keys.into_iter().next()?;
+            Some((key, list.len(), list.last()?))
+        });
+        if let Some((key, n, answer)) = own {
+            rows.push(format!(
+                "  nearest: answer {n} of `{key}`, which was given before: {}",
+                answer.told()
+            ));
+        }
+        rows.join("\n")
+    }
+}
+
 impl Section {
     fn take(&mut self, key: &str, position: u32, call: &ModelCall) -> Result<Scripted, Failure> {
         let from = match &mut self.began {
@@ -348,6 +461,13 @@ impl Section {
         *read = (*read).max(n + 1);
         Ok(answer)
     }
+}
+
+/// What a scripted model is called: the name that a definition gives to one of the provider `scripted`. Two names are two
+/// models, so a rerun asks the other anew.
+pub fn called(def: &ModelDef) -> Option<String> {
+    let name = def.model.as_ref();
+    name.filter(|_| def.provider == Provider::Scripted).cloned()
 }
 
 fn missing(message: String) -> Failure {
@@ -377,7 +497,7 @@ impl Model for ScriptedModel {
     }
 
     fn label(&self) -> Name {
-        "scripted".into()
+        self.1.clone().unwrap_or_else(|| "scripted".into())
     }
 }
 
@@ -391,18 +511,20 @@ impl Models for ScriptedModel {
         Box::pin(async move {
             Ok(network
                 .models
-                .keys()
-                .map(|name| BoundModel {
+                .iter()
+                .map(|(name, def)| BoundModel {
                     name: name.clone(),
                     provider: "scripted".into(),
+                    model: called(def),
                     ..BoundModel::default()
                 })
                 .collect())
         })
     }
 
-    fn model(&self, _bound: &BoundModel) -> Result<Arc<dyn Model>, ModelsError> {
-        Ok(Arc::new(self.clone()))
+    fn model(&self, bound: &BoundModel) -> Result<Arc<dyn Model>, ModelsError> {
+        let named = bound.model.is_some().then(|| bound.label());
+        Ok(Arc::new(Self(self.0.clone(), named)))
     }
 }
 

@@ -1,6 +1,7 @@
 //! What is indexed: the passages of one transcript, or of the documents of one agent.
 
 use super::documents::{self, Mark};
+use super::remembered::Remembered;
 use super::{Index, IndexError, Retrieval, split};
 use crate::past::Past;
 use crate::store::{SessionId, StoreError};
@@ -43,7 +44,7 @@ pub(super) struct Passages {
 }
 
 impl Passages {
-    fn new(retrieval: &dyn Retrieval) -> Result<Self, IndexError> {
+    pub(super) fn new(retrieval: &dyn Retrieval) -> Result<Self, IndexError> {
         Ok(Self {
             index: retrieval.index()?,
             pieces: BTreeMap::new(),
@@ -54,7 +55,7 @@ impl Passages {
     }
 
     /// Adds pieces, each with the words by which it is found; gives their numbers.
-    fn add(&mut self, pieces: Vec<(Piece, String)>) -> Result<Vec<u64>, IndexError> {
+    pub(super) fn add(&mut self, pieces: Vec<(Piece, String)>) -> Result<Vec<u64>, IndexError> {
         let first = self.next;
         let numbered: Vec<(u64, &str)> = (first..)
             .zip(&pieces)
@@ -67,7 +68,7 @@ impl Passages {
         Ok((first..self.next).collect())
     }
 
-    fn remove(&mut self, numbers: &[u64]) -> Result<(), IndexError> {
+    pub(super) fn remove(&mut self, numbers: &[u64]) -> Result<(), IndexError> {
         self.index.remove(numbers)?;
         for number in numbers {
             self.pieces.remove(number);
@@ -317,6 +318,7 @@ type Shared<T> = Arc<tokio::sync::Mutex<Option<T>>>;
 pub(crate) struct Kept {
     said: Mutex<Newest<SaidKey, Shared<Said>>>,
     documents: Mutex<Newest<DocumentsKey, Shared<Documents>>>,
+    remembered: Mutex<Newest<Arc<str>, Shared<Remembered>>>,
 }
 
 impl Kept {
@@ -329,6 +331,15 @@ impl Kept {
     pub(super) fn said(&self, key: SaidKey) -> Shared<Said> {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         said.get(key)
+    }
+
+    /// What is remembered in a scope.
+    pub(super) fn remembered(&self, scope: Arc<str>) -> Shared<Remembered> {
+        let mut remembered = self
+            .remembered
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        remembered.get(scope)
     }
 
     pub(super) fn documents(&self, key: DocumentsKey) -> Shared<Documents> {

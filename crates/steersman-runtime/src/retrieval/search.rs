@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use steersman_machine::ids::{Id, Line};
 use steersman_machine::mapping::{Fault, Raw};
-use steersman_machine::network::{Does, Network};
+use steersman_machine::network::Network;
 use steersman_machine::notes::{DOCUMENTS, FEW, Findings, MOST, Passage, TRANSCRIPT};
 use steersman_machine::snapshot::Snapshot;
 use tokio_util::sync::CancellationToken;
@@ -147,11 +147,8 @@ impl Search {
     }
 
     fn documents_of(&self, run: &ToolRun) -> Vec<Arc<str>> {
-        let def = &self.snapshot.agent(self.agent).def;
-        match run.network.agents.get(def).map(|agent| &agent.does) {
-            Some(Does::Model(model)) => model.knowledge.clone(),
-            _ => Vec::new(),
-        }
+        let model = run.network.in_force(self.snapshot.agent(self.agent));
+        model.map_or_else(Vec::new, |model| model.knowledge.clone())
     }
 
     async fn in_documents(

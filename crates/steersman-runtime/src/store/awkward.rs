@@ -10,8 +10,9 @@
 
 use super::tables::Tables;
 use super::{
-    Batch, BoxedEvent, Checkpoint, CheckpointOf, Claim, InboxMessage, MAX_VALUE, NewSession, Row,
-    SessionId, SessionInfo, SessionQuery, Store, StoreError, check,
+    Batch, BoxedEvent, Checkpoint, CheckpointOf, Claim, InboxMessage, MAX_VALUE, Memory,
+    MemoryQuery, NewMemory, NewSession, Rated, Row, SessionId, SessionInfo, SessionQuery, Store,
+    StoreError, check,
 };
 use crate::Boxed;
 use std::collections::{HashMap, VecDeque};
@@ -327,5 +328,32 @@ impl Store for AwkwardStore {
         limit: usize,
     ) -> Boxed<'_, Result<Vec<(SessionId, Id, Time)>, StoreError>> {
         self.look(|i| Ok(i.tables.timers(until, limit)))
+    }
+
+    fn remember(&self, new: NewMemory) -> Boxed<'_, Result<u64, StoreError>> {
+        self.look(|i| {
+            let hash = *blake3::hash(&new.content).as_bytes();
+            let pieces = split(&new.content);
+            let id = i.tables.remember(new, hash)?;
+            i.pieces.entry(hash).or_insert(pieces);
+            Ok(id)
+        })
+    }
+
+    fn memories(&self, query: MemoryQuery) -> Boxed<'_, Result<Vec<Memory>, StoreError>> {
+        self.look(|i| Ok(i.tables.memories(&query)))
+    }
+
+    fn rate_memory(
+        &self,
+        id: u64,
+        rated: Rated,
+        by_person: bool,
+    ) -> Boxed<'_, Result<bool, StoreError>> {
+        self.look(|i| Ok(i.tables.rate_memory(id, rated, by_person)))
+    }
+
+    fn forget_memories(&self, ids: Vec<u64>) -> Boxed<'_, Result<u64, StoreError>> {
+        self.look(|i| Ok(i.tables.forget_memories(&ids)))
     }
 }

@@ -1,8 +1,8 @@
 //! A store above another one, which only looks at what is appended.
 
 use super::{
-    Batch, BoxedEvent, Checkpoint, CheckpointOf, Claim, InboxMessage, NewSession, Row, SessionId,
-    SessionInfo, SessionQuery, Store, StoreError,
+    Batch, BoxedEvent, Checkpoint, CheckpointOf, Claim, InboxMessage, Memory, MemoryQuery,
+    NewMemory, NewSession, Rated, Row, SessionId, SessionInfo, SessionQuery, Store, StoreError,
 };
 use crate::Boxed;
 use std::sync::Arc;
@@ -108,5 +108,22 @@ impl<L: Layer> Store for L {
         limit: usize,
     ) -> Boxed<'_, Result<Vec<(SessionId, Id, Time)>, StoreError>> {
         self.below().timers(until, limit)
+    }
+    fn remember(&self, new: NewMemory) -> Boxed<'_, Result<u64, StoreError>> {
+        self.below().remember(new)
+    }
+    fn memories(&self, query: MemoryQuery) -> Boxed<'_, Result<Vec<Memory>, StoreError>> {
+        self.below().memories(query)
+    }
+    fn rate_memory(
+        &self,
+        id: u64,
+        rated: Rated,
+        by_person: bool,
+    ) -> Boxed<'_, Result<bool, StoreError>> {
+        self.below().rate_memory(id, rated, by_person)
+    }
+    fn forget_memories(&self, ids: Vec<u64>) -> Boxed<'_, Result<u64, StoreError>> {
+        self.below().forget_memories(ids)
     }
 }

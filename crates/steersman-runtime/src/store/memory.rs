@@ -4,8 +4,8 @@
 use super::queue::Queue;
 use super::tables::Tables;
 use super::{
-    Batch, BoxedEvent, COMPANY, Checkpoint, CheckpointOf, Claim, InboxMessage, NewSession, Row,
-    SessionId, SessionInfo, SessionQuery, Store, StoreError,
+    Batch, BoxedEvent, COMPANY, Checkpoint, CheckpointOf, Claim, InboxMessage, Memory, MemoryQuery,
+    NewMemory, NewSession, Rated, Row, SessionId, SessionInfo, SessionQuery, Store, StoreError,
 };
 use crate::Boxed;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -234,5 +234,33 @@ impl Store for MemoryStore {
         limit: usize,
     ) -> Boxed<'_, Result<Vec<(SessionId, Id, Time)>, StoreError>> {
         ready(Ok(self.tables().timers(until, limit)))
+    }
+
+    fn remember(&self, new: NewMemory) -> Boxed<'_, Result<u64, StoreError>> {
+        let mut tables = self.tables();
+        let hash = *blake3::hash(&new.content).as_bytes();
+        let content = new.content.clone();
+        let kept = tables.remember(new, hash);
+        if kept.is_ok() {
+            tables.put_blob(hash, content);
+        }
+        ready(kept)
+    }
+
+    fn memories(&self, query: MemoryQuery) -> Boxed<'_, Result<Vec<Memory>, StoreError>> {
+        ready(Ok(self.tables().memories(&query)))
+    }
+
+    fn rate_memory(
+        &self,
+        id: u64,
+        rated: Rated,
+        by_person: bool,
+    ) -> Boxed<'_, Result<bool, StoreError>> {
+        ready(Ok(self.tables().rate_memory(id, rated, by_person)))
+    }
+
+    fn forget_memories(&self, ids: Vec<u64>) -> Boxed<'_, Result<u64, StoreError>> {
+        ready(Ok(self.tables().forget_memories(&ids)))
     }
 }

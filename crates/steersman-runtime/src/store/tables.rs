@@ -1,8 +1,9 @@
 //! What a store holds, as plain data under one lock: the inside of both stores in memory.
 
 use super::{
-    Batch, BoxedEvent, Checkpoint, CheckpointOf, Claim, InboxMessage, NewSession, Row, SessionInfo,
-    SessionQuery, SessionState, StoreError, check, first_line, meets, within,
+    Batch, BoxedEvent, Checkpoint, CheckpointOf, Claim, InboxMessage, Memory, MemoryQuery,
+    NewMemory, NewSession, Rated, Row, SessionInfo, SessionQuery, SessionState, StoreError, check,
+    first_line, meets, memories, within,
 };
 use crate::store::{SaidHash, SessionId};
 use std::collections::hash_map::Entry;
@@ -18,6 +19,8 @@ pub(super) struct Tables {
     blobs: HashMap<[u8; 32], Arc<[u8]>>,
     events: Vec<BoxedEvent>,
     seen: HashMap<Name, (Time, SaidHash)>,
+    memories: BTreeMap<u64, (Name, Memory)>,
+    last_memory: u64,
     pub(super) inbox_version: u64,
 }
 
@@ -390,6 +393,62 @@ impl Tables {
         due.sort_by_key(|(_, effect, at)| (*at, *effect));
         due.truncate(limit);
         due
+    }
+}
+
+impl Tables {
+    pub(super) fn remember(&mut self, new: NewMemory, hash: [u8; 32]) -> Result<u64, StoreError> {
+        memories::check(&new)?;
+        let known = self.memories.iter().find(|(_, (key, _))| *key == new.key);
+        if let Some((id, _)) = known {
+            return Ok(*id);
+        }
+        let past = |memory: &Memory| memory.until.is_some_and(|until| until < new.at);
+        self.memories.retain(|_, (_, memory)| !past(memory));
+        self.last_memory += 1;
+        let memory = Memory {
+            id: self.last_memory,
+            scope: new.scope,
+            name: new.name,
+            tags: new.tags,
+            media: new.media,
+            len: new.content.len() as u64,
+            hash,
+            session: new.session,
+            effect: new.effect,
+            network: new.network,
+            by: new.by,
+            at: new.at,
+            until: new.until,
+            by_agents: None,
+            by_people: None,
+        };
+        self.memories.insert(self.last_memory, (new.key, memory));
+        Ok(self.last_memory)
+    }
+
+    pub(super) fn memories(&self, query: &MemoryQuery) -> Vec<Memory> {
+        let memories = self.memories.values().map(|(_, memory)| memory);
+        let mut found: Vec<Memory> = memories.filter(|m| query.wants(m)).cloned().collect();
+        found.sort_by_key(|memory| std::cmp::Reverse((memory.at, memory.id)));
+        found
+    }
+
+    pub(super) fn rate_memory(&mut self, id: u64, rated: Rated, by_person: bool) -> bool {
+        let Some((_, memory)) = self.memories.get_mut(&id) else {
+            return false;
+        };
+        if by_person {
+            memory.by_people = Some(rated);
+        } else {
+            memory.by_agents = Some(rated);
+        }
+        true
+    }
+
+    pub(super) fn forget_memories(&mut self, ids: &[u64]) -> u64 {
+        let gone = ids.iter().filter(|id| self.memories.remove(id).is_some());
+        gone.count() as u64
     }
 }
 

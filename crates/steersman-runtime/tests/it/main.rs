@@ -24,6 +24,7 @@ mod places;
 mod plain;
 mod recorded;
 mod redefine;
+mod search;
 mod spy;
 mod store;
 mod stored;

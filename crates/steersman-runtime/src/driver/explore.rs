@@ -1,0 +1,672 @@
+//! Search over branches: branches are opened at the nodes of a tree, go on for one block each, stand there, and are judged.
+//!
+//! What is done next is planned by the machine ([`steersman_machine::search`]) from what the log tells of the search, in
+//! rounds: it is planned anew when all that runs has come to stand. So an owner that takes the session over plans the same,
+//! finds what was opened already, and goes on. A branch stands where its next model call is wished and not begun; the
+//! effect by which an agent was to answer stands likewise, until a branch is adopted or it answers without.
+
+mod judge;
+
+use super::branches::Acted;
+use super::draft::{Draft, Note, Offer};
+use super::{Driver, OutState, What};
+use crate::engine::EngineError;
+use crate::ledger::Search;
+use crate::load::Since;
+use crate::store::InboxMessage;
+use serde_json::Value as Json;
+use std::collections::{BTreeMap, BTreeSet};
+use steersman_machine::codec::Hash;
+use steersman_machine::commit::{LedgerEntry, Searching, Want};
+use steersman_machine::effect::{Bodies, Offered, Opened, Wish, Work};
+use steersman_machine::ids::{Id, Line, Name};
+use steersman_machine::search::{self, Cost, Next, Plan, Run, Stop, Why};
+use steersman_machine::snapshot::{Phase, Snapshot};
+use steersman_machine::tick::tick;
+
+/// A search that goes on, as its owner knows it beside the log.
+#[derive(Default)]
+pub(crate) struct Exploring {
+    /// Branches that go on in this round.
+    running: BTreeSet<Id>,
+    /// Nodes that are being judged.
+    judging: BTreeMap<(Id, Line), judge::Judging>,
+    /// Where branches stood, with the hashes of these lines: new branches begin there.
+    nodes: BTreeMap<(Id, Line), (Snapshot, Hash)>,
+    /// Somebody wants its end, for this reason.
+    stop: Option<Why>,
+}
+
+/// All searches of a session that have something to do.
+#[derive(Default)]
+pub(crate) struct Searches {
+    /// Those that go on.
+    open: BTreeMap<Id, Exploring>,
+    /// Branches of these, and their roots.
+    tried: BTreeMap<Id, Id>,
+    /// Branches on which somebody judges.
+    judges: BTreeSet<Id>,
+    /// Those that are over and whose winner is to be adopted.
+    to_adopt: BTreeSet<Id>,
+    /// Those whose winner could not be: why.
+    refused: BTreeMap<Id, String>,
+}
+
+impl Searches {
+    /// Tools that judge now.
+    pub(super) fn judging(&self) -> usize {
+        let all = self.open.values().flat_map(|open| open.judging.values());
+        all.filter(|judging| judging.runs()).count()
+    }
+}
+
+impl Driver {
+    // ---- what stands
+
+    /// Whether a model call waits for a search: it is the end of a block on a branch that is tried, or its agent answers by a
+    /// search, which begins with this line.
+    pub(super) fn is_searched(
+        &mut self,
+        draft: &mut Draft,
+        branch: Id,
+        wish: &Wish,
+    ) -> Result<bool, EngineError> {
+        if wish.work != Work::Model || wish.what != Want::Step {
+            return Ok(false);
+        }
+        let snapshot = &self.branches[&branch].snapshot;
+        if self.searches.tried.contains_key(&branch) {
+            return Ok(search::begins_block(snapshot, wish.agent));
+        }
+        if self.searches.judges.contains(&branch) {
+            return Ok(false);
+        }
+        if let Some(known) = self.ledger.search(wish.id) {
+            if known.without.is_some() {
+                return Ok(false);
+            }
+            match &known.over {
+                None => {}
+                Some((Some(_), _)) => drop(self.searches.to_adopt.insert(wish.id)),
+                Some((None, _)) => return Ok(false),
+            }
+            return Ok(true);
+        }
+        let snapshot = snapshot.clone();
+        let seed = self.values.seed;
+        let plan = self.ask(|cx| search::policy(cx, &snapshot, wish.agent).cloned())?;
+        let Some(plan) = plan else {
+            return Ok(false);
+        };
+        let plan = Plan {
+            seed: plan.seed.or(Some(seed)),
+            ..plan
+        };
+        let plan = draft.body(&plan.to_json().to_string());
+        // Found again by who takes the session over: the commit may be older than this line.
+        let at = if wish.id.line() == draft.n {
+            Line::NONE
+        } else {
+            snapshot.line
+        };
+        draft.ledger.push(LedgerEntry::Search {
+            search: wish.id,
+            what: Searching::Began {
+                agent: Some(wish.agent),
+                branch,
+                at,
+                plan,
+            },
+        });
+        self.searches.open.insert(wish.id, Exploring::default());
+        Ok(true)
+    }
+
+    /// What the log tells of searches that are not over, for who takes the session over.
+    pub(super) fn find_searches(&mut self) {
+        let mut found = Searches::default();
+        for (id, known) in self.ledger.searches() {
+            if known.over.is_some() {
+                continue;
+            }
+            found.open.insert(id, Exploring::default());
+            if known.agent.is_none() {
+                found.tried.insert(known.branch, id);
+            }
+            found
+                .tried
+                .extend(known.tried.iter().map(|branch| (*branch, id)));
+            found
+                .judges
+                .extend(known.judged.iter().map(|(branch, _)| *branch));
+        }
+        self.searches = found;
+    }
+
+    /// The next search for which there is something to do.
+    pub(super) fn next_search(&self) -> Option<Id> {
+        let all = &self.searches;
+        if self.is_halted() || (all.open.is_empty() && all.to_adopt.is_empty()) {
+            return None;
+        }
+        let waits = all.to_adopt.iter().chain(all.refused.keys()).next();
+        if let Some(id) = waits {
+            return Some(*id);
+        }
+        let outs = self.outs.values();
+        let busy: BTreeSet<Id> = outs
+            .filter(|out| !matches!(out.state, OutState::Stands))
+            .map(|out| out.branch)
+            .collect();
+        let rests = |branch: &Id| {
+            let known = self.branches.get(branch);
+            let offered = known.is_some_and(|b| !b.offers.is_empty());
+            !busy.contains(branch) && !offered && !self.fresh.contains(branch)
+        };
+        let due = |(id, open): (&Id, &Exploring)| {
+            let judged = open.judging.values().all(|judging| judging.is_over(&rests));
+            let gone = self.is_unwanted(*id);
+            (gone || open.stop.is_some() || (judged && open.running.iter().all(rests)))
+                .then_some(*id)
+        };
+        all.open.iter().find_map(due)
+    }
+
+    /// Whether an agent's search is for nobody any more: what it was to answer by is no longer wished.
+    fn is_unwanted(&self, id: Id) -> bool {
+        let agents = self.ledger.search(id).is_some_and(|s| s.agent.is_some());
+        agents && !self.outs.contains_key(&id)
+    }
+
+    // ---- one step of a search
+
+    /// Writes down what came of the round, and begins the next one.
+    pub(super) async fn explore(&mut self, id: Id) -> Result<(), EngineError> {
+        if let Some(why) = self.searches.refused.remove(&id) {
+            self.searches.to_adopt.remove(&id);
+            return self.without(id, &why).await;
+        }
+        if self.searches.to_adopt.remove(&id) {
+            return self.adopt_found(id).await;
+        }
+        let Some(known) = self.ledger.search(id).cloned() else {
+            self.searches.open.remove(&id);
+            return Ok(());
+        };
+        if self.is_unwanted(id) {
+            return self.end_search(id, &known, None, Why::Cancelled).await;
+        }
+        let plan = match self.plan_of(&known) {
+            Ok(plan) => plan,
+            Err(why) => {
+                self.end_search(id, &known, None, Why::Cancelled).await?;
+                return self.without(id, &why).await;
+            }
+        };
+        self.note_stood(id, &known).await?;
+        self.note_judged(id).await?;
+        let open = self.searches.open.get(&id);
+        let wanted = open.and_then(|open| open.stop);
+        let known = self.ledger.search(id).cloned().unwrap_or(known);
+        let tree = self.ledger.tree(&known);
+        if let Some(why) = wanted {
+            return self.end_search(id, &known, search::best(&tree), why).await;
+        }
+        match search::next(&plan, &tree) {
+            Next::Stop(Stop { winner, why }) => self.end_search(id, &known, winner, why).await,
+            Next::Score(nodes) => {
+                let nodes = nodes.into_iter().map(|i| &tree.nodes[i]);
+                let nodes = nodes.map(|node| (node.branch, node.at)).collect();
+                self.judge_all(id, &plan, nodes).await
+            }
+            Next::Run(runs) => {
+                for run in runs {
+                    let begun = match run {
+                        Run::On(i) => {
+                            let node = &tree.nodes[i];
+                            self.go_on(id, node.branch, Some(node.at)).await
+                        }
+                        Run::Open { number, from } => {
+                            let from = &tree.nodes[from];
+                            self.try_from(id, &known, &plan, number, (from.branch, from.at))
+                                .await
+                        }
+                    }?;
+                    if let Err(why) = begun {
+                        let best = search::best(&tree);
+                        self.end_search(id, &known, best, Why::Stopped).await?;
+                        if best.is_none() {
+                            return self.without(id, &why).await;
+                        }
+                        return Ok(());
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn plan_of(&self, known: &Search) -> Result<Plan, String> {
+        let text = self.past.text(known.plan);
+        let json: Json = serde_json::from_str(&text).map_err(|e| e.to_string())?;
+        Plan::read(&json, self.network())
+    }
+
+    /// Branches of the round that have come to stand, by number.
+    async fn note_stood(&mut self, id: Id, known: &Search) -> Result<(), EngineError> {
+        let Some(open) = self.searches.open.get_mut(&id) else {
+            return Ok(());
+        };
+        let mut ran: Vec<(u32, Id)> = std::mem::take(&mut open.running)
+            .into_iter()
+            .filter_map(|branch| Some((known.number(branch)?, branch)))
+            .collect();
+        if ran.is_empty() {
+            return Ok(());
+        }
+        ran.sort_unstable();
+        let stands: BTreeSet<Id> = self
+            .outs
+            .values()
+            .filter(|out| matches!(out.state, OutState::Stands))
+            .map(|out| out.branch)
+            .collect();
+        let mut draft = Draft::new(self.next, known.branch);
+        for (_, branch) in ran {
+            let Some(at) = self.ledger.branch(branch).map(|b| b.commit) else {
+                continue;
+            };
+            let snapshot = self.snapshot_at(branch, at).await?;
+            let last = known.stood.iter().rev().find(|s| s.branch == branch);
+            let from = self.ledger.branch(branch).and_then(|b| b.from);
+            let Some(before) = last.map(|s| (branch, s.at)).or(from) else {
+                continue;
+            };
+            let spent = search::spent(&snapshot);
+            let before = self.node(id, before).await?.0;
+            let cost: Cost = spent.less(search::spent(&before));
+            draft.ledger.push(LedgerEntry::Search {
+                search: id,
+                what: Searching::Stood {
+                    branch,
+                    at,
+                    over: !stands.contains(&branch),
+                    calls: cost.calls,
+                    tokens: cost.tokens,
+                    micros: cost.micros,
+                },
+            });
+            if let Some(hash) = self.branches.get(&branch).map(|b| b.hash)
+                && let Some(open) = self.searches.open.get_mut(&id)
+            {
+                open.nodes.insert((branch, at), (snapshot, hash));
+            }
+        }
+        self.write(draft).await
+    }
+
+    /// Where a branch stood, and the hash of that line.
+    async fn node(&mut self, id: Id, of: (Id, Line)) -> Result<(Snapshot, Hash), EngineError> {
+        let open = self.searches.open.get(&id);
+        if let Some(known) = open.and_then(|open| open.nodes.get(&of)) {
+            return Ok(known.clone());
+        }
+        let snapshot = self.snapshot_at(of.0, of.1).await?;
+        let hash = self.hash_at(of.1).await?;
+        let found = (snapshot, hash);
+        if let Some(open) = self.searches.open.get_mut(&id) {
+            open.nodes.insert(of, found.clone());
+        }
+        Ok(found)
+    }
+
+    /// What a branch wished and stands at begins, unless it is beyond that already.
+    async fn go_on(
+        &mut self,
+        id: Id,
+        branch: Id,
+        from: Option<Line>,
+    ) -> Result<Acted, EngineError> {
+        if let Some(open) = self.searches.open.get_mut(&id) {
+            open.running.insert(branch);
+        }
+        let at = self.ledger.branch(branch).map(|b| b.commit);
+        if from.is_some() && at != from {
+            return Ok(Ok(()));
+        }
+        let stands: Vec<Id> = self
+            .outs
+            .iter()
+            .filter(|(_, out)| out.branch == branch && matches!(out.state, OutState::Stands))
+            .map(|(effect, _)| *effect)
+            .collect();
+        self.begin_standing(branch, stands).await?;
+        Ok(Ok(()))
+    }
+
+    pub(super) async fn begin_standing(
+        &mut self,
+        branch: Id,
+        stands: Vec<Id>,
+    ) -> Result<(), EngineError> {
+        let mut draft = Draft::new(self.next, branch);
+        for effect in stands {
+            self.state(effect, OutState::Ready);
+            self.draw_escrow(&mut draft);
+            self.to_start.insert(effect);
+        }
+        self.busy();
+        self.write(draft).await
+    }
+
+    /// A branch begins at a node; one that was opened already goes on if it has not moved yet.
+    async fn try_from(
+        &mut self,
+        id: Id,
+        known: &Search,
+        plan: &Plan,
+        number: u32,
+        from: (Id, Line),
+    ) -> Result<Acted, EngineError> {
+        if let Some(branch) = known.tried.get(number as usize - 1).copied() {
+            let (before, _) = self.node(id, from).await?;
+            let begun = self
+                .branches
+                .get(&branch)
+                .map(|b| search::spent(&b.snapshot));
+            let begun = begun.is_none_or(|spent| spent.calls > search::spent(&before).calls);
+            let at = if begun { Some(Line::NONE) } else { None };
+            return self.go_on(id, branch, at).await;
+        }
+        let (snapshot, _) = self.node(id, from).await?;
+        let of = known.agent.map(|_| (number, plan.n.max(number)));
+        let opened = Opened {
+            scope: known.agent,
+            dry: snapshot.dry || !plan.live,
+            of,
+            ..Opened::default()
+        };
+        let what = |branch| Searching::Tried { branch, number };
+        let branch = match self.open_searched(id, from, opened, what).await? {
+            Ok(branch) => branch,
+            Err(why) => return Ok(Err(why)),
+        };
+        self.go_on(id, branch, None).await
+    }
+
+    /// Opens a branch at a node, for the search or for who judges.
+    async fn open_searched(
+        &mut self,
+        id: Id,
+        from: (Id, Line),
+        opened: Opened,
+        what: impl Fn(Id) -> Searching,
+    ) -> Result<Result<Id, String>, EngineError> {
+        let (mut snapshot, hash) = self.node(id, from).await?;
+        let judges = opened.judge.is_some();
+        let bound = self.branches.values().next();
+        let bound = bound.and_then(|branch| branch.snapshot.binding.clone());
+        let rebound = bound.filter(|bound| snapshot.binding.as_ref() != Some(bound));
+        if rebound.is_some() {
+            snapshot.binding.clone_from(&rebound);
+        }
+        let opened = Opened {
+            known: self.known_of(&snapshot)?,
+            ..opened
+        };
+        let (line, now) = (self.next, self.now(from.0).max(snapshot.now));
+        let offered = [Offered::Opened(opened)];
+        let mut step = self.ask(|cx| tick(cx, snapshot.clone(), line, now, &offered))?;
+        let Some(commit) = &mut step.commit else {
+            return Ok(Err("a branch cannot begin there".to_owned()));
+        };
+        if let Some(rebound) = rebound {
+            commit.binding = Some((*rebound).clone());
+        }
+        let branch = step.snapshot.branch;
+        if judges {
+            self.searches.judges.insert(branch);
+        } else {
+            self.searches.tried.insert(branch, id);
+        }
+        let base = Some(snapshot);
+        self.add_branch(branch, step.snapshot.clone(), None, base, Since::default());
+        if let Some(known) = self.branches.get_mut(&branch) {
+            (known.prev, known.hash) = (from.1, hash);
+        }
+        let mut draft = Draft::of(line, branch, &mut step);
+        draft.ledger.push(LedgerEntry::Opened {
+            branch,
+            from: from.0,
+            at: from.1,
+        });
+        let what = what(branch);
+        draft.ledger.push(LedgerEntry::Search { search: id, what });
+        self.finish_step(branch, step, draft).await?;
+        Ok(Ok(branch))
+    }
+
+    // ---- ends
+
+    /// The search is over: its branches have no ticks any more, and its agent takes over the one that won.
+    async fn end_search(
+        &mut self,
+        id: Id,
+        known: &Search,
+        winner: Option<usize>,
+        why: Why,
+    ) -> Result<(), EngineError> {
+        let tree = self.ledger.tree(known);
+        let winner = winner.map(|i| (tree.nodes[i].branch, tree.nodes[i].at));
+        let at = if self.branches.contains_key(&known.branch) {
+            known.branch
+        } else {
+            self.ledger.current
+        };
+        self.searches.open.remove(&id);
+        let mut draft = Draft::new(self.next, at);
+        draft.urgent = true;
+        draft.ledger.push(LedgerEntry::Search {
+            search: id,
+            what: Searching::Over {
+                winner,
+                why: why.word().into(),
+            },
+        });
+        let wanted = known.agent.is_some() && self.outs.contains_key(&id);
+        self.write(draft).await?;
+        if wanted && winner.is_some() {
+            self.adopt_found(id).await?;
+        }
+        let mut draft = Draft::new(self.next, at);
+        let root = known.agent.is_none().then_some(known.branch);
+        let judges = known.judged.iter().map(|(branch, _)| *branch);
+        let all: Vec<Id> = known
+            .tried
+            .iter()
+            .copied()
+            .chain(judges)
+            .chain(root)
+            .collect();
+        for branch in all {
+            self.searches.tried.remove(&branch);
+            self.searches.judges.remove(&branch);
+            if self
+                .ledger
+                .branch(branch)
+                .is_some_and(|b| b.superseded.is_none())
+            {
+                self.supersede(&mut draft, branch, None);
+            }
+        }
+        self.write(draft).await?;
+        self.leave_behind().await?;
+        if wanted && winner.is_none() {
+            return self.without(id, "no branch came to anything").await;
+        }
+        Ok(())
+    }
+
+    /// What was found is offered to the branch whose agent searched.
+    async fn adopt_found(&mut self, id: Id) -> Result<(), EngineError> {
+        let known = self.ledger.search(id).cloned();
+        let found = known.and_then(|known| Some((known.branch, known.over?.0?)));
+        let Some((target, (branch, at))) = found else {
+            return Ok(());
+        };
+        let (branch, at) = self.adopted_from(branch, at, target).await?;
+        let from = self.as_branch_of(target, branch, at).await?;
+        let offered = Offered::Adopt {
+            call: None,
+            branch,
+            at,
+            known: self.known_of(&from)?,
+            from: Box::new(from),
+        };
+        let mut offer = Offer::new(What::Offer(Box::new(offered)));
+        offer.notes.push(Note::Adopted(branch, at));
+        self.offer(target, offer);
+        Ok(())
+    }
+
+    /// An adoption into a branch was refused: if a search wanted it, its agent answers without.
+    pub(super) fn not_adopted(&mut self, target: Option<Id>, why: &str) {
+        let won = |(id, known): &(Id, &Search)| {
+            let over = known.over.is_some() && known.without.is_none();
+            over && Some(known.branch) == target && self.outs.contains_key(id)
+        };
+        let found = self.ledger.searches().find(won).map(|(id, _)| id);
+        if let Some(id) = found {
+            self.searches.to_adopt.insert(id);
+            self.searches.refused.insert(id, why.to_owned());
+        }
+    }
+
+    /// The agent answers without what was searched for.
+    async fn without(&mut self, id: Id, why: &str) -> Result<(), EngineError> {
+        let Some(branch) = self.outs.get(&id).map(|out| out.branch) else {
+            return Ok(());
+        };
+        let mut draft = Draft::new(self.next, branch);
+        let why = draft.body(why);
+        draft.ledger.push(LedgerEntry::Search {
+            search: id,
+            what: Searching::Without(why),
+        });
+        self.write(draft).await?;
+        self.begin_standing(branch, vec![id]).await
+    }
+
+    // ---- what people do
+
+    /// A person wants a search: a branch begins where it is to begin, and stands there.
+    pub(super) async fn begin_search(
+        &mut self,
+        message: &InboxMessage,
+        branch: Option<Id>,
+        at: Option<Line>,
+        say: Option<String>,
+        plan: &str,
+    ) -> Result<Acted, EngineError> {
+        let read = serde_json::from_str::<Json>(plan).map_err(|e| e.to_string());
+        let plan = match read.and_then(|json| Plan::read(&json, self.network())) {
+            Ok(plan) => plan,
+            Err(why) => return Ok(Err(why)),
+        };
+        let plan = Plan {
+            seed: plan.seed.or(Some(self.values.seed)),
+            ..plan
+        };
+        let from = branch.unwrap_or(self.ledger.current);
+        let opened = Opened {
+            dry: !plan.live,
+            say: say.map(|text| super::branches::said(message, text)),
+            ..Opened::default()
+        };
+        let plan = plan.to_json().to_string();
+        self.open_by_person(message, from, at, opened, None, Some(&plan))
+            .await
+    }
+
+    /// Whether somebody on a branch owes a model call at which a block begins.
+    pub(super) fn owes_block(snapshot: &Snapshot) -> bool {
+        snapshot.effects.values().any(|effect| {
+            effect.what == Want::Step
+                && snapshot.agent(effect.agent).phase == Phase::Thinking
+                && search::begins_block(snapshot, effect.agent)
+        })
+    }
+
+    /// A root of a person's search, from the line that opens it on.
+    pub(super) fn roots_search(&mut self, draft: &mut Draft, branch: Id, plan: &str) {
+        let plan = draft.body(plan);
+        draft.ledger.push(LedgerEntry::Search {
+            search: branch,
+            what: Searching::Began {
+                agent: None,
+                branch,
+                at: Line::NONE,
+                plan,
+            },
+        });
+        self.searches.tried.insert(branch, branch);
+        self.searches.open.insert(branch, Exploring::default());
+    }
+
+    /// A person wants searches to end with the best so far; none is named: all.
+    pub(super) async fn stop_searches(
+        &mut self,
+        message: &InboxMessage,
+        of: Option<Id>,
+    ) -> Result<Acted, EngineError> {
+        let open = self.searches.open.iter_mut();
+        let wanted = open.filter(|(id, _)| of.is_none_or(|of| of == **id));
+        let mut any = false;
+        for (_, open) in wanted {
+            open.stop = Some(Why::Stopped);
+            any = true;
+        }
+        if !any {
+            return Ok(Err("nothing is being searched".to_owned()));
+        }
+        self.accept_with(message, Vec::new()).await?;
+        Ok(Ok(()))
+    }
+
+    // ---- seeds
+
+    /// What sampling begins from for a model call, and whether its branch is one of several that are asked the same.
+    pub(super) fn seed_for(&self, branch: Id, agent: &str, position: u32) -> (u64, bool) {
+        let known = self.ledger.branch(branch).and_then(|b| b.search);
+        let plan = known
+            .and_then(|(id, _)| self.ledger.search(id))
+            .map(|s| s.plan);
+        let seed = plan.and_then(|plan| {
+            let json: Json = serde_json::from_str(&self.past.text(plan)).ok()?;
+            json["seed"].as_u64()
+        });
+        let seed = seed.unwrap_or(self.values.seed);
+        let name: Name = match known {
+            Some((_, number)) => format!("search {number}").into(),
+            None => match self.judge_number(branch) {
+                Some(number) => format!("judge {number}").into(),
+                None if branch == Id::MAIN => "main".into(),
+                None => self.branches[&branch]
+                    .label
+                    .clone()
+                    .unwrap_or_else(|| branch.to_string().into()),
+            },
+        };
+        let tried = known.is_some();
+        (search::draw(seed, agent, &name, position), tried)
+    }
+
+    fn judge_number(&self, branch: Id) -> Option<usize> {
+        if !self.searches.judges.contains(&branch) {
+            return None;
+        }
+        self.ledger
+            .searches()
+            .find_map(|(_, known)| known.judged.iter().position(|(judge, _)| *judge == branch))
+    }
+}

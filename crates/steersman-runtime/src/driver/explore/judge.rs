@@ -1,0 +1,247 @@
+//! Who says what a branch is worth: an expression at once, a tool in a task of its own, an agent on a branch of its own.
+
+use super::super::Driver;
+use super::super::attempt::{self, FromTask};
+use super::super::draft::Draft;
+use crate::artifact::Artifacts;
+use crate::engine::EngineError;
+use crate::toolset::ToolRun;
+use serde_json::{Value as Json, json};
+use std::sync::Arc;
+use steersman_machine::commit::{LedgerEntry, Searching};
+use steersman_machine::effect::{Judge, Opened, ToolWork};
+use steersman_machine::ids::{Id, Line, Name};
+use steersman_machine::interaction::Cause;
+use steersman_machine::mapping::Raw;
+use steersman_machine::search::{self, Plan, Scorer};
+use steersman_machine::snapshot::Snapshot;
+use tokio_util::sync::CancellationToken;
+
+/// How far judging has come.
+pub(crate) enum Judging {
+    /// A tool runs.
+    Tool,
+    /// An agent judges on this branch.
+    Agent(Id),
+    /// It is known.
+    Known(Result<f64, String>),
+}
+
+impl Judging {
+    pub(super) fn runs(&self) -> bool {
+        matches!(self, Self::Tool)
+    }
+
+    pub(super) fn is_over(&self, rests: &impl Fn(&Id) -> bool) -> bool {
+        match self {
+            Self::Tool => false,
+            Self::Agent(branch) => rests(branch),
+            Self::Known(_) => true,
+        }
+    }
+}
+
+impl Driver {
+    /// These nodes are judged.
+    pub(super) async fn judge_all(
+        &mut self,
+        id: Id,
+        plan: &Plan,
+        nodes: Vec<(Id, Line)>,
+    ) -> Result<(), EngineError> {
+        for of in nodes {
+            let (snapshot, _) = self.node(id, of).await?;
+            let judging = match failed(&snapshot) {
+                Some(why) => Judging::Known(Err(why)),
+                None => self.begin_judging(id, plan, of, &snapshot).await?,
+            };
+            if let Some(open) = self.searches.open.get_mut(&id) {
+                open.judging.insert(of, judging);
+            }
+        }
+        self.busy();
+        Ok(())
+    }
+
+    async fn begin_judging(
+        &mut self,
+        id: Id,
+        plan: &Plan,
+        of: (Id, Line),
+        snapshot: &Snapshot,
+    ) -> Result<Judging, EngineError> {
+        let answer = self.ask(|cx| search::answer(cx, snapshot))?;
+        let by = match &plan.score {
+            None => {
+                let worth = answer.map(|_| 1.0).ok_or("it came to no answer".to_owned());
+                return Ok(Judging::Known(worth));
+            }
+            Some(Scorer::Expr(expr)) => {
+                let worth = self.ask(|cx| search::score(cx, snapshot, snapshot.now, expr))?;
+                return Ok(Judging::Known(worth));
+            }
+            Some(by) => by.clone(),
+        };
+        let state = search::state(snapshot);
+        let args = search::judged(self.network(), &by, answer.as_deref(), &state);
+        match by {
+            Scorer::Tool(name) => {
+                self.run_judge(id, of, &name, &args, snapshot);
+                Ok(Judging::Tool)
+            }
+            Scorer::Agent(name) => {
+                let known = self.ledger.search(id);
+                let begun = known.and_then(|known| {
+                    let mut judged = known.judged.iter();
+                    judged
+                        .find(|(_, judged)| *judged == of)
+                        .map(|(branch, _)| *branch)
+                });
+                if let Some(branch) = begun {
+                    return Ok(Judging::Agent(branch));
+                }
+                let opened = Opened {
+                    dry: true,
+                    judge: Some(Judge { agent: name, args }),
+                    ..Opened::default()
+                };
+                let what = |branch| Searching::Judged {
+                    branch,
+                    of: of.0,
+                    at: of.1,
+                };
+                let opened = self.open_searched(id, of, opened, what).await?;
+                Ok(match opened {
+                    Ok(branch) => Judging::Agent(branch),
+                    Err(why) => Judging::Known(Err(why)),
+                })
+            }
+            Scorer::Expr(_) => Ok(Judging::Known(Err("an expression is no tool".to_owned()))),
+        }
+    }
+
+    fn run_judge(&self, id: Id, of: (Id, Line), tool: &Name, args: &Json, snapshot: &Snapshot) {
+        let Some(def) = self.tool_def(tool) else {
+            return;
+        };
+        let (class, timeout) = (def.effect, def.timeout);
+        let agent = snapshot.top().unwrap_or(Id::MAIN);
+        let effect = Id::new(of.1, 0);
+        let store = self.engine.store().clone();
+        let run = ToolRun {
+            network: self.network().clone(),
+            session: self.session.clone(),
+            mark: self.mark_of(effect),
+            effect,
+            attempt: 1,
+            work: ToolWork {
+                tool: tool.clone(),
+                class,
+                args: args.to_string().into(),
+                approve: Vec::new(),
+                inputs: Vec::new(),
+            },
+            folder: self.values.folder(),
+            artifacts: Artifacts::new(store, snapshot.clone(), agent),
+            scope: self.scope_in(snapshot.clone(), agent, Some(args.clone()), &[]),
+        };
+        let toolset = self.engine.toolset(self.network(), tool).cloned();
+        let (clock, tasks) = (self.engine.clock().clone(), self.tasks.clone());
+        tokio::spawn(async move {
+            let cancel = CancellationToken::new();
+            let raw = attempt::run_tool(toolset, run, timeout, clock, cancel, Arc::new(drop)).await;
+            let _ = tasks.send(Box::new(FromTask::Judged(id, of, raw))).await;
+        });
+    }
+
+    /// A tool judged.
+    pub(in super::super) fn judged(&mut self, id: Id, of: (Id, Line), raw: Raw) {
+        let worth = match raw {
+            Raw::Done(value) | Raw::Made { result: value, .. } => search::worth(&value),
+            Raw::NotPerformed(fault) | Raw::Unknown(fault) | Raw::Failed(fault) => {
+                Err(format!("{}: {}", fault.code, fault.message))
+            }
+        };
+        if let Some(open) = self.searches.open.get_mut(&id)
+            && let Some(judging) = open.judging.get_mut(&of)
+        {
+            *judging = Judging::Known(worth);
+        }
+    }
+
+    /// What was judged is written down, all of it with one line.
+    pub(super) async fn note_judged(&mut self, id: Id) -> Result<(), EngineError> {
+        let Some(known) = self.ledger.search(id).cloned() else {
+            return Ok(());
+        };
+        let Some(open) = self.searches.open.get_mut(&id) else {
+            return Ok(());
+        };
+        if open.judging.values().any(Judging::runs) {
+            return Ok(());
+        }
+        let judging = std::mem::take(&mut open.judging);
+        if judging.is_empty() {
+            return Ok(());
+        }
+        let mut draft = Draft::new(self.next, known.branch);
+        let mut done = Vec::new();
+        for ((branch, at), judging) in judging {
+            let worth = match judging {
+                Judging::Tool => continue,
+                Judging::Known(worth) => worth,
+                Judging::Agent(judge) => {
+                    done.push(judge);
+                    self.verdict(judge).await?
+                }
+            };
+            let (value, why) = match worth {
+                Ok(value) => (Some(json!(value).to_string().into()), None),
+                Err(why) => {
+                    let why: String = why.chars().take(WHY).collect();
+                    (None, Some(draft.body(&why)))
+                }
+            };
+            draft.ledger.push(LedgerEntry::Search {
+                search: id,
+                what: Searching::Scored {
+                    branch,
+                    at,
+                    value,
+                    why,
+                },
+            });
+        }
+        for judge in done {
+            self.supersede(&mut draft, judge, None);
+        }
+        self.write(draft).await?;
+        self.leave_behind().await
+    }
+
+    /// What an agent judged on its branch.
+    async fn verdict(&mut self, judge: Id) -> Result<Result<f64, String>, EngineError> {
+        let at = self.ledger.branch(judge).map_or(Line::NONE, |b| b.commit);
+        let snapshot = self.snapshot_at(judge, at).await?;
+        if let Some(why) = failed(&snapshot) {
+            return Ok(Err(why));
+        }
+        let answer = self.ask(|cx| search::answer(cx, &snapshot))?;
+        Ok(match answer {
+            Some(answer) => search::worth(&Json::from(&*answer)),
+            None => Err("who judges gave no answer".to_owned()),
+        })
+    }
+}
+
+/// Characters of a reason that are kept.
+const WHY: usize = 200;
+
+/// Why a branch whose top agent ended badly is worth nothing.
+fn failed(snapshot: &Snapshot) -> Option<String> {
+    let top = snapshot.top().and_then(|top| snapshot.agents.get(&top))?;
+    let (_, cause) = top.ended?;
+    let bad = matches!(cause, Cause::Failed | Cause::Cancelled | Cause::Deadlock);
+    let rests = top.phase == steersman_machine::snapshot::Phase::Resting;
+    (bad && rests).then(|| format!("it ended: {}", steersman_machine::trace::cause_word(cause)))
+}

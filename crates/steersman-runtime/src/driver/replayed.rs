@@ -1,0 +1,84 @@
+//! Where a session is rerun: what is on record answers in the world's place, as long as the same is asked.
+
+use super::Driver;
+use super::wish::digest;
+use crate::engine::EngineError;
+use crate::rerun::{Asked, Recorded};
+use std::sync::Arc;
+use steersman_machine::context::Request;
+use steersman_machine::effect::{Mapped, Outcome, Work};
+use steersman_machine::ids::{Id, Name};
+use steersman_machine::interaction::How;
+
+impl Driver {
+    fn recording(&self) -> Option<Arc<Recorded>> {
+        self.engine.0.recorded.clone()
+    }
+
+    /// Whether an effect is answered from the recording: a tool with the same arguments, the same question, the same wait.
+    /// A question that nobody answered ends the block, unless somebody is to answer it.
+    pub(super) fn answered_from_recording(&mut self, id: Id) -> Result<bool, EngineError> {
+        let Some(recorded) = self.recording() else {
+            return Ok(false);
+        };
+        let out = &self.outs[&id];
+        let dry = self.branches[&out.branch].snapshot.dry;
+        let (asked, simulates) = match &out.wish.work {
+            Work::Tool(tool) => (Asked::Tool(digest(tool)), !tool.class.is_free() && dry),
+            Work::Simulate(tool) => (Asked::Tool(digest(tool)), true),
+            Work::Ask { to, question, .. } => (Asked::Person(to.clone(), question.clone()), false),
+            Work::Event { .. } | Work::Timer => match self.waits_as(id)? {
+                Some(asked) => (asked, false),
+                None => return Ok(false),
+            },
+            Work::Model | Work::Send { .. } | Work::Custom { .. } => return Ok(false),
+        };
+        if let Some(mapped) = recorded.take(&asked) {
+            // It was not done again: whoever reads this session is to see that.
+            let how = match mapped.how {
+                How::Done if simulates => How::Simulated,
+                how => how,
+            };
+            self.answer_outcome(id, Outcome::Mapped(Mapped { how, ..mapped }), Vec::new());
+            return Ok(true);
+        }
+        if let Asked::Person(to, question) = asked
+            && recorded.questions_end()
+        {
+            let why = format!("no recorded answer of `{to}` to: {question}");
+            self.answer_outcome(id, Outcome::Leaf(why), Vec::new());
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// A wait by what it was called with.
+    fn waits_as(&self, id: Id) -> Result<Option<Asked>, EngineError> {
+        let snapshot = &self.branches[&self.outs[&id].branch].snapshot;
+        let Some(open) = snapshot.call_of(id) else {
+            return Ok(None);
+        };
+        let (name, args) = (open.call.name.clone(), open.call.args);
+        Ok(self.past.stored(args)?.map(|args| Asked::Wait(name, args)))
+    }
+
+    /// Whether a model call is answered from the recording: the same request to the same model.
+    pub(super) fn modelled_in_recording(&mut self, id: Id, request: &Request) -> bool {
+        let Some(recorded) = self.recording() else {
+            return false;
+        };
+        let network = self.network().clone();
+        let labels: Vec<Name> = network
+            .chain(&request.model)
+            .into_iter()
+            .filter_map(|name| self.values.models.iter().find(|bound| bound.name == *name))
+            .map(crate::model::BoundModel::label)
+            .collect();
+        let Some(answer) = recorded.answer(request.digest, &labels) else {
+            recorded.asked_live(id);
+            return false;
+        };
+        self.answer_outcome(id, Outcome::Answer(answer), Vec::new());
+        true
+    }
+}

@@ -1,0 +1,180 @@
+//! Searches over branches, as the log tells of them.
+
+use super::Ledger;
+use serde::{Deserialize, Serialize};
+use steersman_machine::commit::{LogLine, Searching};
+use steersman_machine::ids::{Body, Id, Line, Name};
+use steersman_machine::search::{Cost, Node, Score, Tree};
+
+/// A search over branches.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Search {
+    /// The agent that answers by it; none: a person wanted it.
+    pub agent: Option<Id>,
+    /// The branch of the root of its tree.
+    pub branch: Id,
+    /// The commit that is the root.
+    pub at: Line,
+    /// JSON of the plan.
+    pub plan: Body,
+    /// Branches that were opened, by their numbers from 1.
+    pub tried: Vec<Id>,
+    /// Branches on which agents judge: the branch, and what is judged there.
+    pub judged: Vec<(Id, (Id, Line))>,
+    /// Where branches stood at the ends of blocks, in the order in which they came there.
+    pub stood: Vec<Stood>,
+    /// Which branch won, up to which commit, and why it ended; none: it goes on.
+    pub over: Option<(Option<(Id, Line)>, Name)>,
+    /// Why its agent answered without it.
+    pub without: Option<Body>,
+}
+
+/// A branch stood at the end of a block.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stood {
+    /// The branch.
+    pub branch: Id,
+    /// Its commit.
+    pub at: Line,
+    /// It came to its end there.
+    pub over: bool,
+    /// Model calls of the block.
+    pub calls: u64,
+    /// Tokens of the block.
+    pub tokens: u64,
+    /// Money of the block, in millionths of the currency.
+    pub micros: u64,
+    /// What it was judged to be worth, a JSON number, or why that could not be used; none: it was not judged.
+    pub score: Option<Result<Name, Option<Body>>>,
+}
+
+impl Search {
+    /// The number of a branch that was tried.
+    pub fn number(&self, branch: Id) -> Option<u32> {
+        let at = self.tried.iter().position(|tried| *tried == branch)?;
+        Some(at as u32 + 1)
+    }
+}
+
+impl Ledger {
+    pub(super) fn searched(&mut self, line: &LogLine, id: Id, what: &Searching) {
+        if let Searching::Began {
+            agent,
+            branch,
+            at,
+            plan,
+        } = what
+        {
+            let search = Search {
+                agent: *agent,
+                branch: *branch,
+                at: if at.is_some() { *at } else { line.n },
+                plan: *plan,
+                tried: Vec::new(),
+                judged: Vec::new(),
+                stood: Vec::new(),
+                over: None,
+                without: None,
+            };
+            self.searches.insert(id, search);
+            return;
+        }
+        let Some(search) = self.searches.get_mut(&id) else {
+            return;
+        };
+        match what {
+            Searching::Began { .. } => {}
+            Searching::Tried { branch, number } => {
+                search.tried.push(*branch);
+                self.branch_mut(*branch).search = Some((id, *number));
+            }
+            Searching::Judged { branch, of, at } => search.judged.push((*branch, (*of, *at))),
+            Searching::Stood {
+                branch,
+                at,
+                over,
+                calls,
+                tokens,
+                micros,
+            } => search.stood.push(Stood {
+                branch: *branch,
+                at: *at,
+                over: *over,
+                calls: *calls,
+                tokens: *tokens,
+                micros: *micros,
+                score: None,
+            }),
+            Searching::Scored {
+                branch,
+                at,
+                value,
+                why,
+            } => {
+                let mut stood = search.stood.iter_mut().rev();
+                if let Some(stood) = stood.find(|s| (s.branch, s.at) == (*branch, *at)) {
+                    stood.score = Some(value.clone().ok_or(*why));
+                }
+            }
+            Searching::Over { winner, why } => search.over = Some((*winner, why.clone())),
+            Searching::Without(why) => search.without = Some(*why),
+        }
+    }
+
+    /// All searches, oldest first.
+    pub fn searches(&self) -> impl DoubleEndedIterator<Item = (Id, &Search)> {
+        self.searches.iter().map(|(id, search)| (*id, search))
+    }
+
+    /// What a search judged a branch to be worth, where it stood last.
+    pub fn score(&self, branch: Id) -> Option<f64> {
+        let stood = self.searches.values().flat_map(|search| &search.stood);
+        let mut scores = stood
+            .filter(|stood| stood.branch == branch)
+            .filter_map(|stood| stood.score.as_ref()?.as_ref().ok()?.parse().ok());
+        scores.next_back()
+    }
+
+    /// A search.
+    pub fn search(&self, id: Id) -> Option<&Search> {
+        self.searches.get(&id)
+    }
+
+    /// The tree of a search, as planning reads it.
+    pub fn tree(&self, search: &Search) -> Tree {
+        let mut tree = Tree::new(search.branch, search.at);
+        let mut known = std::collections::BTreeMap::from([((search.branch, search.at), 0)]);
+        let mut last = std::collections::BTreeMap::new();
+        let numbers: std::collections::BTreeMap<Id, u32> =
+            (1..).zip(&search.tried).map(|(n, id)| (*id, n)).collect();
+        for stood in &search.stood {
+            let from = self.branch(stood.branch).and_then(|b| b.from);
+            let begun = from.and_then(|from| known.get(&from).copied());
+            let parent = last.get(&stood.branch).copied().or(begun).unwrap_or(0);
+            let depth = tree.nodes[parent].depth + 1;
+            let score = match &stood.score {
+                None => Score::None,
+                Some(Ok(value)) => value.parse().map_or(Score::Unusable, Score::Value),
+                Some(Err(_)) => Score::Unusable,
+            };
+            let at = tree.nodes.len();
+            tree.nodes.push(Node {
+                branch: stood.branch,
+                number: numbers.get(&stood.branch).copied().unwrap_or(0),
+                at: stood.at,
+                parent: Some(parent),
+                depth,
+                over: stood.over,
+                cost: Cost {
+                    calls: stood.calls,
+                    tokens: stood.tokens,
+                    micros: stood.micros,
+                },
+                score,
+            });
+            known.insert((stood.branch, stood.at), at);
+            last.insert(stood.branch, at);
+        }
+        tree
+    }
+}

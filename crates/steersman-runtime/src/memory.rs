@@ -1,0 +1,361 @@
+//! Long-term memory: what agents save for later sessions, and find again.
+//!
+//! ```text
+//!   memory_save --> store: number, scope, name, tags, content (a blob)
+//!   memory_search --> memories of the scope --> Index: full text, over their passages --> x rating --> the best
+//! ```
+//!
+//! What is indexed is derived and lies in memory, for as long as the engine does.
+
+use crate::Boxed;
+use crate::artifact::{self, ArtifactError};
+use crate::driver::transport::{mask_text, readable};
+use crate::engine::Engine;
+use crate::past::Past;
+use crate::retrieval::{IndexError, remembered};
+use crate::store::{Memory, MemoryQuery, NewMemory, Rated, StoreError};
+use crate::toolset::{ToolRun, Toolset};
+use serde_json::{Value as Json, json};
+use std::sync::Arc;
+use steersman_machine::ids::{Id, Name};
+use steersman_machine::mapping::{Fault, Raw};
+use steersman_machine::memory::{self, CONTENT};
+use steersman_machine::network::{BuiltIn, Network};
+use steersman_machine::notes::{FEW, Findings, MOST, Passage};
+use steersman_machine::rating::{BEST, WORST, reason_of};
+use steersman_machine::snapshot::Snapshot;
+use steersman_machine::tick::Cx;
+use steersman_machine::view::iso;
+use tokio_util::sync::CancellationToken;
+
+/// Something that was found in memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// What it is.
+    pub memory: Memory,
+    /// The piece of it that fits best.
+    pub text: String,
+}
+
+/// Why a memory cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum MemoryError {
+    /// What is asked for, or is to be saved, does not fit.
+    #[error("{0}")]
+    Unfit(String),
+    /// There is no such memory.
+    #[error("there is no memory {0}")]
+    Unknown(u64),
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The index.
+    #[error(transparent)]
+    Index(#[from] IndexError),
+}
+
+impl Engine {
+    /// Remembers something. What does not fit is refused; what has a key that is known changes nothing.
+    ///
+    /// # Errors
+    /// [`MemoryError::Unfit`], and the store's.
+    pub async fn save_memory(&self, new: NewMemory) -> Result<u64, MemoryError> {
+        let tags: Vec<&str> = new.tags.iter().map(|tag| &**tag).collect();
+        let unfit = memory::unfit_scope(&new.scope)
+            .map(|why| format!("`{}` is no scope: {why}", new.scope.escape_debug()));
+        let unfit = unfit.or_else(|| memory::unfit(&new.name, &tags));
+        let unfit = unfit.or_else(|| unfit_content(&new.content));
+        match unfit {
+            Some(why) => Err(MemoryError::Unfit(why)),
+            None => Ok(self.store().remember(new).await?),
+        }
+    }
+
+    /// What is remembered, the newest first; `query.now` is set here.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn memories(&self, query: MemoryQuery) -> Result<Vec<Memory>, StoreError> {
+        let now = self.clock().now();
+        self.store().memories(MemoryQuery { now, ..query }).await
+    }
+
+    /// The content of a memory; none: it is not in the store any more.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn memory_content(&self, memory: &Memory) -> Result<Option<Arc<[u8]>>, StoreError> {
+        self.store().blob(&memory.hash).await
+    }
+
+    /// What memories of a scope fit a query best, at most `most` of them: by full text, or by words where the engine has
+    /// none; what is rated well comes before what is rated badly.
+    ///
+    /// # Errors
+    /// The store's and the index's.
+    pub async fn search_memories(
+        &self,
+        scope: &str,
+        query: &str,
+        most: usize,
+    ) -> Result<Vec<Found>, MemoryError> {
+        let query_of = MemoryQuery {
+            scope: Some(scope.into()),
+            ..MemoryQuery::default()
+        };
+        let memories = self.memories(query_of).await?;
+        remembered::search(self, scope, memories, query, most).await
+    }
+
+    /// Rates a memory as a person; that outranks what agents say.
+    ///
+    /// # Errors
+    /// [`MemoryError::Unknown`], [`MemoryError::Unfit`] of a rating that is none, and the store's.
+    pub async fn rate_memory(&self, id: u64, rated: Rated) -> Result<(), MemoryError> {
+        self.rate_as(id, rated, true).await
+    }
+
+    async fn rate_as(&self, id: u64, rated: Rated, person: bool) -> Result<(), MemoryError> {
+        if !(WORST..=BEST).contains(&rated.rating) {
+            let why = format!("a rating is from {WORST} to {BEST}");
+            return Err(MemoryError::Unfit(why));
+        }
+        let reason = rated.reason.as_deref().and_then(reason_of);
+        let rated = Rated {
+            reason: reason.map(Arc::from),
+            ..rated
+        };
+        if self.store().rate_memory(id, rated, person).await? {
+            Ok(())
+        } else {
+            Err(MemoryError::Unknown(id))
+        }
+    }
+}
+
+fn unfit_content(content: &[u8]) -> Option<String> {
+    if content.len() > CONTENT {
+        let most = CONTENT >> 10;
+        return Some(format!(
+            "the content has {} bytes; {most} KiB is the most of one memory",
+            content.len()
+        ));
+    }
+    match std::str::from_utf8(content) {
+        Err(_) => Some("the content is no text, and only texts are remembered".to_owned()),
+        Ok(text) if text.trim().is_empty() => Some("the content is empty".to_owned()),
+        Ok(_) => None,
+    }
+}
+
+/// Runs the built-in set `memory` for one call.
+pub(crate) struct MemoryTools {
+    pub(crate) engine: Engine,
+    pub(crate) past: Arc<Past>,
+    /// The branch as it is now.
+    pub(crate) snapshot: Snapshot,
+    pub(crate) agent: Id,
+    pub(crate) does: BuiltIn,
+}
+
+impl Toolset for MemoryTools {
+    fn has(&self, _network: &Network, _tool: &str) -> bool {
+        true
+    }
+
+    fn run<'a>(&'a self, run: &'a ToolRun, _cancel: &'a CancellationToken) -> Boxed<'a, Raw> {
+        Box::pin(async move {
+            let args: Json = serde_json::from_str(&run.work.args).unwrap_or_default();
+            let done = match self.scope(run) {
+                Err(why) => Err(MemoryError::Unfit(why)),
+                Ok(scope) => match self.does {
+                    BuiltIn::MemorySave => self.save(run, &args, &scope).await,
+                    BuiltIn::MemoryRead => self.read(run, &args, &scope).await,
+                    BuiltIn::MemoryRate => self.rate(&args, &scope).await,
+                    _ => self.search(run, &args, &scope).await,
+                },
+            };
+            match done {
+                Ok(result) => Raw::Done(result),
+                // Whether it was written nobody knows; under its key it is written once.
+                Err(MemoryError::Store(error)) if !run.work.class.is_free() => {
+                    Raw::Unknown(Fault::new("failed", error.to_string()))
+                }
+                Err(error) => Raw::NotPerformed(Fault {
+                    again: matches!(error, MemoryError::Store(_)).then_some(0),
+                    ..Fault::new("failed", error.to_string())
+                }),
+            }
+        })
+    }
+}
+
+impl MemoryTools {
+    fn scope(&self, run: &ToolRun) -> Result<String, String> {
+        let cx = Cx {
+            network: &run.network,
+            bodies: &*self.past,
+        };
+        memory::scope(&cx, &self.snapshot)
+    }
+
+    async fn save(&self, run: &ToolRun, args: &Json, scope: &str) -> Result<Json, MemoryError> {
+        let text = |key: &str| args[key].as_str().filter(|text| !text.is_empty());
+        let name = text("name").unwrap_or_default();
+        let (content, media) = match (text("content"), text("artifact")) {
+            (Some(content), None) => (content.to_owned(), "text/plain".to_owned()),
+            (None, Some(artifact)) => from_artifact(run, artifact).await?,
+            _ => {
+                let why = "give either `content` or the name of an `artifact`, and not both";
+                return Err(MemoryError::Unfit(why.to_owned()));
+            }
+        };
+        // Another session reads it, where nobody knows any more what was secret here.
+        let secrets = readable(&run.network, &run.work.tool, &*run.scope);
+        let masked = |mut text: String| {
+            mask_text(&mut text, &secrets);
+            text
+        };
+        let now = self.engine.clock().now();
+        let tags = args["tags"].as_array().into_iter().flatten();
+        let tags = tags
+            .filter_map(Json::as_str)
+            .map(str::to_owned)
+            .map(&masked);
+        let new = NewMemory {
+            key: format!("{}/{:x}/{}", run.session, run.mark, run.effect).into(),
+            scope: scope.into(),
+            name: masked(name.to_owned()).into(),
+            tags: tags.map(Arc::from).collect(),
+            media: media.into(),
+            content: masked(content).into_bytes().into(),
+            session: Some(run.session.clone()),
+            effect: Some(run.effect),
+            network: run.network.name.clone(),
+            by: self.snapshot.agent(self.agent).def.clone(),
+            at: now,
+            until: run.network.memory.keep.map(|keep| now.plus(keep)),
+        };
+        let id = self.engine.save_memory(new).await?;
+        Ok(json!(format!("Remembered as {id}, in scope `{scope}`.")))
+    }
+
+    async fn search(&self, run: &ToolRun, args: &Json, scope: &str) -> Result<Json, MemoryError> {
+        let query = args["query"].as_str().unwrap_or_default();
+        if query.split_whitespace().next().is_none() {
+            let why = "`args.query` has no word in it";
+            return Err(MemoryError::Unfit(why.to_owned()));
+        }
+        let most = args["most"].as_u64().unwrap_or(u64::from(FEW));
+        let most = most.clamp(1, u64::from(MOST)) as usize;
+        let found = self.engine.search_memories(scope, query, most).await?;
+        let passages = found.into_iter().map(|found| Passage {
+            from: told(&found.memory, run),
+            text: found.text,
+        });
+        Ok(findings(passages.collect(), None))
+    }
+
+    async fn read(&self, run: &ToolRun, args: &Json, scope: &str) -> Result<Json, MemoryError> {
+        let memory = self.one(args, scope).await?;
+        let gone = || MemoryError::Unfit(format!("the content of memory {} is gone", memory.id));
+        let content = self.engine.memory_content(&memory).await?;
+        let content = content.ok_or_else(gone)?;
+        let text = String::from_utf8_lossy(&content);
+        let number = |key: &str| args[key].as_u64().and_then(|n| usize::try_from(n).ok());
+        let (text, note) = artifact::lines(&text, number("from"), number("lines"), memory::READ);
+        let passage = Passage {
+            from: told(&memory, run),
+            text,
+        };
+        Ok(findings(vec![passage], note))
+    }
+
+    async fn rate(&self, args: &Json, scope: &str) -> Result<Json, MemoryError> {
+        let memory = self.one(args, scope).await?;
+        let stars = args["rating"].as_u64().and_then(|n| u8::try_from(n).ok());
+        let rated = Rated {
+            rating: stars.unwrap_or_default(),
+            reason: args["reason"].as_str().map(Arc::from),
+            by: self.by(),
+        };
+        let mut told = format!("Rated {} of {BEST}.", rated.rating);
+        self.engine.rate_as(memory.id, rated, false).await?;
+        if let Some(person) = memory.by_people {
+            told = format!(
+                "{told} A person's rating counts before it: {}.",
+                person.rating
+            );
+        }
+        Ok(json!(told))
+    }
+
+    fn by(&self) -> Name {
+        self.snapshot.agent(self.agent).def.clone()
+    }
+
+    /// The memory that is meant: one of another scope is none.
+    async fn one(&self, args: &Json, scope: &str) -> Result<Memory, MemoryError> {
+        let id = args["id"].as_u64().unwrap_or_default();
+        let query = MemoryQuery {
+            scope: Some(scope.into()),
+            id: Some(id),
+            ..MemoryQuery::default()
+        };
+        let found = self.engine.memories(query).await?;
+        found.into_iter().next().ok_or(MemoryError::Unknown(id))
+    }
+}
+
+fn findings(passages: Vec<Passage>, note: Option<String>) -> Json {
+    let found = Findings { passages, note };
+    serde_json::to_value(found).expect("findings are JSON")
+}
+
+/// Where a memory is from. Of the session a model needs to know no more than whether it is its own.
+fn told(memory: &Memory, run: &ToolRun) -> String {
+    let Memory {
+        id,
+        name,
+        by,
+        scope,
+        ..
+    } = memory;
+    let date = iso(memory.at, &run.network.timezone);
+    let date = date.get(..10).unwrap_or(&date);
+    let session = match memory.session.as_deref() {
+        Some(session) if *session == *run.session => "this session",
+        _ => "another session",
+    };
+    let tags = match &memory.tags[..] {
+        [] => String::new(),
+        tags => format!(", tagged {}", tags.join(", ")),
+    };
+    let rated = memory.rating();
+    let rated = rated.map_or_else(String::new, |r| format!(", rated {} of {BEST}", r.rating));
+    format!("memory {id}, {name}, saved {date} by {by} in {session}, scope {scope}{tags}{rated}")
+}
+
+async fn from_artifact(run: &ToolRun, name: &str) -> Result<(String, String), MemoryError> {
+    let told = |error: ArtifactError| match error {
+        ArtifactError::Store(error) => MemoryError::Store(error),
+        other => MemoryError::Unfit(other.to_string()),
+    };
+    let version = run.artifacts.find(name, None).map_err(told)?;
+    if version.len > CONTENT as u64 {
+        let most = CONTENT >> 10;
+        return Err(MemoryError::Unfit(format!(
+            "`{name}` has {} bytes; {most} KiB is the most of one memory",
+            version.len
+        )));
+    }
+    let content = run.artifacts.content(&version).await.map_err(told)?;
+    let text = String::from_utf8(content.to_vec()).map_err(|_| {
+        let why = format!(
+            "`{name}` is no text but {}, and only texts are remembered",
+            version.media
+        );
+        MemoryError::Unfit(why)
+    })?;
+    Ok((text, version.media))
+}

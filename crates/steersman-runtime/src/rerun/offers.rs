@@ -1,0 +1,375 @@
+//! What was offered to a tick, from the line that it made. A line names what was taken and holds what was pushed, so most
+//! of it can be told again; whether it was told right is known by asking the machine: the same offers make the same line.
+
+use crate::past::{ERASED, Past};
+use crate::store::StoreError;
+use serde_json::Value as Json;
+use steersman_machine::commit::{Admitted, Binding, Commit, Kind, LogLine, Want};
+use steersman_machine::effect::{
+    Answer, Ask, Bodies, Failure, NewArtifact, Offered, Outcome, Retry, Said, Start,
+};
+use steersman_machine::extract::is_extraction;
+use steersman_machine::ids::{Body, Id, Name};
+use steersman_machine::interaction::{Call, Choice, Interaction, Origin, Route};
+use steersman_machine::snapshot::Snapshot;
+
+/// How a session began, where its first line is told again for another definition.
+pub(crate) struct Began<'a> {
+    pub(crate) binding: &'a Binding,
+    pub(crate) values: &'a str,
+}
+
+/// What was offered for a line: the first of these that makes the line again is it. None: that cannot be told.
+pub(crate) fn offers(
+    past: &Past,
+    before: &Snapshot,
+    line: &LogLine,
+    began: Option<&Began<'_>>,
+) -> Result<Vec<Vec<Offered>>, StoreError> {
+    let Some(commit) = &line.commit else {
+        return Ok(Vec::new());
+    };
+    if commit.opening.as_ref().is_some_and(|_| line.prev.is_some()) || commit.adoption.is_some() {
+        return Ok(Vec::new());
+    }
+    if before.root.is_none() {
+        let start = began.and_then(|began| start(past, commit, began));
+        return Ok(start.map(begun).unwrap_or_default());
+    }
+    let told = Told {
+        past,
+        before,
+        line,
+        commit,
+    };
+    let mut all: Vec<Vec<Offered>> = vec![Vec::new()];
+    for admission in &commit.admitted {
+        let found = match (admission.kind, admission.id) {
+            (Admitted::Outcome, Some(effect)) => told.outcomes(effect)?,
+            (Admitted::Clock, _) => vec![Offered::Clock],
+            (Admitted::Message, to) => {
+                let id = admission.message.clone().unwrap_or_default();
+                told.said(id, to)
+                    .into_iter()
+                    .map(Offered::Message)
+                    .collect()
+            }
+            _ => Vec::new(),
+        };
+        if found.is_empty() || all.len() * found.len() > MOST {
+            return Ok(Vec::new());
+        }
+        all = all
+            .iter()
+            .flat_map(|before| {
+                found.iter().map(|offered| {
+                    let mut offers = before.clone();
+                    offers.push(offered.clone());
+                    offers
+                })
+            })
+            .collect();
+    }
+    Ok(all)
+}
+
+/// So many ways to tell a line are tried.
+const MOST: usize = 64;
+
+struct Told<'a> {
+    past: &'a Past,
+    before: &'a Snapshot,
+    line: &'a LogLine,
+    commit: &'a Commit,
+}
+
+impl Told<'_> {
+    fn text(&self, body: Body) -> String {
+        self.past.text(body).to_string()
+    }
+
+    /// Ways in which an effect may have ended.
+    fn outcomes(&self, effect: Id) -> Result<Vec<Offered>, StoreError> {
+        let Some(out) = self.before.effects.get(&effect) else {
+            return Ok(Vec::new());
+        };
+        let outcomes = match out.what {
+            Want::Step => self.decisions(effect, out.agent),
+            Want::Call(call) => self.ended(effect, call)?,
+        };
+        let offered = |outcome| Offered::Outcome {
+            effect,
+            attempt: 1,
+            outcome,
+        };
+        Ok(outcomes.into_iter().map(offered).collect())
+    }
+
+    fn ended(&self, effect: Id, call: Id) -> Result<Vec<Outcome>, StoreError> {
+        let mut found = Vec::new();
+        for (k, push) in self.commit.pushes.iter().enumerate() {
+            let Interaction::Result(result) = &push.what else {
+                continue;
+            };
+            if result.call != call {
+                continue;
+            }
+            let next = self.commit.pushes.get(k + 1);
+            let mapped = self.past.mapped_of(self.line, result, next)?;
+            let open = self.before.call_of(effect);
+            let extracts = open.is_some_and(|open| is_extraction(&open.call.name));
+            if extracts && let Some(usage) = self.usage(effect) {
+                let written = mapped.writes.iter();
+                let written = written.filter_map(|w| Some((w.name.clone(), w.value.clone()?)));
+                found.push(Outcome::Answer(Answer {
+                    text: Some(Json::Object(written.collect()).to_string()),
+                    usage,
+                    ..Answer::default()
+                }));
+            } else {
+                found.push(Outcome::Mapped(mapped));
+            }
+        }
+        Ok(found)
+    }
+
+    fn usage(&self, effect: Id) -> Option<steersman_machine::commit::Usage> {
+        let mut usage = self.commit.usage.iter();
+        usage.find(|u| u.effect == Some(effect)).cloned()
+    }
+
+    fn decisions(&self, effect: Id, agent: Id) -> Vec<Outcome> {
+        let Some(usage) = self.usage(effect) else {
+            return self.failed(agent).into_iter().collect();
+        };
+        let pushes = || self.commit.pushes.iter().filter(|push| push.agent == agent);
+        let mut found = Vec::new();
+        let mut said = |text: Option<String>, asks: Vec<Ask>, opaque: Option<String>| {
+            found.push(Outcome::Answer(Answer {
+                text,
+                opaque,
+                asks,
+                usage: usage.clone(),
+                ..Answer::default()
+            }));
+        };
+        if self.before.agent(agent).kind == Kind::Model {
+            let mut mine = pushes().skip_while(
+                |push| !matches!(&push.what, Interaction::AssistantMessage { effect: e, .. } if *e == effect),
+            );
+            if let Some(Interaction::AssistantMessage { text, opaque, .. }) =
+                mine.next().map(|push| &push.what)
+            {
+                let calls = mine.map_while(|push| match &push.what {
+                    Interaction::Call(call) if call.chain.is_none() => Some(self.asked(call)),
+                    _ => None,
+                });
+                let (text, opaque) = (text.map(|b| self.text(b)), opaque.map(|b| self.text(b)));
+                said(text, calls.collect(), opaque);
+            }
+            return found;
+        }
+        for push in pushes() {
+            match &push.what {
+                Interaction::Summary(summary) if summary.effect == effect => {
+                    said(Some(self.text(summary.body)), Vec::new(), None);
+                }
+                Interaction::Route(route) if route.effect == Some(effect) => {
+                    for text in self.words(route) {
+                        said(Some(text), Vec::new(), None);
+                    }
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+
+    fn asked(&self, call: &Call) -> Ask {
+        Ask {
+            name: call.seen.as_ref().unwrap_or(&call.name).to_string(),
+            label: call.label.as_ref().map(ToString::to_string),
+            args: self.text(call.args),
+            misfit: None,
+        }
+    }
+
+    /// A model that failed for good says so in what its agent ended with.
+    fn failed(&self, agent: Id) -> Option<Outcome> {
+        let mut pushes = self.commit.pushes.iter().filter(|push| push.agent == agent);
+        pushes.find_map(|push| match &push.what {
+            Interaction::Finished {
+                code: Some(code),
+                body: Some(body),
+                ..
+            } => Some(Outcome::Failed(Failure {
+                code: code.to_string(),
+                message: self.text(*body),
+                retry: Retry::Never,
+            })),
+            _ => None,
+        })
+    }
+
+    /// Answers of a routing model that may have led to this choice.
+    fn words(&self, route: &Route) -> Vec<String> {
+        let read: Json = route
+            .read
+            .and_then(|body| serde_json::from_str(&self.text(body)).ok())
+            .unwrap_or_default();
+        let mut words: Vec<String> = Vec::new();
+        if let Some(exit) = read.get("exit").filter(|exit| exit.is_number()) {
+            words.push(exit.to_string());
+        }
+        match &route.chosen {
+            Choice::Agents(names) => words.extend(names.first().map(ToString::to_string)),
+            Choice::Finish | Choice::Restate(None) => words.push("finish".into()),
+            Choice::Stay => words.push("0".into()),
+            Choice::Enter { .. } => words.extend((1..=9).map(|n: u32| n.to_string())),
+            Choice::Speak { role, .. } => words.push(role.to_string()),
+            Choice::Say { .. } => {}
+            Choice::Task { task, agent, goal } => {
+                words.extend(goal.iter().map(ToString::to_string));
+                words.extend([task.to_string(), agent.to_string()]);
+            }
+            Choice::Restate(Some(body)) | Choice::Answer(body) => words.push(self.text(*body)),
+        }
+        words.dedup();
+        let Some(reason) = read.get("reason").filter(|reason| reason.is_string()) else {
+            return words;
+        };
+        let reasoned = |word: String| {
+            let name: Json = word
+                .parse::<u64>()
+                .map_or_else(|_| word.clone().into(), Json::from);
+            serde_json::json!({ "name": name, "reason": reason }).to_string()
+        };
+        words.into_iter().map(reasoned).collect()
+    }
+
+    /// Something that was said, or the answer to a question.
+    fn said(&self, id: Name, to: Option<Id>) -> Option<Said> {
+        let question = to.and_then(|to| {
+            self.before
+                .call_of(to)
+                .map(|open| open.call.id)
+                .or(Some(to))
+        });
+        self.commit.pushes.iter().find_map(|push| match &push.what {
+            Interaction::UserMessage { from, body } => {
+                let (by, sender) = match from {
+                    Origin::Outside(by) => (by.clone(), None),
+                    Origin::Agent(sender) => (None, Some(*sender)),
+                    _ => return None,
+                };
+                let (text, came) = attached(self.past, self.commit, *body);
+                Some(Said {
+                    id: id.clone(),
+                    text: text.into(),
+                    to,
+                    by,
+                    sender,
+                    came,
+                })
+            }
+            Interaction::Result(result) if Some(result.call) == question => Some(Said {
+                id: id.clone(),
+                text: self.text(result.body?).into(),
+                to,
+                by: result.by.clone(),
+                sender: None,
+                came: Vec::new(),
+            }),
+            _ => None,
+        })
+    }
+}
+
+/// A text, and what came with it.
+pub(crate) fn attached(past: &Past, commit: &Commit, body: Body) -> (String, Vec<NewArtifact>) {
+    let text = past.text(body).to_string();
+    let came: Vec<NewArtifact> = commit
+        .came()
+        .filter(|artifact| artifact.call == steersman_machine::artifact::came_with(body))
+        .map(|artifact| NewArtifact {
+            name: artifact.name.to_string(),
+            media: artifact.media.to_string(),
+            hash: artifact.hash,
+            len: artifact.len,
+            content: None,
+        })
+        .collect();
+    if came.is_empty() {
+        return (text, came);
+    }
+    let said = text
+        .rfind("[Attached: ")
+        .map(|at| text[..at].trim_end_matches('\n').to_owned());
+    (said.unwrap_or(text), came)
+}
+
+/// How the session began.
+/// Ways in which a session may have begun: with its first message, or with one that came right behind.
+fn begun(start: Start) -> Vec<Vec<Offered>> {
+    let mut ways = vec![vec![Offered::Start(start.clone())]];
+    if let Some(message) = start.message.clone() {
+        let alone = Start {
+            message: None,
+            ..start
+        };
+        ways.push(vec![Offered::Start(alone), Offered::Message(message)]);
+    }
+    ways
+}
+
+fn start(past: &Past, commit: &Commit, began: &Began<'_>) -> Option<Start> {
+    let root = commit.made.first()?;
+    let mut args = None;
+    let mut message = None;
+    let mut came = Vec::new();
+    let mut admitted = commit.admitted.iter();
+    let id = admitted.find_map(|a| a.message.clone());
+    let begins = commit
+        .admitted
+        .first()
+        .is_some_and(|a| a.kind == Admitted::Start);
+    let said = commit.pushes.iter().filter(|push| push.agent == root.agent);
+    let mut bodies = said.filter_map(|push| match &push.what {
+        Interaction::UserMessage {
+            from: Origin::Outside(by),
+            body,
+        } => Some((by.clone(), *body)),
+        _ => None,
+    });
+    // Arguments are admitted with the digest of their text, and nothing with that of none.
+    let empty = steersman_machine::ids::Digest::of(b"");
+    if begins && commit.admitted[0].digest != empty {
+        let (_, body) = bodies.next()?;
+        let text = past.text(body);
+        if *text == *ERASED {
+            return None;
+        }
+        came = attached(past, commit, body).1;
+        args = Some(serde_json::from_str(&text).ok()?);
+    }
+    if let Some(id) = id {
+        let (by, body) = bodies.next()?;
+        let (text, files) = attached(past, commit, body);
+        message = Some(Said {
+            id,
+            text: text.into(),
+            to: None,
+            by,
+            sender: None,
+            came: files,
+        });
+    }
+    Some(Start {
+        agent: Some(root.def.clone()),
+        args,
+        message,
+        came,
+        binding: began.binding.clone(),
+        values: began.values.into(),
+    })
+}

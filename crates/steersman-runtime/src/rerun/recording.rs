@@ -1,0 +1,169 @@
+//! A session as it was recorded: the lines that led to where a branch stands.
+
+use crate::engine::{Engine, EngineError, Inspection};
+use crate::past::{self, Past};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use steersman_machine::commit::{Admitted, Commit, LogLine};
+use steersman_machine::fold::fold;
+use steersman_machine::ids::{Id, Line};
+use steersman_machine::network::Network;
+use steersman_machine::snapshot::Snapshot;
+use steersman_machine::tick::Cx;
+
+/// So many rows are read at once.
+const PAGE: usize = 512;
+
+pub(crate) struct Recording {
+    pub(crate) past: Arc<Past>,
+    /// Lines with commits, in the order of their numbers: those on the path of the branch, and what these name.
+    pub(crate) lines: Vec<Arc<LogLine>>,
+    /// Those on the path of the branch itself.
+    pub(crate) path: BTreeSet<Line>,
+    /// The branches that these lines are of.
+    pub(crate) branches: BTreeSet<Id>,
+    /// Lines at which branches begin.
+    pub(crate) forks: BTreeSet<Line>,
+}
+
+impl Recording {
+    /// What led to where a branch stands.
+    pub(crate) async fn read(
+        engine: &Engine,
+        seen: &Inspection,
+        branch: Id,
+    ) -> Result<Self, EngineError> {
+        let info = &seen.info;
+        let past = Past::new(
+            engine.store().clone(),
+            info.id.clone(),
+            info.salt,
+            info.head,
+            past::DEFAULT_BOUND,
+        );
+        let mut all: BTreeMap<Line, Arc<LogLine>> = BTreeMap::new();
+        let mut from = Line::NONE.next();
+        loop {
+            let rows = engine.store().rows(&info.id, from, info.head, PAGE).await?;
+            let Some(last) = rows.last() else { break };
+            from = last.n.next();
+            for row in &rows {
+                let line = past.check(row).await?;
+                if line.commit.is_some() {
+                    all.insert(line.n, line);
+                }
+            }
+        }
+        let head = seen.ledger.branch(branch).map_or(Line::NONE, |b| b.commit);
+        let path = chain(&all, head);
+        let needed = needed(&all, &path);
+        let lines: Vec<Arc<LogLine>> = needed.iter().filter_map(|n| all.get(n).cloned()).collect();
+        let begins = lines.iter().filter_map(|line| {
+            let commit = line.commit.as_ref()?;
+            commit.opening.as_ref().map(|_| commit.parent)
+        });
+        Ok(Self {
+            past: Arc::new(past),
+            path,
+            branches: lines.iter().map(|line| line.branch).collect(),
+            forks: begins.collect(),
+            lines,
+        })
+    }
+}
+
+/// A commit and all before it.
+fn chain(all: &BTreeMap<Line, Arc<LogLine>>, head: Line) -> BTreeSet<Line> {
+    let (mut path, mut at) = (BTreeSet::new(), head);
+    while let Some(commit) = all.get(&at).and_then(|line| line.commit.as_ref()) {
+        path.insert(at);
+        at = commit.parent;
+    }
+    path
+}
+
+/// A path with the branches that it heard of or that began on it by an agent.
+fn needed(all: &BTreeMap<Line, Arc<LogLine>>, path: &BTreeSet<Line>) -> BTreeSet<Line> {
+    let mut needed = path.clone();
+    loop {
+        let mut more: BTreeSet<Line> = BTreeSet::new();
+        for line in all.values() {
+            let Some(commit) = &line.commit else { continue };
+            let forked = commit.opening.as_ref().is_some_and(|o| o.of.is_some());
+            if forked && needed.contains(&commit.parent) {
+                let last = all.values().rfind(|l| l.branch == line.branch);
+                more.extend(last.map(|l| chain(all, l.n)).into_iter().flatten());
+            }
+            if !needed.contains(&line.n) {
+                continue;
+            }
+            for branch in told_of(commit) {
+                let last = all.range(..line.n).map(|(_, l)| l);
+                let last = last.rev().find(|l| l.branch == branch);
+                more.extend(last.map(|l| chain(all, l.n)).into_iter().flatten());
+            }
+        }
+        let before = needed.len();
+        needed.extend(more);
+        if needed.len() == before {
+            return needed;
+        }
+    }
+}
+
+/// Branches whose end or whose stacks a commit takes in.
+fn told_of(commit: &Commit) -> impl Iterator<Item = Id> {
+    let kinds = [Admitted::Ended, Admitted::Adopted];
+    let admitted = commit.admitted.iter();
+    admitted
+        .filter(move |a| kinds.contains(&a.kind))
+        .filter_map(|a| a.id)
+}
+
+/// Where all branches stand, as lines are carried forward.
+pub(crate) struct Side {
+    pub(crate) network: Arc<Network>,
+    pub(crate) past: Arc<Past>,
+    pub(crate) branches: BTreeMap<Id, Snapshot>,
+    at_forks: BTreeMap<Line, Snapshot>,
+}
+
+impl Side {
+    pub(crate) fn new(network: Arc<Network>, past: Arc<Past>) -> Self {
+        Self {
+            network,
+            past,
+            branches: BTreeMap::new(),
+            at_forks: BTreeMap::new(),
+        }
+    }
+
+    /// Where the branch of a line stands before it.
+    pub(crate) fn before(&self, line: &LogLine) -> Snapshot {
+        let commit = line.commit.as_ref();
+        let begins = commit.filter(|c| c.opening.is_some() && c.parent.is_some());
+        let known = match begins {
+            Some(commit) => self.at_forks.get(&commit.parent),
+            None => self.branches.get(&line.branch),
+        };
+        known.cloned().unwrap_or_else(Snapshot::empty)
+    }
+
+    /// Carries the branch of a line over it.
+    pub(crate) fn carry(&mut self, line: Arc<LogLine>, forks: &BTreeSet<Line>) -> &Snapshot {
+        let snapshot = fold(self.before(&line), &line);
+        self.past.add(line.clone());
+        if forks.contains(&line.n) {
+            self.at_forks.insert(line.n, snapshot.clone());
+        }
+        self.branches.insert(line.branch, snapshot);
+        &self.branches[&line.branch]
+    }
+
+    pub(crate) fn cx(&self) -> Cx<'_> {
+        Cx {
+            network: &self.network,
+            bodies: &*self.past,
+        }
+    }
+}

@@ -1,0 +1,623 @@
+//! A recording is followed line by line: each outcome is taken as long as what is asked is what was asked. No model is
+//! asked and nothing is run for that.
+
+use super::offers::{Began, offers};
+use super::recorded::{Asked, Heard, Left};
+use super::recording::{Recording, Side};
+use super::{Diverged, People};
+use crate::bind::Values;
+use crate::driver::tool_digest;
+use crate::engine::EngineError;
+use crate::past::Past;
+use crate::store::StoreError;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use steersman_machine::carry;
+use steersman_machine::commit::{
+    Admitted, Binding, Change, Commit, LedgerEntry, LogLine, Opening, Text,
+};
+use steersman_machine::context::{self, RenderCache};
+use steersman_machine::effect::{Bodies, Offered, Outcome, Work};
+use steersman_machine::ids::{Body, Digest, Id, Line, Name};
+use steersman_machine::interaction::{Interaction, Origin, Reduce, Target, Write};
+use steersman_machine::network::Network;
+use steersman_machine::snapshot::Snapshot;
+use steersman_machine::tick::{tick, wishes};
+
+/// What is otherwise than it was recorded.
+pub(crate) struct Changed {
+    /// The definition, where it is another one, with its binding and its values.
+    pub(crate) network: Arc<Network>,
+    pub(crate) binding: Binding,
+    pub(crate) values: Values,
+    pub(crate) is_other: bool,
+    /// Behind this line of the branch; none: from the beginning.
+    pub(crate) at: Option<Line>,
+    /// Something else is said there.
+    pub(crate) says: bool,
+    pub(crate) live: bool,
+    pub(crate) labels: Vec<(Name, String)>,
+}
+
+/// How far a recording was followed.
+pub(crate) struct Walked {
+    /// The lines that came of it.
+    pub(crate) lines: Vec<LogLine>,
+    pub(crate) diverged: Option<Diverged>,
+    /// What is left of the recording.
+    pub(crate) left: Left,
+    /// Model calls that were answered.
+    pub(crate) answers: u64,
+}
+
+pub(crate) struct Walk<'a> {
+    recording: &'a Recording,
+    target: Id,
+    changed: &'a Changed,
+    old: Side,
+    new: Side,
+    old_binding: Binding,
+    old_values: String,
+    /// What effects that are out asked for when they were recorded.
+    works: BTreeMap<Id, Work>,
+    /// Digests of the requests of model calls that are out in the rerun.
+    asks: BTreeMap<Id, BTreeSet<Digest>>,
+    lines: Vec<LogLine>,
+    /// The line before on each branch.
+    prev: BTreeMap<Id, Line>,
+    current: Id,
+    answers: u64,
+    /// Every line so far did what it did then.
+    equal: bool,
+}
+
+impl<'a> Walk<'a> {
+    pub(crate) fn new(
+        recording: &'a Recording,
+        target: Id,
+        old: (Arc<Network>, Binding, String),
+        changed: &'a Changed,
+        past: Arc<Past>,
+    ) -> Self {
+        let (network, old_binding, old_values) = old;
+        let begins_under = match changed.at {
+            Some(_) => network.clone(),
+            None => changed.network.clone(),
+        };
+        Self {
+            recording,
+            target,
+            changed,
+            old: Side::new(network, recording.past.clone()),
+            new: Side::new(begins_under, past),
+            old_binding,
+            old_values,
+            works: BTreeMap::new(),
+            asks: BTreeMap::new(),
+            lines: Vec::new(),
+            prev: BTreeMap::new(),
+            current: Id::MAIN,
+            answers: 0,
+            equal: true,
+        }
+    }
+
+    /// Follows it to its end, or to the first line that does not match.
+    pub(crate) fn follow(mut self, people: &People) -> Result<Walked, EngineError> {
+        let lines = self.recording.lines.clone();
+        let (mut diverged, mut left) = (None, Left::default());
+        for line in &lines {
+            let commit = line
+                .commit
+                .as_ref()
+                .expect("only lines with commits are read");
+            let behind = self.changed.at.is_some_and(|at| line.n > at);
+            if diverged.is_none() {
+                if behind && self.changed.says {
+                    diverged = Some(Diverged {
+                        line: line.n,
+                        why: "something else is said here".to_owned(),
+                    });
+                } else if let Err(why) = self.line(line, commit, behind)? {
+                    diverged = Some(Diverged { line: line.n, why });
+                }
+            }
+            if diverged.is_some() {
+                self.leave(line, commit, people, &mut left)?;
+            }
+            self.carry_old(line)?;
+        }
+        if diverged.is_none() && self.changed.says {
+            let line = self.lines.last().map_or(Line::NONE, |line| line.n);
+            diverged = Some(Diverged {
+                line,
+                why: "something else is said here".to_owned(),
+            });
+        }
+        if let Some(last) = self.lines.last_mut()
+            && self.current != self.target
+            && self.prev.contains_key(&self.target)
+        {
+            last.ledger.push(LedgerEntry::Current(self.target));
+        }
+        Ok(Walked {
+            lines: self.lines,
+            diverged,
+            left,
+            answers: self.answers,
+        })
+    }
+
+    fn carry_old(&mut self, line: &Arc<LogLine>) -> Result<(), StoreError> {
+        let snapshot = self.old.carry(line.clone(), &self.recording.forks).clone();
+        for wish in wishes(&self.old.cx(), &snapshot) {
+            self.works.insert(wish.id, wish.work);
+        }
+        fault(&self.old.past)
+    }
+
+    /// Carries the rerun over a line; or, in words, why it is not as it was.
+    fn line(
+        &mut self,
+        line: &Arc<LogLine>,
+        commit: &Commit,
+        behind: bool,
+    ) -> Result<Result<(), String>, EngineError> {
+        let before = self.new.before(line);
+        // Up to where it changes it is what was: nothing is compared.
+        let is_other = self.changed.is_other && (behind || self.changed.at.is_none());
+        let compared = behind || self.changed.at.is_none();
+        if compared && let Err(why) = self.matches(commit, &before, is_other) {
+            return Ok(Err(why));
+        }
+        let made = if is_other {
+            let made = match self.again(line, commit, before)? {
+                Ok(made) => made,
+                Err(why) => return Ok(Err(why)),
+            };
+            self.equal &= made.commit.as_ref().is_some_and(|made| alike(made, commit));
+            made
+        } else {
+            self.copied(line)
+        };
+        let made = match self.dressed(made, line, commit) {
+            Ok(made) => made,
+            Err(why) => return Err(EngineError::Refused(why)),
+        };
+        self.push(made)?;
+        Ok(Ok(()))
+    }
+
+    /// Whether the effects that end here were asked for what they were asked for then.
+    fn matches(&self, commit: &Commit, before: &Snapshot, is_other: bool) -> Result<(), String> {
+        let ended = commit
+            .admitted
+            .iter()
+            .filter(|a| a.kind == Admitted::Outcome);
+        let now: BTreeMap<Id, Work> = wishes(&self.new.cx(), before)
+            .into_iter()
+            .map(|wish| (wish.id, wish.work))
+            .collect();
+        for effect in ended.filter_map(|a| a.id) {
+            let Some(work) = now.get(&effect) else {
+                return Err(format!("{effect} is not asked for any more"));
+            };
+            match (self.works.get(&effect), work) {
+                (Some(Work::Model), Work::Model) => self.same_request(commit, effect, is_other)?,
+                (
+                    Some(Work::Tool(was) | Work::Simulate(was)),
+                    Work::Tool(tool) | Work::Simulate(tool),
+                ) => {
+                    if tool_digest(was) != tool_digest(tool) {
+                        return Err(format!("`{}` is called with other arguments", tool.tool));
+                    }
+                    if !same_tool(&self.old.network, &self.changed.network, &tool.tool) {
+                        return Err(format!("the tool `{}` is another one", tool.tool));
+                    }
+                }
+                (Some(was), is) if was == is => {}
+                _ => return Err(format!("{effect} asks for something else")),
+            }
+        }
+        Ok(())
+    }
+
+    fn same_request(&self, commit: &Commit, effect: Id, is_other: bool) -> Result<(), String> {
+        let Some(usage) = commit.usage.iter().find(|u| u.effect == Some(effect)) else {
+            // It failed: what it was asked is not on record, so it was the same if all else is.
+            return if is_other {
+                Err(format!("the model call {effect} failed then"))
+            } else {
+                Ok(())
+            };
+        };
+        if let Some(request) = usage.request
+            && !self
+                .asks
+                .get(&effect)
+                .is_some_and(|asks| asks.contains(&request))
+        {
+            return Err(if usage.render == context::RENDER_VERSION {
+                format!("the model is asked something else ({effect})")
+            } else {
+                format!("requests were made by another version of this program ({effect})")
+            });
+        }
+        if !is_other {
+            return Ok(());
+        }
+        let mut models = self.changed.values.models.iter();
+        let label = usage.model.as_ref();
+        if label.is_none_or(|label| models.any(|bound| bound.label() == *label)) {
+            self.same_model(effect, label)
+        } else {
+            Err("another model is asked".to_owned())
+        }
+    }
+
+    /// Whether the model that answered is one that would be asked now.
+    fn same_model(&self, effect: Id, label: Option<&Name>) -> Result<(), String> {
+        let owner = self.new.branches.values().find_map(|snapshot| {
+            let out = snapshot.effects.get(&effect)?;
+            Some((snapshot, out.agent))
+        });
+        let (Some((snapshot, agent)), Some(label)) = (owner, label) else {
+            return Ok(());
+        };
+        let request = self
+            .request(snapshot, agent)
+            .ok_or("it cannot be rendered")?;
+        let bound = &self.changed.values.models;
+        let chain = self.new.network.chain(&request.model);
+        let labels = chain
+            .iter()
+            .filter_map(|name| bound.iter().find(|b| b.name == **name));
+        if labels.into_iter().any(|bound| bound.label() == *label) {
+            Ok(())
+        } else {
+            Err("another model is asked".to_owned())
+        }
+    }
+
+    fn request(&self, snapshot: &Snapshot, agent: Id) -> Option<context::Request> {
+        let mut cache = RenderCache::default();
+        context::request(&self.new.cx(), &*self.new.past, snapshot, agent, &mut cache).ok()
+    }
+
+    /// The line as it was.
+    fn copied(&self, line: &LogLine) -> LogLine {
+        let mut line = line.clone();
+        if let Some(opening) = line.commit.as_mut().and_then(|c| c.opening.as_mut()) {
+            opening.dry |= !self.changed.live;
+        }
+        line
+    }
+
+    /// What was offered then is offered again, under the other definition.
+    fn again(
+        &mut self,
+        line: &Arc<LogLine>,
+        commit: &Commit,
+        mut before: Snapshot,
+    ) -> Result<Result<LogLine, String>, EngineError> {
+        let Some(mut offered) = self.told(line, commit)? else {
+            // What a person did, and how branches began, is taken as it was where nothing differs so far. What a model
+            // answered might mean something else now.
+            if self.equal && commit.usage.is_empty() && before.root.is_some() {
+                return Ok(Ok(self.copied(line)));
+            }
+            return Ok(Err(
+                "what happened here cannot be told to another definition".to_owned(),
+            ));
+        };
+        if let [Offered::Start(start), ..] = &mut offered[..] {
+            start.binding = self.changed.binding.clone();
+            start.values = text_of(&self.changed.values).into();
+            before.dry = !self.changed.live;
+        }
+        let step = tick(&self.new.cx(), before, line.n, commit.now, &offered);
+        fault(&self.new.past)?;
+        let Some(made) = step.commit.filter(|_| step.left.is_empty()) else {
+            return Ok(Err("what happened here is not taken".to_owned()));
+        };
+        if made.branching != commit.branching {
+            return Ok(Err("branches begin otherwise".to_owned()));
+        }
+        Ok(Ok(LogLine {
+            commit: Some(made),
+            bodies: step.bodies,
+            ..(**line).clone()
+        }))
+    }
+
+    /// What was offered for a line: of the ways to tell it the one of which the machine makes the same line again.
+    fn told(&self, line: &LogLine, commit: &Commit) -> Result<Option<Vec<Offered>>, StoreError> {
+        let before = self.old.before(line);
+        let began = Began {
+            binding: &self.old_binding,
+            values: &self.old_values,
+        };
+        for offered in offers(&self.old.past, &before, line, Some(&began))? {
+            let step = tick(&self.old.cx(), before.clone(), line.n, commit.now, &offered);
+            fault(&self.old.past)?;
+            if step.commit.as_ref().is_some_and(|made| same(made, commit)) {
+                return Ok(Some(offered));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A line as the rerun writes it: of the ledger only what branches are, no effect and no cost of the recording.
+    fn dressed(
+        &mut self,
+        mut made: LogLine,
+        line: &LogLine,
+        was: &Commit,
+    ) -> Result<LogLine, String> {
+        let first = !was.parent.is_some();
+        let known = |id: &Id| self.recording.branches.contains(id);
+        made.ledger.retain(|entry| match entry {
+            LedgerEntry::Opened { branch, .. }
+            | LedgerEntry::Ended(branch)
+            | LedgerEntry::Superseded { branch, .. }
+            | LedgerEntry::Current(branch)
+            | LedgerEntry::Adopted { branch, .. } => known(branch),
+            _ => false,
+        });
+        for entry in &made.ledger {
+            if let LedgerEntry::Current(branch) = entry {
+                self.current = *branch;
+            }
+        }
+        let begins = was.opening.is_some() && !first;
+        made.prev = if begins {
+            was.parent
+        } else {
+            self.prev.get(&line.branch).copied().unwrap_or(Line::NONE)
+        };
+        let mut bodies = std::mem::take(&mut made.bodies);
+        let n = made.n;
+        let mut body = |text: String| {
+            bodies.push(Text::Here(text.into()));
+            Body::new(
+                n,
+                u32::try_from(bodies.len() - 1).expect("a line has few texts"),
+            )
+        };
+        let commit = made.commit.as_mut().expect("it has one");
+        if first {
+            if !self.changed.live {
+                commit.opening = Some(Opening {
+                    scope: None,
+                    dry: true,
+                    label: None,
+                    of: None,
+                });
+            }
+            for (name, text) in &self.changed.labels {
+                let text = body(text.clone());
+                commit.changes.push(Change::Label(name.clone(), Some(text)));
+            }
+        }
+        if self.changed.is_other && self.changed.at == Some(line.n) {
+            let values = body(text_of(&self.changed.values));
+            commit.binding = Some(Binding {
+                values,
+                ..self.changed.binding.clone()
+            });
+            for new in self.carried(line)? {
+                commit.edits.push(Write {
+                    scope: new.scope,
+                    name: new.name,
+                    value: Some(body(new.value.to_string())),
+                    reduce: Reduce::Last,
+                    expires: None,
+                });
+            }
+            self.new.network = self.changed.network.clone();
+        }
+        made.bodies = bodies;
+        Ok(made)
+    }
+
+    /// What is new in the other definition where a line ends; or why it cannot go on there.
+    fn carried(&self, line: &LogLine) -> Result<Vec<carry::New>, String> {
+        let before = self.old.before(line);
+        let after = steersman_machine::fold::fold(before, line);
+        for open in after.calls.values().filter(|open| open.closed.is_none()) {
+            let name = &open.call.name;
+            let tool = matches!(open.call.target, Target::Tool(_));
+            let gone = self.old.network.tools.contains_key(name)
+                && !self.changed.network.tools.contains_key(name);
+            if tool && gone {
+                return Err(format!(
+                    "`{name}` is open at line {}, and the other definition has no such tool",
+                    line.n
+                ));
+            }
+        }
+        carry::carried(&self.old.network, &self.changed.network, &after)
+    }
+
+    fn push(&mut self, made: LogLine) -> Result<(), EngineError> {
+        self.prev.insert(made.branch, made.n);
+        let commit = made.commit.as_ref().expect("it has one");
+        self.answers += commit.usage.len() as u64;
+        let snapshot = self
+            .new
+            .carry(Arc::new(made.clone()), &self.recording.forks)
+            .clone();
+        let out: Vec<(Id, Id)> = wishes(&self.new.cx(), &snapshot)
+            .into_iter()
+            .filter(|wish| matches!(wish.work, Work::Model))
+            .map(|wish| (wish.id, wish.agent))
+            .collect();
+        for (effect, agent) in out {
+            let request = self.request(&snapshot, agent);
+            self.asks
+                .entry(effect)
+                .or_default()
+                .extend(request.map(|r| r.digest));
+        }
+        fault(&self.new.past)?;
+        self.lines.push(made);
+        Ok(())
+    }
+
+    /// What a line that is not followed says: it answers whoever asks the same.
+    fn leave(
+        &self,
+        line: &LogLine,
+        commit: &Commit,
+        people: &People,
+        left: &mut Left,
+    ) -> Result<(), StoreError> {
+        let before = self.old.before(line);
+        let mut told = None;
+        for admission in &commit.admitted {
+            let (Admitted::Outcome, Some(effect)) = (admission.kind, admission.id) else {
+                continue;
+            };
+            let Some(work) = self.works.get(&effect) else {
+                continue;
+            };
+            if let Work::Model = work {
+                let told = match &told {
+                    Some(told) => told,
+                    None => told.insert(self.told(line, commit)?.unwrap_or_default()),
+                };
+                let answer = told.iter().find_map(|offered| match offered {
+                    Offered::Outcome {
+                        effect: e,
+                        outcome: Outcome::Answer(answer),
+                        ..
+                    } if *e == effect => Some(answer.clone()),
+                    _ => None,
+                });
+                if let Some((answer, request)) =
+                    answer.and_then(|a| Some((a.clone(), a.usage.request?)))
+                {
+                    left.answers.entry(request).or_default().push_back(answer);
+                }
+                continue;
+            }
+            let call = before.call_of(effect).map(|open| open.call.clone());
+            let asked = match (work, &call) {
+                (Work::Tool(tool) | Work::Simulate(tool), _) => {
+                    if !same_tool(&self.old.network, &self.changed.network, &tool.tool) {
+                        continue;
+                    }
+                    Asked::Tool(tool_digest(tool))
+                }
+                (Work::Ask { to, question, .. }, _) if *people != People::Stop => {
+                    Asked::Person(to.clone(), question.clone())
+                }
+                (Work::Event { .. } | Work::Timer, Some(call)) => {
+                    Asked::Wait(call.name.clone(), self.old.past.text(call.args))
+                }
+                _ => continue,
+            };
+            let Some(call) = call else { continue };
+            if let Some(mapped) = self.result(line, commit, call.id)? {
+                left.outcomes.entry(asked).or_default().push_back(mapped);
+            }
+        }
+        if *people != People::Stop && self.recording.path.contains(&line.n) {
+            self.heard(commit, &before, left)?;
+        }
+        Ok(())
+    }
+
+    fn result(
+        &self,
+        line: &LogLine,
+        commit: &Commit,
+        call: Id,
+    ) -> Result<Option<steersman_machine::effect::Mapped>, StoreError> {
+        for (k, push) in commit.pushes.iter().enumerate() {
+            if let Interaction::Result(result) = &push.what
+                && result.call == call
+            {
+                let next = commit.pushes.get(k + 1);
+                return self.recording.past.mapped_of(line, result, next).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Messages of people, and answers to questions that they gave by addressing them.
+    fn heard(&self, commit: &Commit, before: &Snapshot, left: &mut Left) -> Result<(), StoreError> {
+        for admission in &commit.admitted {
+            if !matches!(admission.kind, Admitted::Message | Admitted::Interrupt) {
+                continue;
+            }
+            if let Some(to) = admission.id
+                && let Some(Work::Ask {
+                    to: person,
+                    question,
+                    ..
+                }) = self.works.get(&to)
+                && let Some(open) = before.call_of(to)
+            {
+                for push in &commit.pushes {
+                    if let Interaction::Result(result) = &push.what
+                        && result.call == open.call.id
+                        && let Some(body) = result.body
+                    {
+                        let text = self.old.past.text(body).to_string();
+                        let how = steersman_machine::interaction::How::Done;
+                        let mut mapped = steersman_machine::effect::Mapped::plain(how, None, text);
+                        mapped.by = result.by.as_ref().map(ToString::to_string);
+                        let asked = Asked::Person(person.clone(), question.clone());
+                        left.outcomes.entry(asked).or_default().push_back(mapped);
+                    }
+                }
+                continue;
+            }
+            for push in &commit.pushes {
+                if let Interaction::UserMessage {
+                    from: Origin::Outside(by),
+                    body,
+                } = &push.what
+                {
+                    let text = self.old.past.text(*body).to_string();
+                    let heard = Heard {
+                        text,
+                        by: by.clone(),
+                    };
+                    if !left.heard.contains(&heard) || commit.admitted.len() == 1 {
+                        left.heard.push_back(heard);
+                    }
+                }
+            }
+        }
+        fault(&self.old.past)
+    }
+}
+
+fn fault(past: &Past) -> Result<(), StoreError> {
+    past.fault().map_or(Ok(()), Err)
+}
+
+pub(crate) fn text_of(values: &Values) -> String {
+    serde_json::to_string(values).expect("values are JSON")
+}
+
+/// Commits that did the same. What a session began with is bound by whoever starts it.
+fn same(made: &Commit, was: &Commit) -> bool {
+    made == was
+}
+
+/// Whether a tool does in both what it does.
+fn same_tool(old: &Network, new: &Network, name: &str) -> bool {
+    old.tools.get(name) == new.tools.get(name)
+}
+
+/// Whether two commits did the same, whatever they are bound to.
+fn alike(made: &Commit, was: &Commit) -> bool {
+    made.pushes == was.pushes
+        && made.wished == was.wished
+        && made.made == was.made
+        && made.edits == was.edits
+        && made.branching == was.branching
+}

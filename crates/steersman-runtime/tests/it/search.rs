@@ -1,0 +1,515 @@
+//! Search over branches: as a policy of agents and of a person; across crashes, budgets, scorers that fail, cancels.
+
+use crate::spy::Behind;
+use crate::world::{Does, World, answered};
+use futures::FutureExt;
+use serde_json::{Value as Json, json};
+use steersman_machine::expression::Expr;
+use steersman_machine::ids::Id;
+use steersman_machine::mapping::Fault;
+use steersman_machine::search::{Method, Plan, Scorer};
+use steersman_runtime::engine::Inspection;
+use steersman_runtime::ledger;
+use steersman_runtime::session::{Fate, Search, Session, Settled};
+
+/// Draws a number three times and says their sum: what is best of some is the greatest.
+const DICE: &str = r#"
+state: { sum: { type: integer, default: 0, reduce: sum } }
+tools:
+  roll: { description: Rolls., parameters: { eyes: integer }, set: { sum: "{{ args.eyes }}" } }
+  pay: { description: Pays., effect: unsafe, native: 1 }
+  judge: { description: Judges., parameters: { sum: integer }, effect: pure, native: 1 }
+agents:
+  main: { system: You roll., tools: [roll, pay], SEARCH }
+  critic: { description: Judges., parameters: { answer: string }, system: You judge. }
+entry: main
+"#;
+
+fn dice(search: &str) -> String {
+    DICE.replace("SEARCH", search)
+}
+
+fn script() -> Json {
+    let roll = json!({ "any": [
+        { "call": { "roll": { "eyes": 1 } } }, { "call": { "roll": { "eyes": 2 } } }, { "call": { "roll": { "eyes": 3 } } },
+        { "call": { "roll": { "eyes": 4 } } }, { "call": { "roll": { "eyes": 5 } } }, { "call": { "roll": { "eyes": 6 } } },
+    ] });
+    json!({ "main": [roll, roll, roll, "Rolled."] })
+}
+
+const METHODS: [&str; 4] = ["best_of", "beam", "rollouts", "mcts"];
+
+async fn seen(world: &World) -> Inspection {
+    world.engine.inspect("session").await.unwrap()
+}
+
+fn newest(seen: &Inspection) -> (Id, ledger::Search) {
+    let (id, search) = seen.ledger.searches().next_back().expect("it searched");
+    (id, search.clone())
+}
+
+/// The shape of the tree, without ids and lines: number, depth, parent, end, value and cost of each node.
+fn shape(seen: &Inspection) -> Vec<String> {
+    let (_, search) = newest(seen);
+    let tree = seen.ledger.tree(&search);
+    let nodes = tree.nodes.iter();
+    let mut shape: Vec<String> = nodes
+        .map(|n| {
+            let parent = n.parent;
+            format!(
+                "{} {} {parent:?} {} {:?} {}",
+                n.number, n.depth, n.over, n.score, n.cost.calls
+            )
+        })
+        .collect();
+    let (winner, why) = search.over.clone().expect("it is over");
+    let winner = winner.and_then(|(branch, _)| search.number(branch));
+    shape.push(format!("{winner:?} {why}"));
+    shape
+}
+
+fn sum(seen: &Inspection) -> i64 {
+    let branch = seen.current_branch().unwrap();
+    let cell = branch
+        .snapshot
+        .state
+        .iter()
+        .find(|((_, name), _)| **name == *"sum");
+    cell.map_or(0, |(_, cell)| cell.value.0.as_i64().unwrap())
+}
+
+#[tokio::test]
+async fn an_agent_answers_by_each_method_and_takes_over_the_best() {
+    for method in METHODS {
+        let world = World::new(script());
+        let search = format!("search: {{ method: {method}, n: 5, score: state.sum }}");
+        let session = world.start(&dice(&search), "Roll.").await;
+        assert_eq!(
+            answered(&session.settled().await.unwrap()),
+            "Rolled.",
+            "{method}"
+        );
+        let seen = seen(&world).await;
+        let (_, search) = newest(&seen);
+        let tree = seen.ledger.tree(&search);
+        let best = tree.nodes.iter().filter_map(|n| match n.score {
+            steersman_machine::search::Score::Value(value) => Some(value),
+            _ => None,
+        });
+        let best = best.fold(f64::NEG_INFINITY, f64::max);
+        assert_eq!(sum(&seen), best as i64, "{method}");
+        let (winner, _) = search.over.clone().unwrap();
+        let won = winner.unwrap().0;
+        assert!(
+            seen.ledger.branch(won).unwrap().adopted.is_some(),
+            "{method}"
+        );
+        for branch in &search.tried {
+            let known = seen.ledger.branch(*branch).unwrap();
+            assert!(
+                known.superseded.is_some(),
+                "{method}: nothing of it goes on"
+            );
+        }
+        assert_eq!(
+            world.stack("main").await,
+            "U A TC TR A TC TR A TC TR A F",
+            "{method}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_same_seed_makes_the_same_tree_and_another_one_another() {
+    let tree = async |seed: u64| {
+        let world = World::new(script());
+        let search = format!("search: {{ method: mcts, n: 8, score: state.sum, seed: {seed} }}");
+        let session = world.start(&dice(&search), "Roll.").await;
+        session.settled().await.unwrap();
+        shape(&seen(&world).await)
+    };
+    let first = tree(5).await;
+    assert_eq!(first, tree(5).await);
+    assert_ne!(first, tree(6).await);
+}
+
+/// Drives until it settles or the disk takes nothing more.
+async fn driven(world: &World, session: &Session) {
+    tokio::select! {
+        _ = session.settled() => {}
+        () = async {
+            while world.store.withheld() == 0 {
+                tokio::task::yield_now().await;
+            }
+            // What goes on ahead of the disk may do so.
+            for _ in 0..200 {
+                tokio::task::yield_now().await;
+            }
+        } => {}
+    }
+}
+
+#[tokio::test]
+async fn a_kill_behind_every_line_makes_the_same_tree() {
+    for method in METHODS {
+        let search = format!("search: {{ method: {method}, n: 3, score: state.sum }}");
+        let definition = dice(&search);
+        let world = World::new(script());
+        let session = world.start(&definition, "Roll.").await;
+        session.settled().await.unwrap();
+        let (whole, lines) = (shape(&seen(&world).await), world.store.lines());
+        for kept in 2..lines {
+            let world = World::new(script());
+            world.store.write_only(kept, Behind::Silence);
+            let session = world.start(&definition, "Roll.").await;
+            driven(&world, &session).await;
+            let world = world.killed().await;
+            let session = world.open().await;
+            let settled = session.settled().await.unwrap();
+            assert_eq!(answered(&settled), "Rolled.", "{method} after {kept}");
+            assert_eq!(shape(&seen(&world).await), whole, "{method} after {kept}");
+        }
+    }
+}
+
+fn plan(method: Method, n: u32) -> Plan {
+    Plan {
+        score: Some(Scorer::Expr(Expr::parse("state.sum").unwrap())),
+        ..Plan::of(method, n)
+    }
+}
+
+#[tokio::test]
+async fn a_person_searches_and_adopts_what_won() {
+    let world = World::new(script());
+    let session = world.start(&dice(""), "Roll.").await;
+    assert_eq!(answered(&session.settled().await.unwrap()), "Rolled.");
+    let before = sum(&seen(&world).await);
+    let refused = session
+        .search(Search::here(plan(Method::BestOf, 3)))
+        .await
+        .unwrap();
+    let Fate::Refused(why) = refused.fate else {
+        panic!("nobody owes a model call at the end");
+    };
+    assert!(why.contains("owes a model call"), "{why}");
+    let search = Search {
+        at: Some(steersman_machine::ids::Line(1)),
+        ..Search::here(plan(Method::Beam, 20))
+    };
+    session.search(search).await.unwrap();
+    session.settled().await.unwrap();
+    let found = seen(&world).await;
+    assert_eq!(sum(&found), before, "the session is as it was");
+    let (_, search) = newest(&found);
+    assert!(search.agent.is_none());
+    let (won, _) = search.over.unwrap().0.unwrap();
+    // The session has moved on since: what it came to would be lost.
+    let refused = session.adopt(won, None).await.unwrap();
+    assert!(matches!(refused.fate, Fate::Refused(_)), "{refused:?}");
+}
+
+#[tokio::test]
+async fn what_a_person_says_is_searched_and_adopted() {
+    let world = World::new(script());
+    let session = world.start(&dice(""), "Roll.").await;
+    session.settled().await.unwrap();
+    let script = json!({ "main": [{ "any": ["Yes.", "No.", "Perhaps."] }] });
+    let script = steersman_runtime::model::scripted::Script::parse(&script).unwrap();
+    world.model.replace(script);
+    let score = Expr::parse("answer == 'Perhaps.'").unwrap();
+    let search = Search {
+        say: Some("Really?".to_owned()),
+        ..Search::here(Plan {
+            score: Some(Scorer::Expr(score)),
+            ..Plan::of(Method::BestOf, 12)
+        })
+    };
+    session.search(search).await.unwrap();
+    session.settled().await.unwrap();
+    let (_, search) = newest(&seen(&world).await);
+    let (won, _) = search.over.unwrap().0.unwrap();
+    session.adopt(won, None).await.unwrap();
+    assert_eq!(answered(&session.settled().await.unwrap()), "Perhaps.");
+    assert_eq!(
+        world.stack("main").await,
+        "U A TC TR A TC TR A TC TR A F UR A F"
+    );
+}
+
+#[tokio::test]
+async fn a_budget_ends_with_the_best_so_far() {
+    let world = World::new(script());
+    let search = "search: { n: 4, score: state.sum, budget: { model_calls: 6 } }";
+    let session = world.start(&dice(search), "Roll.").await;
+    assert_eq!(answered(&session.settled().await.unwrap()), "Rolled.");
+    let seen = seen(&world).await;
+    let (_, search) = newest(&seen);
+    let spent = seen.ledger.tree(&search).cost().calls;
+    assert_eq!(spent, 6);
+    assert_eq!(&*search.over.unwrap().1, "budget");
+    // The best after two blocks went on, live: four calls of the answer, and those of the other branches.
+    assert_eq!(world.stack("main").await, "U A TC TR A TC TR A TC TR A F");
+}
+
+#[tokio::test]
+async fn what_cannot_be_judged_is_the_worst_and_never_fatal() {
+    let world = World::new(script());
+    let score = "search: { n: 3, score: '1 // (state.sum - state.sum)' }";
+    let session = world.start(&dice(score), "Roll.").await;
+    assert_eq!(answered(&session.settled().await.unwrap()), "Rolled.");
+    let (_, search) = newest(&seen(&world).await);
+    assert!(search.stood.iter().all(|s| !matches!(s.score, Some(Ok(_)))));
+    assert!(
+        search
+            .stood
+            .iter()
+            .any(|s| matches!(s.score, Some(Err(Some(_)))))
+    );
+}
+
+#[tokio::test]
+async fn a_tool_judges_and_may_fail() {
+    let world = World::new(script());
+    world
+        .tools
+        .will("judge", Does::NotPerformed(Fault::new("failed", "no")));
+    world.tools.will("judge", Does::Done(json!({ "score": 7 })));
+    world.tools.will("judge", Does::Done(json!("no number")));
+    let session = world
+        .start(&dice("search: { n: 3, by: judge }"), "Roll.")
+        .await;
+    assert_eq!(answered(&session.settled().await.unwrap()), "Rolled.");
+    let (_, search) = newest(&seen(&world).await);
+    let scores: Vec<_> = search
+        .stood
+        .iter()
+        .filter_map(|s| s.score.clone())
+        .collect();
+    let usable: Vec<_> = scores.iter().filter_map(|s| s.clone().ok()).collect();
+    assert_eq!((scores.len(), usable.len()), (3, 1));
+    let args = world.tools.args("judge");
+    assert!(args.iter().all(|args| args["sum"].is_number()), "{args:?}");
+}
+
+#[tokio::test]
+async fn a_critic_judges_on_a_branch_of_its_own() {
+    let mut script = script();
+    script["main"] = json!([{ "any": ["One.", "Two.", "Three."] }]);
+    script["critic"] = json!([{ "any": ["1", "2.5 out of 3", "{\"score\": 3}", "hm"] }]);
+    let definition = dice("search: { n: 6, by: critic }");
+    let world = World::new(script.clone());
+    let session = world.start(&definition, "Say.").await;
+    let said = answered(&session.settled().await.unwrap());
+    let found = seen(&world).await;
+    let (_, search) = newest(&found);
+    assert_eq!(search.judged.len(), 6);
+    assert_eq!(
+        world.stack("main").await,
+        "U A F",
+        "the critic left nothing on it"
+    );
+    let whole = shape(&found);
+    for kept in 2..world.store.lines() {
+        let world = World::new(script.clone());
+        world.store.write_only(kept, Behind::Silence);
+        let session = world.start(&definition, "Say.").await;
+        driven(&world, &session).await;
+        let world = world.killed().await;
+        let session = world.open().await;
+        assert_eq!(answered(&session.settled().await.unwrap()), said);
+        assert_eq!(shape(&seen(&world).await), whole, "after {kept}");
+    }
+}
+
+#[tokio::test]
+async fn where_all_branches_end_as_leaves_one_of_them_goes_on_live() {
+    let script = json!({ "main": [{ "call": { "pay": {} } }, "Paid."] });
+    let world = World::new(script);
+    let session = world
+        .start(&dice("search: { n: 3, score: 1 }"), "Pay.")
+        .await;
+    assert_eq!(answered(&session.settled().await.unwrap()), "Paid.");
+    assert_eq!(
+        world.tools.count("pay"),
+        1,
+        "once, on the session, after the adoption"
+    );
+    let (_, search) = newest(&seen(&world).await);
+    assert!(search.stood.iter().all(|s| s.over));
+}
+
+#[tokio::test]
+async fn one_branch_is_a_search() {
+    let world = World::new(script());
+    let session = world
+        .start(&dice("search: { n: 1, score: 1 }"), "Roll.")
+        .await;
+    assert_eq!(answered(&session.settled().await.unwrap()), "Rolled.");
+    assert_eq!(newest(&seen(&world).await).1.tried.len(), 1);
+}
+
+#[tokio::test]
+async fn enough_is_enough() {
+    let world = World::new(script());
+    let search = "search: { method: mcts, n: 50, score: state.sum, enough: 3 }";
+    let session = world.start(&dice(search), "Roll.").await;
+    session.settled().await.unwrap();
+    let (_, search) = newest(&seen(&world).await);
+    assert_eq!(&*search.over.unwrap().1, "enough");
+    assert_eq!(search.tried.len(), 1);
+}
+
+#[tokio::test]
+async fn a_branch_that_fails_is_the_worst() {
+    let script = json!({ "main": [{ "any": [{ "error": "bad" }, "Well."], "weights": [3, 1] }] });
+    let world = World::new(script);
+    let session = world
+        .start(&dice("search: { n: 12, score: 1 }"), "Roll.")
+        .await;
+    assert_eq!(answered(&session.settled().await.unwrap()), "Well.");
+}
+
+/// Agents that search below another one: called, and as a member of a routed agent.
+#[tokio::test]
+async fn called_and_routed_agents_search() {
+    let called = r#"
+agents:
+  main: { system: You ask., tools: [helper] }
+  helper: { description: Helps., system: You help., search: { n: 8, score: "answer == 'Good.'" } }
+entry: main
+"#;
+    let script = json!({
+        "main": [{ "call": { "helper": { "message": "help" } } }, "{{ request.last }}"],
+        "helper": [{ "any": ["Good.", "Bad."] }],
+    });
+    let world = World::new(script);
+    let session = world.start(called, "Go.").await;
+    assert_eq!(answered(&session.settled().await.unwrap()), "Good.");
+    let routed = r#"
+agents:
+  desk: { route: { sequence: [one, two] } }
+  one: { description: One., system: You are one., search: { n: 8, score: "answer == 'Good.'" } }
+  two: { description: Two., system: You are two. }
+entry: desk
+"#;
+    let script = json!({ "one": [{ "any": ["Good.", "Bad."] }], "two": ["End."] });
+    let world = World::new(script);
+    let session = world.start(routed, "Go.").await;
+    assert_eq!(answered(&session.settled().await.unwrap()), "End.");
+    let found = seen(&world).await;
+    let one = found
+        .current_branch()
+        .unwrap()
+        .snapshot
+        .agents
+        .values()
+        .find(|a| *a.def == *"one")
+        .cloned();
+    assert_eq!(&*found.history.text(one.unwrap().answer.unwrap()), "Good.");
+}
+
+#[tokio::test]
+async fn a_cancel_in_the_middle_ends_it_all() {
+    let mut script = script();
+    script["main"][1] = json!({ "call": { "look": {} } });
+    let definition = dice("search: { n: 3, score: state.sum }").replace(
+        "  pay:",
+        "  look: { description: Looks., effect: read, native: 1 }\n  pay:",
+    );
+    let definition = definition.replace("[roll, pay]", "[roll, pay, look]");
+    let world = World::new(script);
+    for _ in 0..3 {
+        world.tools.will("look", Does::Hangs);
+    }
+    let session = world.start(&definition, "Roll.").await;
+    while world.tools.count("look") < 3 {
+        tokio::task::yield_now().await;
+    }
+    let cancel = steersman_runtime::inbox::CancelWhat::Session;
+    session.cancel(cancel, "user").await.unwrap();
+    let settled = session.settled().await.unwrap();
+    assert!(matches!(&*settled, Settled::Cancelled), "{settled:?}");
+    let seen = seen(&world).await;
+    let (_, search) = newest(&seen);
+    assert_eq!(&*search.over.clone().unwrap().1, "cancelled");
+    let gone = |id: &Id| seen.ledger.branch(*id).unwrap().superseded.is_some();
+    assert!(search.tried.iter().all(gone));
+    let _ = session.settled().now_or_never();
+}
+
+#[tokio::test]
+async fn a_person_stops_a_search_and_keeps_the_best_so_far() {
+    let definition = dice("").replace(
+        "  pay:",
+        "  look: { description: Looks., effect: read, native: 1 }\n  pay:",
+    );
+    let definition = definition.replace("[roll, pay]", "[roll, pay, look]");
+    let mut script = script();
+    script["main"][2] = json!({ "call": { "look": {} } });
+    let world = World::new(script);
+    let session = world.start(&definition, "Roll.").await;
+    session.settled().await.unwrap();
+    for _ in 0..2 {
+        world.tools.will("look", Does::Hangs);
+    }
+    let search = Search {
+        at: Some(steersman_machine::ids::Line(1)),
+        ..Search::here(plan(Method::BestOf, 2))
+    };
+    session.search(search).await.unwrap();
+    while world.tools.count("look") < 3 {
+        tokio::task::yield_now().await;
+    }
+    session.stop_search(None).await.unwrap();
+    session.settled().await.unwrap();
+    let (_, search) = newest(&seen(&world).await);
+    let (winner, why) = search.over.unwrap();
+    assert_eq!(&*why, "stopped");
+    assert!(winner.is_some());
+    let again = session.stop_search(None).await.unwrap();
+    assert!(matches!(again.fate, Fate::Refused(_)));
+}
+
+#[tokio::test]
+async fn too_many_branches_are_refused() {
+    let world = World::new(script());
+    let session = world.start(&dice(""), "Roll.").await;
+    session.settled().await.unwrap();
+    let search = Search {
+        at: Some(steersman_machine::ids::Line(1)),
+        ..Search::here(plan(Method::BestOf, 100_000))
+    };
+    let refused = session.search(search).await.unwrap();
+    let Fate::Refused(why) = refused.fate else {
+        panic!("it is refused");
+    };
+    assert!(why.contains("1000"), "{why}");
+}
+
+/// What an ancestor of the winner only simulated is done for real, and what follows is a forecast.
+#[tokio::test]
+async fn nothing_that_was_simulated_on_the_way_is_taken_for_real() {
+    for method in METHODS {
+        let script = json!({ "main": [
+            { "call": { "roll": { "eyes": 2 } } },
+            { "call": { "pay": {} } },
+            { "call": { "roll": { "eyes": 3 } } },
+            "Paid.",
+        ] });
+        let search = format!("search: {{ method: {method}, n: 4, width: 1, score: state.sum }}");
+        let definition = dice(&search).replace(
+            "effect: unsafe, native",
+            "effect: unsafe, simulate: pretended, native",
+        );
+        let world = World::new(script);
+        let session = world.start(&definition, "Pay.").await;
+        assert_eq!(
+            answered(&session.settled().await.unwrap()),
+            "Paid.",
+            "{method}"
+        );
+        assert_eq!(world.tools.count("pay"), 1, "{method}");
+        assert_eq!(sum(&seen(&world).await), 5, "{method}");
+    }
+}
