@@ -1,9 +1,11 @@
 //! The project's figures: what a step costs, in CPU time and as ratios of one run.
 //!
 //! `cargo bench -p steersman` runs all sections, `cargo bench -p steersman -- machine store` some of them: `machine`,
-//! `routes`, `store`, `whole`, `wire`, `many`, `growth`, `relevance`, `program`. `--quick` does a hundredth of the work, to see that everything runs; so does
+//! `routes`, `store`, `whole`, `wire`, `many`, `growth`, `relevance`, `contexts`, `search`, `program`. `--quick` does a hundredth of the work, to see that everything runs; so does
 //! a run without `--bench`, as `cargo test --benches` makes it. Nothing here fails for being slow.
 
+#[path = "figures/contexts.rs"]
+mod contexts;
 #[path = "figures/desk.rs"]
 mod desk;
 #[path = "figures/growth.rs"]
@@ -20,6 +22,8 @@ mod program;
 mod relevance;
 #[path = "figures/routes.rs"]
 mod routes;
+#[path = "figures/search.rs"]
+mod search;
 #[path = "figures/store.rs"]
 mod store;
 #[path = "figures/whole.rs"]
@@ -33,7 +37,7 @@ use measure::{Size, Table};
 
 type Section = (&'static str, fn(&Table, Size));
 
-const SECTIONS: [Section; 9] = [
+const SECTIONS: [Section; 11] = [
     ("machine", machine::report),
     ("routes", routes::report),
     ("store", store::report),
@@ -42,6 +46,8 @@ const SECTIONS: [Section; 9] = [
     ("many", many::report),
     ("growth", growth::report),
     ("relevance", relevance::report),
+    ("contexts", contexts::report),
+    ("search", search::report),
     ("program", program::report),
 ];
 

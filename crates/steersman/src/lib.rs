@@ -74,6 +74,7 @@
 
 #![warn(missing_docs)]
 
+mod diff;
 mod error;
 mod event;
 mod files;
@@ -81,17 +82,21 @@ mod follow;
 mod models;
 mod nets;
 mod network;
+mod record;
+mod rerun;
 mod session;
 mod steersman;
 pub mod testing;
 mod tool;
 mod turn;
 
+pub use diff::{Both, Deed, Diff, First};
 pub use error::{DefinitionError, Error, ErrorKind};
 pub use event::{EventMessage, Sent, event_message};
 pub use files::media as media_of_file;
 pub use follow::{Called, Cursor, CursorError, Event, EventKind, Events, How};
 pub use network::{Agent, Builder, Network, agent};
+pub use rerun::Rerun;
 pub use session::{By, Session};
 pub use steersman::{Setup, Steersman};
 pub use tool::{Tool, ToolContext, ToolError, blocking, tool, tool_with};
@@ -108,5 +113,6 @@ pub use steersman_runtime::inbox::{CancelWhat, Resolution};
 pub use steersman_runtime::limiter::Limiters;
 pub use steersman_runtime::load::{Damage, Report as Verified};
 pub use steersman_runtime::pending::PendingKind;
+pub use steersman_runtime::rerun::{Diverged, People, Rerunned};
 pub use steersman_runtime::session::Fork;
 pub use steersman_runtime::store::{SessionInfo, SessionQuery};

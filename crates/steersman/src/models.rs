@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use steersman_machine::ids::Name;
 use steersman_machine::network::Network;
-use steersman_runtime::model::scripted::{Script as Answers, ScriptedModel};
+use steersman_runtime::model::scripted::{Script as Answers, ScriptedModel, called};
 use steersman_runtime::model::{BoundModel, Model, Models, ModelsError};
 use steersman_runtime::{Boxed, Env};
 
@@ -99,10 +99,11 @@ impl<M: Models> Models for Scripted<M> {
             };
             let bound: Vec<BoundModel> = network
                 .models
-                .keys()
-                .map(|name| BoundModel {
+                .iter()
+                .map(|(name, def)| BoundModel {
                     name: name.clone(),
                     provider: SCRIPTED.into(),
+                    model: called(def),
                     url: file.clone(),
                     ..BoundModel::default()
                 })
@@ -129,7 +130,7 @@ impl<M: Models> Models for Scripted<M> {
 
     fn model(&self, bound: &BoundModel) -> Result<Arc<dyn Model>, ModelsError> {
         if &*bound.provider == SCRIPTED {
-            Ok(Arc::new(self.scripted(bound)?))
+            self.scripted(bound)?.model(bound)
         } else {
             self.catalog.model(bound)
         }

@@ -37,6 +37,29 @@ impl Network {
         }
     }
 
+    /// The same with another checked form.
+    pub(crate) fn with_checked(&self, checked: checked::Network) -> Self {
+        Self {
+            checked: Arc::new(checked),
+            ..self.clone()
+        }
+    }
+
+    /// One that a session is bound to.
+    pub(crate) fn bound(
+        checked: Arc<checked::Network>,
+        folder: Option<PathBuf>,
+        file: Option<String>,
+    ) -> Self {
+        Self {
+            checked,
+            tools: Arc::default(),
+            warnings: Arc::default(),
+            folder,
+            file,
+        }
+    }
+
     /// A definition in a file, or in a folder with a `steersman.yaml`.
     ///
     /// # Errors

@@ -377,6 +377,27 @@ impl Session {
         self.act(receipt).await.map(drop)
     }
 
+    /// Rates a version of an artifact (the newest, where none is named) from 1 to 5. What a person says outranks what agents
+    /// say; it belongs to the current branch, as the artifact does.
+    ///
+    /// # Errors
+    /// [`Error::Refused`]: there is no such artifact or version, or the rating is none.
+    pub async fn rate_artifact(
+        &self,
+        name: &str,
+        version: Option<usize>,
+        rating: u8,
+        reason: Option<&str>,
+        by: By,
+    ) -> Result<(), Error> {
+        let artifacts = self.artifacts().await?;
+        let write = artifacts.rated(name, version, rating, reason, &by.0);
+        let write = write.map_err(|error| Error::Refused(error.to_string()))?;
+        let message = Message::rating(&write, by.0.into());
+        let receipt = self.driven().send(message).await?;
+        self.act(receipt).await.map(drop)
+    }
+
     /// What it made, as of the newest line on disk.
     pub async fn artifacts(&self) -> Result<Artifacts, Error> {
         Ok(self.driven().artifacts().await?)

@@ -4,7 +4,7 @@ use crate::follow::{Cursor, Events};
 use crate::models::{OwnModels, Script, Scripted};
 use crate::session::Session;
 use crate::tool::RustTools;
-use crate::{Error, Network, Question};
+use crate::{Error, Network, Question, Rerun};
 use futures::FutureExt as _;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -29,16 +29,27 @@ use steersman_runtime::engine::{
 use steersman_runtime::erase::{Erased, What};
 use steersman_runtime::limiter::Limiters;
 use steersman_runtime::load::{Load, Report as Verified};
+use steersman_runtime::memory::{Found, MemoryError};
 use steersman_runtime::model::{Model, Models};
 use steersman_runtime::process_env;
 use steersman_runtime::redefine::Redefine;
+use steersman_runtime::rerun::Rerunned;
 use steersman_runtime::seal::Sealer;
 use steersman_runtime::servers::{self, Answer};
 use steersman_runtime::session::{Fate, Session as Driven, Settled};
 use steersman_runtime::store::memory::MemoryStore;
-use steersman_runtime::store::{SessionInfo, SessionQuery, Store, StoreError};
+use steersman_runtime::store::{
+    Memory, MemoryQuery, Rated, SessionInfo, SessionQuery, Store, StoreError,
+};
 use steersman_runtime::toolset::Toolset;
 use tokio_util::sync::CancellationToken;
+
+fn of_memory(error: MemoryError) -> Error {
+    match error {
+        MemoryError::Store(error) => error.into(),
+        other => Error::Refused(other.to_string()),
+    }
+}
 
 /// How often sessions are looked for that have nothing to do, in milliseconds.
 const IDLE: u64 = 5_000;
@@ -145,6 +156,17 @@ impl Steersman {
         }
     }
 
+    /// Reruns a session, in a session of its own of this store, with something changed: see
+    /// [`rerun`](steersman_runtime::rerun). Dry unless `live`. Under another definition its tools and nets in Rust are
+    /// [`Steersman::register`]ed first.
+    ///
+    /// # Errors
+    /// Of kind [`NotFound`](crate::ErrorKind::NotFound), [`Refused`](crate::ErrorKind::Refused) if the line or the
+    /// definition does not fit the session; what the definition needs cannot be had here.
+    pub async fn rerun(&self, id: &str, changes: Rerun) -> Result<Rerunned, Error> {
+        Ok(Box::pin(self.engine.rerun(id, changes.lowered(self))).await?)
+    }
+
     /// The sessions that match, newest first, without driving any.
     ///
     /// ```
@@ -196,6 +218,39 @@ impl Steersman {
         let snapshot = seen.current_branch().map(|branch| branch.snapshot.clone());
         let snapshot = snapshot.unwrap_or_else(Snapshot::empty);
         Ok(Artifacts::new(self.engine.store().clone(), snapshot, None))
+    }
+
+    /// What agents remember over sessions, the newest first. `query.now` is set here.
+    pub async fn memories(&self, query: MemoryQuery) -> Result<Vec<Memory>, Error> {
+        Ok(self.engine.memories(query).await?)
+    }
+
+    /// What a scope remembers that fits a query best, as agents of that scope would find it.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if it cannot be searched.
+    pub async fn search_memories(
+        &self,
+        scope: &str,
+        query: &str,
+        most: usize,
+    ) -> Result<Vec<Found>, Error> {
+        let found = self.engine.search_memories(scope, query, most).await;
+        found.map_err(of_memory)
+    }
+
+    /// Rates a memory; what a person says outranks what agents say.
+    ///
+    /// # Errors
+    /// [`Error::Refused`]: there is no such memory, or the rating is none.
+    pub async fn rate_memory(&self, id: u64, rated: Rated) -> Result<(), Error> {
+        self.engine.rate_memory(id, rated).await.map_err(of_memory)
+    }
+
+    /// Forgets memories: how many there were. Their contents go with the store's next collection, unless something else
+    /// names them.
+    pub async fn forget_memories(&self, ids: Vec<u64>) -> Result<u64, Error> {
+        Ok(self.engine.store().forget_memories(ids).await?)
     }
 
     /// Replaces texts of a session by tombstones that verify. Nothing of it may be open, and nobody may drive it. If `apply` is

@@ -27,9 +27,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use steersman_machine::definition::test::{Answer, Script, Test};
 use steersman_machine::ids::Time;
-use steersman_runtime::clock::Virtual;
+use steersman_runtime::clock::{Clock as _, Virtual};
 use steersman_runtime::model::scripted::{Script as Answers, ScriptedModel};
 use steersman_runtime::seal::Sealer;
+use steersman_runtime::store::{NewMemory, Rated};
 use steps::Run;
 
 pub use subject::{essential, in_call_order};
@@ -87,6 +88,37 @@ pub async fn replay(network: &Network, name: &str) -> Report {
     report
 }
 
+/// Runs a test, and reruns its session with nothing changed: a model that is asked for that, or anything that differs, is a
+/// failure.
+pub async fn rerun(network: &Network, name: &str) -> Report {
+    rerun_with(network, name, None).await
+}
+
+/// The same under a definition that is another one by its digest and shows no model anything else.
+pub async fn rerun_under(network: &Network, name: &str, other: &Network) -> Report {
+    rerun_with(network, name, Some(other)).await
+}
+
+async fn rerun_with(network: &Network, name: &str, other: Option<&Network>) -> Report {
+    let mut report = Report {
+        name: name.to_owned(),
+        ..Report::default()
+    };
+    let Some(test) = network.checked().tests.get(name) else {
+        report.failures.push(format!("there is no test `{name}`"));
+        return report;
+    };
+    let played = match Stage::set(network, test) {
+        Ok(stage) => {
+            let run = Run::new(&stage, network, test);
+            Box::pin(run.play_and_rerun(&mut report, other)).await
+        }
+        Err(failure) => Err(failure),
+    };
+    report.failures.extend(played.err());
+    report
+}
+
 /// A test, and all by which two runs of it are the same.
 async fn played(network: &Network, name: &str) -> (Report, String) {
     let mut report = Report {
@@ -98,7 +130,10 @@ async fn played(network: &Network, name: &str) -> (Report, String) {
         return (report, String::new());
     };
     let played = match Stage::set(network, test) {
-        Ok(stage) => Run::new(&stage, network, test).play(&mut report).await,
+        Ok(stage) => match stage.remember(network, test).await {
+            Ok(()) => Run::new(&stage, network, test).play(&mut report).await,
+            Err(failure) => Err(failure),
+        },
         Err(failure) => Err(failure),
     };
     let essence = played.unwrap_or_else(|failure| {
@@ -129,6 +164,40 @@ impl Stage {
             tools: Arc::new(tools),
             sealer: Sealer::ephemeral(),
         })
+    }
+
+    /// What the test says is in memory.
+    async fn remember(&self, network: &Network, test: &Test) -> Result<(), String> {
+        let engine = self.process(network).engine().clone();
+        let name = &network.checked().name;
+        for (k, seed) in test.memory.iter().enumerate() {
+            let new = NewMemory {
+                key: format!("test/{k}").into(),
+                scope: seed.scope.as_deref().unwrap_or(name).into(),
+                name: seed.name.as_str().into(),
+                tags: seed.tags.iter().map(|tag| tag.as_str().into()).collect(),
+                media: "text/plain".into(),
+                content: seed.content.as_bytes().into(),
+                session: None,
+                effect: None,
+                network: name.clone(),
+                by: "test".into(),
+                at: self.clock.now(),
+                until: None,
+            };
+            let id = engine.save_memory(new).await;
+            let id = id.map_err(|e| format!("memory `{}`: {e}", seed.name))?;
+            if let Some(rating) = seed.rating {
+                let rated = Rated {
+                    rating,
+                    reason: None,
+                    by: "user".into(),
+                };
+                let rated = engine.rate_memory(id, rated).await;
+                rated.map_err(|e| format!("memory `{}`: {e}", seed.name))?;
+            }
+        }
+        Ok(())
     }
 
     /// A process over the store, as it is after a start.
@@ -179,6 +248,15 @@ fn answer(answer: &Answer) -> Json {
     }
     if let Some(error) = &answer.error {
         map.insert("error".into(), error.as_str().into());
+    }
+    if !answer.any.is_empty() {
+        let (weights, any): (Vec<f64>, Vec<Json>) = answer
+            .any
+            .iter()
+            .map(|(weight, one)| (*weight, self::answer(one)))
+            .unzip();
+        map.insert("any".into(), any.into());
+        map.insert("weights".into(), weights.into());
     }
     Json::Object(map)
 }

@@ -416,9 +416,9 @@ impl Toolset for RustTools {
                 }
             };
             match ended {
-                Ok(Ok(result)) => match cx.take_made() {
-                    made if made.is_empty() => Raw::Done(result),
-                    made => Raw::Made { result, made },
+                Ok(Ok(result)) => match (cx.take_made(), cx.take_mode()) {
+                    (made, None) if made.is_empty() => Raw::Done(result),
+                    (made, mode) => Raw::Made { result, made, mode },
                 },
                 Ok(Err(error)) => error.raw(*class),
                 // what touches nothing would panic again, so it is not tried again

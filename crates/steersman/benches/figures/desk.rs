@@ -116,6 +116,11 @@ impl Desk {
         }
     }
 
+    /// A tool gives this.
+    pub(crate) fn giving(self, found: String) -> Self {
+        Self { found, ..self }
+    }
+
     fn binding(&self) -> (Binding, Arc<str>) {
         let values = Values::default();
         let entry = self.network.entry[0].clone();

@@ -1,4 +1,4 @@
-//! What a session costs as it grows: on disk, a turn, to open, to fork and to rewind.
+//! What a session costs as it grows: on disk, a turn, to open, to fork, to adopt and to rewind; and what its branches cost.
 
 use crate::desk::network;
 use crate::measure::{Goal, Size, Table, Took, Watch, median, short};
@@ -20,6 +20,7 @@ pub(crate) fn report(table: &Table, size: Size) {
     on_disk(table, size);
     late_turns(table, size);
     long_sessions(table, size);
+    many_branches(table, size);
 }
 
 fn on_disk(table: &Table, size: Size) {
@@ -130,8 +131,8 @@ fn grown(path: &Path, turns: u64) -> Line {
     })
 }
 
-/// What opening, forking in the middle and rewinding to the middle took.
-fn visit(path: &Path, middle: Line) -> [Took; 3] {
+/// What opening, forking in the middle, adopting that branch and rewinding to the middle took.
+fn visit(path: &Path, middle: Line) -> [Took; 4] {
     let store = Arc::new(SqliteStore::open(path).expect("it opens"));
     let engine = engine(store, Durability::Commit, &Looker::of(0));
     runtime().block_on(async {
@@ -147,12 +148,19 @@ fn visit(path: &Path, middle: Line) -> [Took; 3] {
         session.fork(fork).await.expect("it forks");
         let forking = watch.took();
         answered(&session).await;
+        let branches = engine.inspect("long").await.expect("it is there").branches;
+        let branch = branches.iter().map(|branch| branch.id).max();
+        let branch = branch.expect("a fork is a branch");
+        let watch = Watch::start();
+        session.adopt(branch, None).await.expect("it is adopted");
+        let adopting = watch.took();
+        answered(&session).await;
         let watch = Watch::start();
         session.rewind(middle, None).await.expect("it rewinds");
         let rewinding = watch.took();
         answered(&session).await;
         engine.stop().await;
-        [opening, forking, rewinding]
+        [opening, forking, adopting, rewinding]
     })
 }
 
@@ -167,9 +175,10 @@ fn long_sessions(table: &Table, size: Size) {
         of_short.push(visit(&short_path, Line(short_head.0 / 2 - n)));
         of_long.push(visit(&long_path, Line(long_head.0 / 2 - n)));
     }
-    for (k, what) in ["opening", "forking", "rewinding"].into_iter().enumerate() {
-        let cpu = |of: &[[Took; 3]]| median(of.iter().map(|all| all[k].cpu)) * 1e3;
-        let clock = |of: &[[Took; 3]]| median(of.iter().map(|all| all[k].clock)) * 1e3;
+    let deeds = ["opening", "forking", "adopting a branch of", "rewinding"];
+    for (k, what) in deeds.into_iter().enumerate() {
+        let cpu = |of: &[[Took; 4]]| median(of.iter().map(|all| all[k].cpu)) * 1e3;
+        let clock = |of: &[[Took; 4]]| median(of.iter().map(|all| all[k].clock)) * 1e3;
         let (long, brief) = (cpu(&of_long), cpu(&of_short));
         let beside = format!(
             "{} and {} ms of CPU, {} and {} by the clock; {} and {} lines",
@@ -183,4 +192,42 @@ fn long_sessions(table: &Table, size: Size) {
         let figure = format!("{what} a long session over a short one");
         table.row(&figure, long / brief, " times", Goal::AtMost(2.0), &beside);
     }
+}
+
+/// Branches of a long session, each with a message and its answer: what they add to the file beside their content.
+fn many_branches(table: &Table, size: Size) {
+    let path = file("branches.db");
+    let (turns, count) = (size.of(1_000, 20), size.of(1_000, 20));
+    let head = grown(&path, turns);
+    let before = bytes(&path);
+    let said = {
+        let store = Arc::new(SqliteStore::open(&path).expect("it opens"));
+        let engine = engine(store.clone(), Durability::Commit, &Looker::of(0));
+        runtime().block_on(async {
+            let session = engine.open("long").await.expect("it opens");
+            answered(&session).await;
+            for n in 0..count {
+                let fork = Fork {
+                    at: Some(head),
+                    say: Some(format!("And if it were {n}?")),
+                    ..Fork::default()
+                };
+                session.fork(fork).await.expect("it forks");
+            }
+            answered(&session).await;
+            engine.stop().await;
+            let all = store
+                .rows("long", head.next(), Line::MAX, usize::MAX >> 1)
+                .await;
+            let all = all.expect("they are there");
+            all.iter().map(|row| content(&row.bytes)).sum::<u64>()
+        })
+    };
+    let each = (bytes(&path) - before).saturating_sub(said) as f64 / count as f64;
+    let beside = format!(
+        "{count} branches of a session of {turns} turns, {} of content each",
+        short(said as f64 / count as f64)
+    );
+    let figure = "bytes on disk of a branch beside its content";
+    table.row(figure, each, " bytes", Goal::AtMost(1024.0), &beside);
 }

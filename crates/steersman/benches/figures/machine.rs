@@ -62,11 +62,15 @@ fn resting(network: &Arc<Network>, agents: u64, size: Size) -> f64 {
     settled(&mut desk, model, size.of(2_000, 20), size)
 }
 
+/// Turns of a session that is forked.
+const BEFORE: u64 = 1_000;
+
 /// Forks a session at rest so often; each branch takes one turn. Gives what the last of them wants.
 fn branches(desk: &mut Desk, count: u64) -> (Vec<Snapshot>, Id) {
     let model = desk.start().wish();
-    let model = desk.turns(model, 10);
+    let model = desk.turns(model, BEFORE);
     desk.text(model, "Here you are.");
+    desk.forget_texts();
     desk.keep = desk.last;
     let (base, prev) = (desk.snapshot.clone(), desk.prev);
     let (mut held, mut model) = (Vec::new(), model);

@@ -75,11 +75,24 @@ pub enum EventKind {
         /// It was cut off by a cancel.
         partial: bool,
     },
+    /// What the agent said last is a draft ([`EventKind::Said`]): it is judged, and may be told to nobody. The answer is that
+    /// of [`EventKind::Finished`].
+    Draft {
+        /// The draft.
+        text: Arc<str>,
+    },
     /// The net of the agent is in this state from here on, until it enters another one or ends: what follows is done in it.
     /// The built-in nets `react` and `refact` name `reasoning`, `action`, `reflection` and `answer`.
     Entered {
         /// The state.
         state: Name,
+    },
+    /// The agent is in another mode from here on.
+    Mode {
+        /// The mode; `finish` where it ends instead.
+        mode: Name,
+        /// What made it change: `after approve_plan`, `after 3 model calls`, `exit 2`, `exit 1 of all modes`, `said by approve_plan`, `anew`.
+        why: String,
     },
     /// The agent called a tool, another agent, or waits for something.
     Called {

@@ -5,7 +5,9 @@ use crate::Error;
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use steersman_machine::commit::{Admitted, Commit, LedgerEntry, LogLine, Push, Release, Why};
+use steersman_machine::commit::{
+    Admitted, Commit, Fired, LedgerEntry, LogLine, Push, Release, Turned, Why,
+};
 use steersman_machine::extract::is_extraction;
 use steersman_machine::ids::{Body, Id, Line, Name};
 use steersman_machine::interaction::{
@@ -180,7 +182,37 @@ impl Teller {
             let who = self.agent(agent).await?;
             told.push((Some(who), state(entered)));
         }
+        for (agent, mode, why) in commit.turns() {
+            let who = self.agent(agent).await?;
+            let why = match why {
+                Some(why) => self.why(why).await?,
+                None => String::new(),
+            };
+            let mode = mode.clone();
+            told.push((Some(who), EventKind::Mode { mode, why }));
+        }
         Ok(())
+    }
+
+    /// Why a mode changed, with the name of what was called.
+    async fn why(&mut self, why: &Turned) -> Result<String, Error> {
+        let call = match why {
+            Turned::Exit(_, Fired::Call(call))
+            | Turned::Everywhere(_, Fired::Call(call))
+            | Turned::Said(call) => call,
+            Turned::Exit(_, Fired::Calls(calls)) | Turned::Everywhere(_, Fired::Calls(calls)) => {
+                return Ok(format!("after {calls} model calls"));
+            }
+            Turned::Exit(n, Fired::Held) => return Ok(format!("exit {n}")),
+            Turned::Everywhere(n, Fired::Held) => return Ok(format!("exit {n} of all modes")),
+            Turned::Anew => return Ok("anew".to_owned()),
+        };
+        let named = self.called(*call).await?;
+        let name = named.map_or_else(|| call.to_string(), |(_, call)| call.name.to_string());
+        Ok(match why {
+            Turned::Said(_) => format!("said by {name}"),
+            _ => format!("after {name}"),
+        })
     }
 
     async fn push(&mut self, push: &Push) -> Result<Vec<EventKind>, Error> {
@@ -215,13 +247,18 @@ impl Teller {
                 ..
             } => {
                 if *end == End::Draft {
-                    return Ok(Vec::new());
+                    let text = self.text_or_none(*body).await?;
+                    return Ok(vec![EventKind::Draft { text }]);
                 }
                 EventKind::Finished {
                     task: *end == End::Task,
                     ok: matches!(
                         cause,
-                        Cause::Answer | Cause::Tool | Cause::Released | Cause::Routed
+                        Cause::Answer
+                            | Cause::Tool
+                            | Cause::Released
+                            | Cause::Routed
+                            | Cause::Rounds
                     ),
                     code: code.clone(),
                     text: self.text_or_none(*body).await?,

@@ -11,6 +11,7 @@ use steersman_machine::mapping::{Fault, Raw};
 use steersman_machine::network::{Network, Source};
 use steersman_runtime::Boxed;
 use steersman_runtime::clock::{Clock, Virtual};
+use steersman_runtime::model::scripted::nearest::{differs, distance, short};
 use steersman_runtime::toolset::{Asked, ServerAsk, ToolRun, Toolset};
 use tokio_util::sync::CancellationToken;
 
@@ -18,15 +19,17 @@ use tokio_util::sync::CancellationToken;
 /// others run for real.
 pub(super) struct ToolOutcomes {
     left: Mutex<BTreeMap<Name, VecDeque<ToolOutcome>>>,
-    /// Outcomes that were given, with the effect, in order.
-    given: Mutex<Vec<(Id, Name, ToolOutcome)>>,
+    /// Outcomes that were given, with effect and attempt, in order.
+    given: Mutex<Vec<(Id, u32, Name, ToolOutcome)>>,
     named: Vec<Name>,
     registered: Vec<Name>,
     clock: Virtual,
     /// When calls that wait for the clock end.
     waiting: Mutex<Vec<Time>>,
-    /// Tools that were called and had no outcome.
-    missed: Mutex<Vec<Name>>,
+    /// Calls that had no outcome, and what comes nearest.
+    missed: Mutex<Vec<String>>,
+    /// Arguments of the calls that had one, in order.
+    asked: Mutex<Vec<(Name, Json)>>,
 }
 
 impl ToolOutcomes {
@@ -47,6 +50,7 @@ impl ToolOutcomes {
             clock,
             waiting: Mutex::default(),
             missed: Mutex::default(),
+            asked: Mutex::default(),
         }
     }
 
@@ -60,16 +64,48 @@ impl ToolOutcomes {
     /// The process died: effects that are not kept on disk had no outcome so far, and have the same when they run again.
     pub(super) fn take_back(&self, kept: impl Fn(Id) -> bool) {
         let mut left = lock(&self.left);
-        for (effect, tool, outcome) in lock(&self.given).drain(..).rev() {
+        for (effect, _, tool, outcome) in lock(&self.given).drain(..).rev() {
             if !kept(effect) {
                 left.entry(tool).or_default().push_front(outcome);
             }
         }
     }
 
-    /// Tools that were called and had no outcome.
-    pub(super) fn missed(&self) -> Vec<Name> {
+    /// Calls that had no outcome, each with the call that had one and comes nearest, and what differs.
+    pub(super) fn missed(&self) -> Vec<String> {
         lock(&self.missed).clone()
+    }
+
+    fn miss(&self, tool: &Name, args: &Json) {
+        let mut rows = vec![format!(
+            "`{tool}` was called and the test has no (further) outcome for it under `tools:`"
+        )];
+        rows.push(format!("  called with: {}", short(&args.to_string())));
+        let asked = lock(&self.asked);
+        let of = asked.iter().filter(|(name, _)| name == tool).enumerate();
+        let near = of.min_by_key(|(_, (_, known))| differs(known, args).len());
+        if let Some((k, (_, known))) = near {
+            let call = k + 1;
+            rows.push(format!(
+                "  nearest: call {call} of it, which had an outcome, with {}",
+                short(&known.to_string())
+            ));
+            let told = differs(known, args);
+            if told.is_empty() {
+                rows.push("    the arguments are the same".to_owned());
+            }
+            rows.extend(told.iter().map(|row| format!("    {row}")));
+        } else {
+            let left = lock(&self.left);
+            let left = left.iter().filter(|(_, list)| !list.is_empty());
+            if let Some((name, list)) = left.min_by_key(|(name, _)| distance(name, tool)) {
+                let n = list.len();
+                rows.push(format!(
+                    "  nearest: `{name}`, which has {n} that nobody called for"
+                ));
+            }
+        }
+        lock(&self.missed).push(rows.join("\n"));
     }
 
     /// Tools with outcomes that were never wanted, and how many.
@@ -92,10 +128,26 @@ impl ToolOutcomes {
         Some(result)
     }
 
-    fn take(&self, tool: &str) -> Option<ToolOutcome> {
-        let mut left = lock(&self.left);
-        left.get_mut(tool)?.pop_front()
+    /// The next outcome of a tool. An attempt that is made again, as its session was taken up again, has the one it had.
+    fn take(&self, run: &ToolRun) -> Option<ToolOutcome> {
+        let (tool, of) = (&run.work.tool, (run.effect, run.attempt));
+        let mut given = lock(&self.given);
+        let known = given
+            .iter()
+            .find(|(effect, attempt, ..)| (*effect, *attempt) == of);
+        if let Some((.., outcome)) = known {
+            return Some(outcome.clone());
+        }
+        let outcome = lock(&self.left).get_mut(tool)?.pop_front()?;
+        lock(&self.asked).push((tool.clone(), read(&run.work.args)));
+        given.push((run.effect, run.attempt, tool.clone(), outcome.clone()));
+        Some(outcome)
     }
+}
+
+/// Arguments as they are compared.
+fn read(args: &str) -> Json {
+    serde_json::from_str(args).unwrap_or_else(|_| args.into())
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -169,14 +221,13 @@ impl Toolset for ToolOutcomes {
                 status: None,
                 again: None,
             };
-            let Some(outcome) = self.take(tool) else {
-                lock(&self.missed).push(tool.clone());
+            let Some(outcome) = self.take(run) else {
+                self.miss(tool, &read(&run.work.args));
                 return Raw::NotPerformed(fault(
                     "failed",
                     format!("the test has no further outcome for `{tool}`"),
                 ));
             };
-            lock(&self.given).push((run.effect, tool.clone(), outcome.clone()));
             if let Some(after) = outcome.after {
                 let at = self.clock.now().plus(after);
                 let waits = Waits::until(self, at);

@@ -90,15 +90,61 @@ impl<'a> Run<'a> {
                 .failures
                 .push(format!("`{tool}` has {n} more outcomes than were wanted"));
         }
-        for tool in self.stage.tools.missed() {
-            report.failures.push(format!(
-                "`{tool}` was called and the test has no (further) outcome for it under `tools:`"
-            ));
-        }
+        report.failures.extend(self.stage.tools.missed());
         if let Some(process) = self.process {
             process.engine().stop().await;
         }
         Ok(same)
+    }
+
+    /// All steps; then its session is rerun with nothing changed that a model sees.
+    pub(super) async fn play_and_rerun(
+        mut self,
+        report: &mut Report,
+        other: Option<&Network>,
+    ) -> Result<(), String> {
+        for (n, step) in self.test.steps.iter().enumerate() {
+            let place = |failure: String| format!("step {}: {failure}", n + 1);
+            let dies = self.dies_in(n).await.map_err(place)?;
+            self.stage.store.dies_after(dies);
+            match self.step(step).await {
+                Err(_) if dies.is_some() && self.id.is_some() => {}
+                done => done.map_err(place)?,
+            }
+        }
+        let Some(id) = self.id.clone() else {
+            return Ok(());
+        };
+        if let Some(process) = self.process.take() {
+            process.engine().stop().await;
+        }
+        let process = self.stage.process(self.network);
+        let changes = crate::Rerun {
+            definition: other.cloned(),
+            ..crate::Rerun::default()
+        };
+        let came = process.rerun(&id, changes).await.map_err(told)?;
+        report.lines = came.lines;
+        report.model_calls = came.live_calls;
+        if let Some(diverged) = came.diverged {
+            let (line, why) = (diverged.line, diverged.why);
+            report.failures.push(format!("at line {line}: {why}"));
+        }
+        if came.live_calls > 0 {
+            let calls = came.live_calls;
+            report.failures.push(format!("{calls} models were asked"));
+        }
+        let diff = process.diff((&id, None), (&came.session, None)).await;
+        let diff = diff.map_err(told)?;
+        if !diff.is_empty() {
+            report.failures.push(format!("it differs: {diff:?}"));
+        }
+        let verified = process.verify(&came.session).await.map_err(told)?;
+        report
+            .failures
+            .extend(verified.damaged.iter().map(|d| format!("{d:?}")));
+        process.engine().stop().await;
+        Ok(())
     }
 
     fn process(&self) -> Result<&Steersman, String> {
@@ -532,9 +578,16 @@ impl<'a> Run<'a> {
 
     /// All steps but `kill` and `resume`.
     async fn undisturbed(&mut self, test: &Test) -> Did {
+        // What a kill left in doubt is not in doubt without it.
+        let mut killed = false;
         for step in &test.steps {
-            if !matches!(step.act, Some(Act::Kill(_) | Act::Resume)) {
-                Box::pin(self.step(step)).await?;
+            match &step.act {
+                Some(Act::Kill(_) | Act::Resume) => killed = true,
+                Some(Act::Resolve { .. }) if killed => {}
+                act => {
+                    killed &= matches!(act, None | Some(Act::Advance(_)));
+                    Box::pin(self.step(step)).await?;
+                }
             }
         }
         Ok(())

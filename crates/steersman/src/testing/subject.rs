@@ -1,11 +1,12 @@
 //! A session on disk, as expectations are judged against it.
 
+use serde_json::Value as Json;
 use std::sync::Arc;
 use steersman_machine::commit::{Commit, LogLine};
 use steersman_machine::context::History;
 use steersman_machine::effect::Bodies;
-use steersman_machine::ids::{Body, Id};
-use steersman_machine::interaction::Interaction;
+use steersman_machine::ids::{Body, Id, Line};
+use steersman_machine::interaction::{Interaction, Target};
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::testing::expect::Subject;
@@ -85,24 +86,12 @@ impl Subject for Whole<'_> {
             .sum()
     }
     fn modes(&self, branch: Id, agent: Id) -> Vec<String> {
-        self.lines
-            .iter()
-            .filter(|l| l.branch == branch)
-            .filter_map(|l| l.commit.as_ref())
-            .flat_map(|c| {
-                let first = c
-                    .made
-                    .iter()
-                    .filter(|m| m.agent == agent)
-                    .filter_map(|m| m.mode.clone());
-                let later = c
-                    .modes()
-                    .filter(|(a, _)| *a == agent)
-                    .map(|(_, mode)| mode.clone());
-                first.chain(later).collect::<Vec<_>>()
-            })
-            .map(|mode| mode.to_string())
-            .collect()
+        let at = |n: Line| self.lines.iter().find(|line| line.n == n);
+        let head = self.lines.iter().rev().find(|line| line.branch == branch);
+        let path = std::iter::successors(head, |line| at(line.prev));
+        let commits = path.filter_map(|line| line.commit.as_ref());
+        let modes = Commit::modes_along(commits, agent);
+        modes.iter().map(ToString::to_string).collect()
     }
     fn states(&self, branch: Id, agent: Id) -> Vec<String> {
         let lines = self.lines.iter().filter(|l| l.branch == branch);
@@ -205,12 +194,18 @@ pub fn essential(interaction: &Interaction, bodies: &dyn Bodies) -> String {
                 if *partial { " (partial)" } else { "" }
             )
         }
-        Interaction::Call(call) => format!("call {} {}", call.name, bodies.text(call.args)),
+        Interaction::Call(call) => {
+            let args = bodies.text(call.args);
+            match &call.target {
+                Target::Branches(_) => format!("call {} {}", call.name, nameless(&args)),
+                _ => format!("call {} {args}", call.name),
+            }
+        }
         Interaction::Result(result) => format!(
             "result {:?} {} {}",
             result.how,
             result.code.as_deref().unwrap_or(""),
-            text(result.body)
+            nameless(&text(result.body))
         ),
         Interaction::Route(route) => {
             format!(
@@ -231,4 +226,24 @@ pub fn essential(interaction: &Interaction, bodies: &dyn Bodies) -> String {
             text(*body)
         ),
     }
+}
+
+/// What a call to branches was given, or gave, without their ids and lines.
+fn nameless(text: &str) -> String {
+    let Ok(Json::Object(mut told)) = serde_json::from_str(text) else {
+        return text.to_owned();
+    };
+    let Some(Json::Array(branches)) = told.get_mut("branches") else {
+        return text.to_owned();
+    };
+    for branch in branches {
+        match branch {
+            Json::Object(ended) => {
+                ended.remove("id");
+                ended.remove("at");
+            }
+            named => *named = Json::Null,
+        }
+    }
+    Json::Object(told).to_string()
 }

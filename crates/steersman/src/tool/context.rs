@@ -18,6 +18,7 @@ pub struct ToolContext {
     cancel: CancellationToken,
     hear: Hear,
     made: Arc<Mutex<Vec<Content>>>,
+    mode: Arc<Mutex<Option<String>>>,
 }
 
 impl fmt::Debug for ToolContext {
@@ -37,6 +38,7 @@ impl ToolContext {
             cancel: cancel.clone(),
             hear,
             made: Arc::default(),
+            mode: Arc::default(),
         }
     }
 
@@ -101,6 +103,14 @@ impl ToolContext {
         made.push(content);
     }
 
+    /// The agent that called it is in this mode next, when the tool is done and the other calls of the same answer are, too; if
+    /// the tool fails nothing changes. The last word counts. It says more than `mode` of the tool's definition does. An agent without modes goes on as it
+    /// is; a mode that it has not makes the call fail, and the model is told.
+    pub fn mode(&self, mode: impl Into<String>) {
+        let mut said = self.mode.lock().unwrap_or_else(PoisonError::into_inner);
+        *said = Some(mode.into());
+    }
+
     /// The artifacts that its agent sees.
     pub fn artifacts(&self) -> &Artifacts {
         &self.run.artifacts
@@ -127,6 +137,11 @@ impl ToolContext {
             value = value.get_attr(name).ok()?;
         }
         serde_json::to_value(value).ok().filter(|v| !v.is_null())
+    }
+
+    pub(super) fn take_mode(&self) -> Option<String> {
+        let mut said = self.mode.lock().unwrap_or_else(PoisonError::into_inner);
+        said.take()
     }
 
     pub(super) fn take_made(&self) -> Vec<Content> {

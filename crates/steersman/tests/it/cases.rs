@@ -3,13 +3,36 @@
 use std::path::Path;
 use steersman::{Network, testing};
 
+const LARGER: &str =
+    "what the scripted model is sent is counted with its tools, so the context is larger";
+
 /// What is otherwise in a whole session than in the machine alone: file, test, failure, and why it must be.
-const OTHERWISE: &[(&str, &str, &str, &str)] = &[(
-    "T7_rewind",
-    "past_a_used_approval",
-    "step 3: open: expected \"approval transfer\", found \"repeat transfer\"",
-    "the ledger remembers that the same was paid on the branch that was left; the machine alone has no ledger",
-)];
+const OTHERWISE: &[(&str, &str, &str, &str)] = &[
+    (
+        "T7_rewind",
+        "past_a_used_approval",
+        "step 3: open: expected \"approval transfer\", found \"repeat transfer\"",
+        "the ledger remembers that the same was paid on the branch that was left; the machine alone has no ledger",
+    ),
+    (
+        "compaction",
+        "it_helps",
+        "stack reader: expected \"U A TC TR A TC TR S A TC TR A F\", found \"U A TC TR A TC TR S A TC TR S A F\"",
+        LARGER,
+    ),
+    (
+        "compaction",
+        "it_helps",
+        "the script has 1 answers for `reader#compact`, number 2 is wanted",
+        LARGER,
+    ),
+    (
+        "compaction",
+        "the_next_stands_for_the_one_before",
+        "the script has 2 answers for `reader#compact`, number 3 is wanted",
+        LARGER,
+    ),
+];
 
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread()
@@ -36,9 +59,11 @@ fn each_case_of_the_machine_runs_whole() {
             // a runtime each: what one test leaves behind is gone before the next
             let report = runtime().block_on(testing::run(&network, test));
             for failure in report.failures {
+                // Behind the first line stands what comes nearest.
+                let first = failure.lines().next().unwrap_or_default();
                 let mut known = OTHERWISE.iter();
                 let known =
-                    known.find(|(f, t, what, _)| *f == file && **t == **test && *what == failure);
+                    known.find(|(f, t, what, _)| *f == file && **t == **test && *what == first);
                 match known {
                     Some(known) => met.push(*known),
                     None => wrong.push(format!("{file}: {test}: {failure}")),
@@ -50,38 +75,149 @@ fn each_case_of_the_machine_runs_whole() {
     assert_eq!(met, OTHERWISE, "what is otherwise is so still");
 }
 
-/// A test of a case that is killed behind a line of its own, in place of all its tests.
-fn killed_behind(case: &str, test: &str, line: u64) -> String {
+/// A test of a case that is killed behind a line, which its step of this number writes, in place of all its tests.
+fn killed_behind(case: &str, test: &str, step: usize, line: u64, doubts: &[(u64, &str)]) -> String {
+    let (head, mut steps, tail) = taken_apart(case, test);
+    steps.insert(
+        step,
+        format!("      - {{ kill: \"{line}\" }}\n      - {{ resume: true }}"),
+    );
+    for (_, tool) in doubts.iter().filter(|(begun, _)| *begun == line) {
+        let settled =
+            format!("      - {{ advance: 1s }}\n      - {{ resolve: {{ {tool}: done }} }}");
+        steps.insert(step + 1, settled);
+    }
+    let steps = steps.join("\n");
+    format!("{head}    steps:\n{steps}\n{tail}      - {{ same_as: undisturbed }}\n")
+}
+
+/// The test alone, with its first steps and nothing that it expects.
+fn begun(case: &str, test: &str, steps: usize) -> String {
+    let (head, all, _) = taken_apart(case, test);
+    format!("{head}    steps:\n{}\n", all[..steps].join("\n"))
+}
+
+/// A case with this test alone, up to its steps; its steps, each a line; what it expects.
+fn taken_apart(case: &str, test: &str) -> (String, Vec<String>, String) {
     let (definition, tests) = case.split_once("\ntests:\n").unwrap();
     let (_, body) = tests.split_once(&format!("  {test}:\n")).unwrap();
-    let own = body.lines().take_while(|line| line.starts_with("    "));
-    let own = own.collect::<Vec<_>>().join("\n");
-    let (head, tail) = own.split_once("steps: [").unwrap();
-    let (steps, tail) = tail.split_once('\n').unwrap();
-    let steps = steps.trim_end().strip_suffix(" ]").unwrap();
-    format!(
-        "{definition}\ntests:\n  {test}:\n{head}steps: [{steps}, {{ kill: \"{line}\" }}, {{ resume: true }} ]\n{tail}\n      - {{ same_as: undisturbed }}\n"
-    )
+    let own: Vec<&str> = body
+        .lines()
+        .take_while(|line| line.starts_with("    "))
+        .collect();
+    let place = |key: &str| {
+        let place = own
+            .iter()
+            .position(|line| line.starts_with(&format!("    {key}:")));
+        place.unwrap()
+    };
+    let (steps, expect) = (place("steps"), place("expect"));
+    let lines = |lines: &[&str]| lines.join("\n") + "\n";
+    let head = lines(&own[..steps]);
+    let one = own[steps].split_once("steps: [");
+    let steps = match one {
+        // One line, its steps parted by ` , ` where there are several.
+        Some((_, steps)) => {
+            let steps = steps.trim_end().strip_suffix(" ]").unwrap();
+            let steps = steps.split(" , ");
+            steps
+                .map(|step| format!("      - {}", step.trim()))
+                .collect()
+        }
+        None => own[steps + 1..expect]
+            .iter()
+            .map(|line| (*line).to_owned())
+            .collect(),
+    };
+    let head = format!("{definition}\ntests:\n  {test}:\n{head}");
+    (head, steps, lines(&own[expect..]))
+}
+
+/// Each test of a case file, killed behind each of its lines; how many kills that were. Where a line only says that an
+/// unsafe tool begins, a person says that it was done.
+fn killed_everywhere(file: &str, doubts: &[(u64, &str)]) -> usize {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../steersman-machine/tests/cases")
+        .join(file);
+    let case = std::fs::read_to_string(path).unwrap();
+    killed(&case, doubts, |text| {
+        Network::from_yaml(text).build().unwrap()
+    })
+}
+
+/// The same of a text of tests, each of which is built into a network of its own.
+fn killed(case: &str, doubts: &[(u64, &str)], built: impl Fn(String) -> Network) -> usize {
+    let calm = built(case.to_owned());
+    let (mut wrong, mut kills) = (Vec::new(), 0);
+    for test in calm.checked().tests.keys() {
+        let (_, steps, _) = taken_apart(case, test);
+        let mut line = 1;
+        for step in 1..=steps.len() {
+            let upto = built(begun(case, test, step));
+            let lines = runtime().block_on(testing::run(&upto, test)).lines;
+            while line <= lines {
+                let network = built(killed_behind(case, test, step, line, doubts));
+                let report = runtime().block_on(testing::run(&network, test));
+                line += 1;
+                // How many lines calls that run side by side make hangs on who is first.
+                let missed = |failure: &String| failure.contains("was not reached");
+                if report.failures.iter().any(missed) {
+                    continue;
+                }
+                let failures = report.failures.iter();
+                wrong.extend(
+                    failures.map(|f| format!("{test} killed behind line {}: {f}", line - 1)),
+                );
+                kills += 1;
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    kills
 }
 
 #[test]
 fn networks_in_networks_killed_behind_any_line_end_as_if_nothing_had_happened() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../steersman-machine/tests/cases/networks_nest.yaml");
-    let case = std::fs::read_to_string(path).unwrap();
-    let calm = Network::from_yaml(case.as_str()).build().unwrap();
-    let (mut wrong, mut kills) = (Vec::new(), 0);
-    for test in calm.checked().tests.keys() {
-        let lines = runtime().block_on(testing::run(&calm, test)).lines;
-        for line in 1..=lines {
-            let network = Network::from_yaml(killed_behind(&case, test, line));
-            let network = network.build().unwrap();
-            let report = runtime().block_on(testing::run(&network, test));
-            let failures = report.failures.iter();
-            wrong.extend(failures.map(|f| format!("{test} killed behind line {line}: {f}")));
-            kills += 1;
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let kills = killed_everywhere("networks_nest.yaml", &[]);
     assert!(kills >= 25, "{kills} kills");
+}
+
+/// Origins X1: states over networks, an approval, branches after the end and their join.
+#[test]
+fn a_session_with_something_of_everything_killed_behind_any_line_ends_as_if_nothing_had_happened() {
+    let kills = killed_everywhere("X1.yaml", &[(13, "transfer_money")]);
+    assert!(kills >= 35, "{kills} kills");
+}
+
+/// The example of planning, judging, sub-agents, artifacts and branches that people open.
+#[test]
+fn the_analyst_killed_behind_any_line_ends_as_if_nothing_had_happened() {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/analyst");
+    let folder =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("analyst-{}", std::process::id()));
+    for file in [
+        "steersman.yaml",
+        "script.yaml",
+        "data/sales.csv",
+        "tools/totals.awk",
+    ]
+    .into_iter()
+    .chain([
+        "prompts/planning.md",
+        "prompts/execution.md",
+        "prompts/slicer.md",
+    ]) {
+        let to = folder.join(file);
+        std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+        std::fs::copy(example.join(file), to).unwrap();
+    }
+    let tests = folder.join("tests");
+    std::fs::create_dir_all(&tests).unwrap();
+    let case = std::fs::read_to_string(example.join("tests/analyst.yaml")).unwrap();
+    let kills = killed(&case, &[], |text| {
+        std::fs::write(tests.join("analyst.yaml"), text).unwrap();
+        Network::from_path(&folder).unwrap().build().unwrap()
+    });
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert!(kills >= 35, "{kills} kills");
 }

@@ -98,10 +98,17 @@ async fn f19_all_that_happens_is_data() {
 async fn f19_an_answer_that_is_missing_or_left_over_fails() {
     let script = SCRIPT.replace("        - Nothing more.\n", "");
     let missing = failures(&format!("{script}{STEPS}")).await;
+    let [told] = &missing[..] else {
+        panic!("{missing:#?}")
+    };
+    let rows: Vec<&str> = told.lines().collect();
     assert_eq!(
-        missing,
-        ["the script has 4 answers for `clerk`, number 5 is wanted"]
+        rows[0],
+        "the script has 4 answers for `clerk`, number 5 is wanted"
     );
+    assert!(rows[1].starts_with("  asked after: "), "{told}");
+    let near = "  nearest: answer 4 of `clerk`, which was given before: ";
+    assert!(rows[2].starts_with(near), "{told}");
     let script = SCRIPT.replace("- Nothing more.", "- Nothing more.\n        - Left over.");
     let left_over = failures(&format!("{script}{STEPS}")).await;
     assert_eq!(
@@ -131,7 +138,39 @@ async fn f19_what_changes_the_world_is_never_run_by_a_test() {
     assert_ne!(definition, DEFINITION);
     let failures = failures_of(&definition, PAYS).await;
     let why = "`pay` was called and the test has no (further) outcome for it under `tools:`";
-    assert_eq!(failures, [why]);
+    assert_eq!(failures, [format!("{why}\n  called with: {{\"cents\":7}}")]);
+}
+
+#[tokio::test]
+async fn f19_a_call_without_an_outcome_is_told_with_what_comes_nearest() {
+    let twice = r"
+    script: { clerk: [ { call: { price: { what: green tea } } }, { call: { price: { what: green milk } } }, Told. ] }
+    tools: { price: [3] }
+    steps: [ { say: Prices. } ]
+";
+    let told = [
+        "`price` was called and the test has no (further) outcome for it under `tools:`",
+        r#"  called with: {"what":"green milk"}"#,
+        r#"  nearest: call 1 of it, which had an outcome, with {"what":"green tea"}"#,
+        "    what: word 2 is `tea` there, `milk` here",
+    ];
+    assert_eq!(failures(twice).await, [told.join("\n")]);
+}
+
+#[tokio::test]
+async fn f19_an_answer_under_a_key_that_nobody_asks_for_is_told() {
+    let misspelt = r#"
+    script: { "clerk@othr": [ It is. ] }
+    steps: [ { say: Is it? } ]
+"#;
+    let failures = failures(misspelt).await;
+    let told = [
+        "the script has no answers for `clerk`",
+        "  asked after: Is it?",
+        "  nearest: answer 1 of `clerk@othr`, which nobody asked for: It is.",
+        "  differs: it answers `clerk@othr`; asked was `clerk` on branch main",
+    ];
+    assert_eq!(failures[0], told.join("\n"), "{failures:#?}");
 }
 
 #[tokio::test]

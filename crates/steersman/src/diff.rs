@@ -1,0 +1,423 @@
+//! What two branches, or two sessions, came to: what they have in common is not told.
+
+use crate::testing::{essential, in_call_order};
+use crate::{Error, Steersman};
+use serde::Serialize;
+use serde_json::Value as Json;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use steersman_machine::commit::LogLine;
+use steersman_machine::effect::Bodies;
+use steersman_machine::ids::{Body, Id, Line};
+use steersman_machine::interaction::{Cause, How, Interaction, Target};
+use steersman_runtime::branches;
+use steersman_runtime::engine::{BranchView, Inspection};
+use steersman_runtime::session::Settled;
+
+/// What one side has and the other side has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Both<T> {
+    /// Of the first.
+    pub a: T,
+    /// Of the second.
+    pub b: T,
+}
+
+impl<T: PartialEq> Both<T> {
+    fn differs(&self) -> bool {
+        self.a != self.b
+    }
+}
+
+/// The first interaction of an agent that is not the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct First {
+    /// The agent, by names from the root down.
+    pub agent: String,
+    /// How many interactions both have before it.
+    pub after: usize,
+    /// What stands there; none: nothing.
+    pub a: Option<String>,
+    /// What stands there; none: nothing.
+    pub b: Option<String>,
+    /// The lines.
+    pub lines: Both<Option<u64>>,
+}
+
+/// A tool call and how it ended.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Deed {
+    /// Who called it.
+    pub agent: String,
+    /// The tool.
+    pub tool: String,
+    /// Its arguments, as JSON.
+    pub args: String,
+    /// How it ended: `done`, `failed`, `refused`; `open` while it has not. What was answered from a recording or
+    /// simulated is `done` here.
+    pub how: String,
+}
+
+/// How two sessions, or branches, differ. Agents are matched by their path; ids, lines, times and who approved are no
+/// differences, nor is whether an effect happened or was simulated with the same result.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Diff {
+    /// What each came to, as its `outcome:` names it.
+    pub outcome: Both<Json>,
+    /// How each stands: `answered`, `failed`, `limit`, `leaf`, `waits`.
+    pub ended: Both<String>,
+    /// The last words of each.
+    pub answer: Both<Option<String>>,
+    /// Whether a definition names its outcome; else the last words are what is compared.
+    pub named: bool,
+    /// Agents whose stacks differ, where they begin to.
+    pub first: Vec<First>,
+    /// What routers chose, and states and modes that were entered, in order.
+    pub path: Both<Vec<String>>,
+    /// Tool calls, in order.
+    pub tools: Both<Vec<Deed>>,
+    /// Answers that the user heard.
+    pub answers: Both<Vec<String>>,
+    /// State entries that differ, by path.
+    pub state: BTreeMap<String, Both<Json>>,
+    /// Model calls.
+    pub model_calls: Both<u64>,
+    /// Tokens in and out, those of recorded answers too.
+    pub tokens: Both<u64>,
+    /// Millionths of the currency, those of recorded answers too.
+    pub micros: Both<u64>,
+}
+
+impl Diff {
+    /// Whether they came to another end: the values of `outcome:` (the last words, where no definition names any), or how
+    /// they stand.
+    pub fn outcome_differs(&self) -> bool {
+        let came = if self.named {
+            self.outcome.differs()
+        } else {
+            self.answer.differs()
+        };
+        came || self.ended.differs()
+    }
+
+    /// Whether nothing that was said, called, chosen or written differs.
+    pub fn is_empty(&self) -> bool {
+        !self.outcome_differs()
+            && self.first.is_empty()
+            && self.state.is_empty()
+            && !self.path.differs()
+            && !self.tools.differs()
+            && !self.answers.differs()
+    }
+}
+
+impl Steersman {
+    /// How two branches differ: of one session, or of two. None: the current branch.
+    ///
+    /// # Errors
+    /// Of kind [`NotFound`](crate::ErrorKind::NotFound); [`Error::Refused`] if there is no such branch.
+    pub async fn diff(&self, a: (&str, Option<Id>), b: (&str, Option<Id>)) -> Result<Diff, Error> {
+        let a = Subject::of(self, a.0, a.1).await?;
+        let b = Subject::of(self, b.0, b.1).await?;
+        Ok(compare(&a, &b))
+    }
+}
+
+/// A branch with its lines.
+struct Subject {
+    seen: Inspection,
+    at: usize,
+    path: Vec<Arc<LogLine>>,
+}
+
+impl Bodies for Subject {
+    fn text(&self, body: Body) -> Arc<str> {
+        self.seen.history.text(body)
+    }
+}
+
+type Stack = Vec<(Line, Interaction)>;
+
+impl Subject {
+    async fn of(steersman: &Steersman, id: &str, branch: Option<Id>) -> Result<Self, Error> {
+        let seen = steersman.engine().inspect(id).await?;
+        let branch = branch.unwrap_or(seen.current);
+        let at = seen.branches.iter().position(|b| b.id == branch);
+        let Some(at) = at else {
+            return Err(Error::Refused(format!(
+                "session `{id}` has no branch {branch}"
+            )));
+        };
+        let mut lines = steersman.engine().feed(id, Line::NONE).lines().await?;
+        let mut need = seen.branches[at].snapshot.line;
+        let mut path = Vec::new();
+        while let Some(line) = lines.pop() {
+            if line.n == need {
+                need = line.prev;
+                path.push(line);
+            }
+        }
+        path.reverse();
+        Ok(Self { seen, at, path })
+    }
+
+    fn branch(&self) -> &BranchView {
+        &self.seen.branches[self.at]
+    }
+
+    /// Stacks by the place of their agents in the tree of births, with their names.
+    fn stacks(&self) -> BTreeMap<Vec<u32>, (String, Stack)> {
+        let branch = self.branch();
+        let agents = branch.snapshot.agents.values();
+        agents
+            .map(|agent| {
+                let stack = self.seen.stack(branch, agent.id);
+                let name = branches::path(&branch.snapshot, agent.id);
+                (agent.path.to_vec(), (name, stack))
+            })
+            .collect()
+    }
+
+    fn state(&self) -> BTreeMap<String, Json> {
+        let snapshot = &self.branch().snapshot;
+        let cells = snapshot.state.iter().map(|((scope, name), cell)| {
+            let value = if cell.value.is_sealed() {
+                "(sealed)".into()
+            } else {
+                cell.value.0.as_ref().clone()
+            };
+            let path = if Some(*scope) == snapshot.root {
+                format!("state.{name}")
+            } else {
+                format!("{}.state.{name}", branches::path(snapshot, *scope))
+            };
+            (path, value)
+        });
+        cells.filter(|(_, value)| !value.is_null()).collect()
+    }
+
+    fn ended(&self) -> String {
+        let branch = self.branch();
+        let leaf = branch
+            .snapshot
+            .agents
+            .values()
+            .any(|agent| agent.ended.is_some_and(|(_, cause)| cause == Cause::Leaf));
+        match self.seen.settled_on(branch) {
+            _ if leaf => "leaf".to_owned(),
+            // what a dry branch does not wait for is no difference
+            Settled::Asks(_) | Settled::Waits(_) | Settled::Doubt(_) => "waits".to_owned(),
+            settled => settled.word().to_owned(),
+        }
+    }
+
+    fn answer(&self) -> Option<String> {
+        match self.seen.settled_on(self.branch()) {
+            Settled::Answered { text, .. } => Some(text.to_string()),
+            _ => None,
+        }
+    }
+
+    fn chosen(&self) -> Vec<String> {
+        let snapshot = &self.branch().snapshot;
+        let name = |agent: Id| branches::path(snapshot, agent);
+        let mut chosen = Vec::new();
+        for commit in self.path.iter().filter_map(|line| line.commit.as_ref()) {
+            for push in &commit.pushes {
+                if let Interaction::Route(route) = &push.what {
+                    let what = steersman_machine::trace::chosen(&route.chosen, self);
+                    chosen.push(format!("{} -> {what}", name(push.agent)));
+                }
+            }
+            for (agent, state) in commit.states() {
+                chosen.push(format!("{} in {state}", name(agent)));
+            }
+            for (agent, mode) in commit.modes() {
+                chosen.push(format!("{} in mode {mode}", name(agent)));
+            }
+        }
+        chosen
+    }
+
+    fn tools(&self) -> Vec<Deed> {
+        let snapshot = &self.branch().snapshot;
+        let mut deeds: Vec<(Id, Deed)> = Vec::new();
+        let pushes = self.path.iter().filter_map(|line| line.commit.as_ref());
+        for push in pushes.flat_map(|commit| &commit.pushes) {
+            match &push.what {
+                Interaction::Call(call) if matches!(call.target, Target::Tool(_)) => {
+                    let deed = Deed {
+                        agent: branches::path(snapshot, push.agent),
+                        tool: call.name.to_string(),
+                        args: self.text(call.args).to_string(),
+                        how: "open".to_owned(),
+                    };
+                    deeds.push((call.id, deed));
+                }
+                Interaction::Result(result) => {
+                    let deed = deeds.iter_mut().rev().find(|(id, _)| *id == result.call);
+                    if let Some((_, deed)) = deed {
+                        ended_as(result.how).clone_into(&mut deed.how);
+                    }
+                }
+                _ => {}
+            }
+        }
+        deeds.into_iter().map(|(_, deed)| deed).collect()
+    }
+
+    fn answers(&self) -> Vec<String> {
+        let root = self.branch().snapshot.root;
+        let commits = self.path.iter().filter_map(|line| line.commit.as_ref());
+        let pushes = commits.flat_map(|commit| &commit.pushes);
+        let said = pushes.filter(|push| Some(push.agent) == root);
+        said.filter_map(|push| match &push.what {
+            Interaction::Finished {
+                body: Some(body), ..
+            } => Some(self.text(*body).to_string()),
+            _ => None,
+        })
+        .collect()
+    }
+
+    /// Model calls, tokens and millionths on the path.
+    fn used(&self) -> (u64, u64, u64) {
+        let commits = self.path.iter().filter_map(|line| line.commit.as_ref());
+        let usage = commits.flat_map(|commit| &commit.usage);
+        usage.fold((0, 0, 0), |(calls, tokens, micros), used| {
+            (
+                calls + 1,
+                tokens + used.tokens(),
+                micros + used.micros.unwrap_or(0),
+            )
+        })
+    }
+}
+
+fn ended_as(how: How) -> &'static str {
+    match how {
+        How::Done | How::Simulated | How::DoneElsewhere | How::Finished | How::Released => "done",
+        How::Failed => "failed",
+        How::Refused => "refused",
+        How::Cancelled => "cancelled",
+        How::Unknown => "in doubt",
+        How::NotInThisBranch => "not in this branch",
+        How::Limit => "limit",
+        How::Expired => "expired",
+    }
+}
+
+/// An interaction by what both sides could have in common.
+fn told(interaction: &Interaction, texts: &Subject) -> String {
+    match interaction {
+        Interaction::Result(result) if result.how == How::Simulated => {
+            let mut result = result.clone();
+            result.how = How::Done;
+            essential(&Interaction::Result(result), texts)
+        }
+        other => essential(other, texts),
+    }
+}
+
+fn compare(a: &Subject, b: &Subject) -> Diff {
+    let both = |of: &dyn Fn(&Subject) -> String| Both { a: of(a), b: of(b) };
+    let (stacks_a, stacks_b) = (a.stacks(), b.stacks());
+    let places: BTreeSet<&Vec<u32>> = stacks_a.keys().chain(stacks_b.keys()).collect();
+    let none = (String::new(), Stack::new());
+    let first = places.into_iter().filter_map(|place| {
+        let (one, other) = (stacks_a.get(place), stacks_b.get(place));
+        let name = one
+            .or(other)
+            .map(|(name, _)| name.clone())
+            .unwrap_or_default();
+        let (one, other) = (&one.unwrap_or(&none).1, &other.unwrap_or(&none).1);
+        diverge(name, (a, one), (b, other))
+    });
+    let (state_a, state_b) = (a.state(), b.state());
+    let entries: BTreeSet<&String> = state_a.keys().chain(state_b.keys()).collect();
+    let state = entries.into_iter().filter_map(|path| {
+        let value = |of: &BTreeMap<String, Json>| of.get(path).cloned().unwrap_or_default();
+        let both = Both {
+            a: value(&state_a),
+            b: value(&state_b),
+        };
+        both.differs().then(|| (path.clone(), both))
+    });
+    let named = |of: &Subject| {
+        of.seen
+            .network
+            .as_ref()
+            .is_some_and(|n| !n.outcome.is_empty())
+    };
+    let (used_a, used_b) = (a.used(), b.used());
+    Diff {
+        outcome: Both {
+            a: a.seen.outcome_on(a.branch()),
+            b: b.seen.outcome_on(b.branch()),
+        },
+        ended: both(&Subject::ended),
+        answer: Both {
+            a: a.answer(),
+            b: b.answer(),
+        },
+        named: named(a) || named(b),
+        first: first.collect(),
+        path: Both {
+            a: a.chosen(),
+            b: b.chosen(),
+        },
+        tools: Both {
+            a: a.tools(),
+            b: b.tools(),
+        },
+        answers: Both {
+            a: a.answers(),
+            b: b.answers(),
+        },
+        state: state.collect(),
+        model_calls: Both {
+            a: used_a.0,
+            b: used_b.0,
+        },
+        tokens: Both {
+            a: used_a.1,
+            b: used_b.1,
+        },
+        micros: Both {
+            a: used_a.2,
+            b: used_b.2,
+        },
+    }
+}
+
+/// Where the stacks of an agent begin to differ; none: they do not.
+fn diverge(agent: String, a: (&Subject, &Stack), b: (&Subject, &Stack)) -> Option<First> {
+    let rows = |(of, stack): (&Subject, &Stack)| -> Vec<String> {
+        let stack: Vec<Interaction> = stack.iter().map(|(_, i)| i.clone()).collect();
+        in_call_order(&stack)
+            .into_iter()
+            .map(|i| told(i, of))
+            .collect()
+    };
+    let (rows_a, rows_b) = (rows(a), rows(b));
+    let same = rows_a
+        .iter()
+        .zip(&rows_b)
+        .take_while(|(a, b)| a == b)
+        .count();
+    let (one, other) = (rows_a.get(same).cloned(), rows_b.get(same).cloned());
+    if one.is_none() && other.is_none() {
+        return None;
+    }
+    let line = |stack: &Stack| stack.get(same).map(|(line, _)| line.0);
+    Some(First {
+        agent,
+        after: same,
+        a: one,
+        b: other,
+        lines: Both {
+            a: line(a.1),
+            b: line(b.1),
+        },
+    })
+}

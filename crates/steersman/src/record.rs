@@ -1,0 +1,408 @@
+//! What else is made of recorded sessions: regression tests, and trajectories to train on.
+
+use crate::testing::Report;
+use crate::{Error, Network, Steersman};
+use serde_json::{Map, Value as Json, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use steersman_machine::commit::{Admitted, LogLine};
+use steersman_machine::ids::{Id, Line};
+use steersman_machine::interaction::{Call, Cause, How, Interaction, Origin, Target};
+use steersman_runtime::branches;
+use steersman_runtime::engine::{BranchView, Inspection};
+use steersman_runtime::session::Settled;
+
+/// A session that was read whole.
+struct Read {
+    seen: Inspection,
+    lines: Vec<Arc<LogLine>>,
+}
+
+impl Read {
+    async fn of(steersman: &Steersman, id: &str) -> Result<Self, Error> {
+        let seen = steersman.engine().inspect(id).await?;
+        let lines = steersman.engine().feed(id, Line::NONE).lines().await?;
+        Ok(Self { seen, lines })
+    }
+
+    fn current(&self) -> Result<&BranchView, Error> {
+        let branch = self.seen.current_branch();
+        branch.ok_or_else(|| Error::Refused("this session has not begun".to_owned()))
+    }
+
+    fn path(&self, branch: &BranchView) -> Vec<&Arc<LogLine>> {
+        let mut need = branch.snapshot.line;
+        let mut path = Vec::new();
+        for line in self.lines.iter().rev() {
+            if line.n == need {
+                need = line.prev;
+                path.push(line);
+            }
+        }
+        path.reverse();
+        path
+    }
+
+    fn text(&self, body: steersman_machine::ids::Body) -> String {
+        self.seen.history.text(body).to_string()
+    }
+
+    fn json(&self, body: steersman_machine::ids::Body) -> Json {
+        let text = self.text(body);
+        serde_json::from_str(&text).unwrap_or(Json::String(text))
+    }
+}
+
+impl Steersman {
+    /// A regression test of a session: the answers of its models, the outcomes of its tools, what people did, and what it
+    /// came to, in the form of a test file. It is run before it is given: one that does not hold is refused, with what
+    /// failed. Nothing that is sealed is in it.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] where a test cannot say what happened (forks, doubts, cancels, decisions of routing models), or
+    /// where the recorded outcome of a tool is not what its raw answer would give.
+    pub async fn record_test(&self, id: &str, name: &str) -> Result<String, Error> {
+        let read = Read::of(self, id).await?;
+        let test = recorded_test(&read)?;
+        let document = json!({ "tests": { name: test } });
+        let network = self.definition_of(id, &[]).await?;
+        let report = tried(&network, name, &document).await?;
+        if report.failures.is_empty() {
+            return Ok(format!("# Recorded from session {id}.\n{document:#}\n"));
+        }
+        Err(Error::Refused(format!(
+            "a test of it would not hold: {}",
+            report.failures.join("; ")
+        )))
+    }
+
+    /// What each agent was shown, called and answered, block by block: for each model call one JSON object (the schema is
+    /// `docs/reference/trajectories.md`). `reward` gives what a branch is worth; without it there are no rewards.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub async fn trajectories(
+        &self,
+        id: &str,
+        reward: impl Fn(&Inspection, &BranchView) -> Option<f64>,
+    ) -> Result<Vec<Json>, Error> {
+        let read = Read::of(self, id).await?;
+        let branches = &read.seen.branches;
+        let rewards: BTreeMap<Id, f64> = branches
+            .iter()
+            .filter_map(|branch| Some((branch.id, reward(&read.seen, branch)?)))
+            .collect();
+        // Siblings are the branches that begin at one line, and what went on from there.
+        let mut groups: BTreeMap<(Id, Line), Vec<Id>> = BTreeMap::new();
+        for branch in branches {
+            if let Some(from) = branch.from {
+                groups
+                    .entry(from)
+                    .or_insert_with(|| vec![from.0])
+                    .push(branch.id);
+            }
+        }
+        let mut blocks = Vec::new();
+        for branch in branches {
+            let group = branch.from.and_then(|from| groups.get(&from));
+            let of = group.into_iter().flatten().filter_map(|id| rewards.get(id));
+            let of: Vec<f64> = of.copied().collect();
+            let reward = rewards.get(&branch.id).copied();
+            let mean = (!of.is_empty()).then(|| of.iter().sum::<f64>() / of.len() as f64);
+            let advantage = reward.zip(mean).map(|(reward, mean)| reward - mean);
+            blocks.extend(read.blocks(branch, reward, advantage));
+        }
+        Ok(blocks)
+    }
+}
+
+impl Read {
+    /// The model calls that a branch itself made.
+    fn blocks(
+        &self,
+        branch: &BranchView,
+        reward: Option<f64>,
+        advantage: Option<f64>,
+    ) -> Vec<Json> {
+        let mut blocks = Vec::new();
+        for agent in branch.snapshot.agents.values() {
+            let stack = self.seen.stack(branch, agent.id);
+            let mut messages: Vec<Json> = Vec::new();
+            let mut at = 0;
+            while let Some((line, pushed)) = stack.get(at) {
+                at += 1;
+                let Interaction::AssistantMessage {
+                    effect,
+                    text,
+                    partial: false,
+                    ..
+                } = pushed
+                else {
+                    messages.extend(self.message(pushed));
+                    continue;
+                };
+                let calls = stack[at..].iter().map_while(|(n, pushed)| match pushed {
+                    Interaction::Call(call) if n == line => Some(self.call(call)),
+                    _ => None,
+                });
+                let calls: Vec<Json> = calls.collect();
+                let answer = json!({
+                    "role": "assistant",
+                    "content": text.map(|body| self.text(body)),
+                    "tool_calls": calls,
+                });
+                let own = self
+                    .lines
+                    .iter()
+                    .any(|l| l.n == *line && l.branch == branch.id);
+                if own {
+                    blocks.push(json!({
+                        "session": &*self.seen.info.id,
+                        "branch": branch.label.as_deref().map_or_else(|| branch.id.to_string(), str::to_owned),
+                        "parent": branch.from.map(|(from, at)| format!("{from}@{at}")),
+                        "agent": branches::path(&branch.snapshot, agent.id),
+                        "line": line.0,
+                        "effect": effect.to_string(),
+                        "messages": messages,
+                        "answer": answer,
+                        "reward": reward,
+                        "advantage": advantage,
+                    }));
+                }
+                messages.push(answer);
+                at += calls.len();
+            }
+        }
+        blocks.sort_by_key(|block| block["line"].as_u64());
+        blocks
+    }
+
+    fn call(&self, call: &Call) -> Json {
+        json!({
+            "id": call.label.as_deref().map_or_else(|| call.id.to_string(), str::to_owned),
+            "type": "function",
+            "function": { "name": call.seen.as_ref().unwrap_or(&call.name), "arguments": self.text(call.args) },
+        })
+    }
+
+    fn message(&self, pushed: &Interaction) -> Option<Json> {
+        Some(match pushed {
+            Interaction::UserMessage { body, .. } => {
+                json!({ "role": "user", "content": self.text(*body) })
+            }
+            Interaction::Result(result) => json!({
+                "role": "tool",
+                "tool_call_id": self.label_of(result.call),
+                "content": result.body.map(|body| self.text(body)).unwrap_or_default(),
+            }),
+            Interaction::Summary(summary) => {
+                json!({ "role": "user", "content": self.text(summary.body) })
+            }
+            Interaction::AssistantMessage { text, .. } => {
+                json!({ "role": "assistant", "content": text.map(|body| self.text(body)), "tool_calls": [] })
+            }
+            Interaction::Call(_) | Interaction::Route(_) | Interaction::Finished { .. } => {
+                return None;
+            }
+        })
+    }
+
+    fn label_of(&self, id: Id) -> String {
+        let line = self.lines.iter().find(|line| line.n == id.line());
+        let pushes = line
+            .and_then(|line| line.commit.as_ref())
+            .into_iter()
+            .flat_map(|c| &c.pushes);
+        let label = pushes.into_iter().find_map(|push| match &push.what {
+            Interaction::Call(call) if call.id == id => call.label.clone(),
+            _ => None,
+        });
+        label.map_or_else(|| id.to_string(), |label| label.to_string())
+    }
+}
+
+/// Whether a test of a definition holds.
+async fn tried(network: &Network, name: &str, document: &Json) -> Result<Report, Error> {
+    let mut stored: Json = serde_json::from_str(&network.checked().source)
+        .map_err(|e| Error::Refused(format!("the definition cannot be read: {e}")))?;
+    stored["definition"]["tests"] = document["tests"].clone();
+    let made = steersman_machine::definition::compile_stored(&stored.to_string());
+    let mut made = made.map_err(Error::Refused)?;
+    made.natives = network.checked().natives.clone();
+    Ok(Box::pin(crate::testing::run(&network.with_checked(made), name)).await)
+}
+
+fn recorded_test(read: &Read) -> Result<Json, Error> {
+    let branch = read.current()?;
+    let snapshot = &branch.snapshot;
+    let mut script: BTreeMap<String, Vec<Json>> = BTreeMap::new();
+    let mut tools: BTreeMap<String, Vec<Json>> = BTreeMap::new();
+    let mut steps: Vec<Json> = Vec::new();
+    let mut calls: BTreeMap<Id, (String, bool)> = BTreeMap::new();
+    let cannot = |n: Line, what: &str| {
+        Err(Error::Refused(format!(
+            "line {n}: {what}: a test cannot be made of that yet"
+        )))
+    };
+    for line in read.path(branch) {
+        people(read, line, &mut steps);
+        let Some(commit) = &line.commit else { continue };
+        for admission in &commit.admitted {
+            match admission.kind {
+                Admitted::Start | Admitted::Outcome | Admitted::Clock | Admitted::Message => {}
+                other => return cannot(line.n, &format!("{other:?}").to_lowercase()),
+            }
+        }
+        for (k, push) in commit.pushes.iter().enumerate() {
+            let who = branches::path(snapshot, push.agent);
+            match &push.what {
+                Interaction::UserMessage {
+                    from: Origin::Outside(by),
+                    body,
+                } => {
+                    let mut step = json!({ "say": read.text(*body) });
+                    if let Some(by) = by {
+                        step["role"] = (&**by).into();
+                    }
+                    steps.push(step);
+                }
+                Interaction::AssistantMessage { text, .. } => {
+                    let asked = commit.pushes[k + 1..]
+                        .iter()
+                        .map_while(|push| match &push.what {
+                            Interaction::Call(call) if call.chain.is_none() => Some(call),
+                            _ => None,
+                        });
+                    let asked: Vec<Json> = asked
+                        .map(|call| json!({ &**call.seen.as_ref().unwrap_or(&call.name): read.json(call.args) }))
+                        .collect();
+                    let mut answer = Map::new();
+                    if let Some(text) = text {
+                        answer.insert("text".into(), plain(&read.text(*text)).into());
+                    }
+                    if !asked.is_empty() {
+                        answer.insert("call".into(), asked.into());
+                    }
+                    let key = who.split_once('/').map_or(who.clone(), |_| who.clone());
+                    script.entry(key).or_default().push(Json::Object(answer));
+                }
+                Interaction::Call(call) => {
+                    let runs = matches!(call.target, Target::Tool(_)) && outside(read, &call.name);
+                    calls.insert(call.id, (call.name.to_string(), runs));
+                }
+                Interaction::Result(result) => {
+                    let Some((tool, true)) = calls.get(&result.call) else {
+                        continue;
+                    };
+                    let shown = result.body.map(|body| read.json(body)).unwrap_or_default();
+                    let gives = match result.how {
+                        How::Done | How::Simulated | How::DoneElsewhere => shown,
+                        How::Failed if result.code.is_some() => {
+                            json!({ "error": result.code, "message": shown })
+                        }
+                        How::Refused => continue,
+                        _ => return cannot(line.n, &format!("`{tool}` ended as {:?}", result.how)),
+                    };
+                    tools.entry(tool.clone()).or_default().push(gives);
+                }
+                Interaction::Route(route) if route.effect.is_some() => {
+                    return cannot(line.n, "a model chose the route");
+                }
+                Interaction::Finished {
+                    cause: Cause::Failed,
+                    ..
+                } => {
+                    return cannot(line.n, "an agent failed");
+                }
+                _ => {}
+            }
+        }
+    }
+    let mut expect =
+        vec![json!({ "model_calls": "all", "is": script.values().map(Vec::len).sum::<usize>() })];
+    if let Settled::Answered { text, .. } = read.seen.settled_on(branch) {
+        expect.push(json!({ "answer": &*text }));
+    }
+    let seed = read.seen.values.seed;
+    let mut test = json!({ "seed": seed, "script": script, "steps": steps, "expect": expect });
+    if !tools.is_empty() {
+        test["tools"] = json!(tools);
+    }
+    Ok(test)
+}
+
+/// Texts of scripts are templates: what looks like one is none.
+fn plain(text: &str) -> String {
+    if text.contains("{{") || text.contains("{%") || text.contains("{#") {
+        return format!("{{% raw %}}{text}{{% endraw %}}");
+    }
+    text.to_owned()
+}
+
+/// Whether a tool asks the outside: what only writes state does what it did.
+fn outside(read: &Read, tool: &str) -> bool {
+    use steersman_machine::network::Source;
+    let def = read
+        .seen
+        .network
+        .as_ref()
+        .and_then(|network| network.tools.get(tool));
+    def.is_some_and(|def| {
+        matches!(
+            def.source,
+            Source::Http(_) | Source::Command { .. } | Source::Native { .. } | Source::Mcp { .. }
+        )
+    })
+}
+
+/// What people decided in a line.
+fn people(read: &Read, line: &LogLine, steps: &mut Vec<Json>) {
+    use steersman_machine::commit::{LedgerEntry, Release, Why};
+    for entry in &line.ledger {
+        let LedgerEntry::Released {
+            effect,
+            why: Why::Approval,
+            how,
+            by,
+            body,
+            ..
+        } = entry
+        else {
+            continue;
+        };
+        let wished = read.lines.iter().find(|l| l.n == effect.line());
+        let wished = wished
+            .and_then(|l| l.commit.as_ref())
+            .into_iter()
+            .flat_map(|c| &c.wished);
+        let call = wished
+            .into_iter()
+            .find(|w| w.id == *effect)
+            .and_then(|w| w.what.call());
+        let Some(call) = call else { continue };
+        let made = read
+            .lines
+            .iter()
+            .find(|l| l.n == call.line())
+            .and_then(|l| l.commit.as_ref());
+        let tool = made
+            .into_iter()
+            .flat_map(|c| &c.pushes)
+            .find_map(|push| match &push.what {
+                Interaction::Call(made) if made.id == call => Some(made.name.to_string()),
+                _ => None,
+            });
+        let mut step = match how {
+            Release::Go => json!({ "approve": tool }),
+            Release::Refused => json!({ "reject": tool }),
+            _ => continue,
+        };
+        if let (Release::Refused, Some(body)) = (how, body) {
+            step["say"] = read.text(*body).into();
+        }
+        if &**by != "user" {
+            step["role"] = (&**by).into();
+        }
+        steps.push(step);
+    }
+}

@@ -1,0 +1,89 @@
+//! Reruns: nothing changed, nobody asked, nothing differs; and what differs is found where it begins.
+
+use std::path::{Path, PathBuf};
+use steersman::{Network, testing};
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+}
+
+/// All definitions with tests: the machine's case files and the examples.
+fn definitions() -> Vec<PathBuf> {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let cases = std::fs::read_dir(crates.join("steersman-machine/tests/cases")).unwrap();
+    let cases = cases.map(|entry| entry.unwrap().path());
+    let cases = cases.filter(|path| path.extension().is_some_and(|e| e == "yaml"));
+    let examples = std::fs::read_dir(crates.join("../examples")).unwrap();
+    let examples = examples.map(|entry| entry.unwrap().path());
+    let examples = examples.filter(|path| path.join("steersman.yaml").is_file());
+    let mut all: Vec<PathBuf> = cases.chain(examples).collect();
+    all.sort();
+    assert!(all.len() > 50, "{} definitions", all.len());
+    all
+}
+
+/// Reruns the session of each test, and says what did not hold.
+fn rerun_all(under: impl Fn(&Network) -> Option<Network>) -> (Vec<String>, u64) {
+    let (mut wrong, mut reruns) = (Vec::new(), 0);
+    for path in definitions() {
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let Ok(network) = Network::from_path(&path).unwrap().build() else {
+            // one that needs tools in Rust has tests of its own
+            continue;
+        };
+        let other = under(&network);
+        for test in network.checked().tests.keys() {
+            let report = runtime().block_on(async {
+                match &other {
+                    Some(other) => testing::rerun_under(&network, test, other).await,
+                    None => testing::rerun(&network, test).await,
+                }
+            });
+            reruns += 1;
+            let failures = report.failures.into_iter();
+            wrong.extend(failures.map(|f| format!("{name}: {test}: {f}")));
+        }
+    }
+    (wrong, reruns)
+}
+
+#[test]
+fn nothing_changed_asks_nobody_and_differs_in_nothing_for_every_example_and_case() {
+    let (wrong, reruns) = rerun_all(|_| None);
+    assert!(
+        wrong.is_empty(),
+        "{} of {reruns}:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+    assert!(reruns > 150, "{reruns} reruns");
+}
+
+/// What a failed or unusable answer said is not on record, so another definition makes the model be asked again. All else
+/// is told again to the machine, which is to do what it did.
+#[test]
+fn a_definition_that_shows_models_nothing_else_is_followed_too() {
+    let (wrong, reruns) = rerun_all(|network| {
+        let values = [(
+            "description".to_owned(),
+            "Another one by its digest.".into(),
+        )];
+        Some(network.with_set(&values).unwrap())
+    });
+    let mut left: Vec<&str> = wrong
+        .iter()
+        .filter_map(|w| w.split(": at line").next())
+        .collect();
+    left.retain(|test| test.matches(": ").count() == 1);
+    left.sort_unstable();
+    left.dedup();
+    assert!(
+        left.len() * 10 < reruns as usize,
+        "{} of {reruns}:\n{}",
+        left.len(),
+        wrong.join("\n")
+    );
+}
