@@ -81,6 +81,12 @@ fn counterparts(times: &mut Vec<String>) -> Result<Vec<String>, String> {
             "a real model behind a real server: STEERSMAN_REAL_MODEL is not set (scripts/real-model.sh)",
         ),
         (
+            "real::",
+            "steersman-cli",
+            set("STEERSMAN_REAL_MODEL"),
+            "reruns on a real model: STEERSMAN_REAL_MODEL is not set (scripts/real-model.sh)",
+        ),
+        (
             "real_embeddings::",
             "steersman-adapters",
             set("STEERSMAN_REAL_EMBEDDINGS"),

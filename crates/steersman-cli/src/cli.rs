@@ -1,11 +1,15 @@
 //! The command tree: what can be typed, and nothing about what it does.
 
 mod look;
+mod search;
+mod time;
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-pub(crate) use look::{Format, Graph, Why};
+pub(crate) use look::{Artifacts, Context, Format, Graph, Memory, MemoryAct, Why};
+pub(crate) use search::Search;
 use std::path::PathBuf;
+pub(crate) use time::{Diff, Export, Rerun, Test};
 
 /// The groups of the help, in the order in which people meet the commands.
 pub(crate) const GROUPS: &[(&str, &[(&str, &str)])] = &[
@@ -40,7 +44,12 @@ pub(crate) const GROUPS: &[(&str, &[(&str, &str)])] = &[
                 "Draw a definition, or where a session stands in it",
             ),
             ("why", "Say why an agent acted, from what was recorded"),
-            ("artifacts", "List, show and save what a session made"),
+            ("artifacts", "List, show, save and rate what a session made"),
+            (
+                "memory",
+                "Show what agents remember over sessions; rate it, forget it",
+            ),
+            ("diff", "Say how two sessions or branches differ"),
             (
                 "pending",
                 "Show what waits for a person, an event or time, in all sessions",
@@ -88,6 +97,14 @@ pub(crate) const GROUPS: &[(&str, &[(&str, &str)])] = &[
                 "rewind",
                 "Go back to a line; what came after stays readable",
             ),
+            (
+                "rerun",
+                "Run sessions again with something changed, dry, and say what differs",
+            ),
+            (
+                "search",
+                "Try branches from a line on, judge them, and show the tree; dry unless --live",
+            ),
         ],
     ),
     (
@@ -95,6 +112,10 @@ pub(crate) const GROUPS: &[(&str, &[(&str, &str)])] = &[
         &[
             ("test", "Run the tests of a definition, offline"),
             ("import", "Make a definition of what another program reads"),
+            (
+                "export",
+                "Print sessions as documents or as trajectories, or write their artifacts",
+            ),
             (
                 "migrate",
                 "Bind values of `config` anew, in sessions that match",
@@ -192,15 +213,17 @@ pub(crate) enum Command {
     /// Show a session line by line.
     Log(Log),
     /// Show what the model saw at a line.
-    Context(Look),
+    Context(Context),
     /// Show what a session did to the world, or may have done.
     Effects(Look),
     /// Draw a definition, or where a session stands in it.
     Graph(Graph),
     /// Say why an agent acted, from what was recorded. No model is asked, and nothing is evaluated again.
     Why(Why),
-    /// List, show and save what a session made.
+    /// List, show, save and rate what a session made.
     Artifacts(Artifacts),
+    /// Show what agents remember over sessions; rate it, forget it.
+    Memory(Memory),
     /// Show what waits for a person, an event or time, in all sessions.
     Pending(Pending),
     /// Send a message to a session, or an event to a network.
@@ -227,12 +250,19 @@ pub(crate) enum Command {
     Retry(Retry),
     /// Try something else from a line on, beside the session. Dry unless --live: effects are simulated.
     Fork(Fork),
+    /// Run a session again from its recording, with another definition, model or message; dry unless --live. Exit code 8
+    /// if the outcome differs.
+    Rerun(Rerun),
+    /// Say how two sessions or branches differ: what they came to first. Exit code 8 if the outcome differs.
+    Diff(Diff),
     /// Let a session hear what its branches came to.
     Join(Join),
     /// Go on with what a branch came to. Refused where something would be lost.
     Adopt(Adopt),
     /// Go back to a line. What came after is left behind, and stays readable.
     Rewind(Rewind),
+    /// Try branches from a line on, beside the session, and judge them. Dry unless --live; Ctrl-C leaves it resumable.
+    Search(Box<Search>),
     /// Make a definition of what another program reads.
     Import(Import),
     /// Bind values of `config` anew, where nothing of a session is open.
@@ -251,6 +281,8 @@ pub(crate) enum Command {
     Completions(Completions),
     /// Run the tests of a definition, offline. Exit code 8 if one fails.
     Test(Test),
+    /// Print sessions as documents, or as trajectories to train on, or write their artifacts.
+    Export(Export),
     /// Print the JSON Schema of definitions, for editors.
     Schema,
     /// Explain the code of a diagnostic.
@@ -350,21 +382,6 @@ pub(crate) struct Look {
     /// SESSION[:BRANCH][@LINE]: a unique prefix, `last`, or a label `vendor=Acme`; a line `12`, `-2`, or a tool's name.
     #[arg(default_value = "last")]
     pub(crate) address: String,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Artifacts {
-    /// SESSION[:BRANCH][@LINE]; with a line those that there were then.
-    #[arg(default_value = "last")]
-    pub(crate) address: String,
-    /// Print this one.
-    pub(crate) name: Option<String>,
-    /// This version of it, from 1 [default: the newest].
-    #[arg(long, value_name = "N")]
-    pub(crate) version: Option<usize>,
-    /// Write it into this file or folder; without a name all of them into this folder. Overwrites nothing.
-    #[arg(long, value_name = "PATH")]
-    pub(crate) save: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -568,6 +585,9 @@ pub(crate) struct Erase {
     /// Only arguments and result of this effect: `--effect 21.1`.
     #[arg(long, value_name = "ID")]
     pub(crate) effect: Option<String>,
+    /// Also forget what it saved to memory, which is kept otherwise.
+    #[arg(long, conflicts_with = "effect")]
+    pub(crate) memory: bool,
     /// Do it. It cannot be undone.
     #[arg(long)]
     pub(crate) yes: bool,
@@ -651,19 +671,6 @@ pub(crate) struct Cancel {
     pub(crate) what: Option<String>,
     #[command(flatten)]
     pub(crate) act: Act,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Test {
-    /// A definition, or a folder with a steersman.yaml.
-    #[arg(default_value = ".")]
-    pub(crate) definition: PathBuf,
-    /// Only tests whose name contains this.
-    #[arg(long, short)]
-    pub(crate) name: Option<String>,
-    /// Run each test twice: what comes out otherwise the second time is a failure.
-    #[arg(long)]
-    pub(crate) replay: bool,
 }
 
 #[derive(Debug, Args)]

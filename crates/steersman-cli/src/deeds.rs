@@ -8,6 +8,7 @@ use steersman_machine::effect::Bodies;
 use steersman_machine::extract::is_extraction;
 use steersman_machine::ids::{Id, Line, Name};
 use steersman_machine::interaction::{Class, How, Interaction, Target};
+use steersman_machine::reflect::is_review;
 
 /// An effect of a tool.
 #[derive(Clone, Debug)]
@@ -105,6 +106,7 @@ impl Deeds {
                     Interaction::Call(call) => {
                         if let Target::Tool(class) = &call.target
                             && !is_extraction(&call.name)
+                            && !is_review(call)
                         {
                             let args = texts.text(call.args).to_string();
                             self.calls

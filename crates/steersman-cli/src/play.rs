@@ -212,7 +212,10 @@ impl<'a> Play<'a> {
                 agent,
                 delta,
                 ..
-            } if !self.printer.is_json() && !self.over.contains(&effect) => {
+            } if !self.printer.is_json()
+                && !self.over.contains(&effect)
+                && self.story.searching().is_none() =>
+            {
                 self.silent.remove(&effect);
                 let name = self.story.known(agent);
                 self.status.show(agent, name, delta);
@@ -264,6 +267,9 @@ impl<'a> Play<'a> {
             self.status.clear();
             for row in rows.iter().flat_map(|row| row.print(true)) {
                 self.printer.talk(row);
+            }
+            if let Some(told) = self.story.searching() {
+                self.status.search(&told);
             }
         }
         Ok(())
@@ -573,6 +579,13 @@ impl Status {
         self.shown = true;
         let told = one_line(&how_far(progress), TAIL);
         self.printer.stream(&format!("\r\x1b[K  {tool}: {told}"));
+    }
+
+    /// How far a search is.
+    fn search(&mut self, told: &str) {
+        if self.terminal {
+            self.waits(told);
+        }
     }
 
     fn clear(&mut self) {

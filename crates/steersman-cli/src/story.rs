@@ -1,17 +1,22 @@
 //! A log as a story: what happened, row by row, in the words of people. `run`, `show`, `log` and `demo` tell it.
 
 mod choices;
+mod holds;
 mod memory;
+pub(crate) mod modes;
+mod reflection;
 mod row;
+mod search;
 
 pub(crate) use row::{Row, Tone};
 
 use crate::texts::Texts;
 use crate::words::{arguments, bytes, count, span};
+use holds::{hold_word, released};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 use steersman_machine::commit::{
-    Admitted, Commit, Hold, LedgerEntry, LogLine, Push, Reaching, Release, Why,
+    Admitted, Commit, Hold, LedgerEntry, LogLine, Push, Reaching, Why,
 };
 use steersman_machine::effect::Bodies;
 use steersman_machine::extract::is_extraction;
@@ -19,6 +24,8 @@ use steersman_machine::ids::{Body, Id, Name, Time};
 use steersman_machine::interaction::{
     Artifact, Call, CallResult, Cause, Class, End, How, Interaction, Origin, Target,
 };
+use steersman_machine::rating::{is_rating, told_entry};
+use steersman_machine::reflect::{self, is_review};
 
 /// Who, what, beside it, and how it is meant.
 type Told = (String, String, String, Tone);
@@ -38,12 +45,17 @@ pub(crate) struct Story {
     routed: BTreeSet<Id>,
     /// Calls that fill state from what was said, and for whom.
     extractions: BTreeMap<Id, Id>,
+    /// Judgements that are or were open, and whose.
+    reviews: BTreeMap<Id, Id>,
     /// Which call an effect is for.
     effects: BTreeMap<Id, Id>,
     holds: BTreeMap<(Id, Why), Name>,
     branches: BTreeMap<Id, String>,
     /// Effects whose outcome a person or a probe gave.
     settled: BTreeSet<Id>,
+    searches: BTreeMap<Id, search::Seen>,
+    /// Branches that belong to one.
+    searched: BTreeSet<Id>,
     now: Time,
     /// What routers read is told as well.
     verbose: bool,
@@ -69,6 +81,7 @@ impl Story {
     /// Tells a line.
     pub(crate) fn tell(&mut self, line: &LogLine, texts: &Texts) -> Vec<Row> {
         let mut rows = Vec::new();
+        self.learn_search(line, texts);
         // who goes on, and what was released or found out, comes before what followed from it
         let first = |entry: &LedgerEntry| match entry {
             LedgerEntry::Claimed { .. } => 0,
@@ -88,6 +101,7 @@ impl Story {
         for entry in &ledger[after..] {
             self.entry(line, entry, texts, &mut rows);
         }
+        self.only_search(line, &mut rows);
         rows
     }
 
@@ -170,7 +184,7 @@ impl Story {
             rows.push(row(
                 line,
                 "",
-                format!("{} is {value} now", edit.name),
+                format!("{} is {value} now", told_of(&edit.name)),
                 "state".into(),
                 Tone::Engine,
             ));
@@ -186,6 +200,11 @@ impl Story {
         for (agent, state) in std::mem::take(&mut self.entered) {
             self.states.insert((line.branch, agent), state);
         }
+        for (agent, mode, why) in commit.turns() {
+            let why = modes::why(why, |call| Some(self.calls.get(&call)?.name.clone()));
+            let (text, note) = (format!("is in {mode} now"), format!("mode, {why}"));
+            rows.push(row(line, self.agent(agent), text, note, Tone::Engine));
+        }
         rows.extend(commit.came().map(|artifact| made(line, artifact)));
     }
 
@@ -198,44 +217,33 @@ impl Story {
                     rows.extend(self.message(line, push.agent, from, *body, texts));
                 }
                 Interaction::AssistantMessage { text, partial, .. } => {
-                    let end = match pushes.peek().map(|next| &next.what) {
-                        Some(Interaction::Finished {
-                            end, cause, code, ..
-                        }) => Some((*end, *cause, code.as_deref())),
-                        _ => None,
-                    };
-                    if let Some(text) = text {
-                        let note = match end {
-                            _ if *partial => "cut off".to_owned(),
-                            Some((End::Draft, ..)) => "draft".to_owned(),
-                            Some((end, Cause::Answer, _)) => self.ended(push.agent, end),
-                            Some((_, Cause::Limit, code)) => {
-                                format!("limit reached: {}", code.unwrap_or("?"))
-                            }
-                            _ => String::new(),
-                        };
-                        let said_in = self.states.get(&(line.branch, push.agent));
-                        let note = match said_in {
-                            Some(state) if note.is_empty() => state.to_string(),
-                            _ => note,
-                        };
-                        let who = self.agent(push.agent).to_owned();
-                        rows.push(row(
-                            line,
-                            &who,
-                            texts.text(*text).to_string(),
-                            note,
-                            Tone::Said,
-                        ));
-                    }
+                    let next = pushes.peek().map(|next| &next.what);
+                    let (told, ends) = self.said(line, push.agent, (*text, *partial), next, texts);
+                    rows.extend(told);
                     // the answer was just told
-                    if let (Some((_, Cause::Answer | Cause::Limit, _)), Some(_)) = (end, text) {
+                    if ends {
                         pushes.next();
                     }
                 }
                 // what came of it is told
                 Interaction::Call(call) if is_extraction(&call.name) => {
                     self.extractions.insert(call.id, push.agent);
+                }
+                Interaction::Call(call) if is_review(call) => {
+                    self.call(line, push.agent, call, texts);
+                    self.reviews.insert(call.id, push.agent);
+                    let who = self.agent(push.agent);
+                    rows.extend(
+                        reflection::asks(call)
+                            .map(|text| row(line, who, text, "reflects".to_owned(), Tone::Engine)),
+                    );
+                }
+                Interaction::Result(result) if self.reviews.contains_key(&result.call) => {
+                    let who = self.agent(self.reviews[&result.call]);
+                    rows.extend(
+                        reflection::came(result, texts)
+                            .map(|(text, note, tone)| row(line, who, text, note, tone)),
+                    );
                 }
                 Interaction::Call(call) => {
                     let told = self.call(line, push.agent, call, texts);
@@ -292,6 +300,52 @@ impl Story {
         }
     }
 
+    /// What a model said, and whether the end that follows says nothing more.
+    fn said(
+        &self,
+        line: &LogLine,
+        agent: Id,
+        (text, partial): (Option<Body>, bool),
+        next: Option<&Interaction>,
+        texts: &Texts,
+    ) -> (Option<Row>, bool) {
+        let Some(body) = text else {
+            return (None, false);
+        };
+        let end = match next {
+            // who judges its own draft says something else than its answer
+            Some(Interaction::Finished {
+                end,
+                cause,
+                code,
+                body,
+                ..
+            }) if *body == text || *cause != Cause::Answer => Some((*end, *cause, code.as_deref())),
+            _ => None,
+        };
+        let note = match end {
+            _ if partial => "cut off".to_owned(),
+            Some((End::Draft, ..)) => "draft".to_owned(),
+            Some((end, Cause::Answer, _)) => self.ended(agent, end),
+            Some((_, Cause::Rounds, code)) => reflection::stands(code),
+            Some((_, Cause::Limit, code)) => format!("limit reached: {}", code.unwrap_or("?")),
+            _ => String::new(),
+        };
+        let note = match self.states.get(&(line.branch, agent)) {
+            Some(state) if note.is_empty() => state.to_string(),
+            _ => note,
+        };
+        let text = texts.text(body);
+        let judges = reflect::in_words(&text);
+        let tone = judges.as_ref().map_or(Tone::Said, |_| Tone::Engine);
+        let text = judges.unwrap_or_else(|| text.to_string());
+        let told = matches!(
+            end,
+            Some((_, Cause::Answer | Cause::Limit | Cause::Rounds, _))
+        );
+        (Some(row(line, self.agent(agent), text, note, tone)), told)
+    }
+
     fn message(
         &self,
         line: &LogLine,
@@ -316,6 +370,7 @@ impl Story {
             Origin::Conclude => ("engine".into(), "answers now".into(), Tone::Engine),
             Origin::Limit => ("engine".into(), "limit".into(), Tone::Engine),
             Origin::Review => ("engine".into(), "review".into(), Tone::Engine),
+            Origin::Reflect { .. } => ("engine".into(), "reflects".into(), Tone::Engine),
             Origin::Net => {
                 let state = self.entered.get(&agent);
                 let state = state.map_or_else(|| "next state".into(), ToString::to_string);
@@ -431,7 +486,7 @@ impl Story {
     ) -> Row {
         let text = body.map_or_else(String::new, |body| texts.text(body).to_string());
         let what = match cause {
-            Cause::Answer if end == End::Draft => "draft",
+            _ if end == End::Draft => "draft",
             Cause::Answer | Cause::Tool | Cause::Routed => "finished",
             Cause::Released => "gave the floor back",
             Cause::Leaf => "can go no further in dry mode",
@@ -440,6 +495,7 @@ impl Story {
             Cause::Cancelled => "cancelled",
             Cause::Deadlock => "nothing left to wait for",
             Cause::NoRule => "no rule held",
+            Cause::Rounds => return self.stands(line, agent, &text, code),
         };
         let note = match code {
             Some(code) => format!("{what}: {code}"),
@@ -455,9 +511,12 @@ impl Story {
             return row(line, self.agent(agent), text, String::new(), Tone::Engine);
         }
         let tone = match cause {
-            Cause::Answer | Cause::Tool | Cause::Routed | Cause::Released | Cause::NoRule => {
-                Tone::Said
-            }
+            Cause::Answer
+            | Cause::Tool
+            | Cause::Routed
+            | Cause::Released
+            | Cause::NoRule
+            | Cause::Rounds => Tone::Said,
             Cause::Leaf | Cause::Limit | Cause::Failed | Cause::Cancelled | Cause::Deadlock => {
                 Tone::Wrong
             }
@@ -492,7 +551,7 @@ impl Story {
     fn entry(&mut self, line: &LogLine, entry: &LedgerEntry, texts: &Texts, rows: &mut Vec<Row>) {
         let told = self
             .of_effect(line, entry, texts)
-            .or_else(|| self.of_session(line, entry));
+            .or_else(|| self.of_session(line, entry, texts));
         if let Some((who, text, note, tone)) = told {
             rows.push(row(line, &who, text, note, tone));
         }
@@ -606,8 +665,12 @@ impl Story {
     }
 
     /// What became of branches and of the session.
-    fn of_session(&self, line: &LogLine, entry: &LedgerEntry) -> Option<Told> {
+    fn of_session(&self, line: &LogLine, entry: &LedgerEntry, texts: &Texts) -> Option<Told> {
         Some(match entry {
+            LedgerEntry::Search { search, what } => {
+                return self.of_search(*search, what, texts);
+            }
+            LedgerEntry::Superseded { branch, .. } if self.is_searched(*branch) => return None,
             LedgerEntry::Superseded { branch, after } => (
                 String::new(),
                 format!("{} is left behind after @{after}", self.branch(*branch)),
@@ -696,6 +759,14 @@ fn reached(by: &str, what: &Reaching, texts: &Texts) -> Told {
     (mark.to_owned(), text, note, tone)
 }
 
+/// An entry of state by its name; of a rating what it rates.
+fn told_of(entry: &str) -> String {
+    if is_rating(entry) {
+        return told_entry(entry);
+    }
+    entry.to_owned()
+}
+
 fn made(line: &LogLine, artifact: &Artifact) -> Row {
     let Artifact {
         name, media, len, ..
@@ -718,36 +789,4 @@ fn row(line: &LogLine, who: &str, text: String, note: String, tone: Tone) -> Row
 
 fn effects_call<'a>(effects: &'a BTreeMap<Id, Id>, effect: &'a Id) -> &'a Id {
     effects.get(effect).unwrap_or(effect)
-}
-
-fn hold_word(why: Why) -> &'static str {
-    match why {
-        Why::Approval => "approval",
-        Why::Input => "input",
-        Why::Doubt => "doubt",
-        Why::Budget => "budget",
-        Why::Repeat => "repeat",
-    }
-}
-
-fn released(why: Why, how: Release, by: &str, said: Option<&str>) -> (String, Tone) {
-    let said = said.map_or_else(String::new, |said| format!(": {said}"));
-    match (why, how) {
-        (Why::Doubt, Release::Outcome) if by == "probe" => {
-            ("was done, found by the probe".into(), Tone::Decided)
-        }
-        (Why::Doubt, Release::Outcome) => (format!("was done, says {by}"), Tone::Decided),
-        (Why::Doubt, Release::Go) => (format!("did not happen, says {by}"), Tone::Decided),
-        (Why::Doubt, Release::GivenUp) => (format!("stays unknown, says {by}"), Tone::Doubt),
-        (Why::Input, Release::Go) => (format!("given by {by}"), Tone::Decided),
-        (_, Release::Go) => (format!("approved by {by}"), Tone::Decided),
-        (_, Release::Edited) => (
-            format!("approved by {by} with other arguments"),
-            Tone::Decided,
-        ),
-        (_, Release::Refused) => (format!("rejected by {by}{said}"), Tone::Wrong),
-        (_, Release::Cancelled) => ("cancelled".into(), Tone::Wrong),
-        (_, Release::Expired) => ("ran out of time".into(), Tone::Wrong),
-        (_, Release::Outcome | Release::GivenUp) => (format!("settled by {by}"), Tone::Decided),
-    }
 }

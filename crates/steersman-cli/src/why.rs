@@ -13,7 +13,8 @@ use serde::Serialize;
 use steersman_machine::commit::{LedgerEntry, LogLine, Want};
 use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Id, Line};
-use steersman_machine::interaction::{Call, Cause, Choice, How, Interaction, Origin, Target};
+use steersman_machine::interaction::{Call, Cause, Choice, End, How, Interaction, Origin, Target};
+use steersman_machine::reflect;
 
 /// Characters of a text that are told; all of it is in `show` and `log`.
 const TEXT: usize = 400;
@@ -99,17 +100,20 @@ impl Past<'_> {
     /// Whether an end says only what the model's answer below it said.
     fn is_told(&self, place: Place) -> bool {
         let what = |place: Place| self.push(place).map(|push| &push.what);
-        let ends = matches!(
-            what(place),
-            Some(Interaction::Finished {
-                cause: Cause::Answer,
-                ..
-            })
-        );
+        let Some(Interaction::Finished {
+            end: End::Turn | End::Task,
+            cause: Cause::Answer,
+            body,
+            ..
+        }) = what(place)
+        else {
+            return false;
+        };
         let below = self.before(place).filter(|below| below.line == place.line);
-        ends && matches!(
+        // Who judged its own draft said something else.
+        matches!(
             below.and_then(what),
-            Some(Interaction::AssistantMessage { text: Some(_), .. })
+            Some(Interaction::AssistantMessage { text: Some(text), .. }) if Some(*text) == *body
         )
     }
 
@@ -206,6 +210,16 @@ impl Past<'_> {
                 )
             }
             Interaction::Finished {
+                end: End::Draft,
+                body,
+                ..
+            } => {
+                let said = body.map_or_else(String::new, |body| {
+                    format!(": {}", quoted(&self.texts().text(body)))
+                });
+                self.blank(place.line, "draft", &who, format!("gave a draft{said}"))
+            }
+            Interaction::Finished {
                 cause, body, code, ..
             } => {
                 let said = body.map_or_else(String::new, |body| {
@@ -214,7 +228,7 @@ impl Past<'_> {
                 let mut step =
                     self.blank(place.line, "end", &who, format!("{}{said}", ended(*cause)));
                 if let Some(code) = code {
-                    let word = if *cause == Cause::Limit {
+                    let word = if matches!(cause, Cause::Limit | Cause::Rounds) {
                         "limit"
                     } else {
                         "code"
@@ -257,6 +271,16 @@ impl Past<'_> {
 
     fn called(&self, place: Place, agent: Id, call: &Call) -> Step {
         let args = self.texts().text(call.args);
+        let judged = reflect::judged(call).map(|judged| judged.words());
+        if let Some(what) = judged {
+            let text = match call.target {
+                Target::Tool(_) => format!("judged {what}"),
+                _ => format!("asked {} to judge {what}", call.name),
+            };
+            let mut step = self.blank(place.line, "call", &self.agent(agent), text);
+            step.id = Some(call.id.to_string());
+            return step;
+        }
         let name = call.seen.as_ref().unwrap_or(&call.name);
         let what = format!("{name}({})", one_line(&arguments(&args), TEXT));
         let text = match &call.target {
@@ -313,6 +337,16 @@ impl Past<'_> {
                 "engine".to_owned(),
                 format!("had {to} look at its draft again: {said}"),
             ),
+            Origin::Reflect { of, tool } => {
+                let what = match tool {
+                    Some(tool) => format!("what {tool} gave (call {of})"),
+                    None => format!("the draft of model call {of}"),
+                };
+                (
+                    "engine".to_owned(),
+                    format!("told {to} to judge {what}: {said}"),
+                )
+            }
             Origin::Conclude => (
                 "engine".to_owned(),
                 format!("wanted an answer of {to} now: {said}"),
@@ -391,6 +425,15 @@ impl Past<'_> {
             Some(code) => format!(" ({code})"),
             None => String::new(),
         };
+        if let Some(Interaction::Call(call)) = call.map(|push| &push.what)
+            && let Some(judged) = reflect::judged(call)
+        {
+            let by = match call.target {
+                Target::Tool(_) => "its own judgement".to_owned(),
+                _ => format!("the judgement of {}", call.name),
+            };
+            return format!("got {by} on {}{code}{said}", judged.words());
+        }
         match result.how {
             How::Done if is_agent => format!("got from {name}{said}"),
             How::Done => format!("saw the result of {name}{said}"),
@@ -444,5 +487,6 @@ fn ended(cause: Cause) -> &'static str {
         Cause::Cancelled => "was cancelled",
         Cause::Deadlock => "had nothing left to wait for",
         Cause::NoRule => "ended: no rule held",
+        Cause::Rounds => "answered with its last draft: there was no room to revise it",
     }
 }

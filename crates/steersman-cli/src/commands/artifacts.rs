@@ -2,19 +2,22 @@
 
 use crate::address::Address;
 use crate::cli::{Artifacts as Args, Drive, Global};
+use crate::commands::act::{Reached, Target, role};
 use crate::error::{CommandError, Exit};
 use crate::log::read;
 use crate::place::{self, Place};
 use crate::printer::{Printer, bold, dim, red};
-use crate::words::{bytes, count, operand, table};
+use crate::words::{bytes, count, operand, table, tame};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use steersman::runtime::artifact::{ArtifactError, Artifacts, Version};
+use steersman::runtime::inbox::Message;
 use steersman_machine::artifact::is_from_outside;
 use steersman_machine::fold::fold;
 use steersman_machine::ids::Line;
+use steersman_machine::rating::{BEST, Rater, Rating};
 use steersman_machine::snapshot::Snapshot;
 
 pub(crate) async fn run(
@@ -22,6 +25,9 @@ pub(crate) async fn run(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
+    if let (Some(name), Some(rating)) = (&args.name, args.rate) {
+        return rate(&args, name, rating, global, printer).await;
+    }
     let place = Place::required(global, &Drive::default()).await?;
     let address = Address::parse(&args.address)?;
     let (inspection, at) = place.inspect(&address).await?;
@@ -44,6 +50,38 @@ pub(crate) async fn run(
             .hint(format!("`steersman artifacts {short}` lists them"))),
         None => all(&artifacts, &args, &short, printer).await,
     }
+}
+
+/// Rates a version, as a person: an edit of the session, which is driven for it if nobody does.
+async fn rate(
+    args: &Args,
+    name: &str,
+    rating: u8,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let target = Target::find(&args.address, global, &args.act.own.drive).await?;
+    let snapshot = target.inspection.current_branch();
+    let snapshot = snapshot.map_or_else(Snapshot::empty, |branch| branch.snapshot.clone());
+    let artifacts = Artifacts::new(target.place.store().clone(), snapshot, None);
+    let version = artifacts.find(name, args.version).map_err(refused)?;
+    let (by, reason) = (role(&args.act), args.reason.as_deref());
+    let write = artifacts.rated(name, args.version, rating, reason, &by);
+    let message = Message::rating(&write.map_err(refused)?, by);
+    match target.reach(message, None, &args.act.own, printer).await? {
+        Reached::Driven(play, ..) => play.session.clone().stop().await,
+        Reached::Elsewhere(_) => {}
+        other => return target.noted(&other, printer).await,
+    }
+    if printer.is_json() {
+        printer.json(&json!({ "artifact": name, "version": version.version, "rating": rating }))?;
+    }
+    printer.talk(format!(
+        "Rated version {} of {} {rating} of {BEST}.",
+        version.version,
+        bold(name)
+    ));
+    Ok(Exit::Answered)
 }
 
 async fn all(
@@ -78,10 +116,11 @@ async fn all(
                 a.media.clone(),
                 bytes(a.len),
                 format!("@{}", a.call.line()),
+                a.rating.as_ref().map_or_else(String::new, in_list),
             ]
         })
         .collect();
-    let heading = ["ARTIFACT", "VERSION", "TYPE", "SIZE", "CALL"];
+    let heading = ["ARTIFACT", "VERSION", "TYPE", "SIZE", "CALL", "RATED"];
     for (i, row) in table(&heading, &rows).into_iter().enumerate() {
         printer.data(if i == 0 { dim(&row) } else { row })?;
     }
@@ -165,11 +204,13 @@ async fn one(
             Ok(Exit::Answered)
         }
         Ok(text) => {
+            let rated = version.rating.as_ref();
+            let rated = rated.map_or_else(String::new, |r| format!(", {}", tame(&r.told())));
             printer.talk(format!(
                 "{}   {}",
                 bold(&version.name),
                 dim(&format!(
-                    "version {}, {}, {}",
+                    "version {}, {}, {}{rated}",
                     version.version,
                     version.media,
                     bytes(version.len)
@@ -185,7 +226,11 @@ async fn one(
     }
 }
 
-fn document(version: &Version) -> serde_json::Value {
+fn in_list(rating: &Rating) -> String {
+    format!("{} by {}", rating.rating, tame(&rating.by))
+}
+
+pub(crate) fn document(version: &Version) -> serde_json::Value {
     json!({
         "artifact": version.name,
         "version": version.version,
@@ -194,11 +239,17 @@ fn document(version: &Version) -> serde_json::Value {
         "blake3": hex(&version.hash),
         "call": (!is_from_outside(version.call)).then(|| version.call.to_string()),
         "line": version.call.line().0,
+        "rating": version.rating.as_ref().map(|rating| json!({
+            "rating": rating.rating,
+            "reason": rating.reason,
+            "by": rating.by,
+            "person": rating.rater == Rater::Person,
+        })),
     })
 }
 
 /// Writes a file that is not there yet. Names of artifacts are paths below a folder, so none leads out of it.
-fn save(path: &Path, content: &[u8]) -> Result<PathBuf, CommandError> {
+pub(crate) fn save(path: &Path, content: &[u8]) -> Result<PathBuf, CommandError> {
     let told =
         |error: std::io::Error| CommandError::usage(format!("`{}`: {error}", path.display()));
     if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
@@ -233,7 +284,7 @@ fn save(path: &Path, content: &[u8]) -> Result<PathBuf, CommandError> {
     Ok(path.to_owned())
 }
 
-fn refused(error: ArtifactError) -> CommandError {
+pub(crate) fn refused(error: ArtifactError) -> CommandError {
     match error {
         ArtifactError::Store(error) => error.into(),
         other => CommandError::usage(other.to_string()),

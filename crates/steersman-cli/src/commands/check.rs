@@ -4,7 +4,7 @@ use crate::cli::Check;
 use crate::error::{CommandError, Exit};
 use crate::locate;
 use crate::printer::{Printer, bold, dim};
-use crate::words::count;
+use crate::words::{count, span};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,8 +14,9 @@ use steersman::runtime::process_env;
 use steersman_machine::definition::{Diagnostic, Place, Severity};
 use steersman_machine::ids::Digest;
 use steersman_machine::interaction::Class;
+use steersman_machine::memory::told_scope;
 use steersman_machine::network::{
-    self, Approve, Does, Offer, OnLimit, Per, Source, ToolDef, ToolUse,
+    self, AgentDef, Approve, Does, Offer, OnLimit, Per, Source, ToolDef, ToolUse,
 };
 
 pub(crate) async fn run(args: Check, printer: &Printer) -> Result<Exit, CommandError> {
@@ -180,16 +181,20 @@ fn digest(network: &network::Network) -> Option<Digest> {
     Some(bind::binding(network, entry, &values).digest)
 }
 
+/// Whose memory it is, and how long it is kept.
+fn memory(network: &network::Network) -> String {
+    let kept = network.memory.keep.map(|keep| {
+        let keep = i64::try_from(keep).unwrap_or(i64::MAX);
+        format!(", kept {}", span(keep))
+    });
+    let scope = told_scope(network);
+    format!("scope {scope}{}", kept.unwrap_or_default())
+}
+
 /// The tools that a definition names: without what is offered by itself.
 fn named(network: &network::Network) -> impl Iterator<Item = &ToolDef> {
-    let offered = network
-        .agents
-        .values()
-        .filter_map(|agent| match &agent.does {
-            Does::Model(model) => Some(&model.tools),
-            Does::Route(_) | Does::Run { .. } => None,
-        });
-    let offered: Vec<&ToolUse> = offered.flatten().collect();
+    let offered = network.agents.values().flat_map(AgentDef::offers);
+    let offered: Vec<&ToolUse> = offered.collect();
     let implied = move |tool: &ToolDef| {
         let of = |used: &&&ToolUse| matches!(&used.of, Offer::Tool(name) if *name == tool.name);
         let mut uses = offered.iter().filter(of).peekable();
@@ -226,6 +231,9 @@ fn proved(network: &network::Network) -> Vec<String> {
         if !of.is_empty() {
             row(class.word(), of.join(", "));
         }
+    }
+    if network.tools.contains_key("memory_save") {
+        row("memory", memory(network));
     }
     row("worst case", worst(network));
     for (name, config) in &network.config {
@@ -325,7 +333,7 @@ fn worst(network: &network::Network) -> String {
         .values()
         .filter(|a| matches!(a.does, Does::Model(_)) && network.entry.contains(&a.name))
         .map(|a| {
-            let limit = a.limits.model_calls;
+            let limit = a.limits_in(None).model_calls;
             // a default counts what the agent does itself
             let below = network
                 .agents

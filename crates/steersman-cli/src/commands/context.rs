@@ -1,7 +1,12 @@
-//! `context`: what the model saw, rendered again from the log and compared with what was sent.
+//! `context`: what the model saw, rendered again from the log and compared with what was sent; where each part of it comes from,
+//! what changed since the call before, and how much of it stayed the same.
+
+mod cache;
+mod diff;
+mod why;
 
 use crate::address::Address;
-use crate::cli::{Global, Look};
+use crate::cli::{Context, Global};
 use crate::error::{CommandError, Exit};
 use crate::log::{Log, read};
 use crate::place::{self, Place};
@@ -17,8 +22,9 @@ use steersman_machine::effect::Bodies;
 use steersman_machine::extract::is_extraction;
 use steersman_machine::fold::fold;
 use steersman_machine::ids::{Id, Line};
-use steersman_machine::interaction::Interaction;
+use steersman_machine::interaction::{Interaction, Target};
 use steersman_machine::network::Network;
+use steersman_machine::reflect::is_review;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::tick::Cx;
 
@@ -34,7 +40,7 @@ struct Call {
 }
 
 pub(crate) async fn run(
-    args: Look,
+    args: Context,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
@@ -47,11 +53,27 @@ pub(crate) async fn run(
     let numbers: Vec<Line> = path.iter().map(|l| l.n).collect();
     let line = place::line(address.line.as_ref(), &numbers, |tool| log.first_call(tool))?;
     let calls = calls(&path);
+    let session = Looked {
+        place: &place,
+        inspection: &inspection,
+        log: &log,
+        path: &path,
+        short: &short,
+    };
+    if args.cache {
+        return cache::run(&session, &calls, line, printer).await;
+    }
     let chosen = choose(&calls, line).ok_or_else(|| {
         CommandError::usage("no model was called there")
             .hint(format!("`steersman show {short}` names the lines"))
     })?;
-    let request = sent(&place, &inspection, &log, &path, chosen).await?;
+    if args.why {
+        return why::run(&session, chosen, printer).await;
+    }
+    if args.diff {
+        return diff::run(&session, &calls, chosen, printer).await;
+    }
+    let request = session.sent(chosen).await?.0;
     let same = chosen
         .usage
         .as_ref()
@@ -61,11 +83,7 @@ pub(crate) async fn run(
         printer.json(&document(chosen, &request, same))?;
         return Ok(Exit::Answered);
     }
-    // as it stands in scripts
-    let name = match request.purpose.beside() {
-        Some(beside) => format!("{}#{beside}", agent_name(&path, chosen.agent)),
-        None => agent_name(&path, chosen.agent),
-    };
+    let name = session.name(chosen, &request);
     printer.data(format!(
         "{}   {}",
         typed(&format!(
@@ -110,7 +128,12 @@ fn calls(path: &[&Arc<LogLine>]) -> Vec<Call> {
             }
         }
         let asks = commit.pushes.iter().filter_map(|push| match &push.what {
-            Interaction::Call(call) if is_extraction(&call.name) => Some(call.id),
+            Interaction::Call(call)
+                if is_extraction(&call.name)
+                    || (is_review(call) && matches!(call.target, Target::Tool(_))) =>
+            {
+                Some(call.id)
+            }
             _ => None,
         });
         extractions.extend(asks);
@@ -155,71 +178,84 @@ fn choose(calls: &[Call], line: Option<Line>) -> Option<&Call> {
         .or_else(|| calls.iter().rev().find(|c| c.wished <= line))
 }
 
-/// What was sent, as this version renders it. A session may have been bound anew while the call waited or was under way:
-/// then it is what agrees with the digest of what was sent, else what the last binding gives.
-async fn sent(
-    place: &Place,
-    inspection: &Inspection,
-    log: &Log,
-    path: &[&Arc<LogLine>],
-    call: &Call,
-) -> Result<Request, CommandError> {
-    let snapshot = path
-        .iter()
-        .filter(|line| line.n <= call.wished)
-        .fold(Snapshot::empty(), |snapshot, line| fold(snapshot, line));
-    let meanwhile = path
-        .iter()
-        .filter(|line| {
-            line.n > call.wished && call.answered.is_none_or(|answered| line.n < answered)
-        })
-        .filter_map(|line| line.commit.as_ref()?.binding.clone().map(Arc::new));
-    let bindings: Vec<Arc<Binding>> = snapshot
-        .binding
-        .clone()
-        .into_iter()
-        .chain(meanwhile)
-        .collect();
-    let digest = call.usage.as_ref().and_then(|usage| usage.request);
-    let mut last = Err(CommandError::usage("this session has not begun"));
-    for binding in bindings {
-        let values = log.texts.text(binding.values);
-        let session = &inspection.info.id;
-        let network = place
-            .engine()
-            .network_of(session, &binding, &values)
-            .await?;
-        let snapshot = Snapshot {
-            binding: Some(binding),
-            ..snapshot.clone()
-        };
-        last = rendered(&network, inspection, log, &snapshot, call.agent);
-        if last
-            .as_ref()
-            .is_ok_and(|request| Some(request.digest) == digest)
-        {
-            break;
-        }
-    }
-    last
+/// A session that is looked at.
+struct Looked<'a> {
+    place: &'a Place,
+    inspection: &'a Inspection,
+    log: &'a Log,
+    path: &'a [&'a Arc<LogLine>],
+    short: &'a str,
 }
 
-fn rendered(
-    network: &Network,
-    inspection: &Inspection,
-    log: &Log,
-    snapshot: &Snapshot,
-    agent: Id,
-) -> Result<Request, CommandError> {
-    let cx = Cx {
-        network,
-        bodies: &log.texts,
-    };
-    let mut cache = RenderCache::default();
-    let rendered = request(&cx, &*inspection.history, snapshot, agent, &mut cache);
-    rendered.map_err(|error| {
-        CommandError::new(Exit::Failed, format!("it could not be rendered: {error}"))
-    })
+impl Looked<'_> {
+    /// What was sent, as this version renders it, and what it was rendered from. A session may have been bound anew while the call
+    /// waited or was under way: then it is what agrees with the digest of what was sent, else what the last binding gives.
+    async fn sent(&self, call: &Call) -> Result<(Request, Snapshot, Arc<Network>), CommandError> {
+        self.sent_after(call, &mut RenderCache::default()).await
+    }
+
+    /// The same behind what this cache knows of the agent's call before.
+    async fn sent_after(
+        &self,
+        call: &Call,
+        cache: &mut RenderCache,
+    ) -> Result<(Request, Snapshot, Arc<Network>), CommandError> {
+        let snapshot = self
+            .path
+            .iter()
+            .filter(|line| line.n <= call.wished)
+            .fold(Snapshot::empty(), |snapshot, line| fold(snapshot, line));
+        let meanwhile = self
+            .path
+            .iter()
+            .filter(|line| {
+                line.n > call.wished && call.answered.is_none_or(|answered| line.n < answered)
+            })
+            .filter_map(|line| line.commit.as_ref()?.binding.clone().map(Arc::new));
+        let bindings: Vec<Arc<Binding>> = snapshot
+            .binding
+            .clone()
+            .into_iter()
+            .chain(meanwhile)
+            .collect();
+        let digest = call.usage.as_ref().and_then(|usage| usage.request);
+        let mut last = Err(CommandError::usage("this session has not begun"));
+        for binding in bindings {
+            let values = self.log.texts.text(binding.values);
+            let session = &self.inspection.info.id;
+            let engine = self.place.engine();
+            let network = engine.network_of(session, &binding, &values).await?;
+            let snapshot = Snapshot {
+                binding: Some(binding),
+                ..snapshot.clone()
+            };
+            let cx = Cx {
+                network: &network,
+                bodies: &self.log.texts,
+            };
+            let rendered = request(&cx, &*self.inspection.history, &snapshot, call.agent, cache);
+            let request = rendered.map_err(|error| unrendered(&error))?;
+            let same = Some(request.digest) == digest;
+            last = Ok((request, snapshot, network));
+            if same {
+                break;
+            }
+        }
+        last
+    }
+
+    /// Who was asked, as it stands in scripts.
+    fn name(&self, call: &Call, request: &Request) -> String {
+        let name = agent_name(self.path, call.agent);
+        match request.purpose.beside() {
+            Some(beside) => format!("{name}#{beside}"),
+            None => name,
+        }
+    }
+}
+
+fn unrendered(error: &steersman_machine::expression::EvalError) -> CommandError {
+    CommandError::new(Exit::Failed, format!("it could not be rendered: {error}"))
 }
 
 fn agent_name(path: &[&Arc<LogLine>], agent: Id) -> String {

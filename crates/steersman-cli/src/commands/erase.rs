@@ -10,7 +10,7 @@ use crate::words::count;
 use serde_json::json;
 use std::path::Path;
 use steersman::runtime::erase::{Erased, What, erased_artifacts};
-use steersman::runtime::store::{SessionQuery, StoreError};
+use steersman::runtime::store::{Memory, MemoryQuery, SessionQuery, StoreError};
 use steersman_adapters::sqlite::{Forgot, Passed, flush, forget};
 use steersman_machine::ids::{Id, Line};
 
@@ -52,16 +52,18 @@ pub(crate) async fn run(
         let contents = count(erased.contents.len() as u64, "content");
         all = format!("{all} and {contents} of artifacts");
     }
+    let saved = saved(&place, &info.id).await?;
     if !args.yes {
         if printer.is_json() {
             printer
-                .json(&json!({ "session": &*info.id, "texts": erased.texts, "artifacts": erased.contents.len(), "erased": false }))?;
+                .json(&json!({ "session": &*info.id, "texts": erased.texts, "artifacts": erased.contents.len(), "memories": saved.len(), "erased": false }))?;
         }
         printer.talk(format!("{all} would be erased, for good."));
         printer.talk(yellow(match what {
             What::All => "Models that go on with this session would see [erased], its state would be unset, its labels and its outcome gone from lists.",
             What::Line(_) | What::Effect(_) => "Models that go on with this session would see [erased] there; state that was written with it would be unset.",
         }));
+        remembered(&args, &saved, &short, printer);
         printer.talk(format!(
             "Next:  {}",
             typed(&format!("{} --yes", typed_again(&args)))
@@ -73,9 +75,15 @@ pub(crate) async fn run(
     let load =
         steersman::runtime::load::Load::new(place.store().clone(), info.id.clone(), info.salt);
     let report = load.inspect().await?;
-    let passed = passed(&place, &erased.contents).await?;
+    let mut contents = erased.contents.clone();
+    if args.memory {
+        contents.extend(saved.iter().map(|memory| memory.hash));
+        let ids = saved.iter().map(|memory| memory.id).collect();
+        place.store().forget_memories(ids).await?;
+    }
+    let passed = passed(&place, &contents).await?;
     drop((place, load));
-    let (path, id, contents) = (file.clone(), info.id.clone(), erased.contents.clone());
+    let (path, id) = (file.clone(), info.id.clone());
     let forgot = tokio::task::spawn_blocking(move || forget(&path, &id, &contents, &passed)).await;
     let forgot = forgot.map_err(|e| CommandError::store(e.to_string()))?;
     let path = file.clone();
@@ -89,7 +97,36 @@ pub(crate) async fn run(
         forgot,
         flushed,
     };
+    remembered(&args, &saved, &short, printer);
     tell(&done, &info.id, &short, &file, printer)
+}
+
+/// What a session saved to memory: it outlives the session, unless it is to go with it.
+async fn saved(place: &Place, session: &str) -> Result<Vec<Memory>, CommandError> {
+    let query = MemoryQuery {
+        session: Some(session.into()),
+        ..MemoryQuery::default()
+    };
+    Ok(place.engine().memories(query).await?)
+}
+
+fn remembered(args: &Erase, saved: &[Memory], short: &str, printer: &Printer) {
+    if saved.is_empty() {
+        return;
+    }
+    let all = match saved.len() {
+        1 => "1 memory".to_owned(),
+        n => format!("{n} memories"),
+    };
+    let told = match (args.memory, args.yes) {
+        (true, true) => format!("{all} that it saved: forgotten."),
+        (true, false) => format!("{all} that it saved would be forgotten with it."),
+        (false, _) => format!(
+            "{all} that it saved for other sessions: kept. To forget them: {}",
+            typed(&format!("steersman memory forget --session {short} --yes"))
+        ),
+    };
+    printer.talk(told);
 }
 
 /// What came of it.
@@ -149,7 +186,7 @@ fn tell(
     })?;
     if forgot.shared > 0 {
         printer.talk(format!(
-            "{} of artifacts stay: another session holds the same.",
+            "{} of artifacts stay: something else holds the same, another session or memory.",
             count(forgot.shared, "content")
         ));
     }
@@ -199,5 +236,6 @@ fn what(address: &Address, effect: Option<&str>) -> Result<What, CommandError> {
 fn typed_again(args: &Erase) -> String {
     let effect = args.effect.as_ref();
     let effect = effect.map_or_else(String::new, |effect| format!(" --effect {effect}"));
-    format!("steersman erase {}{effect}", args.address)
+    let memory = if args.memory { " --memory" } else { "" };
+    format!("steersman erase {}{effect}{memory}", args.address)
 }

@@ -6,7 +6,7 @@ use crate::error::{CommandError, Exit};
 use crate::locate;
 use crate::place::shortest;
 use crate::printer::{Printer, dim, green, red, yellow};
-use crate::words::count;
+use crate::words::{count, tame};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
@@ -19,7 +19,7 @@ use steersman::runtime::erase::erased_artifacts;
 use steersman::runtime::ledger::Ledger;
 use steersman::runtime::load::{Load, Report};
 use steersman::runtime::past::{DEFAULT_BOUND, Past};
-use steersman::runtime::store::{SessionInfo, SessionQuery, Store, StoreError};
+use steersman::runtime::store::{MemoryQuery, SessionInfo, SessionQuery, Store, StoreError};
 use steersman_adapters::sqlite::{SqliteOptions, SqliteStore};
 use steersman_machine::artifact::is_from_outside;
 use steersman_machine::effect::Bodies;
@@ -79,6 +79,8 @@ pub(crate) async fn run(
         let short = shortest(&info.id, all.iter().map(|i| &*i.id));
         told(printer, info, short, &found)?;
     }
+    let memories = memories(&store, printer, &args).await?;
+    bad += memories;
     if printer.is_json() {
         printer.json(&json!({
             "sessions": wanted.len(),
@@ -119,6 +121,33 @@ pub(crate) async fn run(
         .hint("keep a copy of the file as it is before anything else: cp, not `steersman backup`")
         .hint("sessions that are not named here are whole; a branch that is not affected can be driven")
         .hint("restore the store from a backup, or go on without the sessions named here"))
+}
+
+/// Contents of memories that are not what they were, or not there: how many.
+async fn memories(
+    store: &SqliteStore,
+    printer: &Printer,
+    args: &Fsck,
+) -> Result<usize, CommandError> {
+    if args.session.is_some() {
+        return Ok(0);
+    }
+    let mut bad = 0;
+    for memory in store.memories(MemoryQuery::default()).await? {
+        let what = match store.blob(&memory.hash).await {
+            Ok(Some(_)) => continue,
+            Ok(None) => "its content is missing".to_owned(),
+            Err(StoreError::Corrupt { what, .. }) => what,
+            Err(error) => return Err(error.into()),
+        };
+        bad += 1;
+        printer.complain(red(&format!(
+            "memory {} of scope `{}`: {what}",
+            memory.id,
+            tame(&memory.scope)
+        )));
+    }
+    Ok(bad)
 }
 
 fn wanted(args: &Fsck, all: &[SessionInfo]) -> Result<Vec<SessionInfo>, CommandError> {

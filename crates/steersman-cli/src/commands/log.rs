@@ -77,20 +77,35 @@ fn show(
 ) -> Result<(), CommandError> {
     let told = trace.line(line, texts, None);
     if printer.is_json() {
-        let mut rows = told.lines();
-        let head = rows.next().unwrap_or_default();
-        let rows: Vec<&str> = rows.map(str::trim).collect();
-        return printer.json(&json!({
-            "line": line.n.0,
-            "branch": line.branch.to_string(),
-            "at": line.commit.as_ref().map_or(Json::Null, |c| crate::asked::time(c.now.0)),
-            "tokens": line.commit.as_ref().map_or(0, |c| c.usage.iter().fold(0_u64, |sum, u| sum.saturating_add(u.tokens()))),
-            "head": head,
-            "rows": rows,
-        }));
+        return printer.json(&document(line, &told));
     }
     for row in told.lines() {
         printer.data(crate::words::tame(row))?;
     }
     Ok(())
+}
+
+/// A line as a document; `told` is its trace.
+fn document(line: &LogLine, told: &str) -> Json {
+    let mut rows = told.lines();
+    let head = rows.next().unwrap_or_default();
+    let rows: Vec<&str> = rows.map(str::trim).collect();
+    json!({
+        "line": line.n.0,
+        "branch": line.branch.to_string(),
+        "at": line.commit.as_ref().map_or(Json::Null, |c| crate::asked::time(c.now.0)),
+        "tokens": line.commit.as_ref().map_or(0, |c| c.usage.iter().fold(0_u64, |sum, u| sum.saturating_add(u.tokens()))),
+        "head": head,
+        "rows": rows,
+    })
+}
+
+/// All lines of a session as documents.
+pub(crate) async fn documents(place: &Place, session: &str) -> Result<Vec<Json>, CommandError> {
+    let log = read(place, session).await?;
+    let mut trace = Trace::default();
+    let lines = log.lines.iter();
+    Ok(lines
+        .map(|line| document(line, &trace.line(line, &log.texts, None)))
+        .collect())
 }

@@ -18,9 +18,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use steersman::runtime::branches::path;
 use steersman::runtime::engine::{BranchView, Inspection};
 use steersman::runtime::pending::PendingKind;
+use steersman_machine::artifact;
 use steersman_machine::commit::Admitted;
 use steersman_machine::fold::fold;
 use steersman_machine::ids::{Id, Line};
+use steersman_machine::rating::{self, BEST, is_rating};
 use steersman_machine::snapshot::{Agent, Phase, Snapshot};
 use steersman_machine::trace;
 
@@ -35,29 +37,8 @@ pub(crate) async fn run(
 ) -> Result<Exit, CommandError> {
     let place = Place::to_look(global).await?;
     let address = Address::parse(&args.address)?;
-    let (inspection, at) = place.inspect(&address).await?;
-    let log = read(&place, &inspection.info.id).await?;
-    let short = place.short(&inspection.info.id).await?;
-    let branch = &inspection.branches[at];
-    let path = log.path(branch, &inspection.branches);
-    let numbers: Vec<Line> = path.iter().map(|l| l.n).collect();
-    let line = place::line(address.line.as_ref(), &numbers, |tool| log.first_call(tool))?;
-    let page = Page {
-        place: &place,
-        inspection: &inspection,
-        log: &log,
-        branch,
-        short: &short,
-        snapshot: match line {
-            None => branch.snapshot.clone(),
-            Some(line) => path
-                .iter()
-                .filter(|l| l.n <= line)
-                .fold(Snapshot::empty(), |snapshot, line| fold(snapshot, line)),
-        },
-        line,
-        rewound: rewound(&log),
-    };
+    let seen = Seen::of(&place, &address).await?;
+    let page = seen.page(&place);
     if printer.is_json() {
         printer.json(&page.document())?;
         return Ok(Exit::Answered);
@@ -67,6 +48,60 @@ pub(crate) async fn run(
     }
     page.next(printer);
     Ok(Exit::Answered)
+}
+
+/// A session as one document.
+pub(crate) async fn document(place: &Place, address: &Address) -> Result<Json, CommandError> {
+    let seen = Seen::of(place, address).await?;
+    Ok(seen.page(place).document())
+}
+
+/// What a page shows, as it was read.
+struct Seen {
+    inspection: Inspection,
+    log: Log,
+    short: String,
+    at: usize,
+    line: Option<Line>,
+}
+
+impl Seen {
+    async fn of(place: &Place, address: &Address) -> Result<Self, CommandError> {
+        let (inspection, at) = place.inspect(address).await?;
+        let log = read(place, &inspection.info.id).await?;
+        let short = place.short(&inspection.info.id).await?;
+        let path = log.path(&inspection.branches[at], &inspection.branches);
+        let numbers: Vec<Line> = path.iter().map(|l| l.n).collect();
+        let line = place::line(address.line.as_ref(), &numbers, |tool| log.first_call(tool))?;
+        Ok(Self {
+            inspection,
+            log,
+            short,
+            at,
+            line,
+        })
+    }
+
+    fn page<'a>(&'a self, place: &'a Place) -> Page<'a> {
+        let branch = &self.inspection.branches[self.at];
+        let path = self.log.path(branch, &self.inspection.branches);
+        Page {
+            place,
+            inspection: &self.inspection,
+            log: &self.log,
+            branch,
+            short: &self.short,
+            snapshot: match self.line {
+                None => branch.snapshot.clone(),
+                Some(line) => path
+                    .iter()
+                    .filter(|l| l.n <= line)
+                    .fold(Snapshot::empty(), |snapshot, line| fold(snapshot, line)),
+            },
+            line: self.line,
+            rewound: rewound(&self.log),
+        }
+    }
 }
 
 fn rewound(log: &Log) -> BTreeSet<Id> {
@@ -328,6 +363,10 @@ impl Page<'_> {
         if !labels.is_empty() {
             row("labels", labels);
         }
+        let rated = self.rated();
+        if !rated.is_empty() {
+            row("rated", rated.join(", "));
+        }
         let outcome = &self.inspection.info.state.outcome;
         if !matches!(&**outcome, "" | "{}" | "null") {
             row("outcome", crate::words::arguments(outcome));
@@ -367,11 +406,24 @@ impl Page<'_> {
         deeds
     }
 
+    /// Artifacts that somebody rated, in their newest versions.
+    fn rated(&self) -> Vec<String> {
+        let seen = artifact::seen(&self.snapshot, None).into_iter();
+        let rated = seen.filter_map(|seen| {
+            let rating = rating::of(&self.snapshot, seen.versions.last()?)?;
+            Some(format!(
+                "{} {} of {BEST} by {}",
+                seen.name, rating.rating, rating.by
+            ))
+        });
+        rated.collect()
+    }
+
     /// State by name; an entry of an agent below the root stands behind that agent's name.
     fn state(&self) -> BTreeMap<String, String> {
-        self.snapshot
-            .state
-            .iter()
+        let state = self.snapshot.state.iter();
+        state
+            .filter(|((_, name), _)| !is_rating(name))
             .map(|((scope, name), cell)| {
                 let name = if Some(*scope) == self.snapshot.root {
                     name.to_string()

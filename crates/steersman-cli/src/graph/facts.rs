@@ -5,8 +5,8 @@ use crate::words::span;
 use std::fmt::Write as _;
 use steersman_machine::expression::{Expr, Template};
 use steersman_machine::network::{
-    AgentDef, Approve, BuiltIn, Does, ModelAgent, Network, OnTimeout, Parameters, PersonDef,
-    Requires, Source, ToolDef, ToolUse, Turns, TypeKind, Wait, WaitOn,
+    AgentDef, Approve, BuiltIn, Does, ModeExit, ModelAgent, Modes, Network, OnTimeout, Parameters,
+    PersonDef, Requires, Source, ToolDef, ToolUse, Turns, TypeKind, Wait, WaitOn,
 };
 
 /// An expression on one line.
@@ -35,7 +35,15 @@ pub(super) fn time(millis: u64) -> String {
 /// What an agent is, beside its name.
 pub(super) fn note(def: &AgentDef) -> String {
     match &def.does {
-        Does::Model(model) => format!("model {}", model.model),
+        Does::Model(_) => {
+            let mut models: Vec<&str> = Vec::new();
+            for model in def.models() {
+                if !models.contains(&&*model.model) {
+                    models.push(&model.model);
+                }
+            }
+            format!("model {}", models.join(", "))
+        }
         Does::Run { tool, .. } => format!("runs {tool}"),
         Does::Route(_) => "routed".to_owned(),
     }
@@ -70,7 +78,10 @@ pub(super) fn person(person: &PersonDef) -> Vec<Fact> {
 pub(super) fn agent(network: &Network, def: &AgentDef) -> Vec<Fact> {
     let mut facts = Vec::new();
     match &def.does {
-        Does::Model(model) => of_model(network, def, model, &mut facts),
+        Does::Model(model) => match &def.modes {
+            None => of_model(network, def, model, &mut facts),
+            Some(modes) => of_modes(network, def, modes, &mut facts),
+        },
         Does::Run { tool: name, .. } => {
             if let Some(def) = network.tools.get(name) {
                 tool(def, None, &mut facts);
@@ -79,6 +90,26 @@ pub(super) fn agent(network: &Network, def: &AgentDef) -> Vec<Fact> {
         Does::Route(_) => {}
     }
     facts
+}
+
+/// Each mode, what leads out of it, and what it offers.
+fn of_modes(network: &Network, def: &AgentDef, modes: &Modes, facts: &mut Vec<Fact>) {
+    let exits = |word: &'static str, exits: &[ModeExit], facts: &mut Vec<Fact>| {
+        for exit in exits {
+            facts.push(Fact::new(word, format!("to {}: {}", exit.to, exit.words())));
+        }
+    };
+    exits("exit of all", &modes.exits, facts);
+    for mode in &modes.all {
+        let first = if mode.name == modes.start {
+            ", the first"
+        } else {
+            ""
+        };
+        facts.push(Fact::new("mode", format!("{}{first}", mode.name)));
+        exits("exit", &mode.exits, facts);
+        of_model(network, def, &mode.model, facts);
+    }
 }
 
 fn of_model(network: &Network, def: &AgentDef, model: &ModelAgent, facts: &mut Vec<Fact>) {
@@ -263,8 +294,8 @@ pub(super) fn asked(network: &Network, def: &AgentDef) -> Vec<(String, String)> 
         }
     };
     match &def.does {
-        Does::Model(model) => {
-            for used in &model.tools {
+        Does::Model(_) => {
+            for used in def.offers() {
                 if let steersman_machine::network::Offer::Tool(name) = &used.of
                     && let Some(tool) = network.tools.get(name)
                 {

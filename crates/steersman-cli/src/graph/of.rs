@@ -213,8 +213,8 @@ impl<'n> Drawing<'n> {
 
     /// Whom an agent starts and asks, beside it.
     fn below(&mut self, inside: usize, at: At, def: &'n AgentDef) {
-        if let Does::Model(model) = &def.does {
-            for used in &model.tools {
+        {
+            for used in def.offers() {
                 let Offer::Agent(name) = &used.of else {
                     continue;
                 };
@@ -532,10 +532,7 @@ impl<'n> Drawing<'n> {
                 .is_none_or(|person| person.instead.is_none());
         };
         let starts = match &def.does {
-            Does::Model(model) => model
-                .tools
-                .iter()
-                .any(|used| matches!(used.of, Offer::Agent(_))),
+            Does::Model(_) => def.offers().any(|used| matches!(used.of, Offer::Agent(_))),
             Does::Route(_) | Does::Run { .. } => return false,
         };
         !starts && facts::agent(self.network, def).is_empty()

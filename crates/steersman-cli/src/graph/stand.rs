@@ -129,7 +129,7 @@ impl Standing<'_> {
                     Some(Cause::NoRule) => "no rule held",
                     Some(Cause::Deadlock) => "nothing was left to wait for",
                     Some(Cause::Leaf) => "could not go on dry",
-                    Some(Cause::Answer | Cause::Tool | Cause::Routed) => "ended",
+                    Some(Cause::Answer | Cause::Tool | Cause::Routed | Cause::Rounds) => "ended",
                 };
                 (Is::Over, word.to_owned())
             }

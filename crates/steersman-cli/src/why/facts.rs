@@ -9,7 +9,7 @@ use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Id, Line};
 use steersman_machine::interaction::{Call, Choice, Interaction, Route, Target};
 use steersman_machine::network::{
-    Does, ExitCause, Network, Offer, Requires, RouteBy, StateNode, ToolUse,
+    AgentDef, Does, ExitCause, Network, Offer, Requires, RouteBy, StateNode,
 };
 
 impl Past<'_> {
@@ -237,8 +237,35 @@ impl Past<'_> {
         if !text.is_empty() {
             facts.push(Fact::new("model", text));
         }
+        facts.extend(self.mode_at(effect));
         facts.extend(self.world(&[effect]));
         facts
+    }
+
+    /// The mode in which a model was asked for an agent, since when, and why.
+    fn mode_at(&self, effect: Id) -> Option<Fact> {
+        let wish = self.wished(effect)?;
+        let mut at = Some(wish.line);
+        while let Some(line) = at.and_then(|at| self.line(at)) {
+            if let Some(commit) = &line.commit {
+                let mut turns = commit.turns().filter(|(agent, ..)| *agent == wish.agent);
+                if let Some((_, mode, why)) = turns.by_ref().last() {
+                    let named = |call: Id| Some(self.call_at(self.call(call)?)?.name.clone());
+                    let why = crate::story::modes::why(why, named);
+                    return Some(Fact::new(
+                        "mode",
+                        format!("{mode}, since @{}, {why}", line.n),
+                    ));
+                }
+                let mut made = commit.made.iter().filter(|made| made.agent == wish.agent);
+                if let Some(made) = made.next() {
+                    let mode = made.mode.as_ref()?;
+                    return Some(Fact::new("mode", format!("{mode}, from the start")));
+                }
+            }
+            at = Some(line.prev);
+        }
+        None
     }
 
     // ---- calls -----------------------------------------------------------------------------------------------
@@ -288,12 +315,9 @@ impl Past<'_> {
     fn guards<'n>(&self, network: &'n Network, agent: Id, call: &Call) -> Vec<&'n Requires> {
         let of_tool = network.tools.get(&call.name).map(|tool| &tool.requires);
         let def = self.def(agent).and_then(|def| network.agents.get(def));
-        let uses: &[ToolUse] = match def.map(|def| &def.does) {
-            Some(Does::Model(model)) => &model.tools,
-            _ => &[],
-        };
         let seen = call.seen.as_ref().unwrap_or(&call.name);
-        let used = uses.iter().find(|used| {
+        let mut uses = def.into_iter().flat_map(AgentDef::offers);
+        let used = uses.find(|used| {
             used.seen == *seen && matches!(&used.of, Offer::Tool(name) if *name == call.name)
         });
         let own = used.map(|used| &used.requires);

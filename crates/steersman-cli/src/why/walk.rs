@@ -252,6 +252,7 @@ impl Way<'_, '_> {
             | Origin::Limit
             | Origin::Review
             | Origin::Conclude
+            | Origin::Reflect { .. }
             | Origin::Net => {
                 if !matches!(stage, Stage::Floor | Stage::Began) {
                     self.turn(place);

@@ -331,3 +331,69 @@ agents: { desk: { system: You work., tools: [put] } }
         "{adopted:?}"
     );
 }
+
+const FORKS: &str = r#"name: forks
+tools:
+  mail:     { description: Mails., effect: unsafe, command: [sh, -c, "echo mail >> book; echo sent"] }
+  transfer: { description: Pays., parameters: { amount: integer }, effect: unsafe, simulate: as if paid, command: [sh, -c, "echo paid >> book; echo ref 77"] }
+agents:
+  p: { system: You lead., tools: [a, b] }
+  a: { description: Tries., system: You try., tools: [transfer, { tool: fork, choose: critic }] }
+  b: { description: Mails., system: You mail., tools: [mail] }
+  critic: { description: Chooses., system: You choose. }
+entry: p
+"#;
+const FORKED: &str = r#"p: [ { call: [ { a: { message: Go. } }, { b: { message: Go. } } ] }, All done. ]
+a: [ { call: { fork: { instructions: [Wait., Pay.] } } }, never asked for, Paid. ]
+"a@1": [ Nothing was paid. ]
+"a@2": [ { call: { transfer: { amount: 5 } } }, It was paid. ]
+b: [ { call: { mail: {} } }, Mailed. ]
+critic: [ "2" ]
+"#;
+
+/// Trace T4 from the terminal: an agent forks while its sibling works, a critic chooses, what the branch only simulated is
+/// done for real, and what the sibling did was done once.
+#[test]
+fn an_agent_that_forked_goes_on_with_what_a_critic_chose() {
+    let world = World::new();
+    world.write("steersman.yaml", FORKS);
+    world.write("script.yaml", FORKED);
+    let ran = scripted(&world, &["run", "--input", "Go."]);
+    assert_eq!(
+        (ran.code, ran.out.trim()),
+        (Some(0), "All done."),
+        "{ran:?}"
+    );
+    let book = std::fs::read_to_string(world.folder.join("book")).unwrap();
+    let mut book: Vec<&str> = book.lines().collect();
+    book.sort_unstable();
+    assert_eq!(book, ["mail", "paid"], "each was done once");
+    let shown = world.run(&["show", "last"]).out;
+    for told in [
+        "forked at @3, dry, left behind after",
+        "forked at @3, dry, adopted up to @",
+        "transfer = as if paid",
+        "takes over ",
+        "mail: 1 intended, 1 done, 0 repeated",
+        "transfer: 1 intended, 1 done, 0 repeated",
+        "p/a                  rests   U A W WR A TC TR A F",
+        "p/a/critic           rests   U A F",
+        "p/b                  rests   U A TC TR A F",
+    ] {
+        assert!(shown.contains(told), "`{told}` in {shown}");
+    }
+    let (_, shown) = world.json(&["show", "last"]);
+    assert_eq!(shown["current"], "main");
+    let effects = world.run(&["effects", "last"]).out;
+    let stands = |how: &str| effects.lines().filter(|l| l.contains(how)).count();
+    assert_eq!(
+        (stands(" done "), stands(" simulated ")),
+        (2, 1),
+        "{effects}"
+    );
+    let log = world.run(&["log", "last"]).out;
+    assert!(
+        log.contains("adopts  3.") && log.contains("open\n"),
+        "{log}"
+    );
+}

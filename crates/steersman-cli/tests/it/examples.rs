@@ -5,7 +5,7 @@ use insta::assert_snapshot;
 
 const SAID: &str = "My kettle (order 4711) arrived broken. I want my money back.";
 
-const EXAMPLES: [&str; 8] = [
+const EXAMPLES: [&str; 11] = [
     "support",
     "react",
     "react-reflect",
@@ -14,6 +14,9 @@ const EXAMPLES: [&str; 8] = [
     "bank",
     "debate",
     "coder",
+    "planner",
+    "analyst",
+    "search",
 ];
 
 #[test]
@@ -169,4 +172,30 @@ fn the_library_of_research_takes_whatever_comes() {
     assert!(ran.status.success(), "{ran:?}");
     let answers = String::from_utf8(ran.stdout).unwrap();
     assert_snapshot!(answers);
+}
+
+/// Solved on a branch and taken over; searched again by a person, whose tree is drawn.
+#[test]
+fn search_solves_the_game_of_24() {
+    let world = World::example("search");
+    let mut pages = Vec::new();
+    let mut page = |args: &[&str]| pages.push(world.page(args));
+    let script = ["--script", "search/script.yaml"];
+    page(
+        &[
+            &["run", "search", "--input", "Go.", "--seed", "24"][..],
+            &script,
+        ]
+        .concat(),
+    );
+    page(&["search", "last", "--show"]);
+    let beam = [
+        "search", "last@1", "--method", "beam", "--n", "6", "--seed", "3",
+    ];
+    page(&[&beam[..], &script].concat());
+    page(&["show", "last"]);
+    page(&[&["search", "last"][..], &script].concat());
+    page(&["search", "last@1", "--score", "answer +"]);
+    page(&["search", "last@1", "--n", "100000"]);
+    assert_snapshot!(pages.join("\n"));
 }

@@ -1,0 +1,110 @@
+//! What can be typed for reruns, comparisons, tests and exports.
+
+use super::Drive;
+use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("sessions").required(true))]
+pub(crate) struct Rerun {
+    /// SESSION[:BRANCH][@LINE]: what came up to the line stays [default: everything again].
+    #[arg(group = "sessions")]
+    pub(crate) address: Option<String>,
+    /// All sessions that match: `definition = invoice and updated > -7d`. Reruns are left out.
+    #[arg(long = "where", value_name = "FILTER", group = "sessions", conflicts_with_all = ["say", "name"])]
+    pub(crate) filter: Option<String>,
+    /// Set a value of the definition: `models.default.model=gpt-5-nano`. May be given more than once.
+    #[arg(long, value_name = "PATH=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Ask this model: short for `--set models.default.model=NAME`.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// Another definition: a file, or a folder with a steersman.yaml.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) definition: Option<PathBuf>,
+    /// Say this at the line, in place of the next recorded message.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) say: Option<String>,
+    /// So many times.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) repeat: u32,
+    /// Let effects touch the world that are not on record.
+    #[arg(long, conflicts_with = "filter")]
+    pub(crate) live: bool,
+    /// Who answers for people: `recorded`, `stop`, or an agent of the definition for questions without a recorded answer.
+    #[arg(long, value_name = "WHO", default_value = "recorded", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) people: String,
+    /// A name for it: its label `rerun`.
+    #[arg(long = "as", value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) name: Option<String>,
+    /// At most so many sessions, newest first.
+    #[arg(long, value_name = "N", requires = "filter")]
+    pub(crate) limit: Option<usize>,
+    /// Begin no more once this much was paid.
+    #[arg(long, value_name = "AMOUNT", requires = "filter")]
+    pub(crate) cost: Option<f64>,
+    /// Write a report into this folder: a page for each session and a summary, as Markdown and JSON.
+    #[arg(long, value_name = "DIR", requires = "filter")]
+    pub(crate) report: Option<PathBuf>,
+    /// So many at once.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub(crate) parallel: u16,
+    #[command(flatten)]
+    pub(crate) drive: Drive,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Diff {
+    /// SESSION[:BRANCH].
+    pub(crate) a: String,
+    /// Another one, or another branch of it: SESSION[:BRANCH].
+    pub(crate) b: String,
+}
+
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("exported").required(true))]
+pub(crate) struct Export {
+    /// The session.
+    #[arg(group = "exported")]
+    pub(crate) session: Option<String>,
+    /// All sessions that match.
+    #[arg(long = "where", value_name = "FILTER", group = "exported")]
+    pub(crate) filter: Option<String>,
+    /// Messages, calls, answers and rewards of each model call, one JSON object a line. Without it a session is one
+    /// document: all that `show` and `log` tell.
+    #[arg(long)]
+    pub(crate) trajectories: bool,
+    /// What a branch is worth: the value of its `outcome:` at this name, a number or true or false [default: what a search
+    /// judged it to be worth].
+    #[arg(long, value_name = "NAME", requires = "trajectories")]
+    pub(crate) reward: Option<String>,
+    /// Write the artifacts into this folder instead, every version, and `index.json`, which lists them with their ratings.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["trajectories", "out"])]
+    pub(crate) artifacts: Option<PathBuf>,
+    /// Write into this file. Overwrites nothing.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Test {
+    /// A definition, or a folder with a steersman.yaml.
+    #[arg(default_value = ".")]
+    pub(crate) definition: PathBuf,
+    /// Only tests whose name contains this.
+    #[arg(long, short)]
+    pub(crate) name: Option<String>,
+    /// Run each test twice: what comes out otherwise the second time is a failure.
+    #[arg(long)]
+    pub(crate) replay: bool,
+    /// Write the results into this file, as JUnit XML.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
+    /// Make a test of this session instead, which holds; print it.
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["name", "replay", "junit"])]
+    pub(crate) record: Option<String>,
+    /// Write the recorded test into this file: tests/NAME.yaml. Overwrites nothing.
+    #[arg(long, value_name = "FILE", requires = "record")]
+    pub(crate) out: Option<PathBuf>,
+}

@@ -1,0 +1,83 @@
+//! `context --cache`: how much of each model call was as in the call before.
+
+use super::diff::share;
+use super::{Call, Looked};
+use crate::error::{CommandError, Exit};
+use crate::printer::{Printer, bold, dim, yellow};
+use crate::words::digits;
+use serde_json::json;
+use std::collections::BTreeMap;
+use steersman_machine::context::{Purpose, RenderCache};
+use steersman_machine::ids::{Id, Line};
+
+pub(super) async fn run(
+    session: &Looked<'_>,
+    calls: &[Call],
+    until: Option<Line>,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let mut caches: BTreeMap<Id, RenderCache> = BTreeMap::new();
+    let (mut rows, mut sums) = (Vec::new(), (0, 0, 0, 0));
+    if !printer.is_json() {
+        printer.data(bold(&format!(
+            "{:>6}  {:16}  {:>10}  {:>10}  {:>4}  {:>9}  {:>9}  {}",
+            "line", "agent", "bytes", "as before", "%", "tokens", "cached", "broken by"
+        )))?;
+    }
+    let calls = calls
+        .iter()
+        .filter(|c| until.is_none_or(|line| c.wished <= line));
+    for call in calls {
+        let cache = caches.entry(call.agent).or_default();
+        let (request, ..) = session.sent_after(call, cache).await?;
+        let bytes: u64 = request.segments.iter().map(|s| s.len).sum();
+        // What is asked beside an agent's own steps has nothing in common with these.
+        let own = matches!(request.purpose, Purpose::Answer | Purpose::Decision);
+        let prefix = if own { request.prefix } else { 0 };
+        let broke = request.broke.as_deref().filter(|_| own);
+        let at = call.answered.unwrap_or(call.wished);
+        let name = session.name(call, &request);
+        let (input, cached) = call.usage.as_ref().map_or((0, 0), |u| (u.input, u.cached));
+        sums = (
+            sums.0 + bytes,
+            sums.1 + prefix,
+            sums.2 + input,
+            sums.3 + cached,
+        );
+        if printer.is_json() {
+            rows.push(json!({
+                "line": at.0, "agent": name, "bytes": bytes, "prefix": prefix,
+                "input": input, "cached": cached, "broke": broke,
+            }));
+            continue;
+        }
+        printer.data(format!(
+            "{:>6}  {name:16}  {:>10}  {:>10}  {:>4}  {:>9}  {:>9}  {}",
+            format!("@{at}"),
+            digits(bytes),
+            digits(prefix),
+            share(prefix, bytes),
+            digits(input),
+            digits(cached),
+            broke.map_or_else(String::new, yellow)
+        ))?;
+    }
+    let (bytes, prefix, input, cached) = sums;
+    if printer.is_json() {
+        printer.json(&json!({
+            "calls": rows, "bytes": bytes, "prefix": prefix, "input": input, "cached": cached,
+        }))?;
+        return Ok(Exit::Answered);
+    }
+    printer.data(dim(&format!(
+        "{:>6}  {:16}  {:>10}  {:>10}  {:>4}  {:>9}  {:>9}",
+        "",
+        "all",
+        digits(bytes),
+        digits(prefix),
+        share(prefix, bytes),
+        digits(input),
+        digits(cached)
+    )))?;
+    Ok(Exit::Answered)
+}

@@ -1,0 +1,239 @@
+//! `rerun`: a session again, with something changed; or many of them, with a table of what would change.
+
+mod many;
+
+use crate::address::Address;
+use crate::cli::{Global, Rerun as Args};
+use crate::commands::{check, diff};
+use crate::error::{CommandError, Exit};
+use crate::log::{Log, read};
+use crate::place::{self, Place, branch_name};
+use crate::printer::{Printer, typed};
+use crate::words::{self, count, digits, money};
+use serde_json::{Value as Json, json};
+use steersman::{Diff, Network, People, Rerun, Rerunned};
+use steersman_machine::ids::{Id, Line};
+
+pub(crate) async fn run(
+    args: Args,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let changes = Changes::of(&args, printer)?;
+    let place = Place::required(global, &args.drive).await?;
+    if let Some(filter) = &args.filter {
+        return many::run(&args, filter, &changes, &place, printer).await;
+    }
+    let address = args.address.as_deref().unwrap_or("last");
+    let spot = Spot::find(address, &place).await?;
+    let mut worst = Exit::Answered;
+    for n in 0..args.repeat {
+        let rerun = changes.rerun(&args, &spot, &place).await?;
+        let ran = tokio::select! {
+            ran = place.steersman.rerun(&spot.session, rerun) => ran?,
+            stop = tokio::signal::ctrl_c() => {
+                stop?;
+                printer.complain("Stopped. What was begun is dry and does nothing by itself; rerun it again.");
+                return Ok(Exit::Interrupted);
+            }
+        };
+        let sides = ((&*spot.session, Some(spot.branch)), (&*ran.session, None));
+        let found = place.steersman.diff(sides.0, sides.1).await?;
+        tell(&ran, &found, &spot, &place, &args, printer).await?;
+        if n + 1 < args.repeat {
+            printer.talk("");
+        }
+        if found.outcome_differs() {
+            worst = Exit::Differs;
+        }
+    }
+    Ok(worst)
+}
+
+/// Where a rerun begins.
+struct Spot {
+    session: String,
+    branch: Id,
+    name: String,
+    at: Option<Line>,
+}
+
+impl Spot {
+    async fn find(text: &str, place: &Place) -> Result<Self, CommandError> {
+        let address = Address::parse(text)?;
+        let (seen, at) = place.inspect(&address).await?;
+        let branch = &seen.branches[at];
+        let line = match &address.line {
+            None => None,
+            Some(line) => {
+                let log = read(place, &seen.info.id).await?;
+                let path = log.path(branch, &seen.branches);
+                let numbers: Vec<Line> = path
+                    .iter()
+                    .filter(|l| l.commit.is_some())
+                    .map(|l| l.n)
+                    .collect();
+                place::line(Some(line), &numbers, |tool| Log::first_call_of(&path, tool))?
+            }
+        };
+        let short = place.short(&seen.info.id).await?;
+        Ok(Self {
+            session: seen.info.id.to_string(),
+            branch: branch.id,
+            name: if branch.id == Id::MAIN {
+                short
+            } else {
+                format!("{short}:{}", branch_name(branch))
+            },
+            at: line,
+        })
+    }
+}
+
+/// What is changed in each session.
+struct Changes {
+    definition: Option<Network>,
+    values: Vec<(String, Json)>,
+    people: People,
+}
+
+impl Changes {
+    fn of(args: &Args, printer: &Printer) -> Result<Self, CommandError> {
+        let definition = match &args.definition {
+            Some(path) => Some(check::required(path, printer)?),
+            None => None,
+        };
+        let mut values = Vec::new();
+        for given in &args.set {
+            let Some((path, value)) = given.split_once('=').filter(|(path, _)| !path.is_empty())
+            else {
+                return Err(CommandError::usage(format!("`{given}` sets nothing"))
+                    .hint("--set models.default.model=gpt-5-nano"));
+            };
+            values.push((path.to_owned(), words::value(value)));
+        }
+        if let Some(model) = &args.model {
+            values.push(("models.default.model".to_owned(), model.as_str().into()));
+        }
+        let people = match &*args.people {
+            "recorded" => People::Recorded,
+            "stop" => People::Stop,
+            agent => People::Agent(agent.into()),
+        };
+        Ok(Self {
+            definition,
+            values,
+            people,
+        })
+    }
+
+    /// A rerun of one session: values are set in the definition that it is bound to, where no other is given.
+    async fn rerun(&self, args: &Args, spot: &Spot, place: &Place) -> Result<Rerun, CommandError> {
+        let definition = match &self.definition {
+            Some(network) if self.values.is_empty() => Some(network.clone()),
+            Some(network) => Some(network.with_set(&self.values)?),
+            None if self.values.is_empty() => None,
+            None => Some(
+                place
+                    .steersman
+                    .definition_of(&spot.session, &self.values)
+                    .await?,
+            ),
+        };
+        Ok(Rerun {
+            branch: Some(spot.branch),
+            at: spot.at,
+            definition,
+            say: args.say.clone(),
+            live: args.live,
+            people: self.people.clone(),
+            name: args.name.clone(),
+        })
+    }
+}
+
+/// What was followed and where it was left, in a sentence.
+fn sentence(ran: &Rerunned) -> String {
+    let followed = count(ran.lines, "line");
+    match &ran.diverged {
+        None => {
+            format!("{followed} of the recording were followed to its end, and nobody was asked")
+        }
+        Some(left) => format!(
+            "{followed} of the recording were followed; at @{} {}",
+            left.line, left.why
+        ),
+    }
+}
+
+fn document(ran: &Rerunned, found: &Diff, of: &str, at: Option<Line>) -> Json {
+    json!({
+        "session": &*ran.session,
+        "of": of,
+        "at": at.map(|line| line.0),
+        "lines": ran.lines,
+        "diverged": ran.diverged.as_ref().map(|d| json!({ "line": d.line.0, "why": d.why })),
+        "model_calls": { "recorded": ran.recorded_calls, "live": ran.live_calls },
+        "leaf": ran.leaf,
+        "status": ran.settled.word(),
+        "tokens": ran.tokens,
+        "cost": ran.micros as f64 / 1e6,
+        "result": verdict(ran, found),
+        "diff": diff::document(found),
+    })
+}
+
+/// In one word what came of it.
+fn verdict(ran: &Rerunned, found: &Diff) -> &'static str {
+    let word = ran.settled.word();
+    if ran.leaf.is_some() && found.ended.a != "leaf" {
+        "leaf"
+    } else if (word == "failed" || word == "limit") && found.ended.a != word {
+        "failed"
+    } else if found.outcome_differs() {
+        "differs"
+    } else {
+        "same"
+    }
+}
+
+async fn tell(
+    ran: &Rerunned,
+    found: &Diff,
+    spot: &Spot,
+    place: &Place,
+    args: &Args,
+    printer: &Printer,
+) -> Result<(), CommandError> {
+    if printer.is_json() {
+        return printer.json(&document(ran, found, &spot.session, spot.at));
+    }
+    let short = place.short(&ran.session).await?;
+    let how = if args.live {
+        "live: what is not on record touches the world"
+    } else {
+        "dry: nothing touches the world"
+    };
+    printer.talk(format!("{short} is a rerun of {}, {how}.", spot.name));
+    printer.talk(format!("{}.", sentence(ran)));
+    if let Some(leaf) = &ran.leaf {
+        printer.talk(format!("It ends at a leaf: {leaf}."));
+    }
+    for row in diff::rows(found, &spot.name, &short) {
+        printer.data(row)?;
+    }
+    printer.talk(format!(
+        "{} asked, {} answered from the recording; {} tokens, {}",
+        count(ran.live_calls, "model call"),
+        ran.recorded_calls,
+        digits(ran.tokens),
+        money(ran.micros),
+    ));
+    for command in [
+        format!("steersman show {short}"),
+        format!("steersman diff {} {short}", spot.name),
+    ] {
+        printer.talk(format!("  {}", typed(&command)));
+    }
+    Ok(())
+}

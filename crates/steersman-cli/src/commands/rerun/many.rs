@@ -1,0 +1,359 @@
+//! `rerun --where`: many sessions, a table of what would change, and a report.
+
+use super::{Changes, Spot, document, sentence, verdict};
+use crate::cli::Rerun as Args;
+use crate::commands::{diff, sessions};
+use crate::error::{CommandError, Exit};
+use crate::filter::Filter;
+use crate::place::{Place, shortest};
+use crate::printer::{Printer, bold, dim, green, red, yellow};
+use crate::words::{count, line, money, table};
+use futures::stream::{self, StreamExt as _};
+use serde_json::{Value as Json, json};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use steersman::runtime::rerun::RERUN_OF;
+use steersman::runtime::store::SessionInfo;
+use steersman::{Diff, Rerunned};
+
+/// What came of one session.
+struct Came {
+    session: String,
+    short: String,
+    ran: Result<(Rerunned, Diff), String>,
+}
+
+/// The words of the table, in its order.
+const WORDS: &[&str] = &["same", "differs", "leaf", "failed", "error"];
+
+impl Came {
+    fn word(&self) -> &'static str {
+        match &self.ran {
+            Ok((ran, found)) => verdict(ran, found),
+            Err(_) => "error",
+        }
+    }
+
+    fn micros(&self) -> u64 {
+        self.ran.as_ref().map_or(0, |(ran, _)| ran.micros)
+    }
+
+    /// Model calls that were asked, and that the recording answered.
+    fn calls(&self) -> (u64, u64) {
+        let ran = self.ran.as_ref();
+        ran.map_or((0, 0), |(ran, _)| (ran.live_calls, ran.recorded_calls))
+    }
+
+    /// Whether it came to something else, or nobody knows.
+    fn differs(&self) -> bool {
+        let ran = self.ran.as_ref();
+        ran.map_or(true, |(_, found)| found.outcome_differs())
+    }
+
+    fn told(&self) -> String {
+        match &self.ran {
+            Ok((ran, found)) => match &ran.leaf {
+                Some(leaf) if self.word() == "leaf" => leaf.clone(),
+                _ => diff::short(found),
+            },
+            Err(why) => why.clone(),
+        }
+    }
+
+    fn document(&self) -> Json {
+        match &self.ran {
+            Ok((ran, found)) => document(ran, found, &self.session, None),
+            Err(why) => json!({ "of": self.session, "result": "error", "error": why }),
+        }
+    }
+
+    /// A page for people.
+    fn page(&self) -> String {
+        let mut page = format!("# {}: {}\n\n", self.session, self.word());
+        let (ran, found) = match &self.ran {
+            Ok(ran) => ran,
+            Err(why) => {
+                let _ = writeln!(page, "It could not be rerun: {why}");
+                return page;
+            }
+        };
+        let _ = writeln!(page, "Rerun: `{}`. {}.\n", ran.session, sentence(ran));
+        let _ = writeln!(
+            page,
+            "Model calls: {} asked, {} from the recording. Price: {}.\n\n```text",
+            ran.live_calls,
+            ran.recorded_calls,
+            money(ran.micros)
+        );
+        for row in diff::rows(found, &self.short, "rerun") {
+            let _ = writeln!(page, "{}", anstream::adapter::strip_str(&row));
+        }
+        page.push_str("```\n");
+        page
+    }
+}
+
+/// Why no more were begun.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Stopped {
+    Not,
+    Cost,
+    Interrupt,
+}
+
+pub(super) async fn run(
+    args: &Args,
+    filter: &str,
+    changes: &Changes,
+    place: &Place,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    if args
+        .cost
+        .is_some_and(|cost| !cost.is_finite() || cost < 0.0)
+    {
+        return Err(CommandError::usage("--cost is no amount").hint("--cost 5.00"));
+    }
+    if let Some(folder) = &args.report {
+        std::fs::create_dir_all(folder)
+            .map_err(|e| CommandError::usage(format!("`{}`: {e}", folder.display())))?;
+    }
+    let filter = Filter::parse(Some(filter))?;
+    let mut found = sessions::select(place, &filter).await?;
+    if !filter.mentions(RERUN_OF) {
+        found.retain(|info| !info.labels.iter().any(|(name, _)| &**name == RERUN_OF));
+    }
+    found.retain(|info| info.head.is_some());
+    let all = found.len();
+    found.truncate(args.limit.unwrap_or(all));
+    if found.is_empty() {
+        printer.talk("No session matches: nothing was rerun.");
+        return Ok(Exit::Answered);
+    }
+    let (came, stopped) = rerun_all(args, changes, place, &found, printer).await?;
+    print(&came, printer)?;
+    if let Some(folder) = &args.report {
+        report(folder, &came, stopped, args)?;
+        let summary = folder.join("summary.md");
+        printer.talk(format!("Report: {}", summary.display()));
+    }
+    let done = format!(
+        "{} of {} were made",
+        came.len(),
+        count(found.len() as u64 * u64::from(args.repeat), "rerun")
+    );
+    match stopped {
+        Stopped::Interrupt => {
+            printer.complain(format!("{}: {done}.", yellow("interrupted")));
+            return Ok(Exit::Interrupted);
+        }
+        Stopped::Cost => printer.complain(format!(
+            "{} at the limit of {}: {done}.",
+            yellow("stopped"),
+            args.cost.unwrap_or_default()
+        )),
+        Stopped::Not => {}
+    }
+    Ok(if came.iter().any(Came::differs) {
+        Exit::Differs
+    } else {
+        Exit::Answered
+    })
+}
+
+async fn rerun_all(
+    args: &Args,
+    changes: &Changes,
+    place: &Place,
+    found: &[SessionInfo],
+    printer: &Printer,
+) -> Result<(Vec<Came>, Stopped), CommandError> {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "it is finite and not below 0; what is larger than all money is no limit"
+    )]
+    let limit = args.cost.map(|cost| (cost * 1e6).round() as u64);
+    let spent = AtomicU64::new(0);
+    let jobs = found
+        .iter()
+        .flat_map(|info| (0..args.repeat).map(move |_| info));
+    let one = |info: &SessionInfo| {
+        let all = found.iter().map(|info| &*info.id);
+        let (session, short) = (info.id.to_string(), shortest(&info.id, all).to_owned());
+        let spent = &spent;
+        async move {
+            // What runs is let run: the limit may be passed by that much.
+            let over = limit.is_some_and(|limit| spent.load(Ordering::Relaxed) >= limit);
+            if over && spent.load(Ordering::Relaxed) > 0 {
+                return None;
+            }
+            let ran = rerun(args, changes, place, &session).await;
+            Some(Came {
+                session,
+                short,
+                ran,
+            })
+        }
+    };
+    let mut running = stream::iter(jobs.map(one)).buffer_unordered(usize::from(args.parallel));
+    let total = found.len() * args.repeat as usize;
+    let (mut came, mut stopped) = (Vec::new(), Stopped::Not);
+    let stop = tokio::signal::ctrl_c();
+    tokio::pin!(stop);
+    loop {
+        tokio::select! {
+            next = running.next() => match next {
+                None => break,
+                Some(None) => stopped = Stopped::Cost,
+                Some(Some(one)) => {
+                    let price = spent.fetch_add(one.micros(), Ordering::Relaxed) + one.micros();
+                    let (n, price) = (came.len() + 1, money(price));
+                    printer.talk(dim(&format!("{n}/{total}  {}  {}  {price} so far", one.short, one.word())));
+                    came.push(one);
+                }
+            },
+            _ = &mut stop => {
+                stopped = Stopped::Interrupt;
+                break;
+            }
+        }
+    }
+    drop(running);
+    came.sort_by(|a, b| a.session.cmp(&b.session));
+    Ok((came, stopped))
+}
+
+async fn rerun(
+    args: &Args,
+    changes: &Changes,
+    place: &Place,
+    id: &str,
+) -> Result<(Rerunned, Diff), String> {
+    let told = |error: CommandError| error.to_string();
+    let spot = Spot::find(id, place).await.map_err(told)?;
+    let changed = changes.rerun(args, &spot, place).await.map_err(told)?;
+    let ran = place.steersman.rerun(id, changed).await;
+    let ran = ran.map_err(|e| e.to_string())?;
+    let found = place.steersman.diff((id, None), (&ran.session, None)).await;
+    Ok((ran, found.map_err(|e| e.to_string())?))
+}
+
+fn totals(came: &[Came]) -> BTreeMap<&'static str, u64> {
+    let mut totals: BTreeMap<&'static str, u64> = WORDS.iter().map(|word| (*word, 0)).collect();
+    for one in came {
+        *totals.entry(one.word()).or_default() += 1;
+    }
+    totals
+}
+
+fn print(came: &[Came], printer: &Printer) -> Result<(), CommandError> {
+    let totals = totals(came);
+    let micros: u64 = came.iter().map(Came::micros).sum();
+    if printer.is_json() {
+        for one in came {
+            printer.json(&one.document())?;
+        }
+        return printer.json(&json!({ "totals": totals, "cost": micros as f64 / 1e6 }));
+    }
+    let row = |one: &Came| {
+        let (live, recorded) = one.calls();
+        vec![
+            one.short.clone(),
+            one.word().to_owned(),
+            live.to_string(),
+            recorded.to_string(),
+            money(one.micros()),
+            line(&one.told(), 70),
+        ]
+    };
+    let rows: Vec<Vec<String>> = came.iter().map(row).collect();
+    let heading = ["SESSION", "RESULT", "ASKED", "RECORDED", "PRICE", "WHAT"];
+    for (i, row) in table(&heading, &rows).into_iter().enumerate() {
+        printer.data(if i == 0 { dim(&row) } else { row })?;
+    }
+    let told = WORDS.iter().filter(|word| totals[**word] > 0);
+    let told: Vec<String> = told
+        .map(|word| {
+            let text = format!("{} {word}", totals[word]);
+            if *word == "same" {
+                green(&text)
+            } else {
+                red(&text)
+            }
+        })
+        .collect();
+    printer.data(format!("{}, {}", told.join(", "), bold(&money(micros))))
+}
+
+fn report(folder: &Path, came: &[Came], stopped: Stopped, args: &Args) -> Result<(), CommandError> {
+    let write = |name: String, text: String| {
+        let path = folder.join(name);
+        std::fs::write(&path, text)
+            .map_err(|e| CommandError::usage(format!("`{}`: {e}", path.display())))
+    };
+    let (totals, micros) = (totals(came), came.iter().map(Came::micros).sum::<u64>());
+    let mut summary = heading(args, &totals, micros, stopped);
+    summary.push_str(
+        "\n| session | result | asked | recorded | price | what |\n|---|---|---|---|---|---|\n",
+    );
+    let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
+    let mut documents = Vec::new();
+    for one in came {
+        let n = seen.entry(&one.session).or_default();
+        *n += 1;
+        let name = match *n {
+            1 => one.session.clone(),
+            n => format!("{}-{n}", one.session),
+        };
+        let (live, recorded) = one.calls();
+        let told = line(&one.told(), 120).replace('|', "\\|");
+        let (short, word, price) = (&one.short, one.word(), money(one.micros()));
+        let _ = writeln!(
+            summary,
+            "| [{short}]({name}.md) | {word} | {live} | {recorded} | {price} | {told} |"
+        );
+        write(format!("{name}.md"), one.page())?;
+        write(format!("{name}.json"), format!("{:#}\n", one.document()))?;
+        documents.push(one.document());
+    }
+    write("summary.md".into(), summary)?;
+    let document = json!({
+        "totals": totals,
+        "cost": micros as f64 / 1e6,
+        "stopped": match stopped {
+            Stopped::Not => Json::Null,
+            Stopped::Cost => "cost".into(),
+            Stopped::Interrupt => "interrupted".into(),
+        },
+        "sessions": documents,
+    });
+    write("summary.json".into(), format!("{document:#}\n"))
+}
+
+/// The summary's beginning: what was changed, and the sums.
+fn heading(args: &Args, totals: &BTreeMap<&str, u64>, micros: u64, stopped: Stopped) -> String {
+    let mut summary = String::from("# What would change\n\n");
+    for set in &args.set {
+        let _ = writeln!(summary, "- set `{set}`");
+    }
+    if let Some(model) = &args.model {
+        let _ = writeln!(summary, "- model `{model}`");
+    }
+    if let Some(definition) = &args.definition {
+        let _ = writeln!(summary, "- definition `{}`", definition.display());
+    }
+    summary.push_str("\n| result | sessions |\n|---|---|\n");
+    for word in WORDS {
+        let _ = writeln!(summary, "| {word} | {} |", totals[word]);
+    }
+    let _ = writeln!(summary, "\nPrice: {}", money(micros));
+    summary.push_str(match stopped {
+        Stopped::Not => "",
+        Stopped::Cost => "\nThe limit of cost was reached: not all sessions were rerun.\n",
+        Stopped::Interrupt => "\nIt was interrupted: not all sessions were rerun.\n",
+    });
+    summary
+}

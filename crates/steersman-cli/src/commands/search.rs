@@ -1,0 +1,400 @@
+//! `search`: tries branches from a line on, shows what came of them, and may go on with the best.
+
+use crate::cli::{Global, Search};
+use crate::commands::act::{Reached, Target};
+use crate::commands::branching::Spot;
+use crate::error::{CommandError, Exit};
+use crate::play::Ended;
+use crate::printer::{Printer, bold, dim, green, yellow};
+use crate::words::{self, count};
+use serde_json::{Map, Value as Json, json};
+use steersman::machine::search::{Method, Node, Plan, Score, Scorer, Seen, Tree, seen};
+use steersman::runtime::engine::Inspection;
+use steersman::runtime::inbox::Message;
+use steersman::runtime::ledger;
+use steersman_machine::ids::{Id, Line};
+use steersman_machine::network::{Does, Network};
+
+/// Children of one node that are drawn, and rows in all.
+const CHILDREN: usize = 6;
+const ROWS: usize = 60;
+
+pub(crate) async fn run(
+    args: Search,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let spot = Spot::find(&args.address, global, &args.own.drive).await?;
+    let target = &spot.target;
+    if args.show {
+        return shown(&target.inspection, None, printer);
+    }
+    if args.stop {
+        let message = Message::StopSearch(None);
+        return match target.reach(message, None, &args.own, printer).await? {
+            Reached::Driven(play, _, _) => {
+                play.session.clone().stop().await;
+                let id = &target.inspection.info.id;
+                shown(&target.place.engine().inspect(id).await?, None, printer)
+            }
+            other => target.noted(&other, printer).await,
+        };
+    }
+    let network = target.inspection.network.as_ref();
+    let network = network.ok_or_else(|| CommandError::usage("this session has not begun"))?;
+    let plan = plan(&args, network)?;
+    let message = Message::Search {
+        branch: Some(spot.branch),
+        at: spot.line,
+        say: args.say.clone(),
+        plan: plan.to_json().to_string(),
+    };
+    let (line, interrupted) = match target.reach(message, None, &args.own, printer).await? {
+        Reached::Driven(play, ended, Some(line)) => {
+            play.session.clone().stop().await;
+            (line, matches!(ended, Ended::Interrupted))
+        }
+        other => return target.noted(&other, printer).await,
+    };
+    let id = &target.inspection.info.id;
+    let short = target.place.short(id).await?;
+    let inspection = target.place.engine().inspect(id).await?;
+    let found = inspection
+        .ledger
+        .searches()
+        .find(|(_, search)| search.at == line)
+        .map(|(id, search)| (id, search.clone()));
+    let Some((search, known)) = found else {
+        return Err(CommandError::store(format!("line {line} began no search")));
+    };
+    let winner = known.over.as_ref().and_then(|(winner, _)| *winner);
+    if interrupted || known.over.is_none() {
+        shown(&inspection, Some(search), printer)?;
+        if interrupted {
+            printer.talk(yellow(
+                "Interrupted. Nothing is lost: it goes on where it was.",
+            ));
+        }
+        printer.next(format!("steersman run --resume {short}"), "goes on with it");
+        printer.next(
+            format!("steersman search {short} --stop"),
+            "takes the best so far",
+        );
+        return Ok(if interrupted {
+            Exit::Interrupted
+        } else {
+            Exit::Waits
+        });
+    }
+    if args.adopt
+        && let Some((branch, at)) = winner
+    {
+        if !printer.is_json() {
+            draw(&inspection, search, printer)?;
+        }
+        return adopt(&args, global, &short, (branch, at), printer).await;
+    }
+    shown(&inspection, Some(search), printer)?;
+    if let Some((branch, at)) = winner {
+        printer.next(
+            format!("steersman adopt {short}:{branch}@{at}"),
+            "goes on with it",
+        );
+        printer.next(format!("steersman show {short}:{branch}"), "");
+    }
+    Ok(Exit::Answered)
+}
+
+async fn adopt(
+    args: &Search,
+    global: &Global,
+    short: &str,
+    (branch, at): (Id, Line),
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let target = Target::find(short, global, &args.own.drive).await?;
+    let message = Message::Adopt {
+        branch,
+        at: Some(at),
+    };
+    match target.reach(message, None, &args.own, printer).await {
+        Ok(Reached::Driven(play, ended, _)) => play.report(ended).await,
+        Ok(other) => target.noted(&other, printer).await,
+        Err(error) if error.exit == Exit::Usage => Err(error.hint(format!(
+            "to go on with it all the same, and leave that behind: `steersman rewind {short}:{branch}@{at}`"
+        ))),
+        Err(error) => Err(error),
+    }
+}
+
+/// The plan that was typed; who judges is, where nobody is named, who judges for the agent.
+fn plan(args: &Search, network: &Network) -> Result<Plan, CommandError> {
+    let mut json = Map::new();
+    let mut put = |key: &str, value: Option<Json>| {
+        if let Some(value) = value {
+            json.insert(key.to_owned(), value);
+        }
+    };
+    put("method", args.method.clone().map(Json::from));
+    put("n", args.n.map(Json::from));
+    put("width", args.width.map(Json::from));
+    put("depth", args.depth.map(Json::from));
+    put("score", args.score.clone().map(Json::from));
+    put("by", args.by.clone().map(Json::from));
+    put("enough", args.enough.map(Json::from));
+    put("calls", args.budget_calls.map(Json::from));
+    put("tokens", args.budget_tokens.map(Json::from));
+    let micros = args
+        .cost
+        .map(|cost| Json::from((cost.max(0.0) * 1e6).round() as u64));
+    put("micros", micros);
+    put("seed", args.seed.map(Json::from));
+    put("effects", args.live.then(|| "live".into()));
+    let plan = Plan::read(&Json::Object(json), network).map_err(CommandError::usage)?;
+    if plan.score.is_some() {
+        return Ok(plan);
+    }
+    let declared = network.agents.values().find_map(|agent| match &agent.does {
+        Does::Model(model) => model.search.as_deref()?.score.clone(),
+        Does::Route(_) | Does::Run { .. } => None,
+    });
+    let score: Option<Scorer> = declared;
+    match score {
+        Some(score) => Ok(Plan {
+            score: Some(score),
+            ..plan
+        }),
+        None => Err(CommandError::usage("nobody says what a branch is worth")
+            .hint("--score \"EXPR\" over `answer`, `state`, `calls`, or --by NAME: a tool or an agent")),
+    }
+}
+
+/// What was searched, one search or all.
+fn shown(inspection: &Inspection, of: Option<Id>, printer: &Printer) -> Result<Exit, CommandError> {
+    let all: Vec<Id> = inspection
+        .ledger
+        .searches()
+        .map(|(id, _)| id)
+        .filter(|id| of.is_none_or(|of| of == *id))
+        .collect();
+    if printer.is_json() {
+        let all: Vec<Json> = all
+            .iter()
+            .filter_map(|id| document(inspection, *id))
+            .collect();
+        let document = match (&all[..], of) {
+            ([one], Some(_)) => one.clone(),
+            _ => json!({ "session": inspection.info.id, "searches": all }),
+        };
+        printer.json(&document)?;
+        return Ok(Exit::Answered);
+    }
+    if all.is_empty() {
+        printer.talk("Nothing was searched in this session.");
+    }
+    for id in all {
+        draw(inspection, id, printer)?;
+    }
+    Ok(Exit::Answered)
+}
+
+fn plan_of(inspection: &Inspection, known: &ledger::Search) -> Json {
+    let text = inspection.history.text(known.plan);
+    serde_json::from_str(&text).unwrap_or_default()
+}
+
+fn answer_of(inspection: &Inspection, branch: Id) -> Option<String> {
+    let view = inspection.branches.iter().find(|b| b.id == branch)?;
+    let top = view.snapshot.agents.get(&view.snapshot.top()?)?;
+    Some(inspection.history.text(top.answer?).to_string())
+}
+
+fn document(inspection: &Inspection, id: Id) -> Option<Json> {
+    let known = inspection.ledger.search(id)?;
+    let tree = inspection.ledger.tree(known);
+    let seen = seen(&tree);
+    let nodes = tree.nodes.iter().zip(&seen).enumerate().skip(1);
+    let nodes: Vec<Json> = nodes
+        .map(|(i, (node, seen))| {
+            let stood = &known.stood[i - 1];
+            let why = match &stood.score {
+                Some(Err(Some(why))) => Some(inspection.history.text(*why).to_string()),
+                _ => None,
+            };
+            json!({
+                "branch": node.branch.to_string(),
+                "number": node.number,
+                "line": node.at.0,
+                "parent": node.parent.filter(|p| *p > 0).map(|p| tree.nodes[p].at.0),
+                "depth": node.depth,
+                "over": node.over,
+                "visits": seen.visits,
+                "mean": seen.mean,
+                "value": value(node),
+                "unusable": why,
+                "model_calls": node.cost.calls,
+                "tokens": node.cost.tokens,
+                "micros": node.cost.micros,
+                "answer": if node.over { answer_of(inspection, node.branch) } else { None },
+            })
+        })
+        .collect();
+    let cost = tree.cost();
+    let (winner, why) = known.over.clone().unzip();
+    let winner = winner.flatten();
+    Some(json!({
+        "session": inspection.info.id,
+        "search": id.to_string(),
+        "agent": known.agent.map(|id| id.to_string()),
+        "root": { "branch": known.branch.to_string(), "line": known.at.0 },
+        "plan": plan_of(inspection, known),
+        "status": why.as_deref().unwrap_or("open"),
+        "winner": winner.map(|(branch, at)| json!({ "branch": branch.to_string(), "line": at.0 })),
+        "branches": known.tried.len(),
+        "model_calls": cost.calls,
+        "tokens": cost.tokens,
+        "micros": cost.micros,
+        "nodes": nodes,
+    }))
+}
+
+fn value(node: &Node) -> Option<f64> {
+    match node.score {
+        Score::Value(value) => Some(value),
+        Score::None | Score::Unusable => None,
+    }
+}
+
+/// A search as a tree for a terminal: of many children those that promise most, the rest counted.
+fn draw(inspection: &Inspection, id: Id, printer: &Printer) -> Result<(), CommandError> {
+    let Some(known) = inspection.ledger.search(id) else {
+        return Ok(());
+    };
+    let tree = inspection.ledger.tree(known);
+    let plan = plan_of(inspection, known);
+    let (winner, why) = known.over.clone().unzip();
+    let method = plan["method"]
+        .as_str()
+        .and_then(Method::of)
+        .unwrap_or_default();
+    let cost = tree.cost();
+    let mut head = format!(
+        "search {id}   {}, {} in {}, {}",
+        method.word(),
+        count(u64::from(tree.branches()), "branch"),
+        count(cost.calls, "model call"),
+        why.as_deref().unwrap_or("goes on"),
+    );
+    if cost.micros > 0 {
+        head = format!("{head}, {}", words::money(cost.micros));
+    }
+    printer.data(bold(&head))?;
+    let mut drawing = Drawing {
+        inspection,
+        seen: seen(&tree),
+        winner: winner.flatten(),
+        rows: Vec::new(),
+        left: 0,
+        tree,
+    };
+    drawing.children(0, "  ");
+    for row in &drawing.rows {
+        printer.data(row)?;
+    }
+    if drawing.left > 0 {
+        let more = count(drawing.left as u64, "node");
+        printer.data(dim(&format!("  ... {more} more: --json has them all")))?;
+    }
+    Ok(())
+}
+
+struct Drawing<'a> {
+    inspection: &'a Inspection,
+    tree: Tree,
+    seen: Vec<Seen>,
+    winner: Option<(Id, Line)>,
+    rows: Vec<String>,
+    /// Nodes that are not drawn.
+    left: usize,
+}
+
+impl Drawing<'_> {
+    fn below(&self, of: usize) -> Vec<usize> {
+        let nodes = self.tree.nodes.iter().enumerate();
+        nodes
+            .filter(|(_, n)| n.parent == Some(of))
+            .map(|(i, _)| i)
+            .collect()
+    }
+
+    fn size(&self, of: usize) -> usize {
+        1 + self
+            .below(of)
+            .into_iter()
+            .map(|i| self.size(i))
+            .sum::<usize>()
+    }
+
+    fn leads(&self, i: usize) -> bool {
+        let node = &self.tree.nodes[i];
+        self.winner == Some((node.branch, node.at))
+            || self.below(i).into_iter().any(|child| self.leads(child))
+    }
+
+    fn children(&mut self, of: usize, margin: &str) {
+        let mut all = self.below(of);
+        let key = |i: &usize| {
+            let best = self.seen[*i].mean.or(value(&self.tree.nodes[*i]));
+            best.unwrap_or(f64::NEG_INFINITY)
+        };
+        all.sort_by(|a, b| {
+            let first = self.leads(*b).cmp(&self.leads(*a));
+            first.then(key(b).total_cmp(&key(a))).then(a.cmp(b))
+        });
+        let few = if self.rows.len() < ROWS { CHILDREN } else { 0 };
+        let drawn = all
+            .len()
+            .min(if all.len() == few + 1 { few + 1 } else { few });
+        for i in &all[..drawn] {
+            self.node(*i, margin);
+        }
+        let rest: usize = all[drawn..].iter().map(|i| self.size(*i)).sum();
+        if rest > 0 && drawn > 0 {
+            let rest = count(all.len() as u64 - drawn as u64, "branch");
+            self.rows.push(dim(&format!("{margin}... {rest} more")));
+        }
+        self.left += rest;
+    }
+
+    /// A node; what follows from it without branching is one row with it.
+    fn node(&mut self, i: usize, margin: &str) {
+        let (mut end, mut blocks) = (i, 1);
+        while let [only] = self.below(end)[..] {
+            (end, blocks) = (only, blocks + 1);
+        }
+        let node = &self.tree.nodes[end];
+        let seen = &self.seen[end];
+        let won = self.winner == Some((node.branch, node.at));
+        let mut row = format!("{margin}{}@{}", node.branch, node.at);
+        row = format!("{row}  {}", count(blocks, "block"));
+        if seen.visits > 1 {
+            row = format!("{row}, {}", count(u64::from(seen.visits), "visit"));
+        }
+        match (value(node), seen.mean) {
+            (Some(value), _) => row = format!("{row}, worth {value}"),
+            (None, Some(mean)) => row = format!("{row}, mean {mean:.3}"),
+            (None, None) if node.score == Score::Unusable => row.push_str(", cannot be judged"),
+            (None, None) => {}
+        }
+        if node.over
+            && let Some(answer) = answer_of(self.inspection, node.branch)
+        {
+            row = format!("{row}   {}", words::line(&answer, 50));
+        }
+        if won {
+            row = green(&format!("{row}   <- won"));
+        }
+        self.rows.push(row);
+        self.children(end, &format!("{margin}  "));
+    }
+}

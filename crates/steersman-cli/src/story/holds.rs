@@ -1,0 +1,36 @@
+//! Holds in words.
+
+use super::Tone;
+use steersman_machine::commit::{Release, Why};
+
+pub(super) fn hold_word(why: Why) -> &'static str {
+    match why {
+        Why::Approval => "approval",
+        Why::Input => "input",
+        Why::Doubt => "doubt",
+        Why::Budget => "budget",
+        Why::Repeat => "repeat",
+    }
+}
+
+pub(super) fn released(why: Why, how: Release, by: &str, said: Option<&str>) -> (String, Tone) {
+    let said = said.map_or_else(String::new, |said| format!(": {said}"));
+    match (why, how) {
+        (Why::Doubt, Release::Outcome) if by == "probe" => {
+            ("was done, found by the probe".into(), Tone::Decided)
+        }
+        (Why::Doubt, Release::Outcome) => (format!("was done, says {by}"), Tone::Decided),
+        (Why::Doubt, Release::Go) => (format!("did not happen, says {by}"), Tone::Decided),
+        (Why::Doubt, Release::GivenUp) => (format!("stays unknown, says {by}"), Tone::Doubt),
+        (Why::Input, Release::Go) => (format!("given by {by}"), Tone::Decided),
+        (_, Release::Go) => (format!("approved by {by}"), Tone::Decided),
+        (_, Release::Edited) => (
+            format!("approved by {by} with other arguments"),
+            Tone::Decided,
+        ),
+        (_, Release::Refused) => (format!("rejected by {by}{said}"), Tone::Wrong),
+        (_, Release::Cancelled) => ("cancelled".into(), Tone::Wrong),
+        (_, Release::Expired) => ("ran out of time".into(), Tone::Wrong),
+        (_, Release::Outcome | Release::GivenUp) => (format!("settled by {by}"), Tone::Decided),
+    }
+}

@@ -1,0 +1,146 @@
+//! `memory`: what agents remember over sessions is listed, found, rated and forgotten; it outlives sessions, and is kept like them.
+
+use crate::world::World;
+
+const SHOP: &str = "
+steersman: 1
+name: shop
+memory: { scope: 'customer/{{ state.customer }}' }
+state: { customer: optional string }
+secrets: { token: { env: SHOP_TOKEN } }
+tools:
+  meet: { description: Meets., parameters: { who: string }, set: { customer: '{{ args.who }}' } }
+  fetch: { description: Asks., effect: read, http: { url: 'http://127.0.0.1:9/', headers: { X: '{{ secrets.token }}' } } }
+agents: { clerk: { system: You help., tools: [memory, artifacts, meet, fetch] } }
+";
+
+fn shop() -> World {
+    let mut world = World::new();
+    world.set("SHOP_TOKEN", "hush-hush-4711");
+    world.write("shop/steersman.yaml", SHOP);
+    for who in ["ann", "ben"] {
+        let script = r#"
+clerk:
+  - call: { meet: { who: WHO } }
+  - call: { memory_save: { name: taste, content: "Likes tea,\u001b[2J and hush-hush-4711.", tags: [drink] } }
+  - call: { artifact_write: { name: plan.md, content: "Buy tea." } }
+  - call: { memory_save: { name: plan, artifact: plan.md } }
+  - Kept.
+"#
+        .replace("WHO", who);
+        world.write("script.yaml", &script);
+        let ran = world.run(&["run", "shop", "--script", "script.yaml", "--input", who]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+    }
+    world
+}
+
+fn ids(world: &World, args: &[&str]) -> Vec<u64> {
+    let all = world.json_lines(args);
+    all.iter().filter_map(|m| m["memory"].as_u64()).collect()
+}
+
+#[test]
+fn what_is_remembered_is_listed_found_and_rated() {
+    let world = shop();
+    assert_eq!(ids(&world, &["memory"]), [4, 3, 2, 1]);
+    let ann = ["memory", "--scope", "customer/ann"];
+    assert_eq!(ids(&world, &ann), [2, 1]);
+    assert_eq!(
+        ids(&world, &["memory", "list", "--session", "last"]),
+        [4, 3]
+    );
+    let search = ["memory", "search", "--scope", "customer/ann", "tea"];
+    assert_eq!(ids(&world, &search).len(), 2);
+    let shown = world.run(&["memory", "show", "1"]);
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    assert!(shown.out.contains("Likes tea,"), "{shown:?}");
+    assert!(!shown.out.contains('\u{1b}'), "{shown:?}");
+    let all = format!(
+        "{shown:?} {:?}",
+        world.run(&["memory", "show", "1", "--json"])
+    );
+    assert!(
+        !all.contains("hush-hush") && all.contains("(secret)"),
+        "{all}"
+    );
+
+    assert_eq!(
+        world
+            .run(&["memory", "rate", "2", "5", "--reason", "true"])
+            .code,
+        Some(0)
+    );
+    assert_eq!(ids(&world, &search)[0], 2);
+    assert_eq!(world.run(&["memory", "rate", "2", "6"]).code, Some(2));
+    assert_eq!(world.run(&["memory", "rate", "99", "1"]).code, Some(2));
+    assert_eq!(world.run(&["memory", "show", "99"]).code, Some(2));
+    assert_eq!(world.run(&["memory", "forget"]).code, Some(2));
+}
+
+#[test]
+fn what_is_remembered_is_kept_and_forgotten() {
+    let world = shop();
+    let gc = |world: &World| world.json(&["gc"]).1["unnamed"].clone();
+    assert_eq!(gc(&world), 0);
+    assert_eq!(world.run(&["backup", "copy.db"]).code, Some(0));
+    assert_eq!(world.run(&["fsck"]).code, Some(0));
+
+    // What a session saved outlives it, the artifact that it saved as well.
+    let last = world.json_lines(&["sessions"])[0]["session"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let erased = world.run(&["erase", &last, "--yes"]);
+    assert_eq!(erased.code, Some(0), "{erased:?}");
+    assert_eq!(ids(&world, &["memory"]), [4, 3, 2, 1]);
+    let shown = world.run(&["memory", "show", "4"]);
+    assert!(shown.out.contains("Buy tea."), "{shown:?}");
+    assert_eq!(world.run(&["fsck"]).code, Some(0));
+
+    let wanted = ["memory", "forget", "--session", &last];
+    assert_eq!(world.run(&wanted).code, Some(0));
+    assert_eq!(ids(&world, &["memory"]), [4, 3, 2, 1], "not without --yes");
+    let erased = world.run(&["erase", &last, "--memory", "--yes"]);
+    assert_eq!(erased.code, Some(0), "{erased:?}");
+    assert_eq!(ids(&world, &["memory"]), [2, 1]);
+    assert_eq!(world.run(&["memory", "forget", "1", "--yes"]).code, Some(0));
+    assert_eq!(
+        world
+            .run(&["memory", "forget", "--scope", "customer/ann", "--yes"])
+            .code,
+        Some(0)
+    );
+    assert_eq!(ids(&world, &["memory"]), Vec::<u64>::new());
+    assert_eq!(gc(&world), 0, "contents went with what named them");
+    assert_eq!(world.run(&["fsck"]).code, Some(0));
+}
+
+#[test]
+fn artifacts_are_rated_by_people() {
+    let world = shop();
+    let rated = world.run(&[
+        "artifacts",
+        "last",
+        "plan.md",
+        "--rate",
+        "4",
+        "--reason",
+        "short",
+        "--as",
+        "boss",
+    ]);
+    assert_eq!(rated.code, Some(0), "{rated:?}");
+    let (_, shown) = world.json(&["artifacts", "last", "plan.md"]);
+    assert_eq!(shown["rating"]["rating"], 4);
+    assert_eq!(shown["rating"]["by"], "boss");
+    let listed = world.run(&["artifacts"]);
+    assert!(listed.out.contains("4 by boss"), "{listed:?}");
+    let shown = world.run(&["show", "last"]);
+    assert!(!format!("{shown:?}").contains("@person"), "{shown:?}");
+    assert!(shown.out.contains("plan.md 4 of 5 by boss"), "{shown:?}");
+    for wrong in [["none.md", "4"], ["plan.md", "0"], ["plan.md", "6"]] {
+        let refused = world.run(&["artifacts", "last", wrong[0], "--rate", wrong[1]]);
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+    }
+}

@@ -1,0 +1,277 @@
+//! `rerun`, `diff`, `test --record`, `export --trajectories` from the terminal.
+
+use crate::world::{Ran, World};
+use serde_json::Value as Json;
+
+const DESK: &str = r#"name: desk
+outcome: { paid: calls.pay.ok }
+tools:
+  look: { description: Looks., parameters: { what: string }, effect: read, command: [echo, "{{ args.what }}"] }
+  pay: { description: Pays., parameters: { cents: integer }, effect: unsafe, simulate: pretended, command: [sh, -c, "echo paid >> book; echo ok"] }
+agents:
+  desk: { system: You settle., tools: [look, pay] }
+"#;
+const SCRIPT: &str = "desk:
+  - call: { look: { what: order } }
+  - call: { pay: { cents: 5 } }
+  - Paid.
+";
+/// Pays something else, which nothing on record is the answer to.
+const OTHER: &str = "desk:
+  - call: { look: { what: order } }
+  - call: { pay: { cents: 7 } }
+  - Paid a forecast.
+";
+const REFUSES: &str = "desk: [ No. ]\n";
+
+fn paid() -> World {
+    let world = World::new();
+    world.write("steersman.yaml", DESK);
+    for (name, text) in [("script", SCRIPT), ("other", OTHER), ("refuses", REFUSES)] {
+        world.write(&format!("{name}.yaml"), text);
+    }
+    let ran = world.run(&["run", "--input", "Pay.", "--script", "script.yaml"]);
+    assert_eq!((ran.code, ran.out.trim()), (Some(0), "Paid."), "{ran:?}");
+    world
+}
+
+fn document(ran: &Ran) -> Json {
+    let last = ran.out.lines().last().unwrap_or("null");
+    serde_json::from_str(last).unwrap_or_else(|e| panic!("{e} in {ran:?}"))
+}
+
+fn payments(world: &World) -> usize {
+    std::fs::read_to_string(world.folder.join("book")).map_or(0, |book| book.lines().count())
+}
+
+/// The recorded session, whatever was rerun since.
+fn recorded(world: &World) -> String {
+    let ran = world.run(&["sessions", "--json"]);
+    let all = ran
+        .out
+        .lines()
+        .map(|row| serde_json::from_str::<Json>(row).unwrap());
+    let mut found = all.filter(|session| session["labels"]["rerun_of"].is_null());
+    found.next().unwrap()["session"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+#[test]
+fn nothing_changed_asks_nobody_and_differs_in_nothing() {
+    let world = paid();
+    let ran = world.run(&["rerun", "last", "--json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let told = document(&ran);
+    assert_eq!(
+        told["model_calls"],
+        serde_json::json!({ "recorded": 3, "live": 0 })
+    );
+    assert_eq!(
+        (&told["result"], &told["diff"]["empty"]),
+        (&"same".into(), &true.into())
+    );
+    assert_eq!(told["diverged"], Json::Null);
+    let other = told["session"].as_str().unwrap();
+    let ran = world.run(&["diff", &recorded(&world), other]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.out.starts_with("Nothing differs: "), "{ran:?}");
+    assert_eq!(payments(&world), 1);
+}
+
+/// attack 1.12: a rerun on another definition, model or message touches nothing.
+#[test]
+fn what_nothing_on_record_answers_is_simulated_and_the_world_is_not_touched() {
+    let world = paid();
+    let session = recorded(&world);
+    let set = ["--set", "agents.desk.system=You settle gladly.", "--json"];
+    let ran = world.run(&[&["rerun", &session, "--script", "other.yaml"][..], &set].concat());
+    // it paid then and pretends to pay now: the outcome is the same, and nothing was paid
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let told = document(&ran);
+    assert_eq!(told["model_calls"]["live"], 3, "{told:#}");
+    assert_eq!(told["diff"]["tools"]["b"][1]["args"], r#"{"cents":7}"#);
+    let ran = world.run(&[&["rerun", &session, "--script", "refuses.yaml"][..], &set].concat());
+    assert_eq!(ran.code, Some(8), "{ran:?}");
+    let told = document(&ran);
+    assert_eq!(
+        told["diff"]["outcome"],
+        serde_json::json!({ "a": { "paid": 1 }, "b": { "paid": 0 } })
+    );
+    assert_eq!(payments(&world), 1);
+}
+
+#[test]
+fn many_are_told_in_a_table_and_a_report() {
+    let world = paid();
+    let ran = world.run(&["run", "--input", "Pay again.", "--script", "script.yaml"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let all = ["rerun", "--where", "network = desk", "--report", "nightly"];
+    let ran = world.run(&all);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.out.contains("2 same, 0.0000"), "{ran:?}");
+    let changed = [
+        "--set",
+        "agents.desk.system=No.",
+        "--script",
+        "refuses.yaml",
+    ];
+    let ran = world.run(&[&all[..], &changed].concat());
+    assert_eq!(ran.code, Some(8), "{ran:?}");
+    assert!(
+        ran.out.contains("2 differs, 0.0000"),
+        "reruns are not rerun: {ran:?}"
+    );
+    let summary = std::fs::read_to_string(world.folder.join("nightly/summary.json")).unwrap();
+    let summary: Json = serde_json::from_str(&summary).unwrap();
+    assert_eq!(summary["totals"]["differs"], 2, "{summary:#}");
+    assert!(world.folder.join("nightly/summary.md").is_file());
+    assert!(
+        world
+            .folder
+            .join(format!("nightly/{}.md", recorded(&world)))
+            .is_file()
+    );
+}
+
+#[test]
+fn a_session_becomes_a_test_that_passes_at_once() {
+    let world = paid();
+    let ran = world.run(&["test", "--record", "last", "--out", "tests/paid.yaml"]);
+    assert_eq!(ran.code, Some(2), "there is no folder `tests`: {ran:?}");
+    std::fs::create_dir(world.folder.join("tests")).unwrap();
+    let ran = world.run(&["test", "--record", "last", "--out", "tests/paid.yaml"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = world.run(&["test", "--junit", "junit.xml"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let xml = std::fs::read_to_string(world.folder.join("junit.xml")).unwrap();
+    assert!(xml.contains("tests=\"1\" failures=\"0\""), "{xml}");
+    assert_eq!(payments(&world), 1, "a test touches nothing");
+}
+
+#[test]
+fn trajectories_have_one_object_for_each_model_call() {
+    let world = paid();
+    let ran = world.run(&["export", "last", "--trajectories", "--reward", "paid"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let blocks: Vec<Json> = ran
+        .out
+        .lines()
+        .map(|row| serde_json::from_str(row).unwrap())
+        .collect();
+    assert_eq!(blocks.len(), 3, "{ran:?}");
+    let roles = |block: &Json| -> Vec<String> {
+        let messages = block["messages"].as_array().unwrap().iter();
+        messages
+            .map(|m| m["role"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(
+        roles(&blocks[2]),
+        ["user", "assistant", "tool", "assistant", "tool"]
+    );
+    assert_eq!(blocks[2]["answer"]["content"], "Paid.");
+    assert_eq!(
+        blocks[1]["answer"]["tool_calls"][0]["function"]["name"],
+        "pay"
+    );
+    assert_eq!(blocks[0]["reward"], 1.0);
+    let schema = crate::world::root().join("docs/reference/trajectories.schema.json");
+    let schema: Json = serde_json::from_str(&std::fs::read_to_string(schema).unwrap()).unwrap();
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    for block in &blocks {
+        let wrong: Vec<String> = schema.iter_errors(block).map(|e| e.to_string()).collect();
+        assert_eq!(wrong, [""; 0], "{block:#}");
+    }
+    let mut wrong = blocks[0].clone();
+    wrong["answer"]["role"] = "user".into();
+    assert!(!schema.is_valid(&wrong), "the schema refuses what is none");
+}
+
+#[test]
+fn a_session_is_one_document() {
+    let world = paid();
+    let ran = world.run(&["export", "last"]);
+    assert_eq!((ran.code, ran.out.lines().count()), (Some(0), 1), "{ran:?}");
+    let mut told = document(&ran);
+    let log = told["log"].take();
+    assert_eq!(log, Json::from(world.json_lines(&["log", "last"])));
+    let (_, mut shown) = world.json(&["show", "last"]);
+    shown["log"] = Json::Null;
+    assert_eq!(told, shown);
+}
+
+#[test]
+fn every_version_of_an_artifact_is_exported_with_its_rating() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        "name: scribe\nagents: { scribe: { system: You write., tools: [artifacts] } }\n",
+    );
+    let write =
+        |text| format!("{{ call: {{ artifact_write: {{ name: draft.txt, content: {text} }} }} }}");
+    let script = format!("scribe: [ {}, {}, Written. ]\n", write("one"), write("two"));
+    world.write("script.yaml", &script);
+    let ran = world.run(&["run", "--input", "Write.", "--script", "script.yaml"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let rate = [
+        "artifacts",
+        "last",
+        "draft.txt",
+        "--version",
+        "1",
+        "--rate",
+        "4",
+    ];
+    let ran = world.run(&[&rate[..], &["--reason", "good"]].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for _ in 0..2 {
+        let ran = world.run(&["export", "last", "--artifacts", "made"]);
+        assert_eq!(
+            ran.code,
+            Some(0),
+            "what is there already is the same: {ran:?}"
+        );
+    }
+    let made = world.folder.join("made");
+    let index = std::fs::read_to_string(made.join("index.json")).unwrap();
+    let index: Vec<Json> = serde_json::from_str(&index).unwrap();
+    assert_eq!(index.len(), 2, "{index:#?}");
+    for (row, text) in index.iter().zip(["one", "two"]) {
+        let file = made.join(row["file"].as_str().unwrap());
+        assert_eq!(std::fs::read_to_string(file).unwrap().trim(), text);
+    }
+    assert_eq!(index[0]["rating"]["rating"], 4, "{index:#?}");
+    assert_eq!(index[1]["rating"], Json::Null);
+}
+
+/// Branches of a search are worth what it judged them to be.
+#[test]
+fn a_branch_of_a_search_has_its_score_as_reward() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        "name: guess\nagents: { guess: { system: You guess. } }\n",
+    );
+    let script = "guess: [ { any: [ a, bbb, cc ] }, more ]\n";
+    world.write("script.yaml", script);
+    let begun = ["run", "--input", "Guess.", "--script", "script.yaml"];
+    assert_eq!(world.run(&begun).code, Some(0));
+    let search = ["search", "last@1", "--n", "3", "--score", "answer | length"];
+    let ran = world.run(&[&search[..], &["--script", "script.yaml"]].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = world.run(&["export", "last", "--trajectories"]);
+    let blocks: Vec<Json> = ran
+        .out
+        .lines()
+        .map(|row| serde_json::from_str(row).unwrap())
+        .collect();
+    let mut judged = 0;
+    for block in blocks.iter().filter(|block| block["branch"] != "main") {
+        let said = block["answer"]["content"].as_str().unwrap();
+        assert_eq!(block["reward"], said.len() as f64, "{block:#}");
+        judged += 1;
+    }
+    assert_eq!(judged, 3, "{blocks:#?}");
+}

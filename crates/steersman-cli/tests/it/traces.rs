@@ -1,0 +1,270 @@
+//! Worked scenarios from the terminal: a rewind past a used approval, branches of a person joined at the end, a doubt given
+//! up and called again, and a rerun on another model.
+
+use crate::world::{Ran, World};
+use serde_json::Value as Json;
+
+const BANK: &str = r#"name: bank
+tools:
+  balance: { description: Looks., effect: read, command: [echo, "1000"] }
+  transfer: { description: Pays., parameters: { cents: integer }, effect: unsafe, approve: "true", command: [sh, -c, "echo paid >> book; echo ref 77"] }
+agents:
+  bank: { system: You settle., tools: [balance, transfer] }
+"#;
+const PAYS: &str = "bank: [ { call: [ { balance: {} }, { transfer: { cents: 5 } } ] }, Paid. ]\n";
+const AGAIN: &str = "bank: [ never, { call: { transfer: { cents: 5 } } }, So be it. ]\n";
+
+fn payments(world: &World) -> usize {
+    std::fs::read_to_string(world.folder.join("book")).map_or(0, |book| book.lines().count())
+}
+
+fn document(ran: &Ran) -> Json {
+    let last = ran.out.lines().last().unwrap_or("null");
+    serde_json::from_str(last).unwrap_or_else(|e| panic!("{e} in {ran:?}"))
+}
+
+/// What is open: kind and effect.
+fn open(world: &World) -> Vec<(String, String)> {
+    let listed = world.json_lines(&["pending"]);
+    let word = |row: &Json, key: &str| row[key].as_str().unwrap_or_default().to_owned();
+    listed
+        .iter()
+        .map(|row| (word(row, "kind"), word(row, "effect")))
+        .collect()
+}
+
+/// An approval was used, the transfer done; then a person went back to the line of the two calls, and the model calls the
+/// same again.
+fn went_back() -> World {
+    let world = World::new();
+    world.write("steersman.yaml", BANK);
+    world.write("script.yaml", PAYS);
+    world.write("again.yaml", AGAIN);
+    let ran = world.run(&["run", "--input", "Pay.", "--script", "script.yaml"]);
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    let ran = world.run(&["approve", "last", "--script", "script.yaml"]);
+    assert_eq!((ran.code, ran.out.trim()), (Some(0), "Paid."), "{ran:?}");
+    assert_eq!(payments(&world), 1);
+    let back = [
+        "rewind",
+        "last@2",
+        "--label",
+        "again",
+        "--script",
+        "again.yaml",
+    ];
+    let ran = world.run(&back);
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    assert!(
+        ran.err
+            .contains("2.1 transfer(cents: 5) is done there, and stays so"),
+        "{ran:?}"
+    );
+    world
+}
+
+/// T7: the used approval opens nothing in the new future; the same call is held as a repeat, and whoever rejects it has
+/// the model told what was done.
+#[test]
+fn a_rewind_past_a_used_approval_holds_the_same_call_as_a_repeat() {
+    let world = went_back();
+    let [(kind, held)] = &open(&world)[..] else {
+        panic!("{:?}", open(&world));
+    };
+    assert_eq!(kind, "repeat");
+    let effects = world.json_lines(&["effects", "last"]);
+    let stands = |id: &str| {
+        let found = effects.iter().find(|row| row["effect"] == id);
+        found.unwrap_or_else(|| panic!("{id} in {effects:?}"))["standing"].clone()
+    };
+    assert_eq!(stands("2.1"), "done", "of the future that was left");
+    assert_ne!(stands(held), "done");
+    let reject = ["reject", "last", "--say", "paid already"];
+    let ran = world.run(&[&reject[..], &["--script", "again.yaml"]].concat());
+    assert_eq!(
+        (ran.code, ran.out.trim()),
+        (Some(0), "So be it."),
+        "{ran:?}"
+    );
+    assert_eq!(payments(&world), 1);
+    let context = world.run(&["context", "last"]).out;
+    assert!(context.contains("ref 77"), "{context}");
+    let shown = world.run(&["show", "last"]).out;
+    for told in [
+        "main   left behind after @2",
+        "again   rewound to @2, current",
+        "not in this branch",
+        "done elsewhere",
+        "transfer: 1 intended, 1 done, 0 repeated",
+        "U A TC TC TR TR A TC TR A F",
+    ] {
+        assert!(shown.contains(told), "`{told}` in {shown}");
+    }
+}
+
+/// T7: who lets the repeat go is then asked for its own approval, and it is done once more.
+#[test]
+fn a_repeat_that_may_go_needs_an_approval_of_its_own() {
+    let world = went_back();
+    let approve = ["approve", "last", "--script", "again.yaml"];
+    let held = open(&world);
+    let ran = world.run(&approve);
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    assert_eq!(open(&world), [("approval".to_owned(), held[0].1.clone())]);
+    assert_eq!(payments(&world), 1, "the old approval opens nothing here");
+    let ran = world.run(&approve);
+    assert_eq!(
+        (ran.code, ran.out.trim()),
+        (Some(0), "So be it."),
+        "{ran:?}"
+    );
+    assert_eq!(payments(&world), 2);
+    assert_eq!(open(&world), []);
+}
+
+const LEAD: &str = r#"name: lead
+tools:
+  look: { description: Looks., parameters: { what: string }, effect: read, command: [echo, "{{ args.what }}"] }
+  aggregate: { description: Sums up., parameters: { message: string }, effect: pure, command: [echo, "both: {{ args.message }}"] }
+agents:
+  lead: { system: You answer., tools: [look, aggregate] }
+"#;
+const LEADS: &str = r#"lead: [ First., Together. ]
+"lead@b1": [ { call: { look: { what: why } } }, Because. ]
+"lead@b2": [ { call: { look: { what: how } } }, Thus. ]
+"#;
+
+/// T8: two branches of a person after the end, joined with a tool that follows.
+#[test]
+fn two_branches_after_the_end_are_joined_and_a_tool_follows() {
+    let world = World::new();
+    world.write("steersman.yaml", LEAD);
+    world.write("script.yaml", LEADS);
+    let scripted = |args: &[&str]| world.run(&[args, &["--script", "script.yaml"]].concat());
+    assert_eq!(scripted(&["run", "--input", "Go."]).out.trim(), "First.");
+    for (label, say, answer) in [("b1", "why?", "Because."), ("b2", "how?", "Thus.")] {
+        let ran = scripted(&["fork", "last@2", "--say", say, "--label", label]);
+        assert_eq!((ran.code, ran.out.trim()), (Some(0), answer), "{ran:?}");
+    }
+    let ran = scripted(&["join", "last", "b1", "b2", "--then", "aggregate"]);
+    assert_eq!(
+        (ran.code, ran.out.trim()),
+        (Some(0), "Together."),
+        "{ran:?}"
+    );
+    let shown = world.run(&["show", "last"]).out;
+    for told in [
+        "b1   forked at @2, dry",
+        "b2   forked at @2, dry",
+        r#"then: "aggregate")"#,
+        r#"join = {"answers":["Because.","Thus."]"#,
+        "aggregate = both: ",
+        "rests   U A F W WR TC TR A F",
+    ] {
+        assert!(shown.contains(told), "`{told}` in {shown}");
+    }
+    for (branch, other) in [("b1", "how?"), ("b2", "why?")] {
+        let shown = world.run(&["show", &format!("last:{branch}")]).out;
+        assert!(shown.contains("rests   U A F UR A TC TR A F"), "{shown}");
+        let context = world.run(&["context", &format!("last:{branch}")]).out;
+        assert!(!context.contains(other), "nothing of the other: {context}");
+    }
+}
+
+const DESK: &str = r#"name: desk
+tools:
+  pay: { description: Pays., parameters: { cents: integer }, effect: unsafe, command: [sh, -c, "echo paid >> book; kill -9 $PPID"] }
+agents:
+  desk: { system: You settle., tools: [pay] }
+"#;
+const TWICE: &str = "desk: [ { call: { pay: { cents: 5 } } }, { call: { pay: { cents: 5 } } }, It may have happened. ]\n";
+
+/// An unsafe call in doubt was given up as unknown, and the model calls the same: it is not started.
+#[test]
+fn a_call_that_was_given_up_in_doubt_is_not_started_again() {
+    let world = World::new();
+    world.write("steersman.yaml", DESK);
+    world.write("script.yaml", TWICE);
+    let scripted = |args: &[&str]| world.run(&[args, &["--script", "script.yaml"]].concat());
+    let ran = scripted(&["run", "--input", "Pay."]);
+    assert_eq!(ran.code, None, "killed: {ran:?}");
+    let ran = scripted(&["run", "--resume", "last"]);
+    assert_eq!(ran.code, Some(7), "{ran:?}");
+    let ran = scripted(&["resolve", "last", "--fail"]);
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    let held = open(&world);
+    assert_eq!((held.len(), &*held[0].0), (1, "repeat"), "{held:?}");
+    let ran = scripted(&["reject", "last", "--say", "no"]);
+    let answer = "It may have happened.";
+    assert_eq!((ran.code, ran.out.trim()), (Some(0), answer), "{ran:?}");
+    assert_eq!(payments(&world), 1, "paid once, or not at all");
+    let context = world.run(&["context", "last"]).out;
+    for told in [
+        "in_doubt: it may have happened (nobody knows)",
+        "in_doubt: the same call may have happened before",
+    ] {
+        assert!(context.contains(told), "`{told}` in {context}");
+    }
+    let effects = world.json_lines(&["effects", "last"]);
+    let attempts: Vec<&Json> = effects.iter().map(|row| &row["attempts"]).collect();
+    assert_eq!(attempts, [&Json::from(1), &Json::from(0)], "{effects:?}");
+}
+
+const TWO: &str = r#"name: desk
+models: { default: { provider: scripted, model: small } }
+outcome: { paid: calls.pay.ok, cents: calls.pay.args.cents }
+tools:
+  pay: { description: Pays., parameters: { cents: integer }, effect: unsafe, approve: args.cents > 6, simulate: pretended, command: [sh, -c, "echo paid >> book; echo ok"] }
+agents:
+  desk: { system: You settle., tools: [pay] }
+"#;
+
+/// Would another model have decided the same? The outcome is told first, what a person would have been asked is noted, and
+/// nobody is asked, and nothing paid.
+#[test]
+fn a_rerun_on_another_model_tells_the_outcome_first() {
+    let world = World::new();
+    world.write("steersman.yaml", TWO);
+    let pays = |cents: u32| {
+        format!("desk: [ {{ call: {{ pay: {{ cents: {cents} }} }} }}, Paid {cents}. ]\n")
+    };
+    world.write("small.yaml", &pays(5));
+    world.write("large.yaml", &pays(7));
+    let ran = world.run(&["run", "--input", "Pay.", "--script", "small.yaml"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let same = [
+        "rerun",
+        "last",
+        "--model",
+        "small",
+        "--script",
+        "large.yaml",
+    ];
+    let ran = world.run(&[&same[..], &["--json"]].concat());
+    assert_eq!(document(&ran)["model_calls"]["live"], 0, "{ran:?}");
+    let sessions = world.json_lines(&["sessions"]);
+    let recorded = sessions.iter().find(|s| s["labels"]["rerun_of"].is_null());
+    let recorded = recorded.unwrap()["session"].as_str().unwrap();
+    let other = [
+        "rerun",
+        recorded,
+        "--model",
+        "large",
+        "--script",
+        "large.yaml",
+    ];
+    let ran = world.run(&[&other[..], &["--json"]].concat());
+    assert_eq!(ran.code, Some(8), "{ran:?}");
+    let told = document(&ran);
+    assert_eq!(told["result"], "differs", "{told:#}");
+    assert_eq!(told["model_calls"]["live"], 2, "{told:#}");
+    assert_eq!(told["diff"]["outcome"]["b"]["cents"], 7, "{told:#}");
+    let rerun = told["session"].as_str().unwrap();
+    let log = world.run(&["log", rerun]).out;
+    assert!(log.contains("would ask "), "{log}");
+    let diff = world.run(&["diff", recorded, rerun]);
+    assert_eq!(diff.code, Some(8), "{diff:?}");
+    let first = diff.out.lines().find(|row| !row.trim().is_empty());
+    assert!(first.unwrap_or_default().contains("outcome"), "{diff:?}");
+    assert_eq!(payments(&world), 1);
+}
