@@ -8,7 +8,7 @@ use crate::bounds::{self, SUMMARY};
 use crate::effect::{Answer, Failure};
 use crate::expression::EvalError;
 use crate::ids::{Id, Name};
-use crate::interaction::{Covers, Interaction, Summary};
+use crate::interaction::Covers;
 use crate::network::{Part, ToolChoice};
 use crate::snapshot::Snapshot;
 use crate::tick::{Cx, Tick};

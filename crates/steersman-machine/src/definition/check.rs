@@ -55,7 +55,7 @@ pub(super) struct Check<'a> {
     lowered: &'a Lowered,
     /// For each agent and tool the agents that may be above a use of it, itself included.
     above: BTreeMap<Name, BTreeSet<Name>>,
-    /// What is imported and serves nothing here.
+    /// What serves nothing here and was not written in the main file.
     idle: BTreeSet<Name>,
     found: Vec<Diagnostic>,
 }

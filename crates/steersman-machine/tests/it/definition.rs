@@ -235,9 +235,17 @@ fn the_stored_form_gives_the_same_network() {
     let again = compile_stored(&bank(BANK).source).expect("it compiles again");
     assert_eq!(again.digest, bank(BANK).digest);
     assert_eq!(shape(again), shape(bank(BANK)));
-    for name in ["B1", "B2", "B3", "C3", "E1", "E2", "K3", "K4"] {
-        let network = compile(&case(name)).0.expect("it compiles");
-        let again = compile_stored(&network.source).expect("it compiles again");
+    for entry in std::fs::read_dir(folder("tests/definitions")).expect("it is there") {
+        let name = entry.expect("it can be read").file_name();
+        let name = name.to_str().expect("it is UTF-8");
+        let Some(name) = name.strip_suffix(".yaml").filter(|n| !n.contains('-')) else {
+            continue;
+        };
+        let Some(network) = compile(&case(name)).0 else {
+            continue;
+        };
+        let again = compile_stored(&network.source);
+        let again = again.unwrap_or_else(|found| panic!("{name}: {found}"));
         assert_eq!(shape(again), shape(network), "{name}");
     }
     let refused = compile_stored("no JSON").unwrap_err();
@@ -325,6 +333,20 @@ fn large_defaults_are_refused_together() {
         found[0].message,
         "with this one the defaults of state are too large"
     );
+}
+
+/// The two braces may be the first that there is in a file.
+#[test]
+fn unquoted_braces_are_told_wherever_they_are() {
+    for text in [
+        "{{ x }}: y\n",
+        "agents: { a: {{ x }} }\n",
+        "agents:\n  {{ x }}: y\n",
+    ] {
+        let (network, found) = compile(&Files::new("steersman.yaml", text));
+        assert!(network.is_none());
+        assert!(errors(&found).contains(&"E0112"), "{}", show(None, &found));
+    }
 }
 
 #[test]

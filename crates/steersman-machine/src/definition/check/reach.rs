@@ -137,12 +137,13 @@ fn reachable(lowered: &Lowered, edges: &BTreeMap<Name, BTreeSet<Name>>) -> BTree
     reached(edges, from.chain(starts).chain(tests).chain(joins))
 }
 
-/// What is imported and serves nothing here: it may serve another.
+/// What serves nothing here and is not of the main file: what is imported may serve another, and the stored form no longer tells
+/// what was.
 pub(super) fn idle(lowered: &Lowered) -> BTreeSet<Name> {
     let reached = reachable(lowered, &edges(lowered));
     let declared = lowered.declared.iter();
     declared
-        .filter(|(name, declared)| !reached.contains(*name) && is_imported(declared))
+        .filter(|(name, declared)| !reached.contains(*name) && declared.span.file != 0)
         .map(|(name, _)| name.clone())
         .collect()
 }

@@ -3,7 +3,7 @@
 use super::super::diagnostic::Diagnostic;
 use super::Check;
 use crate::ids::Name;
-use crate::network::{AgentDef, Does, Network, Parameters, Reflect, TypeKind};
+use crate::network::{AgentDef, Does, Network, Offer, Parameters, Reflect, TypeKind};
 use crate::reflect::{ACCEPT, REVISE};
 use std::collections::BTreeSet;
 
@@ -96,12 +96,10 @@ fn reviewers_of(network: &Network, name: &Name) -> Vec<Name> {
     };
     let by = |reflect: &Option<Reflect>| reflect.as_ref().and_then(|r| r.by.clone());
     let mut all: Vec<Name> = by(&def.reflect).into_iter().collect();
-    if let Does::Model(model) = &def.does {
-        let tools = model.tools.iter().filter_map(|used| match &used.of {
-            crate::network::Offer::Tool(tool) => network.tools.get(tool),
-            crate::network::Offer::Agent(_) => None,
-        });
-        all.extend(tools.filter_map(|tool| by(&tool.reflect)));
-    }
+    let tools = def.offers().filter_map(|used| match &used.of {
+        Offer::Tool(tool) => network.tools.get(tool),
+        Offer::Agent(_) => None,
+    });
+    all.extend(tools.filter_map(|tool| by(&tool.reflect)));
     all
 }

@@ -341,6 +341,7 @@ fn key_of(sources: &Sources, diagnostics: &mut Vec<Diagnostic>, node: &Node) -> 
             let outer = node.span.start.checked_sub(1).map(|start| Span {
                 start,
                 end: node.span.end + 1,
+                ..node.span
             });
             let braces = outer.into_iter().chain([node.span]).find(|span| {
                 let text = sources.text(*span);
