@@ -8,14 +8,16 @@
 use crate::commit::{
     AdoptedCall, AdoptedCell, Adoption, Branched, Branching, CellFact, Want, Watermark, Wished,
 };
-use crate::effect::{BranchEnd, Fact, Known, Mapped, Outcome, Request, ToolWork, Work};
+use crate::effect::{BranchEnd, Fact, Known, Mapped, Outcome, Request, ToolWork, Until, Work};
 use crate::expression::Data;
 use crate::fold::facts;
 use crate::ids::{Id, Line, Name, Path, Time};
 use crate::interaction::{Artifact, Cause, End, How, Interaction, Origin, Target};
+use crate::join::{JoinOn, Stands};
 use crate::mapping::{Fault, Raw, map};
 use crate::network::{Chooser, Does, Offer, Parameters, ToolUse, TypeKind};
 use crate::snapshot::{Agent, Cell, OpenCall, Snapshot};
+use crate::take::Taken;
 use crate::texts;
 use crate::tick::{Cx, Tick};
 use crate::trace::{cause_word, end_word};
@@ -26,23 +28,25 @@ use std::sync::Arc;
 
 /// Name of the call by which a person joins branches. A tool of this name has another target.
 pub const JOIN: &str = "join";
+/// Branches of one fork at most, where the definition says no number.
+pub const FORKS: u32 = 8;
 
 /// A call that waits for branches.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Awaited {
     /// Caller and call.
     pub call: (Id, Id),
     /// The branches.
     pub branches: Vec<Id>,
-    /// How many of them must end before they are offered, together.
-    pub need: usize,
+    /// When their ends are offered, together.
+    pub on: JoinOn,
 }
 
 /// The calls of a branch that wait for branches. The driver offers [`crate::effect::Offered::Ended`] to each of them
-/// once, when as many as it needs have ended; not to one whose branch is being chosen among already. A branch that was
-/// superseded counts as ended, as cancelled if it had not come to its end: where a branch begins at a commit that
-/// waits for such ones, they are offered at once.
-pub fn awaited(snapshot: &Snapshot) -> Vec<Awaited> {
+/// once, as soon as its condition holds or never will; not to one whose branch is being chosen among already. A branch
+/// that was superseded counts as ended, as cancelled if it had not come to its end: where a branch begins at a commit
+/// that waits for such ones, they are offered at once.
+pub fn awaited(cx: &Cx<'_>, snapshot: &Snapshot) -> Vec<Awaited> {
     let waits = |open: &OpenCall| open.ends.is_none() && snapshot.in_scope(open.owner);
     forks(snapshot)
         .filter(|open| waits(open))
@@ -50,11 +54,30 @@ pub fn awaited(snapshot: &Snapshot) -> Vec<Awaited> {
             Target::Branches(branches) => Some(Awaited {
                 call: (open.owner, open.call.id),
                 branches: branches.clone(),
-                need: branches.len(),
+                on: joins_on(cx, snapshot, open),
             }),
             _ => None,
         })
         .collect()
+}
+
+/// Whether a call of a branch waits for another branch.
+pub fn awaits(snapshot: &Snapshot, branch: Id) -> bool {
+    forks(snapshot).any(|open| {
+        let waits = open.ends.is_none() && snapshot.in_scope(open.owner);
+        waits && matches!(&open.call.target, Target::Branches(all) if all.contains(&branch))
+    })
+}
+
+/// When a call to branches is over: as a person said, or the definition where `fork` is offered.
+pub(crate) fn joins_on(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> JoinOn {
+    if *open.call.name == *JOIN {
+        let args: Json = crate::json::read(&cx.bodies.text(open.call.args)).unwrap_or_default();
+        let on = args["on"].as_str().and_then(|on| on.parse().ok());
+        return on.unwrap_or_default();
+    }
+    let used = fork_use(cx, snapshot, open.owner, open);
+    used.map(|used| used.join.clone()).unwrap_or_default()
 }
 
 fn forks(snapshot: &Snapshot) -> impl Iterator<Item = &Arc<OpenCall>> {
@@ -361,10 +384,18 @@ impl Tick<'_> {
             Ok(says) => says,
             Err(text) => return self.close_call(owner, call, refused("misfit", text)),
         };
-        let most = self.fork_use(owner, &open).and_then(|u| u.max).unwrap_or(8);
+        let most = self
+            .fork_use(owner, &open)
+            .and_then(|u| u.max)
+            .unwrap_or(FORKS);
         if says.len() as u64 > u64::from(most) {
             let text = format!("{} branches are too many: at most {most}.", says.len());
             return self.close_call(owner, call, refused("limit", text));
+        }
+        let on = joins_on(&self.cx(), &self.snapshot, &open);
+        if let Err(text) = on.fits(says.len()) {
+            let text = format!("{text}: give more instructions.");
+            return self.close_call(owner, call, refused("misfit", text));
         }
         let branches: Vec<Id> = says.iter().map(|_| self.id()).collect();
         self.branch(owner, call, Branched::Began(branches.clone()));
@@ -386,27 +417,71 @@ impl Tick<'_> {
 
     // ---- ends and choices ------------------------------------------------------------------------------------
 
-    /// The branches of a fork have ended: whoever chooses among them begins; without a chooser they are the result.
-    pub(crate) fn ends(&mut self, open: &OpenCall, ends: &[BranchEnd]) {
+    /// A call to branches is over, if these ends are enough, or nothing better can come.
+    pub(crate) fn branches_ended(&mut self, open: &OpenCall, ends: &[BranchEnd]) -> Taken {
+        let Target::Branches(branches) = &open.call.target else {
+            return Err(Until::Stale);
+        };
+        let stands = joins_on(&self.cx(), &self.snapshot, open).stands(branches.len(), ends);
+        if stands == Stands::Open {
+            return Err(Until::Stale);
+        }
+        self.admit_ends(open, ends);
+        let joins = *open.call.name == *JOIN;
+        let ended = |branch: &&Id| ends.iter().any(|end| end.branch == **branch);
+        let rest: Vec<Id> = branches.iter().filter(|b| !ended(b)).copied().collect();
+        let mut results = results(ends);
+        for (k, branch) in branches.iter().enumerate() {
+            let of = results["branches"].as_array_mut().into_iter().flatten();
+            for told in of.filter(|told| told["id"] == branch.to_string()) {
+                told["number"] = (k + 1).into();
+            }
+        }
+        if !rest.is_empty() {
+            // What a person forked goes on; of what an agent forked nothing is wanted any more.
+            let word = if joins { "open" } else { "cancelled" };
+            results[word] = rest.iter().map(Id::to_string).collect();
+        }
+        match stands {
+            Stands::Never(why) => {
+                results["note"] = why.into();
+                let mapped = Mapped::plain(How::Failed, Some("not_met"), results.to_string());
+                self.close_branches(open, mapped);
+            }
+            _ if joins => self.joined(open, &results),
+            _ => {
+                self.ends(open, &results);
+                // Where it closed with that, it has let go of all of them.
+                let chooses = self.snapshot.call(open.owner, open.call.id);
+                let chooses = chooses.is_some_and(|call| call.closed.is_none());
+                if chooses && !rest.is_empty() {
+                    self.requests.push(Request::Supersede { branches: rest });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Enough branches of a fork have ended: whoever chooses among them begins; without a chooser they are the result.
+    fn ends(&mut self, open: &OpenCall, results: &Json) {
         let (owner, call) = (open.owner, open.call.id);
-        let results = results(ends);
         let chooser = self.fork_use(owner, open).and_then(|u| u.choose.clone());
         if chooser.is_some() {
             let body = self.body(results.to_string());
             self.branch(owner, call, Branched::Ended(body));
         }
         match chooser {
-            None => self.joined(open, &results),
+            None => self.joined(open, results),
             Some(Chooser::Tool(name)) => {
-                let args = chooser_args(&self.network.tool(&name).parameters, &results);
+                let args = chooser_args(&self.network.tool(&name).parameters, results);
                 self.ask_to_choose(owner, call, &args);
             }
-            Some(Chooser::Person(_)) => self.ask_to_choose(owner, call, &results),
+            Some(Chooser::Person(_)) => self.ask_to_choose(owner, call, results),
             Some(Chooser::Agent(name)) => {
                 let def = self.network.agent(&name);
-                let args = chooser_args(&def.parameters, &results);
+                let args = chooser_args(&def.parameters, results);
                 let Does::Model(_) = def.does else {
-                    return self.joined(open, &results);
+                    return self.joined(open, results);
                 };
                 let agent = self.make_agent(&name, Some(owner), None);
                 let body = self.body(args.to_string());
@@ -529,18 +604,18 @@ pub(crate) fn work(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Work {
         Some(Chooser::Person(person)) => Work::Ask {
             to: person.clone(),
             question: question(&args).into(),
-            options: (1..=count(open)).map(|i| i.to_string()).collect(),
+            options: numbers(&args),
         },
         // An agent chooses by its own model calls; without a chooser nothing is out.
         Some(Chooser::Agent(_)) | None => Work::Timer,
     }
 }
 
-fn count(open: &OpenCall) -> usize {
-    match &open.call.target {
-        Target::Branches(branches) => branches.len(),
-        _ => 0,
-    }
+/// The numbers of the branches that can be chosen.
+fn numbers(results: &str) -> Vec<String> {
+    let results: Json = crate::json::read(results).unwrap_or_default();
+    let branches = results["branches"].as_array().into_iter().flatten();
+    branches.map(|end| end["number"].to_string()).collect()
 }
 
 fn fork_use<'n>(
@@ -641,10 +716,10 @@ fn chooser_args(parameters: &Parameters, results: &Json) -> Json {
 
 fn in_words(results: &Json) -> String {
     let mut text = "Choose one of these by its number.".to_owned();
-    let answers = results.get("answers").and_then(Json::as_array);
-    for (i, answer) in answers.into_iter().flatten().enumerate() {
-        let answer = answer.as_str().unwrap_or_default();
-        let _ = write!(text, "\n{}: {answer}", i + 1);
+    let branches = results.get("branches").and_then(Json::as_array);
+    for branch in branches.into_iter().flatten() {
+        let answer = branch["answer"].as_str().unwrap_or_default();
+        let _ = write!(text, "\n{}: {answer}", branch["number"]);
     }
     text
 }
@@ -667,8 +742,8 @@ fn choice(answer: &str, branches: &[Id], ends: &Json) -> Option<(usize, Id)> {
     let told = ends["branches"].as_array()?;
     let place = |key: &str, value: &str| told.iter().position(|e| e[key].as_str() == Some(value));
     let number = || {
-        let number: usize = answer.strip_prefix('b').unwrap_or(answer).parse().ok()?;
-        number.checked_sub(1).filter(|k| *k < told.len())
+        let number: u64 = answer.strip_prefix('b').unwrap_or(answer).parse().ok()?;
+        told.iter().position(|end| end["number"] == number)
     };
     let k = place("id", answer)
         .or_else(|| place("branch", answer))

@@ -76,6 +76,8 @@ pub enum Offered {
     Join {
         /// The branches.
         branches: Vec<Id>,
+        /// When the call is over.
+        on: crate::join::JoinOn,
         /// A tool that follows, with its arguments over `result`.
         then: Option<crate::network::Then>,
     },

@@ -127,6 +127,7 @@ mod finish;
 pub mod fold;
 pub mod ids;
 pub mod interaction;
+pub mod join;
 pub mod json;
 pub mod limits;
 pub mod manifest;

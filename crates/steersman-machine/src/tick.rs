@@ -434,7 +434,7 @@ impl<'a> Tick<'a> {
                 } => self.take_edited(*effect, args, by, approver),
                 Offered::Clock => self.take_clock(expired),
                 Offered::Ended { call, ends } => self.take_ended(*call, ends),
-                Offered::Join { branches, then } => self.take_join(branches, then.as_ref()),
+                Offered::Join { branches, on, then } => self.take_join(branches, on, then.as_ref()),
                 Offered::Interrupt {
                     message,
                     known,

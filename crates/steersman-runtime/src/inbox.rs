@@ -10,6 +10,7 @@ use std::sync::Arc;
 use steersman_machine::artifact::Content;
 use steersman_machine::effect::{NewArtifact, NewWrite};
 use steersman_machine::ids::{Id, Line, Name, Time};
+use steersman_machine::join::JoinOn;
 
 /// Version of the encoding: the first byte of a stored message.
 const VERSION: u8 = 1;
@@ -128,7 +129,7 @@ pub enum Message {
         /// The first message there.
         say: Option<String>,
     },
-    /// The root waits for branches.
+    /// The root waits for branches, all of them.
     Join {
         /// Which.
         branches: Vec<Id>,
@@ -199,9 +200,37 @@ pub enum Message {
     },
     /// A search ends with the best so far; none: all that go on.
     StopSearch(Option<Id>),
+    /// The root waits for branches, until a condition holds of them.
+    JoinOn {
+        /// Which.
+        branches: Vec<Id>,
+        /// The condition, as [`steersman_machine::join::JoinOn`] reads it.
+        on: String,
+        /// A tool that follows.
+        then: Option<Name>,
+        /// Its arguments, as of `Join`.
+        args: Option<String>,
+    },
 }
 
 impl Message {
+    /// A person joins branches; `args` is a JSON object whose texts are templates over `result`.
+    pub fn join(branches: Vec<Id>, on: &JoinOn, then: Option<Name>, args: Option<String>) -> Self {
+        match on {
+            JoinOn::All => Self::Join {
+                branches,
+                then,
+                args,
+            },
+            on => Self::JoinOn {
+                branches,
+                on: on.to_string(),
+                then,
+                args,
+            },
+        }
+    }
+
     /// A person rates an artifact: an edit of state by what [`crate::artifact::Artifacts::rated`] gave.
     pub fn rating(write: &NewWrite, by: Name) -> Self {
         let value = write.value.as_ref().map(ToString::to_string);

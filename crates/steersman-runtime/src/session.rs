@@ -10,6 +10,7 @@ use serde_json::Value as Json;
 use std::sync::Arc;
 use steersman_machine::artifact::Content;
 use steersman_machine::ids::{Id, Line, Name, Time};
+use steersman_machine::join::JoinOn;
 use steersman_machine::search::Plan;
 use steersman_machine::snapshot::Snapshot;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
@@ -376,21 +377,17 @@ impl Session {
         .await
     }
 
-    /// The root waits for these branches; their ends are the result. `then` follows: a tool, and its arguments if they
+    /// The root waits for these branches until `on` holds of them; their ends are the result. `then` follows: a tool, and its arguments if they
     /// are not what it reads of the result: an object whose texts are templates over `result`.
     pub async fn join(
         &self,
         branches: Vec<Id>,
+        on: &JoinOn,
         then: Option<(Name, Option<Json>)>,
     ) -> Result<Receipt, EngineError> {
         let (then, args) = then.unzip();
         let args = args.flatten().map(|args| args.to_string());
-        self.send(Message::Join {
-            branches,
-            then,
-            args,
-        })
-        .await
+        self.send(Message::join(branches, on, then, args)).await
     }
 
     /// Takes over a branch on the current one.

@@ -107,6 +107,7 @@ pub use steersman_machine as machine;
 pub use steersman_runtime as runtime;
 
 pub use steersman_machine::artifact::Content;
+pub use steersman_machine::join::JoinOn;
 pub use steersman_runtime::engine::{Durability, StartOptions};
 pub use steersman_runtime::erase::{Erased, What};
 pub use steersman_runtime::inbox::{CancelWhat, Resolution};

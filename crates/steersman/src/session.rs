@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use steersman_machine::artifact::Content;
 use steersman_machine::commit::LedgerEntry;
 use steersman_machine::ids::{Id, Line};
+use steersman_machine::join::JoinOn;
 use steersman_runtime::artifact::Artifacts;
 use steersman_runtime::engine::{Engine, EngineError};
 use steersman_runtime::feed::Feed;
@@ -334,9 +335,35 @@ impl Session {
         self.opened(line).await
     }
 
-    /// Lets the session hear what branches came to.
+    /// Lets the session hear what branches came to, when all of them ended.
+    ///
+    /// # Errors
+    /// [`Error::Refused`]: the session is at work, or no branch is named.
     pub async fn join(&self, branches: &[Id]) -> Result<(), Error> {
-        let receipt = self.driven().join(branches.to_vec(), None).await?;
+        self.join_on(branches, &JoinOn::All).await
+    }
+
+    /// The same as soon as a condition holds of them: `JoinOn::Any`, `JoinOn::Count(2)`, `"done >= 2".parse()?`. Branches that
+    /// are open then go on. Where all ended and it does not hold, the session hears that.
+    ///
+    /// # Errors
+    /// As [`Session::join`]; also if more branches are to end than are named.
+    pub async fn join_on(&self, branches: &[Id], on: &JoinOn) -> Result<(), Error> {
+        let receipt = self.driven().join(branches.to_vec(), on, None).await?;
+        self.act(receipt).await.map(drop)
+    }
+
+    /// Cancels what is open on a branch. What waits for the branch hears of its end.
+    ///
+    /// # Errors
+    /// [`Error::Refused`]: nothing is open there.
+    pub async fn cancel_branch(&self, branch: Id, by: By) -> Result<(), Error> {
+        let message = Message::Cancel {
+            what: CancelWhat::Branch,
+            by: by.0.into(),
+            branch: Some(branch),
+        };
+        let receipt = self.driven().send(message).await?;
         self.act(receipt).await.map(drop)
     }
 

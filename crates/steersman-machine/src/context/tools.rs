@@ -3,6 +3,7 @@
 use super::ToolSpec;
 use crate::expression::EvalError;
 use crate::ids::Name;
+use crate::join::JoinOn;
 use crate::network::{
     AgentDef, BuiltIn, Does, ModelAgent, Network, Offer, Parameters, Route, RouteBy, ToolUse, Type,
     TypeKind, wire_name,
@@ -64,9 +65,27 @@ fn spec(network: &Network, agent: &AgentDef, used: &ToolUse) -> ToolSpec {
     };
     ToolSpec {
         name: wire_name(&used.seen),
-        description: description.clone(),
+        description: match joined(&used.join) {
+            Some(when) => format!("{description} {when}"),
+            None => description.clone(),
+        },
         parameters: parameters.to_string(),
     }
+}
+
+/// What a model is told of a fork that does not wait for all of its branches.
+fn joined(on: &JoinOn) -> Option<String> {
+    Some(match on {
+        JoinOn::All => return None,
+        JoinOn::Any => "Goes on when one of them ended; the others are cancelled.".to_owned(),
+        JoinOn::Count(n) => {
+            format!("Goes on when {n} of them ended; the others are cancelled. Give {n} at least.")
+        }
+        JoinOn::Holds(expr) => format!(
+            "Goes on as soon as this holds of them: {}; the others are cancelled.",
+            expr.source.trim()
+        ),
+    })
 }
 
 /// Whom an agent may hand over to, in any network in which it is a member.

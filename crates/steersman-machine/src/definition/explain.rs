@@ -76,6 +76,8 @@ static PAGES: &[(&str, &str)] = &[
     ("E0440", include_str!("explain/E0440.md")),
     ("E0441", include_str!("explain/E0441.md")),
     ("E0442", include_str!("explain/E0442.md")),
+    ("E0470", include_str!("explain/E0470.md")),
+    ("E0471", include_str!("explain/E0471.md")),
     ("N0401", include_str!("explain/N0401.md")),
     ("N0402", include_str!("explain/N0402.md")),
     ("N0403", include_str!("explain/N0403.md")),

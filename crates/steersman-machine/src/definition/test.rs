@@ -2,6 +2,7 @@
 
 use crate::expression::{Expr, Template};
 use crate::ids::Name;
+use crate::join::JoinOn;
 use crate::network::Then;
 use crate::search::{draw, pick};
 use serde_json::Value as Json;
@@ -197,6 +198,8 @@ pub enum Act {
     Join {
         /// Which.
         branches: Vec<String>,
+        /// When the join is over.
+        on: JoinOn,
         /// The tool that follows, over `result.answers`.
         then: Option<Then>,
     },

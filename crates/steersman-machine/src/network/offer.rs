@@ -3,6 +3,7 @@
 use super::{Approve, Requires};
 use crate::expression::{Data, Expr};
 use crate::ids::Name;
+use crate::join::JoinOn;
 
 /// Something a model is offered.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +28,8 @@ pub struct ToolUse {
     pub when: Option<Expr>,
     /// `fork`: who picks the branch to adopt.
     pub choose: Option<Chooser>,
+    /// `fork`: when the call is over.
+    pub join: JoinOn,
     /// `fork`: branches are live.
     pub live: bool,
     /// At once, of this use.
@@ -58,6 +61,7 @@ impl ToolUse {
             max: None,
             when: None,
             choose: None,
+            join: JoinOn::All,
             live: false,
             parallel: 8,
             implied: false,

@@ -1,16 +1,16 @@
 //! Branches end for whoever waits for them.
 
-use crate::branch::JOIN;
 use crate::commit::Admitted;
 use crate::effect::{BranchEnd, Until};
 use crate::ids::Id;
 use crate::interaction::Target;
+use crate::snapshot::OpenCall;
 use crate::take::Taken;
 use crate::tick::Tick;
 use crate::wait::awaits_branches;
 
 impl Tick<'_> {
-    /// All branches that count have ended: the call's one result holds theirs, or its chooser begins.
+    /// Enough branches have ended: the call's one result holds theirs, or its chooser begins.
     pub(crate) fn take_ended(&mut self, call: (Id, Id), ends: &[BranchEnd]) -> Taken {
         let open = self.snapshot.call(call.0, call.1).cloned();
         let open = open.filter(|c| c.closed.is_none()).ok_or(Until::Stale)?;
@@ -20,13 +20,19 @@ impl Tick<'_> {
         if !matches!(open.call.target, Target::Branches(_) | Target::Wait) {
             return Err(Until::Stale);
         }
-        let waiting = match open.call.target {
-            Target::Wait => {
-                let part = awaits_branches(&self.cx(), &self.snapshot, &open);
-                Some(part.ok_or(Until::Stale)?.0)
-            }
-            _ => None,
-        };
+        if matches!(open.call.target, Target::Branches(_)) {
+            return self.branches_ended(&open, ends);
+        }
+        let part = awaits_branches(&self.cx(), &self.snapshot, &open);
+        let waiting = Some(part.ok_or(Until::Stale)?.0);
+        self.admit_ends(&open, ends);
+        let gave = (!ends.is_empty()).then(|| crate::branch::results(ends));
+        self.part_met(&open, waiting, gave.as_ref());
+        Ok(())
+    }
+
+    /// The ends that a call heard of, each with the line at which it was told.
+    pub(crate) fn admit_ends(&mut self, open: &OpenCall, ends: &[BranchEnd]) {
         if ends.is_empty() {
             self.admit_as(Admitted::Ended, Some(open.call.id), b"");
         }
@@ -34,16 +40,5 @@ impl Tick<'_> {
             let text = format!("{}@{}", end.branch, end.at);
             self.admit_as(Admitted::Ended, Some(end.branch), text.as_bytes());
         }
-        match &open.call.target {
-            Target::Branches(_) if *open.call.name == *JOIN => {
-                self.joined(&open, &crate::branch::results(ends));
-            }
-            Target::Branches(_) => self.ends(&open, ends),
-            _ => {
-                let gave = (!ends.is_empty()).then(|| crate::branch::results(ends));
-                self.part_met(&open, waiting, gave.as_ref());
-            }
-        }
-        Ok(())
     }
 }

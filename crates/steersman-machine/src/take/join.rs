@@ -5,6 +5,7 @@ use crate::commit::{Admitted, Branched};
 use crate::effect::Until;
 use crate::ids::Id;
 use crate::interaction::{Call, Interaction, Target};
+use crate::join::JoinOn;
 use crate::network::Then;
 use crate::table::{Event, Rule, rule};
 use crate::take::Taken;
@@ -13,13 +14,18 @@ use serde_json::{Value as Json, json};
 
 impl Tick<'_> {
     /// A person joins branches: the root opens a call to them. It rests meanwhile for nobody.
-    pub(crate) fn take_join(&mut self, branches: &[Id], then: Option<&Then>) -> Taken {
+    pub(crate) fn take_join(&mut self, branches: &[Id], on: &JoinOn, then: Option<&Then>) -> Taken {
         let root = self
             .snapshot
             .root
             .ok_or(Until::Refused("the session has not begun"))?;
         if branches.is_empty() {
             return Err(Until::Refused("no branch is named"));
+        }
+        if on.fits(branches.len()).is_err() {
+            return Err(Until::Refused(
+                "more branches are to end than are named, and the join would never be over",
+            ));
         }
         if then.is_some_and(|then| !self.network.tools.contains_key(&then.tool)) {
             return Err(Until::Refused("there is no tool of that name"));
@@ -30,6 +36,9 @@ impl Tick<'_> {
         }
         let named: Vec<String> = branches.iter().map(Id::to_string).collect();
         let mut args = json!({ "branches": named });
+        if *on != JoinOn::All {
+            args["on"] = on.to_string().into();
+        }
         if let Some(then) = then {
             args["then"] = json!(&*then.tool);
             if let Some(given) = &then.args {

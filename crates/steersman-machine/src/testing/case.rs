@@ -159,9 +159,9 @@ fn act(world: &mut World, test: &Test, step: &Step) -> Result<(), Fault> {
             let chosen = branch(world, name)?;
             taken(world.adopt(chosen)?.line)
         }
-        Act::Join { branches, then } => {
+        Act::Join { branches, on, then } => {
             let ids: Result<Vec<Id>, Fault> = branches.iter().map(|b| branch(world, b)).collect();
-            taken(world.join(ids?, then.clone())?.line)
+            taken(world.join(ids?, on.clone(), then.clone())?.line)
         }
         Act::Advance(millis) => world.advance(*millis),
         // The machine has no process: what is kept of it is what is folded from the lines.

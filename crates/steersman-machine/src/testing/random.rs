@@ -12,6 +12,7 @@ use crate::context::Purpose;
 use crate::effect::{Answer, Ask, Cancelled, Failure, NewWrite, Offered, Outcome, Retry, Work};
 use crate::ids::{Id, Line, Name};
 use crate::interaction::{Class, Reduce};
+use crate::join::JoinOn;
 use crate::mapping::{self, Raw};
 use crate::network::{
     AgentDef, Aging, Begin, Beyond, BuiltIn, Choosable, Chooser, Compact, Desk, Exit, ExitCause,
@@ -74,6 +75,13 @@ pub struct Covered {
     pub modes: u64,
 }
 
+/// A condition of a join, most often the usual one.
+fn join_on(n: u64) -> JoinOn {
+    let all = ["all", "any", "all", "2", "done >= 1", "failed > 1"];
+    let on = all[(n % 6) as usize].parse();
+    on.expect("these are conditions")
+}
+
 /// A network with something of everything; who chooses among branches, and whether they are live, follows from the seed.
 pub fn network(seed: u64) -> Network {
     let choose = match seed % 4 {
@@ -85,6 +93,7 @@ pub fn network(seed: u64) -> Network {
     let live = seed.is_multiple_of(3);
     let fork = || ToolUse {
         max: Some(3),
+        join: join_on(seed / 4),
         ..forks(choose.clone(), live)
     };
     let named = |name: &str| ToolUse {
@@ -471,8 +480,10 @@ pub fn event(world: &mut World, dice: &mut Dice) -> Result<(), Fault> {
         }
         90..93 => {
             let others: Vec<Id> = live.into_iter().filter(|b| *b != world.current()).collect();
+            let on = join_on(dice.below(60));
             match dice.pick(&others) {
-                Some(one) => world.join(vec![*one], None).map(drop),
+                Some(_) if dice.percent(40) => world.join(others, on, None).map(drop),
+                Some(one) => world.join(vec![*one], on, None).map(drop),
                 None => Ok(()),
             }
         }
@@ -769,7 +780,7 @@ fn settle(world: &mut World, dice: &mut Dice) -> Result<(), Fault> {
             .values()
             .any(|a| a.phase == Phase::Resting && a.serving.is_some() && snapshot.in_scope(a.id));
         // A join may wait for a branch where a person has the floor.
-        let joins = awaited(snapshot).iter().any(|a| {
+        let joins = awaited(&world.cx(), snapshot).iter().any(|a| {
             let going_on = |b: &&Id| {
                 let branch = world.branch(**b);
                 branch.ended.is_none() && !branch.superseded

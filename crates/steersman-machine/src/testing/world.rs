@@ -12,7 +12,7 @@ mod steps;
 pub use check::whole;
 pub use play::{Held, Players};
 
-use crate::branch::{adopted_up_to, awaited};
+use crate::branch::{adopted_up_to, awaited, awaits};
 use crate::commit::{LedgerEntry, LogLine, Text};
 use crate::context::History;
 use crate::effect::{
@@ -21,6 +21,7 @@ use crate::effect::{
 use crate::fold::fold;
 use crate::ids::{Body, Id, Line, Name, Time};
 use crate::interaction::{Cause, End, Interaction};
+use crate::join::Stands;
 use crate::network::Network;
 use crate::snapshot::{Phase, Snapshot};
 use crate::tick::{Cx, tick};
@@ -559,13 +560,10 @@ impl World {
             }
             Request::Supersede { branches } => {
                 for branch in branches {
-                    let waits = |b: &Branch| {
-                        !b.superseded
-                            && awaited(&b.snapshot)
-                                .iter()
-                                .any(|a| a.branches.contains(&branch))
+                    let waits = |(id, b): (&Id, &Branch)| {
+                        *id != on && !b.superseded && awaits(&b.snapshot, branch)
                     };
-                    if !self.branches.values().any(waits) {
+                    if !self.branches.iter().any(waits) {
                         self.supersede(branch);
                     }
                 }
@@ -608,13 +606,13 @@ impl World {
             .map(|(id, _)| *id)
             .collect();
         for branch in live {
-            for waits in awaited(self.at(branch)) {
+            for waits in awaited(&self.cx(), self.at(branch)) {
                 let ends: Vec<BranchEnd> = waits
                     .branches
                     .iter()
                     .filter_map(|b| self.end_of(*b))
                     .collect();
-                if ends.len() >= waits.need {
+                if waits.on.stands(waits.branches.len(), &ends) != Stands::Open {
                     let call = waits.call;
                     self.offer_once(branch, vec![Offered::Ended { call, ends }])?;
                 }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use steersman_machine::commit::Binding;
 use steersman_machine::effect::{Cancelled, Offered, Opened, Outcome, Said, Start};
 use steersman_machine::ids::{Body, Digest, Id, Line};
+use steersman_machine::join::JoinOn;
 use steersman_machine::snapshot::{Phase, Snapshot};
 use steersman_machine::table::{Event, judge, rule};
 
@@ -124,6 +125,7 @@ fn offers() -> Vec<Offered> {
         },
         Offered::Join {
             branches: Vec::new(),
+            on: JoinOn::All,
             then: None,
         },
         Offered::Edit {

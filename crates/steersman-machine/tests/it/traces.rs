@@ -4,6 +4,7 @@ use serde_json::json;
 use std::sync::Arc;
 use steersman_machine::ids::{Id, Line};
 use steersman_machine::interaction::Class;
+use steersman_machine::join::JoinOn;
 use steersman_machine::network::{Chooser, Turns};
 use steersman_machine::testing::net::{Draft, forks, offers, text, ty};
 use steersman_machine::testing::world::{Fault, Held, World, whole};
@@ -169,7 +170,7 @@ fn t8_two_branches_then_a_join() -> Result<(), Fault> {
         tool: "aggregate".into(),
         args: None,
     };
-    w.join(vec![b1, b2], Some(then))?;
+    w.join(vec![b1, b2], JoinOn::All, Some(then))?;
     for (branch, answer) in [(b1, "Because."), (b2, "Cheaper.")] {
         w.thinks(branch, "main", "", &[("look", json!({}))])?;
         w.returns(branch, "look", json!("seen"))?;

@@ -13,6 +13,7 @@ use steersman_machine::commit::{LedgerEntry, Release, Why};
 use steersman_machine::effect::{Cancelled, NewArtifact, NewWrite, Offered, Said, Start, Work};
 use steersman_machine::expression::Data;
 use steersman_machine::ids::{Id, Name};
+use steersman_machine::join::JoinOn;
 use steersman_machine::mapping::{Fault, Raw};
 use steersman_machine::network::{Parameters, Then};
 use steersman_machine::tick::allowed;
@@ -161,7 +162,13 @@ impl Driver {
                 branches,
                 then,
                 args,
-            } => self.join(&message, branches, then, args.as_deref()),
+            } => self.join(&message, branches, "all", then, args.as_deref()),
+            Message::JoinOn {
+                branches,
+                on,
+                then,
+                args,
+            } => self.join(&message, branches, &on, then, args.as_deref()),
             Message::Adopt { branch, at } => self.adopt(&message, branch, at).await?,
             searched @ (Message::Search { .. } | Message::StopSearch(_)) => {
                 self.act_on_search(&message, searched).await?
@@ -180,11 +187,14 @@ impl Driver {
         &mut self,
         message: &InboxMessage,
         branches: Vec<Id>,
+        on: &str,
         then: Option<Name>,
         args: Option<&str>,
     ) -> Acted {
         let then = follows(then, args)?;
-        let offered = Offered::Join { branches, then };
+        let on: JoinOn = on.parse()?;
+        on.fits(branches.len())?;
+        let offered = Offered::Join { branches, on, then };
         self.offer_message(message, None, What::Offer(Box::new(offered)))
     }
 

@@ -6,13 +6,14 @@ use crate::engine::EngineError;
 use crate::inbox::Message;
 use crate::load::Since;
 use crate::store::InboxMessage;
-use steersman_machine::branch::awaited;
+use steersman_machine::branch::{Awaited, awaited, awaits};
 use steersman_machine::commit::{LedgerEntry, Release, Why};
 use steersman_machine::effect::{
     Bodies, BranchEnd, Known, Offered, Opened, Request, Said, Step, Until,
 };
 use steersman_machine::ids::{Id, Line, Name};
 use steersman_machine::interaction::{Cause, End, Interaction, Target};
+use steersman_machine::join::{JoinOn, Stands};
 use steersman_machine::snapshot::{Phase, Snapshot};
 use steersman_machine::tick::tick;
 use steersman_machine::wait::for_branches;
@@ -46,7 +47,8 @@ impl Driver {
             } => {
                 let known = self.ledger.branch(branch);
                 let from = known.and_then(|b| b.from);
-                if known.is_some_and(|b| Some(b.commit) != from.map(|(_, at)| at)) {
+                let began = known.is_some_and(|b| Some(b.commit) != from.map(|(_, at)| at));
+                if began || known.is_some_and(|b| b.superseded.is_some()) {
                     return;
                 }
                 let at = from.map_or(draft.n, |(_, at)| at);
@@ -93,9 +95,7 @@ impl Driver {
     pub(super) fn is_awaited(&self, branch: Id, but: Id) -> bool {
         self.branches
             .iter()
-            .filter(|(id, _)| **id != but)
-            .flat_map(|(_, b)| awaited(&b.snapshot))
-            .any(|waits| waits.branches.contains(&branch))
+            .any(|(id, b)| *id != but && awaits(&b.snapshot, branch))
     }
 
     /// No more ticks for a branch. What touches the world and runs is let run: the ledger notes its outcome.
@@ -518,8 +518,10 @@ impl Driver {
                     _ => false,
                 })
             };
-            let waits = awaited(&branch.snapshot).into_iter();
-            waiting.extend(waits.filter(|w| !offered(w.call)).map(|w| (*id, w)));
+            if !branch.snapshot.forks.is_empty() {
+                let waits = self.ask(|cx| awaited(cx, &branch.snapshot))?.into_iter();
+                waiting.extend(waits.filter(|w| !offered(w.call)).map(|w| (*id, w)));
+            }
             if branch.snapshot.waits.is_empty() {
                 continue;
             }
@@ -531,20 +533,38 @@ impl Driver {
             }
         }
         for (id, waits) in waiting {
-            let ended = |b: &&Id| self.is_over(**b);
-            if waits.branches.iter().filter(ended).count() >= waits.need {
-                over.push((id, waits.call, waits.branches));
+            if let Some(ends) = self.met(&waits).await? {
+                let call = waits.call;
+                let offered = Offered::Ended { call, ends };
+                self.offer(id, Offer::new(What::Offer(Box::new(offered))));
             }
         }
         for (id, call, branches) in over {
-            let mut ends = Vec::new();
-            for branch in branches {
-                ends.extend(self.end_of(branch).await?);
-            }
+            let ends = self.ends_of(&branches).await?;
             let offered = Offered::Ended { call, ends };
             self.offer(id, Offer::new(What::Offer(Box::new(offered))));
         }
         Ok(())
+    }
+
+    /// The ends for a call to branches, if they are enough, or nothing better can come.
+    async fn met(&mut self, waits: &Awaited) -> Result<Option<Vec<BranchEnd>>, EngineError> {
+        let over = waits.branches.iter().filter(|b| self.is_over(**b)).count();
+        // How they ended is read only where that may decide.
+        if over == 0 || (waits.on == JoinOn::All && over < waits.branches.len()) {
+            return Ok(None);
+        }
+        let ends = self.ends_of(&waits.branches).await?;
+        let stands = waits.on.stands(waits.branches.len(), &ends);
+        Ok((stands != Stands::Open).then_some(ends))
+    }
+
+    async fn ends_of(&mut self, branches: &[Id]) -> Result<Vec<BranchEnd>, EngineError> {
+        let mut ends = Vec::new();
+        for branch in branches {
+            ends.extend(self.end_of(*branch).await?);
+        }
+        Ok(ends)
     }
 
     /// The branches that were forked from this one, and whether each is over. Those that are superseded do not count.

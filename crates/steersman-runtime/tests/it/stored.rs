@@ -212,6 +212,23 @@ fn the_order_of_another_definition_is_read_for_ever() {
 }
 
 #[test]
+fn a_join_with_a_condition_is_read_for_ever() {
+    let message = Message::JoinOn {
+        branches: vec![Id::new(Line(4), 1)],
+        on: "done >= 2".to_owned(),
+        then: Some("sum".into()),
+        args: Some("{}".to_owned()),
+    };
+    let then = fixture("message-join-on.hex", &hex(&encoded(&message).bytes));
+    let read = InboxMessage {
+        id: "m1".into(),
+        at: Time(5),
+        bytes: unhex(then.trim()).unwrap().into(),
+    };
+    assert_eq!(Message::decode(&read), Ok(message));
+}
+
+#[test]
 fn the_form_of_messages_only_grows_at_the_ends_of_enums() {
     let now = describe::<Message>();
     let then = fixture("messages.txt", &now);

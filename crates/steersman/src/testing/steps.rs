@@ -440,7 +440,7 @@ impl<'a> Run<'a> {
                 let branch = self.branch(branch).await?;
                 self.send(Message::Adopt { branch, at: None }).await
             }
-            Act::Join { branches, then } => {
+            Act::Join { branches, on, then } => {
                 let mut ids = Vec::new();
                 for branch in branches {
                     ids.push(self.branch(branch).await?);
@@ -452,12 +452,7 @@ impl<'a> Run<'a> {
                     Json::Object(args.collect()).to_string()
                 });
                 let then = then.as_ref().map(|t| t.tool.clone());
-                self.send(Message::Join {
-                    branches: ids,
-                    then,
-                    args,
-                })
-                .await
+                self.send(Message::join(ids, on, then, args)).await
             }
             _ => Ok(()),
         }

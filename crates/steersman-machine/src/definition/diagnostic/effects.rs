@@ -46,6 +46,22 @@ impl Diagnostic {
         )
         .help("name a tool with `effect: pure` or `effect: read` that runs, an agent or a person")
     }
+    pub(crate) fn no_join(at: At, text: &str, why: &str) -> Self {
+        Self::new(
+            "E0470",
+            at,
+            format!("`{text}` does not say when branches are joined: {why}"),
+        )
+        .help("`all`, `any`, how many must end, or `done >= 2`, `failed == 0 and open == 0`")
+    }
+    pub(crate) fn wide_join(at: At, n: u32, most: u32) -> Self {
+        Self::new(
+            "E0471",
+            at,
+            format!("{n} branches are to end, and at most {most} are forked"),
+        )
+        .help("a smaller number at `join`, or a larger one at `max`")
+    }
     pub(crate) fn no_judge(at: At, name: &str, does: &str) -> Self {
         Self::new(
             "E0440",

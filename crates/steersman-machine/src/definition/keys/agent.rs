@@ -359,6 +359,12 @@ pub(crate) static TOOL_USE: Table = Table {
             "`fork`: who picks the branch to adopt.",
         ),
         key(
+            "join",
+            Ty::Or(&[Ty::Integer(1), Ty::Expr]),
+            "all",
+            "`fork`: when it is over: `all`, `any`, how many must end, or over `done`, `failed`, `open`, `answers`.",
+        ),
+        key(
             "effects",
             Ty::Word(&[("dry", true), ("live", true)]),
             "dry",

@@ -103,6 +103,12 @@ pub(crate) static STEP: Table = Table {
             "–",
             "A person's join of these branches.",
         ),
+        key(
+            "on",
+            Ty::Or(&[Ty::Integer(1), Ty::Expr]),
+            "all",
+            "With `join`: when it is over, as `join` of `fork`.",
+        ),
         key("then", THEN, "–", "With `join`: the tool that follows."),
         key("script", SCRIPT, "–", "From here on."),
         key("advance", Ty::Duration, "–", "The clock."),

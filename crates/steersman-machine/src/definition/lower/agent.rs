@@ -9,7 +9,9 @@ use super::file::params;
 use super::values::{At, plain_text};
 use super::{Lower, Sort, count, flag, text, word};
 use crate::bounds::SEEN_MAX;
+use crate::branch::FORKS;
 use crate::ids::Name;
+use crate::join::JoinOn;
 use crate::network::{
     AgentDef, Before, Chooser, Does, ModelAgent, Offer, Output, Parameters, ServerUse, ToolChoice,
     ToolUse, Turns, wire_name,
@@ -568,7 +570,7 @@ impl Lower<'_> {
             let at = self.place(when.span);
             self.say(Diagnostic::moving_tools(at));
         }
-        for (key, fits) in [("choose", "fork"), ("effects", "fork")] {
+        for (key, fits) in [("choose", "fork"), ("join", "fork"), ("effects", "fork")] {
             let written = node.entries().iter().find(|(name, _)| &*name.name == key);
             if let Some((key, _)) = written.filter(|_| &*name != fits) {
                 let at = self.place(key.span);
@@ -576,6 +578,15 @@ impl Lower<'_> {
             }
         }
         self.approves(node, &name);
+        let join = node.get("join").and_then(|node| self.join_on(node));
+        let most = node.get("max").and_then(super::whole);
+        let most = most.and_then(|most| u32::try_from(most).ok());
+        if let (Some(JoinOn::Count(n)), Some(node)) = (&join, node.get("join"))
+            && *n > most.unwrap_or(FORKS)
+        {
+            let at = self.place(node.span);
+            self.say(Diagnostic::wide_join(at, *n, most.unwrap_or(FORKS)));
+        }
         let agents_only = node
             .entries()
             .iter()
@@ -595,12 +606,10 @@ impl Lower<'_> {
             approve: self.approve(node.get("approve"), &inner),
             named: flag(node, "named"),
             view_shared: word(node, "view") == Some("shared"),
-            max: node
-                .get("max")
-                .and_then(super::whole)
-                .and_then(|value| u32::try_from(value).ok()),
+            max: most,
             when: when.and_then(|when| self.expr(when, Wants::Condition, scope)),
             choose: node.get("choose").and_then(|node| self.chooser(node)),
+            join: join.unwrap_or_default(),
             live: word(node, "effects") == Some("live"),
             parallel: count(node, "parallel", 8),
             implied: false,
@@ -630,6 +639,19 @@ impl Lower<'_> {
             .chain(["message", "question"])
             .collect();
         self.arguments_fit(Some(args), Some(args), of, sort, &open);
+    }
+
+    /// When a call to branches is over, in a definition or in a test.
+    pub(super) fn join_on(&mut self, node: &Node) -> Option<JoinOn> {
+        let scalar = node.scalar()?;
+        match scalar.text.parse() {
+            Ok(on) => Some(on),
+            Err(why) => {
+                let at = self.place(node.span);
+                self.say(Diagnostic::no_join(at, &scalar.text, &why));
+                None
+            }
+        }
     }
 
     fn chooser(&mut self, node: &Node) -> Option<Chooser> {

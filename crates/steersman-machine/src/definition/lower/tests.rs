@@ -319,6 +319,7 @@ impl Lower<'_> {
                 &["fork", "rewind"],
                 "a step without `fork` or `rewind`",
             ),
+            ("on", &["join"], "a step without `join`"),
             ("then", &["join"], "a step without `join`"),
             ("at", SPEAKS, "a step that does nothing on a branch"),
             ("role", SPEAKS, "a step that nobody in particular does"),
@@ -407,6 +408,10 @@ impl Lower<'_> {
                 branches: branches
                     .filter_map(|node| node.as_text().map(ToString::to_string))
                     .collect(),
+                on: node
+                    .get("on")
+                    .and_then(|node| self.join_on(node))
+                    .unwrap_or_default(),
                 then: self.then(node.get("then"), &scope.with_result()),
             });
         }

@@ -5,6 +5,7 @@ use crate::commit::{LedgerEntry, Release, Why};
 use crate::effect::{Came, Cancelled, Offered, Opened, Outcome, Said, Start, ToolWork, Work};
 use crate::fold::fold;
 use crate::ids::{Body, Digest, Id, Line, Name};
+use crate::join::JoinOn;
 use crate::mapping::{self, Raw};
 use crate::network::Then;
 use crate::snapshot::Snapshot;
@@ -140,8 +141,14 @@ impl World {
     }
 
     /// A person joins branches into the current one.
-    pub fn join(&mut self, branches: Vec<Id>, then: Option<Then>) -> Result<Took, Fault> {
-        let took = self.offer_once(self.current, vec![Offered::Join { branches, then }])?;
+    pub fn join(
+        &mut self,
+        branches: Vec<Id>,
+        on: JoinOn,
+        then: Option<Then>,
+    ) -> Result<Took, Fault> {
+        let joined = Offered::Join { branches, on, then };
+        let took = self.offer_once(self.current, vec![joined])?;
         self.ends()?;
         self.follow()?;
         Ok(took)
