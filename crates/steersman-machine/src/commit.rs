@@ -699,7 +699,7 @@ pub enum Searching {
     Over {
         /// The branch that is worth most, up to this commit; none: there is none.
         winner: Option<(Id, Line)>,
-        /// Why: `done`, `enough`, `budget`, `stopped`, `cancelled`.
+        /// Why: `done`, `enough`, `budget`, `session_tokens`, `session_cost`, `stopped`, `cancelled`.
         why: Name,
     },
     /// The agent that answers by it cannot take over what was found, for this reason: it answers without.

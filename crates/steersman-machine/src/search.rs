@@ -7,7 +7,7 @@
 
 mod tree;
 
-pub use tree::{Cost, MOST, Next, Node, Run, Score, Seen, Stop, Tree, Why, best, next, seen};
+pub use tree::{Cost, MOST, Next, Node, Run, Score, Seen, Stop, Tree, Why, best, cut, next, seen};
 
 use crate::commit::Kind;
 use crate::expression::{Expr, to_json};

@@ -34,7 +34,7 @@ pub struct Ledger {
     marks: Vec<(Line, u64)>,
     /// What was paid, and what counts as paid because nobody knows.
     pub spent: Amount,
-    /// Model calls that were paid.
+    /// Model calls that were paid, or were made on a branch of a search.
     pub calls: u64,
     /// Drawn ahead of use and not yet settled.
     pub slice: Amount,
@@ -69,7 +69,7 @@ pub struct Ledger {
 pub(crate) const COST: &str = "cost";
 
 /// Whether a line takes the answer of an effect.
-fn answers(line: &LogLine, effect: Id) -> bool {
+pub(crate) fn answers(line: &LogLine, effect: Id) -> bool {
     let commit = line.commit.as_ref();
     let mut used = commit.into_iter().flat_map(|commit| &commit.usage);
     used.any(|usage| usage.effect == Some(effect))

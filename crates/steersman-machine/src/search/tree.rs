@@ -118,7 +118,12 @@ impl Tree {
             .fold(Cost::default(), |sum, n| sum.plus(n.cost))
     }
 
-    /// Branches that came to a node.
+    /// Branches that were gone on with for at least one block.
+    pub fn explored(&self) -> usize {
+        self.last().len()
+    }
+
+    /// The greatest number of a branch that came to a node.
     pub fn branches(&self) -> u32 {
         self.nodes.iter().map(|n| n.number).max().unwrap_or(0)
     }
@@ -173,6 +178,10 @@ pub enum Why {
     Enough,
     /// The budget is used up.
     Budget,
+    /// The session may spend no more tokens.
+    Tokens,
+    /// The session may spend no more money.
+    Money,
     /// Somebody wanted it.
     Stopped,
     /// What it was for is no longer wanted.
@@ -186,6 +195,8 @@ impl Why {
             Self::Done => "done",
             Self::Enough => "enough",
             Self::Budget => "budget",
+            Self::Tokens => "session_tokens",
+            Self::Money => "session_cost",
             Self::Stopped => "stopped",
             Self::Cancelled => "cancelled",
         }
@@ -248,21 +259,26 @@ pub fn next(plan: &Plan, tree: &Tree) -> Next {
         || over(spent.tokens, plan.tokens)
         || over(spent.micros, plan.micros)
     {
-        // What was begun is judged as it stands.
-        let last = tree.last().into_iter();
-        let cut: Vec<usize> = last
-            .filter(|i| tree.nodes[*i].score == Score::None)
-            .collect();
-        if cut.is_empty() {
-            return stop(Why::Budget);
-        }
-        return Next::Score(cut);
+        return cut(tree, Why::Budget);
     }
     if let Some(most) = plan.calls {
         let left = usize::try_from(most.saturating_sub(spent.calls)).unwrap_or(usize::MAX);
         runs.truncate(left);
     }
     Next::Run(runs)
+}
+
+/// Nothing more can be tried, for this reason: what was begun is judged as it stands, then it is over.
+pub fn cut(tree: &Tree, why: Why) -> Next {
+    let last = tree.last().into_iter();
+    let unjudged: Vec<usize> = last
+        .filter(|i| tree.nodes[*i].score == Score::None)
+        .collect();
+    if unjudged.is_empty() {
+        let winner = best(tree);
+        return Next::Stop(Stop { winner, why });
+    }
+    Next::Score(unjudged)
 }
 
 /// Branches that have not come to their end.

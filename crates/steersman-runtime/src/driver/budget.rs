@@ -17,9 +17,10 @@ use steersman_machine::effect::{Answer, Failure};
 use steersman_machine::ids::{Digest, Id, Line};
 use steersman_machine::network::{Limit, OnLimit, Per};
 use steersman_machine::price::{Price, Tokens, money};
+use steersman_machine::search::Why as Stops;
 
-/// A call was cut or broke off: what it sent and what had come counts as spent.
-pub(super) fn abandon_spend(draft: &mut Draft, out: &mut Out) {
+/// What a call cost of which no answer came: what it sent, and what had come.
+pub(super) fn lost(out: &Out) -> Amount {
     let came = out.came.div_ceil(BYTES);
     let micros = out.price.map_or(0, |price| {
         price.of(Tokens {
@@ -28,11 +29,17 @@ pub(super) fn abandon_spend(draft: &mut Draft, out: &mut Out) {
             ..Tokens::default()
         })
     });
+    Amount::new(out.sent.saturating_add(came), micros)
+}
+
+/// A call was cut or broke off: what it sent and what had come counts as spent.
+pub(super) fn abandon_spend(draft: &mut Draft, out: &mut Out) {
+    let lost = lost(out);
     out.reserved = Amount::default();
     draft.ledger.push(LedgerEntry::Spend {
         effect: out.wish.id,
-        tokens: out.sent.saturating_add(came),
-        micros,
+        tokens: lost.tokens,
+        micros: lost.micros,
     });
 }
 
@@ -188,7 +195,9 @@ impl Driver {
         };
         let wanted = self.limited(self.dearest.at_least(self.first()));
         let models = self.outs.values().filter(|out| out.is_model());
-        let wished = models.filter(|out| out.reserved.is_zero()).count() as u64;
+        // What stands may never begin.
+        let begin = models.filter(|out| !matches!(out.state, OutState::Stands));
+        let wished = begin.filter(|out| out.reserved.is_zero()).count() as u64;
         let before = draft.ledger.iter().map(drawn);
         let before = before.fold(Amount::default(), Amount::plus);
         let open = self.ledger.slice.plus(before).less(self.reserved());
@@ -268,7 +277,14 @@ impl Driver {
         self.dearest = self.dearest.at_least(bound);
         let branch = self.outs[&id].branch;
         let held = self.reserved();
-        let left = allowance.less(self.ledger.spent).less(held);
+        let free = allowance.less(self.ledger.spent);
+        let left = free.less(held);
+        // What is missing is only reserved by calls that run: it waits for what these leave.
+        if !left.covers(bound) && free.covers(bound) {
+            self.outs.get_mut(&id).expect("it is out").state = OutState::Queued;
+            self.short.insert(id);
+            return Ok(false);
+        }
         if left.tokens < bound.tokens {
             let (left, bound) = (left.tokens, bound.tokens);
             return self.exhausted(id, Budget::Tokens, left, bound).await;
@@ -283,7 +299,15 @@ impl Driver {
             self.write(draft).await?;
         }
         self.outs.get_mut(&id).expect("it is out").reserved = bound;
+        self.retry_short();
         Ok(true)
+    }
+
+    /// The first of those that wait for what others have reserved looks again; if it may begin, so does the next.
+    pub(super) fn retry_short(&mut self) {
+        if let Some(first) = self.short.pop_first() {
+            self.to_start.insert(first);
+        }
     }
 
     async fn exhausted(
@@ -295,6 +319,25 @@ impl Driver {
     ) -> Result<bool, EngineError> {
         let limit = self.limit_of(budget).expect("there is an allowance");
         let branch = self.outs[&id].branch;
+        // Who waits behind it may need less, and is not to wait for somebody who never begins.
+        self.retry_short();
+        let (digest, about, used, ends) = match budget {
+            Budget::Tokens => (
+                Digest::of(b"tokens"),
+                None,
+                "the session's budget of tokens is used up",
+                Stops::Tokens,
+            ),
+            Budget::Cost => (
+                Digest::of(COST.as_bytes()),
+                Some(COST.into()),
+                "the session's budget of money is used up",
+                Stops::Money,
+            ),
+        };
+        if self.ends_search(id, branch, ends, used) {
+            return Ok(false);
+        }
         let ask = match budget {
             Budget::Tokens => format!(
                 "The next call may need {bound} tokens, and of the budget of {} there are {left}. Go on with as much \
@@ -306,18 +349,6 @@ impl Driver {
                 money(bound),
                 money(limit.max),
                 money(left)
-            ),
-        };
-        let (digest, about, used) = match budget {
-            Budget::Tokens => (
-                Digest::of(b"tokens"),
-                None,
-                "the session's budget of tokens is used up",
-            ),
-            Budget::Cost => (
-                Digest::of(COST.as_bytes()),
-                Some(COST.into()),
-                "the session's budget of money is used up",
             ),
         };
         match limit.then {

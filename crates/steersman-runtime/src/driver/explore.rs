@@ -11,7 +11,7 @@ use super::branches::Acted;
 use super::draft::{Draft, Note, Offer};
 use super::{Driver, OutState, What};
 use crate::engine::EngineError;
-use crate::ledger::Search;
+use crate::ledger::{Search, answers};
 use crate::load::Since;
 use crate::store::InboxMessage;
 use serde_json::Value as Json;
@@ -35,6 +35,8 @@ pub(crate) struct Exploring {
     nodes: BTreeMap<(Id, Line), (Snapshot, Hash)>,
     /// Somebody wants its end, for this reason.
     stop: Option<Why>,
+    /// It may begin no more model calls, for this reason: it ends when what runs has come to stand.
+    short: Option<Why>,
 }
 
 /// All searches of a session that have something to do.
@@ -53,6 +55,11 @@ pub(crate) struct Searches {
 }
 
 impl Searches {
+    /// The search that tries a branch.
+    pub(super) fn tries(&self, branch: Id) -> Option<Id> {
+        self.tried.get(&branch).copied()
+    }
+
     /// Tools that judge now.
     pub(super) fn judging(&self) -> usize {
         let all = self.open.values().flat_map(|open| open.judging.values());
@@ -212,7 +219,12 @@ impl Driver {
         if let Some(why) = wanted {
             return self.end_search(id, &known, search::best(&tree), why).await;
         }
-        match search::next(&plan, &tree) {
+        let short = self.searches.open.get(&id).and_then(|open| open.short);
+        let next = match short {
+            Some(why) => search::cut(&tree, why),
+            None => search::next(&plan, &tree),
+        };
+        match next {
             Next::Stop(Stop { winner, why }) => self.end_search(id, &known, winner, why).await,
             Next::Score(nodes) => {
                 let nodes = nodes.into_iter().map(|i| &tree.nodes[i]);
@@ -265,12 +277,6 @@ impl Driver {
             return Ok(());
         }
         ran.sort_unstable();
-        let stands: BTreeSet<Id> = self
-            .outs
-            .values()
-            .filter(|out| matches!(out.state, OutState::Stands))
-            .map(|out| out.branch)
-            .collect();
         let mut draft = Draft::new(self.next, known.branch);
         for (_, branch) in ran {
             let Some(at) = self.ledger.branch(branch).map(|b| b.commit) else {
@@ -282,15 +288,22 @@ impl Driver {
             let Some(before) = last.map(|s| (branch, s.at)).or(from) else {
                 continue;
             };
+            let (lost, moved) = self.since(branch, before.1).await?;
+            let Some(over) = self
+                .ends_there(branch, &snapshot)
+                .filter(|over| moved || *over)
+            else {
+                continue;
+            };
             let spent = search::spent(&snapshot);
             let before = self.node(id, before).await?.0;
-            let cost: Cost = spent.less(search::spent(&before));
+            let cost: Cost = spent.less(search::spent(&before)).plus(lost);
             draft.ledger.push(LedgerEntry::Search {
                 search: id,
                 what: Searching::Stood {
                     branch,
                     at,
-                    over: !stands.contains(&branch),
+                    over,
                     calls: cost.calls,
                     tokens: cost.tokens,
                     micros: cost.micros,
@@ -303,6 +316,70 @@ impl Driver {
             }
         }
         self.write(draft).await
+    }
+
+    /// Whether a branch came to its end; none: it is in the middle of a block, because it was cut or may not go on.
+    fn ends_there(&self, branch: Id, snapshot: &Snapshot) -> Option<bool> {
+        let mut outs = self.outs.values().filter(|out| out.branch == branch);
+        let ends_block = |out: &super::Out| {
+            let stands = matches!(out.state, OutState::Stands);
+            stands && search::begins_block(snapshot, out.wish.agent)
+        };
+        match outs.next() {
+            None => Some(true),
+            Some(out) => (ends_block(out) && outs.all(ends_block)).then_some(false),
+        }
+    }
+
+    /// What calls cost that failed on a branch behind a line of its path, and whether anything was committed there since.
+    /// The machine counts what was answered.
+    async fn since(&mut self, branch: Id, after: Line) -> Result<(Cost, bool), EngineError> {
+        let (mut cost, mut moved) = (Cost::default(), false);
+        let mut at = self.ledger.branch(branch).map_or(after, |b| b.head);
+        while at > after {
+            let line = self.past.read(at).await?;
+            if line.branch != branch {
+                break;
+            }
+            for entry in &line.ledger {
+                if let LedgerEntry::Spend {
+                    effect,
+                    tokens,
+                    micros,
+                } = *entry
+                    && !answers(&line, effect)
+                {
+                    cost = cost.plus(Cost {
+                        calls: 1,
+                        tokens,
+                        micros,
+                    });
+                }
+            }
+            let commit = line.commit.as_ref();
+            moved |= commit.is_some_and(|commit| commit.opening.is_none());
+            at = line.prev;
+        }
+        Ok((cost, moved))
+    }
+
+    /// The session may spend no more. Of a search no person is asked for that: the call stands, and the search ends with
+    /// what it has. False: the call is of no search.
+    pub(super) fn ends_search(&mut self, call: Id, branch: Id, why: Why, used: &str) -> bool {
+        let judges = |(_, known): &(Id, &Search)| known.judged.iter().any(|(b, _)| *b == branch);
+        let tries = self.searches.tries(branch);
+        let judged = self.ledger.searches().find(judges).map(|(id, _)| id);
+        let found = tries.or(judged);
+        let Some(open) = found.and_then(|id| self.searches.open.get_mut(&id)) else {
+            return false;
+        };
+        open.short = Some(why);
+        if tries.is_some() {
+            self.state(call, OutState::Stands);
+        } else {
+            self.fail(call, "limit", used);
+        }
+        true
     }
 
     /// Where a branch stood, and the hash of that line.

@@ -99,6 +99,8 @@ pub(crate) struct Driver {
     to_start: BTreeSet<Id>,
     /// Effects for which no slot was free, by agent.
     queued: BTreeMap<Id, BTreeSet<Id>>,
+    /// Model calls that wait for what others have reserved of the session's budget.
+    short: BTreeSet<Id>,
     /// Branches that have something new.
     fresh: BTreeSet<Id>,
     /// Branches may have ended, or somebody may wait for some since it was last looked.
@@ -616,7 +618,8 @@ impl Driver {
     /// What has to happen before anything goes on.
     fn outside(&self) -> Outside {
         // Who waits for a turn goes on by the clock of the limiter; who waits for a slot, when another ends.
-        let waits_for_slot = |id: &Id| self.queued.values().any(|ids| ids.contains(id));
+        let waits_for_slot =
+            |id: &Id| self.short.contains(id) || self.queued.values().any(|ids| ids.contains(id));
         let running = self.outs.iter().filter(|(id, out)| match out.state {
             OutState::Running(_) => true,
             OutState::Queued => !self.ledger.paused && !waits_for_slot(id),

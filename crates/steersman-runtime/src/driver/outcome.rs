@@ -170,9 +170,14 @@ impl Driver {
         // Who was asked may have to be paid, whatever became of the answer: as much as is known counts.
         let mut draft = Draft::new(self.next, branch);
         let mut out = self.outs.remove(&effect).expect("looked at a moment ago");
-        if super::budget::may_be_paid(&failure, &out) {
-            super::budget::abandon_spend(&mut draft, &mut out);
-        }
+        let made = ![attempt::LIMITED, attempt::CIRCUIT_OPEN].contains(&&*failure.code);
+        let lost = if super::budget::may_be_paid(&failure, &out) {
+            Some(super::budget::lost(&out))
+        } else {
+            // A search counts what it asked for, and not only what was answered.
+            (made && self.searches.tries(branch).is_some()).then(Amount::default)
+        };
+        let lost = lost.map(|lost| Note::Spend(effect, lost.tokens, lost.micros));
         out.reserved = Amount::default();
         if failure.code == attempt::LIMITED {
             // It was not made: its turn has not come.
@@ -192,17 +197,23 @@ impl Driver {
         let waits_long = matches!(next, Next::GiveUp | Next::At(_));
         let gives_up = waits_long || failure.code == attempt::CIRCUIT_OPEN;
         if gives_up && retry::may_fall_back(&failure) && self.falls_back(effect) {
+            lost.into_iter().for_each(|lost| draft.note(lost));
             self.again_soon(effect, 0);
+            self.retry_queued();
             return self.write(draft).await;
         }
+        if next == Next::GiveUp {
+            // With one line: what was lost is neither forgotten nor counted twice.
+            self.answer_outcome(effect, Outcome::Failed(failure), lost.into_iter().collect());
+            return Ok(());
+        }
+        lost.into_iter().for_each(|lost| draft.note(lost));
         match next {
-            Next::GiveUp => {
-                self.unreserve(effect, Amount::default());
-                self.answer_outcome(effect, Outcome::Failed(failure), Vec::new());
-            }
             Next::After(millis) => self.again_soon(effect, millis),
             Next::At(at) => self.again_later(&mut draft, effect, at),
+            Next::GiveUp => {}
         }
+        self.retry_queued();
         self.write(draft).await
     }
 

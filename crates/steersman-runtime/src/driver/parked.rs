@@ -174,6 +174,7 @@ impl Driver {
             outs: BTreeMap::new(),
             to_start: BTreeSet::new(),
             queued: BTreeMap::new(),
+            short: BTreeSet::new(),
             fresh: BTreeSet::new(),
             look_at_ends: false,
             inbox: Inbox {

@@ -290,6 +290,7 @@ impl Driver {
     /// Something ended: of each agent the first that waits for a slot is looked at again. Each end frees one slot, so
     /// nobody is looked at in vain.
     pub(super) fn retry_queued(&mut self) {
+        self.retry_short();
         let first: Vec<Id> = self
             .queued
             .values()
@@ -305,6 +306,7 @@ impl Driver {
     /// An effect begins, or is wanted no longer: it waits for no slot.
     pub(super) fn unqueue(&mut self, id: Id, agent: Id) {
         self.to_start.remove(&id);
+        self.short.remove(&id);
         if let Some(ids) = self.queued.get_mut(&agent) {
             ids.remove(&id);
             if ids.is_empty() {

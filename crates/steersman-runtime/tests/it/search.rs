@@ -513,3 +513,115 @@ async fn nothing_that_was_simulated_on_the_way_is_taken_for_real() {
         assert_eq!(sum(&seen(&world).await), 5, "{method}");
     }
 }
+
+fn explored(seen: &Inspection) -> (usize, String) {
+    let (_, search) = newest(seen);
+    let (_, why) = search.over.clone().expect("it is over");
+    (seen.ledger.tree(&search).explored(), why.to_string())
+}
+
+/// A call of which no answer came was made, and is paid: it counts in every budget.
+#[tokio::test]
+async fn calls_that_fail_count_in_the_budget() {
+    for (error, budget, tried) in [
+        ("bad", "model_calls: 6", 6),
+        // nobody was asked who could be paid: it counts as a call all the same
+        ("invalid_request", "model_calls: 6", 6),
+        ("bad", "tokens: 1", 1),
+    ] {
+        let world = World::new(json!({ "main": [{ "error": error }] }));
+        let search = format!(
+            "search: {{ method: mcts, n: 50, width: 50, score: 1, budget: {{ {budget} }} }}"
+        );
+        let session = world.start(&dice(&search), "Roll.").await;
+        session.settled().await.unwrap();
+        let found = seen(&world).await;
+        assert_eq!(explored(&found), (tried, "budget".to_owned()), "{error}");
+        let (_, search) = newest(&found);
+        let cost = found.ledger.tree(&search).cost();
+        assert_eq!(cost.calls, tried as u64, "{error}: {cost:?}");
+        assert_eq!(cost.tokens > 0, error == "bad", "{error}: {cost:?}");
+    }
+}
+
+/// Each attempt is a call, also of those that come to an answer in the end.
+#[tokio::test]
+async fn a_kill_behind_every_line_counts_failed_calls_the_same() {
+    let script = json!({ "main": [
+        { "any": [{ "call": { "roll": { "eyes": 3 } } }, { "error": "bad" }] }, "Rolled.",
+    ] });
+    let definition = dice("search: { n: 4, score: state.sum, budget: { model_calls: 6 } }");
+    let world = World::new(script.clone());
+    let session = world.start(&definition, "Roll.").await;
+    assert_eq!(answered(&session.settled().await.unwrap()), "Rolled.");
+    let whole = shape(&seen(&world).await);
+    assert!(
+        whole.iter().any(|node| node.contains("Unusable 1")),
+        "{whole:?}"
+    );
+    for kept in 2..world.store.lines() {
+        let world = World::new(script.clone());
+        world.store.write_only(kept, Behind::Silence);
+        let session = world.start(&definition, "Roll.").await;
+        driven(&world, &session).await;
+        let world = world.killed().await;
+        let session = world.open().await;
+        session.settled().await.unwrap();
+        assert_eq!(shape(&seen(&world).await), whole, "after {kept}");
+    }
+}
+
+/// Calls reserve what they may take: many at once must not use up what they only reserve.
+#[tokio::test]
+async fn no_more_calls_begin_at_once_than_the_session_can_pay() {
+    let world = World::new(json!({ "main": [{ "any": ["Yes.", "No."] }] }));
+    let definition = dice("search: { n: 200, score: \"answer == 'Yes.'\" }");
+    let definition = format!("limits: {{ tokens: 60000 }}\n{definition}");
+    let session = world.start(&definition, "Say.").await;
+    assert_eq!(answered(&session.settled().await.unwrap()), "Yes.");
+    assert_eq!(explored(&seen(&world).await), (200, "done".to_owned()));
+}
+
+/// Where the session itself may spend no more, nobody is asked for the sake of a search: it ends with what it has.
+#[tokio::test]
+async fn the_limits_of_the_session_end_a_search() {
+    for (limit, why) in [
+        ("tokens: 9000", "session_tokens"),
+        ("tokens: { max: 9000, on_limit: fail }", "session_tokens"),
+    ] {
+        for by in ["score: \"answer == 'Yes.'\"", "by: critic"] {
+            let script = json!({ "main": [{ "any": ["Yes.", "No."] }], "critic": ["1"] });
+            let world = World::new(script);
+            let definition = dice(&format!("search: {{ n: 200, {by} }}"));
+            let definition = format!("limits: {{ {limit} }}\n{definition}");
+            let session = world.start(&definition, "Say.").await;
+            let settled = session.settled().await.unwrap();
+            let found = seen(&world).await;
+            let (branches, ended) = explored(&found);
+            assert_eq!(ended, why, "{limit}, {by}");
+            assert!((1..200).contains(&branches), "{branches}");
+            if by != "by: critic" {
+                assert_eq!(answered(&settled), "Yes.");
+                assert_eq!(world.stack("main").await, "U A F");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_can_pay_no_call_explores_nothing_and_asks_for_its_own_call() {
+    let world = World::new(json!({ "main": ["Yes."] }));
+    let definition = format!(
+        "limits: {{ tokens: 100 }}\n{}",
+        dice("search: { n: 9, score: 1 }")
+    );
+    let session = world.start(&definition, "Say.").await;
+    let settled = session.settled().await.unwrap();
+    let Settled::Asks(asked) = &*settled else {
+        panic!("{settled:?}");
+    };
+    assert_eq!(asked.len(), 1, "once, for the answer without the search");
+    let found = seen(&world).await;
+    assert_eq!(explored(&found), (0, "session_tokens".to_owned()));
+    assert!(newest(&found).1.without.is_some());
+}
