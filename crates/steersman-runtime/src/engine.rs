@@ -358,6 +358,17 @@ impl Engine {
     /// Owns a session and drives it; a handle to it if this process does already. What a dead owner left in doubt is
     /// settled as its tools declare.
     pub async fn open(&self, id: &str) -> Result<Session, EngineError> {
+        self.opened(id, false).await
+    }
+
+    /// The same of a session that stands after each line ([`crate::step`]): nothing begins before somebody lets it
+    /// [`go`](Session::go) on. One that has not begun makes its first line before it stands. A session that this process
+    /// drives already goes on as it does.
+    pub async fn open_stepping(&self, id: &str) -> Result<Session, EngineError> {
+        self.opened(id, true).await
+    }
+
+    async fn opened(&self, id: &str, steps: bool) -> Result<Session, EngineError> {
         if let Some(session) = self.driven(id) {
             return Ok(session);
         }
@@ -365,7 +376,7 @@ impl Engine {
         if let Some(session) = self.driven(id) {
             return Ok(session);
         }
-        let session = crate::driver::spawn(self, id, Vec::new()).await?;
+        let session = crate::driver::spawn(self, id, Vec::new(), steps).await?;
         self.drives(&session);
         Ok(session)
     }
@@ -385,7 +396,7 @@ impl Engine {
         }
         let (reply, answer) = oneshot::channel();
         let told = vec![ToDriver::Inbox(message.clone(), reply)];
-        let session = crate::driver::spawn(self, id, told).await?;
+        let session = crate::driver::spawn(self, id, told, false).await?;
         self.drives(&session);
         drop(opening);
         let fate = answer.await.map_or(Fate::Lies, |receipt| receipt.fate);
@@ -488,7 +499,7 @@ impl Engine {
             let fate = session.fate_of(&name).await;
             return Ok(Receipt { id: name, fate });
         }
-        let fate = match crate::driver::spawn(self, id, told).await {
+        let fate = match crate::driver::spawn(self, id, told, false).await {
             Ok(_) => {
                 let fate = answer.await.map_or(Fate::Lies, |receipt| receipt.fate);
                 let _ = ended.await;

@@ -108,6 +108,7 @@ pub mod seal;
 pub mod secrets;
 pub mod servers;
 pub mod session;
+pub mod step;
 pub mod store;
 pub mod toolset;
 

@@ -35,6 +35,8 @@ pub(crate) enum ToDriver {
     Inbox(Name, oneshot::Sender<Receipt>),
     /// Something may lie in the inbox.
     Look,
+    /// It may go on from where it stands; whoever said so is told that it was heard.
+    Step(crate::step::Let, oneshot::Sender<()>),
     /// Let go in order.
     Stop(oneshot::Sender<()>),
 }
@@ -45,6 +47,12 @@ pub(crate) enum Standing {
     Busy,
     /// All that can be done is done and on disk, but effects run or are tried again in a moment.
     Outside(Outside),
+    /// It stands behind a line until somebody lets it go on.
+    Stands {
+        line: Line,
+        /// An effect runs meanwhile.
+        running: bool,
+    },
     Settled(Arc<Settled>, Outside),
     Gone(Arc<EngineError>),
 }
@@ -447,7 +455,7 @@ impl Session {
         let mut standing = self.settled.clone();
         loop {
             match &*standing.borrow_and_update() {
-                Standing::Busy | Standing::Outside(_) => {}
+                Standing::Busy | Standing::Outside(_) | Standing::Stands { .. } => {}
                 Standing::Settled(settled, _) => return Ok(settled.clone()),
                 Standing::Gone(why) => return Err(EngineError::Gone(why.clone())),
             }
@@ -467,7 +475,7 @@ impl Session {
             // Registered before looking, so what is told in between is not missed.
             still.as_mut().enable();
             match &*standing.borrow_and_update() {
-                Standing::Busy => {}
+                Standing::Busy | Standing::Stands { .. } => {}
                 Standing::Outside(outside) | Standing::Settled(_, outside) => return Ok(*outside),
                 Standing::Gone(why) => return Err(EngineError::Gone(why.clone())),
             }

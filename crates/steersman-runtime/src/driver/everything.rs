@@ -133,7 +133,7 @@ impl All<'_> {
             .filter(|(_, session)| {
                 !matches!(
                     *session.settled.borrow(),
-                    Standing::Busy | Standing::Outside(_)
+                    Standing::Busy | Standing::Outside(_) | Standing::Stands { .. }
                 )
             })
             .map(|(id, _)| id.clone())
@@ -154,7 +154,7 @@ impl All<'_> {
                     (self.told)(Happened::Settled(session.clone(), settled));
                     session.stop().await;
                 }
-                Standing::Busy | Standing::Outside(_) => {
+                Standing::Busy | Standing::Outside(_) | Standing::Stands { .. } => {
                     self.driven.insert(id, session);
                 }
             }

@@ -33,6 +33,7 @@ mod replayed;
 mod search;
 mod standing;
 mod start;
+mod step;
 pub(crate) mod transport;
 mod turn;
 mod wish;
@@ -138,6 +139,8 @@ pub(crate) struct Driver {
     reaching: BTreeMap<Id, reach::State>,
     /// Searches over branches that go on.
     searches: explore::Searches,
+    /// Whether it stands after each line.
+    stepping: step::Stepping,
 }
 
 /// A branch that has ticks.
@@ -279,11 +282,12 @@ struct Inbox {
 
 /// Owns a session and drives it in a task of its own.
 /// `told` is what it hears before anything begins: who waits to be told what becomes of a message that lies in the inbox
-/// already, or that it is to let go when it has read that.
+/// already, or that it is to let go when it has read that. `steps`: it stands after each line.
 pub(crate) async fn spawn(
     engine: &Engine,
     id: &str,
     told: Vec<ToDriver>,
+    steps: bool,
 ) -> Result<Session, EngineError> {
     let claim = engine.store().claim(id).await?;
     let session = claim.session.clone();
@@ -306,6 +310,7 @@ pub(crate) async fn spawn(
     let told = (from_handles, standing, still, live);
     let mut driver = Box::new(Driver::of(Parked::claimed(engine.clone(), claim, told)));
     driver.read().await?;
+    driver.steps(steps);
     tokio::spawn(own(driver));
     Ok(handle)
 }
@@ -398,7 +403,7 @@ impl Driver {
             }
             if std::mem::take(&mut self.inbox.look) {
                 self.read_inbox().await?;
-            } else if let Some(branch) = self.next_branch() {
+            } else if let Some(branch) = self.next_branch().filter(|_| !self.stands()) {
                 self.turn(branch).await?;
             } else if std::mem::take(&mut self.inbox.late) {
                 self.inbox.look = true;
@@ -410,7 +415,7 @@ impl Driver {
                 self.not_begun(effect).await?;
             } else if let Some(wanted) = self.next_reach() {
                 self.reach(wanted).await?;
-            } else if let Some(search) = self.next_search() {
+            } else if let Some(search) = self.next_search().filter(|_| !self.stands()) {
                 self.explore(search).await?;
             } else if self.writer.take_ready_is_empty() {
                 return Ok(());
@@ -422,7 +427,8 @@ impl Driver {
     /// a while, and it may be parked.
     async fn wait(&mut self) -> Result<bool, EngineError> {
         let clock = self.engine.clock().clone();
-        let due = self.next_due();
+        // Where it stands time moves nothing: what is due is due when it goes on.
+        let due = self.next_due().filter(|_| !self.stands());
         let timer = async {
             match due {
                 Some(due) => clock.sleep_until(due).await,
@@ -494,6 +500,10 @@ impl Driver {
                 self.inbox.look = true;
             }
             ToDriver::Look => self.inbox.look = true,
+            ToDriver::Step(how, heard) => {
+                self.let_go_on(how);
+                heard.send(()).ok();
+            }
             ToDriver::Stop(ended) => {
                 self.stopping.get_or_insert_default().push(ended);
                 self.cut_free();
@@ -532,6 +542,9 @@ impl Driver {
         if self.is_halted() {
             return None;
         }
+        if self.stands() {
+            return self.next_granted();
+        }
         self.to_start.pop_first()
     }
 
@@ -564,7 +577,7 @@ impl Driver {
     fn busy(&self) {
         self.standing.send_if_modified(|standing| match standing {
             // Nobody waits for that.
-            Standing::Settled(..) | Standing::Outside(_) => {
+            Standing::Settled(..) | Standing::Outside(_) | Standing::Stands { .. } => {
                 *standing = Standing::Busy;
                 false
             }
@@ -573,6 +586,10 @@ impl Driver {
     }
 
     fn publish(&mut self) {
+        if self.stands() && !self.is_quiet() {
+            self.publish_line();
+            return;
+        }
         if !self.is_still() {
             return;
         }
@@ -587,9 +604,10 @@ impl Driver {
             self.still.notify_waiters();
             return;
         }
+        self.rests();
         let settled: Arc<Settled> = Arc::new(self.settled());
         let changed = self.standing.send_if_modified(|standing| match standing {
-            Standing::Busy | Standing::Outside(_) => {
+            Standing::Busy | Standing::Outside(_) | Standing::Stands { .. } => {
                 *standing = Standing::Settled(settled.clone(), outside);
                 true
             }

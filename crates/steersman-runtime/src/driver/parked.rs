@@ -199,6 +199,7 @@ impl Driver {
             following: parked.following,
             reaching: BTreeMap::new(),
             searches: super::explore::Searches::default(),
+            stepping: super::step::Stepping::Free,
             engine,
         }
     }
@@ -251,6 +252,7 @@ impl Driver {
         self.network.is_some()
             && self.is_quiet()
             && !self.is_halted()
+            && self.stepping == super::step::Stepping::Free
             && self.outs.values().all(|out| match out.state {
                 OutState::Held | OutState::Waits | OutState::Later(_) => !out.is_model(),
                 _ => false,

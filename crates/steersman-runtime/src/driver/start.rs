@@ -52,7 +52,7 @@ impl Driver {
             if timed.is_some() {
                 draft.timers.push((id, None));
             }
-            self.begin(&mut draft, id);
+            self.begin_now(&mut draft, id);
             let ready = std::mem::take(&mut draft.ready);
             self.write(draft).await?;
             self.to_start.extend(ready);

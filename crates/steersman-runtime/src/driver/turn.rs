@@ -357,6 +357,7 @@ impl Driver {
             branch.snapshot = fold(branch.snapshot.clone(), &line);
         }
         self.ledger.fold(&line, &hash);
+        self.made_line(&line);
         let line = Arc::new(line);
         self.past.add(line.clone());
         self.next = line.n.next();

@@ -191,6 +191,14 @@ impl Driver {
             self.bar(id);
             return;
         }
+        if self.waits_for_go(id) {
+            return;
+        }
+        self.begin_now(draft, id);
+    }
+
+    /// The same where it may go on by now.
+    pub(super) fn begin_now(&mut self, draft: &mut Draft, id: Id) {
         let held = self.outs.get_mut(&id).and_then(|out| out.permit.take());
         let permit = match self.slot(id, held) {
             Ok(permit) => permit,
