@@ -333,6 +333,10 @@ pub(crate) struct Run {
     /// Seed of what is drawn at random in the session.
     #[arg(long)]
     pub(crate) seed: Option<u64>,
+    /// Stop after each line: Enter goes to the next one, `c` goes on without stops, `q` leaves it paused, any other text is
+    /// said there. Reads standard input, a terminal or not; its end is a `q`.
+    #[arg(long, conflicts_with = "all")]
+    pub(crate) step: bool,
     /// Tell all that routers read for each decision, too.
     #[arg(long, short, conflicts_with = "quiet")]
     pub(crate) verbose: bool,

@@ -43,6 +43,8 @@ const OPS: &[(&str, Op)] = &[
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Field {
     Text(String),
+    /// Known under both.
+    Either(String, String),
     Number(f64),
     /// Milliseconds since 1970.
     Time(i64),
@@ -189,14 +191,22 @@ impl Term {
         })
     }
 
+    fn compare(&self, text: &str) -> Ordering {
+        match self.value.strip_suffix('*') {
+            Some(start) if text.starts_with(start) => Ordering::Equal,
+            _ => text.cmp(&self.value),
+        }
+    }
+
     fn holds(&self, now: i64, field: Option<Field>) -> Result<bool, CommandError> {
         let Some(field) = field else {
             return Ok(self.op == Op::IsNot);
         };
         let order = match field {
-            Field::Text(text) => match self.value.strip_suffix('*') {
-                Some(start) if text.starts_with(start) => Ordering::Equal,
-                _ => text.as_str().cmp(&self.value),
+            Field::Text(text) => self.compare(&text),
+            Field::Either(one, other) => match self.compare(&other) {
+                Ordering::Equal => Ordering::Equal,
+                _ => self.compare(&one),
             },
             Field::Number(number) => {
                 let value: f64 = self.value.parse().map_err(|_| {
@@ -283,6 +293,7 @@ mod tests {
             "cost" => Field::Number(0.3),
             "updated" => Field::Time(1_000_000_000_000),
             "age" => Field::Span(3_600_000),
+            "definition" => Field::Either("desk".into(), "a1b2c3".into()),
             _ => return None,
         })
     }
@@ -304,6 +315,13 @@ mod tests {
             ("updated >= 2001-01-01", true),
             ("status = wait*", true),
             ("age > 30m", true),
+            ("definition = desk", true),
+            ("definition = a1b2*", true),
+            ("definition = d*", true),
+            ("definition = dsek", false),
+            ("definition != desk", false),
+            ("definition != a1b2c3", false),
+            ("definition != hotel", true),
             ("age > -2h", false),
             ("vendor != 'Bolt and Sons' and status = waits", true),
         ] {

@@ -17,6 +17,7 @@ mod play;
 mod printer;
 mod prompt;
 mod service;
+mod step;
 mod story;
 mod texts;
 mod why;

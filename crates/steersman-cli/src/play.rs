@@ -3,6 +3,7 @@
 use crate::asked;
 use crate::error::{CommandError, Exit};
 use crate::place::Place;
+use crate::step::Keys;
 use crate::printer::{Printer, bold, dim, green, red, typed, yellow};
 use crate::story::Story;
 use crate::texts::Texts;
@@ -16,7 +17,8 @@ use steersman::runtime::bind::Values;
 use steersman::runtime::feed::{Feed, FeedItem};
 use steersman::runtime::model::Delta;
 use steersman::runtime::pending::Pending;
-use steersman::runtime::session::{Session, Settled};
+use steersman::runtime::session::{Fate, Session, Settled};
+use steersman::runtime::step::{Go, Stood};
 use steersman::runtime::toolset::Progress;
 use steersman_machine::commit::{Admission, Admitted, Binding, LogLine, Want};
 use steersman_machine::effect::Bodies;
@@ -50,6 +52,8 @@ pub(crate) struct Play<'a> {
     /// What the person says was typed right here, so it is not told again.
     pub(crate) typed_here: bool,
     leaving: Leaving,
+    /// Who is asked after each line how it goes on.
+    pub(crate) keys: Option<Keys>,
 }
 
 /// Hears who wants to leave: Ctrl-C, a supervisor's SIGTERM and the SIGHUP of a terminal that is closed, which all leave a
@@ -113,6 +117,7 @@ impl<'a> Play<'a> {
             silent: BTreeMap::new(),
             typed_here: false,
             leaving,
+            keys: None,
         };
         let mut lines = play.feed.lines().await?;
         let new = lines.split_off(lines.partition_point(|line| line.n <= told));
@@ -148,21 +153,65 @@ impl<'a> Play<'a> {
 
     /// Goes on until nothing goes on by itself any more.
     pub(crate) async fn settle(&mut self) -> Result<Ended, CommandError> {
+        loop {
+            match self.stood().await? {
+                None => return self.leave_off().await,
+                Some(Stood::Settled(settled)) => {
+                    self.rest().await?;
+                    return Ok(Ended::Settled(settled));
+                }
+                Some(Stood::At(line)) => {
+                    self.rest().await?;
+                    if let Some(ended) = self.ask(line).await? {
+                        return Ok(ended);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Asks how it goes on behind a line; where it does not, how it ended.
+    async fn ask(&mut self, line: Line) -> Result<Option<Ended>, CommandError> {
+        let Some(mut keys) = self.keys.take() else {
+            self.session.go(Go::Free).await?;
+            return Ok(None);
+        };
+        let go = tokio::select! {
+            biased;
+            () = self.leaving.wanted() => {
+                keys.give_back();
+                return self.leave_off().await.map(Some);
+            }
+            go = keys.ask(line) => go?,
+        };
+        if go != Go::Free {
+            self.keys = Some(keys);
+        }
+        let is_over = go == Go::Pause;
+        let receipt = self.session.go(go).await?;
+        match receipt.map(|receipt| receipt.fate) {
+            Some(Fate::Refused(why)) => self.printer.complain(yellow(&format!("refused: {why}"))),
+            Some(Fate::Waits(why)) => self.printer.talk(yellow(&format!("it is heard later: {why}"))),
+            _ => {}
+        }
+        Ok(is_over.then(|| Ended::Settled(Arc::new(Settled::Paused))))
+    }
+
+    /// Until it stands or rests; none: somebody wants to leave.
+    async fn stood(&mut self) -> Result<Option<Stood>, CommandError> {
         let session = self.session.clone();
-        let settled = session.settled();
-        tokio::pin!(settled);
-        let settled = loop {
+        let stood = session.stood();
+        tokio::pin!(stood);
+        loop {
             tokio::select! {
                 biased;
-                settled = &mut settled => break settled?,
+                stood = &mut stood => return Ok(Some(stood?)),
                 // before the feed: a model that streams without a pause must not keep anybody from leaving
-                () = self.leaving.wanted() => return self.leave_off().await,
+                () = self.leaving.wanted() => return Ok(None),
                 item = self.feed.next() => self.item(item?).await?,
                 () = tokio::time::sleep(SILENT), if self.status.terminal => self.silent(),
             }
-        };
-        self.rest().await?;
-        Ok(Ended::Settled(settled))
+        }
     }
 
     /// Somebody looks at a terminal where nothing moves: it is said what is waited for, and for how long.

@@ -13,31 +13,33 @@ mod clock;
 mod offers;
 mod recorded;
 mod recording;
+mod say;
+mod stand_in;
 mod walk;
+mod writing;
 
 pub(crate) use recorded::{Asked, Recorded};
 
-use crate::bind;
 use crate::clock::Clock;
-use crate::engine::{Engine, EngineError, Inspection, StartOptions};
+use crate::engine::{Engine, EngineError, Inspection};
 use crate::inbox::{Message, random_id};
 use crate::past::{self, Past};
 use crate::pending::PendingKind;
 use crate::redefine::Redefine;
 use crate::session::{Fate, Session, Settled};
-use crate::store::memory::MemoryStore;
-use crate::store::{Batch, NewSession, Row, SessionId};
+use crate::step::{Go, Step, Steps, Stood};
+use crate::store::{Batch, SessionId};
 use clock::RerunClock;
 use recording::Recording;
 use serde_json::Value as Json;
-use std::collections::BTreeMap;
+use stand_in::StandIn;
 use std::sync::Arc;
-use steersman_machine::codec::{self, Hash};
-use steersman_machine::commit::{Binding, LedgerEntry};
+use steersman_machine::commit::Binding;
 use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Id, Line, Name, Time};
 use steersman_machine::tick::Cx;
 use walk::{Changed, Walk, Walked, text_of};
+use writing::Writing;
 
 /// The label of a rerun that names the session, and with `@` the line from which on something is changed.
 pub const RERUN_OF: &str = "rerun_of";
@@ -53,7 +55,8 @@ pub struct Rerun {
     pub at: Option<Line>,
     /// The definition; none: the same.
     pub definition: Option<Redefine>,
-    /// Said at the line, in place of the next recorded message.
+    /// Said at the line, before anything else happens there, in place of the next recorded message. What is owed at the line
+    /// is cancelled; where another definition leaves the recording before, it is said there.
     pub say: Option<String>,
     /// Effects touch the world, where they are not on record.
     pub live: bool,
@@ -61,6 +64,8 @@ pub struct Rerun {
     pub people: People,
     /// A name for it: its label [`RERUN`].
     pub name: Option<Name>,
+    /// Asked after each line how it goes on; none: it does.
+    pub steps: Option<Steps>,
 }
 
 /// Who answers in the place of people, once the recording is no longer followed.
@@ -175,11 +180,22 @@ impl Engine {
             began,
             text,
         );
-        let walked = Walk::new(&recording, branch, old, &changed, past).follow(&wanted.people)?;
         self.register(&changed.network);
-        let now = self.written(&seen, &session, &changed, &walked).await?;
+        let people = wanted.people.clone();
+        let mut walk = Walk::new(&recording, branch, old, &changed, past, &people);
+        let mut writing = Writing::of(self, &seen, &session, &changed);
+        let (wanted, paused) = walk_on(&mut walk, &mut writing, wanted).await?;
+        let becomes = walk.becomes();
+        let walked = walk.over();
+        if let Some(why) = walked.diverged.as_ref().filter(|_| walked.lines.is_empty()) {
+            return Err(EngineError::Refused(format!(
+                "it cannot begin under the other definition: {}",
+                why.why
+            )));
+        }
+        let now = writing.over(&walked.lines, becomes, paused).await?;
         self.remember_for_rerun(&changed);
-        Box::pin(self.goes_on(&seen, session, wanted, walked, &changed, now)).await
+        Box::pin(self.goes_on(&seen, session, (wanted, paused), walked, &changed, now)).await
     }
 
     fn remember_for_rerun(&self, changed: &Changed) {
@@ -229,88 +245,18 @@ impl Engine {
         })
     }
 
-    /// Writes what the recording gave as the beginning of a session. The time of its last line.
-    async fn written(
-        &self,
-        seen: &Inspection,
-        session: &SessionId,
-        changed: &Changed,
-        walked: &Walked,
-    ) -> Result<Time, EngineError> {
-        let Some(last) = walked.lines.last().and_then(|line| line.commit.as_ref()) else {
-            let why = walked.diverged.as_ref().map(|d| d.why.clone());
-            return Err(EngineError::Refused(format!(
-                "it cannot begin under the other definition: {}",
-                why.unwrap_or_default()
-            )));
-        };
-        let (store, now) = (self.store(), last.now);
-        store
-            .create(NewSession {
-                id: session.clone(),
-                network: changed.network.name.clone(),
-                key: None,
-                salt: seen.info.salt,
-                created: self.clock().now(),
-                first: None,
-                said: None,
-            })
-            .await?;
-        let claim = store.claim(session).await?;
-        let mut mark = [0_u8; 8];
-        getrandom::fill(&mut mark).expect("the operating system gives random bytes");
-        let claimed = LedgerEntry::Claimed {
-            epoch: claim.epoch,
-            mark: u64::from_le_bytes(mark),
-        };
-        let mut hashes: BTreeMap<Line, Hash> = BTreeMap::new();
-        let mut rows = Vec::new();
-        for (k, line) in walked.lines.iter().enumerate() {
-            let mut line = line.clone();
-            if k == 0 {
-                line.ledger.insert(0, claimed.clone());
-            }
-            for (hash, text) in codec::spill(&mut line) {
-                store.put_blob(hash, text.as_bytes().into()).await?;
-            }
-            let before = hashes.get(&line.prev).copied().unwrap_or_default();
-            let (bytes, hash) = codec::encode(&line, &before, &claim.salt);
-            hashes.insert(line.n, hash);
-            rows.push(Row {
-                n: line.n,
-                bytes: bytes.into(),
-            });
-        }
-        let labels = changed.labels.iter();
-        let labels: Vec<_> = labels
-            .map(|(name, text)| (name.clone(), Some(text.as_str().into())))
-            .collect();
-        let pages = rows.len().div_ceil(ROWS);
-        for (k, page) in rows.chunks(ROWS).enumerate() {
-            let last = k + 1 == pages;
-            let batch = Batch {
-                rows: page.to_vec(),
-                labels: if last { labels.clone() } else { Vec::new() },
-                urgent: last,
-                ..Batch::default()
-            };
-            store.append(&claim, batch).await?;
-        }
-        Ok(now)
-    }
-
     async fn goes_on(
         &self,
         seen: &Inspection,
         id: SessionId,
-        wanted: Rerun,
+        (wanted, paused): (Rerun, bool),
         walked: Walked,
         changed: &Changed,
         now: Time,
     ) -> Result<Rerunned, EngineError> {
         let mut came = Rerunned {
             session: id.clone(),
-            lines: walked.lines.len() as u64,
+            lines: walked.followed,
             diverged: walked.diverged,
             recorded_calls: walked.answers,
             live_calls: 0,
@@ -320,7 +266,7 @@ impl Engine {
             tokens: 0,
         };
         let mut simulated = None;
-        if came.diverged.is_some() {
+        if came.diverged.is_some() && !paused {
             let mut left = walked.left;
             if wanted.say.is_some() {
                 left.heard.pop_front();
@@ -339,6 +285,7 @@ impl Engine {
                 clock,
                 recorded: &recorded,
                 wanted: &wanted,
+                steps: std::sync::Mutex::new(wanted.steps.clone()),
             };
             simulated = conductor.play(&id, changed).await?;
             let (given, live) = recorded.counted();
@@ -347,7 +294,7 @@ impl Engine {
         }
         let after = self.inspect(&id).await?;
         came.settled = Arc::new(match &came.diverged {
-            None if wanted.at.is_none() || came.lines > 0 => {
+            None if !paused && (wanted.at.is_none() || came.lines > 0) => {
                 let branch = seen.branches.iter().find(|b| Some(b.id) == wanted.branch);
                 branch.map_or_else(|| seen.settled.clone(), |b| seen.settled_on(b))
             }
@@ -357,7 +304,7 @@ impl Engine {
         let spent = simulated.unwrap_or_default();
         came.micros = after.ledger.spent.micros + spent.0;
         came.tokens = after.ledger.spent.tokens + spent.1;
-        if came.diverged.is_none() {
+        if came.diverged.is_none() || paused {
             self.list(&after, &came, now).await?;
         }
         Ok(came)
@@ -393,8 +340,45 @@ impl Engine {
     }
 }
 
-/// So many rows are written at once.
-const ROWS: usize = 64;
+/// Follows a recording, and asks after each line how it goes on, if somebody is to be asked. What is said on the way is taken;
+/// true if it is to be left paused.
+async fn walk_on(
+    walk: &mut Walk<'_>,
+    writing: &mut Writing<'_>,
+    mut wanted: Rerun,
+) -> Result<(Rerun, bool), EngineError> {
+    let mut paused = false;
+    while let Some(made) = walk.next()? {
+        let (Some(line), Some(steps)) = (made, wanted.steps.clone()) else {
+            continue;
+        };
+        writing.write(&walk.lines).await?;
+        let at = Step {
+            session: writing.session().clone(),
+            line,
+            recorded: true,
+        };
+        match steps.ask(at).await {
+            Go::Line => {}
+            Go::Free => wanted.steps = None,
+            Go::Pause => {
+                paused = true;
+                break;
+            }
+            Go::Redirect(text) => {
+                wanted.say = Some(text);
+                walk.leave_here();
+            }
+        }
+    }
+    if wanted.say.is_some() && !paused {
+        walk.leave_here();
+    }
+    if let Some(say) = wanted.say.as_ref().filter(|_| !paused && walk.is_left()) {
+        walk.say(say)?;
+    }
+    Ok((wanted, paused))
+}
 
 /// What a session was bound to when it began, with the text of its values.
 fn began(recording: &Recording) -> Result<(Binding, String), EngineError> {
@@ -435,18 +419,23 @@ struct Conductor<'a> {
     clock: RerunClock,
     recorded: &'a Recorded,
     wanted: &'a Rerun,
+    /// Asked after each line, until it goes on by itself.
+    steps: std::sync::Mutex<Option<Steps>>,
 }
 
 impl Conductor<'_> {
     /// Until nothing more can happen. What an agent that stood in for people cost.
     async fn play(&self, id: &str, changed: &Changed) -> Result<Option<(u64, u64)>, EngineError> {
-        let session = self.engine.open(id).await?;
-        if let Some(say) = &self.wanted.say {
-            let said = session.say(say).await?;
-            if let Fate::Refused(why) = said.fate {
-                session.stop().await;
-                return Err(EngineError::Refused(why));
-            }
+        let session = if self.wanted.steps.is_some() {
+            self.engine.open_stepping(id).await?
+        } else {
+            self.engine.open(id).await?
+        };
+        if let Some(steps) = self.steps().filter(|_| self.wanted.say.is_some()) {
+            // What was said made a line, and nobody saw it.
+            self.asks(&session, &steps).await?;
+        } else if self.wanted.steps.is_some() {
+            session.go(Go::Line).await?;
         }
         let mut stands_in = None;
         let played = self.conduct(&session, changed, &mut stands_in).await;
@@ -458,6 +447,52 @@ impl Conductor<'_> {
         played.map(|()| spent)
     }
 
+    fn steps(&self) -> Option<Steps> {
+        let steps = self.steps.lock();
+        steps.unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+
+    /// Waits until nothing goes on by itself; somebody says at each line how it does until then.
+    async fn settled(&self, session: &Session) -> Result<Arc<Settled>, EngineError> {
+        loop {
+            let Some(steps) = self.steps() else {
+                return session.settled().await;
+            };
+            match session.stood().await? {
+                Stood::Settled(settled) => return Ok(settled),
+                Stood::At(_) => {
+                    if self.asks(session, &steps).await? {
+                        return Ok(Arc::new(Settled::Paused));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Asks how it goes on. True: it does not.
+    async fn asks(&self, session: &Session, steps: &Steps) -> Result<bool, EngineError> {
+        let Stood::At(line) = session.stood().await? else {
+            return Ok(false);
+        };
+        let go = steps
+            .ask(Step {
+                session: session.id().into(),
+                line,
+                recorded: false,
+            })
+            .await;
+        if go == Go::Free {
+            let mut steps = self.steps.lock();
+            *steps.as_deref_mut().expect("nobody panics while holding it") = None;
+        }
+        let is_over = go == Go::Pause;
+        let receipt = session.go(go).await?;
+        match receipt.map(|receipt| receipt.fate) {
+            Some(Fate::Refused(why)) => Err(EngineError::Refused(why)),
+            _ => Ok(is_over),
+        }
+    }
+
     async fn conduct(
         &self,
         session: &Session,
@@ -465,7 +500,7 @@ impl Conductor<'_> {
         stands_in: &mut Option<StandIn>,
     ) -> Result<(), EngineError> {
         loop {
-            let settled = session.settled().await?;
+            let settled = self.settled(session).await?;
             match &*settled {
                 Settled::Answered { .. } | Settled::Empty => {
                     let Some(heard) = self.recorded.next_heard() else {
@@ -517,55 +552,5 @@ impl Conductor<'_> {
                 | Settled::Paused => return Ok(()),
             }
         }
-    }
-}
-
-/// An agent of the definition that answers in the place of people.
-struct StandIn {
-    engine: Engine,
-    session: Session,
-}
-
-impl StandIn {
-    async fn of(engine: &Engine, changed: &Changed, agent: &Name) -> Result<Self, EngineError> {
-        if !changed.network.agents.contains_key(agent) {
-            return Err(EngineError::Refused(format!(
-                "there is no agent `{agent}` to stand in for people"
-            )));
-        }
-        let own = engine.beside(Arc::new(MemoryStore::new()), engine.clock().clone(), None);
-        let config = changed.values.config.clone();
-        let options = StartOptions {
-            agent: Some(agent.clone()),
-            config: config
-                .into_iter()
-                .filter(|(name, value)| bind::fits_bound(&changed.network, name, value).is_ok())
-                .collect(),
-            folder: changed.values.folder.clone(),
-            file: changed.values.file.clone(),
-            seed: Some(changed.values.seed),
-            ..StartOptions::default()
-        };
-        let session = own.start(changed.network.clone(), options).await?;
-        Ok(Self {
-            engine: own,
-            session,
-        })
-    }
-
-    /// What it says to a question; none if it says nothing.
-    async fn asked(&self, question: &str) -> Result<Option<String>, EngineError> {
-        self.session.say(question).await?;
-        Ok(match &*self.session.settled().await? {
-            Settled::Answered { text, .. } if !text.trim().is_empty() => Some(text.to_string()),
-            _ => None,
-        })
-    }
-
-    /// What it cost: millionths and tokens.
-    async fn over(self) -> Result<(u64, u64), EngineError> {
-        let seen = self.session.inspect().await?;
-        self.engine.stop().await;
-        Ok((seen.ledger.spent.micros, seen.ledger.spent.tokens))
     }
 }

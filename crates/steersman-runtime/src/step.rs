@@ -46,11 +46,11 @@ pub(crate) enum Let {
 
 /// Says at each line how a session goes on.
 #[derive(Clone)]
-pub struct Steps(Arc<dyn Fn(At) -> Boxed<'static, Go> + Send + Sync>);
+pub struct Steps(Arc<dyn Fn(Step) -> Boxed<'static, Go> + Send + Sync>);
 
 /// Where somebody is asked how it goes on.
 #[derive(Clone, Debug)]
-pub struct At {
+pub struct Step {
     /// The session that stands.
     pub session: SessionId,
     /// The line behind which it stands.
@@ -62,12 +62,12 @@ pub struct At {
 impl Steps {
     /// Asked at each line.
     pub fn new(
-        ask: impl Fn(At) -> Boxed<'static, Go> + Send + Sync + 'static,
+        ask: impl Fn(Step) -> Boxed<'static, Go> + Send + Sync + 'static,
     ) -> Self {
         Self(Arc::new(ask))
     }
 
-    pub(crate) async fn ask(&self, at: At) -> Go {
+    pub(crate) async fn ask(&self, at: Step) -> Go {
         (self.0)(at).await
     }
 }

@@ -116,4 +116,5 @@ pub use steersman_runtime::load::{Damage, Report as Verified};
 pub use steersman_runtime::pending::PendingKind;
 pub use steersman_runtime::rerun::{Diverged, People, Rerunned};
 pub use steersman_runtime::session::Fork;
+pub use steersman_runtime::step::{Go, Step, Steps, Stood};
 pub use steersman_runtime::store::{SessionInfo, SessionQuery};

@@ -7,6 +7,7 @@ use steersman_machine::definition;
 use steersman_machine::ids::{Id, Line};
 use steersman_runtime::redefine::Redefine;
 use steersman_runtime::rerun::{People, Rerun as Lowered};
+use steersman_runtime::step::Steps;
 
 /// What is changed in a rerun; the default changes nothing.
 ///
@@ -40,7 +41,7 @@ pub struct Rerun {
     pub at: Option<Line>,
     /// The definition; none: the same.
     pub definition: Option<Network>,
-    /// Said at the line, in place of the next recorded message.
+    /// Said at the line, before anything else happens there, in place of the next recorded message.
     pub say: Option<String>,
     /// Effects touch the world, where they are not on record.
     pub live: bool,
@@ -48,6 +49,8 @@ pub struct Rerun {
     pub people: People,
     /// A name for it: its label `rerun`.
     pub name: Option<String>,
+    /// Asked after each line how it goes on; none: it does.
+    pub steps: Option<Steps>,
 }
 
 impl Rerun {
@@ -68,6 +71,7 @@ impl Rerun {
             live: self.live,
             people: self.people,
             name: self.name.map(Into::into),
+            steps: self.steps,
         }
     }
 }

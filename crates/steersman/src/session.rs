@@ -14,6 +14,7 @@ use steersman_runtime::engine::{Engine, EngineError};
 use steersman_runtime::feed::Feed;
 use steersman_runtime::inbox::{CancelWhat, Message, Resolution};
 use steersman_runtime::session::{Fate, Fork, Receipt, Session as Driven};
+use steersman_runtime::step::{Go, Stood};
 use steersman_runtime::store::{SessionId, StoreError};
 
 /// A session that this process drives. Cloning gives another handle to it; dropping handles changes nothing.
@@ -159,6 +160,26 @@ impl Session {
                 }
                 Err(error) => return Err(error.into()),
             }
+        }
+    }
+
+    /// Waits until it stands behind a line, or nothing goes on by itself: of a session that was begun or taken up to stand
+    /// after each line ([`Steersman::start_stepping`](crate::Steersman::start_stepping)).
+    ///
+    /// # Errors
+    /// [`Error::Engine`] if it is not driven any more, with why.
+    pub async fn stood(&self) -> Result<Stood, Error> {
+        Ok(self.driven().stood().await?)
+    }
+
+    /// Lets it go on from where it stands. What is said is taken with the next line, before anything else happens.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if it does not take a message there, with why; what the store says.
+    pub async fn go(&self, go: Go) -> Result<(), Error> {
+        match self.driven().go(go).await?.map(|receipt| receipt.fate) {
+            Some(Fate::Refused(why)) => Err(Error::Refused(why)),
+            _ => Ok(()),
         }
     }
 

@@ -105,6 +105,43 @@ impl Steersman {
         Ok(self.handle(self.engine.open(&id).await?))
     }
 
+    /// The same of a session that stands after each line: after the first one nothing begins before somebody lets it
+    /// [`go`](Session::go) on.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), steersman::Error> {
+    /// use steersman::{Go, Network, StartOptions, Steersman, Stood};
+    ///
+    /// let network = Network::from_yaml("agents: { desk: { system: You answer. } }").build()?;
+    /// let steersman = Steersman::options().script("desk: [ It boils water. ]").in_memory();
+    /// let options = StartOptions { say: Some("What is a kettle?".into()), ..StartOptions::default() };
+    /// let session = steersman.start_stepping(&network, options).await?;
+    ///
+    /// let mut lines = 0;
+    /// while let Stood::At(_) = session.stood().await? {
+    ///     lines += 1;
+    ///     session.go(Go::Line).await?;
+    /// }
+    /// assert_eq!(lines, 1); // behind the question; behind the answer nothing goes on
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn start_stepping(
+        &self,
+        network: &Network,
+        options: StartOptions,
+    ) -> Result<Session, Error> {
+        let id = self.create(network, options).await?;
+        Ok(self.handle(self.engine.open_stepping(&id).await?))
+    }
+
+    /// As [`Steersman::session`], of a session that stands after each line: nothing begins before somebody lets it
+    /// [`go`](Session::go) on.
+    pub async fn session_stepping(&self, id: &str) -> Result<Session, Error> {
+        Ok(self.handle(self.engine.open_stepping(id).await?))
+    }
+
     /// The same without driving it: whoever drives the store next does.
     pub(crate) async fn create(
         &self,

@@ -23,7 +23,7 @@ pub(crate) struct Rerun {
     /// Another definition: a file, or a folder with a steersman.yaml.
     #[arg(long, value_name = "FILE")]
     pub(crate) definition: Option<PathBuf>,
-    /// Say this at the line, in place of the next recorded message.
+    /// Say this at the line, before anything else happens there, in place of the next recorded message.
     #[arg(long, value_name = "TEXT")]
     pub(crate) say: Option<String>,
     /// So many times.
@@ -35,6 +35,10 @@ pub(crate) struct Rerun {
     /// Who answers for people: `recorded`, `stop`, or an agent of the definition for questions without a recorded answer.
     #[arg(long, value_name = "WHO", default_value = "recorded", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) people: String,
+    /// Stop after each line: Enter goes to the next one, `c` goes on without stops, `q` leaves it paused, any other text is
+    /// said there. Reads standard input, a terminal or not; its end is a `q`.
+    #[arg(long, conflicts_with = "filter")]
+    pub(crate) step: bool,
     /// A name for it: its label `rerun`.
     #[arg(long = "as", value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) name: Option<String>,

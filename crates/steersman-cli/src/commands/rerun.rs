@@ -9,8 +9,10 @@ use crate::error::{CommandError, Exit};
 use crate::log::{Log, read};
 use crate::place::{self, Place, branch_name};
 use crate::printer::{Printer, typed};
+use crate::step;
 use crate::words::{self, count, digits, money};
 use serde_json::{Value as Json, json};
+use steersman::runtime::session::Settled;
 use steersman::{Diff, Network, People, Rerun, Rerunned};
 use steersman_machine::ids::{Id, Line};
 
@@ -28,7 +30,7 @@ pub(crate) async fn run(
     let spot = Spot::find(address, &place).await?;
     let mut worst = Exit::Answered;
     for n in 0..args.repeat {
-        let rerun = changes.rerun(&args, &spot, &place).await?;
+        let rerun = changes.rerun(&args, &spot, &place, printer).await?;
         let ran = tokio::select! {
             ran = place.steersman.rerun(&spot.session, rerun) => ran?,
             stop = tokio::signal::ctrl_c() => {
@@ -37,6 +39,9 @@ pub(crate) async fn run(
                 return Ok(Exit::Interrupted);
             }
         };
+        if *ran.settled == Settled::Paused {
+            return left_paused(&ran, &place, printer).await;
+        }
         let sides = ((&*spot.session, Some(spot.branch)), (&*ran.session, None));
         let found = place.steersman.diff(sides.0, sides.1).await?;
         tell(&ran, &found, &spot, &place, &args, printer).await?;
@@ -48,6 +53,23 @@ pub(crate) async fn run(
         }
     }
     Ok(worst)
+}
+
+/// Whoever looked at its lines one by one left it as it is.
+async fn left_paused(
+    ran: &Rerunned,
+    place: &Place,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    if printer.is_json() {
+        let status = ran.settled.word();
+        printer.json(&json!({ "session": &*ran.session, "status": status, "lines": ran.lines }))?;
+    }
+    let short = place.short(&ran.session).await?;
+    printer.talk(format!("{short} is left paused."));
+    let resume = format!("steersman run --resume {short} --step");
+    printer.next(resume, "goes on by itself: models are asked, the recording is not");
+    Ok(Exit::Waits)
 }
 
 /// Where a rerun begins.
@@ -128,7 +150,13 @@ impl Changes {
     }
 
     /// A rerun of one session: values are set in the definition that it is bound to, where no other is given.
-    async fn rerun(&self, args: &Args, spot: &Spot, place: &Place) -> Result<Rerun, CommandError> {
+    async fn rerun(
+        &self,
+        args: &Args,
+        spot: &Spot,
+        place: &Place,
+        printer: &Printer,
+    ) -> Result<Rerun, CommandError> {
         let definition = match &self.definition {
             Some(network) if self.values.is_empty() => Some(network.clone()),
             Some(network) => Some(network.with_set(&self.values)?),
@@ -148,6 +176,7 @@ impl Changes {
             live: args.live,
             people: self.people.clone(),
             name: args.name.clone(),
+            steps: args.step.then(|| step::steps(place.engine(), printer)),
         })
     }
 }

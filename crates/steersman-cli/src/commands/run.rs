@@ -10,6 +10,7 @@ use crate::place::Place;
 use crate::play::{self, Ended, Leaving, Play};
 use crate::printer::{Printer, yellow};
 use crate::prompt::{Prompt, Typed};
+use crate::step::Keys;
 use serde_json::Value as Json;
 use std::io::Read;
 use std::time::Instant;
@@ -35,12 +36,16 @@ pub(crate) async fn run(
         );
     }
     let input = match args.input.as_deref() {
-        Some("-") => Some(standard_input()?.trim_end().to_owned()),
+        Some("-") if !args.step => Some(standard_input()?.trim_end().to_owned()),
         other => other.map(str::to_owned),
     };
     if input.as_ref().is_some_and(|input| input.trim().is_empty()) {
         return Err(CommandError::usage("there is nothing to say")
             .hint("steersman run --input \"...\", or --input - to read it from standard input"));
+    }
+    if args.step && args.input.as_deref() == Some("-") {
+        return Err(CommandError::usage("--step reads standard input, and so does --input -")
+            .hint("give the text itself: --input \"...\""));
     }
     if let Some(name) = &args.resume {
         return resume(name, input, &args, global, printer).await;
@@ -64,7 +69,11 @@ pub(crate) async fn run(
         ..StartOptions::default()
     };
     let leaving = Leaving::listen()?;
-    let session = place.steersman.start_with(&network, options).await?;
+    let session = if args.step {
+        place.steersman.start_stepping(&network, options).await?
+    } else {
+        place.steersman.start_with(&network, options).await?
+    };
     let session = session.driven().clone();
     let mut play = Play::new(
         &place,
@@ -76,6 +85,7 @@ pub(crate) async fn run(
         args.verbose,
     )
     .await?;
+    play.keys = args.step.then(|| Keys::new(printer));
     converse(
         &place,
         printer,
@@ -107,10 +117,16 @@ async fn resume(
         Some(given) => changed::is_bound_to(&place, &seen, &short, given, printer)?,
         None => changed::tell(&place, &seen, "--rebind", printer),
     }
+    let is_paused = seen.ledger.paused;
     drop(seen);
     let began = Instant::now();
     let leaving = Leaving::listen()?;
-    let session = place.steersman.session(&info.id).await?.driven().clone();
+    let session = if args.step {
+        place.steersman.session_stepping(&info.id).await?
+    } else {
+        place.steersman.session(&info.id).await?
+    };
+    let session = session.driven().clone();
     let mut play = Play::new(
         &place,
         printer,
@@ -121,6 +137,13 @@ async fn resume(
         args.verbose,
     )
     .await?;
+    if args.step {
+        play.keys = Some(Keys::new(printer));
+        // Who takes each line by itself is there: nothing begins unseen.
+        if is_paused {
+            taken(play.session.resume().await?)?;
+        }
+    }
     if let Some(input) = &input {
         let said = Message::Say {
             text: input.clone(),

@@ -155,11 +155,7 @@ pub(crate) fn field(info: &SessionInfo, now: i64, name: &str) -> Option<Field> {
         "status" => Field::Text(status(info).to_owned()),
         "network" => Field::Text(info.network.to_string()),
         // by name or by digest
-        "definition" => Field::Text(if info.state.definition.is_empty() {
-            info.network.to_string()
-        } else {
-            format!("{} {}", info.network, info.state.definition)
-        }),
+        "definition" => Field::Either(info.network.to_string(), info.state.definition.to_string()),
         "digest" => Field::Text(info.state.definition.to_string()),
         "updated" => Field::Time(info.state.updated.0),
         "age" => Field::Span(now.saturating_sub(info.created.0)),

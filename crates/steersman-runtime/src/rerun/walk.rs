@@ -39,10 +39,15 @@ pub(crate) struct Changed {
     pub(crate) labels: Vec<(Name, String)>,
 }
 
+/// Why a recording is left where somebody says something else.
+const SAID: &str = "something else is said here";
+
 /// How far a recording was followed.
 pub(crate) struct Walked {
     /// The lines that came of it.
     pub(crate) lines: Vec<LogLine>,
+    /// So many of them were followed.
+    pub(crate) followed: u64,
     pub(crate) diverged: Option<Diverged>,
     /// What is left of the recording.
     pub(crate) left: Left,
@@ -52,19 +57,25 @@ pub(crate) struct Walked {
 
 pub(crate) struct Walk<'a> {
     recording: &'a Recording,
-    target: Id,
+    pub(super) target: Id,
     changed: &'a Changed,
     old: Side,
-    new: Side,
+    pub(super) new: Side,
     old_binding: Binding,
     old_values: String,
     /// What effects that are out asked for when they were recorded.
     works: BTreeMap<Id, Work>,
     /// Digests of the requests of model calls that are out in the rerun.
     asks: BTreeMap<Id, BTreeSet<Digest>>,
-    lines: Vec<LogLine>,
+    pub(super) lines: Vec<LogLine>,
+    followed: u64,
+    /// The next line of the recording, by its place.
+    at: usize,
+    diverged: Option<Diverged>,
+    left: Left,
+    people: &'a People,
     /// The line before on each branch.
-    prev: BTreeMap<Id, Line>,
+    pub(super) prev: BTreeMap<Id, Line>,
     current: Id,
     answers: u64,
     /// Every line so far did what it did then.
@@ -78,6 +89,7 @@ impl<'a> Walk<'a> {
         old: (Arc<Network>, Binding, String),
         changed: &'a Changed,
         past: Arc<Past>,
+        people: &'a People,
     ) -> Self {
         let (network, old_binding, old_values) = old;
         let begins_under = match changed.at {
@@ -95,6 +107,11 @@ impl<'a> Walk<'a> {
             works: BTreeMap::new(),
             asks: BTreeMap::new(),
             lines: Vec::new(),
+            followed: 0,
+            at: 0,
+            diverged: None,
+            left: Left::default(),
+            people,
             prev: BTreeMap::new(),
             current: Id::MAIN,
             answers: 0,
@@ -102,50 +119,73 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Follows it to its end, or to the first line that does not match.
-    pub(crate) fn follow(mut self, people: &People) -> Result<Walked, EngineError> {
-        let lines = self.recording.lines.clone();
-        let (mut diverged, mut left) = (None, Left::default());
-        for line in &lines {
-            let commit = line
-                .commit
-                .as_ref()
-                .expect("only lines with commits are read");
-            let behind = self.changed.at.is_some_and(|at| line.n > at);
-            if diverged.is_none() {
-                if behind && self.changed.says {
-                    diverged = Some(Diverged {
-                        line: line.n,
-                        why: "something else is said here".to_owned(),
-                    });
-                } else if let Err(why) = self.line(line, commit, behind)? {
-                    diverged = Some(Diverged { line: line.n, why });
+    /// Follows the next line, or keeps what it says where the recording was left. The line that came of it, if one did; none
+    /// at the end.
+    pub(crate) fn next(&mut self) -> Result<Option<Option<Line>>, EngineError> {
+        let Some(line) = self.recording.lines.get(self.at).cloned() else {
+            return Ok(None);
+        };
+        self.at += 1;
+        let commit = line
+            .commit
+            .as_ref()
+            .expect("only lines with commits are read");
+        let behind = self.changed.at.is_some_and(|at| line.n > at);
+        let mut made = None;
+        if self.diverged.is_none() {
+            if behind && self.changed.says {
+                self.leaves(line.n, SAID);
+            } else {
+                match self.line(&line, commit, behind)? {
+                    Ok(()) => made = Some(line.n),
+                    Err(why) => self.leaves(line.n, &why),
                 }
             }
-            if diverged.is_some() {
-                self.leave(line, commit, people, &mut left)?;
-            }
-            self.carry_old(line)?;
         }
-        if diverged.is_none() && self.changed.says {
+        if self.diverged.is_some() {
+            let mut left = std::mem::take(&mut self.left);
+            self.leave(&line, commit, &mut left)?;
+            self.left = left;
+        }
+        self.carry_old(&line)?;
+        Ok(Some(made))
+    }
+
+    fn leaves(&mut self, line: Line, why: &str) {
+        self.diverged = Some(Diverged {
+            line,
+            why: why.to_owned(),
+        });
+    }
+
+    /// Leaves it behind the last line that was followed, since something else is said there.
+    pub(crate) fn leave_here(&mut self) {
+        if self.diverged.is_none() {
             let line = self.lines.last().map_or(Line::NONE, |line| line.n);
-            diverged = Some(Diverged {
-                line,
-                why: "something else is said here".to_owned(),
-            });
+            self.leaves(line, SAID);
         }
-        if let Some(last) = self.lines.last_mut()
-            && self.current != self.target
-            && self.prev.contains_key(&self.target)
-        {
-            last.ledger.push(LedgerEntry::Current(self.target));
-        }
-        Ok(Walked {
+    }
+
+    /// Whether it was left.
+    pub(crate) fn is_left(&self) -> bool {
+        self.diverged.is_some()
+    }
+
+    /// The branch that was rerun is to be the current one, and is not.
+    pub(crate) fn becomes(&self) -> Option<LedgerEntry> {
+        let begun = self.current != self.target && self.prev.contains_key(&self.target);
+        begun.then_some(LedgerEntry::Current(self.target))
+    }
+
+    /// What came of it.
+    pub(crate) fn over(self) -> Walked {
+        Walked {
             lines: self.lines,
-            diverged,
-            left,
+            followed: self.followed,
+            diverged: self.diverged,
+            left: self.left,
             answers: self.answers,
-        })
+        }
     }
 
     fn carry_old(&mut self, line: &Arc<LogLine>) -> Result<(), StoreError> {
@@ -185,6 +225,7 @@ impl<'a> Walk<'a> {
             Err(why) => return Err(EngineError::Refused(why)),
         };
         self.push(made)?;
+        self.followed += 1;
         Ok(Ok(()))
     }
 
@@ -439,7 +480,7 @@ impl<'a> Walk<'a> {
         carry::carried(&self.old.network, &self.changed.network, &after)
     }
 
-    fn push(&mut self, made: LogLine) -> Result<(), EngineError> {
+    pub(super) fn push(&mut self, made: LogLine) -> Result<(), EngineError> {
         self.prev.insert(made.branch, made.n);
         let commit = made.commit.as_ref().expect("it has one");
         self.answers += commit.usage.len() as u64;
@@ -469,7 +510,6 @@ impl<'a> Walk<'a> {
         &self,
         line: &LogLine,
         commit: &Commit,
-        people: &People,
         left: &mut Left,
     ) -> Result<(), StoreError> {
         let before = self.old.before(line);
@@ -509,7 +549,7 @@ impl<'a> Walk<'a> {
                     }
                     Asked::Tool(tool_digest(tool))
                 }
-                (Work::Ask { to, question, .. }, _) if *people != People::Stop => {
+                (Work::Ask { to, question, .. }, _) if *self.people != People::Stop => {
                     Asked::Person(to.clone(), question.clone())
                 }
                 (Work::Event { .. } | Work::Timer, Some(call)) => {
@@ -522,7 +562,7 @@ impl<'a> Walk<'a> {
                 left.outcomes.entry(asked).or_default().push_back(mapped);
             }
         }
-        if *people != People::Stop && self.recording.path.contains(&line.n) {
+        if *self.people != People::Stop && self.recording.path.contains(&line.n) {
             self.heard(commit, &before, left)?;
         }
         Ok(())
@@ -595,7 +635,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-fn fault(past: &Past) -> Result<(), StoreError> {
+pub(super) fn fault(past: &Past) -> Result<(), StoreError> {
     past.fault().map_or(Ok(()), Err)
 }
 

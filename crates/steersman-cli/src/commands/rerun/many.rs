@@ -129,8 +129,8 @@ pub(super) async fn run(
     let all = found.len();
     found.truncate(args.limit.unwrap_or(all));
     if found.is_empty() {
-        printer.talk("No session matches: nothing was rerun.");
-        return Ok(Exit::Answered);
+        return Err(CommandError::usage("no session matches: nothing was rerun")
+            .hint("steersman sessions --where FILTER lists those that do; reruns themselves are left out"));
     }
     let (came, stopped) = rerun_all(args, changes, place, &found, printer).await?;
     print(&came, printer)?;
@@ -190,7 +190,7 @@ async fn rerun_all(
             if over && spent.load(Ordering::Relaxed) > 0 {
                 return None;
             }
-            let ran = rerun(args, changes, place, &session).await;
+            let ran = rerun(args, changes, (place, printer), &session).await;
             Some(Came {
                 session,
                 short,
@@ -229,12 +229,12 @@ async fn rerun_all(
 async fn rerun(
     args: &Args,
     changes: &Changes,
-    place: &Place,
+    (place, printer): (&Place, &Printer),
     id: &str,
 ) -> Result<(Rerunned, Diff), String> {
     let told = |error: CommandError| error.to_string();
     let spot = Spot::find(id, place).await.map_err(told)?;
-    let changed = changes.rerun(args, &spot, place).await.map_err(told)?;
+    let changed = changes.rerun(args, &spot, place, printer).await.map_err(told)?;
     let ran = place.steersman.rerun(id, changed).await;
     let ran = ran.map_err(|e| e.to_string())?;
     let found = place.steersman.diff((id, None), (&ran.session, None)).await;

@@ -1,0 +1,141 @@
+//! `--step`: a session stops after each line, and whoever types says how it goes on.
+
+use crate::error::CommandError;
+use crate::printer::{Printer, dim};
+use crate::prompt::{Prompt, Typed};
+use crate::story::Story;
+use crate::texts::Texts;
+use std::io::{BufRead, Read};
+use std::sync::Arc;
+use steersman::runtime::engine::Engine;
+use steersman::runtime::step::{Go, Step, Steps};
+use steersman::runtime::store::MAX_VALUE;
+use steersman_machine::ids::Line;
+
+/// What may be typed at a stop.
+const KEYS: &str = "Enter: next line   c: go on   q: leave it paused   other text: say it here";
+
+/// Reads what is typed at each stop: at a terminal with a prompt, else line by line from standard input.
+pub(crate) struct Keys {
+    printer: Printer,
+    prompt: Option<Prompt>,
+    told: bool,
+}
+
+impl Keys {
+    pub(crate) fn new(printer: &Printer) -> Self {
+        Self {
+            prompt: printer.can_ask().then(Prompt::default),
+            printer: printer.clone(),
+            told: false,
+        }
+    }
+
+    /// How it goes on behind a line.
+    pub(crate) async fn ask(&mut self, line: Line) -> Result<Go, CommandError> {
+        if !std::mem::replace(&mut self.told, true) {
+            self.printer.talk(dim(KEYS));
+        }
+        let typed = match &mut self.prompt {
+            Some(prompt) => prompt.line(&format!("@{line} > ")).await?,
+            None => {
+                self.printer.talk(dim(&format!("@{line} >")));
+                piped().await?
+            }
+        };
+        Ok(match typed {
+            Typed::Left => Go::Pause,
+            Typed::Line(text) => match text.trim() {
+                "" => Go::Line,
+                "c" => Go::Free,
+                "q" => Go::Pause,
+                text => Go::Redirect(text.to_owned()),
+            },
+        })
+    }
+
+    /// Whoever asked goes away while nothing was typed.
+    pub(crate) fn give_back(&self) {
+        if let Some(prompt) = &self.prompt {
+            prompt.give_back(&self.printer);
+        }
+    }
+}
+
+/// The next line of standard input.
+async fn piped() -> Result<Typed, CommandError> {
+    let read = tokio::task::spawn_blocking(|| {
+        let mut bytes = Vec::new();
+        let mut input = std::io::stdin().lock();
+        let mut most = (&mut input).take(MAX_VALUE as u64 + 1);
+        most.read_until(b'\n', &mut bytes).map(|_| bytes)
+    });
+    let bytes = read
+        .await
+        .map_err(|e| CommandError::usage(e.to_string()))??;
+    if bytes.is_empty() {
+        return Ok(Typed::Left);
+    }
+    if bytes.len() > MAX_VALUE {
+        return Err(CommandError::usage(format!(
+            "a line of standard input is longer than the {MAX_VALUE} bytes of a message"
+        )));
+    }
+    let text = String::from_utf8(bytes)
+        .map_err(|_| CommandError::usage("what standard input holds is no text in UTF-8"))?;
+    Ok(Typed::Line(text))
+}
+
+/// Tells the lines of a rerun as they come, and asks.
+struct Told {
+    engine: Engine,
+    printer: Printer,
+    keys: Keys,
+    story: Story,
+    texts: Texts,
+    line: Line,
+}
+
+impl Told {
+    async fn ask(&mut self, at: Step) -> Result<Go, CommandError> {
+        let mut feed = self.engine.feed(&at.session, self.line);
+        for line in feed.lines().await? {
+            self.texts.learn(&line, &**self.engine.store()).await?;
+            for row in self.story.tell(&line, &self.texts) {
+                for row in row.print(true) {
+                    self.printer.talk(row);
+                }
+            }
+            self.line = line.n;
+        }
+        if !at.recorded {
+            self.printer.talk(dim("       not on record"));
+        }
+        self.keys.ask(at.line).await
+    }
+}
+
+/// Asks after each line of a rerun. What cannot be read leaves it paused.
+pub(crate) fn steps(engine: &Engine, printer: &Printer) -> Steps {
+    let told = Arc::new(tokio::sync::Mutex::new(Told {
+        engine: engine.clone(),
+        printer: printer.clone(),
+        keys: Keys::new(printer),
+        story: Story::told(false),
+        texts: Texts::default(),
+        line: Line::NONE,
+    }));
+    Steps::new(move |at| {
+        let told = told.clone();
+        Box::pin(async move {
+            let mut told = told.lock().await;
+            match told.ask(at).await {
+                Ok(go) => go,
+                Err(error) => {
+                    told.printer.complain(error.to_string());
+                    Go::Pause
+                }
+            }
+        })
+    })
+}

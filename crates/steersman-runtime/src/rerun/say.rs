@@ -1,0 +1,68 @@
+//! Something else is said at a line of a recording: the machine takes it there and then, so nothing can come before it.
+
+use super::walk::{Walk, fault};
+use crate::engine::EngineError;
+use crate::inbox::random_id;
+use steersman_machine::commit::{LedgerEntry, LogLine};
+use steersman_machine::effect::{Offered, Said};
+use steersman_machine::ids::{Id, Line, Name};
+use steersman_machine::tick::tick;
+
+impl Walk<'_> {
+    /// The line in which it is heard, behind those that were followed. What is owed there is cancelled: it was about what
+    /// was said before, and none of it has begun.
+    pub(crate) fn say(&mut self, text: &str) -> Result<(), EngineError> {
+        let Some(last) = self.lines.last() else {
+            return Err(EngineError::Refused("nothing can be said before it began".to_owned()));
+        };
+        let branch = if self.new.branches.contains_key(&self.target) {
+            self.target
+        } else {
+            last.branch
+        };
+        let n = Line(last.n.0 + 1);
+        let id = random_id();
+        let before = self.new.branches[&branch].clone();
+        let now = before.now;
+        let offered = said(&id, text, before.effects.is_empty());
+        let step = tick(&self.new.cx(), before, n, now, &[offered]);
+        fault(&self.new.past)?;
+        let refused = step.left.first().map(|(_, until)| format!("{until:?}"));
+        let Some(commit) = step.commit.filter(|_| refused.is_none()) else {
+            return Err(EngineError::Refused(format!(
+                "nothing can be said at line {}: {}",
+                last.n,
+                refused.unwrap_or_else(|| "nobody takes it".to_owned())
+            )));
+        };
+        let made = LogLine {
+            n,
+            prev: self.prev.get(&branch).copied().unwrap_or(Line::NONE),
+            branch,
+            commit: Some(commit),
+            ledger: vec![LedgerEntry::Accepted(id)],
+            bodies: step.bodies,
+        };
+        self.push(made)
+    }
+}
+
+/// Where nothing is owed it is a message like any other; else it takes the place of what is.
+fn said(id: &Name, text: &str, rests: bool) -> Offered {
+    let message = Said {
+        id: id.clone(),
+        text: text.into(),
+        to: None::<Id>,
+        by: None,
+        sender: None,
+        came: Vec::new(),
+    };
+    if rests {
+        return Offered::Message(message);
+    }
+    Offered::Interrupt {
+        message,
+        known: Vec::new(),
+        shown: Vec::new(),
+    }
+}

@@ -1,0 +1,163 @@
+//! What a recording gave, written as the beginning of a session.
+
+use super::walk::Changed;
+use crate::engine::{Engine, EngineError, Inspection};
+use crate::store::{Batch, Claim, NewSession, Row, SessionId};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use steersman_machine::codec::{self, Hash};
+use steersman_machine::commit::{LedgerEntry, LogLine};
+use steersman_machine::ids::{Line, Name, Time};
+
+/// So many rows are written at once.
+const ROWS: usize = 64;
+
+/// A session that is written from its beginning on. All that was written is on disk.
+pub(super) struct Writing<'a> {
+    engine: &'a Engine,
+    seen: &'a Inspection,
+    session: &'a SessionId,
+    changed: &'a Changed,
+    claim: Option<Claim>,
+    hashes: BTreeMap<Line, Hash>,
+    /// So many lines are written.
+    written: usize,
+}
+
+impl<'a> Writing<'a> {
+    pub(super) fn of(
+        engine: &'a Engine,
+        seen: &'a Inspection,
+        session: &'a SessionId,
+        changed: &'a Changed,
+    ) -> Self {
+        Self {
+            engine,
+            seen,
+            session,
+            changed,
+            claim: None,
+            hashes: BTreeMap::new(),
+            written: 0,
+        }
+    }
+
+    pub(super) fn session(&self) -> &SessionId {
+        self.session
+    }
+
+    /// Writes those of these lines that are not written yet.
+    pub(super) async fn write(&mut self, lines: &[LogLine]) -> Result<(), EngineError> {
+        let labels = match self.claim {
+            Some(_) => Vec::new(),
+            None => self.labels(),
+        };
+        let claim = self.claim().await?;
+        let mut rows = Vec::new();
+        for (k, line) in lines.iter().enumerate().skip(self.written) {
+            let mut line = line.clone();
+            if k == 0 {
+                line.ledger.insert(0, claimed(&claim));
+            }
+            rows.push(self.row(line, &claim).await?);
+        }
+        self.written = lines.len();
+        self.append(&claim, rows, labels).await
+    }
+
+    /// Writes the rest, and what people are to find there. The time of the last line.
+    pub(super) async fn over(
+        mut self,
+        lines: &[LogLine],
+        becomes: Option<LedgerEntry>,
+        paused: bool,
+    ) -> Result<Time, EngineError> {
+        self.write(lines).await?;
+        let last = lines.last().expect("what cannot begin is refused before");
+        let now = last.commit.as_ref().map_or(Time(0), |commit| commit.now);
+        let mut ledger: Vec<LedgerEntry> = becomes.into_iter().collect();
+        ledger.extend(paused.then_some(LedgerEntry::Paused(true)));
+        if !ledger.is_empty() {
+            let claim = self.claim().await?;
+            let line = LogLine {
+                n: last.n.next(),
+                prev: last.n,
+                branch: last.branch,
+                commit: None,
+                ledger,
+                bodies: Vec::new(),
+            };
+            let rows = vec![self.row(line, &claim).await?];
+            self.append(&claim, rows, Vec::new()).await?;
+        }
+        Ok(now)
+    }
+
+    async fn claim(&mut self) -> Result<Claim, EngineError> {
+        if let Some(claim) = &self.claim {
+            return Ok(claim.clone());
+        }
+        let store = self.engine.store();
+        store
+            .create(NewSession {
+                id: self.session.clone(),
+                network: self.changed.network.name.clone(),
+                key: None,
+                salt: self.seen.info.salt,
+                created: self.engine.clock().now(),
+                first: None,
+                said: None,
+            })
+            .await?;
+        Ok(self.claim.insert(store.claim(self.session).await?).clone())
+    }
+
+    fn labels(&self) -> Vec<(Name, Option<Arc<str>>)> {
+        let labels = self.changed.labels.iter();
+        labels
+            .map(|(name, text)| (name.clone(), Some(text.as_str().into())))
+            .collect()
+    }
+
+    async fn row(&mut self, mut line: LogLine, claim: &Claim) -> Result<Row, EngineError> {
+        for (hash, text) in codec::spill(&mut line) {
+            let bytes: Arc<[u8]> = text.as_bytes().into();
+            self.engine.store().put_blob(hash, bytes).await?;
+        }
+        let before = self.hashes.get(&line.prev).copied().unwrap_or_default();
+        let (bytes, hash) = codec::encode(&line, &before, &claim.salt);
+        self.hashes.insert(line.n, hash);
+        Ok(Row {
+            n: line.n,
+            bytes: bytes.into(),
+        })
+    }
+
+    async fn append(
+        &self,
+        claim: &Claim,
+        rows: Vec<Row>,
+        labels: Vec<(Name, Option<Arc<str>>)>,
+    ) -> Result<(), EngineError> {
+        let pages = rows.len().div_ceil(ROWS);
+        for (k, page) in rows.chunks(ROWS).enumerate() {
+            let batch = Batch {
+                rows: page.to_vec(),
+                labels: if k == 0 { labels.clone() } else { Vec::new() },
+                urgent: k + 1 == pages,
+                ..Batch::default()
+            };
+            self.engine.store().append(claim, batch).await?;
+        }
+        Ok(())
+    }
+}
+
+fn claimed(claim: &Claim) -> LedgerEntry {
+    let mut mark = [0_u8; 8];
+    getrandom::fill(&mut mark).expect("the operating system gives random bytes");
+    LedgerEntry::Claimed {
+        epoch: claim.epoch,
+        mark: u64::from_le_bytes(mark),
+    }
+}
