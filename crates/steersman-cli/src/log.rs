@@ -1,10 +1,11 @@
-//! The log of a session, read whole: its lines with their texts.
+//! The log of a session, read whole: its lines with their texts, in which the values of its secrets read `(secret)`.
 
 use crate::error::CommandError;
 use crate::place::Place;
 use crate::texts::Texts;
 use std::sync::Arc;
 use steersman::runtime::engine::BranchView;
+use steersman::runtime::known::Known;
 use steersman_machine::commit::{Commit, LogLine};
 use steersman_machine::ids::Line;
 use steersman_machine::interaction::Interaction;
@@ -13,17 +14,27 @@ use steersman_machine::interaction::Interaction;
 pub(crate) struct Log {
     pub(crate) lines: Vec<Arc<LogLine>>,
     pub(crate) texts: Texts,
+    /// The secrets that the session knows.
+    pub(crate) known: Arc<Known>,
 }
 
 /// Reads a session's log from disk.
 pub(crate) async fn read(place: &Place, session: &str) -> Result<Log, CommandError> {
     let mut feed = place.engine().feed(session, Line::NONE);
     let lines = feed.lines().await?;
+    let seen = place.engine().inspect(session).await?;
+    let known = place.engine().secrets_in(&seen, &lines).await?;
     let mut texts = Texts::default();
     for line in &lines {
         texts.learn(line, &**place.store()).await?;
+        texts.veil(line, &known);
     }
-    Ok(Log { lines, texts })
+    let known = Arc::new(known);
+    Ok(Log {
+        lines,
+        texts,
+        known,
+    })
 }
 
 impl Log {

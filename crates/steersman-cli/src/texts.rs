@@ -6,6 +6,7 @@ use std::sync::Arc;
 use steersman_machine::commit::{LogLine, Text};
 use steersman_machine::effect::Bodies;
 use steersman_machine::ids::Body;
+use steersman_runtime::known::Known;
 use steersman_runtime::store::Store;
 
 /// Texts by the line that brought them. Large ones lie beside the log and are fetched when their line is learnt.
@@ -32,6 +33,16 @@ impl Texts {
             self.0.insert(Body::new(line.n, k), text);
         }
         Ok(())
+    }
+
+    /// Takes the values of these secrets out of a line's texts.
+    pub(crate) fn veil(&mut self, line: &LogLine, known: &Known) {
+        let texts = self.0.range_mut(Body::new(line.n, 0)..);
+        for (_, text) in texts.take(line.bodies.len()) {
+            if known.occurs_in(text) {
+                *text = known.masked(text).into();
+            }
+        }
     }
 }
 

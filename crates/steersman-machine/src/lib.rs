@@ -141,6 +141,7 @@ pub mod price;
 pub mod rate;
 pub mod rating;
 pub mod reflect;
+pub mod reward;
 pub mod route;
 pub mod search;
 pub mod snapshot;

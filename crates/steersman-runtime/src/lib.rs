@@ -90,6 +90,7 @@ pub mod engine;
 pub mod erase;
 pub mod feed;
 pub mod inbox;
+pub mod known;
 pub mod ledger;
 pub mod limiter;
 pub mod load;

@@ -10,7 +10,7 @@
 use crate::Boxed;
 use crate::artifact::{self, ArtifactError};
 use crate::driver::transport::{mask_text, readable};
-use crate::engine::Engine;
+use crate::engine::{Engine, EngineError};
 use crate::past::Past;
 use crate::retrieval::{IndexError, remembered};
 use crate::store::{Memory, MemoryQuery, NewMemory, Rated, StoreError};
@@ -212,9 +212,14 @@ impl MemoryTools {
         };
         // Another session reads it, where nobody knows any more what was secret here.
         let secrets = readable(&run.network, &run.work.tool, &*run.scope);
+        let known = self.engine.secrets_of(&run.session).await;
+        let known = known.map_err(|error| match error {
+            EngineError::Store(error) => MemoryError::Store(error),
+            other => MemoryError::Unfit(other.to_string()),
+        })?;
         let masked = |mut text: String| {
             mask_text(&mut text, &secrets);
-            text
+            known.masked(&text)
         };
         let now = self.engine.clock().now();
         let tags = args["tags"].as_array().into_iter().flatten();

@@ -37,6 +37,7 @@ use std::sync::Arc;
 use steersman_machine::commit::Binding;
 use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Id, Line, Name, Time};
+use steersman_machine::reward::Reward;
 use steersman_machine::tick::Cx;
 use walk::{Changed, Walk, Walked, text_of};
 use writing::Writing;
@@ -124,6 +125,25 @@ impl Inspection {
             bodies: &Texts(self),
         };
         crate::driver::outcome(&cx, &branch.snapshot)
+    }
+
+    /// What a branch is worth by a [`Reward`].
+    ///
+    /// # Errors
+    /// Why that is no number, in words for people.
+    pub fn reward_on(
+        &self,
+        branch: &crate::engine::BranchView,
+        reward: &Reward,
+    ) -> Result<f64, String> {
+        let Some(network) = &self.network else {
+            return Err("this session has not begun".to_owned());
+        };
+        let cx = Cx {
+            network,
+            bodies: &Texts(self),
+        };
+        reward.of(&cx, &branch.snapshot, &self.outcome_on(branch))
     }
 }
 

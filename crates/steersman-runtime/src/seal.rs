@@ -169,6 +169,23 @@ pub fn occurs_in(bytes: &[u8]) -> bool {
     })
 }
 
+/// The sealed texts that stand in a text, as [`Sealer::seal_text`] writes them.
+pub fn sealed_in(text: &str) -> impl Iterator<Item = &str> {
+    let digits = |from: usize| {
+        let rest = text.as_bytes().get(from..).unwrap_or_default();
+        let is_digit = |byte: &&u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        rest.iter().take_while(is_digit).count()
+    };
+    let dot = |at: usize| text.as_bytes().get(at) == Some(&b'.');
+    text.match_indices("1.").filter_map(move |(begin, _)| {
+        let (nonce, digest) = (begin + 2, begin + 2 + 25);
+        let cipher = digest + 33;
+        let is_sealed =
+            digits(nonce) == 24 && dot(nonce + 24) && digits(digest) == 32 && dot(digest + 32);
+        is_sealed.then(|| &text[begin..cipher + digits(cipher)])
+    })
+}
+
 impl std::fmt::Debug for Sealer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Sealer")
@@ -196,6 +213,9 @@ mod tests {
             b"1.5 of 24 are sealed, $sealed, 1.00000000000000000000000a"
         ));
         assert_eq!(ours.open(&json!("plain")), Err(SealError::NotSealed));
+        let (one, other) = (ours.seal_text("x"), ours.seal_text("y"));
+        let text = format!("11.{one}é1.{other},1.00, {}", &one[..40]);
+        assert_eq!(sealed_in(&text).collect::<Vec<_>>(), [&one, &other]);
     }
 
     #[test]

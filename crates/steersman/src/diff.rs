@@ -12,6 +12,7 @@ use steersman_machine::ids::{Body, Id, Line};
 use steersman_machine::interaction::{Cause, How, Interaction, Target};
 use steersman_runtime::branches;
 use steersman_runtime::engine::{BranchView, Inspection};
+use steersman_runtime::known::Known;
 use steersman_runtime::session::Settled;
 
 /// What one side has and the other side has.
@@ -100,6 +101,33 @@ impl Diff {
         came || self.ended.differs()
     }
 
+    /// Takes the values of secrets out of all that is told.
+    fn mask(&mut self, known: &Known) {
+        let text = |text: &mut String| *text = known.masked(text);
+        let texts = |list: &mut Vec<String>| list.iter_mut().for_each(text);
+        for side in [&mut self.outcome.a, &mut self.outcome.b] {
+            known.mask_data(side);
+        }
+        for side in [&mut self.answer.a, &mut self.answer.b] {
+            side.iter_mut().for_each(text);
+        }
+        for first in &mut self.first {
+            first.a.iter_mut().for_each(text);
+            first.b.iter_mut().for_each(text);
+        }
+        for side in [&mut self.path, &mut self.answers] {
+            texts(&mut side.a);
+            texts(&mut side.b);
+        }
+        for deed in self.tools.a.iter_mut().chain(&mut self.tools.b) {
+            text(&mut deed.args);
+        }
+        for both in self.state.values_mut() {
+            known.mask_data(&mut both.a);
+            known.mask_data(&mut both.b);
+        }
+    }
+
     /// Whether nothing that was said, called, chosen or written differs.
     pub fn is_empty(&self) -> bool {
         !self.outcome_differs()
@@ -112,14 +140,19 @@ impl Diff {
 }
 
 impl Steersman {
-    /// How two branches differ: of one session, or of two. None: the current branch.
+    /// How two branches differ: of one session, or of two. None: the current branch. What is compared is what was said; in
+    /// what is told the values of secrets that either session knows read `(secret)`.
     ///
     /// # Errors
     /// Of kind [`NotFound`](crate::ErrorKind::NotFound); [`Error::Refused`] if there is no such branch.
     pub async fn diff(&self, a: (&str, Option<Id>), b: (&str, Option<Id>)) -> Result<Diff, Error> {
         let a = Subject::of(self, a.0, a.1).await?;
         let b = Subject::of(self, b.0, b.1).await?;
-        Ok(compare(&a, &b))
+        let mut diff = compare(&a, &b);
+        let mut known = a.known;
+        known.and(&b.known);
+        diff.mask(&known);
+        Ok(diff)
     }
 }
 
@@ -128,6 +161,7 @@ struct Subject {
     seen: Inspection,
     at: usize,
     path: Vec<Arc<LogLine>>,
+    known: Known,
 }
 
 impl Bodies for Subject {
@@ -149,6 +183,7 @@ impl Subject {
             )));
         };
         let mut lines = steersman.engine().feed(id, Line::NONE).lines().await?;
+        let known = steersman.engine().secrets_in(&seen, &lines).await?;
         let mut need = seen.branches[at].snapshot.line;
         let mut path = Vec::new();
         while let Some(line) = lines.pop() {
@@ -158,7 +193,12 @@ impl Subject {
             }
         }
         path.reverse();
-        Ok(Self { seen, at, path })
+        Ok(Self {
+            seen,
+            at,
+            path,
+            known,
+        })
     }
 
     fn branch(&self) -> &BranchView {

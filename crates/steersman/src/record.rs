@@ -10,19 +10,28 @@ use steersman_machine::ids::{Id, Line};
 use steersman_machine::interaction::{Call, Cause, How, Interaction, Origin, Target};
 use steersman_runtime::branches;
 use steersman_runtime::engine::{BranchView, Inspection};
+use steersman_runtime::known::Known;
 use steersman_runtime::session::Settled;
 
-/// A session that was read whole.
+/// A session that was read whole, and its secrets, to be left out of what is made of it.
 struct Read {
     seen: Inspection,
     lines: Vec<Arc<LogLine>>,
+    known: Arc<Known>,
 }
 
 impl Read {
     async fn of(steersman: &Steersman, id: &str) -> Result<Self, Error> {
         let seen = steersman.engine().inspect(id).await?;
         let lines = steersman.engine().feed(id, Line::NONE).lines().await?;
-        Ok(Self { seen, lines })
+        let known = Arc::new(steersman.engine().secrets_in(&seen, &lines).await?);
+        Ok(Self { seen, lines, known })
+    }
+
+    /// The same without the values of its secrets.
+    fn veiled(mut self) -> Self {
+        self.seen = self.seen.veiled(&self.known);
+        self
     }
 
     fn current(&self) -> Result<&BranchView, Error> {
@@ -56,14 +65,15 @@ impl Read {
 impl Steersman {
     /// A regression test of a session: the answers of its models, the outcomes of its tools, what people did, and what it
     /// came to, in the form of a test file. It is run before it is given: one that does not hold is refused, with what
-    /// failed. Nothing that is sealed is in it.
+    /// failed. The values of secrets that the session knows stand nowhere in it: they read `(secret)`.
     ///
     /// # Errors
     /// [`Error::Refused`] where a test cannot say what happened (forks, doubts, cancels, decisions of routing models), or
     /// where the recorded outcome of a tool is not what its raw answer would give.
     pub async fn record_test(&self, id: &str, name: &str) -> Result<String, Error> {
-        let read = Read::of(self, id).await?;
-        let test = recorded_test(&read)?;
+        let read = Read::of(self, id).await?.veiled();
+        let mut test = recorded_test(&read)?;
+        read.known.mask(&mut test);
         let document = json!({ "tests": { name: test } });
         let network = self.definition_of(id, &[]).await?;
         let report = tried(&network, name, &document).await?;
@@ -77,7 +87,8 @@ impl Steersman {
     }
 
     /// What each agent was shown, called and answered, block by block: for each model call one JSON object (the schema is
-    /// `docs/reference/trajectories.md`). `reward` gives what a branch is worth; without it there are no rewards.
+    /// `docs/reference/trajectories.md`). `reward` gives what a branch is worth, none: nobody knows. The values of secrets
+    /// that the session knows read `(secret)`.
     ///
     /// # Errors
     /// What the store says.
@@ -92,6 +103,8 @@ impl Steersman {
             .iter()
             .filter_map(|branch| Some((branch.id, reward(&read.seen, branch)?)))
             .collect();
+        let read = read.veiled();
+        let branches = &read.seen.branches;
         // Siblings are the branches that begin at one line, and what went on from there.
         let mut groups: BTreeMap<(Id, Line), Vec<Id>> = BTreeMap::new();
         for branch in branches {
@@ -111,6 +124,9 @@ impl Steersman {
             let mean = (!of.is_empty()).then(|| of.iter().sum::<f64>() / of.len() as f64);
             let advantage = reward.zip(mean).map(|(reward, mean)| reward - mean);
             blocks.extend(read.blocks(branch, reward, advantage));
+        }
+        for block in &mut blocks {
+            read.known.mask(block);
         }
         Ok(blocks)
     }

@@ -201,7 +201,16 @@ impl Steersman {
     /// Of kind [`NotFound`](crate::ErrorKind::NotFound), [`Refused`](crate::ErrorKind::Refused) if the line or the
     /// definition does not fit the session; what the definition needs cannot be had here.
     pub async fn rerun(&self, id: &str, changes: Rerun) -> Result<Rerunned, Error> {
-        Ok(Box::pin(self.engine.rerun(id, changes.lowered(self))).await?)
+        let mut ran = Box::pin(self.engine.rerun(id, changes.lowered(self))).await?;
+        // Why it was left is quoted in reports, where no secret belongs.
+        if ran.leaf.is_some() || ran.diverged.is_some() {
+            let known = self.engine.secrets_of(&ran.session).await?;
+            ran.leaf = ran.leaf.map(|leaf| known.masked(&leaf));
+            if let Some(left) = &mut ran.diverged {
+                left.why = known.masked(&left.why);
+            }
+        }
+        Ok(ran)
     }
 
     /// The sessions that match, newest first, without driving any.

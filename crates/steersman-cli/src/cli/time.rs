@@ -79,9 +79,9 @@ pub(crate) struct Export {
     /// document: all that `show` and `log` tell.
     #[arg(long)]
     pub(crate) trajectories: bool,
-    /// What a branch is worth: the value of its `outcome:` at this name, a number or true or false [default: what a search
-    /// judged it to be worth].
-    #[arg(long, value_name = "NAME", requires = "trajectories")]
+    /// What a branch is worth: a value of its `outcome:` by name, or an expression over those names, `outcome`, `answer`,
+    /// `state` and `calls`; a number or true or false [default: what a search judged it to be worth].
+    #[arg(long, value_name = "EXPR", requires = "trajectories")]
     pub(crate) reward: Option<String>,
     /// Write the artifacts into this folder instead, every version, and `index.json`, which lists them with their ratings.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["trajectories", "out"])]

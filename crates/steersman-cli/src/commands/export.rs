@@ -8,14 +8,17 @@ use crate::error::{CommandError, Exit};
 use crate::filter::Filter;
 use crate::locate;
 use crate::place::Place;
-use crate::printer::Printer;
+use crate::printer::{Printer, yellow};
 use crate::words::count;
 use serde_json::{Value as Json, json};
+use std::cell::{Cell, RefCell};
 use std::fmt::Write as _;
 use std::path::Path;
 use steersman::runtime::artifact::Artifacts;
 use steersman::runtime::engine::{BranchView, Inspection};
+use steersman::runtime::known::Known;
 use steersman::runtime::store::SessionInfo;
+use steersman_machine::reward::Reward;
 use steersman_machine::snapshot::Snapshot;
 
 pub(crate) async fn run(
@@ -28,16 +31,30 @@ pub(crate) async fn run(
         Some(session) => vec![place.session(&Address::parse(session)?.session).await?],
         None => sessions::select(&place, &Filter::parse(args.filter.as_deref())?).await?,
     };
+    if found.is_empty() {
+        let filter = args.filter.as_deref().unwrap_or_default();
+        return Err(CommandError::usage(format!(
+            "no session matches `{filter}`: nothing was written"
+        ))
+        .hint("`steersman sessions --all` lists those that there are"));
+    }
     if let Some(folder) = &args.artifacts {
         return artifacts_of(&place, &found, folder, printer).await;
     }
     let (mut text, mut rows) = (String::new(), 0);
+    let mut worthless = Worthless::default();
     for info in &found {
+        let known = place.engine().secrets_of(&info.id).await?;
+        missed(&known, info, printer);
         let documents = if args.trajectories {
-            let worth = |seen: &Inspection, branch: &BranchView| worth(&args, seen, branch);
+            let reward = reward(&args, &place, info).await?;
+            let worth = |seen: &Inspection, branch: &BranchView| match &reward {
+                None => seen.ledger.score(branch.id),
+                Some(reward) => worthless.told(seen.reward_on(branch, reward)),
+            };
             place.steersman.trajectories(&info.id, worth).await?
         } else {
-            vec![whole(&place, info).await?]
+            vec![whole(&place, info, &known).await?]
         };
         for document in documents {
             // writing to a text cannot fail
@@ -45,6 +62,14 @@ pub(crate) async fn run(
             rows += 1;
         }
     }
+    if rows == 0 {
+        let sessions = count(found.len() as u64, "session");
+        return Err(CommandError::usage(format!(
+            "{sessions} and no block: no agent of them has called a model yet"
+        ))
+        .hint("without --trajectories each session is one document"));
+    }
+    worthless.complain(&args, printer);
     match &args.out {
         Some(out) => {
             write_new(out, &text)?;
@@ -61,18 +86,66 @@ pub(crate) async fn run(
     Ok(Exit::Answered)
 }
 
-/// What a branch is worth: the value that is named, else what a search said.
-fn worth(args: &Args, seen: &Inspection, branch: &BranchView) -> Option<f64> {
-    let Some(name) = &args.reward else {
-        return seen.ledger.score(branch.id);
+/// What a branch of a session is worth, where the command says: checked against the session's definition.
+async fn reward(
+    args: &Args,
+    place: &Place,
+    info: &SessionInfo,
+) -> Result<Option<Reward>, CommandError> {
+    let Some(source) = &args.reward else {
+        return Ok(None);
     };
-    let value = &seen.outcome_on(branch)[name];
-    let holds = value.as_bool().map(|holds| f64::from(u8::from(holds)));
-    value.as_f64().or(holds)
+    let Some(network) = place.engine().inspect(&info.id).await?.network else {
+        return Ok(None);
+    };
+    let read = Reward::read(source, &network);
+    Ok(Some(read.map_err(|why| {
+        CommandError::usage(format!("--reward: {why}"))
+            .hint(format!("session {}; nothing was written", info.id))
+    })?))
+}
+
+/// Branches that have no reward though one was asked for, and why the first has none.
+#[derive(Default)]
+struct Worthless(Cell<u64>, RefCell<Option<String>>);
+
+impl Worthless {
+    fn told(&self, worth: Result<f64, String>) -> Option<f64> {
+        match worth {
+            Ok(worth) => Some(worth),
+            Err(why) => {
+                self.0.set(self.0.get() + 1);
+                self.1.borrow_mut().get_or_insert(why);
+                None
+            }
+        }
+    }
+
+    fn complain(&self, args: &Args, printer: &Printer) {
+        if let (Some(why), Some(reward)) = (&*self.1.borrow(), &args.reward) {
+            let branches = match self.0.get() {
+                1 => "1 branch has".to_owned(),
+                n => format!("{n} branches have"),
+            };
+            printer.complain(yellow(&format!(
+                "{branches} no reward by `{reward}`: {why}"
+            )));
+        }
+    }
+}
+
+/// Says what may stand in clear in what is written, because it cannot be known here to be a secret.
+fn missed(known: &Known, info: &SessionInfo, printer: &Printer) {
+    if let Some(why) = known.misses() {
+        printer.complain(yellow(&format!(
+            "session {}: {why}: where such a value was said in clear it stands in what is written",
+            info.id
+        )));
+    }
 }
 
 /// A session as one document: what `show` tells of it, and its lines under `log`.
-async fn whole(place: &Place, info: &SessionInfo) -> Result<Json, CommandError> {
+async fn whole(place: &Place, info: &SessionInfo, known: &Known) -> Result<Json, CommandError> {
     let address = Address {
         session: SessionName::Prefix(info.id.to_string()),
         branch: None,
@@ -80,6 +153,7 @@ async fn whole(place: &Place, info: &SessionInfo) -> Result<Json, CommandError> 
     };
     let mut document = show::document(place, &address).await?;
     document["log"] = log::documents(place, &info.id).await?.into();
+    known.mask(&mut document);
     Ok(document)
 }
 
@@ -97,17 +171,25 @@ async fn artifacts_of(
         let snapshot = seen.current_branch();
         let snapshot = snapshot.map_or_else(Snapshot::empty, |branch| branch.snapshot.clone());
         let made = Artifacts::new(place.store().clone(), snapshot, None);
+        let known = place.engine().secrets_of(&info.id).await?;
+        missed(&known, info, printer);
         for (version, content) in made.contents().await.map_err(artifacts::refused)? {
             let mut row = artifacts::document(&version);
             row["session"] = json!(&*info.id);
             row["file"] = Json::Null;
             // what was erased is listed all the same
             if let Some(content) = content {
+                let masked = std::str::from_utf8(&content).ok();
+                let masked = masked.filter(|text| known.occurs_in(text));
+                let masked = masked.map(|text| known.masked(text).into_bytes());
+                row["masked"] = masked.is_some().into();
+                let content: &[u8] = masked.as_deref().unwrap_or(&content);
                 let file = format!("{}/v{}/{}", info.id, version.version, version.name);
-                artifacts::save(&folder.join(&file), &content)?;
+                artifacts::save(&folder.join(&file), content)?;
                 row["file"] = file.into();
                 saved += 1;
             }
+            known.mask(&mut row);
             index.push(row);
         }
     }

@@ -7,6 +7,7 @@ use crate::log::read;
 use crate::place::{self, Place, branch_name};
 use crate::printer::{Printer, dim};
 use serde_json::{Value as Json, json};
+use std::sync::Arc;
 use steersman::runtime::feed::FeedItem;
 use steersman_machine::commit::LogLine;
 use steersman_machine::ids::Line;
@@ -53,7 +54,10 @@ pub(crate) async fn run(
         tokio::select! {
             item = feed.next() => {
                 if let FeedItem::Line(line) = item? {
+                    let known = Arc::make_mut(&mut log.known);
+                    known.learn_line(&line, place.engine()).await?;
                     log.texts.learn(&line, &**place.store()).await?;
+                    log.texts.veil(&line, known);
                     if wanted(&line) {
                         show(printer, &mut trace, &line, &log.texts)?;
                     } else {

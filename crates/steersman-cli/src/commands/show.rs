@@ -40,11 +40,13 @@ pub(crate) async fn run(
     let seen = Seen::of(&place, &address).await?;
     let page = seen.page(&place);
     if printer.is_json() {
-        printer.json(&page.document())?;
+        let mut document = page.document();
+        seen.log.known.mask(&mut document);
+        printer.json(&document)?;
         return Ok(Exit::Answered);
     }
     for row in page.rows() {
-        printer.data(row)?;
+        printer.data(seen.log.known.masked(&row))?;
     }
     page.next(printer);
     Ok(Exit::Answered)
@@ -53,7 +55,9 @@ pub(crate) async fn run(
 /// A session as one document.
 pub(crate) async fn document(place: &Place, address: &Address) -> Result<Json, CommandError> {
     let seen = Seen::of(place, address).await?;
-    Ok(seen.page(place).document())
+    let mut document = seen.page(place).document();
+    seen.log.known.mask(&mut document);
+    Ok(document)
 }
 
 /// What a page shows, as it was read.
@@ -69,6 +73,7 @@ impl Seen {
     async fn of(place: &Place, address: &Address) -> Result<Self, CommandError> {
         let (inspection, at) = place.inspect(address).await?;
         let log = read(place, &inspection.info.id).await?;
+        let inspection = inspection.veiled(&log.known);
         let short = place.short(&inspection.info.id).await?;
         let path = log.path(&inspection.branches[at], &inspection.branches);
         let numbers: Vec<Line> = path.iter().map(|l| l.n).collect();
@@ -85,19 +90,19 @@ impl Seen {
     fn page<'a>(&'a self, place: &'a Place) -> Page<'a> {
         let branch = &self.inspection.branches[self.at];
         let path = self.log.path(branch, &self.inspection.branches);
+        let at_line = |line: Line| {
+            let upto = path.iter().filter(|l| l.n <= line);
+            let mut snapshot = upto.fold(Snapshot::empty(), |snapshot, line| fold(snapshot, line));
+            self.log.known.veil(&mut snapshot);
+            snapshot
+        };
         Page {
             place,
             inspection: &self.inspection,
             log: &self.log,
             branch,
             short: &self.short,
-            snapshot: match self.line {
-                None => branch.snapshot.clone(),
-                Some(line) => path
-                    .iter()
-                    .filter(|l| l.n <= line)
-                    .fold(Snapshot::empty(), |snapshot, line| fold(snapshot, line)),
-            },
+            snapshot: self.line.map_or_else(|| branch.snapshot.clone(), at_line),
             line: self.line,
             rewound: rewound(&self.log),
         }

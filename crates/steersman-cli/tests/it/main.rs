@@ -35,6 +35,7 @@ mod readme;
 mod real;
 mod rerun;
 mod run;
+mod sealed;
 mod secrets;
 mod shared;
 mod traces;

@@ -190,6 +190,85 @@ fn trajectories_have_one_object_for_each_model_call() {
 }
 
 #[test]
+fn a_reward_is_a_name_or_an_expression_and_checked_before_anything_is_written() {
+    let world = paid();
+    let worth = |reward: &str| {
+        let args = ["export", "last", "--trajectories", "--reward", reward];
+        let ran = world.run(&args);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        document(&ran)["reward"].clone()
+    };
+    assert_eq!(worth("paid"), 1.0);
+    assert_eq!(worth("outcome.paid * 2"), 2.0);
+    assert_eq!(worth("calls.pay.ok == 1 and 'Paid' in answer"), 1.0);
+    assert_eq!(worth("answer | length"), 5.0);
+    for (wrong, told) in [
+        ("nosuch", "no outcome `nosuch`: it has `paid`"),
+        ("paid + nosuch", "no outcome `nosuch`"),
+        ("outcome.nosuch", "no outcome `nosuch`"),
+        ("calls.nosuch.ok", "no tool or agent `nosuch`"),
+        ("state.nosuch", "no state `nosuch`"),
+        ("paid +", "no expression"),
+    ] {
+        let args = ["export", "last", "--trajectories", "--reward", wrong];
+        let ran = world.run(&[&args[..], &["--out", "train.jsonl"]].concat());
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.err.contains(told), "{ran:?}");
+        assert!(!world.folder.join("train.jsonl").exists(), "{ran:?}");
+    }
+    let ran = world.run(&["export", "last", "--trajectories", "--reward", "answer"]);
+    assert!(
+        ran.err.contains("1 branch has no reward by `answer`"),
+        "{ran:?}"
+    );
+    assert_eq!(document(&ran)["reward"], Json::Null);
+}
+
+#[test]
+fn an_export_of_nothing_says_so() {
+    let world = paid();
+    let none = [
+        "export",
+        "--where",
+        "network = nosuch",
+        "--out",
+        "all.jsonl",
+    ];
+    let ran = world.run(&none);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(
+        ran.err.contains("no session matches `network = nosuch`"),
+        "{ran:?}"
+    );
+    assert!(!world.folder.join("all.jsonl").exists());
+    world.write(
+        "quiet.yaml",
+        "name: quiet\nagents: { desk: { system: No., tools: [] } }\n",
+    );
+    world.write("none.yaml", "desk: [ { error: overloaded } ]\n");
+    let ran = world.run(&[
+        "run",
+        "quiet.yaml",
+        "--input",
+        "Hi.",
+        "--script",
+        "none.yaml",
+    ]);
+    assert_ne!(ran.code, Some(0), "{ran:?}");
+    let ran = world.run(&[
+        "export",
+        "--where",
+        "network = quiet",
+        "--trajectories",
+        "--out",
+        "t.jsonl",
+    ]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.err.contains("1 session and no block"), "{ran:?}");
+    assert!(!world.folder.join("t.jsonl").exists());
+}
+
+#[test]
 fn a_session_is_one_document() {
     let world = paid();
     let ran = world.run(&["export", "last"]);

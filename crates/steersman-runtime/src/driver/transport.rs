@@ -142,7 +142,7 @@ pub(crate) fn readable(network: &Network, tool: &str, scope: &dyn Scope) -> Vec<
 }
 
 /// A text as it stands in a path or query, or in a form, where a blank is a plus.
-fn encoded(text: &str, kept: &[u8], form: bool) -> String {
+pub(crate) fn encoded(text: &str, kept: &[u8], form: bool) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {

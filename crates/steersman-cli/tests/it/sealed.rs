@@ -1,0 +1,202 @@
+//! What is made of a session for others to read (exports, tests, comparisons, reports, memory) has no secret in clear that the
+//! session knows, whoever said it.
+
+use crate::world::{World, files};
+use serde_json::Value as Json;
+
+const PASSWORD: &str = "PLANTED-password-41c7";
+const TOKEN: &str = "PLANTED \"token\" d09e";
+const KEY: &str = "sk-PLANTED-key-8f2a";
+const PIN: &str = "7341";
+
+const DESK: &str = r#"name: desk
+memory: { scope: everybody }
+outcome: { known: state.token is not none, note: state.note, sum: calls.login.ok + 1 }
+secrets: { key: { env: DESK_KEY } }
+state:
+  token: { type: secret, optional: true }
+  note: optional string
+tools:
+  login:
+    description: Logs in.
+    parameters: { password: { type: secret, ask: "Your password?" } }
+    effect: read
+    command: [sh, -c, 'cat token.json']
+    set: { token: "{{ result.token }}" }
+  pin:
+    description: Takes a PIN.
+    parameters: { pin: { type: secret, ask: "Your PIN?" } }
+    effect: read
+    command: [echo, taken]
+  note: { description: Notes., parameters: { text: string }, set: { note: "{{ args.text }}" } }
+agents: { desk: { system: You help., tools: [login, pin, note, memory, artifacts] } }
+"#;
+
+fn said() -> String {
+    format!("{PASSWORD}, {TOKEN}, {KEY} and {PIN}")
+}
+
+/// A session whose user and model say all secrets in clear, before and after they were given as ones.
+fn talked() -> World {
+    let mut world = World::new();
+    world.set("DESK_KEY", KEY);
+    world.write("steersman.yaml", DESK);
+    world.write(
+        "token.json",
+        &serde_json::json!({ "token": TOKEN }).to_string(),
+    );
+    let said = said();
+    let quoted = Json::from(&*said).to_string();
+    let script = format!(
+        "desk:\n  - call: {{ login: {{}} }}\n  - call: {{ pin: {{}} }}\n  - call: {{ note: {{ text: {quoted} }} }}\n  - call: {{ artifact_write: {{ name: note.txt, content: {quoted} }} }}\n  - call: {{ memory_save: {{ name: note, content: {quoted}, tags: [{quoted}] }} }}\n  - call: {{ memory_save: {{ name: file, artifact: note.txt }} }}\n  - {quoted}\n"
+    );
+    world.write("script.yaml", &script);
+    let ran = world.run(&["run", "--script", "script.yaml", "--input", &said]);
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    for (answer, code) in [(PASSWORD, 5), (PIN, 0)] {
+        let ran = world.run(&["answer", "last", answer, "--script", "script.yaml"]);
+        assert_eq!(ran.code, Some(code), "{ran:?}");
+    }
+    std::fs::remove_file(world.folder.join("script.yaml")).unwrap();
+    std::fs::remove_file(world.folder.join("token.json")).unwrap();
+    world
+}
+
+fn clean(what: &str, bytes: &[u8]) {
+    let token = Json::from(TOKEN).to_string();
+    let token = &token[1..token.len() - 1];
+    for secret in [PASSWORD, TOKEN, token, KEY, PIN] {
+        let found = bytes.windows(secret.len()).any(|w| w == secret.as_bytes());
+        assert!(
+            !found,
+            "`{secret}` stands in {what}: {}",
+            String::from_utf8_lossy(bytes)
+        );
+    }
+}
+
+#[test]
+fn what_is_told_of_a_session_has_no_secret_in_clear() {
+    let world = talked();
+    for args in [
+        &["export", "last"][..],
+        &["export", "--where", "network = desk"],
+        &["export", "last", "--trajectories"],
+        &["export", "last", "--trajectories", "--reward", "sum"],
+        &["show", "last"],
+        &["show", "last", "--json"],
+        &["show", "last@4", "--json"],
+        &["log", "last"],
+        &["log", "last", "--json"],
+        &["test", "--record", "last"],
+    ] {
+        let ran = world.run(args);
+        assert_eq!(ran.code, Some(0), "{args:?} {ran:?}");
+        assert!(ran.out.contains("(secret)"), "{args:?} {ran:?}");
+        clean(&format!("{args:?}"), ran.out.as_bytes());
+        clean(&format!("{args:?}"), ran.err.as_bytes());
+    }
+}
+
+#[test]
+fn what_is_written_beside_the_store_has_no_secret_in_clear() {
+    let world = talked();
+    let before = files(&world.folder);
+    let other = "desk: [ Another answer. ]\n";
+    world.write("other.yaml", other);
+    for (args, code) in [
+        (&["export", "last", "--out", "whole.jsonl"][..], 0),
+        (
+            &["export", "last", "--trajectories", "--out", "train.jsonl"],
+            0,
+        ),
+        (&["export", "last", "--artifacts", "made"], 0),
+        (&["test", "--record", "last", "--out", "recorded.yaml"], 0),
+        (
+            &[
+                "rerun",
+                "--where",
+                "network = desk",
+                "--report",
+                "nightly",
+                "--script",
+                "other.yaml",
+                "--set",
+                "agents.desk.system=Otherwise.",
+            ],
+            8,
+        ),
+    ] {
+        let ran = world.run(args);
+        assert_eq!(ran.code, Some(code), "{args:?} {ran:?}");
+        clean(&format!("{args:?}"), format!("{ran:?}").as_bytes());
+    }
+    let ids: Vec<String> = world
+        .json_lines(&["sessions", "--all"])
+        .iter()
+        .map(|s| s["session"].as_str().unwrap().to_owned())
+        .collect();
+    for how in [&[][..], &["--json"]] {
+        let ran = world.run(&[&["diff", &ids[0], &ids[1]][..], how].concat());
+        assert_eq!(ran.code, Some(8), "{ran:?}");
+        clean("diff", format!("{ran:?}").as_bytes());
+    }
+    let mut looked = 0;
+    for file in files(&world.folder) {
+        let in_store = file.starts_with(world.folder.join(".steersman"));
+        if before.contains(&file) || in_store {
+            continue;
+        }
+        looked += 1;
+        clean(&file.display().to_string(), &std::fs::read(&file).unwrap());
+    }
+    assert!(looked >= 8, "{looked} files");
+}
+
+/// Memory is for other sessions: nobody knows there what was secret here. The store's bytes tell.
+#[test]
+fn no_secret_is_remembered_in_clear() {
+    let world = talked();
+    let ran = world.run(&["memory", "show", "1", "--json"]);
+    assert!(
+        ran.out
+            .contains("(secret), (secret), (secret) and (secret)"),
+        "{ran:?}"
+    );
+    for n in ["1", "2"] {
+        clean(
+            "memory",
+            world.run(&["memory", "show", n, "--json"]).out.as_bytes(),
+        );
+    }
+    // What the session itself was told lies in its lines; without the session nothing is left of it.
+    let id = world.json_lines(&["sessions"])[0]["session"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert_eq!(world.run(&["erase", &id, "--yes"]).code, Some(0));
+    assert_eq!(world.run(&["memory", "--json"]).out.lines().count(), 2);
+    for file in files(&world.folder.join(".steersman")) {
+        clean(&file.display().to_string(), &std::fs::read(&file).unwrap());
+    }
+}
+
+/// What cannot be known is told, not passed over.
+#[test]
+fn what_cannot_be_opened_here_is_told() {
+    let mut world = talked();
+    world.set("DESK_KEY", "");
+    let ran = world.run(&["export", "last"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(
+        ran.err.contains("secret `key` cannot be read here"),
+        "{ran:?}"
+    );
+    let other = "0".repeat(64);
+    world.set("STEERSMAN_KEY", &other);
+    let ran = world.run(&["export", "last"]);
+    assert!(
+        ran.err.contains("cannot be opened with the key at hand"),
+        "{ran:?}"
+    );
+}
