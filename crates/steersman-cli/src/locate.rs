@@ -72,8 +72,44 @@ pub(crate) fn definition(path: &Path) -> Result<PathBuf, CommandError> {
         CommandError::usage(format!("there is no `steersman.yaml` in `{place}`"))
             .hint("name a definition, or begin with `steersman new NAME`")
     } else {
-        CommandError::usage(format!("there is no definition `{place}`"))
+        CommandError::usage(format!("there is no definition `{place}`")).hint(
+            "a definition is a YAML file, or a folder with a `steersman.yaml`; `steersman new NAME` writes one, and what is to be \
+             said stands behind --input",
+        )
     })
+}
+
+/// Why a file cannot be written, and what to do about it.
+pub(crate) fn unwritten(path: &Path, error: &std::io::Error) -> CommandError {
+    use std::io::ErrorKind;
+    let place = path.display();
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    match (error.kind(), folder) {
+        (ErrorKind::AlreadyExists, _) => {
+            CommandError::usage(format!("there is a file `{place}` already"))
+                .hint("nothing is overwritten: name another file, or delete that one first")
+        }
+        (ErrorKind::NotFound, Some(folder)) => CommandError::usage(format!(
+            "`{place}` cannot be written: there is no folder `{}`",
+            folder.display()
+        ))
+        .hint(format!("make it first: mkdir -p {}", folder.display())),
+        (ErrorKind::IsADirectory, _) => {
+            CommandError::usage(format!("`{place}` is a folder")).hint("name a file in it")
+        }
+        (ErrorKind::NotADirectory, _) => CommandError::usage(format!(
+            "`{place}` cannot be written: what it names as a folder is a file"
+        ))
+        .hint("name another place"),
+        (ErrorKind::PermissionDenied, _) => CommandError::usage(format!(
+            "`{place}` cannot be written: you may not write there"
+        ))
+        .hint("name another place, or let whoever owns the folder do it"),
+        _ => CommandError::usage(format!("`{place}` cannot be written: {error}"))
+            .hint("name another place"),
+    }
 }
 
 /// A path as a person would type it from here.

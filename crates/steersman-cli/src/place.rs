@@ -38,10 +38,22 @@ impl Place {
         });
         if let Some(script) = &drive.script {
             // found out before a message is taken that nobody could answer
-            std::fs::metadata(script).map_err(|e| {
-                CommandError::usage(format!("script `{}`: {e}", script.display()))
-                    .hint("offline: --script FILE")
+            let shown = script.display();
+            let looked = std::fs::metadata(script).map_err(|e| match e.kind() {
+                std::io::ErrorKind::NotFound => {
+                    CommandError::usage(format!("there is no script `{shown}`")).hint(
+                        "--script names a YAML file with answers by agent, as seen from here; without it models are asked",
+                    )
+                }
+                _ => CommandError::usage(format!("the script `{shown}` cannot be read: {e}"))
+                    .hint("--script names a YAML file that you may read"),
             })?;
+            if looked.is_dir() {
+                return Err(
+                    CommandError::usage(format!("the script `{shown}` is a folder"))
+                        .hint("--script names a YAML file in it, with answers by agent"),
+                );
+            }
             setup = setup.script_file(script);
         }
         let printer = Printer::new(global);

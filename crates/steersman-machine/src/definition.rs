@@ -78,15 +78,62 @@ pub fn documents(files: &Files) -> BTreeSet<String> {
     load::documents(files)
 }
 
+/// What is wrong in files of tests, and in scripts that only they name, keeps nothing from running: it is warned of, and
+/// the tests are left out. Gives those files.
+fn set_aside(
+    merged: &load::Merged,
+    lowered: &lower::Lowered,
+    found: &mut [Diagnostic],
+) -> BTreeSet<String> {
+    let mut broken = BTreeSet::new();
+    for wrong in found.iter_mut().filter(|wrong| wrong.is_error()) {
+        let Some(at) = &wrong.at else { continue };
+        let owners: BTreeSet<String> = match lowered.scripts.get(&*at.path) {
+            Some(owners) => owners.clone(),
+            None => BTreeSet::from([at.path.to_string()]),
+        };
+        if owners.is_subset(&merged.test_files) {
+            wrong.set_aside();
+            broken.extend(owners);
+        }
+    }
+    broken
+}
+
+/// A file of data, as scripts are one: read as definitions are, so that what is a boolean elsewhere, or cannot be read, is
+/// told with its place.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn data(path: &str, text: &str) -> Result<serde_json::Value, Vec<Diagnostic>> {
+    let (mut sources, mut found) = (Sources::default(), Vec::new());
+    let node = source::parse(&mut sources, path, &text.into(), &mut found);
+    if let Some(node) = &node {
+        found.extend(shape::data(&sources, node));
+    }
+    match node {
+        Some(node) if !found.iter().any(Diagnostic::is_error) => Ok(node.to_json()),
+        _ => Err(found),
+    }
+}
+
 fn run(files: &Files, root: Option<Node>) -> (Option<Network>, Vec<Diagnostic>) {
     let mut sources = Sources::default();
     let mut found = Vec::new();
     let Some(merged) = load::load(files, root, &mut sources, &mut found) else {
         return (None, found);
     };
-    let lowered = lower::lower(files, &mut sources, &merged, &mut found);
+    let mut lowered = lower::lower(files, &mut sources, &merged, &mut found);
+    let mut broken = set_aside(&merged, &lowered, &mut found);
     let whole = !found.iter().any(Diagnostic::is_error);
     found.extend(check::check(&sources, &merged, &lowered, whole));
+    broken.extend(set_aside(&merged, &lowered, &mut found));
+    for (key, _) in &merged.tests {
+        let file = sources.path(key.span);
+        if file.is_some_and(|file| broken.contains(&**file)) {
+            lowered.network.tests.remove(&*key.name);
+        }
+    }
     found.sort_by_key(|diagnostic| {
         let at = diagnostic.at.as_ref();
         let place = at.map(|at| (at.path.clone(), at.span.start));

@@ -1,9 +1,9 @@
 //! Scripts in place of models, and models of the program's own.
 
-use serde_json::Value as Json;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use steersman_machine::definition;
 use steersman_machine::ids::Name;
 use steersman_machine::network::Network;
 use steersman_runtime::model::scripted::{Script as Answers, ScriptedModel, called};
@@ -56,7 +56,7 @@ impl<M: Models> Scripted<M> {
             return Ok(model.clone());
         }
         let model = match (&self.script, &key) {
-            (Some(Script::Text(text)), _) => parse(text).map_err(fail)?,
+            (Some(Script::Text(text)), _) => parse("script", text).map_err(fail)?,
             (Some(Script::File(file)), _) => load(file).map_err(fail)?,
             (None, Some(file)) => load(Path::new(file)).map_err(fail)?,
             (None, None) => return Err(fail("there is no script".into())),
@@ -69,11 +69,16 @@ impl<M: Models> Scripted<M> {
 fn load(file: &Path) -> Result<ScriptedModel, String> {
     let place = file.display();
     let text = crate::network::bounded(file).map_err(|e| format!("script `{place}`: {e}"))?;
-    parse(&text).map_err(|e| format!("`{place}`: {e}"))
+    parse(&file.display().to_string(), &text).map_err(|e| format!("`{place}`: {e}"))
 }
 
-fn parse(text: &str) -> Result<ScriptedModel, String> {
-    let json: Json = serde_saphyr::from_str(text).map_err(|e| e.to_string())?;
+/// Reads a script as definitions are read: what is text there is text here.
+fn parse(path: &str, text: &str) -> Result<ScriptedModel, String> {
+    let json = definition::data(path, text).map_err(|found| {
+        let wrong = found.iter().filter(|wrong| wrong.is_error());
+        let wrong: Vec<String> = wrong.map(ToString::to_string).collect();
+        wrong.join("\n")
+    })?;
     Answers::parse(&json)
         .map(ScriptedModel::new)
         .map_err(|e| e.to_string())

@@ -162,6 +162,9 @@ fn read(path: &Path) -> Result<Files, Error> {
     {
         files = files.named(name.to_string_lossy());
     }
+    if !main.ends_with(MAIN) && folder.join(MAIN).is_file() {
+        files = files.beside_main();
+    }
     for test in tests(&folder) {
         let path = folder.join(&test);
         let text = inside(&main, &folder, &path).and_then(|()| bounded(&path));

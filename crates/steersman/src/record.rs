@@ -1,5 +1,7 @@
 //! What else is made of recorded sessions: regression tests, and trajectories to train on.
 
+mod yaml;
+
 use crate::testing::Report;
 use crate::{Error, Network, Steersman};
 use serde_json::{Map, Value as Json, json};
@@ -10,7 +12,7 @@ use steersman_machine::ids::{Id, Line};
 use steersman_machine::interaction::{Call, Cause, How, Interaction, Origin, Target};
 use steersman_runtime::branches;
 use steersman_runtime::engine::{BranchView, Inspection};
-use steersman_runtime::known::Known;
+use steersman_runtime::known::{Known, PLACEHOLDER};
 use steersman_runtime::session::Settled;
 
 /// A session that was read whole, and its secrets, to be left out of what is made of it.
@@ -74,11 +76,20 @@ impl Steersman {
         let read = Read::of(self, id).await?.veiled();
         let mut test = recorded_test(&read)?;
         read.known.mask(&mut test);
-        let document = json!({ "tests": { name: test } });
+        let mut document = json!({ "tests": { name: test } });
         let network = self.definition_of(id, &[]).await?;
         let report = tried(&network, name, &document).await?;
         if report.failures.is_empty() {
-            return Ok(format!("# Recorded from session {id}.\n{document:#}\n"));
+            // Tests that name no definition are of the main one of their folder.
+            if read.seen.values.file.is_some() {
+                document["name"] = network.name().into();
+            }
+            let missed = read.known.misses().map(|why| format!("# {why}\n"));
+            return Ok(format!(
+                "# Recorded from session {id}.\n{}{}",
+                missed.unwrap_or_default(),
+                yaml::document(&document)
+            ));
         }
         Err(Error::Refused(format!(
             "a test of it would not hold: {}",
@@ -293,14 +304,20 @@ fn recorded_test(read: &Read) -> Result<Json, Error> {
                         .map(|call| json!({ &**call.seen.as_ref().unwrap_or(&call.name): read.json(call.args) }))
                         .collect();
                     let mut answer = Map::new();
-                    if let Some(text) = text {
-                        answer.insert("text".into(), plain(&read.text(*text)).into());
+                    let said = text.map(|text| plain(&read.text(text)));
+                    if let (Some(said), true) = (&said, asked.is_empty()) {
+                        script.entry(who).or_default().push(said.as_str().into());
+                        continue;
                     }
-                    if !asked.is_empty() {
-                        answer.insert("call".into(), asked.into());
+                    if let Some(said) = said {
+                        answer.insert("text".into(), said.into());
                     }
-                    let key = who.split_once('/').map_or(who.clone(), |_| who.clone());
-                    script.entry(key).or_default().push(Json::Object(answer));
+                    match <[Json; 1]>::try_from(asked) {
+                        Ok([only]) => answer.insert("call".into(), only),
+                        Err(asked) if asked.is_empty() => None,
+                        Err(asked) => answer.insert("call".into(), asked.into()),
+                    };
+                    script.entry(who).or_default().push(Json::Object(answer));
                 }
                 Interaction::Call(call) => {
                     let runs = matches!(call.target, Target::Tool(_)) && outside(read, &call.name);
@@ -375,6 +392,20 @@ fn outside(read: &Read, tool: &str) -> bool {
 fn people(read: &Read, line: &LogLine, steps: &mut Vec<Json>) {
     use steersman_machine::commit::{LedgerEntry, Release, Why};
     for entry in &line.ledger {
+        // What was typed is sealed, and nobody's to read: a test gives another text.
+        if let LedgerEntry::Released {
+            why: Why::Input,
+            how: Release::Go,
+            by,
+            ..
+        } = entry
+        {
+            let mut step = json!({ "answer": PLACEHOLDER });
+            if &**by != "user" {
+                step["role"] = (&**by).into();
+            }
+            steps.push(step);
+        }
         let LedgerEntry::Released {
             effect,
             why: Why::Approval,

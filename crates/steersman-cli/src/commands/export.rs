@@ -42,7 +42,7 @@ pub(crate) async fn run(
         return artifacts_of(&place, &found, folder, printer).await;
     }
     let (mut text, mut rows) = (String::new(), 0);
-    let mut worthless = Worthless::default();
+    let worthless = Worthless::default();
     for info in &found {
         let known = place.engine().secrets_of(&info.id).await?;
         missed(&known, info, printer);

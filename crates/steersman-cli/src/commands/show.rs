@@ -552,7 +552,11 @@ impl Page<'_> {
             ));
         }
         for (command, why) in rows {
-            printer.talk(format!("{}   {}", typed(&command), dim(why)).trim_end());
+            // an empty text in a style of its own is something, to whoever copies the line
+            printer.talk(match why {
+                "" => typed(&command),
+                why => format!("{}   {}", typed(&command), dim(why)),
+            });
         }
     }
 

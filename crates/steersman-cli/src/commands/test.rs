@@ -19,7 +19,21 @@ pub(crate) async fn run(
     if let Some(session) = &args.record {
         return record(session, args.out.as_deref(), global, printer).await;
     }
-    let network = check::required(&args.definition, printer)?;
+    let network = match check::required(&args.definition, printer) {
+        Ok(network) => network,
+        Err(error) => {
+            if let Some(file) = &args.junit {
+                let suite = args.definition.display().to_string();
+                let wrong = Broken {
+                    name: "definition".to_owned(),
+                    why: wrong(&args.definition, &error),
+                };
+                write(file, &junit(&suite, &[], &[wrong]))?;
+            }
+            return Err(error);
+        }
+    };
+    let broken = broken(&network);
     let names: Vec<String> = network
         .checked()
         .tests
@@ -27,7 +41,7 @@ pub(crate) async fn run(
         .filter(|name| args.name.as_ref().is_none_or(|part| name.contains(part)))
         .cloned()
         .collect();
-    if names.is_empty() {
+    if names.is_empty() && broken.is_empty() {
         let error = CommandError::usage(match &args.name {
             Some(part) => format!(
                 "`{}` has no test whose name contains `{part}`",
@@ -74,13 +88,30 @@ pub(crate) async fn run(
             }
         }
     }
+    for file in &broken {
+        if printer.is_json() {
+            printer.json(&json!({
+                "test": file.name,
+                "passed": false,
+                "failures": [file.why],
+                "lines": 0,
+                "model_calls": 0,
+            }))?;
+            continue;
+        }
+        printer.data(format!("{}  {}", red("broken"), file.name))?;
+    }
     if let Some(file) = &args.junit {
-        let xml = junit(network.name(), &ran);
-        std::fs::write(file, xml)
-            .map_err(|e| CommandError::usage(format!("`{}`: {e}", file.display())))?;
+        write(file, &junit(network.name(), &ran, &broken))?;
     }
     let took = span(i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX));
     let sum = format!("{} in {took}", count(names.len() as u64, "test"));
+    if !broken.is_empty() {
+        let files = count(broken.len() as u64, "file");
+        let told = format!("{files} of tests with errors");
+        printer.talk(format!("{sum}, {failed} failed, {}", bold(&red(&told))));
+        return Ok(Exit::Definition);
+    }
     if failed == 0 {
         printer.talk(green(&format!(
             "{sum}, all passed. No model was asked, nothing outside was changed."
@@ -92,6 +123,44 @@ pub(crate) async fn run(
         bold(&red(&format!("{failed} failed")))
     ));
     Ok(Exit::Differs)
+}
+
+/// A file of tests that cannot be run, or a definition.
+struct Broken {
+    name: String,
+    why: String,
+}
+
+/// Files of tests with errors: their tests are left out of the network.
+fn broken(network: &steersman::Network) -> Vec<Broken> {
+    let mut files: std::collections::BTreeMap<String, Vec<String>> = Default::default();
+    for wrong in network.warnings().iter().filter(|wrong| wrong.left_out) {
+        let file = wrong.at.as_ref().map_or("tests", |at| &*at.path);
+        let told = files.entry(file.to_owned()).or_default();
+        told.push(wrong.to_string());
+    }
+    let file = |(name, told): (String, Vec<String>)| Broken {
+        name,
+        why: told.join("\n"),
+    };
+    files.into_iter().map(file).collect()
+}
+
+/// What is wrong with a definition, once more: it was told already.
+fn wrong(definition: &std::path::Path, error: &CommandError) -> String {
+    match check::load(definition) {
+        Err(check::Refused::Wrong(wrong)) => {
+            let found = wrong.diagnostics.iter().filter(|found| found.is_error());
+            let mut told: Vec<String> = found.map(ToString::to_string).collect();
+            told.extend(wrong.tools.iter().cloned());
+            told.join("\n")
+        }
+        _ => error.to_string(),
+    }
+}
+
+fn write(file: &std::path::Path, text: &str) -> Result<(), CommandError> {
+    std::fs::write(file, text).map_err(|e| locate::unwritten(file, &e))
 }
 
 /// Makes a test of a session.
@@ -121,25 +190,25 @@ async fn record(
 /// Writes a file that is not there yet.
 pub(crate) fn write_new(out: &std::path::Path, text: &str) -> Result<(), CommandError> {
     use std::io::Write as _;
-    let failed = |e: std::io::Error| CommandError::usage(format!("`{}`: {e}", out.display()));
+    let failed = |e: std::io::Error| locate::unwritten(out, &e);
     let mut file = std::fs::File::create_new(out).map_err(failed)?;
     file.write_all(text.as_bytes()).map_err(failed)
 }
 
 /// Results as continuous integration reads them.
-fn junit(suite: &str, ran: &[(testing::Report, f64)]) -> String {
+fn junit(suite: &str, ran: &[(testing::Report, f64)], broken: &[Broken]) -> String {
     use std::fmt::Write as _;
     let failed = ran
         .iter()
         .filter(|(report, _)| !report.failures.is_empty())
         .count();
     let time: f64 = ran.iter().map(|(_, seconds)| seconds).sum();
-    let (suite, n) = (escaped(suite), ran.len());
+    let (suite, n, errors) = (escaped(suite), ran.len() + broken.len(), broken.len());
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
     // writing to a text cannot fail
     let _ = writeln!(
         xml,
-        "  <testsuite name=\"{suite}\" tests=\"{n}\" failures=\"{failed}\" errors=\"0\" time=\"{time:.3}\">"
+        "  <testsuite name=\"{suite}\" tests=\"{n}\" failures=\"{failed}\" errors=\"{errors}\" time=\"{time:.3}\">"
     );
     for (report, seconds) in ran {
         let name = escaped(&report.name);
@@ -160,6 +229,16 @@ fn junit(suite: &str, ran: &[(testing::Report, f64)]) -> String {
             ">\n      <failure message=\"{}\">{}</failure>\n    </testcase>",
             escaped(first),
             escaped(&report.failures.join("\n"))
+        );
+    }
+    for file in broken {
+        let first = file.why.lines().next().unwrap_or("");
+        let _ = writeln!(
+            xml,
+            "    <testcase classname=\"{suite}\" name=\"{}\" time=\"0.000\">\n      <error message=\"{}\">{}</error>\n    </testcase>",
+            escaped(&file.name),
+            escaped(first),
+            escaped(&file.why)
         );
     }
     xml.push_str("  </testsuite>\n</testsuites>\n");
@@ -196,8 +275,17 @@ mod tests {
             failures: vec!["\"x\" & 'y' ]]> \u{1b}[31m\nmore".into()],
             ..testing::Report::default()
         };
-        let xml = junit("s&t", &[(report, 0.5), (testing::Report::default(), 0.25)]);
-        assert!(xml.contains("<testsuite name=\"s&amp;t\" tests=\"2\" failures=\"1\" errors=\"0\" time=\"0.750\">"), "{xml}");
+        let broken = Broken {
+            name: "tests/x.yaml".into(),
+            why: "a < b\nmore".into(),
+        };
+        let ran = [(report, 0.5), (testing::Report::default(), 0.25)];
+        let xml = junit("s&t", &ran, &[broken]);
+        assert!(xml.contains("<testsuite name=\"s&amp;t\" tests=\"3\" failures=\"1\" errors=\"1\" time=\"0.750\">"), "{xml}");
+        assert!(
+            xml.contains("<error message=\"a &lt; b\">a &lt; b\nmore</error>"),
+            "{xml}"
+        );
         assert!(xml.contains("name=\"a&lt;b\""), "{xml}");
         assert!(
             xml.contains(">&quot;x&quot; &amp; &apos;y&apos; ]]&gt; ?[31m\nmore</failure>"),

@@ -38,5 +38,6 @@ mod run;
 mod sealed;
 mod secrets;
 mod shared;
+mod suites;
 mod traces;
 mod world;

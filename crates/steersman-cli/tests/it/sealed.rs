@@ -85,7 +85,7 @@ fn what_is_told_of_a_session_has_no_secret_in_clear() {
         &["export", "last", "--trajectories", "--reward", "sum"],
         &["show", "last"],
         &["show", "last", "--json"],
-        &["show", "last@4", "--json"],
+        &["show", "last@-1", "--json"],
         &["log", "last"],
         &["log", "last", "--json"],
         &["test", "--record", "last"],

@@ -32,6 +32,8 @@ pub struct Diagnostic {
     pub help: Option<String>,
     /// The same as a change of the text.
     pub patch: Option<Patch>,
+    /// It is of a file of tests: those tests are left out, and it keeps nothing else from running.
+    pub left_out: bool,
 }
 
 /// How bad it is. A definition with an error is not compiled.
@@ -112,7 +114,14 @@ impl Diagnostic {
             notes: Vec::new(),
             help: None,
             patch: None,
+            left_out: false,
         }
+    }
+    pub(crate) fn set_aside(&mut self) {
+        self.severity = Severity::Warning;
+        self.left_out = true;
+        self.notes
+            .push("the tests of this file are left out, and `steersman test` fails".to_owned());
     }
     fn label(mut self, label: impl Into<String>) -> Self {
         self.label = Some(label.into());

@@ -24,6 +24,8 @@ pub(crate) struct Merged {
     pub settings: BTreeMap<&'static str, Node>,
     /// Tests of the main file and of `tests/*.yaml` beside it.
     pub tests: Vec<(Key, Node)>,
+    /// Those of these files that are tests of this definition, and of nothing else.
+    pub test_files: BTreeSet<String>,
     /// Whether something is wrong with a section or an entry, so that what depends on it is not judged.
     pub broken: Vec<Span>,
 }
@@ -67,6 +69,7 @@ pub(crate) fn load(
             sections: BTreeMap::new(),
             settings: BTreeMap::new(),
             tests: Vec::new(),
+            test_files: BTreeSet::new(),
             broken: Vec::new(),
         },
     };
@@ -226,6 +229,17 @@ impl Loader<'_> {
         }
     }
 
+    /// Whether a file of tests is of this definition: it names it, or names none and this is the main one of its folder.
+    fn is_of(&self, tests: &Node) -> bool {
+        let Some(name) = tests.get("name").and_then(Node::as_text) else {
+            return !self.files.is_beside_main();
+        };
+        match self.merged.main.get("name").and_then(Node::as_text) {
+            Some(own) => own == name,
+            None => **name == *self.files.default_name(),
+        }
+    }
+
     fn tests(&mut self, main: &str) {
         let folder = resolve(main, "tests").unwrap_or_default();
         let files = self.files;
@@ -239,12 +253,23 @@ impl Loader<'_> {
                 continue;
             }
             let text = files.text(path).expect("one of its paths").clone();
-            let Some(node) = parse(self.sources, path, &text, self.found) else {
+            let mut wrong = Vec::new();
+            let Some(node) = parse(self.sources, path, &text, &mut wrong) else {
+                // Of what cannot be read nobody knows whose tests they are: the main definition says so.
+                if !files.is_beside_main() {
+                    self.merged.test_files.insert(path.to_owned());
+                    self.found.append(&mut wrong);
+                }
                 continue;
             };
             if node.get("tests").is_none() {
                 continue; // a script or data of another test
             }
+            if !self.is_of(&node) {
+                continue;
+            }
+            self.merged.test_files.insert(path.to_owned());
+            self.found.append(&mut wrong);
             self.judge(&node);
             for (key, test) in node.get("tests").map(Node::entries).unwrap_or_default() {
                 let tests = &self.merged.tests;

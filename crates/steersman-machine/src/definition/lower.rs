@@ -51,6 +51,8 @@ pub(crate) struct Lowered {
     pub arguments: Vec<(Name, Name, Node)>,
     /// Texts of the files that are named.
     pub files: BTreeMap<String, Arc<str>>,
+    /// Scripts of tests, with the files that name them.
+    pub scripts: BTreeMap<String, BTreeSet<String>>,
     /// Where `by: user` stands.
     pub by_user: Vec<Span>,
     /// Where tools are named that choose among branches.
@@ -122,6 +124,8 @@ struct Side {
     writes: Vec<(Name, Name, Span)>,
     arguments: Vec<(Name, Name, Node)>,
     files: BTreeMap<String, Arc<str>>,
+    /// Scripts of tests, with the files that name them.
+    scripts: BTreeMap<String, BTreeSet<String>>,
     by_user: Vec<Span>,
     choosers: Vec<(Name, Span)>,
     reviewers: Vec<(Name, Span)>,
@@ -167,6 +171,7 @@ pub(crate) fn lower(
         writes,
         arguments,
         files,
+        scripts,
         by_user,
         choosers,
         reviewers,
@@ -190,6 +195,7 @@ pub(crate) fn lower(
         writes,
         arguments,
         files,
+        scripts,
         by_user,
         choosers,
         reviewers,

@@ -20,6 +20,16 @@ pub(crate) fn check(sources: &Sources, node: &Node, table: &'static Table) -> Ve
     shape.found
 }
 
+/// Judges a tree of data in which texts may be templates: a script.
+pub(crate) fn data(sources: &Sources, node: &Node) -> Vec<Diagnostic> {
+    let mut shape = Shape {
+        sources,
+        found: Vec::new(),
+    };
+    shape.any(node, true);
+    shape.found
+}
+
 struct Shape<'a> {
     sources: &'a Sources,
     found: Vec<Diagnostic>,

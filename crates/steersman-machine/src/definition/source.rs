@@ -31,6 +31,8 @@ pub struct Files {
     texts: BTreeMap<String, Arc<str>>,
     /// Why documents cannot be read, by path; those that can are not in it.
     unreadable: BTreeMap<String, String>,
+    /// Another file is the main definition of the folder.
+    beside_main: bool,
 }
 
 impl Files {
@@ -43,7 +45,16 @@ impl Files {
             name: None,
             texts,
             unreadable: BTreeMap::new(),
+            beside_main: false,
         }
+    }
+    /// The folder has a `steersman.yaml` beside this definition: tests that name no definition are of that.
+    pub fn beside_main(mut self) -> Self {
+        self.beside_main = true;
+        self
+    }
+    pub(crate) fn is_beside_main(&self) -> bool {
+        self.beside_main
     }
     /// A further file: a prompt, a schema, an import, or tests (`tests/*.yaml`).
     pub fn with(mut self, path: impl Into<String>, text: impl Into<Arc<str>>) -> Self {

@@ -400,6 +400,11 @@ impl State {
     fn nearest(&self, call: &ModelCall, missing: &str) -> String {
         let request = minijinja_request(&call.request);
         let last = request.get_attr("last").unwrap_or_default().to_string();
+        // What is asked beside an agent's own answers is another name, and no answer of the agent is near to it.
+        let asked = match call.request.purpose.beside() {
+            Some(beside) => format!("{}#{beside}", call.agent),
+            None => call.agent.to_string(),
+        };
         let mut rows = vec![
             missing.to_owned(),
             format!("  asked after: {}", nearest::short(&last)),
@@ -411,7 +416,7 @@ impl State {
                 Some((key, read, list.get(read)?))
             })
         });
-        let near = unread.min_by_key(|(key, ..)| nearest::distance(key, &call.agent));
+        let near = unread.min_by_key(|(key, ..)| nearest::distance(key, &asked));
         if let Some((key, read, answer)) = near {
             let n = read + 1;
             rows.push(format!(
@@ -419,14 +424,14 @@ impl State {
                 answer.told()
             ));
             rows.push(format!(
-                "  differs: it answers `{key}`; asked was `{}` on branch {}",
-                call.agent, call.branch
+                "  differs: it answers `{key}`; asked was `{asked}` on branch {}",
+                call.branch
             ));
             return rows.join("\n");
         }
         let own = self.sections.iter().rev().find_map(|section| {
             let mut keys: Vec<_> = section.script.answers.iter().collect();
-            keys.sort_by_key(|(key, _)| nearest::distance(key, &call.agent));
+            keys.sort_by_key(|(key, _)| nearest::distance(key, &asked));
             let (key, list) = keys.into_iter().next()?;
             Some((key, list.len(), list.last()?))
         });

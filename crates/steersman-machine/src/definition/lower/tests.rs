@@ -145,6 +145,8 @@ impl Lower<'_> {
         let Some(node) = source::parse(self.sources, &path, &text, self.found) else {
             return Script::default();
         };
+        let traps = shape::data(self.sources, &node);
+        self.found.extend(traps);
         match &node.value {
             Value::Map(_) => self.answers(&node, scope),
             Value::List(_) | Value::Scalar(_) => {
@@ -163,6 +165,10 @@ impl Lower<'_> {
     fn script_file(&mut self, node: &Node) -> Option<(String, std::sync::Arc<str>)> {
         let found = self.file(node)?;
         self.out.files.remove(&found.0);
+        if let Some(by) = self.sources.path(node.span) {
+            let owners = self.out.scripts.entry(found.0.clone()).or_default();
+            owners.insert(by.to_string());
+        }
         Some(found)
     }
 

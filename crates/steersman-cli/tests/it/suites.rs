@@ -1,0 +1,233 @@
+//! Files of tests: whose they are, what becomes of broken ones, and what continuous integration reads.
+
+use crate::world::World;
+
+const DESK: &str = "name: desk\nagents: { desk: { system: You help. } }\n";
+const OTHER: &str = "name: other\nagents: { helper: { system: You help. } }\n";
+const GREETS: &str = "tests:\n  greets: { script: { desk: [ Hello. ] }, steps: [ { say: Hi. } ], expect: [ { answer: Hello. } ] }\n";
+
+/// Two definitions in a folder, each with tests of its own.
+fn two() -> World {
+    let world = World::new();
+    world.write("steersman.yaml", DESK);
+    world.write("other.yaml", OTHER);
+    world.write("tests/desk.yaml", GREETS);
+    let other = GREETS.replace("desk", "helper").replace("greets", "helps");
+    world.write("tests/other.yaml", &format!("name: other\n{other}"));
+    world
+}
+
+#[test]
+fn tests_are_of_the_definition_that_they_name() {
+    let world = two();
+    for (definition, test) in [(".", "greets"), ("other.yaml", "helps")] {
+        let checked = world.run(&["check", definition]);
+        assert_eq!(checked.code, Some(0), "{checked:?}");
+        let ran = world.json_lines(&["test", definition]);
+        let names: Vec<_> = ran.iter().map(|t| t["test"].as_str().unwrap()).collect();
+        assert_eq!(names, [test]);
+    }
+    // alone in its folder it is the main one
+    std::fs::remove_file(world.folder.join("steersman.yaml")).unwrap();
+    let ran = world.run(&["test", "other.yaml", "--name", "greets"]);
+    assert_eq!(ran.code, Some(3), "of an agent that it has not: {ran:?}");
+}
+
+#[test]
+fn a_broken_file_of_tests_blocks_nothing_but_tests() {
+    for broken in [
+        "tests:\n  bad: { scrip: {} }\n",
+        "tests:\n  bad: { script: { nobody: [ No. ] } }\n",
+        "tests:\n  bad: { expect: [ { that: state.nosuch == 1 } ] }\n",
+        "tests: [\n",
+        "tests:\n  bad: { script: { desk: [ off ] }, steps: [ { say: Hi. } ] }\n",
+        "tests:\n  bad: { script: ../bad.yaml, steps: [ { say: Hi. } ] }\n",
+    ] {
+        let world = two();
+        world.write("tests/bad.yaml", broken);
+        world.write("bad.yaml", "desk: [ off ]\n");
+        world.write("script.yaml", "desk: [ Hello. ]\n");
+        let checked = world.run(&["check"]);
+        assert_eq!(checked.code, Some(0), "{broken}: {checked:?}");
+        assert!(checked.err.contains("warning["), "{broken}: {checked:?}");
+        assert!(checked.err.contains("left out"), "{broken}: {checked:?}");
+        let ran = world.run(&["run", "--script", "script.yaml", "--input", "Hi."]);
+        assert_eq!((ran.code, ran.out.trim()), (Some(0), "Hello."), "{ran:?}");
+        let ran = world.run(&["test", "--junit", "junit.xml"]);
+        assert_eq!(ran.code, Some(3), "{broken}: {ran:?}");
+        assert!(
+            ran.out.contains("ok      greets"),
+            "the others run: {ran:?}"
+        );
+        let file = if broken.contains("../bad.yaml") {
+            "broken  bad.yaml"
+        } else {
+            "broken  tests/bad.yaml"
+        };
+        assert!(ran.out.contains(file), "{ran:?}");
+        let xml = std::fs::read_to_string(world.folder.join("junit.xml")).unwrap();
+        assert!(
+            xml.contains("tests=\"2\" failures=\"0\" errors=\"1\""),
+            "{xml}"
+        );
+        assert_eq!(
+            world.run(&["check", "other.yaml"]).err,
+            "Next:  steersman test other.yaml   steersman run other.yaml\n"
+        );
+    }
+}
+
+#[test]
+fn a_definition_with_errors_is_an_errored_case() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        "name: desk\nagents: { desk: { sytem: You help. } }\n",
+    );
+    let ran = world.run(&["test", "--junit", "junit.xml"]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    let xml = std::fs::read_to_string(world.folder.join("junit.xml")).unwrap();
+    assert!(
+        xml.contains("tests=\"1\" failures=\"0\" errors=\"1\""),
+        "{xml}"
+    );
+    assert!(xml.contains("sytem"), "{xml}");
+    let ran = world.run(&["test", "nosuch.yaml", "--junit", "none.xml"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    let xml = std::fs::read_to_string(world.folder.join("none.xml")).unwrap();
+    assert!(
+        xml.contains("there is no definition `nosuch.yaml`"),
+        "{xml}"
+    );
+}
+
+#[test]
+fn words_that_are_booleans_elsewhere_are_told_in_scripts_too() {
+    let world = World::new();
+    world.write("steersman.yaml", DESK);
+    let said = |script: &str| {
+        world.write("script.yaml", script);
+        world.run(&["run", "--script", "script.yaml", "--input", "Hi."])
+    };
+    for word in ["yes", "off", "NO", "True"] {
+        let ran = said(&format!("desk: [ {word} ]\n"));
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.err.contains("E0113"), "{ran:?}");
+        assert!(ran.err.contains("script.yaml:1:9"), "{ran:?}");
+        let ran = said(&format!("desk: [ \"{word}\" ]\n"));
+        assert_eq!((ran.code, ran.out.trim()), (Some(0), word), "{ran:?}");
+    }
+    let ran = said("desk: [ n ]\n");
+    assert_eq!((ran.code, ran.out.trim()), (Some(0), "n"), "{ran:?}");
+}
+
+#[test]
+fn what_was_asked_is_named_with_what_it_was_asked_for() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        "name: desk\nagents: { desk: { system: You help., context: { compact: { at: 10 } } } }\ntests:\n  long: { script: { desk: [ Hello., Hello., Hello. ] }, steps: [ { say: Hi there you all. }, { say: And again to you. }, { say: And more. } ] }\n",
+    );
+    let ran = world.run(&["test"]);
+    if ran.code == Some(8) {
+        assert!(ran.out.contains("desk#"), "{ran:?}");
+    }
+}
+
+#[test]
+fn a_hint_is_about_what_went_wrong() {
+    let world = World::new();
+    world.write("steersman.yaml", DESK);
+    let told = |args: &[&str], wanted: &[&str], not: &str| {
+        let ran = world.run(args);
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        for wanted in wanted {
+            assert!(ran.err.contains(wanted), "{wanted}: {ran:?}");
+        }
+        assert!(!ran.err.contains(not), "{ran:?}");
+        assert!(!ran.err.contains("os error"), "{ran:?}");
+    };
+    let missing = ["run", "--script", "missing", "--input", "Hi."];
+    told(
+        &missing,
+        &["there is no script `missing`", "answers by agent"],
+        "offline: --script FILE",
+    );
+    let nowhere = ["run", "nosuchdir", "--input", "Hi."];
+    told(
+        &nowhere,
+        &[
+            "there is no definition `nosuchdir`",
+            "a folder with a `steersman.yaml`",
+        ],
+        "--script",
+    );
+    for args in [
+        &["--store", "x.db", "approve"][..],
+        &["approve", "--store", "x.db"],
+        &["fork", "--store", "x.db", "--quiet"],
+    ] {
+        told(args, &["Usage: steersman "], "--store <FILE>");
+    }
+    let script = "desk: [ Hello. ]\n";
+    world.write("script.yaml", script);
+    assert_eq!(
+        world
+            .run(&["run", "--script", "script.yaml", "--input", "Hi."])
+            .code,
+        Some(0)
+    );
+    world.write("there.yaml", "");
+    world.write("file", "");
+    for (out, wanted) in [
+        ("none/x.yaml", "mkdir -p none"),
+        ("there.yaml", "nothing is overwritten"),
+        ("file/x.yaml", "name another place"),
+    ] {
+        told(
+            &["test", "--record", "last", "--out", out],
+            &[wanted, out],
+            "os error",
+        );
+        told(
+            &["export", "last", "--out", out],
+            &[wanted, out],
+            "os error",
+        );
+    }
+    let shown = world
+        .command(&["show", "last", "--color", "always"])
+        .output()
+        .unwrap();
+    let shown = String::from_utf8(shown.stderr).unwrap();
+    assert!(
+        !shown
+            .lines()
+            .any(|line| line.ends_with("   \u{1b}[2m\u{1b}[0m")),
+        "{shown:?}"
+    );
+}
+
+/// What waits is answered by a command with nothing behind it.
+#[test]
+fn a_command_to_type_ends_where_it_ends() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        "name: desk\ntools: { pay: { description: Pays., parameters: { cents: integer }, effect: unsafe, approve: args.cents > 1, command: [\"true\"] } }\nagents: { desk: { system: You pay., tools: [pay] } }\n",
+    );
+    world.write(
+        "script.yaml",
+        "desk: [ { call: { pay: { cents: 5 } } }, Paid. ]\n",
+    );
+    let ran = world.run(&["run", "--script", "script.yaml", "--input", "Pay."]);
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    let shown = world.run(&["show", "last"]);
+    let typed: Vec<&str> = shown
+        .err
+        .lines()
+        .filter(|line| line.contains("steersman approve"))
+        .collect();
+    assert_eq!(typed.len(), 1, "{shown:?}");
+    assert_eq!(typed[0], typed[0].trim_end(), "{shown:?}");
+}
