@@ -2,11 +2,12 @@
 //!
 //! [`of`] makes it from a network, [`stand`] marks a session in it; [`terminal`], [`mermaid`] and [`svg`] draw it. A routed
 //! agent is a cluster with its members inside, because each start makes an instance of its own: an agent that two routers
-//! name stands in both. So no edge crosses the border of a cluster, and a cluster can be drawn by itself.
+//! name stands in both. An agent with modes is a cluster of its modes; whom it starts stands beside it. So no edge crosses the border of a cluster, and a cluster can be drawn by itself.
 
 mod facts;
 mod layout;
 pub(crate) mod mermaid;
+mod modes;
 mod of;
 mod stand;
 pub(crate) mod svg;
@@ -33,12 +34,13 @@ pub(crate) struct Graph {
     pub(crate) edges: Vec<Edge>,
 }
 
-/// A routed agent with its members; the first one is the whole network.
+/// A routed agent with its members, or an agent with its modes; the first one is the whole network.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Cluster {
     /// The agent.
     pub(crate) name: Name,
-    /// What chooses: `rules`, `sequence`, `states`, `tasks`, `handoff`, `pick`, `Rust`.
+    /// What chooses: `rules`, `sequence`, `states`, `tasks`, `handoff`, `pick`, `Rust`; `modes`: what stands in it is what one
+    /// agent can be.
     pub(crate) by: &'static str,
     pub(crate) facts: Vec<Fact>,
     /// What it stands in; none: it is the whole network.
@@ -79,6 +81,8 @@ pub(crate) enum What {
     State,
     /// A task of a concierge.
     Task,
+    /// A mode of an agent.
+    Mode,
     /// Where a cluster begins.
     Begin,
     /// Where it ends.
@@ -124,7 +128,7 @@ pub(crate) struct Edge {
 pub(crate) enum Kind {
     /// A router leads there, an agent hands over, a message comes in.
     Leads,
-    /// An agent starts another one, or asks a person, and waits for what comes back.
+    /// An agent starts another one, asks a person, or is judged by one, and waits for what comes back.
     Calls,
     /// This comes first.
     First,

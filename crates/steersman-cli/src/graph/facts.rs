@@ -1,13 +1,15 @@
 //! What is said of an agent, a tool or a person in a box: what decides what may happen, and no more.
 
 use super::Fact;
-use crate::words::span;
+use crate::words::{count, money, span};
 use std::fmt::Write as _;
 use steersman_machine::expression::{Expr, Template};
+use steersman_machine::ids::Name;
 use steersman_machine::network::{
-    AgentDef, Approve, BuiltIn, Does, ModeExit, ModelAgent, Modes, Network, OnTimeout, Parameters,
-    PersonDef, Requires, Source, ToolDef, ToolUse, Turns, TypeKind, Wait, WaitOn,
+    AgentDef, Approve, BuiltIn, Does, ModelAgent, Network, OnTimeout, Parameters, PersonDef,
+    Reflect, Requires, Source, ToolDef, ToolUse, Turns, TypeKind, Wait, WaitOn,
 };
+use steersman_machine::search::{Method, Plan, Scorer};
 
 /// An expression on one line.
 pub(super) fn flat(text: &str) -> String {
@@ -78,10 +80,14 @@ pub(super) fn person(person: &PersonDef) -> Vec<Fact> {
 pub(super) fn agent(network: &Network, def: &AgentDef) -> Vec<Fact> {
     let mut facts = Vec::new();
     match &def.does {
-        Does::Model(model) => match &def.modes {
-            None => of_model(network, def, model, &mut facts),
-            Some(modes) => of_modes(network, def, modes, &mut facts),
-        },
+        Does::Model(model) => {
+            if *model.net != *"chat" {
+                facts.push(Fact::new("net", model.net.to_string()));
+            }
+            turns(def, &mut facts);
+            of_model(network, model, &mut facts);
+            output(def, &mut facts);
+        }
         Does::Run { tool: name, .. } => {
             if let Some(def) = network.tools.get(name) {
                 tool(def, None, &mut facts);
@@ -92,35 +98,88 @@ pub(super) fn agent(network: &Network, def: &AgentDef) -> Vec<Fact> {
     facts
 }
 
-/// Each mode, what leads out of it, and what it offers.
-fn of_modes(network: &Network, def: &AgentDef, modes: &Modes, facts: &mut Vec<Fact>) {
-    let exits = |word: &'static str, exits: &[ModeExit], facts: &mut Vec<Fact>| {
-        for exit in exits {
-            facts.push(Fact::new(word, format!("to {}: {}", exit.to, exit.words())));
-        }
-    };
-    exits("exit of all", &modes.exits, facts);
-    for mode in &modes.all {
-        let first = if mode.name == modes.start {
-            ", the first"
-        } else {
-            ""
-        };
-        facts.push(Fact::new("mode", format!("{}{first}", mode.name)));
-        exits("exit", &mode.exits, facts);
-        of_model(network, def, &mode.model, facts);
-    }
+/// What holds of an agent in every mode.
+pub(super) fn of_all_modes(def: &AgentDef) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    turns(def, &mut facts);
+    output(def, &mut facts);
+    facts
 }
 
-fn of_model(network: &Network, def: &AgentDef, model: &ModelAgent, facts: &mut Vec<Fact>) {
+/// What an agent is in one mode.
+pub(super) fn of_mode(network: &Network, model: &ModelAgent) -> Vec<Fact> {
+    let mut facts = Vec::new();
     if *model.net != *"chat" {
         facts.push(Fact::new("net", model.net.to_string()));
     }
+    of_model(network, model, &mut facts);
+    facts
+}
+
+fn turns(def: &AgentDef, facts: &mut Vec<Fact>) {
     match def.turns {
         Some(Turns::Once) => facts.push(Fact::new("turns", "once")),
         Some(Turns::Dialogue) => facts.push(Fact::new("turns", "dialogue")),
         Some(Turns::Task) => facts.push(Fact::new("turns", "task")),
         None => {}
+    }
+}
+
+/// What becomes of an answer.
+fn output(def: &AgentDef, facts: &mut Vec<Fact>) {
+    if let Some(into) = def.output.as_ref().and_then(|output| output.into.as_ref()) {
+        facts.push(Fact::new("output", format!("state.{into}")));
+    }
+    if let Some(reflect) = &def.reflect {
+        facts.push(Fact::new("judged", judged(reflect)));
+    }
+}
+
+/// Who judges, how often, and when.
+fn judged(reflect: &Reflect) -> String {
+    let by = reflect.by.as_deref().unwrap_or("itself");
+    let mut text = format!(
+        "by {by}, {} at most",
+        count(u64::from(reflect.rounds), "round")
+    );
+    if !always(&reflect.when) {
+        let _ = write!(text, ", if {}", when(&reflect.when));
+    }
+    text
+}
+
+/// A search: how branches are tried, what they are worth, and what it may cost.
+fn search(plan: &Plan, facts: &mut Vec<Fact>) {
+    let mut how = format!("{}, n {}", plan.method.word(), plan.n);
+    if plan.method != Method::BestOf {
+        let _ = write!(how, ", width {}", plan.width);
+    }
+    let _ = write!(how, ", depth {}", plan.depth);
+    facts.push(Fact::new("search", how));
+    let worth = match &plan.score {
+        None => "1, whatever it answers".to_owned(),
+        Some(Scorer::Expr(expr)) => when(expr),
+        Some(Scorer::Tool(name)) => format!("as tool {name} says"),
+        Some(Scorer::Agent(name)) => format!("as {name} says"),
+    };
+    let enough = plan
+        .enough
+        .map_or_else(String::new, |enough| format!(", {enough} is enough"));
+    facts.push(Fact::new("worth", format!("{worth}{enough}")).of_tool());
+    let budget = [
+        plan.calls.map(|calls| count(calls, "model call")),
+        plan.tokens.map(|tokens| count(tokens, "token")),
+        plan.micros.map(money),
+    ];
+    let budget: Vec<String> = budget.into_iter().flatten().collect();
+    if !budget.is_empty() {
+        facts.push(Fact::new("budget", budget.join(", ")).of_tool());
+    }
+}
+
+fn of_model(network: &Network, model: &ModelAgent, facts: &mut Vec<Fact>) {
+    if let Some(plan) = &model.search {
+        search(plan, facts);
     }
     for before in &model.before {
         let text = format!("{}, ahead of every turn", before.tool);
@@ -144,9 +203,6 @@ fn of_model(network: &Network, def: &AgentDef, model: &ModelAgent, facts: &mut V
     }
     for server in model.servers.iter().filter(|s| s.at >= at) {
         facts.push(Fact::new("tools", format!("all of {}", server.server)));
-    }
-    if let Some(into) = def.output.as_ref().and_then(|output| output.into.as_ref()) {
-        facts.push(Fact::new("output", format!("state.{into}")));
     }
 }
 
@@ -200,8 +256,14 @@ fn told(def: &ToolDef, used: Option<&ToolUse>, facts: &mut Vec<Fact>) {
     for approve in def.approve.iter().chain(own) {
         facts.push(Fact::new("approved", approved(approve)).of_tool());
     }
+    if let Some(reflect) = &def.reflect {
+        facts.push(Fact::new("judged", judged(reflect)).of_tool());
+    }
     if let Some(then) = &def.then {
         facts.push(Fact::new("then", then.tool.to_string()).of_tool());
+    }
+    if let Some(mode) = &def.mode {
+        facts.push(Fact::new("then mode", words(mode)).of_tool());
     }
 }
 
@@ -266,6 +328,44 @@ fn waits(wait: &Wait) -> String {
         Some(timeout) => format!("{on} ({})", time(timeout)),
         None => on,
     }
+}
+
+/// The agents that judge what an agent makes, each with what it judges.
+pub(super) fn judges(network: &Network, def: &AgentDef) -> Vec<(Name, String)> {
+    let mut judges: Vec<(Name, String)> = Vec::new();
+    let mut one = |by: Option<&Name>, what: String| {
+        if let Some(by) = by
+            && !judges.iter().any(|(b, w)| b == by && *w == what)
+        {
+            judges.push((by.clone(), what));
+        }
+    };
+    let answer = def.reflect.as_ref();
+    one(
+        answer.and_then(|reflect| reflect.by.as_ref()),
+        "has its answer judged".to_owned(),
+    );
+    let mut tool = |name: &Name| {
+        let reflect = network
+            .tools
+            .get(name)
+            .and_then(|tool| tool.reflect.as_ref());
+        one(
+            reflect.and_then(|reflect| reflect.by.as_ref()),
+            format!("has {name} judged"),
+        );
+    };
+    for used in def.offers() {
+        if let steersman_machine::network::Offer::Tool(name) = &used.of {
+            tool(name);
+        }
+    }
+    for plan in def.models().filter_map(|model| model.search.as_ref()) {
+        if let Some(Scorer::Agent(name)) = &plan.score {
+            one(Some(name), "has branches judged".to_owned());
+        }
+    }
+    judges
 }
 
 /// The people whom an agent's tools ask, each with what for.

@@ -33,7 +33,7 @@ fn item(graph: &Graph, at: At, depth: usize, out: &mut String) {
                 What::Agent | What::Plain => ("(", ")"),
                 What::Person => ("([", "])"),
                 What::Router => ("{{", "}}"),
-                What::State | What::Task => ("[", "]"),
+                What::State | What::Task | What::Mode => ("[", "]"),
                 What::Begin => ("((", "))"),
                 What::End => ("(((", ")))"),
                 What::Again => ("[[", "]]"),

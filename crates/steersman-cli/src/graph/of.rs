@@ -10,7 +10,7 @@ use steersman_machine::ids::Name;
 use steersman_machine::network::{
     AgentDef, Choosable, Desk, Does, Exit, ExitCause, ExitTo, Fallback, GoOn, Graph as States,
     Handoff, Network, Offer, OnChange, OnFailed, Order, Route, RouteBy, Rule, RuleTo, Speaker,
-    StateNode, Task,
+    StateNode, Task, ToolUse,
 };
 
 /// A picture, and how what a session did is found in it.
@@ -49,13 +49,13 @@ pub(crate) fn draw(network: &Network) -> Drawn {
     drawing.drawn
 }
 
-struct Drawing<'n> {
-    network: &'n Network,
+pub(super) struct Drawing<'n> {
+    pub(super) network: &'n Network,
     /// Routed agents that what is drawn now stands in.
     above: Vec<Name>,
     /// People who are told of in the box of a state.
     told: BTreeSet<Name>,
-    drawn: Drawn,
+    pub(super) drawn: Drawn,
 }
 
 impl<'n> Drawing<'n> {
@@ -93,7 +93,7 @@ impl<'n> Drawing<'n> {
         }
     }
 
-    fn node(
+    pub(super) fn node(
         &mut self,
         inside: usize,
         what: What,
@@ -115,7 +115,7 @@ impl<'n> Drawing<'n> {
         at
     }
 
-    fn edge(&mut self, from: At, to: At, kind: Kind, label: impl Into<String>) -> usize {
+    pub(super) fn edge(&mut self, from: At, to: At, kind: Kind, label: impl Into<String>) -> usize {
         let edges = &mut self.drawn.graph.edges;
         edges.push(Edge {
             from,
@@ -128,7 +128,7 @@ impl<'n> Drawing<'n> {
     }
 
     /// An arrow that sessions are looked for on.
-    fn way(
+    pub(super) fn way(
         &mut self,
         inside: usize,
         key: String,
@@ -141,14 +141,14 @@ impl<'n> Drawing<'n> {
         self.drawn.ways.entry((inside, key)).or_insert(edge);
     }
 
-    fn part(&mut self, inside: usize, key: impl Into<String>, at: At) {
+    pub(super) fn part(&mut self, inside: usize, key: impl Into<String>, at: At) {
         if let At::Node(node) = at {
             self.drawn.parts.insert((inside, key.into()), node);
         }
     }
 
     /// An agent or a person in a cluster, drawn once there.
-    fn place(&mut self, inside: usize, name: &Name) -> At {
+    pub(super) fn place(&mut self, inside: usize, name: &Name) -> At {
         if let Some(at) = self.drawn.placed.get(&(inside, name.clone())) {
             return *at;
         }
@@ -197,13 +197,13 @@ impl<'n> Drawing<'n> {
                     Does::Run { .. } => What::Plain,
                     _ => What::Agent,
                 };
-                let at = self.node(
-                    inside,
-                    what,
-                    name,
-                    facts::note(def),
-                    facts::agent(network, def),
-                );
+                let at = match &def.modes {
+                    Some(modes) => self.modes(inside, def, modes),
+                    None => {
+                        let facts = facts::agent(network, def);
+                        self.node(inside, what, name, facts::note(def), facts)
+                    }
+                };
                 self.drawn.placed.insert((inside, name.clone()), at);
                 self.below(inside, at, def);
                 at
@@ -211,33 +211,10 @@ impl<'n> Drawing<'n> {
         }
     }
 
-    /// Whom an agent starts and asks, beside it.
+    /// Whom an agent starts and asks, and who judges it, beside it.
     fn below(&mut self, inside: usize, at: At, def: &'n AgentDef) {
-        {
-            for used in def.offers() {
-                let Offer::Agent(name) = &used.of else {
-                    continue;
-                };
-                let to = self.place(inside, name);
-                let mut label = vec!["starts".to_owned()];
-                if used.seen != *name {
-                    label.push(format!("as {}", used.seen));
-                }
-                if used.named {
-                    label.push("several, by name".to_owned());
-                }
-                if let Some(offered) = &used.when {
-                    label.push(format!("if {}", when(offered)));
-                }
-                label.extend(
-                    facts::needs(used.requires.iter())
-                        .into_iter()
-                        .map(|need| format!("needs {}", need.text)),
-                );
-                let key = format!("call {} {name}", def.name);
-                self.way(inside, key, at, to, Kind::Calls, label.join(", "));
-            }
-        }
+        self.starts(inside, at, def);
+        self.judges(inside, at, def);
         for (person, what) in facts::asked(self.network, def) {
             let to = self.place(inside, &person.as_str().into());
             self.edge(at, to, Kind::Calls, what);
@@ -245,18 +222,18 @@ impl<'n> Drawing<'n> {
     }
 
     fn cluster(&mut self, inside: usize, def: &'n AgentDef, route: &'n Route) -> At {
-        let graph = &mut self.drawn.graph;
-        let own = graph.clusters.len();
+        let own = self.cluster_in(
+            inside,
+            Cluster {
+                name: def.name.clone(),
+                by: by(&route.by),
+                facts: Vec::new(),
+                inside: Some(inside),
+                items: Vec::new(),
+                mark: Mark::default(),
+            },
+        );
         let at = At::Cluster(own);
-        graph.clusters.push(Cluster {
-            name: def.name.clone(),
-            by: by(&route.by),
-            facts: Vec::new(),
-            inside: Some(inside),
-            items: Vec::new(),
-            mark: Mark::default(),
-        });
-        graph.clusters[inside].items.push(at);
         self.drawn.placed.insert((inside, def.name.clone()), at);
         self.above.push(def.name.clone());
         let router = match &route.by {
@@ -271,6 +248,14 @@ impl<'n> Drawing<'n> {
         self.otherwise(own, router, route);
         self.above.pop();
         at
+    }
+
+    pub(super) fn cluster_in(&mut self, inside: usize, cluster: Cluster) -> usize {
+        let clusters = &mut self.drawn.graph.clusters;
+        let own = clusters.len();
+        clusters.push(cluster);
+        clusters[inside].items.push(At::Cluster(own));
+        own
     }
 
     /// What happens where a member fails or a model gives no usable answer.
@@ -321,7 +306,7 @@ impl<'n> Drawing<'n> {
         }
     }
 
-    fn end(&mut self, own: usize) -> At {
+    pub(super) fn end(&mut self, own: usize) -> At {
         if let Some(node) = self.drawn.parts.get(&(own, "end".to_owned())) {
             return At::Node(*node);
         }
@@ -330,7 +315,7 @@ impl<'n> Drawing<'n> {
         at
     }
 
-    fn begin(&mut self, own: usize) -> At {
+    pub(super) fn begin(&mut self, own: usize) -> At {
         self.node(own, What::Begin, "begin", String::new(), Vec::new())
     }
 
@@ -532,6 +517,7 @@ impl<'n> Drawing<'n> {
                 .is_none_or(|person| person.instead.is_none());
         };
         let starts = match &def.does {
+            Does::Model(_) if def.modes.is_some() => true,
             Does::Model(_) => def.offers().any(|used| matches!(used.of, Offer::Agent(_))),
             Does::Route(_) | Does::Run { .. } => return false,
         };
@@ -680,7 +666,8 @@ impl<'n> Drawing<'n> {
         let network = self.network;
         let alone = desk.tasks.iter().filter(|t| t.agent == task.agent).count() == 1;
         let def = network.agents.get(&task.agent);
-        let here = def.filter(|def| alone && !matches!(def.does, Does::Route(_)));
+        let plain = |def: &AgentDef| !matches!(def.does, Does::Route(_)) && def.modes.is_none();
+        let here = def.filter(|def| alone && plain(def));
         let note = match here {
             Some(def) if def.name == task.name => facts::note(def),
             Some(def) => format!("by {}, {}", def.name, facts::note(def)),
@@ -747,6 +734,23 @@ fn exit_label(k: usize, exit: &Exit) -> String {
         ExitCause::AfterMessages(most) => format!("after {}", count(u64::from(*most), "message")),
     };
     format!("exit {}: {cause}", k + 1)
+}
+
+/// How an agent is started, as its caller is offered it.
+pub(super) fn started_as(used: &ToolUse, name: &Name) -> String {
+    let mut label = vec!["starts".to_owned()];
+    if used.seen != *name {
+        label.push(format!("as {}", used.seen));
+    }
+    if used.named {
+        label.push("several, by name".to_owned());
+    }
+    if let Some(offered) = &used.when {
+        label.push(format!("if {}", when(offered)));
+    }
+    let needs = facts::needs(used.requires.iter());
+    label.extend(needs.into_iter().map(|need| format!("needs {}", need.text)));
+    label.join(", ")
 }
 
 fn by(by: &RouteBy) -> &'static str {

@@ -1,5 +1,6 @@
 //! Where a session stands in the picture of its definition: what its snapshot and its log say.
 
+use super::modes::{self, MODES};
 use super::of::Drawn;
 use super::{At, Is};
 use crate::texts::Texts;
@@ -8,7 +9,7 @@ use serde_json::{Map, Value as Json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman::runtime::pending::Pending;
-use steersman_machine::commit::LogLine;
+use steersman_machine::commit::{LogLine, Turned};
 use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Id, Name};
 use steersman_machine::interaction::{Cause, Choice, Interaction, Route, Target};
@@ -91,10 +92,10 @@ impl Standing<'_> {
         let state = self.snapshot.agents.get(&agent)?;
         let inside = match state.parent {
             None => 0,
-            Some(parent) => match self.place(drawn, parent)? {
-                (At::Cluster(own), _) => own,
-                (At::Node(_), inside) => inside,
-            },
+            Some(parent) => {
+                let (at, inside) = self.place(drawn, parent)?;
+                within(drawn, at, inside)
+            }
         };
         let found = drawn.placed.get(&(inside, state.def.clone())).copied();
         let found = found.or_else(|| {
@@ -177,17 +178,18 @@ impl Standing<'_> {
         let Some((at, inside)) = self.place(drawn, pending.agent.0) else {
             return;
         };
-        let inside = match at {
-            At::Cluster(own) => own,
-            At::Node(_) => inside,
-        };
+        let inside = within(drawn, at, inside);
         if let Some(person) = drawn.placed.get(&(inside, by.clone())).copied() {
             drawn.graph.mark(person).add(Is::Waits, "is asked");
         }
     }
 
-    /// States and tasks of a routed agent.
+    /// States and tasks of a routed agent, and the mode of one that has some.
     fn parts(&self, drawn: &mut Drawn, own: usize, agent: &Arc<Agent>) {
+        let def = self.network.agents.get(&agent.def);
+        if let Some(mode) = def.and_then(|def| def.mode(agent.mode.as_ref())) {
+            mark(drawn, own, &modes::part(&mode.name), Is::Here, "in force");
+        }
         let Some(Does::Route(route)) = self.network.agents.get(&agent.def).map(|def| &def.does)
         else {
             return;
@@ -260,6 +262,9 @@ impl Standing<'_> {
                 bound = Some(binding.source);
             }
             for push in &commit.pushes {
+                if let Interaction::Call(call) = &push.what {
+                    walk.calls.insert(call.id, call.name.clone());
+                }
                 let Some((at, inside)) = self.place(drawn, push.agent) else {
                     continue;
                 };
@@ -267,9 +272,9 @@ impl Standing<'_> {
                     (Interaction::Route(route), At::Cluster(own)) if route.refused.is_none() => {
                         self.route(&mut walk, own, push.agent, route);
                     }
-                    (Interaction::Call(_), At::Cluster(own)) => walk.step(own, push.agent),
-                    (Interaction::Call(call), At::Node(_))
-                        if matches!(call.target, Target::Agent(_)) =>
+                    (Interaction::Call(call), at)
+                        if matches!(call.target, Target::Agent(_))
+                            && within(drawn, at, inside) == inside =>
                     {
                         let by = self
                             .snapshot
@@ -278,6 +283,7 @@ impl Standing<'_> {
                             .map_or("", |agent| &agent.def);
                         walk.take(inside, format!("call {by} {}", call.name));
                     }
+                    (Interaction::Call(_), At::Cluster(own)) => walk.step(own, push.agent),
                     (
                         Interaction::Finished {
                             cause: Cause::NoRule,
@@ -290,11 +296,39 @@ impl Standing<'_> {
                     _ => {}
                 }
             }
+            // a tool that runs in this line says its mode in it, too
+            for (agent, to, why) in commit.turns() {
+                self.turned(drawn, &mut walk, agent, to, why);
+            }
         }
         for (key, times) in walk.times {
             if let Some(edge) = drawn.ways.get(&key) {
                 drawn.graph.edges[*edge].times = Some(times);
             }
+        }
+    }
+
+    /// An agent changed its mode.
+    fn turned(&self, drawn: &Drawn, walk: &mut Walk, agent: Id, to: &Name, why: Option<&Turned>) {
+        let def = self.snapshot.agents.get(&agent);
+        let def = def.and_then(|agent| self.network.agents.get(&agent.def));
+        let first = def
+            .and_then(|def| def.modes.as_ref())
+            .map(|modes| modes.start.clone());
+        let before = walk.at.insert(agent, to.clone()).or(first);
+        let (Some((At::Cluster(own), _)), Some(before)) = (self.place(drawn, agent), before) else {
+            return;
+        };
+        let number = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
+        match why {
+            Some(Turned::Exit(n, _)) => walk.take(own, modes::exit_of(&before, number(*n))),
+            Some(Turned::Everywhere(n, _)) => walk.take(own, modes::exit_of("", number(*n))),
+            Some(Turned::Said(call)) => {
+                if let Some(tool) = walk.calls.get(call).cloned() {
+                    walk.take(own, modes::said_by(&before, &tool));
+                }
+            }
+            Some(Turned::Anew) | None => {}
         }
     }
 
@@ -373,10 +407,12 @@ impl Standing<'_> {
 #[derive(Default)]
 struct Walk {
     times: BTreeMap<(usize, String), u64>,
-    /// State, or who had the floor.
+    /// State, mode, or who had the floor.
     at: BTreeMap<Id, Name>,
     /// The rule by which it was decided, and calls since.
     steps: BTreeMap<Id, (Option<u64>, usize)>,
+    /// What each call was of.
+    calls: BTreeMap<Id, Name>,
 }
 
 impl Walk {
@@ -394,6 +430,14 @@ impl Walk {
         };
         *step += 1;
         self.take(own, key);
+    }
+}
+
+/// The cluster in which those stand whom somebody starts: members in a routed agent, all others beside whoever starts them.
+fn within(drawn: &Drawn, at: At, inside: usize) -> usize {
+    match at {
+        At::Cluster(own) if drawn.graph.clusters[own].by != MODES => own,
+        At::Cluster(_) | At::Node(_) => inside,
     }
 }
 

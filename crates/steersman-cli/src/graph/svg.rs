@@ -339,7 +339,7 @@ fn draw_node(node: &Node, x: f64, y: f64, (w, h): (f64, f64), out: &mut String) 
                 What::Event => ("event", 2.0),
                 What::Person => ("person", h / 2.0),
                 What::State => ("state", 5.0),
-                What::Task => ("task", 5.0),
+                What::Task | What::Mode => ("task", 5.0),
                 What::Plain | What::Again => ("plain", 5.0),
                 _ => ("box", 9.0),
             };

@@ -471,3 +471,52 @@ fn run_tells_what_routers_read_where_it_is_asked_to() {
         "{ran:?}"
     );
 }
+
+/// Modes with every kind of way out, an answer and calls that are judged, and a search whose branches a critic judges.
+const JUDGED: &str = r#"
+steersman: 1
+name: judged
+state:
+  ready: { type: boolean, default: false }
+tools:
+  look:  { description: Looks., parameters: { what: string }, effect: read, reflect: { by: critic, rounds: 3, when: "args.what != 'x'" }, command: [echo] }
+  begin: { description: Begins., parameters: {}, set: { ready: true }, mode: work }
+  turn:  { description: Turns., parameters: { to: string }, set: { ready: false }, mode: "{{ args.to }}" }
+agents:
+  critic: { description: Judges., parameters: { draft: string }, system: You judge. }
+  helper: { description: Helps., parameters: { what: string }, system: You help., reflect: true }
+  worker:
+    description: Works.
+    start: talk
+    modes:
+      talk: { system: You talk., tools: [begin, helper] }
+      work: { system: You work., tools: [look, turn], exits: [ { after_calls: 9, to: finish } ] }
+    exits: [ { when: calls.look.ok > 5, to: talk } ]
+    reflect: { by: critic, rounds: 2 }
+  finder:
+    description: Finds.
+    system: You find.
+    search: { method: beam, n: 4, by: critic, budget: { model_calls: 20 } }
+entry: [worker, finder]
+"#;
+
+/// Whoever looks at a definition sees who judges what, how branches are tried, and what leads from mode to mode; whoever looks
+/// at a session sees the mode in force and which ways were taken.
+#[test]
+fn modes_judges_and_searches_are_drawn() {
+    let world = world(
+        JUDGED,
+        "worker: [ { call: { begin: {} } }, { call: { turn: { to: talk } } }, Done. ]\ncritic: [ { accept: true } ]\n",
+    );
+    let definition = pages(
+        &world,
+        &[
+            &["graph", "net"],
+            &["graph", "net", "--format", "mermaid"],
+            &["graph", "net", "--format", "svg"],
+        ],
+    );
+    begin(&world, "Go.", 0);
+    let session = world.page(&["graph", "last"]);
+    assert_snapshot!(format!("{definition}\n{session}"));
+}
