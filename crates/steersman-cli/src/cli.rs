@@ -236,7 +236,7 @@ pub(crate) enum Command {
     Reject(Reject),
     /// Say what became of an effect that is in doubt.
     Resolve(Resolve),
-    /// Cancel a call, an agent, or all that is open in a session, or in all that match. Nothing begins with it.
+    /// Cancel a call, an agent, a branch (SESSION:BRANCH), or all that is open in a session, or in all that match.
     Cancel(Cancel),
     /// Let nothing new begin, until `resume`. What runs ends; what comes in is taken.
     Pause(Order),
@@ -533,6 +533,9 @@ pub(crate) struct Join {
     /// The branches, by label or id.
     #[arg(required = true, num_args = 1..)]
     pub(crate) branches: Vec<String>,
+    /// When it is over: `all`, `any`, how many must end, or an expression over `done`, `failed`, `open` and `answers`.
+    #[arg(long, value_name = "WHEN", default_value = "all")]
+    pub(crate) on: steersman::JoinOn,
     /// A tool that runs on what they came to.
     #[arg(long, value_name = "TOOL")]
     pub(crate) then: Option<String>,

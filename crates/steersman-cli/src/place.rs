@@ -223,7 +223,7 @@ pub(crate) fn line(
     };
     let Some(line) = found else {
         let what = match name {
-            LineName::Number(n) => format!("there is no line {n} on this branch"),
+            LineName::Number(n) => return Err(no_line(*n, lines)),
             LineName::Back(n) => format!("this branch has no {n} lines before its last"),
             LineName::First(tool) => format!("nothing on this branch called `{tool}`"),
         };
@@ -233,6 +233,22 @@ pub(crate) fn line(
         }));
     };
     Ok(Some(line))
+}
+
+/// Numbers are the session's: a branch has some of them, and what lies between is on others or was never written.
+fn no_line(n: u64, lines: &[Line]) -> CommandError {
+    let error = CommandError::usage(format!("there is no line {n} on this branch"));
+    let before = lines.iter().rev().find(|line| line.0 < n);
+    let after = lines.iter().find(|line| line.0 > n);
+    match (before, after) {
+        (Some(before), Some(after)) => error
+            .hint(format!("it goes from line {before} to line {after}: what lies between is on another branch, or nowhere"))
+            .hint("a line of another branch: SESSION:BRANCH@LINE; `steersman show` draws them"),
+        _ => error.hint(match (lines.first(), lines.last()) {
+            (Some(first), Some(last)) => format!("its lines go from {first} to {last}"),
+            _ => "it has no lines yet".to_owned(),
+        }),
+    }
 }
 
 #[cfg(test)]

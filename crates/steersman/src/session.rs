@@ -219,6 +219,15 @@ impl Session {
         }
     }
 
+    /// Refuses what would be refused, before anything of it is written.
+    async fn may(&self, wanted: &Message) -> Result<(), Error> {
+        let seen = self.driven().inspect().await?;
+        match steersman_runtime::branches::refusal(&seen, wanted) {
+            Some(why) => Err(Error::Refused(why)),
+            None => Ok(()),
+        }
+    }
+
     /// The branch that a line opened.
     async fn opened(&self, line: Option<Line>) -> Result<Id, Error> {
         let Some(line) = line else {
@@ -340,6 +349,18 @@ impl Session {
     /// # Errors
     /// [`Error::Refused`] with why: there is no such line, or something is open there.
     pub async fn fork(&self, fork: Fork) -> Result<Id, Error> {
+        if fork.label.is_some() {
+            let label = fork.label.clone();
+            let (branch, at, say, live) = (None, None, None, false);
+            let wanted = Message::Fork {
+                branch,
+                at,
+                label,
+                say,
+                live,
+            };
+            self.may(&wanted).await?;
+        }
         let receipt = self.driven().fork(fork).await?;
         let line = self.act(receipt).await?;
         self.opened(line).await
@@ -393,6 +414,7 @@ impl Session {
     /// # Errors
     /// [`Error::Refused`] with the paths, where the session has moved on since the fork.
     pub async fn adopt(&self, branch: Id) -> Result<(), Error> {
+        self.may(&Message::Adopt { branch, at: None }).await?;
         let receipt = self.driven().adopt(branch, None).await?;
         self.act(receipt).await.map(drop)
     }

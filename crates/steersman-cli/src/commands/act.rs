@@ -8,6 +8,7 @@ use crate::play::{Ended, Leaving, Play};
 use crate::printer::{Printer, dim};
 use serde_json::json;
 use std::time::Duration;
+use steersman::runtime::branches::refusal;
 use steersman::runtime::engine::{BranchView, EngineError, Inspection};
 use steersman::runtime::inbox::Message;
 use steersman::runtime::pending::{Pending, PendingKind};
@@ -181,6 +182,9 @@ impl Target {
         let place = &self.place;
         let session = self.inspection.info.id.clone();
         let told = self.inspection.info.head;
+        if let Some(why) = refusal(&self.inspection, &message) {
+            return Err(CommandError::usage(why));
+        }
         let id = id.unwrap_or_else(steersman::runtime::inbox::random_id);
         let receipt = place
             .engine()

@@ -1,14 +1,16 @@
 //! `cancel`: a call, an agent, or all of a session, or of all that match.
 
+use crate::address::Address;
 use crate::cli::{Cancel, Global, Own};
 use crate::commands::act::{Reached, Target, role};
 use crate::commands::orders::Wanted;
 use crate::error::{CommandError, Exit};
+use crate::place::branch_name;
 use crate::play;
 use crate::printer::Printer;
 use steersman::runtime::inbox::{CancelWhat, Message};
 use steersman::runtime::session::Settled;
-use steersman_machine::ids::Id;
+use steersman_machine::ids::{Id, Name};
 
 pub(crate) async fn run(
     args: Cancel,
@@ -17,6 +19,19 @@ pub(crate) async fn run(
 ) -> Result<Exit, CommandError> {
     let by = role(&args.act);
     let named = args.what.as_deref().filter(|what| *what != "session");
+    if let Some(session) = &args.which.session
+        && Address::parse(session)?.branch.is_some()
+    {
+        return on_branch(
+            session,
+            args.what.as_deref(),
+            by,
+            &args.act.own,
+            global,
+            printer,
+        )
+        .await;
+    }
     if let (Some(session), Some(name)) = (&args.which.session, named) {
         // whoever called it hears of it, and goes on
         let target = Target::find(session, global, &args.act.own.drive).await?;
@@ -47,6 +62,44 @@ pub(crate) async fn run(
                 .await
         }
     }
+}
+
+/// What is open on one branch ends, or a call or an agent of it. Whoever waits for the branch hears of that, and goes on.
+async fn on_branch(
+    session: &str,
+    what: Option<&str>,
+    by: Name,
+    own: &Own,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let target = Target::of_branch(session, global, &own.drive).await?;
+    let Some(branch) = target.branch() else {
+        return Err(CommandError::usage("this session has not begun"));
+    };
+    let (id, name) = (branch.id, branch_name(branch));
+    if branch.superseded {
+        return Err(
+            CommandError::usage(format!("`{name}` is left behind: nothing of it goes on"))
+                .hint("`steersman show` draws the branches"),
+        );
+    }
+    let what = match what {
+        Some(what) => find(&target, what)?,
+        None if branch.snapshot.effects.is_empty() && branch.ended => {
+            return Err(CommandError::usage(format!(
+                "nothing is open on `{name}`: it came to its end"
+            ))
+            .hint("`steersman show` draws the branches"));
+        }
+        None => CancelWhat::Branch,
+    };
+    let message = Message::Cancel {
+        what,
+        by,
+        branch: Some(id),
+    };
+    Ok(wanted(target.deliver(message, None, own, printer).await?))
 }
 
 /// Cancelled is what was asked for.
@@ -98,7 +151,8 @@ async fn in_one(
 
 /// An open call or an agent, by id or by name.
 fn find(target: &Target, name: &str) -> Result<CancelWhat, CommandError> {
-    let Some(branch) = target.inspection.current_branch() else {
+    let meant = target.branch().or(target.inspection.current_branch());
+    let Some(branch) = meant else {
         return Err(CommandError::usage("this session has not begun"));
     };
     let snapshot = &branch.snapshot;

@@ -31,10 +31,7 @@ pub(crate) async fn run(
             branches.push(id);
         }
     }
-    let message = Message::Join {
-        branches,
-        then: args.then.as_deref().map(Into::into),
-        args: args.args.clone(),
-    };
+    let then = args.then.as_deref().map(Into::into);
+    let message = Message::join(branches, &args.on, then, args.args.clone());
     target.deliver(message, None, &args.own, printer).await
 }

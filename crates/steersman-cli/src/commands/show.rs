@@ -22,6 +22,7 @@ use steersman_machine::artifact;
 use steersman_machine::commit::Admitted;
 use steersman_machine::fold::fold;
 use steersman_machine::ids::{Id, Line};
+use steersman_machine::interaction::Cause;
 use steersman_machine::rating::{self, BEST, is_rating};
 use steersman_machine::snapshot::{Agent, Phase, Snapshot};
 use steersman_machine::trace;
@@ -105,7 +106,34 @@ impl Seen {
             snapshot: self.line.map_or_else(|| branch.snapshot.clone(), at_line),
             line: self.line,
             rewound: rewound(&self.log),
+            joined: joined(&self.log),
         }
+    }
+}
+
+/// Branches whose ends a call heard of, and the line with the last of these.
+fn joined(log: &Log) -> BTreeMap<Id, Line> {
+    let mut joined = BTreeMap::new();
+    for line in &log.lines {
+        let commit = line.commit.iter();
+        for admitted in commit.flat_map(|commit| &commit.admitted) {
+            if let (Admitted::Ended, Some(branch)) = (admitted.kind, admitted.id) {
+                joined.insert(branch, line.n);
+            }
+        }
+    }
+    joined
+}
+
+/// Whether somebody cancelled it, or nobody waits any more for what an agent began there.
+fn is_cancelled(branch: &BranchView) -> bool {
+    let top = branch.snapshot.top().map(|top| branch.snapshot.agent(top));
+    let rests = top.filter(|top| top.phase == Phase::Resting);
+    match rests {
+        Some(top) => top
+            .ended
+            .is_some_and(|(_, cause)| cause == Cause::Cancelled),
+        None => branch.superseded && branch.snapshot.scope.is_some(),
     }
 }
 
@@ -130,6 +158,8 @@ struct Page<'a> {
     line: Option<Line>,
     /// Branches that began with a rewind.
     rewound: BTreeSet<Id>,
+    /// Those whose ends were heard of, and where.
+    joined: BTreeMap<Id, Line>,
 }
 
 /// What a model did.
@@ -282,8 +312,17 @@ impl Page<'_> {
         if let Some(at) = known.and_then(|known| known.adopted) {
             marks.push(format!("adopted up to @{at}"));
         }
+        if let Some(at) = self.joined.get(&branch.id) {
+            marks.push(format!("joined at @{at}"));
+        }
+        let cancelled = is_cancelled(branch);
         match known.and_then(|known| known.superseded) {
+            Some(after) if branch.superseded && cancelled => {
+                marks.push(format!("cancelled after @{after}"));
+            }
             Some(after) if branch.superseded => marks.push(format!("left behind after @{after}")),
+            _ if cancelled => marks.push("cancelled".into()),
+            _ if !branch.ended && branch.from.is_some() => marks.push("open".into()),
             _ => {}
         }
         if branch.id == self.inspection.current && self.inspection.branches.len() > 1 {
@@ -617,6 +656,9 @@ impl Page<'_> {
                     "dry": b.snapshot.dry,
                     "ended": b.ended,
                     "superseded": b.superseded,
+                    "cancelled": is_cancelled(b),
+                    "joined": self.joined.get(&b.id).map(|line| line.0),
+                    "adopted": ledger.branch(b.id).and_then(|known| known.adopted).map(|line| line.0),
                 })
             })
             .collect();

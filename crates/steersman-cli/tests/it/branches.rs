@@ -370,7 +370,8 @@ fn an_agent_that_forked_goes_on_with_what_a_critic_chose() {
     assert_eq!(book, ["mail", "paid"], "each was done once");
     let shown = world.run(&["show", "last"]).out;
     for told in [
-        "forked at @3, dry, left behind after",
+        "forked at @3, dry, joined at @",
+        "left behind after",
         "forked at @3, dry, adopted up to @",
         "transfer = as if paid",
         "takes over ",

@@ -23,6 +23,7 @@ mod examples;
 mod files;
 mod hostile;
 mod import;
+mod joins;
 mod keep;
 mod look;
 mod mcp;

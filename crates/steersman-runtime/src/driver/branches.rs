@@ -2,6 +2,7 @@
 
 use super::draft::{Draft, Note, Offer};
 use super::{Driver, OutState, What};
+use crate::branches::taken_label;
 use crate::engine::EngineError;
 use crate::inbox::Message;
 use crate::load::Since;
@@ -266,10 +267,8 @@ impl Driver {
         live: bool,
     ) -> Result<Acted, EngineError> {
         let from = branch.unwrap_or(self.ledger.current);
-        if let Some(label) = &label
-            && self.ledger.find_branch(label).is_some()
-        {
-            return Ok(Err(format!("a branch `{label}` exists already")));
+        if let Some(why) = taken_label(&self.ledger, label.as_ref()) {
+            return Ok(Err(why));
         }
         let opened = Opened {
             dry: !live,
@@ -290,10 +289,8 @@ impl Driver {
         say: Option<String>,
     ) -> Result<Acted, EngineError> {
         let from = branch.unwrap_or(self.ledger.current);
-        if let Some(label) = &label
-            && self.ledger.find_branch(label).is_some()
-        {
-            return Ok(Err(format!("a branch `{label}` exists already")));
+        if let Some(why) = taken_label(&self.ledger, label.as_ref()) {
+            return Ok(Err(why));
         }
         let opened = Opened {
             rewound: true,

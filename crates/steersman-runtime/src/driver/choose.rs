@@ -3,7 +3,7 @@
 use super::Driver;
 use super::branches::Acted;
 use crate::bind;
-use crate::branches::moved_since;
+use crate::branches::not_chosen;
 use crate::engine::EngineError;
 use crate::ledger::Progress;
 use crate::store::InboxMessage;
@@ -24,8 +24,10 @@ impl Driver {
         at: Option<Line>,
     ) -> Result<Acted, EngineError> {
         let target = self.ledger.current;
-        if branch == target {
-            return Ok(Err("this branch is current already".to_owned()));
+        let head = self.ledger.branch(target).map_or(Line::NONE, |b| b.commit);
+        let here = self.snapshot_at(target, head).await?;
+        if let Some(why) = not_chosen(&self.ledger, &here, branch) {
+            return Ok(Err(why));
         }
         let Some(known) = self.ledger.branch(branch).cloned() else {
             return Ok(Err(format!("there is no branch {branch}")));
@@ -33,18 +35,6 @@ impl Driver {
         let Some(forked) = self.ledger.common(branch, target) else {
             return Ok(Err("these branches have no line in common".to_owned()));
         };
-        let head = self.ledger.branch(target).map_or(Line::NONE, |b| b.commit);
-        if head > forked {
-            let here = self.snapshot_at(target, head).await?;
-            let paths = moved_since(&here, forked);
-            // Values that were bound anew were so on both.
-            if !paths.is_empty() {
-                return Ok(Err(format!(
-                    "{} changed on the current branch since the fork at {forked}: taking over this branch would lose that",
-                    paths.join(", ")
-                )));
-            }
-        }
         let dry = known.opening.as_ref().is_some_and(|o| o.dry);
         if !dry && at.is_none() && known.superseded.is_none() {
             let mut entries = vec![LedgerEntry::Adopted {

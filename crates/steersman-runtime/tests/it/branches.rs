@@ -3,6 +3,7 @@
 use crate::world::{World, answered};
 use serde_json::{Value as Json, json};
 use steersman_machine::ids::Line;
+use steersman_machine::join::JoinOn;
 use steersman_runtime::pending::{self, Pending};
 use steersman_runtime::session::{Fate, Fork, Session, Settled};
 
@@ -51,7 +52,7 @@ async fn joined(world: &World, session: &Session) {
         branch_named(world, "b1").await,
         branch_named(world, "b2").await,
     ];
-    session.join(branches, None).await.unwrap();
+    session.join(branches, &JoinOn::All, None).await.unwrap();
 }
 
 #[tokio::test]
@@ -82,7 +83,7 @@ async fn branches_survive_the_process() {
     ];
     let world = world.killed().await;
     let session = world.open().await;
-    session.join(branches, None).await.unwrap();
+    session.join(branches, &JoinOn::All, None).await.unwrap();
     assert_eq!(answered(&session.settled().await.unwrap()), "Joined.");
 }
 

@@ -1,0 +1,192 @@
+//! Joins on a condition, cancelled branches, two people side by side, and what is refused before anything is written.
+
+use crate::world::{Ran, World};
+use std::process::{Child, Stdio};
+
+const DESK: &str = r#"name: desk
+tools:
+  nap: { description: Naps., wait: { time: 1h } }
+  sum_up: { description: Sums up., parameters: { texts: [string] }, effect: pure, command: [echo, summed up] }
+agents:
+  desk: { system: You settle., tools: [nap] }
+"#;
+const SCRIPT: &str = "desk:
+  - Base.
+  - Heard.
+  - Heard again.
+desk@one: [ One., One more. ]
+desk@two: [ Two., Two more. ]
+desk@slow: [ { call: { nap: {} } }, Slow. ]
+";
+
+fn scripted(world: &World, args: &[&str]) -> Ran {
+    let mut args = args.to_vec();
+    args.extend(["--script", "script.yaml"]);
+    world.run(&args)
+}
+
+/// A session that came to its end.
+fn ended() -> World {
+    let world = World::new();
+    world.write("steersman.yaml", DESK);
+    world.write("script.yaml", SCRIPT);
+    let ran = scripted(&world, &["run", "--input", "Begin."]);
+    assert_eq!((ran.code, ran.out.trim()), (Some(0), "Base."), "{ran:?}");
+    world
+}
+
+fn fork(world: &World, label: &str) -> Ran {
+    scripted(world, &["fork", "last", "--say", "Say.", "--label", label])
+}
+
+#[test]
+fn a_join_on_any_leaves_the_others_open_and_show_draws_what_each_came_to() {
+    let world = ended();
+    assert_eq!(fork(&world, "one").code, Some(0));
+    assert_eq!(fork(&world, "slow").code, Some(5));
+    assert_eq!(fork(&world, "two").code, Some(0));
+    let ran = scripted(&world, &["join", "last", "one", "slow", "--on", "any"]);
+    assert!(ran.out.contains("Heard."), "{ran:?}");
+    let (_, shown) = world.json(&["show", "last"]);
+    let told = |label: &str| {
+        let all = shown["branches"].as_array().unwrap();
+        let found = all.iter().find(|b| b["label"] == label);
+        found
+            .unwrap_or_else(|| panic!("{label} in {shown}"))
+            .clone()
+    };
+    assert!(told("one")["joined"].is_u64(), "{shown}");
+    assert_eq!(
+        (
+            told("slow")["ended"].clone(),
+            told("slow")["joined"].clone()
+        ),
+        (false.into(), serde_json::Value::Null)
+    );
+    // cancelled by a person, it is over; again there is nothing to cancel, and nothing is written
+    let ran = scripted(&world, &["cancel", "last:slow"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let before = world.json_lines(&["log", "last"]);
+    let ran = scripted(&world, &["cancel", "last:slow"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.err.contains("nothing is open on `slow`"), "{ran:?}");
+    assert_eq!(world.json_lines(&["log", "last"]), before);
+    insta::assert_snapshot!(world.page(&["show", "last"]));
+}
+
+#[test]
+fn a_join_hears_of_a_branch_that_is_cancelled() {
+    let world = ended();
+    assert_eq!(fork(&world, "one").code, Some(0));
+    assert_eq!(fork(&world, "slow").code, Some(5));
+    let on = "failed == 1 and done == 1";
+    let ran = scripted(
+        &world,
+        &[
+            "join", "last", "one", "slow", "--on", on, "--then", "sum_up",
+        ],
+    );
+    assert_eq!(ran.code, Some(5), "it waits for the other: {ran:?}");
+    let ran = scripted(&world, &["cancel", "last:slow"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let shown = world.run(&["show", "last"]);
+    for told in ["sum_up", "Heard.", "cancelled"] {
+        assert!(shown.out.contains(told), "`{told}` in {shown:?}");
+    }
+}
+
+#[test]
+fn what_is_refused_leaves_nothing() {
+    let world = ended();
+    assert_eq!(fork(&world, "one").code, Some(0));
+    let said = scripted(&world, &["send", "last", "Go on."]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let before = world.json_lines(&["log", "last"]);
+    let mut page = String::new();
+    for args in [
+        &["fork", "last", "--label", "one"][..],
+        &["rewind", "last@1", "--label", "one"],
+        &["adopt", "last:one"],
+        &["join", "last", "one", "--on", "2"],
+        &["join", "last", "one", "--on", "ok >= 1"],
+        &["join", "last", "one", "--on", "done >= 'two'"],
+        &["join", "last", "one", "--then", "nothing"],
+        &["cancel", "last:one"],
+        &["cancel", "last:nowhere"],
+        &["rewind", "last:one@3"],
+    ] {
+        let ran = world.run(args);
+        assert_eq!(ran.code, Some(2), "{args:?} {ran:?}");
+        page.push_str(&format!("$ steersman {}\n{}\n", args.join(" "), ran.err));
+    }
+    assert_eq!(world.json_lines(&["log", "last"]), before);
+    insta::assert_snapshot!(world.filter(&page));
+}
+
+fn begins(world: &World, args: &[&str]) -> Child {
+    let mut command = world.command(args);
+    command.args(["--script", "script.yaml"]);
+    let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
+    quiet.spawn().unwrap()
+}
+
+/// Two people at once, each from a process of their own: whichever owns the session takes what the other wants, too.
+#[test]
+fn two_people_go_on_from_the_end_side_by_side() {
+    let world = ended();
+    let both = ["one", "two"]
+        .map(|label| begins(&world, &["fork", "last", "--say", "Say.", "--label", label]));
+    for mut child in both {
+        child.wait().unwrap();
+    }
+    let ran = scripted(&world, &["run", "--resume", "last"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let both = ["last:one", "last:two"].map(|branch| begins(&world, &["send", branch, "More?"]));
+    for mut child in both {
+        child.wait().unwrap();
+    }
+    let ran = scripted(&world, &["run", "--resume", "last"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = scripted(&world, &["join", "last", "one", "two"]);
+    assert_eq!((ran.code, ran.out.trim()), (Some(0), "Heard."), "{ran:?}");
+    let shown = world.run(&["show", "last"]);
+    for told in [
+        "One.",
+        "One more.",
+        "Two.",
+        "Two more.",
+        "joined at @",
+        "Heard.",
+    ] {
+        assert!(shown.out.contains(told), "`{told}` in {shown:?}");
+    }
+    let fsck = world.run(&["fsck"]);
+    assert_eq!(fsck.code, Some(0), "{fsck:?}");
+}
+
+/// The first branch that ends is the result; the other one is cancelled, and the page says so.
+#[test]
+fn an_agent_goes_on_with_the_first_of_its_branches() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        r#"name: racer
+tools: { nap: { description: Naps., wait: { time: 1h } } }
+agents: { racer: { system: You try., tools: [nap, { tool: fork, join: any }] } }
+"#,
+    );
+    world.write(
+        "script.yaml",
+        "racer: [ { call: { fork: { instructions: [Slowly., Quickly.] } } }, The quick one. ]
+\"racer@1\": [ { call: { nap: {} } }, never ]
+\"racer@2\": [ Quick. ]
+",
+    );
+    let ran = scripted(&world, &["run", "--input", "Go."]);
+    assert_eq!(
+        (ran.code, ran.out.trim()),
+        (Some(0), "The quick one."),
+        "{ran:?}"
+    );
+    insta::assert_snapshot!(world.page(&["show", "last"]));
+}
