@@ -3,6 +3,7 @@
 use crate::error::CommandError;
 use crate::place::Place;
 use crate::texts::Texts;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman::runtime::engine::BranchView;
 use steersman::runtime::known::Known;
@@ -51,6 +52,35 @@ impl Log {
         let mut lines = lines.iter();
         let first = lines.find(|line| line.commit.as_ref().is_some_and(|c| calls(c, name)));
         first.map(|line| line.n)
+    }
+
+    /// What led to where a branch stands, oldest first: the lines on its path, and before a line that took another branch
+    /// over those on the way there.
+    pub(crate) fn history(&self, branch: &BranchView, all: &[BranchView]) -> Vec<&Arc<LogLine>> {
+        let mut found: BTreeMap<Line, &Arc<LogLine>> = BTreeMap::new();
+        let mut todo = self.path(branch, all);
+        while let Some(line) = todo.pop() {
+            let adopted = line.commit.as_ref().and_then(|c| c.adoption.as_ref());
+            if found.insert(line.n, line).is_none()
+                && let Some(adopted) = adopted
+            {
+                todo.extend(self.up_to(adopted.at));
+            }
+        }
+        found.into_values().collect()
+    }
+
+    /// A line and all before it on its path, oldest first.
+    pub(crate) fn up_to(&self, line: Line) -> Vec<&Arc<LogLine>> {
+        let (mut need, mut path) = (line, Vec::new());
+        for line in self.lines.iter().rev() {
+            if line.n == need {
+                need = line.prev;
+                path.push(line);
+            }
+        }
+        path.reverse();
+        path
     }
 
     /// The lines on a branch's path, oldest first: its own, and those before it up to where it was forked.

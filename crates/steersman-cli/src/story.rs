@@ -20,7 +20,7 @@ use steersman_machine::commit::{
 };
 use steersman_machine::effect::Bodies;
 use steersman_machine::extract::is_extraction;
-use steersman_machine::ids::{Body, Id, Name, Time};
+use steersman_machine::ids::{Body, Id, Line, Name, Time};
 use steersman_machine::interaction::{
     Artifact, Call, CallResult, Cause, Class, End, How, Interaction, Origin, Target,
 };
@@ -54,8 +54,9 @@ pub(crate) struct Story {
     /// Effects whose outcome a person or a probe gave.
     settled: BTreeSet<Id>,
     searches: BTreeMap<Id, search::Seen>,
-    /// Branches that belong to one.
+    /// Branches that belong to one, and what would be told of their lines, each with the line before.
     searched: BTreeSet<Id>,
+    untold: BTreeMap<Line, (Line, Vec<Row>)>,
     now: Time,
     /// What routers read is told as well.
     verbose: bool,
@@ -97,6 +98,7 @@ impl Story {
         if let Some(commit) = &line.commit {
             self.now = commit.now;
             self.commit(line, commit, texts, &mut rows);
+            self.chosen(line, commit, &mut rows);
         }
         for entry in &ledger[after..] {
             self.entry(line, entry, texts, &mut rows);
@@ -154,17 +156,7 @@ impl Story {
             }
         }
         if let Some(adoption) = &commit.adoption {
-            rows.push(row(
-                line,
-                "",
-                format!(
-                    "takes over {} up to @{}",
-                    self.branch(adoption.branch),
-                    adoption.at
-                ),
-                "adopted".into(),
-                Tone::Engine,
-            ));
+            self.adopts(line, (adoption.branch, adoption.at), rows);
         }
         for admitted in &commit.admitted {
             if let (Admitted::Rebound, Some(told)) = (admitted.kind, admitted.body) {

@@ -250,6 +250,15 @@ pub(crate) fn table(heading: &[&str], rows: &[Vec<String>]) -> Vec<String> {
         .collect()
 }
 
+/// Why a search ended, as people read it.
+pub(crate) fn search_ended(why: &str) -> &str {
+    match why {
+        "session_tokens" => "stopped: the session's token limit",
+        "session_cost" => "stopped: the session's cost limit",
+        why => why,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

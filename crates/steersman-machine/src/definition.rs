@@ -41,29 +41,56 @@ use std::sync::Arc;
 
 /// Compiles a definition: a network if nothing is wrong with it, and all that is to be said about it.
 pub fn compile(files: &Files) -> (Option<Network>, Vec<Diagnostic>) {
-    run(files, None)
+    run(files, None, None)
 }
 
 /// Compiles a definition that was built as a tree instead of written: what the Rust builder does. `files` holds what
 /// it names; its main text is not read.
 pub fn compile_node(root: Node, files: &Files) -> (Option<Network>, Vec<Diagnostic>) {
-    run(files, Some(root))
+    run(files, Some(root), None)
 }
 
 /// Compiles the stored form of a network again ([`Network::source`]): the same network, without its tests. Otherwise
 /// why not, in words: it is no such form, or this version does not take the definition.
 pub fn compile_stored(text: &str) -> Result<Network, String> {
+    let (root, files) = stored(text)?;
+    let (network, found) = compile_node(root, &files);
+    network.ok_or_else(|| {
+        let found: Vec<&str> = found.iter().map(|d| &*d.message).collect();
+        found.join("; ")
+    })
+}
+
+/// Whether an expression says what a branch of a network is worth, by the network's stored form: its names are declared,
+/// its kinds fit, and it comes to a number.
+///
+/// # Errors
+/// All that is wrong with it, in words for people.
+pub fn check_worth(text: &str, score: &str) -> Result<(), String> {
+    let (root, files) = stored(text)?;
+    let (_, found) = run(&files, Some(root), Some(score));
+    let errors = found.iter().filter(|d| d.is_error());
+    let told: Vec<String> = errors
+        .map(|d| match &d.help {
+            Some(help) => format!("{} ({help})", d.message),
+            None => d.message.clone(),
+        })
+        .collect();
+    if told.is_empty() {
+        Ok(())
+    } else {
+        Err(told.join("; "))
+    }
+}
+
+fn stored(text: &str) -> Result<(Node, Files), String> {
     let stored: serde_json::Value =
         serde_json::from_str(text).map_err(|e| format!("it is no JSON: {e}"))?;
     let mut files = Files::new("", "");
     for (path, text) in stored["files"].as_object().into_iter().flatten() {
         files.add(path.as_str(), text.as_str().unwrap_or_default());
     }
-    let (network, found) = compile_node(Node::json(&stored["definition"]), &files);
-    network.ok_or_else(|| {
-        let found: Vec<&str> = found.iter().map(|d| &*d.message).collect();
-        found.join("; ")
-    })
+    Ok((Node::json(&stored["definition"]), files))
 }
 
 /// Paths of the files that a definition names and `files` lacks. Whoever reads files adds those that exist and asks
@@ -117,13 +144,18 @@ pub fn data(path: &str, text: &str) -> Result<serde_json::Value, Vec<Diagnostic>
     }
 }
 
-fn run(files: &Files, root: Option<Node>) -> (Option<Network>, Vec<Diagnostic>) {
+/// `worth`: an expression beside the definition that is to say what a branch is worth.
+fn run(
+    files: &Files,
+    root: Option<Node>,
+    worth: Option<&str>,
+) -> (Option<Network>, Vec<Diagnostic>) {
     let mut sources = Sources::default();
     let mut found = Vec::new();
     let Some(merged) = load::load(files, root, &mut sources, &mut found) else {
         return (None, found);
     };
-    let mut lowered = lower::lower(files, &mut sources, &merged, &mut found);
+    let mut lowered = lower::lower(files, &mut sources, &merged, &mut found, worth);
     let mut broken = set_aside(&merged, &lowered, &mut found);
     let whole = !found.iter().any(Diagnostic::is_error);
     found.extend(check::check(&sources, &merged, &lowered, whole));

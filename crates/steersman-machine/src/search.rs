@@ -12,7 +12,7 @@ pub use tree::{Cost, MOST, Next, Node, Run, Score, Seen, Stop, Tree, Why, best, 
 use crate::commit::Kind;
 use crate::expression::{Expr, to_json};
 use crate::ids::{Digest, Id, Name, Time};
-use crate::network::{Does, Network};
+use crate::network::{Does, Network, Source, ToolDef};
 use crate::snapshot::{Phase, Snapshot};
 use crate::tick::{Cx, floor};
 use crate::view::View;
@@ -196,6 +196,88 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// From what a person or a program typed, checked to the last name before anything is spent: amounts, who judges, and
+    /// the types of what the expression reads.
+    ///
+    /// # Errors
+    /// What does not fit, in words for people.
+    pub fn checked(json: &Json, network: &Network) -> Result<Self, String> {
+        for (key, value) in json.as_object().into_iter().flatten() {
+            let fits = match (&**key, value) {
+                (_, Json::Null) | ("method" | "n" | "width" | "depth", _) => true,
+                ("score" | "by", value) => value.is_string(),
+                ("enough", value) => value.as_f64().is_some_and(f64::is_finite),
+                ("calls" | "tokens" | "micros", value) => value.as_u64().is_some_and(|n| n > 0),
+                ("seed", value) => value.is_u64(),
+                ("effects", value) => matches!(value.as_str(), Some("dry" | "live")),
+                _ => return Err(format!("a search has no `{key}`")),
+            };
+            if !fits {
+                let wanted = match &**key {
+                    "score" | "by" => "a text",
+                    "enough" => "a number",
+                    "effects" => "`dry` or `live`",
+                    "seed" => "a whole number from 0",
+                    _ => "a whole number from 1",
+                };
+                return Err(format!("`{key}` is {value}: {wanted} is wanted"));
+            }
+        }
+        let plan = Self::read(json, network)?;
+        match &plan.score {
+            Some(Scorer::Expr(expr)) => {
+                let checked = crate::definition::check_worth(&network.source, &expr.source);
+                checked.map_err(|why| format!("`score`: {why}"))?;
+            }
+            Some(by @ (Scorer::Tool(name) | Scorer::Agent(name))) => {
+                if let Some(missing) = not_given(network, by) {
+                    return Err(format!(
+                        "`{name}` cannot judge: nothing is given for its parameter `{missing}`; `answer`, `state`, entries of \
+                         the state by their names, and texts are"
+                    ));
+                }
+            }
+            None => {}
+        }
+        Ok(plan)
+    }
+}
+
+/// Whether a tool runs somewhere and answers something of its own.
+pub(crate) fn answers(tool: &ToolDef) -> bool {
+    matches!(
+        tool.source,
+        Source::Http(_) | Source::Command { .. } | Source::Native { .. } | Source::Mcp { .. }
+    )
+}
+
+/// A parameter of who judges that must have a value and gets none.
+fn not_given<'n>(network: &'n Network, by: &Scorer) -> Option<&'n Name> {
+    use crate::network::{Parameters, TypeKind};
+    let Parameters::Fields(fields) = parameters(network, by)? else {
+        return None;
+    };
+    let entry = |name: &str| {
+        let mut entries = network.agents.values().flat_map(|agent| &agent.state);
+        entries.any(|(entry, _)| **entry == *name)
+    };
+    let missing = fields.iter().find(|(name, ty)| {
+        let text = matches!(ty.kind, TypeKind::String { .. });
+        let given = text || matches!(&**name, "answer" | "state") || entry(name);
+        !given && !ty.optional && ty.default.is_none()
+    });
+    missing.map(|(name, _)| name)
+}
+
+fn parameters<'n>(network: &'n Network, by: &Scorer) -> Option<&'n crate::network::Parameters> {
+    match by {
+        Scorer::Expr(_) => None,
+        Scorer::Tool(name) => Some(&network.tool(name).parameters),
+        Scorer::Agent(name) => Some(&network.agent(name).parameters),
+    }
+}
+
 /// Who a name says that judges.
 fn scorer(name: &str, network: &Network) -> Result<Scorer, String> {
     if let Some(tool) = network.tools.get(name) {
@@ -203,6 +285,11 @@ fn scorer(name: &str, network: &Network) -> Result<Scorer, String> {
             return Err(format!(
                 "`{name}` cannot judge: it is {:?}, and who judges only looks",
                 tool.effect
+            ));
+        }
+        if !answers(tool) {
+            return Err(format!(
+                "`{name}` cannot judge: it gives no answer of its own"
             ));
         }
         return Ok(Scorer::Tool(tool.name.clone()));
@@ -317,10 +404,8 @@ pub fn worth(value: &Json) -> Result<f64, String> {
 /// all of it in words.
 pub fn judged(network: &Network, by: &Scorer, answer: Option<&str>, state: &Json) -> Json {
     use crate::network::{Parameters, TypeKind};
-    let parameters = match by {
-        Scorer::Expr(_) => return Json::Null,
-        Scorer::Tool(name) => &network.tool(name).parameters,
-        Scorer::Agent(name) => &network.agent(name).parameters,
+    let Some(parameters) = parameters(network, by) else {
+        return Json::Null;
     };
     let words = || {
         let answer = answer.unwrap_or("(none yet)");

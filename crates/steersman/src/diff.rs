@@ -156,6 +156,24 @@ impl Steersman {
     }
 }
 
+/// What led to a line, oldest first: the lines on its path, and before one that took a branch over those on the way there.
+fn history(lines: &[Arc<LogLine>], line: Line) -> Vec<Arc<LogLine>> {
+    let by_number: BTreeMap<Line, &Arc<LogLine>> = lines.iter().map(|l| (l.n, l)).collect();
+    let (mut found, mut todo) = (BTreeMap::new(), vec![line]);
+    while let Some(n) = todo.pop() {
+        let Some(line) = by_number.get(&n) else {
+            continue;
+        };
+        if found.insert(line.n, (*line).clone()).is_some() {
+            continue;
+        }
+        todo.push(line.prev);
+        let commit = line.commit.as_ref();
+        todo.extend(commit.and_then(|c| Some(c.adoption.as_ref()?.at)));
+    }
+    found.into_values().collect()
+}
+
 /// A branch with its lines.
 struct Subject {
     seen: Inspection,
@@ -182,17 +200,9 @@ impl Subject {
                 "session `{id}` has no branch {branch}"
             )));
         };
-        let mut lines = steersman.engine().feed(id, Line::NONE).lines().await?;
+        let lines = steersman.engine().feed(id, Line::NONE).lines().await?;
         let known = steersman.engine().secrets_in(&seen, &lines).await?;
-        let mut need = seen.branches[at].snapshot.line;
-        let mut path = Vec::new();
-        while let Some(line) = lines.pop() {
-            if line.n == need {
-                need = line.prev;
-                path.push(line);
-            }
-        }
-        path.reverse();
+        let path = history(&lines, seen.branches[at].snapshot.line);
         Ok(Self {
             seen,
             at,

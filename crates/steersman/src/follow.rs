@@ -3,7 +3,7 @@
 mod kind;
 mod tell;
 
-pub use kind::{Called, Event, EventKind, How};
+pub use kind::{Called, Event, EventKind, How, Searching};
 
 use crate::{Error, Turn};
 use futures::FutureExt as _;

@@ -199,7 +199,7 @@ impl Session {
 
     /// What became of something that was wanted, in which line if it was taken. If nobody drives it any more, it is taken up
     /// again, so that the answer is no guess.
-    async fn act(&self, receipt: Receipt) -> Result<Option<Line>, Error> {
+    pub(crate) async fn act(&self, receipt: Receipt) -> Result<Option<Line>, Error> {
         let mut fate = receipt.fate;
         if fate == Fate::Lies && !self.is_stopping() {
             fate = match self.engine.open_for(&self.id, &receipt.id).await {
@@ -229,7 +229,7 @@ impl Session {
     }
 
     /// The branch that a line opened.
-    async fn opened(&self, line: Option<Line>) -> Result<Id, Error> {
+    pub(crate) async fn opened(&self, line: Option<Line>) -> Result<Id, Error> {
         let Some(line) = line else {
             return Err(Error::Refused(
                 "it lies in the inbox until the session can take it; the branch has no id yet"

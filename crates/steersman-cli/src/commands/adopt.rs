@@ -2,7 +2,7 @@
 
 use crate::cli::{Adopt, Global};
 use crate::commands::act::Reached;
-use crate::commands::branching::Spot;
+use crate::commands::branching::{Spot, adoptable};
 use crate::error::{CommandError, Exit};
 use crate::printer::Printer;
 use steersman::runtime::inbox::Message;
@@ -27,7 +27,11 @@ pub(crate) async fn run(
         at: spot.line,
     };
     let (target, name) = (&spot.target, &spot.name);
-    match target.reach(message, None, &args.own, printer).await {
+    let reached = match adoptable(&target.inspection, spot.branch) {
+        Ok(()) => target.reach(message, None, &args.own, printer).await,
+        Err(error) => Err(error),
+    };
+    match reached {
         Ok(Reached::Driven(play, ended, _)) => {
             printer.talk("");
             printer.talk(format!(

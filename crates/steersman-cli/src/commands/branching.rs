@@ -74,6 +74,37 @@ impl Spot {
     }
 }
 
+/// What is refused at once is asked of nobody, and leaves no line in the log: a label that is given already.
+pub(crate) fn free(inspection: &Inspection, label: Option<&str>) -> Result<(), CommandError> {
+    match label.filter(|label| inspection.ledger.find_branch(label).is_some()) {
+        Some(label) => Err(CommandError::usage(format!(
+            "a branch `{label}` exists already"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// The same of a branch that cannot be taken over: it is current, or the current one came to something since.
+pub(crate) fn adoptable(inspection: &Inspection, branch: Id) -> Result<(), CommandError> {
+    if branch == inspection.current {
+        return Err(CommandError::usage("this branch is current already"));
+    }
+    let opening = inspection
+        .ledger
+        .branch(branch)
+        .and_then(|b| b.opening.as_ref());
+    if opening.is_some_and(|opening| opening.scope.is_some()) {
+        return Ok(());
+    }
+    match moved(inspection, branch) {
+        None => Ok(()),
+        Some((forked, paths)) => Err(CommandError::usage(format!(
+            "{} changed on the current branch since the fork at {forked}: taking over this branch would lose that",
+            paths.join(", ")
+        ))),
+    }
+}
+
 /// What the current branch came to since another left its path, and the last line that both have; none if nothing.
 pub(crate) fn moved(inspection: &Inspection, branch: Id) -> Option<(Line, Vec<String>)> {
     let current = inspection.current_branch()?;

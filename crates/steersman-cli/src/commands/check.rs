@@ -11,6 +11,7 @@ use std::path::Path;
 use steersman::Network;
 use steersman::runtime::bind::{self, Values};
 use steersman::runtime::process_env;
+use steersman_machine::definition::summary::Beside;
 use steersman_machine::definition::{Diagnostic, Place, Severity};
 use steersman_machine::ids::Digest;
 use steersman_machine::interaction::Class;
@@ -368,9 +369,8 @@ fn worst(network: &network::Network) -> String {
         }
         None => tokens,
     };
-    if calls.is_empty() {
-        spent
-    } else {
-        format!("{}; {spent}", calls.join("; "))
-    }
+    let beside = Beside::all(network);
+    let beside = beside.iter().map(ToString::to_string);
+    let all: Vec<String> = calls.into_iter().chain([spent]).chain(beside).collect();
+    all.join("; ")
 }

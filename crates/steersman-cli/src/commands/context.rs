@@ -49,7 +49,7 @@ pub(crate) async fn run(
     let (inspection, at) = place.inspect(&address).await?;
     let short = place.short(&inspection.info.id).await?;
     let log = read(&place, &inspection.info.id).await?;
-    let path = log.path(&inspection.branches[at], &inspection.branches);
+    let path = log.history(&inspection.branches[at], &inspection.branches);
     let numbers: Vec<Line> = path.iter().map(|l| l.n).collect();
     let line = place::line(address.line.as_ref(), &numbers, |tool| log.first_call(tool))?;
     let calls = calls(&path);
@@ -200,10 +200,9 @@ impl Looked<'_> {
         call: &Call,
         cache: &mut RenderCache,
     ) -> Result<(Request, Snapshot, Arc<Network>), CommandError> {
-        let snapshot = self
-            .path
+        let path = self.log.up_to(call.wished);
+        let snapshot = path
             .iter()
-            .filter(|line| line.n <= call.wished)
             .fold(Snapshot::empty(), |snapshot, line| fold(snapshot, line));
         let meanwhile = self
             .path

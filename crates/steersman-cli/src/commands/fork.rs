@@ -1,7 +1,7 @@
 //! `fork`: a branch begins beside the session.
 
 use crate::cli::{Fork, Global};
-use crate::commands::branching::{Begun, Spot};
+use crate::commands::branching::{Begun, Spot, free};
 use crate::error::{CommandError, Exit};
 use crate::printer::{Printer, typed};
 use steersman::runtime::inbox::Message;
@@ -12,6 +12,7 @@ pub(crate) async fn run(
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
     let spot = Spot::find(&args.address, global, &args.own.drive).await?;
+    free(&spot.target.inspection, args.label.as_deref())?;
     let message = Message::Fork {
         branch: Some(spot.branch),
         at: spot.line,

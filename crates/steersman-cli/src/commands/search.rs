@@ -2,7 +2,7 @@
 
 use crate::cli::{Global, Search};
 use crate::commands::act::{Reached, Target};
-use crate::commands::branching::Spot;
+use crate::commands::branching::{Spot, adoptable};
 use crate::error::{CommandError, Exit};
 use crate::play::Ended;
 use crate::printer::{Printer, bold, dim, green, yellow};
@@ -30,6 +30,10 @@ pub(crate) async fn run(
         return shown(&target.inspection, None, printer);
     }
     if args.stop {
+        let mut searches = target.inspection.ledger.searches();
+        if searches.all(|(_, search)| search.over.is_some()) {
+            return Err(CommandError::usage("nothing is being searched"));
+        }
         let message = Message::StopSearch(None);
         return match target.reach(message, None, &args.own, printer).await? {
             Reached::Driven(play, _, _) => {
@@ -117,7 +121,11 @@ async fn adopt(
         branch,
         at: Some(at),
     };
-    match target.reach(message, None, &args.own, printer).await {
+    let reached = match adoptable(&target.inspection, branch) {
+        Ok(()) => target.reach(message, None, &args.own, printer).await,
+        Err(error) => Err(error),
+    };
+    match reached {
         Ok(Reached::Driven(play, ended, _)) => play.report(ended).await,
         Ok(other) => target.noted(&other, printer).await,
         Err(error) if error.exit == Exit::Usage => Err(error.hint(format!(
@@ -144,13 +152,10 @@ fn plan(args: &Search, network: &Network) -> Result<Plan, CommandError> {
     put("enough", args.enough.map(Json::from));
     put("calls", args.budget_calls.map(Json::from));
     put("tokens", args.budget_tokens.map(Json::from));
-    let micros = args
-        .cost
-        .map(|cost| Json::from((cost.max(0.0) * 1e6).round() as u64));
-    put("micros", micros);
+    put("micros", args.cost.map(Json::from));
     put("seed", args.seed.map(Json::from));
     put("effects", args.live.then(|| "live".into()));
-    let plan = Plan::read(&Json::Object(json), network).map_err(CommandError::usage)?;
+    let plan = Plan::checked(&Json::Object(json), network).map_err(CommandError::usage)?;
     if plan.score.is_some() {
         return Ok(plan);
     }
@@ -217,10 +222,7 @@ fn document(inspection: &Inspection, id: Id) -> Option<Json> {
     let nodes: Vec<Json> = nodes
         .map(|(i, (node, seen))| {
             let stood = &known.stood[i - 1];
-            let why = match &stood.score {
-                Some(Err(Some(why))) => Some(inspection.history.text(*why).to_string()),
-                _ => None,
-            };
+            let why = unusable(inspection, stood);
             json!({
                 "branch": node.branch.to_string(),
                 "number": node.number,
@@ -250,12 +252,42 @@ fn document(inspection: &Inspection, id: Id) -> Option<Json> {
         "plan": plan_of(inspection, known),
         "status": why.as_deref().unwrap_or("open"),
         "winner": winner.map(|(branch, at)| json!({ "branch": branch.to_string(), "line": at.0 })),
+        "adopted": is_adopted(inspection, id),
         "branches": known.tried.len(),
+        "explored": tree.explored(),
         "model_calls": cost.calls,
         "tokens": cost.tokens,
         "micros": cost.micros,
         "nodes": nodes,
     }))
+}
+
+/// The session's own limit that ended a search.
+fn limit(inspection: &Inspection, why: &str) -> Option<String> {
+    let limits = &inspection.network.as_ref()?.limits;
+    match why {
+        "session_tokens" => limits.tokens.map(|limit| words::digits(limit.max)),
+        "session_cost" => limits.cost.map(|limit| words::money(limit.max)),
+        _ => None,
+    }
+}
+
+/// Whether the session goes on with what won.
+fn is_adopted(inspection: &Inspection, id: Id) -> bool {
+    let winner = inspection
+        .ledger
+        .search(id)
+        .and_then(|known| known.over.as_ref()?.0);
+    let branch = winner.and_then(|(branch, _)| inspection.ledger.branch(branch));
+    branch.is_some_and(|branch| branch.adopted.is_some())
+}
+
+/// Why what came of judging could not be used.
+fn unusable(inspection: &Inspection, stood: &ledger::Stood) -> Option<String> {
+    match &stood.score {
+        Some(Err(Some(why))) => Some(inspection.history.text(*why).to_string()),
+        _ => None,
+    }
 }
 
 fn value(node: &Node) -> Option<f64> {
@@ -278,19 +310,28 @@ fn draw(inspection: &Inspection, id: Id, printer: &Printer) -> Result<(), Comman
         .and_then(Method::of)
         .unwrap_or_default();
     let cost = tree.cost();
+    let ended = why.as_deref().map_or("goes on", words::search_ended);
     let mut head = format!(
-        "search {id}   {}, {} in {}, {}",
+        "search {id}   {}, {} explored in {}, {ended}",
         method.word(),
-        count(u64::from(tree.branches()), "branch"),
+        count(tree.explored() as u64, "branch"),
         count(cost.calls, "model call"),
-        why.as_deref().unwrap_or("goes on"),
     );
+    if let Some(limit) = why.as_deref().and_then(|why| limit(inspection, why)) {
+        let best = match (winner.flatten(), is_adopted(inspection, id)) {
+            (Some(_), true) => "best so far adopted",
+            (Some(_), false) => "best so far not adopted",
+            (None, _) => "nothing of it can be adopted",
+        };
+        head = format!("{head} of {limit}, {best}");
+    }
     if cost.micros > 0 {
         head = format!("{head}, {}", words::money(cost.micros));
     }
     printer.data(bold(&head))?;
     let mut drawing = Drawing {
         inspection,
+        stood: &known.stood,
         seen: seen(&tree),
         winner: winner.flatten(),
         rows: Vec::new(),
@@ -310,6 +351,8 @@ fn draw(inspection: &Inspection, id: Id, printer: &Printer) -> Result<(), Comman
 
 struct Drawing<'a> {
     inspection: &'a Inspection,
+    /// One for each node but the root.
+    stood: &'a [ledger::Stood],
     tree: Tree,
     seen: Vec<Seen>,
     winner: Option<(Id, Line)>,
@@ -383,7 +426,12 @@ impl Drawing<'_> {
         match (value(node), seen.mean) {
             (Some(value), _) => row = format!("{row}, worth {value}"),
             (None, Some(mean)) => row = format!("{row}, mean {mean:.3}"),
-            (None, None) if node.score == Score::Unusable => row.push_str(", cannot be judged"),
+            (None, None) if node.score == Score::Unusable => {
+                let why = unusable(self.inspection, &self.stood[end - 1]);
+                let why =
+                    why.map_or_else(String::new, |why| format!(": {}", words::line(&why, 60)));
+                row = format!("{row}, cannot be judged{why}");
+            }
             (None, None) => {}
         }
         if node.over

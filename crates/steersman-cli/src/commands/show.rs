@@ -76,7 +76,7 @@ impl Seen {
         let log = read(place, &inspection.info.id).await?;
         let inspection = inspection.veiled(&log.known);
         let short = place.short(&inspection.info.id).await?;
-        let path = log.path(&inspection.branches[at], &inspection.branches);
+        let path = log.history(&inspection.branches[at], &inspection.branches);
         let numbers: Vec<Line> = path.iter().map(|l| l.n).collect();
         let line = place::line(address.line.as_ref(), &numbers, |tool| log.first_call(tool))?;
         Ok(Self {
@@ -90,10 +90,11 @@ impl Seen {
 
     fn page<'a>(&'a self, place: &'a Place) -> Page<'a> {
         let branch = &self.inspection.branches[self.at];
-        let path = self.log.path(branch, &self.inspection.branches);
         let at_line = |line: Line| {
-            let upto = path.iter().filter(|l| l.n <= line);
-            let mut snapshot = upto.fold(Snapshot::empty(), |snapshot, line| fold(snapshot, line));
+            let upto = self.log.up_to(line);
+            let mut snapshot = upto
+                .iter()
+                .fold(Snapshot::empty(), |snapshot, line| fold(snapshot, line));
             self.log.known.veil(&mut snapshot);
             snapshot
         };
@@ -338,8 +339,8 @@ impl Page<'_> {
             .inspection
             .branches
             .iter()
-            .filter(|b| b.from.is_some_and(|(parent, _)| parent == branch.id))
             .filter(|b| told.contains_key(&b.id))
+            .filter(|b| self.above(b, told) == Some(branch.id))
             .collect();
         children.sort_by_key(|b| b.from.map(|(_, at)| at));
         let mut children = children.into_iter().peekable();
@@ -371,6 +372,19 @@ impl Page<'_> {
             rows.push(format!("{margin}  |\\"));
             self.branch(child, told, &format!("{margin}  | "), rows);
         }
+    }
+
+    /// The branch under which another is drawn: where it was forked, unless nothing is told of that.
+    fn above(&self, branch: &BranchView, told: &BTreeMap<Id, Vec<Row>>) -> Option<Id> {
+        let all = &self.inspection.branches;
+        let mut above = branch.from?.0;
+        while !told.contains_key(&above) {
+            let Some(next) = all.iter().find(|b| b.id == above)?.from else {
+                break;
+            };
+            above = next.0;
+        }
+        Some(above)
     }
 
     /// State, effects, agents, labels, outcome.

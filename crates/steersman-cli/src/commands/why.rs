@@ -42,7 +42,7 @@ pub(crate) async fn run(
     let short = place.short(&inspection.info.id).await?;
     let log = read(&place, &inspection.info.id).await?;
     let branch = &inspection.branches[at];
-    let path = log.path(branch, &inspection.branches);
+    let path = log.history(branch, &inspection.branches);
     let numbers: Vec<Line> = path.iter().map(|l| l.n).collect();
     let line = place::line(address.line.as_ref(), &numbers, |tool| {
         Log::first_call_of(&path, tool)

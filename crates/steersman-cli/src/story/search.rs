@@ -1,13 +1,13 @@
 //! Searches over branches: what is told of them. Their branches are not told one by one.
 
-use super::{Row, Story, Told, Tone};
+use super::{Row, Story, Told, Tone, row};
 use crate::texts::Texts;
-use crate::words::count;
+use crate::words::{count, search_ended};
 use serde_json::Value as Json;
-use std::collections::BTreeMap;
-use steersman_machine::commit::{LedgerEntry, LogLine, Searching};
+use std::collections::{BTreeMap, BTreeSet};
+use steersman_machine::commit::{Commit, LedgerEntry, LogLine, Searching};
 use steersman_machine::effect::Bodies;
-use steersman_machine::ids::Id;
+use steersman_machine::ids::{Id, Line};
 
 /// What a search came to so far.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +19,8 @@ pub(crate) struct Seen {
     best: Option<f64>,
     /// What each branch was worth when it was judged last.
     worth: BTreeMap<Id, f64>,
+    /// Branches that went on for a block at least.
+    explored: BTreeSet<Id>,
     over: bool,
 }
 
@@ -53,7 +55,10 @@ impl Story {
                     self.searched.insert(*branch);
                 }
                 Searching::Judged { branch, .. } => drop(self.searched.insert(*branch)),
-                Searching::Stood { calls, .. } => seen.calls += calls,
+                Searching::Stood { branch, calls, .. } => {
+                    seen.calls += calls;
+                    seen.explored.insert(*branch);
+                }
                 Searching::Scored { branch, value, .. } => {
                     let value = value.as_ref().and_then(|v| v.parse().ok());
                     if let Some(value) = value {
@@ -68,10 +73,57 @@ impl Story {
     }
 
     /// Of branches that are tried nothing is told but what became of the search.
-    pub(super) fn only_search(&self, line: &LogLine, rows: &mut Vec<Row>) {
+    pub(super) fn only_search(&mut self, line: &LogLine, rows: &mut Vec<Row>) {
         if self.searched.contains(&line.branch) {
-            rows.retain(|row| row.note == NOTE);
+            let (told, kept) = std::mem::take(rows)
+                .into_iter()
+                .partition(|row: &Row| row.note == NOTE);
+            *rows = told;
+            self.untold.insert(line.n, (line.prev, kept));
         }
+    }
+
+    /// A person goes on with a branch that was tried: what the session is from here on begins on it.
+    pub(super) fn chosen(&self, line: &LogLine, commit: &Commit, rows: &mut Vec<Row>) {
+        let adopted = line.ledger.iter().find_map(|entry| match entry {
+            LedgerEntry::Adopted { branch, at } => Some((*branch, *at)),
+            _ => None,
+        });
+        if let Some((branch, at)) = adopted.filter(|_| commit.opening.is_some())
+            && self.searched.contains(&branch)
+        {
+            self.adopts(line, (branch, at), rows);
+        }
+    }
+
+    /// A branch is taken over. Of one that was tried nothing was told so far: now it is.
+    pub(super) fn adopts(&self, line: &LogLine, (branch, at): (Id, Line), rows: &mut Vec<Row>) {
+        let tells = |text: String| row(line, "", text, "adopted".into(), Tone::Engine);
+        let mut searches = self.searches.iter();
+        let Some((search, seen)) = searches.find(|(_, seen)| seen.explored.contains(&branch))
+        else {
+            let name = self.branch(branch);
+            return rows.push(tells(format!("takes over {name} up to @{at}")));
+        };
+        let value = match seen.worth.get(&branch) {
+            Some(worth) => format!("value {worth}"),
+            None => "not judged".to_owned(),
+        };
+        rows.push(tells(format!(
+            "adopted branch {branch} of search {search}: {value}, up to @{at}"
+        )));
+        let (mut next, mut way) = (at, Vec::new());
+        while let Some((before, kept)) = self.untold.get(&next) {
+            way.push(kept);
+            next = *before;
+        }
+        let kept = way.into_iter().rev().flatten();
+        // The branch's own beginning says nothing of what is taken over.
+        let kept = kept.filter(|row| row.tone != Tone::Begins);
+        rows.extend(kept.map(|row| Row {
+            branch: line.branch,
+            ..row.clone()
+        }));
     }
 
     /// Whether a branch belongs to a search.
@@ -115,18 +167,22 @@ impl Story {
                     count(seen.n, "branch")
                 )
             }
-            Searching::Over { winner, why } => match winner {
-                Some((branch, at)) => {
-                    let worth = seen.worth.get(branch);
-                    let worth = worth.map_or_else(String::new, |w| format!(", worth {w}"));
-                    format!(
-                        "found {branch}@{at}{worth}, in {} and {} ({why})",
-                        count(seen.tried, "branch"),
-                        count(seen.calls, "model call")
-                    )
-                }
-                None => format!("found nothing ({why})"),
-            },
+            Searching::Over { winner, why } => {
+                let found = match winner {
+                    Some((branch, at)) => {
+                        let worth = seen.worth.get(branch);
+                        let worth = worth.map_or_else(String::new, |w| format!(", worth {w}"));
+                        format!("found {branch}@{at}{worth}")
+                    }
+                    None => "found nothing".to_owned(),
+                };
+                format!(
+                    "{found}, in {} and {} ({})",
+                    count(seen.explored.len() as u64, "branch"),
+                    count(seen.calls, "model call"),
+                    search_ended(why)
+                )
+            }
             Searching::Without(why) => format!("answers without it: {}", texts.text(*why)),
             Searching::Tried { .. }
             | Searching::Judged { .. }

@@ -37,6 +37,7 @@ mod real;
 mod rerun;
 mod run;
 mod sealed;
+mod search;
 mod secrets;
 mod shared;
 mod suites;

@@ -151,6 +151,7 @@ pub(crate) fn lower(
     sources: &mut Sources,
     merged: &Merged,
     found: &mut Vec<Diagnostic>,
+    worth: Option<&str>,
 ) -> Lowered {
     let mut lower = Lower {
         files,
@@ -161,6 +162,9 @@ pub(crate) fn lower(
     };
     lower.declare();
     let network = lower.network();
+    if let Some(score) = worth {
+        lower.worth(network.entry.first(), score);
+    }
     let Side {
         sites,
         declared,

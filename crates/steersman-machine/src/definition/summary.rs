@@ -2,8 +2,9 @@
 
 use crate::ids::Digest;
 use crate::interaction::Class;
-use crate::network::{AgentDef, Network, OnLimit, Per, Source};
+use crate::network::{AgentDef, Network, OnLimit, Per, Reflect, Source};
 use crate::price::money;
+use crate::search::{MOST, Method, Plan, Scorer};
 use std::fmt;
 
 /// What a definition comes to.
@@ -57,6 +58,70 @@ pub struct Worst {
     pub cost: Option<(u64, Per)>,
     /// Time of the root in milliseconds, and since when it counts.
     pub wall_time: Option<(u64, Per)>,
+    /// What is called beside that.
+    pub beside: Vec<Beside>,
+}
+
+/// Model calls that come beside an agent's own, each time it answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Beside {
+    /// The agent that answers; of a reviewed tool the tool that is called.
+    pub of: String,
+    /// It is a tool: once for each call of it.
+    pub is_tool: bool,
+    /// Who asks, with the most model calls: `in its search`, `by its judge critic`, `by its reviewer critic`.
+    pub calls: Vec<(u64, String)>,
+}
+
+impl Beside {
+    /// Of all agents and tools of a network that search, are judged or are reviewed.
+    pub fn all(network: &Network) -> Vec<Self> {
+        let most = |name: &str| {
+            let limits = network.agents.get(name).map(|a| a.limits_in(None));
+            limits.map_or(0, |limits| limits.model_calls.max)
+        };
+        let reviewed = |reflect: Option<&Reflect>, rounds: u64| {
+            let by = reflect?.by.as_ref()?;
+            let calls = rounds.saturating_mul(most(by));
+            Some((calls, format!("by its reviewer {by}")))
+        };
+        let agents = network.agents.values().map(|agent| {
+            let mut calls = Vec::new();
+            let plans = agent.models().filter_map(|model| model.search.as_deref());
+            if let Some(plan) = plans.max_by_key(|plan| searched(plan, most(&agent.name)).0) {
+                let (asked, judged) = searched(plan, most(&agent.name));
+                calls.push((asked, "in its search".to_owned()));
+                if let Some(Scorer::Agent(judge)) = &plan.score {
+                    let asked = judged.saturating_mul(most(judge));
+                    calls.push((asked, format!("by its judge {judge}")));
+                }
+            }
+            let rounds = agent.reflect.as_ref().map_or(0, |r| u64::from(r.rounds));
+            calls.extend(reviewed(agent.reflect.as_ref(), rounds));
+            let of = agent.name.to_string();
+            (of, false, calls)
+        });
+        let tools = network.tools.values().map(|tool| {
+            let calls = reviewed(tool.reflect.as_ref(), 1).into_iter().collect();
+            (tool.name.to_string(), true, calls)
+        });
+        let all = agents.chain(tools).filter(|(.., calls)| !calls.is_empty());
+        all.map(|(of, is_tool, calls)| Self { of, is_tool, calls })
+            .collect()
+    }
+}
+
+/// Model calls of a search at most, as far as its agent makes them, and how many of its nodes are judged.
+fn searched(plan: &Plan, own: u64) -> (u64, u64) {
+    let n = u64::from(plan.n);
+    let depth = u64::from(plan.depth).min(own);
+    let blocks = n.saturating_mul(depth);
+    let (blocks, judged) = match plan.method {
+        Method::Beam => (blocks.min(u64::from(MOST)), blocks.min(u64::from(MOST))),
+        Method::BestOf | Method::Rollouts | Method::Mcts => (blocks, n),
+    };
+    let calls = plan.calls.map_or(blocks, |calls| blocks.min(calls));
+    (calls, judged.min(calls))
 }
 
 /// A plain value in a summary.
@@ -113,6 +178,7 @@ impl Summary {
                 tokens: network.limits.tokens.map(|l| (l.max, l.per)),
                 cost: network.limits.cost.map(|l| (l.max, l.per)),
                 wall_time: network.limits.wall_time.map(|l| (l.max, l.per)),
+                beside: Beside::all(network),
             },
             config: network
                 .config
@@ -251,9 +317,25 @@ impl fmt::Display for Worst {
             write!(f, "; {tokens} tokens {}", per(of))?;
         }
         match self.cost {
-            Some((cost, of)) => write!(f, "; costs {} {}", money(cost), per(of)),
-            None => f.write_str("; no cost limit"),
+            Some((cost, of)) => write!(f, "; costs {} {}", money(cost), per(of))?,
+            None => f.write_str("; no cost limit")?,
         }
+        for beside in &self.beside {
+            write!(f, "; {beside}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Beside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let each = if self.is_tool { "call" } else { "answer" };
+        write!(f, "beside them for each {each} of {}: ", self.of)?;
+        for (k, (calls, who)) in self.calls.iter().enumerate() {
+            let comma = if k > 0 { ", " } else { "" };
+            write!(f, "{comma}{calls} {who}")?;
+        }
+        Ok(())
     }
 }
 

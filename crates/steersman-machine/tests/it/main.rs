@@ -9,6 +9,7 @@ mod context;
 mod definition;
 mod expression;
 mod imports;
+mod judges;
 mod limits;
 mod log;
 mod manifest;

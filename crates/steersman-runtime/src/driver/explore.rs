@@ -646,7 +646,7 @@ impl Driver {
         plan: &str,
     ) -> Result<Acted, EngineError> {
         let read = serde_json::from_str::<Json>(plan).map_err(|e| e.to_string());
-        let plan = match read.and_then(|json| Plan::read(&json, self.network())) {
+        let plan = match read.and_then(|json| Plan::checked(&json, self.network())) {
             Ok(plan) => plan,
             Err(why) => return Ok(Err(why)),
         };

@@ -207,6 +207,23 @@ pub enum EventKind {
         #[serde(serialize_with = "shown")]
         current: Id,
     },
+    /// Something of a search over branches.
+    Searched {
+        /// Which.
+        #[serde(serialize_with = "shown")]
+        search: Id,
+        /// What.
+        step: Searching,
+        /// The branch that stands or is judged, or that won.
+        #[serde(serialize_with = "shown_id", skip_serializing_if = "Option::is_none")]
+        of: Option<Id>,
+        /// What it was judged to be worth.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        value: Option<f64>,
+        /// Why it ended, why a value cannot be used, or why the agent answers without it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        why: Option<Arc<str>>,
+    },
     /// Somebody paused it, or ended the pause.
     Paused {
         /// Whether it is paused.
@@ -220,6 +237,23 @@ pub enum EventKind {
         /// How many pieces.
         count: u64,
     },
+}
+
+/// How far a search came.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Searching {
+    /// It begins.
+    Began,
+    /// A branch has gone on for a block.
+    Stood,
+    /// A branch was judged.
+    Judged,
+    /// It is over.
+    Over,
+    /// Its agent answers without what was found.
+    Without,
 }
 
 /// What was called.
@@ -269,6 +303,14 @@ fn shown<T: std::fmt::Display, S: Serializer>(value: &T, to: S) -> Result<S::Ok,
 #[expect(clippy::ref_option, reason = "serde wants a reference")]
 fn shown_line<S: Serializer>(line: &Option<Line>, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_u64(line.map_or(0, |line| line.0))
+}
+
+#[expect(clippy::ref_option, reason = "serde wants a reference")]
+fn shown_id<S: Serializer>(id: &Option<Id>, to: S) -> Result<S::Ok, S::Error> {
+    match id {
+        Some(id) => to.collect_str(id),
+        None => to.serialize_none(),
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]

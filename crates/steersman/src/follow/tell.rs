@@ -1,12 +1,12 @@
 //! A line of the log as events.
 
-use super::kind::{Called, EventKind, How};
+use super::kind::{Called, EventKind, How, Searching};
 use crate::Error;
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use steersman_machine::commit::{
-    Admitted, Commit, Fired, LedgerEntry, LogLine, Push, Release, Turned, Why,
+    Admitted, Commit, Fired, LedgerEntry, LogLine, Push, Release, Searching as Log, Turned, Why,
 };
 use steersman_machine::extract::is_extraction;
 use steersman_machine::ids::{Body, Id, Line, Name};
@@ -372,6 +372,10 @@ impl Teller {
             LedgerEntry::Paused(paused) => {
                 return Ok(Some((None, EventKind::Paused { paused: *paused })));
             }
+            LedgerEntry::Search { search, what } => {
+                let kind = self.searched(*search, what).await?;
+                return Ok(kind.map(|kind| (None, kind)));
+            }
             _ => return Ok(None),
         };
         let called = self.called(effect).await?;
@@ -380,6 +384,37 @@ impl Teller {
             None => None,
         };
         Ok(Some((who, kind)))
+    }
+
+    async fn searched(&mut self, search: Id, what: &Log) -> Result<Option<EventKind>, Error> {
+        let (step, of, value, why) = match what {
+            Log::Began { .. } => (Searching::Began, None, None, None),
+            // Branches are told where they begin.
+            Log::Tried { .. } | Log::Judged { .. } => return Ok(None),
+            Log::Stood { branch, .. } => (Searching::Stood, Some(*branch), None, None),
+            Log::Scored {
+                branch, value, why, ..
+            } => {
+                let value = value.as_ref().and_then(|value| value.parse().ok());
+                let why = match why {
+                    Some(why) => Some(self.text(*why).await?),
+                    None => None,
+                };
+                (Searching::Judged, Some(*branch), value, why)
+            }
+            Log::Over { winner, why } => {
+                let of = winner.map(|(branch, _)| branch);
+                (Searching::Over, of, None, Some(why.clone()))
+            }
+            Log::Without(why) => (Searching::Without, None, None, Some(self.text(*why).await?)),
+        };
+        Ok(Some(EventKind::Searched {
+            search,
+            step,
+            of,
+            value,
+            why,
+        }))
     }
 }
 

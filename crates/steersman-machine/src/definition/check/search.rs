@@ -3,7 +3,8 @@
 use super::super::diagnostic::Diagnostic;
 use super::Check;
 use crate::interaction::Class;
-use crate::network::{Does, Offer, Source, ToolDef};
+use crate::network::{Does, Offer};
+use crate::search::answers;
 
 impl Check<'_> {
     /// Who judges only looks, and answers.
@@ -13,7 +14,7 @@ impl Check<'_> {
         for (name, span) in &lowered.judges {
             let does = match (network.tools.get(name), network.agents.get(name)) {
                 (Some(tool), _) => match tool.effect {
-                    Class::Pure | Class::Read if runs(tool) => continue,
+                    Class::Pure | Class::Read if answers(tool) => continue,
                     Class::Pure | Class::Read => "gives no answer of its own",
                     Class::Idempotent => "is idempotent",
                     Class::Unsafe => "is unsafe",
@@ -51,7 +52,7 @@ impl Check<'_> {
                     Class::Idempotent => "`idempotent`",
                     Class::Unsafe => "`unsafe`",
                 };
-                if tool.simulate.is_some() || !runs(tool) {
+                if tool.simulate.is_some() || !answers(tool) {
                     continue;
                 }
                 let declared = lowered.declared.get(name).map(|declared| declared.span);
@@ -60,12 +61,4 @@ impl Check<'_> {
             }
         }
     }
-}
-
-/// Whether it answers something of its own.
-fn runs(tool: &ToolDef) -> bool {
-    matches!(
-        tool.source,
-        Source::Http(_) | Source::Command { .. } | Source::Native { .. } | Source::Mcp { .. }
-    )
 }

@@ -51,6 +51,17 @@ impl Lower<'_> {
         }))
     }
 
+    /// What a person wants branches to be judged by, as the top agent sees it.
+    pub(super) fn worth(&mut self, top: Option<&Name>, score: &str) {
+        let scope = Scope {
+            agent: top.cloned(),
+            answer: true,
+            ..Scope::default()
+        };
+        let node = Node::json(&score.into());
+        self.expr(&node, Wants::Worth, &scope);
+    }
+
     /// A number of branches or blocks.
     fn few(&mut self, of: &Node, key: &str) -> Option<u32> {
         let node = of.get(key)?;

@@ -2,7 +2,9 @@
 
 use super::{Fault, Held, Seen, Took, World, fault};
 use crate::commit::{LedgerEntry, Release, Why};
-use crate::effect::{Came, Cancelled, Offered, Opened, Outcome, Said, Start, ToolWork, Work};
+use crate::effect::{
+    Came, Cancelled, Judge, Offered, Opened, Outcome, Said, Start, ToolWork, Work,
+};
 use crate::fold::fold;
 use crate::ids::{Body, Digest, Id, Line, Name};
 use crate::join::JoinOn;
@@ -114,6 +116,20 @@ impl World {
             dry,
             label: name.map(Name::from),
             say,
+            known: self.known(&self.after(at)),
+            ..Opened::default()
+        };
+        let branch = self.open(at, opened)?;
+        self.follow()?;
+        Ok(branch)
+    }
+
+    /// An agent judges what came of a branch at a line, on a branch of its own.
+    pub fn judge(&mut self, at: Line, agent: &str, args: serde_json::Value) -> Result<Id, Fault> {
+        let agent = Name::from(agent);
+        let opened = Opened {
+            dry: true,
+            judge: Some(Judge { agent, args }),
             known: self.known(&self.after(at)),
             ..Opened::default()
         };

@@ -1,0 +1,215 @@
+//! `search` from the terminal: what is refused before anything is spent, what is told of it, and what the session is after an
+//! adoption.
+
+use crate::world::{Ran, World};
+use serde_json::Value as Json;
+
+const DESK: &str = r#"name: desk
+state: { sum: { type: integer, default: 0, reduce: sum } }
+tools:
+  roll: { description: Rolls., parameters: { eyes: integer }, set: { sum: "{{ args.eyes }}" } }
+  weigh: { description: Weighs., parameters: { sum: integer }, effect: pure, command: [sh, -c, "echo heavy"] }
+  limit: { description: Weighs., parameters: { most: integer }, effect: pure, command: [sh, -c, "echo 1"] }
+  pay: { description: Pays., effect: unsafe, command: [sh, -c, "echo ok"] }
+agents:
+  desk: { system: You roll., tools: [roll, pay], SEARCH }
+  critic: { description: Judges., system: You judge. }
+  ring: { description: Routes., route: { sequence: [critic] } }
+entry: desk
+"#;
+const SCRIPT: &str = "desk:
+  - any: [ { call: { roll: { eyes: 1 } } }, { call: { roll: { eyes: 5 } } } ]
+  - Rolled.
+  - any: [ Once more., { call: { roll: { eyes: 6 } } } ]
+  - Rolled again.
+critic: [ 7 ]
+";
+
+fn desk(search: &str, limits: &str) -> World {
+    let world = World::new();
+    let definition = DESK.replace(", SEARCH", search);
+    world.write("steersman.yaml", &format!("{definition}{limits}"));
+    world.write("script.yaml", SCRIPT);
+    world
+}
+
+fn rolled(search: &str) -> (World, Ran) {
+    let world = desk(search, "");
+    let ran = world.run(&["run", "--input", "Roll.", "--script", "script.yaml"]);
+    assert_eq!((ran.code, ran.out.trim()), (Some(0), "Rolled."), "{ran:?}");
+    (world, ran)
+}
+
+fn lines(world: &World) -> usize {
+    world.run(&["log", "last", "--json"]).out.lines().count()
+}
+
+#[test]
+fn what_does_not_fit_is_refused_before_anything_is_asked() {
+    let (world, _) = rolled("");
+    let before = lines(&world);
+    for (args, wanted) in [
+        (&["--score", "state.sum +"][..], "score"),
+        (&["--score", "state.summ"], "summ"),
+        (&["--score", "'much'"], "number"),
+        (&["--score", "state.sum == 'a'"], "compar"),
+        (&["--by", "nobody"], "there is no tool or agent `nobody`"),
+        (&["--by", "pay"], "cannot judge"),
+        (&["--by", "roll"], "no answer of its own"),
+        (&["--by", "ring"], "no model of its own"),
+        (&["--by", "limit"], "`most`"),
+        (&["--score", "1", "--cost", "nan"], "above 0"),
+        (&["--score", "1", "--cost", "-1"], "above 0"),
+        (&["--score", "1", "--cost", "0"], "above 0"),
+        (&["--score", "1", "--cost", "inf"], "above 0"),
+        (&["--score", "1", "--enough", "nan"], "a number is wanted"),
+        (&["--score", "1", "--enough", "-inf"], "a number is wanted"),
+        (&["--score", "1", "--n", "0"], "--n"),
+        (&["--score", "1", "--n", "100000"], "1000"),
+        (&["--score", "1", "--depth", "0"], "--depth"),
+        (&["--score", "1", "--budget-calls", "0"], "--budget-calls"),
+        (&["--score", "1", "--budget-tokens", "0"], "--budget-tokens"),
+    ] {
+        let ran = world.run(&[&["search", "last@1"][..], args].concat());
+        assert_eq!(ran.code, Some(2), "{args:?}: {ran:?}");
+        assert!(ran.err.contains(wanted), "{args:?}: {ran:?}");
+    }
+    assert_eq!(lines(&world), before, "nothing of it is in the log");
+}
+
+#[test]
+fn what_is_refused_leaves_no_line() {
+    let (world, _) = rolled("");
+    let ran = world.run(&["fork", "last@1", "--label", "other"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let before = lines(&world);
+    for (args, wanted) in [
+        (
+            &["search", "last", "--stop"][..],
+            "nothing is being searched",
+        ),
+        (&["fork", "last@1", "--label", "other"], "exists already"),
+        (&["adopt", "last:other"], "changed on the current branch"),
+        (&["adopt", "last:main"], "current already"),
+    ] {
+        let ran = world.run(args);
+        assert_eq!(ran.code, Some(2), "{args:?}: {ran:?}");
+        assert!(ran.err.contains(wanted), "{args:?}: {ran:?}");
+    }
+    assert_eq!(lines(&world), before);
+}
+
+#[test]
+fn why_a_value_cannot_be_used_is_shown() {
+    let (world, _) = rolled("");
+    let ran = world.run(&["search", "last@1", "--by", "weigh", "--n", "2"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = world.run(&["search", "last", "--show"]);
+    assert!(ran.out.contains("cannot be judged: "), "{ran:?}");
+    assert!(ran.out.contains("heavy"), "{ran:?}");
+}
+
+/// All that a session is looked at by follows the branch that was taken over.
+fn follows(world: &World, sum: i64) {
+    let shown = world.run(&["show", "last"]);
+    assert!(shown.out.contains("adopted branch "), "{shown:?}");
+    assert!(shown.out.contains(&format!("value {sum}")), "{shown:?}");
+    assert!(shown.out.contains("roll(eyes: "), "{shown:?}");
+    let (code, context) = world.json(&["context", "last"]);
+    assert_eq!(code, Some(0), "{context}");
+    assert_eq!(context["as_sent"], true, "{context:#}");
+    assert!(context["answered"].is_u64(), "{context:#}");
+    assert!(
+        context["segments"].to_string().contains("eyes"),
+        "the roll was seen: {context:#}"
+    );
+    let cache = world.run(&["context", "last", "--cache"]);
+    assert_eq!(cache.code, Some(0), "{cache:?}");
+    let (code, why) = world.json(&["why", "last"]);
+    assert_eq!(code, Some(0), "{why}");
+    assert!(why["steps"].to_string().contains("olled"), "{why:#}");
+}
+
+#[test]
+fn after_an_agent_s_search_the_session_is_what_was_adopted() {
+    let search = ", search: { n: 6, score: state.sum }";
+    let (world, ran) = rolled(search);
+    assert!(ran.err.contains("adopted branch "), "{ran:?}");
+    assert!(ran.err.contains("value 5"), "{ran:?}");
+    assert!(ran.err.contains("roll(eyes: 5)"), "{ran:?}");
+    follows(&world, 5);
+    let (_, diff) = world.json(&["diff", "last", "last"]);
+    assert_eq!(diff["tools"]["a"][0]["tool"], "roll", "{diff:#}");
+    assert_eq!(diff["model_calls"]["a"], 2, "{diff:#}");
+    let told = world.run(&["search", "last", "--show"]);
+    assert!(told.out.contains("6 branches explored"), "{told:?}");
+}
+
+#[test]
+fn after_a_person_s_search_the_session_is_what_was_adopted() {
+    let (world, _) = rolled("");
+    let args = [
+        "search",
+        "last",
+        "--say",
+        "Again.",
+        "--score",
+        "state.sum",
+        "--n",
+        "9",
+        "--adopt",
+    ];
+    let ran = world.run(&args);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let (_, shown) = world.json(&["show", "last"]);
+    let sum = shown["state"]["sum"]
+        .as_i64()
+        .or_else(|| shown["state"]["sum"].as_str()?.parse().ok());
+    follows(&world, sum.unwrap_or_else(|| panic!("{shown:#}")));
+}
+
+#[test]
+fn where_the_session_s_limits_end_it_that_is_said() {
+    let search = ", search: { n: 100, score: state.sum }";
+    let world = desk(search, "limits: { tokens: 9000 }\n");
+    let ran = world.run(&["run", "--input", "Roll.", "--script", "script.yaml"]);
+    assert!(
+        ran.err.contains("stopped: the session's token limit"),
+        "{ran:?}"
+    );
+    let told = world.run(&["search", "last", "--show"]);
+    let head = told.out.lines().next().unwrap_or_default();
+    assert!(head.contains("the session's token limit of 9"), "{told:?}");
+    assert!(head.contains("branches explored"), "{told:?}");
+    assert!(head.contains("best so far adopted"), "{told:?}");
+    let (_, document) = world.json(&["search", "last", "--show"]);
+    let search: &Json = &document["searches"][0];
+    assert_eq!(search["status"], "session_tokens", "{search:#}");
+    assert_eq!(search["adopted"], true, "{search:#}");
+    assert!((1..100).contains(&search["explored"].as_u64().unwrap()));
+}
+
+#[test]
+fn the_worst_case_counts_searches_judges_and_reviewers() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        "name: desk
+tools:
+  pay: { description: Pays., simulate: paid, command: [echo], reflect: { by: critic } }
+agents:
+  desk:
+    system: You settle.
+    tools: [pay]
+    limits: { model_calls: 10 }
+    search: { n: 6, by: critic, budget: { model_calls: 40 } }
+    reflect: { by: critic, rounds: 3 }
+  critic: { description: Judges., system: You judge., limits: { model_calls: 2 } }
+entry: desk
+",
+    );
+    let page = world.page(&["check"]);
+    let row = page.lines().find(|row| row.contains("worst case"));
+    let row = row.unwrap_or_else(|| panic!("{page}"));
+    insta::assert_snapshot!(row.trim());
+}

@@ -1,0 +1,120 @@
+//! Who judges a block of a search: on a branch of its own, once, and nothing of it stays.
+
+use serde_json::json;
+use std::sync::Arc;
+use steersman_machine::definition::{Files, compile};
+use steersman_machine::effect::Bodies;
+use steersman_machine::ids::Id;
+use steersman_machine::interaction::Cause;
+use steersman_machine::search::worth;
+use steersman_machine::snapshot::Phase;
+use steersman_machine::testing::case;
+use steersman_machine::testing::world::World;
+use steersman_machine::trace::letters;
+
+const DESK: &str = r#"steersman: 1
+name: desk
+state: { sum: { type: integer, default: 0 } }
+tools:
+  roll: { description: Rolls., parameters: { eyes: integer }, set: { sum: "{{ args.eyes }}" } }
+agents:
+  desk: { system: You roll., tools: [roll] }
+  critic: { description: Judges., parameters: { answer: string, sum: integer }, system: You judge. }
+  vague: { description: Judges., parameters: { answer: string }, system: You judge. }
+  broken: { description: Judges., parameters: { answer: string }, system: You judge. }
+  rolls: { description: Judges., parameters: { answer: string }, system: You judge., tools: [roll] }
+entry: desk
+tests:
+  rolled:
+    script:
+      desk: [ { call: { roll: { eyes: 5 } } }, Rolled. ]
+      critic: [ "7 of 10" ]
+      vague: [ Good enough. ]
+      broken: [ { error: bad } ]
+      rolls: [ { call: { roll: { eyes: 6 } } }, "3" ]
+    steps: [ { say: Roll. } ]
+"#;
+
+fn rolled() -> World {
+    let (network, found) = compile(&Files::new("desk.yaml", DESK.to_owned()));
+    let network = Arc::new(network.unwrap_or_else(|| panic!("{found:?}")));
+    let (_, test) = &network.tests[0];
+    let test = test.clone();
+    case::run(network, &test).expect("it runs").world
+}
+
+/// What a judge said on its branch, and how it ended.
+fn verdict(world: &World, branch: Id) -> (Option<String>, Cause) {
+    let snapshot = world.at(branch);
+    let top = snapshot.agent(snapshot.top().expect("who judges acts there"));
+    assert_eq!(top.phase, Phase::Resting);
+    let text = top.answer.map(|body| world.text(body).to_string());
+    (text, top.ended.expect("it ended").1)
+}
+
+fn stack(world: &World, branch: Id, agent: &str) -> String {
+    let agent = world.agent(branch, agent).expect("it is there");
+    letters(&world.stack(world.at(branch), agent))
+}
+
+#[test]
+fn a_judge_acts_alone_on_a_branch_of_its_own() {
+    let mut world = rolled();
+    let (main, before) = (world.current(), world.printed.len());
+    let head = world.branch(main).head;
+    let stands = world.at(main).clone();
+    let judged = json!({ "answer": "Rolled.", "sum": 5 });
+    let branch = world.judge(head, "critic", judged).expect("it begins");
+    assert_eq!(stack(&world, branch, "critic"), "U A F");
+    // It sees what it was given, and whom it judges stands as it stood.
+    assert_eq!(stack(&world, branch, "desk"), stack(&world, main, "desk"));
+    let (answer, cause) = verdict(&world, branch);
+    assert_eq!(cause, Cause::Answer);
+    assert_eq!(worth(&json!(answer)), Ok(7.0));
+    assert_eq!(
+        world.at(main),
+        &stands,
+        "nothing of it is on the branch that it judged"
+    );
+    assert!(world.agent(main, "critic").is_none());
+    insta::assert_snapshot!(world.printed[before..].to_owned());
+}
+
+#[test]
+fn what_a_judge_writes_stays_on_its_branch() {
+    let mut world = rolled();
+    let main = world.current();
+    let head = world.branch(main).head;
+    let branch = world
+        .judge(head, "rolls", json!({ "answer": "Rolled." }))
+        .expect("it begins");
+    let sum = |of: Id| {
+        let mut cells = world.at(of).state.iter();
+        let cell = cells.find(|((_, name), _)| **name == *"sum");
+        cell.map(|(_, cell)| cell.value.0.to_string())
+    };
+    assert_eq!(
+        (sum(branch), sum(main)),
+        (Some("6".into()), Some("5".into()))
+    );
+    assert_eq!(worth(&json!(verdict(&world, branch).0)), Ok(3.0));
+}
+
+#[test]
+fn a_judge_that_is_unusable_or_fails_ends_and_says_so() {
+    let mut world = rolled();
+    let main = world.current();
+    let head = world.branch(main).head;
+    let stands = world.at(main).clone();
+    let judged = json!({ "answer": "Rolled." });
+    let vague = world
+        .judge(head, "vague", judged.clone())
+        .expect("it begins");
+    let (answer, cause) = verdict(&world, vague);
+    assert_eq!(cause, Cause::Answer);
+    let why = worth(&json!(answer)).expect_err("it says no number");
+    assert!(why.contains("Good enough."), "{why}");
+    let broken = world.judge(head, "broken", judged).expect("it begins");
+    assert_eq!(verdict(&world, broken), (None, Cause::Failed));
+    assert_eq!(world.at(main), &stands);
+}
