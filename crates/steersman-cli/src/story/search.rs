@@ -176,12 +176,16 @@ impl Story {
                     }
                     None => "found nothing".to_owned(),
                 };
-                format!(
-                    "{found}, in {} and {} ({})",
-                    count(seen.explored.len() as u64, "branch"),
-                    count(seen.calls, "model call"),
-                    search_ended(why)
-                )
+                let branches = count(seen.explored.len() as u64, "branch");
+                match &**why {
+                    "session_tokens" | "session_cost" => {
+                        format!("{}, {branches} explored, {found}", search_ended(why))
+                    }
+                    why => {
+                        let calls = count(seen.calls, "model call");
+                        format!("{found}, in {branches} and {calls} ({why})")
+                    }
+                }
             }
             Searching::Without(why) => format!("answers without it: {}", texts.text(*why)),
             Searching::Tried { .. }

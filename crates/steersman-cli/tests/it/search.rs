@@ -63,7 +63,7 @@ fn what_does_not_fit_is_refused_before_anything_is_asked() {
         (&["--score", "1", "--cost", "0"], "above 0"),
         (&["--score", "1", "--cost", "inf"], "above 0"),
         (&["--score", "1", "--enough", "nan"], "a number is wanted"),
-        (&["--score", "1", "--enough", "-inf"], "a number is wanted"),
+        (&["--score", "1", "--enough=-inf"], "a number is wanted"),
         (&["--score", "1", "--n", "0"], "--n"),
         (&["--score", "1", "--n", "100000"], "1000"),
         (&["--score", "1", "--depth", "0"], "--depth"),
@@ -174,7 +174,8 @@ fn where_the_session_s_limits_end_it_that_is_said() {
     let world = desk(search, "limits: { tokens: 9000 }\n");
     let ran = world.run(&["run", "--input", "Roll.", "--script", "script.yaml"]);
     assert!(
-        ran.err.contains("stopped: the session's token limit"),
+        ran.err
+            .contains("stopped: the session's token limit, 8 branches explored"),
         "{ran:?}"
     );
     let told = world.run(&["search", "last", "--show"]);
@@ -208,8 +209,8 @@ agents:
 entry: desk
 ",
     );
-    let page = world.page(&["check"]);
-    let row = page.lines().find(|row| row.contains("worst case"));
-    let row = row.unwrap_or_else(|| panic!("{page}"));
-    insta::assert_snapshot!(row.trim());
+    let ran = world.run(&["check"]);
+    let row = ran.out.lines().find(|row| row.contains("worst case"));
+    let row = row.unwrap_or_else(|| panic!("{ran:?}"));
+    insta::assert_snapshot!(row.trim(), @"worst case  10 model calls an answer, then a forced answer; 2,000,000 tokens a session; beside them for each answer of desk: 40 in its search, 12 by its judge critic, 6 by its reviewer critic; beside them for each call of pay: 2 by its reviewer critic");
 }
