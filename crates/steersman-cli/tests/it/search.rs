@@ -132,7 +132,7 @@ fn follows(world: &World, sum: i64) {
 
 #[test]
 fn after_an_agent_s_search_the_session_is_what_was_adopted() {
-    let search = ", search: { n: 6, score: state.sum }";
+    let search = ", search: { n: 6, score: state.sum, seed: 1 }";
     let (world, ran) = rolled(search);
     assert!(ran.err.contains("adopted branch "), "{ran:?}");
     assert!(ran.err.contains("value 5"), "{ran:?}");
@@ -157,6 +157,8 @@ fn after_a_person_s_search_the_session_is_what_was_adopted() {
         "state.sum",
         "--n",
         "9",
+        "--seed",
+        "1",
         "--adopt",
     ];
     let ran = world.run(&args);
@@ -170,7 +172,7 @@ fn after_a_person_s_search_the_session_is_what_was_adopted() {
 
 #[test]
 fn where_the_session_s_limits_end_it_that_is_said() {
-    let search = ", search: { n: 100, score: state.sum }";
+    let search = ", search: { n: 100, score: state.sum, seed: 1 }";
     let world = desk(search, "limits: { tokens: 9000 }\n");
     let ran = world.run(&["run", "--input", "Roll.", "--script", "script.yaml"]);
     assert!(

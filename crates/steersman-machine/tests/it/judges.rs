@@ -38,7 +38,7 @@ tests:
 fn rolled() -> World {
     let (network, found) = compile(&Files::new("desk.yaml", DESK.to_owned()));
     let network = Arc::new(network.unwrap_or_else(|| panic!("{found:?}")));
-    let (_, test) = &network.tests[0];
+    let (_, test) = network.tests.iter().next().expect("it has one");
     let test = test.clone();
     case::run(network, &test).expect("it runs").world
 }
