@@ -135,6 +135,7 @@ impl World {
         };
         let branch = self.open(at, opened)?;
         self.follow()?;
+        self.pump()?;
         Ok(branch)
     }
 
