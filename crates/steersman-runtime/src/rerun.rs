@@ -15,6 +15,8 @@ mod recorded;
 mod recording;
 mod say;
 mod stand_in;
+#[cfg(test)]
+mod tests;
 mod walk;
 mod writing;
 

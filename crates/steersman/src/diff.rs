@@ -9,7 +9,8 @@ use std::sync::Arc;
 use steersman_machine::commit::LogLine;
 use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Body, Id, Line};
-use steersman_machine::interaction::{Cause, How, Interaction, Target};
+use steersman_machine::network::{Does, RouteBy};
+use steersman_machine::interaction::{Cause, End, How, Interaction, Target};
 use steersman_runtime::branches;
 use steersman_runtime::engine::{BranchView, Inspection};
 use steersman_runtime::known::Known;
@@ -316,18 +317,43 @@ impl Subject {
         deeds.into_iter().map(|(_, deed)| deed).collect()
     }
 
+    /// What whoever talks with it heard, in its order: ends of turns and of the root's tasks, and of a concierge what its
+    /// speakers ended their tasks with. Drafts are none.
     fn answers(&self) -> Vec<String> {
         let root = self.branch().snapshot.root;
+        let is_desk = self.is_desk();
         let commits = self.path.iter().filter_map(|line| line.commit.as_ref());
-        let pushes = commits.flat_map(|commit| &commit.pushes);
-        let said = pushes.filter(|push| Some(push.agent) == root);
-        said.filter_map(|push| match &push.what {
-            Interaction::Finished {
-                body: Some(body), ..
-            } => Some(self.text(*body).to_string()),
-            _ => None,
-        })
-        .collect()
+        let mut answers: Vec<String> = Vec::new();
+        for push in commits.flat_map(|commit| &commit.pushes) {
+            let is_root = Some(push.agent) == root;
+            match &push.what {
+                Interaction::Finished {
+                    end,
+                    body: Some(body),
+                    ..
+                } if *end == End::Turn || (is_root && *end == End::Task) => {
+                    let text = self.text(*body).to_string();
+                    // what a concierge ends with was told when its speaker ended
+                    if !(is_root && is_desk && answers.last() == Some(&text)) {
+                        answers.push(text);
+                    }
+                }
+                Interaction::Result(result)
+                    if is_root && is_desk && result.how == How::Finished =>
+                {
+                    answers.extend(result.body.map(|body| self.text(body).to_string()));
+                }
+                _ => {}
+            }
+        }
+        answers
+    }
+
+    fn is_desk(&self) -> bool {
+        let def = self.branch().snapshot.root_agent().map(|agent| &agent.def);
+        let network = self.seen.network.as_ref();
+        let does = def.and_then(|def| Some(&network?.agents.get(def)?.does));
+        matches!(does, Some(Does::Route(route)) if matches!(route.by, RouteBy::Tasks(_)))
     }
 
     /// Model calls, tokens and millionths on the path.

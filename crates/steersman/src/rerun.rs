@@ -5,6 +5,7 @@ use serde_json::Value as Json;
 use std::sync::Arc;
 use steersman_machine::definition;
 use steersman_machine::ids::{Id, Line};
+use steersman_runtime::model::scripted::nearest::distance;
 use steersman_runtime::redefine::Redefine;
 use steersman_runtime::rerun::{People, Rerun as Lowered};
 use steersman_runtime::step::Steps;
@@ -77,16 +78,72 @@ impl Rerun {
 }
 
 impl Network {
-    /// The definition with values set at paths: `models.default.model`, `agents.desk.system`. What was not there is made.
-    /// Tools in Rust stay registered as they are; its tests are left out.
+    /// The definition with values set at paths: `models.default.model`, `agents.desk.system`. A key that was not written is; a
+    /// name that is not declared stays so. Tools in Rust stay registered as they are; its tests are left out.
     ///
     /// # Errors
     /// [`Error::Refused`] if the definition is none any more, with what is wrong, or a path leads through what has no
-    /// fields.
+    /// fields or names something that is not declared: the nearest name is told.
     pub fn with_set(&self, values: &[(String, Json)]) -> Result<Self, Error> {
         let checked = with_set(self.checked(), values).map_err(Error::Refused)?;
         Ok(self.with_checked(checked))
     }
+
+    /// Where modes of an agent set anew what this path sets for the agent: `agents.desk.modes.plan.model` for
+    /// `agents.desk.model`. In those modes the agent's own value means nothing.
+    pub fn overridden(&self, path: &str) -> Vec<String> {
+        let stored: Json = serde_json::from_str(&self.checked().source).unwrap_or_default();
+        let steps: Vec<&str> = path.split('.').collect();
+        let ["agents", agent, key, ..] = steps[..] else {
+            return Vec::new();
+        };
+        let modes = &stored["definition"]["agents"][agent]["modes"];
+        let modes = modes.as_object().into_iter().flatten();
+        modes
+            .filter(|(_, mode)| !mode[key].is_null())
+            .map(|(mode, _)| format!("agents.{agent}.modes.{mode}.{key}"))
+            .collect()
+    }
+}
+
+/// Keys under which names are declared: `--set` and [`Network::with_set`] change what is declared and declare nothing.
+const DECLARES: &[(&str, &str)] = &[
+    ("agents", "agent"),
+    ("config", "value of `config`"),
+    ("events", "event"),
+    ("fields", "field"),
+    ("mcp", "MCP server"),
+    ("models", "model"),
+    ("modes", "mode"),
+    ("parameters", "parameter"),
+    ("secrets", "secret"),
+    ("state", "entry of state"),
+    ("states", "state"),
+    ("tasks", "task"),
+    ("tools", "tool"),
+];
+
+/// Refuses a name that is not declared under a key, with the nearest that is.
+fn declared(path: &str, under: &str, what: &str, name: &str, all: &Json) -> Result<(), String> {
+    let known: Vec<&str> = match all {
+        Json::Object(fields) => fields.keys().map(String::as_str).collect(),
+        Json::Null => Vec::new(),
+        // a list is no place for names, and what is no map says so itself
+        _ => return Ok(()),
+    };
+    // every definition has this one, written or not
+    let is_default = under == "models" && name == "default";
+    if is_default || known.contains(&name) {
+        return Ok(());
+    }
+    let nearest = known.iter().min_by_key(|known| distance(name, known));
+    let near = nearest.filter(|near| distance(name, near) <= 1 + name.len() / 3);
+    let help = match near {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if known.is_empty() => "none is declared there".to_owned(),
+        None => format!("there is: {}", known.join(", ")),
+    };
+    Err(format!("`{path}`: there is no {what} `{name}`; {help}"))
 }
 
 /// As [`Network::with_set`], of a checked definition.
@@ -107,6 +164,8 @@ pub(crate) fn with_set(
 fn set(definition: &mut Json, path: &str, value: &Json) -> Result<(), String> {
     let mut at = definition;
     let mut steps = path.split('.').peekable();
+    // the key under which the next step is a name
+    let mut names: Option<(&str, &str)> = None;
     while let Some(step) = steps.next() {
         if step.is_empty() {
             return Err(format!("`{path}` is no path: models.default.model"));
@@ -114,6 +173,13 @@ fn set(definition: &mut Json, path: &str, value: &Json) -> Result<(), String> {
         if at.is_null() {
             *at = Json::Object(serde_json::Map::new());
         }
+        names = match names {
+            Some((under, what)) => {
+                declared(path, under, what, step, at)?;
+                None
+            }
+            None => DECLARES.iter().find(|(key, _)| *key == step).copied(),
+        };
         // A model may be written in short, as its name.
         if at.is_string() && path.starts_with("models.") && steps.peek().is_none() {
             *at = serde_json::json!({ "model": at.clone() });

@@ -8,10 +8,12 @@ use crate::commands::{check, diff};
 use crate::error::{CommandError, Exit};
 use crate::log::{Log, read};
 use crate::place::{self, Place, branch_name};
-use crate::printer::{Printer, typed};
+use crate::printer::{Printer, typed, yellow};
 use crate::step;
 use crate::words::{self, count, digits, money};
 use serde_json::{Value as Json, json};
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 use steersman::runtime::session::Settled;
 use steersman::{Diff, Network, People, Rerun, Rerunned};
 use steersman_machine::ids::{Id, Line};
@@ -32,7 +34,9 @@ pub(crate) async fn run(
     for n in 0..args.repeat {
         let rerun = changes.rerun(&args, &spot, &place, printer).await?;
         let ran = tokio::select! {
-            ran = place.steersman.rerun(&spot.session, rerun) => ran?,
+            ran = place.steersman.rerun(&spot.session, rerun) => {
+                ran.map_err(|e| changes.hinted(e.into()))?
+            }
             stop = tokio::signal::ctrl_c() => {
                 stop?;
                 printer.complain("Stopped. What was begun is dry and does nothing by itself; rerun it again.");
@@ -117,6 +121,8 @@ struct Changes {
     definition: Option<Network>,
     values: Vec<(String, Json)>,
     people: People,
+    /// Paths of which it was said that they change less than it seems.
+    warned: Mutex<BTreeSet<String>>,
 }
 
 impl Changes {
@@ -146,7 +152,40 @@ impl Changes {
             definition,
             values,
             people,
+            warned: Mutex::default(),
         })
+    }
+
+    /// What is set for an agent and set anew by its modes changes nothing there. Said once, however many are rerun.
+    fn warn(&self, network: &Network, printer: &Printer) {
+        for (path, _) in &self.values {
+            let anew = network.overridden(path);
+            let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+            if !anew.is_empty() && warned.insert(path.clone()) {
+                let text = format!(
+                    "warning: `{path}` means nothing in modes that set it anew; set there, too: {}",
+                    anew.join(", ")
+                );
+                printer.complain(yellow(&text));
+            }
+        }
+    }
+
+    /// What cannot be had for a model that was named here has nothing to do with scripts.
+    fn hinted(&self, error: CommandError) -> CommandError {
+        let about_models = error.message.starts_with("model `");
+        let set = self.values.iter().filter(|(path, _)| path.starts_with("models."));
+        let set: Vec<String> = set.map(|(path, value)| format!("{path}={value}")).collect();
+        if !about_models || set.is_empty() {
+            return error;
+        }
+        CommandError {
+            hints: vec![format!(
+                "{} is to answer what the recording does not: name its provider (--set models.default.provider=openai) and have its key, or give --script FILE",
+                set.join(", ")
+            )],
+            ..error
+        }
     }
 
     /// A rerun of one session: values are set in the definition that it is bound to, where no other is given.
@@ -168,6 +207,9 @@ impl Changes {
                     .await?,
             ),
         };
+        if let Some(network) = &definition {
+            self.warn(network, printer);
+        }
         Ok(Rerun {
             branch: Some(spot.branch),
             at: spot.at,

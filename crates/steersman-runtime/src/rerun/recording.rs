@@ -55,20 +55,25 @@ impl Recording {
             }
         }
         let head = seen.ledger.branch(branch).map_or(Line::NONE, |b| b.commit);
-        let path = chain(&all, head);
-        let needed = needed(&all, &path);
+        Ok(Self::of(past, &all, head))
+    }
+
+    /// Of all lines with commits, what led to one of them.
+    pub(crate) fn of(past: Past, all: &BTreeMap<Line, Arc<LogLine>>, head: Line) -> Self {
+        let path = chain(all, head);
+        let needed = needed(all, &path);
         let lines: Vec<Arc<LogLine>> = needed.iter().filter_map(|n| all.get(n).cloned()).collect();
         let begins = lines.iter().filter_map(|line| {
             let commit = line.commit.as_ref()?;
             commit.opening.as_ref().map(|_| commit.parent)
         });
-        Ok(Self {
+        Self {
             past: Arc::new(past),
             path,
             branches: lines.iter().map(|line| line.branch).collect(),
             forks: begins.collect(),
             lines,
-        })
+        }
     }
 }
 

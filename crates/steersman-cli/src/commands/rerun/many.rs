@@ -117,8 +117,7 @@ pub(super) async fn run(
         return Err(CommandError::usage("--cost is no amount").hint("--cost 5.00"));
     }
     if let Some(folder) = &args.report {
-        std::fs::create_dir_all(folder)
-            .map_err(|e| CommandError::usage(format!("`{}`: {e}", folder.display())))?;
+        prepare(folder)?;
     }
     let filter = Filter::parse(Some(filter))?;
     let mut found = sessions::select(place, &filter).await?;
@@ -160,6 +159,20 @@ pub(super) async fn run(
         Exit::Differs
     } else {
         Exit::Answered
+    })
+}
+
+/// The folder of a report, before anything is paid for it.
+fn prepare(folder: &Path) -> Result<(), CommandError> {
+    let named = folder.display();
+    let hint = "the report is a folder with a page for each session: --report nightly/";
+    if folder.exists() && !folder.is_dir() {
+        let what = format!("--report: `{named}` is a file, not a folder");
+        return Err(CommandError::usage(what).hint(hint));
+    }
+    std::fs::create_dir_all(folder).map_err(|e| {
+        let what = format!("--report: the folder `{named}` cannot be made: {e}");
+        CommandError::usage(what).hint(hint)
     })
 }
 
@@ -292,7 +305,7 @@ fn report(folder: &Path, came: &[Came], stopped: Stopped, args: &Args) -> Result
     let write = |name: String, text: String| {
         let path = folder.join(name);
         std::fs::write(&path, text)
-            .map_err(|e| CommandError::usage(format!("`{}`: {e}", path.display())))
+            .map_err(|e| CommandError::usage(format!("the report `{}` cannot be written: {e}", path.display())))
     };
     let (totals, micros) = (totals(came), came.iter().map(Came::micros).sum::<u64>());
     let mut summary = heading(args, &totals, micros, stopped);

@@ -1,0 +1,211 @@
+//! What can be changed in a rerun, and what is refused or said of it: `--say`, `--set`, `--where`, `--live`, `--people`.
+
+use crate::world::{Ran, World};
+use serde_json::Value as Json;
+
+const DESK: &str = r#"name: desk
+tools:
+  look: { description: Looks., parameters: { what: string }, effect: read, command: [echo, "{{ args.what }}"] }
+  pay:
+    description: Pays.
+    parameters: { cents: integer }
+    effect: unsafe
+    approve: args.cents > 10
+    command: [sh, -c, "echo paid >> book; echo ok"]
+  customer: { description: Asks the customer., parameters: { question: string }, ask: user }
+models: { default: { provider: scripted } }
+agents:
+  desk:
+    system: You settle.
+    tools: [look, pay, customer]
+    modes:
+      plan: { when: "false", system: You plan. }
+  guest: { description: Stands in for customers., system: You are a customer. }
+entry: desk
+"#;
+
+fn world(script: &str) -> (World, String) {
+    let world = World::new();
+    world.write("steersman.yaml", DESK);
+    world.write("script.yaml", script);
+    let ran = world.run(&["run", "--input", "Pay.", "--script", "script.yaml"]);
+    assert!(matches!(ran.code, Some(0 | 5)), "{ran:?}");
+    let (_, shown) = world.json(&["show", "last"]);
+    (world, shown["session"].as_str().unwrap().to_owned())
+}
+
+const PAYS: &str = "desk:
+  - call: { look: { what: order } }
+  - call: { pay: { cents: 5 } }
+  - Paid.
+";
+
+fn document(ran: &Ran) -> Json {
+    let last = ran.out.lines().last().unwrap_or("null");
+    serde_json::from_str(last).unwrap_or_else(|e| panic!("{e} in {ran:?}"))
+}
+
+fn payments(world: &World) -> usize {
+    std::fs::read_to_string(world.folder.join("book")).map_or(0, |book| book.lines().count())
+}
+
+const OTHER: &str = "agents.desk.system=You settle gladly.";
+
+/// Heard in the line behind the one that is named, whatever is owed there, and before anything else of the recording.
+#[test]
+fn what_is_said_at_a_line_is_heard_right_behind_it() {
+    let (world, session) = world(PAYS);
+    world.write("heard.yaml", "desk: [ Heard. ]\n");
+    let lines = world.json_lines(&["log", &session]);
+    let commits: Vec<u64> = lines
+        .iter()
+        .filter(|line| line["commit"].is_object())
+        .map(|line| line["line"].as_u64().unwrap_or_else(|| panic!("{line:#}")))
+        .collect();
+    assert!(commits.len() >= 5, "{lines:#?}");
+    for (k, at) in commits.iter().enumerate() {
+        let address = format!("{session}@{at}");
+        let ran = world.run(&["rerun", &address, "--say", "Never mind.", "--script", "heard.yaml", "--json"]);
+        assert_eq!(ran.code, Some(8), "{ran:?}");
+        let told = document(&ran);
+        assert_eq!(told["lines"], k + 1, "{told:#}");
+        let again = told["session"].as_str().unwrap();
+        let again = world.json_lines(&["log", again]);
+        let again: Vec<&Json> = again.iter().filter(|line| line["commit"].is_object()).collect();
+        let heard = again[k + 1].to_string();
+        assert!(heard.contains("Never mind."), "@{at}: {heard}");
+        assert_eq!(told["diff"]["answer"]["b"], "Heard.", "{told:#}");
+    }
+    assert_eq!(payments(&world), 1);
+}
+
+#[test]
+fn names_that_are_not_declared_are_refused_with_the_nearest() {
+    let (world, session) = world(PAYS);
+    for (set, said) in [
+        ("agents.dsek.system=No.", "there is no agent `dsek`; did you mean `desk`?"),
+        ("models.defualt.model=x", "there is no model `defualt`; did you mean `default`?"),
+        ("agents.desk.modes.plam.system=x", "there is no mode `plam`; did you mean `plan`?"),
+        ("tools.paay.description=x", "there is no tool `paay`; did you mean `pay`?"),
+        ("state.balance.default=3", "there is no entry of state `balance`; none is declared there"),
+        ("agents.desk.sytem=x", "sytem"),
+    ] {
+        let ran = world.run(&["rerun", &session, "--set", set]);
+        assert_eq!(ran.code, Some(2), "{set}: {ran:?}");
+        assert!(ran.err.contains(said), "{set}: {ran:?}");
+    }
+    let ran = world.run(&["rerun", &session, "--set", "agents.desk.system=You settle.", "--json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(!ran.err.contains("warning"), "{ran:?}");
+}
+
+#[test]
+fn what_modes_set_anew_is_said_to_change_nothing_there() {
+    let (world, session) = world(PAYS);
+    let ran = world.run(&["rerun", &session, "--set", OTHER, "--script", "script.yaml"]);
+    assert!(
+        ran.err.contains("warning: `agents.desk.system` means nothing in modes that set it anew; set there, too: agents.desk.modes.plan.system"),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn filters_name_definitions_and_none_found_is_no_success() {
+    let (world, session) = world(PAYS);
+    let ran = world.run(&["rerun", "--where", "definition = desk"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.out.contains("1 same"), "{ran:?}");
+    let ran = world.run(&["rerun", "--where", "definition = dsek"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.err.contains("no session matches"), "{ran:?}");
+    let ran = world.run(&["rerun", "--where", "colour = red"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.err.contains("no session has a label `colour`"), "{ran:?}");
+    world.write("file", "");
+    let ran = world.run(&["rerun", "--where", "definition = desk", "--report", "file"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.err.contains("--report: `file` is a file, not a folder"), "{ran:?}");
+    let ran = world.run(&["rerun", &session, "--model", "nosuch"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.err.contains("models.default.model"), "{ran:?}");
+}
+
+#[test]
+fn live_reruns_touch_the_world_where_nothing_on_record_answers_and_ask_as_a_run_does() {
+    let (world, session) = world(PAYS);
+    // all of it is on record: nothing happens again
+    let ran = world.run(&["rerun", &session, "--live"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(payments(&world), 1);
+    let pays = |cents: u32| format!("desk:\n  - call: {{ pay: {{ cents: {cents} }} }}\n  - Paid {cents}.\n");
+    world.write("seven.yaml", &pays(7));
+    let other = |script: &str, live: bool| {
+        let mut args = vec!["rerun", &session, "--set", OTHER, "--script", script, "--json"];
+        args.extend(live.then_some("--live"));
+        world.run(&args)
+    };
+    let told = document(&other("seven.yaml", false));
+    assert_eq!((&told["result"], payments(&world)), (&"leaf".into(), 1), "{told:#}");
+    let told = document(&other("seven.yaml", true));
+    assert_eq!(told["diff"]["answer"]["b"], "Paid 7.", "{told:#}");
+    assert_eq!(payments(&world), 2);
+    // more than ten is approved by a person, live as in a run
+    world.write("twelve.yaml", &pays(12));
+    let ran = other("twelve.yaml", true);
+    assert_eq!(ran.code, Some(8), "{ran:?}");
+    let told = document(&ran);
+    assert_eq!((&told["status"], payments(&world)), (&"waits".into(), 2), "{told:#}");
+    let again = told["session"].as_str().unwrap();
+    let ran = world.run(&["approve", again]);
+    assert_eq!((ran.code, payments(&world)), (Some(0), 3), "{ran:?}");
+}
+
+/// Asks something else than it asked then.
+const ASKS: &str = "desk:
+  - call: { customer: { question: Which one? } }
+  - Thanks.
+";
+
+#[test]
+fn people_are_recorded_or_nobody_or_played_by_an_agent() {
+    let (world, session) = world(ASKS);
+    let ran = world.run(&["answer", &session, "The red one."]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    world.write("same.yaml", &ASKS.replace("Thanks", "Many thanks"));
+    world.write(
+        "else.yaml",
+        &format!("{}guest: [ The blue one. ]\n", ASKS.replace("Which one?", "What colour?")),
+    );
+    let rerun = |script: &str, people: &str| {
+        let args = ["rerun", &session, "--set", OTHER, "--script", script, "--people", people, "--json"];
+        world.run(&args)
+    };
+    let said = |ran: &Ran| {
+        let told = document(ran);
+        world.run(&["log", told["session"].as_str().unwrap()]).out
+    };
+    // the same question has its recorded answer
+    let ran = rerun("same.yaml", "recorded");
+    let told = document(&ran);
+    assert_eq!(told["diff"]["answer"]["b"], "Many thanks.", "{told:#}");
+    assert!(said(&ran).contains("The red one."), "{ran:?}");
+    // another question has none: its block ends
+    let told = document(&rerun("else.yaml", "recorded"));
+    assert_eq!(told["result"], "leaf", "{told:#}");
+    assert!(told["leaf"].as_str().unwrap().contains("What colour?"), "{told:#}");
+    // nobody: it waits there, whatever is on record
+    for script in ["same.yaml", "else.yaml"] {
+        let ran = rerun(script, "stop");
+        let told = document(&ran);
+        assert_eq!(told["status"], "waits", "{told:#}");
+        assert!(!said(&ran).contains("The red one."), "{ran:?}");
+    }
+    // an agent of the definition answers what is not on record
+    let ran = rerun("else.yaml", "guest");
+    let told = document(&ran);
+    assert_eq!(told["diff"]["answer"]["b"], "Thanks.", "{told:#}");
+    assert!(said(&ran).contains("The blue one."), "{ran:?}");
+    let ran = rerun("else.yaml", "nobody");
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.err.contains("there is no agent `nobody`"), "{ran:?}");
+}
