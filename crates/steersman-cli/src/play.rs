@@ -3,8 +3,8 @@
 use crate::asked;
 use crate::error::{CommandError, Exit};
 use crate::place::Place;
-use crate::step::Keys;
 use crate::printer::{Printer, bold, dim, green, red, typed, yellow};
+use crate::step::Keys;
 use crate::story::Story;
 use crate::texts::Texts;
 use crate::words::{count, line as one_line};
@@ -191,7 +191,9 @@ impl<'a> Play<'a> {
         let receipt = self.session.go(go).await?;
         match receipt.map(|receipt| receipt.fate) {
             Some(Fate::Refused(why)) => self.printer.complain(yellow(&format!("refused: {why}"))),
-            Some(Fate::Waits(why)) => self.printer.talk(yellow(&format!("it is heard later: {why}"))),
+            Some(Fate::Waits(why)) => self
+                .printer
+                .talk(yellow(&format!("it is heard later: {why}"))),
             _ => {}
         }
         Ok(is_over.then(|| Ended::Settled(Arc::new(Settled::Paused))))

@@ -471,7 +471,9 @@ impl Conductor<'_> {
 
     fn steps(&self) -> Option<Steps> {
         let steps = self.steps.lock();
-        steps.unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+        steps
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .clone()
     }
 
     /// Waits until nothing goes on by itself; somebody says at each line how it does until then.
@@ -505,7 +507,9 @@ impl Conductor<'_> {
             .await;
         if go == Go::Free {
             let mut steps = self.steps.lock();
-            *steps.as_deref_mut().expect("nobody panics while holding it") = None;
+            *steps
+                .as_deref_mut()
+                .expect("nobody panics while holding it") = None;
         }
         let is_over = go == Go::Pause;
         let receipt = session.go(go).await?;

@@ -61,9 +61,7 @@ pub struct Step {
 
 impl Steps {
     /// Asked at each line.
-    pub fn new(
-        ask: impl Fn(Step) -> Boxed<'static, Go> + Send + Sync + 'static,
-    ) -> Self {
+    pub fn new(ask: impl Fn(Step) -> Boxed<'static, Go> + Send + Sync + 'static) -> Self {
         Self(Arc::new(ask))
     }
 
@@ -121,17 +119,33 @@ impl Session {
         };
         // What runs may touch the world: cut off, nobody would know whether it happened.
         let message = if running {
-            Message::Say { text, to: None, by: None, branch: None }
+            Message::Say {
+                text,
+                to: None,
+                by: None,
+                branch: None,
+            }
         } else {
-            Message::Interrupt { text, by: None, branch: None }
+            Message::Interrupt {
+                text,
+                by: None,
+                branch: None,
+            }
         };
         let id = random_id();
         self.engine.put(&self.id, id.clone(), &message).await?;
         let (reply, answer) = oneshot::channel();
         // In this order: it is read before anything begins.
-        self.to.send(ToDriver::Inbox(id.clone(), reply)).await.map_err(drop).ok();
+        self.to
+            .send(ToDriver::Inbox(id.clone(), reply))
+            .await
+            .map_err(drop)
+            .ok();
         self.lets(Let::Line).await;
-        Ok(answer.await.unwrap_or(Receipt { id, fate: Fate::Lies }))
+        Ok(answer.await.unwrap_or(Receipt {
+            id,
+            fate: Fate::Lies,
+        }))
     }
 
     /// The driver has heard it when this returns.

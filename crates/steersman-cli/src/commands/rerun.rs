@@ -72,7 +72,10 @@ async fn left_paused(
     let short = place.short(&ran.session).await?;
     printer.talk(format!("{short} is left paused."));
     let resume = format!("steersman run --resume {short} --step");
-    printer.next(resume, "goes on by itself: models are asked, the recording is not");
+    printer.next(
+        resume,
+        "goes on by itself: models are asked, the recording is not",
+    );
     Ok(Exit::Waits)
 }
 
@@ -174,7 +177,10 @@ impl Changes {
     /// What cannot be had for a model that was named here has nothing to do with scripts.
     fn hinted(&self, error: CommandError) -> CommandError {
         let about_models = error.message.starts_with("model `");
-        let set = self.values.iter().filter(|(path, _)| path.starts_with("models."));
+        let set = self
+            .values
+            .iter()
+            .filter(|(path, _)| path.starts_with("models."));
         let set: Vec<String> = set.map(|(path, value)| format!("{path}={value}")).collect();
         if !about_models || set.is_empty() {
             return error;

@@ -44,8 +44,10 @@ pub(crate) async fn run(
             .hint("steersman run --input \"...\", or --input - to read it from standard input"));
     }
     if args.step && args.input.as_deref() == Some("-") {
-        return Err(CommandError::usage("--step reads standard input, and so does --input -")
-            .hint("give the text itself: --input \"...\""));
+        return Err(
+            CommandError::usage("--step reads standard input, and so does --input -")
+                .hint("give the text itself: --input \"...\""),
+        );
     }
     if let Some(name) = &args.resume {
         return resume(name, input, &args, global, printer).await;

@@ -83,11 +83,15 @@ impl Driver {
             return;
         }
         let mut outs = self.outs.values();
-        let running = outs.any(|out| matches!(out.state, OutState::Running(_) | OutState::Starting));
+        let running =
+            outs.any(|out| matches!(out.state, OutState::Running(_) | OutState::Starting));
         let line = self.writer.durable;
         self.standing.send_if_modified(|standing| match standing {
             Standing::Gone(_) => false,
-            Standing::Stands { line: known, running: runs } if *known == line => {
+            Standing::Stands {
+                line: known,
+                running: runs,
+            } if *known == line => {
                 *runs = running;
                 false
             }

@@ -13,7 +13,9 @@ impl Walk<'_> {
     /// was said before, and none of it has begun.
     pub(crate) fn say(&mut self, text: &str) -> Result<(), EngineError> {
         let Some(last) = self.lines.last() else {
-            return Err(EngineError::Refused("nothing can be said before it began".to_owned()));
+            return Err(EngineError::Refused(
+                "nothing can be said before it began".to_owned(),
+            ));
         };
         let branch = if self.new.branches.contains_key(&self.target) {
             self.target

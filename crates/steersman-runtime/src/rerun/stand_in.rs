@@ -15,7 +15,11 @@ pub(super) struct StandIn {
 }
 
 impl StandIn {
-    pub(super) async fn of(engine: &Engine, changed: &Changed, agent: &Name) -> Result<Self, EngineError> {
+    pub(super) async fn of(
+        engine: &Engine,
+        changed: &Changed,
+        agent: &Name,
+    ) -> Result<Self, EngineError> {
         if !changed.network.agents.contains_key(agent) {
             return Err(EngineError::Refused(format!(
                 "there is no agent `{agent}` to stand in for people"

@@ -43,7 +43,10 @@ fn recorded(world: &World, line: &LogLine) -> LogLine {
     };
     let commit = line.commit.as_mut().expect("it has a parent");
     for usage in &mut commit.usage {
-        let Some(out) = usage.effect.and_then(|effect| snapshot.effects.get(&effect)) else {
+        let Some(out) = usage
+            .effect
+            .and_then(|effect| snapshot.effects.get(&effect))
+        else {
             continue;
         };
         let mut cache = RenderCache::default();
@@ -57,7 +60,9 @@ fn recorded(world: &World, line: &LogLine) -> LogLine {
 /// What a rerun may do otherwise: it is dry from the beginning.
 fn comparable(commit: &Commit) -> Commit {
     let mut commit = commit.clone();
-    commit.opening = commit.opening.filter(|opening| opening.of.is_some() || opening.scope.is_some());
+    commit.opening = commit
+        .opening
+        .filter(|opening| opening.of.is_some() || opening.scope.is_some());
     if let Some(opening) = &mut commit.opening {
         opening.dry = true;
     }
@@ -118,11 +123,17 @@ fn number(name: &str, default: u64) -> u64 {
 fn session(seed: u64) -> Result<u64, String> {
     let world = random::played(seed, EVENTS).map_err(|fault| fault.to_string())?;
     let mut branches: Vec<Id> = vec![world.current()];
-    branches.extend(world.branches().keys().filter(|id| **id != world.current()).take(1));
+    branches.extend(
+        world
+            .branches()
+            .keys()
+            .filter(|id| **id != world.current())
+            .take(1),
+    );
     let mut followed = 0;
     for branch in branches {
-        followed += rerun(&world, branch)
-            .map_err(|why| format!("seed {seed}, branch {branch}: {why}"))?;
+        followed +=
+            rerun(&world, branch).map_err(|why| format!("seed {seed}, branch {branch}: {why}"))?;
     }
     Ok(followed)
 }

@@ -506,12 +506,7 @@ impl<'a> Walk<'a> {
     }
 
     /// What a line that is not followed says: it answers whoever asks the same.
-    fn leave(
-        &self,
-        line: &LogLine,
-        commit: &Commit,
-        left: &mut Left,
-    ) -> Result<(), StoreError> {
+    fn leave(&self, line: &LogLine, commit: &Commit, left: &mut Left) -> Result<(), StoreError> {
         let before = self.old.before(line);
         let mut told = None;
         for admission in &commit.admitted {

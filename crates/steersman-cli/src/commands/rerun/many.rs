@@ -247,7 +247,10 @@ async fn rerun(
 ) -> Result<(Rerunned, Diff), String> {
     let told = |error: CommandError| error.to_string();
     let spot = Spot::find(id, place).await.map_err(told)?;
-    let changed = changes.rerun(args, &spot, place, printer).await.map_err(told)?;
+    let changed = changes
+        .rerun(args, &spot, place, printer)
+        .await
+        .map_err(told)?;
     let ran = place.steersman.rerun(id, changed).await;
     let ran = ran.map_err(|e| e.to_string())?;
     let found = place.steersman.diff((id, None), (&ran.session, None)).await;
@@ -304,8 +307,12 @@ fn print(came: &[Came], printer: &Printer) -> Result<(), CommandError> {
 fn report(folder: &Path, came: &[Came], stopped: Stopped, args: &Args) -> Result<(), CommandError> {
     let write = |name: String, text: String| {
         let path = folder.join(name);
-        std::fs::write(&path, text)
-            .map_err(|e| CommandError::usage(format!("the report `{}` cannot be written: {e}", path.display())))
+        std::fs::write(&path, text).map_err(|e| {
+            CommandError::usage(format!(
+                "the report `{}` cannot be written: {e}",
+                path.display()
+            ))
+        })
     };
     let (totals, micros) = (totals(came), came.iter().map(Came::micros).sum::<u64>());
     let mut summary = heading(args, &totals, micros, stopped);
