@@ -19,7 +19,8 @@ agents:
     system: You settle.
     tools: [look, pay, customer]
     modes:
-      plan: { when: "false", system: You plan. }
+      act: { exits: [ { after_calls: 20, to: plan } ] }
+      plan: { system: You plan. }
   guest: { description: Stands in for customers., system: You are a customer. }
 entry: desk
 "#;
@@ -55,13 +56,15 @@ fn payments(world: &World) -> usize {
     std::fs::read_to_string(world.folder.join("book")).map_or(0, |book| book.lines().count())
 }
 
+/// Answers of a script are numbered from the beginning of a session.
+const HEARD: &str = "desk: [ Heard., Heard., Heard., Heard., Heard. ]\n";
 const OTHER: &str = "agents.desk.system=You settle gladly.";
 
 /// Heard in the line behind the one that is named, whatever is owed there, and before anything else of the recording.
 #[test]
 fn what_is_said_at_a_line_is_heard_right_behind_it() {
     let (world, session) = world(PAYS);
-    world.write("heard.yaml", "desk: [ Heard. ]\n");
+    world.write("heard.yaml", HEARD);
     let lines = world.json_lines(&["log", &session]);
     let commits: Vec<u64> = lines
         .iter()
@@ -209,7 +212,7 @@ fn live_reruns_touch_the_world_where_nothing_on_record_answers_and_ask_as_a_run_
         "{told:#}"
     );
     let again = told["session"].as_str().unwrap();
-    let ran = world.run(&["approve", again]);
+    let ran = world.run(&["approve", again, "--script", "twelve.yaml"]);
     assert_eq!((ran.code, payments(&world)), (Some(0), 3), "{ran:?}");
 }
 

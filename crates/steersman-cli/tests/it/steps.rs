@@ -23,7 +23,7 @@ fn world() -> World {
     let world = World::new();
     world.write("steersman.yaml", DESK);
     world.write("script.yaml", SCRIPT);
-    world.write("other.yaml", "desk: [ Heard. ]\n");
+    world.write("other.yaml", "desk: [ Heard., Heard., Heard., Heard. ]\n");
     world
 }
 
@@ -194,6 +194,7 @@ fn a_rerun_stops_at_each_line_of_the_recording_and_may_be_redirected_there() {
     let args = ["rerun", recorded, "--step", "--script", "other.yaml"];
     let ran = typed(&world, &args, "\n\nDo not pay.\n\n\n\n\n");
     assert_eq!(ran.code, Some(8), "{ran:?}");
+    assert!(ran.out.contains("Heard."), "{ran:?}");
     assert_eq!(payments(&world), 1);
     assert!(
         ran.err.contains("3 lines of the recording were followed"),

@@ -13,11 +13,17 @@ use steersman_machine::commit::{Commit, LogLine};
 use steersman_machine::context::{self, RenderCache};
 use steersman_machine::ids::{Id, Line};
 use steersman_machine::snapshot::Snapshot;
-use steersman_machine::testing::random;
-use steersman_machine::testing::world::World;
+use steersman_machine::testing::random::{self, Dice};
+use steersman_machine::testing::world::{Fault, World};
 
-/// Things that happen in each.
-const EVENTS: u32 = 10;
+/// Things that happen in a session: most are short, some are long.
+fn events(seed: u64) -> u64 {
+    if seed.is_multiple_of(50) {
+        40
+    } else {
+        2 + seed % 7
+    }
+}
 
 fn past(head: Line) -> Past {
     Past::new(
@@ -119,19 +125,24 @@ fn number(name: &str, default: u64) -> u64 {
     given.map_or(default, |text| text.parse().expect("a number"))
 }
 
-/// Each session with the branches that it has, the current one first.
+/// A session as it stands after some events; what it does itself is checked elsewhere.
+fn played(seed: u64) -> Result<World, Fault> {
+    let mut dice = Dice::new(seed);
+    let mut world = random::begin(&mut dice)?;
+    world.checked = false;
+    for _ in 0..events(seed) {
+        random::event(&mut world, &mut dice)?;
+    }
+    Ok(world)
+}
+
+/// Reruns the current branch of a session, and of some another one.
 fn session(seed: u64) -> Result<u64, String> {
-    let world = random::played(seed, EVENTS).map_err(|fault| fault.to_string())?;
-    let mut branches: Vec<Id> = vec![world.current()];
-    branches.extend(
-        world
-            .branches()
-            .keys()
-            .filter(|id| **id != world.current())
-            .take(1),
-    );
+    let world = played(seed).map_err(|fault| format!("seed {seed}: {fault}"))?;
+    let others = world.branches().keys().filter(|id| **id != world.current());
+    let other = others.filter(|_| seed.is_multiple_of(4)).take(1);
     let mut followed = 0;
-    for branch in branches {
+    for branch in std::iter::once(world.current()).chain(other.copied()) {
         followed +=
             rerun(&world, branch).map_err(|why| format!("seed {seed}, branch {branch}: {why}"))?;
     }
@@ -157,5 +168,5 @@ fn nothing_changed_asks_nobody_and_differs_in_nothing_in_random_sessions() {
     });
     let lines: Result<Vec<u64>, String> = lines.into_iter().collect();
     let lines: u64 = lines.unwrap_or_else(|why| panic!("{why}")).iter().sum();
-    assert!(lines >= count * 5, "{lines} lines in {count} sessions");
+    assert!(lines >= count * 3, "{lines} lines in {count} sessions");
 }

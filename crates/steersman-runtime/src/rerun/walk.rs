@@ -67,6 +67,8 @@ pub(crate) struct Walk<'a> {
     works: BTreeMap<Id, Work>,
     /// Digests of the requests of model calls that are out in the rerun.
     asks: BTreeMap<Id, BTreeSet<Digest>>,
+    /// By branch and agent: a request is rendered from the one before.
+    caches: BTreeMap<(Id, Id), RenderCache>,
     pub(super) lines: Vec<LogLine>,
     followed: u64,
     /// The next line of the recording, by its place.
@@ -106,6 +108,7 @@ impl<'a> Walk<'a> {
             old_values,
             works: BTreeMap::new(),
             asks: BTreeMap::new(),
+            caches: BTreeMap::new(),
             lines: Vec::new(),
             followed: 0,
             at: 0,
@@ -494,7 +497,9 @@ impl<'a> Walk<'a> {
             .map(|wish| (wish.id, wish.agent))
             .collect();
         for (effect, agent) in out {
-            let request = self.request(&snapshot, agent);
+            let cache = self.caches.entry((snapshot.branch, agent)).or_default();
+            let (cx, past) = (self.new.cx(), &*self.new.past);
+            let request = context::request(&cx, past, &snapshot, agent, cache).ok();
             self.asks
                 .entry(effect)
                 .or_default()
