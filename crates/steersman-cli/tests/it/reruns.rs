@@ -130,7 +130,7 @@ fn names_that_are_not_declared_are_refused_with_the_nearest() {
         "rerun",
         &session,
         "--set",
-        "agents.desk.system=You settle.",
+        "tools.look.description=Looks.",
         "--json",
     ]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
