@@ -742,30 +742,10 @@ pub(crate) fn command() -> clap::Command {
         }
         list.push('\n');
     }
-    let mut tree = Cli::command().help_template(format!(
+    Cli::command().help_template(format!(
         "{{about}}\n\n\x1b[1mUsage:\x1b[0m {{usage}}\n\n{list}\x1b[1mOptions\x1b[0m\n{{options}}{{after-help}}"
     ))
-    .after_help("First: steersman demo. Each command tells more with --help.");
-    tree.build();
-    fixed_usage(tree)
-}
-
-/// With its usage as it is. Else what was typed, or set in the environment, would stand in it as if it had to be there.
-fn fixed_usage(mut command: clap::Command) -> clap::Command {
-    let names: Vec<String> = command
-        .get_subcommands()
-        .map(|below| below.get_name().to_owned())
-        .collect();
-    for name in &names {
-        command = command.mut_subcommand(name, fixed_usage);
-    }
-    if names.is_empty() {
-        let usage = command.render_usage().to_string();
-        if let Some(usage) = usage.strip_prefix("Usage: ") {
-            command = command.override_usage(usage.to_owned());
-        }
-    }
-    command
+    .after_help("First: steersman demo. Each command tells more with --help.")
 }
 
 /// A branch is typed behind `:` and before `@`, and stands for itself beside ids and numbers.

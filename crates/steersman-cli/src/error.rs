@@ -183,3 +183,21 @@ impl CommandError {
         }
     }
 }
+
+/// Wrong use, told without the options that every command takes: clap shows those that were given, or set in the
+/// environment, as if they had to be there.
+pub(crate) fn without_globals(mut error: clap::Error) -> clap::Error {
+    use clap::error::{ContextKind, ContextValue};
+    let Some(ContextValue::StyledStr(usage)) = error.get(ContextKind::Usage) else {
+        return error;
+    };
+    let told = usage.to_string();
+    let globals = [" --store <FILE>", " --color <WHEN>", " --json", " --quiet"];
+    let fixed = globals
+        .iter()
+        .fold(told.clone(), |told, global| told.replace(global, ""));
+    if fixed != told {
+        error.insert(ContextKind::Usage, ContextValue::StyledStr(fixed.into()));
+    }
+    error
+}

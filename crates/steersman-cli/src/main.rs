@@ -37,6 +37,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             // help and version are data, wrong use is talk; clap knows which goes where
+            let error = error::without_globals(error);
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }

@@ -127,6 +127,19 @@ fn set_aside(
     broken
 }
 
+/// A tree as JSON, keys in their order: arguments of calls are shown as they were written.
+fn as_written(node: &Node) -> serde_json::Value {
+    match &node.value {
+        source::Value::Scalar(_) => node.to_json(),
+        source::Value::List(items) => items.iter().map(as_written).collect(),
+        source::Value::Map(entries) => {
+            let entries = entries.iter();
+            let entries = entries.map(|(key, node)| (key.name.to_string(), as_written(node)));
+            serde_json::Value::Object(entries.collect())
+        }
+    }
+}
+
 /// A file of data, as scripts are one: read as definitions are, so that what is a boolean elsewhere, or cannot be read, is
 /// told with its place.
 ///
@@ -139,7 +152,7 @@ pub fn data(path: &str, text: &str) -> Result<serde_json::Value, Vec<Diagnostic>
         found.extend(shape::data(&sources, node));
     }
     match node {
-        Some(node) if !found.iter().any(Diagnostic::is_error) => Ok(node.to_json()),
+        Some(node) if !found.iter().any(Diagnostic::is_error) => Ok(as_written(&node)),
         _ => Err(found),
     }
 }

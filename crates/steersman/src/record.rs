@@ -1,19 +1,19 @@
 //! What else is made of recorded sessions: regression tests, and trajectories to train on.
 
+mod test;
 mod yaml;
 
 use crate::testing::Report;
 use crate::{Error, Network, Steersman};
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use steersman_machine::commit::{Admitted, LogLine};
+use steersman_machine::commit::LogLine;
 use steersman_machine::ids::{Id, Line};
-use steersman_machine::interaction::{Call, Cause, How, Interaction, Origin, Target};
+use steersman_machine::interaction::{Call, Interaction};
 use steersman_runtime::branches;
 use steersman_runtime::engine::{BranchView, Inspection};
-use steersman_runtime::known::{Known, PLACEHOLDER};
-use steersman_runtime::session::Settled;
+use steersman_runtime::known::Known;
 
 /// A session that was read whole, and its secrets, to be left out of what is made of it.
 struct Read {
@@ -41,19 +41,6 @@ impl Read {
         branch.ok_or_else(|| Error::Refused("this session has not begun".to_owned()))
     }
 
-    fn path(&self, branch: &BranchView) -> Vec<&Arc<LogLine>> {
-        let mut need = branch.snapshot.line;
-        let mut path = Vec::new();
-        for line in self.lines.iter().rev() {
-            if line.n == need {
-                need = line.prev;
-                path.push(line);
-            }
-        }
-        path.reverse();
-        path
-    }
-
     fn text(&self, body: steersman_machine::ids::Body) -> String {
         self.seen.history.text(body).to_string()
     }
@@ -70,11 +57,11 @@ impl Steersman {
     /// failed. The values of secrets that the session knows stand nowhere in it: they read `(secret)`.
     ///
     /// # Errors
-    /// [`Error::Refused`] where a test cannot say what happened (forks, doubts, cancels, decisions of routing models), or
+    /// [`Error::Refused`] where a test cannot say what happened (doubts, cancels, decisions of routing models, searches), or
     /// where the recorded outcome of a tool is not what its raw answer would give.
     pub async fn record_test(&self, id: &str, name: &str) -> Result<String, Error> {
         let read = Read::of(self, id).await?.veiled();
-        let mut test = recorded_test(&read)?;
+        let mut test = test::recorded(&read)?;
         read.known.mask(&mut test);
         let mut document = json!({ "tests": { name: test } });
         let network = self.definition_of(id, &[]).await?;
@@ -91,8 +78,17 @@ impl Steersman {
                 yaml::document(&document)
             ));
         }
+        let mapped = test::mapped(&read, &document["tests"][name]);
+        let mapped = if mapped.is_empty() {
+            String::new()
+        } else {
+            format!(
+                "; of {} the log holds what models saw, and not the raw answer, from which `result`, `set` or `then` made it",
+                mapped.join(", ")
+            )
+        };
         Err(Error::Refused(format!(
-            "a test of it would not hold: {}",
+            "a test of it would not hold: {}{mapped}",
             report.failures.join("; ")
         )))
     }
@@ -257,199 +253,4 @@ async fn tried(network: &Network, name: &str, document: &Json) -> Result<Report,
     let mut made = made.map_err(Error::Refused)?;
     made.natives = network.checked().natives.clone();
     Ok(Box::pin(crate::testing::run(&network.with_checked(made), name)).await)
-}
-
-fn recorded_test(read: &Read) -> Result<Json, Error> {
-    let branch = read.current()?;
-    let snapshot = &branch.snapshot;
-    let mut script: BTreeMap<String, Vec<Json>> = BTreeMap::new();
-    let mut tools: BTreeMap<String, Vec<Json>> = BTreeMap::new();
-    let mut steps: Vec<Json> = Vec::new();
-    let mut calls: BTreeMap<Id, (String, bool)> = BTreeMap::new();
-    let cannot = |n: Line, what: &str| {
-        Err(Error::Refused(format!(
-            "line {n}: {what}: a test cannot be made of that yet"
-        )))
-    };
-    for line in read.path(branch) {
-        people(read, line, &mut steps);
-        let Some(commit) = &line.commit else { continue };
-        for admission in &commit.admitted {
-            match admission.kind {
-                Admitted::Start | Admitted::Outcome | Admitted::Clock | Admitted::Message => {}
-                other => return cannot(line.n, &format!("{other:?}").to_lowercase()),
-            }
-        }
-        for (k, push) in commit.pushes.iter().enumerate() {
-            let who = branches::path(snapshot, push.agent);
-            match &push.what {
-                Interaction::UserMessage {
-                    from: Origin::Outside(by),
-                    body,
-                } => {
-                    let mut step = json!({ "say": read.text(*body) });
-                    if let Some(by) = by {
-                        step["role"] = (&**by).into();
-                    }
-                    steps.push(step);
-                }
-                Interaction::AssistantMessage { text, .. } => {
-                    let asked = commit.pushes[k + 1..]
-                        .iter()
-                        .map_while(|push| match &push.what {
-                            Interaction::Call(call) if call.chain.is_none() => Some(call),
-                            _ => None,
-                        });
-                    let asked: Vec<Json> = asked
-                        .map(|call| json!({ &**call.seen.as_ref().unwrap_or(&call.name): read.json(call.args) }))
-                        .collect();
-                    let mut answer = Map::new();
-                    let said = text.map(|text| plain(&read.text(text)));
-                    if let (Some(said), true) = (&said, asked.is_empty()) {
-                        script.entry(who).or_default().push(said.as_str().into());
-                        continue;
-                    }
-                    if let Some(said) = said {
-                        answer.insert("text".into(), said.into());
-                    }
-                    match <[Json; 1]>::try_from(asked) {
-                        Ok([only]) => answer.insert("call".into(), only),
-                        Err(asked) if asked.is_empty() => None,
-                        Err(asked) => answer.insert("call".into(), asked.into()),
-                    };
-                    script.entry(who).or_default().push(Json::Object(answer));
-                }
-                Interaction::Call(call) => {
-                    let runs = matches!(call.target, Target::Tool(_)) && outside(read, &call.name);
-                    calls.insert(call.id, (call.name.to_string(), runs));
-                }
-                Interaction::Result(result) => {
-                    let Some((tool, true)) = calls.get(&result.call) else {
-                        continue;
-                    };
-                    let shown = result.body.map(|body| read.json(body)).unwrap_or_default();
-                    let gives = match result.how {
-                        How::Done | How::Simulated | How::DoneElsewhere => shown,
-                        How::Failed if result.code.is_some() => {
-                            json!({ "error": result.code, "message": shown })
-                        }
-                        How::Refused => continue,
-                        _ => return cannot(line.n, &format!("`{tool}` ended as {:?}", result.how)),
-                    };
-                    tools.entry(tool.clone()).or_default().push(gives);
-                }
-                Interaction::Route(route) if route.effect.is_some() => {
-                    return cannot(line.n, "a model chose the route");
-                }
-                Interaction::Finished {
-                    cause: Cause::Failed,
-                    ..
-                } => {
-                    return cannot(line.n, "an agent failed");
-                }
-                _ => {}
-            }
-        }
-    }
-    let mut expect =
-        vec![json!({ "model_calls": "all", "is": script.values().map(Vec::len).sum::<usize>() })];
-    if let Settled::Answered { text, .. } = read.seen.settled_on(branch) {
-        expect.push(json!({ "answer": &*text }));
-    }
-    let seed = read.seen.values.seed;
-    let mut test = json!({ "seed": seed, "script": script, "steps": steps, "expect": expect });
-    if !tools.is_empty() {
-        test["tools"] = json!(tools);
-    }
-    Ok(test)
-}
-
-/// Texts of scripts are templates: what looks like one is none.
-fn plain(text: &str) -> String {
-    if text.contains("{{") || text.contains("{%") || text.contains("{#") {
-        return format!("{{% raw %}}{text}{{% endraw %}}");
-    }
-    text.to_owned()
-}
-
-/// Whether a tool asks the outside: what only writes state does what it did.
-fn outside(read: &Read, tool: &str) -> bool {
-    use steersman_machine::network::Source;
-    let def = read
-        .seen
-        .network
-        .as_ref()
-        .and_then(|network| network.tools.get(tool));
-    def.is_some_and(|def| {
-        matches!(
-            def.source,
-            Source::Http(_) | Source::Command { .. } | Source::Native { .. } | Source::Mcp { .. }
-        )
-    })
-}
-
-/// What people decided in a line.
-fn people(read: &Read, line: &LogLine, steps: &mut Vec<Json>) {
-    use steersman_machine::commit::{LedgerEntry, Release, Why};
-    for entry in &line.ledger {
-        // What was typed is sealed, and nobody's to read: a test gives another text.
-        if let LedgerEntry::Released {
-            why: Why::Input,
-            how: Release::Go,
-            by,
-            ..
-        } = entry
-        {
-            let mut step = json!({ "answer": PLACEHOLDER });
-            if &**by != "user" {
-                step["role"] = (&**by).into();
-            }
-            steps.push(step);
-        }
-        let LedgerEntry::Released {
-            effect,
-            why: Why::Approval,
-            how,
-            by,
-            body,
-            ..
-        } = entry
-        else {
-            continue;
-        };
-        let wished = read.lines.iter().find(|l| l.n == effect.line());
-        let wished = wished
-            .and_then(|l| l.commit.as_ref())
-            .into_iter()
-            .flat_map(|c| &c.wished);
-        let call = wished
-            .into_iter()
-            .find(|w| w.id == *effect)
-            .and_then(|w| w.what.call());
-        let Some(call) = call else { continue };
-        let made = read
-            .lines
-            .iter()
-            .find(|l| l.n == call.line())
-            .and_then(|l| l.commit.as_ref());
-        let tool = made
-            .into_iter()
-            .flat_map(|c| &c.pushes)
-            .find_map(|push| match &push.what {
-                Interaction::Call(made) if made.id == call => Some(made.name.to_string()),
-                _ => None,
-            });
-        let mut step = match how {
-            Release::Go => json!({ "approve": tool }),
-            Release::Refused => json!({ "reject": tool }),
-            _ => continue,
-        };
-        if let (Release::Refused, Some(body)) = (how, body) {
-            step["say"] = read.text(*body).into();
-        }
-        if &**by != "user" {
-            step["role"] = (&**by).into();
-        }
-        steps.push(step);
-    }
 }

@@ -30,6 +30,101 @@ fn the_examples_are_right_and_their_tests_pass() {
     }
 }
 
+/// Sessions as the READMEs make them become tests that pass, or it is said exactly why not.
+#[test]
+fn what_the_examples_do_becomes_tests() {
+    let question = "What is the reversed founding year of the publisher of QST less 8?";
+    let fork = |label, say| vec!["fork", "last", "--label", label, "--say", say];
+    let stories: Vec<(&str, &str, Vec<Vec<&str>>, Option<&str>)> = vec![
+        (
+            "react",
+            "script.yaml",
+            vec![vec!["--input", "Why was the shop down last night?"]],
+            None,
+        ),
+        (
+            "react-reflect",
+            "quick.yaml",
+            vec![vec!["--entry", "quick", "--input", question]],
+            None,
+        ),
+        (
+            "react-reflect",
+            "careful.yaml",
+            vec![vec!["--entry", "careful", "--input", question]],
+            None,
+        ),
+        (
+            "planner",
+            "script.yaml",
+            vec![vec!["--input", "Empty the office by tonight."]],
+            None,
+        ),
+        (
+            "research",
+            "script.yaml",
+            vec![vec![
+                "--input",
+                "Should our town change its street lamps to LED?",
+            ]],
+            None,
+        ),
+        (
+            "analyst",
+            "script.yaml",
+            vec![
+                vec!["--input", "Why are sales in the north so low?"],
+                fork("why", "What else changed in April?"),
+                fork("chairs", "Could chairs make up for it?"),
+                vec!["join", "last", "why", "chairs", "--then", "compare"],
+            ],
+            None,
+        ),
+        (
+            "search",
+            "script.yaml",
+            vec![vec!["--input", "Go.", "--seed", "24"]],
+            Some("branches were searched"),
+        ),
+        (
+            "debate",
+            "script.yaml",
+            vec![vec!["--input", "Debate libraries that lend tools."]],
+            Some("a model chose the route"),
+        ),
+        (
+            "coder",
+            "script.yaml",
+            vec![vec!["--input", "The tests fail. Mend it."]],
+            Some("would not hold"),
+        ),
+    ];
+    for (name, script, acts, refused) in stories {
+        let world = World::example(name);
+        let script = format!("{name}/{script}");
+        for (n, act) in acts.into_iter().enumerate() {
+            let begin = if n == 0 {
+                vec!["run", name]
+            } else {
+                Vec::new()
+            };
+            let ran = world.run(&[&begin[..], &act, &["--script", &script]].concat());
+            assert!(matches!(ran.code, Some(0 | 5 | 6)), "{name} {ran:?}");
+        }
+        let out = format!("{name}/tests/recorded.yaml");
+        let ran = world.run(&["test", "--record", "last", "--out", &out]);
+        if let Some(why) = refused {
+            assert_eq!(ran.code, Some(2), "{name} {ran:?}");
+            assert!(ran.err.contains(why), "{name} {ran:?}");
+            continue;
+        }
+        assert_eq!(ran.code, Some(0), "{name} {ran:?}");
+        let ran = world.run(&["test", name]);
+        assert_eq!(ran.code, Some(0), "{name} {ran:?}");
+        assert!(ran.out.contains("ok      session_"), "{name} {ran:?}");
+    }
+}
+
 #[test]
 fn support_asks_pays_and_answers() {
     let mut world = World::example("support");

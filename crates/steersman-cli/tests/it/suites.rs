@@ -126,12 +126,11 @@ fn what_was_asked_is_named_with_what_it_was_asked_for() {
     let world = World::new();
     world.write(
         "steersman.yaml",
-        "name: desk\nagents: { desk: { system: You help., context: { compact: { at: 10 } } } }\ntests:\n  long: { script: { desk: [ Hello., Hello., Hello. ] }, steps: [ { say: Hi there you all. }, { say: And again to you. }, { say: And more. } ] }\n",
+        "name: desk\nagents: { desk: { system: You help., context: { compact: { when_tokens: 40, keep_exchanges: 1 } } } }\ntests:\n  long: { script: { desk: [ Hello to you and to all of yours who have come., Hello again to you and all of yours., And more of it for all. ] }, steps: [ { say: Hi there you all who have come to me today. }, { say: And again to you and to all of yours. }, { say: And more for us all. } ] }\n",
     );
     let ran = world.run(&["test"]);
-    if ran.code == Some(8) {
-        assert!(ran.out.contains("desk#"), "{ran:?}");
-    }
+    assert_eq!(ran.code, Some(8), "{ran:?}");
+    assert!(ran.out.contains("asked was `desk#compact`"), "{ran:?}");
 }
 
 #[test]
@@ -230,4 +229,38 @@ fn a_command_to_type_ends_where_it_ends() {
         .collect();
     assert_eq!(typed.len(), 1, "{shown:?}");
     assert_eq!(typed[0], typed[0].trim_end(), "{shown:?}");
+}
+
+/// What people did on branches is a part of the test: forks, a join with a tool, an adoption.
+#[test]
+fn forks_joins_and_adoptions_are_recorded() {
+    for last in [&["join", "last", "fee"][..], &["adopt", "last:fee"]] {
+        let world = World::new();
+        world.write("steersman.yaml", DESK);
+        let script = "desk: [ \"Paid:\\nall of it.\", Together. ]\ndesk@fee: [ Free. ]\n";
+        world.write("script.yaml", script);
+        let run = |args: &[&str]| {
+            let ran = world.run(&[args, &["--script", "script.yaml"]].concat());
+            assert_eq!(ran.code, Some(0), "{args:?} {ran:?}");
+        };
+        run(&["run", "--input", "Pay."]);
+        run(&["fork", "last", "--say", "And the fee?", "--label", "fee"]);
+        run(last);
+        std::fs::create_dir(world.folder.join("tests")).unwrap();
+        let ran = world.run(&["test", "--record", "last", "--out", "tests/all.yaml"]);
+        assert_eq!(ran.code, Some(0), "{last:?} {ran:?}");
+        let written = std::fs::read_to_string(world.folder.join("tests/all.yaml")).unwrap();
+        for wanted in [
+            "fork: main",
+            "as: fee",
+            last[0],
+            "desk@fee:",
+            "        - |-\n          Paid:\n          all of it.\n",
+        ] {
+            assert!(written.contains(wanted), "{wanted}: {written}");
+        }
+        assert!(!written.contains("\"tests\""), "{written}");
+        let ran = world.run(&["test"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+    }
 }

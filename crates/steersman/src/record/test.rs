@@ -1,0 +1,426 @@
+//! A session as a test: what its models said, what its tools gave, and what people did, line by line, on all its branches.
+
+use super::Read;
+use crate::Error;
+use serde_json::{Map, Value as Json, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use steersman_machine::commit::{Admitted, Commit, LedgerEntry, LogLine, Release, Why};
+use steersman_machine::ids::{Id, Line, Name};
+use steersman_machine::interaction::{Call, CallResult, Cause, How, Interaction, Origin, Target};
+use steersman_runtime::branches;
+use steersman_runtime::known::PLACEHOLDER;
+use steersman_runtime::session::Settled;
+
+/// What of a test is known so far.
+struct Recorder<'a> {
+    read: &'a Read,
+    script: BTreeMap<String, Vec<Json>>,
+    tools: BTreeMap<String, Vec<Json>>,
+    steps: Vec<Json>,
+    /// Tools by their calls, and whether they ask the outside.
+    calls: BTreeMap<Id, (String, bool)>,
+    /// The branch that what names none goes to.
+    current: Id,
+}
+
+/// What a message in a commit belongs to.
+#[derive(Copy, Clone)]
+enum Said {
+    Message,
+    Interrupt,
+    /// The fork or rewind before it.
+    WithFork,
+}
+
+pub(super) fn recorded(read: &Read) -> Result<Json, Error> {
+    let mut recorder = Recorder {
+        read,
+        script: BTreeMap::new(),
+        tools: BTreeMap::new(),
+        steps: Vec::new(),
+        calls: BTreeMap::new(),
+        current: Id::MAIN,
+    };
+    if let Some((id, _)) = read.seen.ledger.searches().next() {
+        return Err(cannot(id.line(), "branches were searched"));
+    }
+    for line in &read.lines {
+        recorder.line(line)?;
+    }
+    let Recorder {
+        script,
+        tools,
+        steps,
+        ..
+    } = recorder;
+    let asked: usize = script.values().map(Vec::len).sum();
+    let branches = read.seen.branches.len();
+    let mut expect = vec![if branches == 1 {
+        json!({ "model_calls": "all", "is": asked })
+    } else {
+        json!({ "branches": branches })
+    }];
+    if let Settled::Answered { text, .. } = read.seen.settled_on(read.current()?) {
+        expect.push(json!({ "answer": &*text }));
+    }
+    let entry = entry(read);
+    let seed = read.seen.values.seed;
+    let mut test = json!({ "seed": seed, "script": script, "steps": steps, "expect": expect });
+    if !tools.is_empty() {
+        test["tools"] = json!(tools);
+    }
+    if let Some(entry) = entry {
+        test["entry"] = (&*entry).into();
+    }
+    Ok(test)
+}
+
+/// Tools with outcomes in the test whose definition makes something else of an answer than it is.
+pub(super) fn mapped(read: &Read, test: &Json) -> Vec<String> {
+    let Some(network) = &read.seen.network else {
+        return Vec::new();
+    };
+    let named = test["tools"].as_object().into_iter().flatten();
+    let tools = named.filter_map(|(name, _)| network.tools.get(&**name));
+    let mapped =
+        tools.filter(|tool| tool.result.is_some() || !tool.set.is_empty() || tool.then.is_some());
+    mapped.map(|tool| format!("`{}`", tool.name)).collect()
+}
+
+/// Who was talked to, where that is not whom the definition names first.
+fn entry(read: &Read) -> Option<Name> {
+    let snapshot = &read.current().ok()?.snapshot;
+    let root = &snapshot.agents.get(&snapshot.root?)?.def;
+    let first = read.seen.network.as_ref()?.entry.first();
+    (first != Some(root)).then(|| root.clone())
+}
+
+fn cannot(n: Line, what: &str) -> Error {
+    Error::Refused(format!(
+        "line {n}: {what}: a test cannot be made of that yet"
+    ))
+}
+
+impl Recorder<'_> {
+    fn line(&mut self, line: &Arc<LogLine>) -> Result<(), Error> {
+        people(self.read, line, &mut self.steps);
+        if let Some(commit) = &line.commit {
+            let said = self.admitted(line, commit)?;
+            for k in 0..commit.pushes.len() {
+                self.push(line, commit, k, said)?;
+            }
+        }
+        for entry in &line.ledger {
+            if let LedgerEntry::Current(branch) = entry {
+                self.current = *branch;
+            }
+        }
+        Ok(())
+    }
+
+    /// What a branch is called in the test: its label, else a name after its place.
+    fn name(&self, id: Id) -> String {
+        let branches = &self.read.seen.branches;
+        let at = branches.iter().position(|branch| branch.id == id);
+        let Some(at) = at else { return id.to_string() };
+        match &branches[at].label {
+            Some(label) => label.to_string(),
+            None if id == Id::MAIN => "main".to_owned(),
+            None => format!("branch-{at}"),
+        }
+    }
+
+    /// The steps that people took; what a message that is pushed in the same commit belongs to.
+    fn admitted(&mut self, line: &LogLine, commit: &Commit) -> Result<Said, Error> {
+        let mut said = Said::Message;
+        for admission in &commit.admitted {
+            match admission.kind {
+                Admitted::Start
+                | Admitted::Outcome
+                | Admitted::Clock
+                | Admitted::Message
+                | Admitted::Join
+                | Admitted::Ended => {}
+                Admitted::Interrupt => said = Said::Interrupt,
+                kind @ (Admitted::Opened | Admitted::Rewound) => {
+                    if self.opened(line, kind) {
+                        said = Said::WithFork;
+                    }
+                }
+                Admitted::Adopted => {
+                    let branch = admission.id.unwrap_or(line.branch);
+                    self.steps.push(json!({ "adopt": self.name(branch) }));
+                }
+                other => {
+                    let what = format!("{other:?}").to_lowercase();
+                    return Err(cannot(line.n, &what));
+                }
+            }
+        }
+        Ok(said)
+    }
+
+    /// A branch that a person began; what agents fork begins by itself.
+    fn opened(&mut self, line: &LogLine, kind: Admitted) -> bool {
+        let mut branches = self.read.seen.branches.iter();
+        let branch = branches.find(|branch| branch.id == line.branch);
+        let by_person = branch.filter(|branch| branch.snapshot.scope.is_none());
+        let Some((from, at)) = by_person.and_then(|branch| branch.from) else {
+            return false;
+        };
+        let verb = match kind {
+            Admitted::Rewound => "rewind",
+            _ => "fork",
+        };
+        let mut step = json!({ verb: self.name(from), "as": self.name(line.branch) });
+        if let Some(place) = self.place(from, at, line.n) {
+            step["from"] = place.into();
+        }
+        self.steps.push(step);
+        true
+    }
+
+    /// A line of a branch as a test can name it before line `now`: none where it was the last, else by the tool whose call it
+    /// closed. Numbers are those of the session: a test has no owners that change, and so others.
+    fn place(&self, branch: Id, at: Line, now: Line) -> Option<String> {
+        let of_branch = |line: &&Arc<LogLine>| line.branch == branch && line.commit.is_some();
+        let lines = || self.read.lines.iter().filter(of_branch);
+        if !lines().any(|line| line.n > at && line.n < now) {
+            return None;
+        }
+        let closed = |line: &LogLine| {
+            let pushes = line.commit.iter().flat_map(|commit| &commit.pushes);
+            let results = pushes.filter_map(|push| match &push.what {
+                Interaction::Result(result) if result.how.is_ok() => self.calls.get(&result.call),
+                _ => None,
+            });
+            results.map(|(tool, _)| tool.clone()).collect::<Vec<_>>()
+        };
+        let tool = lines().find(|line| line.n == at).map(|line| closed(line));
+        let Some(tool) = tool.and_then(|tools| tools.into_iter().next()) else {
+            return Some(at.to_string());
+        };
+        let upto = lines().filter(|line| line.n <= at && closed(line).contains(&tool));
+        Some(match upto.count() {
+            1 => tool,
+            nth => format!("{tool}#{nth}"),
+        })
+    }
+
+    fn push(&mut self, line: &LogLine, commit: &Commit, k: usize, said: Said) -> Result<(), Error> {
+        match &commit.pushes[k].what {
+            Interaction::UserMessage {
+                from: Origin::Outside(by),
+                body,
+            } => self.said(line, by.as_ref(), &self.read.text(*body), said),
+            Interaction::AssistantMessage { text, .. } => {
+                let text = text.map(|text| self.read.text(text));
+                let answer = self.answer(commit, k, text);
+                let key = self.key(line, commit.pushes[k].agent);
+                self.script.entry(key).or_default().push(answer);
+            }
+            Interaction::Call(call) => self.called(call),
+            Interaction::Result(result) => self.result(line.n, result)?,
+            Interaction::Route(route) if route.effect.is_some() => {
+                return Err(cannot(line.n, "a model chose the route"));
+            }
+            Interaction::Finished {
+                cause: Cause::Failed,
+                ..
+            } => return Err(cannot(line.n, "an agent failed")),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn said(&mut self, line: &LogLine, by: Option<&Name>, text: &str, said: Said) {
+        if let (Said::WithFork, Some(step)) = (said, self.steps.last_mut()) {
+            step["say"] = text.into();
+            return;
+        }
+        let verb = match said {
+            Said::Interrupt => "interrupt",
+            Said::Message | Said::WithFork => "say",
+        };
+        let mut step = json!({ verb: text });
+        if line.branch != self.current {
+            step["at"] = self.name(line.branch).into();
+        }
+        if let Some(by) = by {
+            step["role"] = (&**by).into();
+        }
+        self.steps.push(step);
+    }
+
+    /// Whose answer it is: on another branch than the first with the name of the branch.
+    fn key(&self, line: &LogLine, agent: Id) -> String {
+        let mut branches = self.read.seen.branches.iter();
+        let on = branches.find(|branch| branch.id == line.branch);
+        let who = on.map_or_else(String::new, |on| branches::path(&on.snapshot, agent));
+        if line.branch == Id::MAIN {
+            who
+        } else {
+            format!("{who}@{}", self.name(line.branch))
+        }
+    }
+
+    fn answer(&self, commit: &Commit, k: usize, text: Option<String>) -> Json {
+        let asked = commit.pushes[k + 1..]
+            .iter()
+            .map_while(|push| match &push.what {
+                Interaction::Call(call) if call.chain.is_none() => Some(call),
+                _ => None,
+            });
+        let mut asked: Vec<Json> = asked
+            .map(|call| json!({ &**call.seen.as_ref().unwrap_or(&call.name): self.read.json(call.args) }))
+            .collect();
+        let said = text.map(|text| Json::from(plain(&text)));
+        let mut answer = Map::new();
+        match said {
+            Some(said) if asked.is_empty() => return said,
+            Some(said) => drop(answer.insert("text".into(), said)),
+            None => {}
+        }
+        if asked.len() == 1 {
+            answer.insert("call".into(), asked.remove(0));
+        } else if !asked.is_empty() {
+            answer.insert("call".into(), asked.into());
+        }
+        Json::Object(answer)
+    }
+
+    fn called(&mut self, call: &Call) {
+        if let Target::Branches(branches) = &call.target
+            && self.is_joined(call.id)
+        {
+            let names: Vec<String> = branches.iter().map(|id| self.name(*id)).collect();
+            let given = self.read.json(call.args);
+            let mut step = json!({ "join": names });
+            if !given["then"].is_null() {
+                step["then"] = json!({ "tool": given["then"] });
+            }
+            if !given["args"].is_null() {
+                step["then"]["args"] = given["args"].clone();
+            }
+            self.steps.push(step);
+        }
+        let runs = matches!(call.target, Target::Tool(_)) && outside(self.read, &call.name);
+        self.calls.insert(call.id, (call.name.to_string(), runs));
+    }
+
+    /// Whether a person joined there: an agent's own fork is called by its model.
+    fn is_joined(&self, call: Id) -> bool {
+        let line = self.read.lines.iter().find(|line| line.n == call.line());
+        let commit = line.and_then(|line| line.commit.as_ref());
+        let mut admitted = commit.into_iter().flat_map(|commit| &commit.admitted);
+        admitted.any(|admission| admission.kind == Admitted::Join)
+    }
+
+    fn result(&mut self, n: Line, result: &CallResult) -> Result<(), Error> {
+        let Some((tool, true)) = self.calls.get(&result.call) else {
+            return Ok(());
+        };
+        let shown = result.body.map(|body| self.read.json(body));
+        let shown = shown.unwrap_or_default();
+        let gives = match result.how {
+            How::Done | How::Simulated | How::DoneElsewhere => shown,
+            How::Failed if result.code.is_some() => {
+                json!({ "error": result.code, "message": shown })
+            }
+            How::Refused => return Ok(()),
+            _ => return Err(cannot(n, &format!("`{tool}` ended as {:?}", result.how))),
+        };
+        self.tools.entry(tool.clone()).or_default().push(gives);
+        Ok(())
+    }
+}
+
+/// Texts of scripts are templates: what looks like one is none.
+fn plain(text: &str) -> String {
+    if text.contains("{{") || text.contains("{%") || text.contains("{#") {
+        return format!("{{% raw %}}{text}{{% endraw %}}");
+    }
+    text.to_owned()
+}
+
+/// Whether a tool asks the outside: what only writes state does what it did.
+fn outside(read: &Read, tool: &str) -> bool {
+    use steersman_machine::network::Source;
+    let def = read
+        .seen
+        .network
+        .as_ref()
+        .and_then(|network| network.tools.get(tool));
+    def.is_some_and(|def| {
+        matches!(
+            def.source,
+            Source::Http(_) | Source::Command { .. } | Source::Native { .. } | Source::Mcp { .. }
+        )
+    })
+}
+
+/// What people decided in a line.
+fn people(read: &Read, line: &LogLine, steps: &mut Vec<Json>) {
+    for entry in &line.ledger {
+        // What was typed is sealed, and nobody's to read: a test gives another text.
+        if let LedgerEntry::Released {
+            why: Why::Input,
+            how: Release::Go,
+            by,
+            ..
+        } = entry
+        {
+            let mut step = json!({ "answer": PLACEHOLDER });
+            if &**by != "user" {
+                step["role"] = (&**by).into();
+            }
+            steps.push(step);
+        }
+        let LedgerEntry::Released {
+            effect,
+            why: Why::Approval,
+            how,
+            by,
+            body,
+            ..
+        } = entry
+        else {
+            continue;
+        };
+        let wished = read.lines.iter().find(|l| l.n == effect.line());
+        let wished = wished
+            .and_then(|l| l.commit.as_ref())
+            .into_iter()
+            .flat_map(|c| &c.wished);
+        let call = wished
+            .into_iter()
+            .find(|w| w.id == *effect)
+            .and_then(|w| w.what.call());
+        let Some(call) = call else { continue };
+        let made = read
+            .lines
+            .iter()
+            .find(|l| l.n == call.line())
+            .and_then(|l| l.commit.as_ref());
+        let tool = made
+            .into_iter()
+            .flat_map(|c| &c.pushes)
+            .find_map(|push| match &push.what {
+                Interaction::Call(made) if made.id == call => Some(made.name.to_string()),
+                _ => None,
+            });
+        let mut step = match how {
+            Release::Go => json!({ "approve": tool }),
+            Release::Refused => json!({ "reject": tool }),
+            _ => continue,
+        };
+        if let (Release::Refused, Some(body)) = (how, body) {
+            step["say"] = read.text(*body).into();
+        }
+        if &**by != "user" {
+            step["role"] = (&**by).into();
+        }
+        steps.push(step);
+    }
+}
