@@ -85,8 +85,19 @@ fn short(json: &Json, indent: usize, depth: usize) -> Option<String> {
         Json::String(_) => None,
         Json::Object(fields) if !fields.is_empty() && depth < BLOCKS => None,
         Json::Array(items) if !items.is_empty() && depth < BLOCKS => None,
+        Json::Object(_) | Json::Array(_) if has_lines(json) => None,
         Json::Object(_) | Json::Array(_) => Some(flow(json)).filter(fits),
         other => Some(other.to_string()),
+    }
+}
+
+/// Whether a text in it stands in lines of its own.
+fn has_lines(json: &Json) -> bool {
+    match json {
+        Json::String(text) => in_lines(text),
+        Json::Array(items) => items.iter().any(has_lines),
+        Json::Object(fields) => fields.values().any(has_lines),
+        _ => false,
     }
 }
 
