@@ -234,7 +234,11 @@ fn a_command_to_type_ends_where_it_ends() {
 /// What people did on branches is a part of the test: forks, a join with a tool, an adoption.
 #[test]
 fn forks_joins_and_adoptions_are_recorded() {
-    for last in [&["join", "last", "fee"][..], &["adopt", "last:fee"]] {
+    // who goes on with a branch that rests begins another at its end: the log has a rewind
+    for (last, step) in [
+        (&["join", "last", "fee"][..], "join: [ fee ]"),
+        (&["adopt", "last:fee"], "rewind: fee"),
+    ] {
         let world = World::new();
         world.write("steersman.yaml", DESK);
         let script = "desk: [ \"Paid:\\nall of it.\", Together. ]\ndesk@fee: [ Free. ]\n";
@@ -253,7 +257,7 @@ fn forks_joins_and_adoptions_are_recorded() {
         for wanted in [
             "fork: main",
             "as: fee",
-            last[0],
+            step,
             "desk@fee:",
             "        - |-\n          Paid:\n          all of it.\n",
         ] {
