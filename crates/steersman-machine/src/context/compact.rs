@@ -188,8 +188,12 @@ impl Tick<'_> {
         let state = self.agent(agent);
         let mark = policies::mark(&self.snapshot, agent, &policy);
         if *policy == *COMPACT {
-            let before = state.weight.before(state.exchanges, mark);
-            let after = text.len() as u64;
+            let shown = |text: &str| (policies::BEFORE_SUMMARY.len() + text.len()) as u64;
+            // It stands for the summary before it, too.
+            let summed = policies::sum(state, COMPACT).body;
+            let summed = summed.map_or(0, |body| shown(&self.text(body)));
+            let before = state.weight.before(state.exchanges, mark) + summed;
+            let after = shown(&text);
             if after >= before {
                 let why = format!("It did not help: {before} bytes before, {after} after.");
                 return self.not_compacted(agent, effect, policy, &why);
