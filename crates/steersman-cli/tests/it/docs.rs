@@ -167,6 +167,47 @@ fn every_link_of_a_document_leads_somewhere() {
     assert!(broken.is_empty(), "{}", broken.join("\n"));
 }
 
+/// A newcomer reads the README and the list of documents: what they do not name is not found.
+#[test]
+fn each_command_page_and_example_is_named_where_newcomers_look() {
+    let read = |path: &str| std::fs::read_to_string(world::root().join(path)).unwrap();
+    let readme = read("README.md");
+    let table: Vec<&str> = readme.lines().filter(|row| row.starts_with("| ")).collect();
+    let table = table.join("\n");
+    let help = World::new().run(&["--help"]).out;
+    let mut missing = Vec::new();
+    let mut commands = 0;
+    for row in help.lines().filter_map(|row| row.strip_prefix("  ")) {
+        let name = row.split(' ').next().unwrap_or_default();
+        if name.is_empty() || name.starts_with('-') {
+            continue;
+        }
+        commands += 1;
+        let named = [format!("`{name}`"), format!("`{name} ")];
+        if !named.iter().any(|named| table.contains(named)) {
+            missing.push(format!("README.md: `{name}`"));
+        }
+    }
+    assert!(commands > 40, "only {commands} commands in\n{help}");
+    let list = read("docs/README.md");
+    for folder in ["concepts", "guides", "reference"] {
+        for page in std::fs::read_dir(world::root().join("docs").join(folder)).unwrap() {
+            let page = page.unwrap().file_name().into_string().unwrap();
+            let link = format!("({folder}/{page}");
+            if page.ends_with(".md") && !list.contains(&link) {
+                missing.push(format!("docs/README.md: {folder}/{page}"));
+            }
+        }
+    }
+    for example in std::fs::read_dir(world::root().join("examples")).unwrap() {
+        let name = example.unwrap().file_name().into_string().unwrap();
+        if !readme.contains(&format!("(examples/{name}/README.md)")) {
+            missing.push(format!("README.md: the example {name}"));
+        }
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+}
+
 #[test]
 fn the_guide_to_a_first_definition_is_true() {
     let mut world = World::new();

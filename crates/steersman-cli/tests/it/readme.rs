@@ -174,6 +174,18 @@ fn the_readme_of_coder_is_true() {
 }
 
 #[test]
+fn the_readme_of_planner_is_true() {
+    let world = World::example("planner");
+    transcript_is_true(&examples().join("planner/README.md"), &world);
+}
+
+#[test]
+fn the_readme_of_search_is_true() {
+    let world = World::example("search");
+    transcript_is_true(&examples().join("search/README.md"), &world);
+}
+
+#[test]
 fn the_readme_of_research_is_true() {
     let world = World::example("research");
     shows(&examples().join("research/README.md"), &world, in_any_order);
