@@ -5,9 +5,11 @@
 pub mod case;
 pub mod expect;
 mod judged;
+pub mod log;
 mod modes;
 pub mod net;
 pub mod random;
 pub mod replay;
 pub mod schema;
+pub mod story;
 pub mod world;

@@ -1,6 +1,5 @@
 //! What a model sees: the neutral request.
 
-use crate::log::{Log, result};
 use arbtest::arbitrary::Unstructured;
 use arbtest::{arbitrary, arbtest};
 use serde_json::{Value as Json, json};
@@ -12,6 +11,7 @@ use steersman_machine::context::{
 use steersman_machine::ids::Id;
 use steersman_machine::interaction::{Class, End, How, Interaction, Origin, Target};
 use steersman_machine::network::{Does, ToolChoice};
+use steersman_machine::testing::log::{Log, result};
 use steersman_machine::testing::random;
 
 const DEFINITION: &str = r#"

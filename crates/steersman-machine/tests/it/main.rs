@@ -11,7 +11,6 @@ mod expression;
 mod imports;
 mod judges;
 mod limits;
-mod log;
 mod manifest;
 mod mapping;
 mod memory;

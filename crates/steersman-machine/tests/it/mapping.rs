@@ -1,11 +1,11 @@
 //! What becomes of what a tool, person or wait gave.
 
-use crate::log::Log;
 use serde_json::{Value as Json, json};
 use steersman_machine::effect::{Mapped, NewWrite};
 use steersman_machine::ids::Id;
 use steersman_machine::interaction::{Class, How, Target};
 use steersman_machine::mapping::{self, Fault, Raw};
+use steersman_machine::testing::log::Log;
 
 const DEFINITION: &str = r#"
 state:

@@ -1,83 +1,13 @@
 //! Policies of contexts over random histories: what every provider demands, and that nothing depends on what was rendered before.
 
-use crate::log::{Log, network, result};
 use serde_json::{Value as Json, json};
-use std::fmt::Write as _;
-use steersman_machine::context::{
-    COMPACT, Content, Purpose, RenderCache, Request, due_watermarks, purpose, request, summing,
-};
-use steersman_machine::ids::Id;
-use steersman_machine::interaction::{
-    Class, Covers, End, How, Interaction, Origin, Summary, Target,
-};
-use steersman_machine::network::Network;
-use steersman_machine::snapshot::Snapshot;
+use steersman_machine::context::{COMPACT, Content, Purpose, RenderCache, Request, purpose};
+use steersman_machine::testing::log::Log;
+use steersman_machine::testing::story::{Manner, Story, definition, opaque_with_calls};
 
 /// Definitions with random policies, and how many histories each of them sees. 12,000 together.
 const DEFINITIONS: u64 = 60;
 const HISTORIES: u64 = 200;
-
-/// A small generator of our own: what a seed gives never changes.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % sides
-    }
-    fn of<'a>(&mut self, these: &[&'a str]) -> &'a str {
-        these[self.roll(these.len() as u64) as usize]
-    }
-}
-
-const TOOLS: [&str; 4] = ["look", "fetch", "write", "note"];
-
-fn definition(seed: u64) -> Network {
-    let mut dice = Dice(seed * 7_919 + 1);
-    let mut yaml =
-        "models: { default: scripted }\nstate: { note: { type: string, default: none } }\ntools:\n"
-            .to_owned();
-    for tool in TOOLS {
-        let horizon = ["1", "2", "4", "{ own: 1 }", "{ own: 2 }", "{ own: 3 }"];
-        let horizon = dice.of(&horizon);
-        let beyond = dice.of(&[
-            "beyond: drop",
-            "beyond: stub",
-            "beyond: summary",
-            "beyond: summary, elide: [a]",
-            "elide: [a, b]",
-            r#"stub: "{{ args.a }} and {{ state.note }}""#,
-            r#"stub: gone, elide: [b], result: "{{ result }} ({{ state.note }})""#,
-            r#"beyond: drop, call: "I call with {{ args.a }} as {{ state.note }}.""#,
-            r#"call: "I call with {{ args.a }}.""#,
-        ]);
-        let render = match dice.roll(5) {
-            0 => String::new(),
-            _ => format!(", render: {{ horizon: {horizon}, {beyond} }}"),
-        };
-        writeln!(
-            yaml,
-            "  {tool}: {{ description: T., parameters: {{ a: string, b: optional string }}, effect: read, native: 1{render} }}"
-        )
-        .expect("a text takes all");
-    }
-    let keep = dice.of(&["1", "2", "3", "6", "50"]);
-    let compact = match dice.roll(3) {
-        0 => String::new(),
-        _ => ", compact: { when_tokens: 20, keep_exchanges: 1 }".to_owned(),
-    };
-    let now = dice.of(&["", r#", now: "Note: {{ state.note }}""#]);
-    let parts = dice.of(&["", ", parts: [tools, system, history, now]"]);
-    writeln!(
-        yaml,
-        "agents:\n  desk: {{ system: \"You help. {{{{ state.note }}}}\", tools: [{}], context: {{ keep_exchanges: {keep}{compact}{now}{parts} }} }}",
-        TOOLS.join(", ")
-    )
-    .expect("a text takes all");
-    network(&yaml)
-}
 
 /// What a provider demands of a conversation.
 struct Rules {
@@ -217,201 +147,25 @@ fn turns(request: &Request) -> Vec<&'static str> {
     turns
 }
 
-/// A history in the making.
-struct Story {
-    log: Log,
-    desk: Id,
-    dice: Dice,
-    open: Vec<Id>,
-    saved: Vec<Snapshot>,
-    cache: RenderCache,
-}
-
-impl Story {
-    /// Begins anew in this log.
-    fn new(mut log: Log, seed: u64) -> Self {
-        log.lines.clear();
-        log.snapshot = Snapshot::empty();
-        let desk = log.start("desk", "Begin.");
-        let saved = vec![log.snapshot.clone()];
-        Self {
-            log,
-            desk,
-            dice: Dice(seed * 104_729 + 3),
-            open: Vec::new(),
-            saved,
-            cache: RenderCache::default(),
-        }
-    }
-
-    fn args(&mut self) -> String {
-        let b = self.dice.roll(3);
-        let a = self.dice.roll(100);
-        if b == 0 {
-            format!(r#"{{"a":"{a}"}}"#)
-        } else {
-            format!(r#"{{"a":"{a}","b":"{b}{b}{b}"}}"#)
-        }
-    }
-
-    fn answers(&mut self) {
-        let calls: Vec<(&str, String)> = (0..self.dice.roll(4))
-            .map(|_| {
-                (
-                    self.dice.of(&["look", "fetch", "write", "note", "nobody"]),
-                    self.args(),
-                )
-            })
-            .collect();
-        let text = (calls.is_empty() || self.dice.roll(2) == 0).then_some("Well.");
-        let opaque = (self.dice.roll(3) == 0).then(|| {
-            let made: Vec<Json> = calls
-                .iter()
-                .map(|(name, args)| {
-                    json!([name, serde_json::from_str::<Json>(args).expect("JSON")])
-                })
-                .collect();
-            json!({ "thinking": "hm", "signature": "s", "calls": made }).to_string()
-        });
-        let partial = calls.is_empty() && self.dice.roll(5) == 0;
-        let ends = self.dice.roll(3);
-        let desk = self.desk;
-        self.open = self.log.line(|l| {
-            l.thought(desk, text, opaque.as_deref(), partial);
-            let ids: Vec<Id> = calls
-                .iter()
-                .map(|(name, args)| l.call(desk, name, args))
-                .collect();
-            if ids.is_empty() {
-                match ends {
-                    _ if partial => drop(l.say(desk, "Stop.")),
-                    0 => {
-                        let body = l.text("This answer cannot be used.");
-                        l.said(desk, Origin::Correction, body);
-                    }
-                    _ => l.finished(desk, End::Turn),
-                }
-            }
-            l.grew(desk, 60);
-            ids
-        });
-    }
-
-    fn closes(&mut self) {
-        let at = self.dice.roll(self.open.len() as u64) as usize;
-        let call = self.open.remove(at);
-        let (how, chains) = (self.dice.roll(6), self.dice.roll(6) == 0);
-        let desk = self.desk;
-        let next = self.log.line(|l| {
-            match how {
-                0 => l.failed(desk, call, "failed", "failed: no"),
-                1 => {
-                    let body = l.text("refused: not now");
-                    l.push(
-                        desk,
-                        Interaction::Result(result(
-                            call,
-                            How::Refused,
-                            Some(body),
-                            Some("refused".into()),
-                        )),
-                    );
-                }
-                2 => l.push(
-                    desk,
-                    Interaction::Result(result(call, How::NotInThisBranch, None, None)),
-                ),
-                _ => l.result(desk, call, r#"{"x":"a result of some length"}"#),
-            }
-            l.grew(desk, 40);
-            chains.then(|| l.chained(desk, "note", r#"{"a":"after"}"#, Some(call)))
-        });
-        self.open.extend(next);
-    }
-
-    fn step(&mut self) {
-        let desk = self.desk;
-        // A model that was asked to sum up answers before anything else does.
-        if let Some(policy) = summing(&self.log.snapshot, desk) {
-            let mark = self.log.snapshot.watermarks[&(desk, policy.clone())];
-            let fails = self.dice.roll(3) == 0;
-            if self.dice.roll(4) > 0 {
-                self.log.line(|l| {
-                    let (effect, body) = (l.id(), l.text("In short."));
-                    let covers = Covers::Exchanges(if fails { mark } else { 0 }, mark);
-                    l.push(
-                        desk,
-                        Interaction::Summary(Summary {
-                            effect,
-                            policy,
-                            covers,
-                            body,
-                        }),
-                    );
-                });
-            }
-            return;
-        }
-        match self.dice.roll(10) {
-            0..=5 if !self.open.is_empty() => self.closes(),
-            0..=3 => self.answers(),
-            6 if self.open.is_empty() => drop(self.log.line(|l| l.say(desk, "Go on."))),
-            7 if self.open.is_empty() => {
-                let name = self.dice.of(&["look", "note", "join"]);
-                let target = Target::Tool(Class::Read);
-                let call = self
-                    .log
-                    .line(|l| l.call_to(desk, name, r#"{"a":"engine"}"#, target, None).0);
-                self.open.push(call);
-            }
-            8 => {
-                let text = format!("\"{}\"", self.dice.roll(3));
-                self.log.line(|l| l.write(desk, "note", &text));
-            }
-            9 if self.open.is_empty() && self.dice.roll(2) == 0 => {
-                self.saved.push(self.log.snapshot.clone());
-            }
-            9 if self.dice.roll(4) == 0 => {
-                let at = self.dice.roll(self.saved.len() as u64) as usize;
-                self.log.snapshot = self.saved[at].clone();
-                self.open.clear();
-            }
-            _ => {}
-        }
-        if self.open.is_empty() {
-            for mark in due_watermarks(&self.log.cx(), &self.log.snapshot, desk) {
-                self.log.line(|l| l.watermark(mark));
-            }
-        }
-    }
-
-    fn ask(&self, cache: &mut RenderCache) -> Request {
-        request(
-            &self.log.cx(),
-            &self.log,
-            &self.log.snapshot,
-            self.desk,
-            cache,
-        )
-        .expect("templates render")
-    }
-}
-
 /// 12,000 histories under 60 sets of policies: parallel calls, exchanges of the engine, corrections, partial messages, refusals,
 /// what providers want back, rewinds; summaries that come, fail or are waited for.
 #[test]
 fn random_histories_under_random_policies_are_valid_and_do_not_depend_on_what_was_rendered_before()
 {
+    const MANNER: Manner = Manner {
+        opaque: opaque_with_calls,
+        rough: false,
+    };
     let (mut asked, mut stale, mut sums, mut compacted) = (0_u32, 0_u32, 0_u32, 0_u32);
     for of in 0..DEFINITIONS {
         let mut log = Log::of(definition(of));
         for n in 0..HISTORIES {
             let seed = of * HISTORIES + n;
-            let mut story = Story::new(log, seed);
-            let steps = 6 + story.dice.roll(18);
+            let mut story = Story::new(log, seed, MANNER);
+            let steps = 6 + story.dice.below(18);
             for at in 0..steps {
                 story.step();
-                if story.dice.roll(4) > 0 && at + 1 < steps {
+                if story.dice.below(4) > 0 && at + 1 < steps {
                     continue;
                 }
                 let mut cache = std::mem::take(&mut story.cache);

@@ -1,11 +1,11 @@
 //! What names mean, seen from an agent.
 
-use crate::log::Log;
 use serde_json::{Value as Json, json};
 use steersman_machine::commit::Kind;
 use steersman_machine::expression::{EvalKind, Expr, Template, to_json};
 use steersman_machine::ids::{Id, Time};
 use steersman_machine::interaction::Origin;
+use steersman_machine::testing::log::Log;
 use steersman_machine::view::{Trace, Transport, View};
 
 const DEFINITION: &str = r#"

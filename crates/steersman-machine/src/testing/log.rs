@@ -1,38 +1,47 @@
 //! A log written by hand, for tests of what only reads one.
 
-use std::sync::Arc;
-use steersman_machine::commit::{
-    Binding, Change, Commit, Kind, LogLine, Made, Push, Text, Watermark,
-};
-use steersman_machine::context::History;
-use steersman_machine::definition::{Files, compile};
-use steersman_machine::effect::Bodies;
-use steersman_machine::fold::fold;
-use steersman_machine::ids::{Body, Digest, Id, Line, Name, Time};
-use steersman_machine::interaction::{
+use crate::commit::{Binding, Change, Commit, Kind, LogLine, Made, Push, Text, Watermark};
+use crate::context::History;
+use crate::definition::{Files, compile};
+use crate::effect::Bodies;
+use crate::fold::fold;
+use crate::ids::{Body, Digest, Id, Line, Name, Time};
+use crate::interaction::{
     Call, CallResult, Cause, Class, End, How, Interaction, Origin, Target, Write,
 };
-use steersman_machine::network::{Does, Network};
-use steersman_machine::snapshot::Snapshot;
-use steersman_machine::tick::Cx;
+use crate::network::{Does, Network};
+use crate::snapshot::Snapshot;
+use crate::tick::Cx;
+use std::sync::Arc;
 
-pub(crate) fn network(yaml: &str) -> Network {
+/// The network of a definition.
+///
+/// # Panics
+/// If it has faults.
+pub fn network(yaml: &str) -> Network {
     let (network, found) = compile(&Files::new("test.yaml", yaml));
     let said: Vec<String> = found.iter().map(ToString::to_string).collect();
     network.unwrap_or_else(|| panic!("{}", said.join("\n")))
 }
 
-pub(crate) struct Log {
-    pub(crate) network: Network,
-    pub(crate) lines: Vec<LogLine>,
-    pub(crate) snapshot: Snapshot,
-    pub(crate) now: Time,
+/// A log and where it stands.
+#[derive(Debug)]
+pub struct Log {
+    /// The definition that is in force.
+    pub network: Network,
+    /// All lines, from the first.
+    pub lines: Vec<LogLine>,
+    /// What they come to.
+    pub snapshot: Snapshot,
+    /// The time of the lines that come.
+    pub now: Time,
     /// How often a text or a push was asked for.
-    pub(crate) reads: std::cell::Cell<u32>,
+    pub reads: std::cell::Cell<u32>,
 }
 
 /// One line in the making.
-pub(crate) struct Draft {
+#[derive(Debug)]
+pub struct Draft {
     n: Line,
     commit: Commit,
     bodies: Vec<Text>,
@@ -41,11 +50,13 @@ pub(crate) struct Draft {
 }
 
 impl Log {
-    pub(crate) fn new(yaml: &str) -> Self {
+    /// An empty log under this definition.
+    pub fn new(yaml: &str) -> Self {
         Self::of(network(yaml))
     }
 
-    pub(crate) fn of(network: Network) -> Self {
+    /// An empty log under this network.
+    pub fn of(network: Network) -> Self {
         Self {
             network,
             lines: Vec::new(),
@@ -55,14 +66,16 @@ impl Log {
         }
     }
 
-    pub(crate) fn cx(&self) -> Cx<'_> {
+    /// What templates and ticks read.
+    pub fn cx(&self) -> Cx<'_> {
         Cx {
             network: &self.network,
             bodies: self,
         }
     }
 
-    pub(crate) fn line<T>(&mut self, write: impl FnOnce(&mut Draft) -> T) -> T {
+    /// Writes a line and folds it.
+    pub fn line<T>(&mut self, write: impl FnOnce(&mut Draft) -> T) -> T {
         let n = Line(self.lines.len() as u64 + 1);
         let mut draft = Draft {
             n,
@@ -95,7 +108,7 @@ impl Log {
     }
 
     /// The root of this kind, with its first message.
-    pub(crate) fn start(&mut self, def: &str, message: &str) -> Id {
+    pub fn start(&mut self, def: &str, message: &str) -> Id {
         let kind = match self.network.agent(def).does {
             Does::Route(_) => Kind::Routed,
             Does::Model(_) | Does::Run { .. } => Kind::Model,
@@ -127,22 +140,26 @@ impl Log {
         })
     }
 
-    pub(crate) fn erase(&mut self, body: Body) {
+    /// Puts a tombstone in the place of a text.
+    pub fn erase(&mut self, body: Body) {
         self.lines[body.line().0 as usize - 1].bodies[body.k() as usize] =
             Text::Erased { hash: [0; 32] };
     }
 }
 
 impl Draft {
-    pub(crate) fn id(&mut self) -> Id {
+    /// The id of the next thing.
+    pub fn id(&mut self) -> Id {
         self.things += 1;
         Id::new(self.n, self.things - 1)
     }
-    pub(crate) fn text(&mut self, text: &str) -> Body {
+    /// A text of the line.
+    pub fn text(&mut self, text: &str) -> Body {
         self.bodies.push(Text::Here(text.into()));
         Body::new(self.n, self.bodies.len() as u32 - 1)
     }
-    pub(crate) fn push(&mut self, agent: Id, what: Interaction) {
+    /// Pushes onto an agent's stack.
+    pub fn push(&mut self, agent: Id, what: Interaction) {
         let head = self
             .heads
             .iter_mut()
@@ -152,7 +169,8 @@ impl Draft {
         head.1 = self.n;
         self.commit.pushes.push(Push { agent, prev, what });
     }
-    pub(crate) fn made(&mut self, agent: Id, def: &Name, kind: Kind, parent: Option<Id>) {
+    /// Makes an agent.
+    pub fn made(&mut self, agent: Id, def: &Name, kind: Kind, parent: Option<Id>) {
         self.heads.push((agent, Line::NONE));
         self.commit.made.push(Made {
             agent,
@@ -164,24 +182,22 @@ impl Draft {
             state: Vec::new(),
         });
     }
-    pub(crate) fn say(&mut self, agent: Id, text: &str) -> Body {
+    /// A message from outside.
+    pub fn say(&mut self, agent: Id, text: &str) -> Body {
         let body = self.text(text);
         self.said(agent, Origin::Outside(None), body);
         body
     }
-    pub(crate) fn said(&mut self, agent: Id, from: Origin, body: Body) {
+    /// A message of any origin.
+    pub fn said(&mut self, agent: Id, from: Origin, body: Body) {
         self.push(agent, Interaction::UserMessage { from, body });
     }
-    pub(crate) fn answer(&mut self, agent: Id, text: Option<&str>) {
+    /// The model answers.
+    pub fn answer(&mut self, agent: Id, text: Option<&str>) {
         self.thought(agent, text, None, false);
     }
-    pub(crate) fn thought(
-        &mut self,
-        agent: Id,
-        text: Option<&str>,
-        opaque: Option<&str>,
-        partial: bool,
-    ) {
+    /// The model answers, with what its provider wants back; or part of an answer came.
+    pub fn thought(&mut self, agent: Id, text: Option<&str>, opaque: Option<&str>, partial: bool) {
         let text = text.map(|t| self.text(t));
         let opaque = opaque.map(|t| self.text(t));
         let effect = self.id();
@@ -195,23 +211,21 @@ impl Draft {
             },
         );
     }
-    pub(crate) fn call(&mut self, agent: Id, name: &str, args: &str) -> Id {
+    /// A call of a tool.
+    pub fn call(&mut self, agent: Id, name: &str, args: &str) -> Id {
         self.chained(agent, name, args, None)
     }
-    pub(crate) fn chained(&mut self, agent: Id, name: &str, args: &str, chain: Option<Id>) -> Id {
+    /// A call of a tool that follows another.
+    pub fn chained(&mut self, agent: Id, name: &str, args: &str, chain: Option<Id>) -> Id {
         self.call_to(agent, name, args, Target::Tool(Class::Read), chain)
             .0
     }
-    pub(crate) fn agent_call(
-        &mut self,
-        agent: Id,
-        name: &str,
-        child: Id,
-        args: &str,
-    ) -> (Id, Body) {
+    /// A call of an agent.
+    pub fn agent_call(&mut self, agent: Id, name: &str, child: Id, args: &str) -> (Id, Body) {
         self.call_to(agent, name, args, Target::Agent(child), None)
     }
-    pub(crate) fn call_to(
+    /// A call of anything.
+    pub fn call_to(
         &mut self,
         agent: Id,
         name: &str,
@@ -234,19 +248,22 @@ impl Draft {
         );
         (id, args)
     }
-    pub(crate) fn result(&mut self, agent: Id, call: Id, text: &str) {
+    /// A call is done.
+    pub fn result(&mut self, agent: Id, call: Id, text: &str) {
         let body = self.text(text);
         self.push(
             agent,
             Interaction::Result(result(call, How::Done, Some(body), None)),
         );
     }
-    pub(crate) fn failed(&mut self, agent: Id, call: Id, code: &str, text: &str) {
+    /// A call failed.
+    pub fn failed(&mut self, agent: Id, call: Id, code: &str, text: &str) {
         let body = self.text(text);
         let failed = result(call, How::Failed, Some(body), Some(code.into()));
         self.push(agent, Interaction::Result(failed));
     }
-    pub(crate) fn finished(&mut self, agent: Id, end: End) {
+    /// The agent is done.
+    pub fn finished(&mut self, agent: Id, end: End) {
         self.push(
             agent,
             Interaction::Finished {
@@ -258,25 +275,29 @@ impl Draft {
             },
         );
     }
-    pub(crate) fn write(&mut self, scope: Id, name: &str, json: &str) {
+    /// Writes state.
+    pub fn write(&mut self, scope: Id, name: &str, json: &str) {
         let value = self.text(json);
         self.commit.edits.push(Write {
             scope,
             name: name.into(),
             value: Some(value),
-            reduce: steersman_machine::interaction::Reduce::Last,
+            reduce: crate::interaction::Reduce::Last,
             expires: None,
         });
     }
-    pub(crate) fn grew(&mut self, agent: Id, bytes: u32) {
+    /// So many bytes came into view.
+    pub fn grew(&mut self, agent: Id, bytes: u32) {
         self.commit.changes.push(Change::Grew(agent, bytes));
     }
-    pub(crate) fn watermark(&mut self, mark: Watermark) {
+    /// Moves a boundary.
+    pub fn watermark(&mut self, mark: Watermark) {
         self.commit.changes.push(Change::Watermark(mark));
     }
 }
 
-pub(crate) fn result(call: Id, how: How, body: Option<Body>, code: Option<Name>) -> CallResult {
+/// A result of this call that wrote nothing.
+pub fn result(call: Id, how: How, body: Option<Body>, code: Option<Name>) -> CallResult {
     CallResult {
         call,
         how,
