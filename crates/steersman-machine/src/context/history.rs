@@ -5,7 +5,7 @@ use super::route::{Surroundings, told};
 use super::talk::Talk;
 use super::units::{Chain, Head, Unit, Units, What};
 use super::{At, CallSpec, Content, History, RenderCache, Segment};
-use crate::expression::{EvalError, shown_json};
+use crate::expression::{EvalError, Template, shown_json};
 use crate::extract::is_extraction;
 use crate::fold::is_ahead;
 use crate::ids::{Body, Id, Name};
@@ -13,7 +13,7 @@ use crate::interaction::{Call, CallResult, How, Origin};
 use crate::network::{Aging, Beyond, Part, Seen};
 use crate::reflect::{REVISE, is_review, told as told_by};
 use crate::snapshot::{SEALED, Snapshot};
-use crate::view::Read;
+use crate::view::{Read, View};
 use serde_json::{Map, Value as Json, json};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -37,7 +37,9 @@ pub(super) fn render(
             continue;
         }
         let aged = !same_ages(&unit.ages, &ages);
-        unit.ages = ages;
+        if aged {
+            unit.ages = ages;
+        }
         let fresh = |kept: &(_, Vec<Read>)| !aged && at.base.unchanged(&kept.1, at.trace);
         if !unit.kept.as_ref().is_some_and(fresh) {
             let heard = match (&unit.what, seen) {
@@ -232,10 +234,12 @@ impl At<'_> {
                 Aged::Whole => self.result(chain, reads)?,
             };
             let tool = self.cx.network.tools.get(&call.name);
-            if let Some(template) = tool.and_then(|t| t.render.call.as_ref()) {
-                let args = self.elided(chain, age, self.args(call));
-                let (text, more) = self.template(template, |v| v.with("args", args))?;
-                reads.extend(more);
+            let template = tool.and_then(|t| t.render.call.as_ref());
+            if let Some(text) = template
+                .map(|template| self.told(chain, age, template, reads))
+                .transpose()?
+                .flatten()
+            {
                 if !said.is_empty() {
                     said.push('\n');
                 }
@@ -308,10 +312,13 @@ impl At<'_> {
                 Some(template) => {
                     let value = self.value(chain, self.plain_result(result));
                     let args = self.args(last(chain));
-                    let (text, more) =
-                        self.template(template, |v| v.with("args", args).with("result", value))?;
-                    reads.extend(more);
-                    text
+                    // A call that failed has other arguments and results than the stub was written for.
+                    self.attempt(
+                        template,
+                        |v| v.with("args", args).with("result", value),
+                        reads,
+                    )
+                    .unwrap_or_else(|_| STUB.to_owned())
                 }
                 None => STUB.to_owned(),
             },
@@ -325,6 +332,42 @@ impl At<'_> {
             );
         }
         Ok(Aged::Stub(text))
+    }
+
+    /// What is said in place of a call; none of one whose arguments were refused, and are not what the template was written
+    /// for: it is shown as it was made.
+    fn told(
+        &self,
+        chain: &Chain,
+        age: Age,
+        template: &Template,
+        reads: &mut Vec<Read>,
+    ) -> Result<Option<String>, EvalError> {
+        let args = self.elided(chain, age, self.args(&chain.first));
+        match self.attempt(template, |v| v.with("args", args), reads) {
+            Err(_) if chain.result.as_ref().is_some_and(is_error) => Ok(None),
+            text => text.map(Some),
+        }
+    }
+
+    /// Renders a template and adds what it read, whether it could be rendered or not.
+    fn attempt<'b>(
+        &'b self,
+        template: &Template,
+        names: impl FnOnce(View<'b>) -> View<'b>,
+        reads: &mut Vec<Read>,
+    ) -> Result<String, EvalError> {
+        let rendered = self.template(template, names);
+        match rendered {
+            Ok((text, more)) => {
+                reads.extend(more);
+                Ok(text)
+            }
+            Err(error) => {
+                reads.extend(self.trace.take());
+                Err(error)
+            }
+        }
     }
 
     /// Whether arguments of a call are left out.
@@ -409,9 +452,10 @@ impl At<'_> {
         }
     }
 
+    /// None of what is no object: no template is written for that.
     fn args(&self, call: &Call) -> Json {
         let text = self.text(call.args);
-        crate::json::read(&text).unwrap_or_else(|_| json!({}))
+        Json::Object(crate::json::read(&text).unwrap_or_default())
     }
 
     fn message(&self, from: &Origin, body: Body) -> String {
