@@ -262,10 +262,18 @@ impl RenderCache {
 struct Previous {
     model: Name,
     segments: Vec<Arc<Segment>>,
-    /// The digest over all segments up to each.
-    chain: Vec<Digest>,
+    /// One for each segment.
+    chain: Vec<Link>,
     /// The segments are without their content.
     bare: bool,
+}
+
+/// All segments up to one.
+#[derive(Copy, Clone, Debug)]
+struct Link {
+    digest: Digest,
+    /// Their bytes.
+    len: u64,
 }
 
 /// Something rendered and what it read.
@@ -571,22 +579,33 @@ impl RenderCache {
         prefill: Option<String>,
     ) -> Request {
         let previous = self.previous.take().filter(|p| p.model == *model);
-        let (old, mut chain, bare) =
+        let (mut kept, mut chain, bare) =
             previous.map_or_else(Default::default, |p| (p.segments, p.chain, p.bare));
-        let common = old
-            .iter()
-            .zip(&segments)
-            .take_while(|(a, b)| Arc::ptr_eq(a, b) || a.digest == b.digest)
-            .count();
-        let (prefix, broke) = shared_prefix(&old, &segments, common, bare);
-        chain.truncate(common);
-        for segment in &segments[common..] {
-            let mut link = chain
-                .last()
-                .map_or_else(Vec::new, |d: &Digest| d.0.to_vec());
-            link.extend_from_slice(&segment.digest.0);
-            chain.push(Digest::of(&link));
+        let mut common = 0;
+        for (old, new) in kept.iter_mut().zip(&segments) {
+            if !Arc::ptr_eq(old, new) {
+                if old.digest != new.digest {
+                    break;
+                }
+                // One of the two is enough to keep; of a request at rest the content is put back.
+                old.clone_from(new);
+            }
+            common += 1;
         }
+        chain.truncate(common);
+        let (prefix, broke) = shared_prefix(&kept, &segments, common, bare, chain.last());
+        // What stayed the same is not touched: of a long request it is nearly all.
+        for segment in &segments[common..] {
+            let before = chain.last();
+            let mut link = before.map_or_else(Vec::new, |link| link.digest.0.to_vec());
+            link.extend_from_slice(&segment.digest.0);
+            chain.push(Link {
+                digest: Digest::of(&link),
+                len: before.map_or(0, |link| link.len) + segment.len,
+            });
+        }
+        kept.truncate(common);
+        kept.extend(segments[common..].iter().cloned());
         let calls = network
             .models
             .get(model)
@@ -599,11 +618,13 @@ impl RenderCache {
             prefill,
             style_word(calls),
         ]);
-        let mut whole = chain.last().map_or_else(Vec::new, |d| d.0.to_vec());
+        let mut whole = chain
+            .last()
+            .map_or_else(Vec::new, |link| link.digest.0.to_vec());
         whole.extend_from_slice(rest.to_string().as_bytes());
         self.previous = Some(Previous {
             model: model.clone(),
-            segments: segments.clone(),
+            segments: kept,
             chain,
             bare: false,
         });
@@ -648,8 +669,9 @@ fn shared_prefix(
     new: &[Arc<Segment>],
     common: usize,
     bare: bool,
+    shared: Option<&Link>,
 ) -> (u64, Option<Name>) {
-    let whole: u64 = new[..common].iter().map(|s| s.len).sum();
+    let whole = shared.map_or(0, |link| link.len);
     let Some(broken) = old.get(common) else {
         return (whole, None);
     };
