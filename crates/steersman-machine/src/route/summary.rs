@@ -94,10 +94,12 @@ fn of_members<'n>(
     network: &'n Network,
     route: &'n Route,
 ) -> impl Iterator<Item = (Name, &'n SummaryDef)> {
-    let members = network.agents.values();
-    let members = members.filter(|def| route.by.leads_to(&def.name));
-    members.filter_map(|def| {
+    network.agents.values().filter_map(|def| {
+        // Few agents have one, and to look for a name among the members takes as long as there are members.
         let summary = def.view.as_ref()?.summary.as_ref()?;
+        if !route.by.leads_to(&def.name) {
+            return None;
+        }
         let policy = policy_of(route, def)?;
         (*policy != *VIEW).then_some((policy, &**summary))
     })
