@@ -6,6 +6,7 @@ mod embed;
 pub mod encode;
 pub mod quirks;
 pub mod stream;
+mod strict;
 
 use crate::structured::{self, Style};
 use crate::transport::{Clients, Redirects};
@@ -153,7 +154,13 @@ impl Chat {
         } else {
             self.as_it_takes(call, (base, model), &body, sink).await?
         };
-        let answer = begun(answer, request.prefill.as_deref());
+        let mut answer = begun(answer, request.prefill.as_deref());
+        if self.server.dialect.openai
+            && let (Some(schema), Some(text)) = (&request.output, &mut answer.text)
+            && let Some(narrowed) = strict::narrowed(text, schema)
+        {
+            *text = narrowed;
+        }
         let mut answer = match style {
             Some(style) => structured::read(answer, &call.request, style),
             None => answer,

@@ -269,6 +269,11 @@ fn late(times: &Timeouts, start: Instant, what: &str) -> Failure {
     failure("timeout", message, Retry::Policy)
 }
 
+/// What the user says where a wire wants the conversation to begin with the user and nothing is there.
+pub(crate) const BEGIN: &str = "Begin.";
+/// The same where the user has to speak between or behind what the model said.
+pub(crate) const GO_ON: &str = "Go on.";
+
 /// Drops what it gets: for callers that want the answer alone.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Quiet;

@@ -1,17 +1,22 @@
 //! A neutral request as the JSON of chat completions. Pure: the same request gives the same bytes.
 
 use super::stream::OPAQUE;
+use super::strict;
+use crate::wire::{BEGIN, GO_ON};
 use serde_json::{Map, Value as Json, json};
 use steersman_machine::context::{CallSpec, Content, Request, ToolSpec};
 use steersman_machine::network::ToolChoice;
+
+/// Longest id of a call that OpenAI takes, in bytes. A session may have had another provider before.
+const ID_MAX: usize = 40;
 
 /// What servers want told differently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dialect {
     /// OpenAI's own names: `max_completion_tokens`, schemas marked `strict` where they are.
     pub openai: bool,
-    /// Neighbouring messages of a user are joined and a system message stands only at the start: chat templates of
-    /// many open models refuse a conversation in which the roles do not alternate.
+    /// Neighbouring messages of one side are joined, a user begins and has the last word, and a system message stands only at
+    /// the start: chat templates of many open models refuse a conversation in which the roles do not alternate.
     pub alternate: bool,
     /// The answer is streamed.
     pub stream: bool,
@@ -51,7 +56,7 @@ pub fn encode(request: &Request, model: &str, dialect: &Dialect) -> Json {
     if let Some(schema) = &request.output {
         body.insert(
             "response_format".to_owned(),
-            response_format(schema, dialect),
+            strict::response_format(schema, dialect),
         );
     }
     if dialect.stream {
@@ -98,7 +103,8 @@ fn messages(request: &Request, dialect: &Dialect, tools: &mut Vec<Json>) -> Vec<
                 calls,
                 opaque,
             } => {
-                messages.push(assistant(text.as_deref(), calls, opaque.as_deref()));
+                let message = assistant(text.as_deref(), calls, opaque.as_deref(), dialect);
+                answer(&mut messages, message, dialect.alternate);
             }
             Content::Result {
                 label, text, error, ..
@@ -109,9 +115,13 @@ fn messages(request: &Request, dialect: &Dialect, tools: &mut Vec<Json>) -> Vec<
                 } else {
                     text.clone()
                 };
-                messages.push(json!({ "role": "tool", "tool_call_id": label, "content": content }));
+                let id = id(label, dialect);
+                messages.push(json!({ "role": "tool", "tool_call_id": id, "content": content }));
             }
         }
+    }
+    if dialect.alternate {
+        begins_and_ends_with_user(&mut messages, request.prefill.is_some());
     }
     if let Some(prefill) = &request.prefill {
         messages.push(json!({ "role": "assistant", "content": &**prefill }));
@@ -119,7 +129,56 @@ fn messages(request: &Request, dialect: &Dialect, tools: &mut Vec<Json>) -> Vec<
     messages
 }
 
+/// Puts a message of the user where one has to stand.
+fn begins_and_ends_with_user(messages: &mut Vec<Json>, begun: bool) {
+    let user = |text: &str| json!({ "role": "user", "content": text });
+    let first = messages.iter().position(|m| m["role"] != "system");
+    let at = first.unwrap_or(messages.len());
+    if messages.get(at).is_none_or(|m| m["role"] != "user") {
+        messages.insert(at, user(BEGIN));
+    }
+    if !begun && messages.last().is_some_and(|m| m["role"] == "assistant") {
+        messages.push(user(GO_ON));
+    }
+}
+
+/// What the model said. Where sides have to alternate, what it said twice in a row (of an exchange that is no longer shown
+/// its text may be left) is one message.
+fn answer(messages: &mut Vec<Json>, message: Option<Json>, join: bool) {
+    let Some(mut message) = message else { return };
+    let before = messages
+        .last_mut()
+        .filter(|last| join && last["role"] == "assistant" && last.get("tool_calls").is_none());
+    let Some(before) = before else {
+        messages.push(message);
+        return;
+    };
+    let texts = [&before["content"], &message["content"]];
+    let texts: Vec<&str> = texts.into_iter().filter_map(Json::as_str).collect();
+    message["content"] = Json::from(texts.join("\n\n"));
+    if let Some(Json::Array(mut details)) = before.get("reasoning_details").cloned() {
+        if let Some(Json::Array(more)) = message.get("reasoning_details") {
+            details.extend(more.iter().cloned());
+        }
+        message["reasoning_details"] = Json::Array(details);
+    }
+    *before = message;
+}
+
+/// An id as the server takes it; the same for a call and its result.
+fn id(label: &str, dialect: &Dialect) -> String {
+    if !dialect.openai || label.len() <= ID_MAX {
+        return label.to_owned();
+    }
+    let hash = blake3::hash(label.as_bytes()).to_hex();
+    format!("call_{}", &hash.as_str()[..32])
+}
+
 fn say(messages: &mut Vec<Json>, role: &str, text: &str, join: bool) {
+    // Servers refuse messages without a text.
+    if text.trim().is_empty() {
+        return;
+    }
     if join
         && let Some(last) = messages.last_mut().filter(|last| last["role"] == role)
         && let Some(before) = last["content"].as_str()
@@ -139,7 +198,16 @@ fn tool(spec: &ToolSpec) -> Json {
     })
 }
 
-fn assistant(text: Option<&str>, calls: &[CallSpec], opaque: Option<&str>) -> Json {
+/// What the model said; none where neither a text nor a call is left of it.
+fn assistant(
+    text: Option<&str>,
+    calls: &[CallSpec],
+    opaque: Option<&str>,
+    dialect: &Dialect,
+) -> Option<Json> {
+    if calls.is_empty() && text.is_none_or(|text| text.trim().is_empty()) {
+        return None;
+    }
     let mut message = Map::new();
     message.insert("role".to_owned(), json!("assistant"));
     message.insert("content".to_owned(), text.map_or(Json::Null, Json::from));
@@ -158,15 +226,12 @@ fn assistant(text: Option<&str>, calls: &[CallSpec], opaque: Option<&str>) -> Js
         }
     }
     if calls.is_empty() {
-        if text.is_none() {
-            message.insert("content".to_owned(), json!(""));
-        }
-        return Json::Object(message);
+        return Some(Json::Object(message));
     }
     let extras = opaque.get("tool_calls").and_then(Json::as_array);
     let calls = calls.iter().enumerate().map(|(index, call)| {
         let mut object = Map::new();
-        object.insert("id".to_owned(), json!(call.label));
+        object.insert("id".to_owned(), json!(id(&call.label, dialect)));
         object.insert("type".to_owned(), json!("function"));
         object.insert(
             "function".to_owned(),
@@ -181,7 +246,7 @@ fn assistant(text: Option<&str>, calls: &[CallSpec], opaque: Option<&str>) -> Js
         Json::Object(object)
     });
     message.insert("tool_calls".to_owned(), Json::Array(calls.collect()));
-    Json::Object(message)
+    Some(Json::Object(message))
 }
 
 /// Arguments that are not a JSON object stop servers which parse them again; they go back inside one.
@@ -200,41 +265,5 @@ fn choice(choice: &ToolChoice) -> Option<Json> {
         ToolChoice::Tool(name) => {
             Some(json!({ "type": "function", "function": { "name": &**name } }))
         }
-    }
-}
-
-fn response_format(schema: &str, dialect: &Dialect) -> Json {
-    let schema = serde_json::from_str::<Json>(schema).unwrap_or_else(|_| json!({}));
-    // Elsewhere the mark means nothing; at OpenAI it is an error with a schema that is not.
-    let strict = !dialect.openai || is_strict(&schema);
-    json!({
-        "type": "json_schema",
-        "json_schema": { "name": "answer", "strict": strict, "schema": schema },
-    })
-}
-
-/// Whether OpenAI takes the schema as strict: an object at the root, and in every object all properties required
-/// and none beside them allowed.
-fn is_strict(schema: &Json) -> bool {
-    schema.get("type") == Some(&json!("object")) && closed(schema)
-}
-
-fn closed(schema: &Json) -> bool {
-    match schema {
-        Json::Object(map) => {
-            let object =
-                map.get("type") == Some(&json!("object")) || map.contains_key("properties");
-            let required = map.get("required").and_then(Json::as_array);
-            let named = map.get("properties").and_then(Json::as_object);
-            let all = named.is_none_or(|named| {
-                named
-                    .keys()
-                    .all(|key| required.is_some_and(|list| list.contains(&json!(key))))
-            });
-            let fits = !object || (all && map.get("additionalProperties") == Some(&json!(false)));
-            fits && map.values().all(closed)
-        }
-        Json::Array(list) => list.iter().all(closed),
-        _ => true,
     }
 }

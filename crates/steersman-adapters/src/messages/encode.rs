@@ -1,10 +1,13 @@
 //! A neutral request as the JSON of Anthropic Messages. Pure: the same request gives the same bytes.
 //!
-//! The wire wants: roles in turn, results first in the message behind their calls, no empty text, ids of letters, digits,
-//! `_` and `-`, thinking blocks back as they came and in front of the calls that came of them.
+//! The wire wants: roles in turn, the user first and last; results first in the message behind their calls; no empty text; ids of
+//! letters, digits, `_` and `-`, none twice; tools, where calls are told; thinking blocks back as they came, in front of all
+//! else in their message and never at its end.
 
 use super::stream::Piece;
+use crate::wire::{BEGIN, GO_ON};
 use serde_json::{Map, Value as Json, json};
+use std::collections::{BTreeMap, BTreeSet};
 use steersman_machine::context::{CallSpec, Content, Request, ToolSpec};
 use steersman_machine::network::{Part, ToolChoice};
 
@@ -33,6 +36,10 @@ pub fn encode(request: &Request, model: &str) -> Json {
     body.insert("max_tokens".to_owned(), json!(MAX_TOKENS));
     let (mut tools, mut system) = (Vec::new(), Vec::new());
     let messages = messages(request, &mut tools, &mut system);
+    let offered = !tools.is_empty();
+    if !offered {
+        tools = told_of(request);
+    }
     // What is written once and read by each later call: the tools, the system prompt, the history so far, and the history
     // as it was for the call before.
     mark(tools.last_mut());
@@ -43,7 +50,12 @@ pub fn encode(request: &Request, model: &str) -> Json {
     body.insert("messages".to_owned(), Json::Array(messages));
     if !tools.is_empty() {
         body.insert("tools".to_owned(), Json::Array(tools));
-        if let Some(choice) = choice(&request.choice) {
+        let choice = if offered {
+            choice(&request.choice)
+        } else {
+            choice(&ToolChoice::None)
+        };
+        if let Some(choice) = choice {
             body.insert("tool_choice".to_owned(), choice);
         }
     }
@@ -82,7 +94,7 @@ fn mark(block: Option<&mut Json>) {
 
 fn messages(request: &Request, tools: &mut Vec<Json>, system: &mut Vec<Json>) -> Vec<Json> {
     let mut turns: Vec<(&str, Vec<Json>)> = Vec::new();
-    let mut stable = None;
+    let (mut stable, mut ids) = (None, Ids::default());
     for segment in &request.segments {
         match &segment.content {
             Content::System(text) if turns.is_empty() => system.extend(block(text)),
@@ -94,18 +106,24 @@ fn messages(request: &Request, tools: &mut Vec<Json>, system: &mut Vec<Json>) ->
                 calls,
                 opaque,
             } => {
-                let blocks = assistant(text.as_deref(), calls, opaque.as_deref());
-                say(&mut turns, "assistant", blocks);
+                let calls = calls.iter().map(|call| (ids.call(&call.label), call));
+                let calls: Vec<_> = calls.collect();
+                let blocks = assistant(text.as_deref(), &calls, opaque.as_deref());
+                answer(&mut turns, blocks);
             }
             Content::Result {
                 label, text, error, ..
             } => {
-                let mut result = json!({ "type": "tool_result", "tool_use_id": id(label) });
-                if !text.is_empty() {
+                let mut result = json!({ "type": "tool_result", "tool_use_id": ids.of(label) });
+                if !text.trim().is_empty() {
                     result["content"] = json!(text);
                 }
                 if *error {
                     result["is_error"] = json!(true);
+                    // The wire wants to know of what.
+                    if text.trim().is_empty() {
+                        result["content"] = json!("Error");
+                    }
                 }
                 say(&mut turns, "user", [result]);
             }
@@ -129,13 +147,15 @@ fn messages(request: &Request, tools: &mut Vec<Json>, system: &mut Vec<Json>) ->
     }
     if turns.first().is_none_or(|(role, _)| *role != "user") {
         // The wire begins with the user.
-        turns.insert(
-            0,
-            ("user", vec![json!({ "type": "text", "text": "Begin." })]),
-        );
+        turns.insert(0, ("user", vec![json!({ "type": "text", "text": BEGIN })]));
     }
-    if let Some(prefill) = &request.prefill {
-        say(&mut turns, "assistant", block(prefill.trim_end()));
+    match &request.prefill {
+        Some(prefill) => say(&mut turns, "assistant", block(prefill.trim_end())),
+        // What stands last would be the beginning of the answer, and many models take none.
+        None if turns.last().is_some_and(|(role, _)| *role == "assistant") => {
+            say(&mut turns, "user", block(GO_ON));
+        }
+        None => {}
     }
     let turn = |(role, blocks)| json!({ "role": role, "content": Json::Array(blocks) });
     turns.into_iter().map(turn).collect()
@@ -144,11 +164,25 @@ fn messages(request: &Request, tools: &mut Vec<Json>, system: &mut Vec<Json>) ->
 /// The last block that may carry a mark: thinking may not.
 fn markable(blocks: &mut [Json]) -> Option<&mut Json> {
     let block = blocks.last_mut()?;
-    let thinks = matches!(
+    (!thinks(block)).then_some(block)
+}
+
+fn thinks(block: &Json) -> bool {
+    matches!(
         block["type"].as_str(),
         Some("thinking" | "redacted_thinking")
-    );
-    (!thinks).then_some(block)
+    )
+}
+
+/// What the model said. A message that has thinking begins with it, so what was said before it stands in one of its own.
+fn answer(turns: &mut Vec<(&str, Vec<Json>)>, blocks: Vec<Json>) {
+    let apart = turns.last().is_some_and(|(role, said)| {
+        *role == "assistant" && !said.first().is_some_and(thinks) && blocks.iter().any(thinks)
+    });
+    if apart {
+        say(turns, "user", block(GO_ON));
+    }
+    say(turns, "assistant", blocks);
 }
 
 fn say(
@@ -177,16 +211,39 @@ fn tool(spec: &ToolSpec) -> Json {
     json!({ "name": spec.name, "description": spec.description, "input_schema": schema })
 }
 
+/// The tools that calls in the history are of: the wire takes no call where no tool is told.
+fn told_of(request: &Request) -> Vec<Json> {
+    let calls = request
+        .segments
+        .iter()
+        .flat_map(|segment| match &segment.content {
+            Content::Assistant { calls, .. } => calls.as_slice(),
+            _ => &[],
+        });
+    let names: BTreeSet<&str> = calls.map(|call| &*call.name).collect();
+    let tool = |name| json!({ "name": name, "description": "Not to be called any more.", "input_schema": { "type": "object" } });
+    names.into_iter().map(tool).collect()
+}
+
+/// Blocks of an answer, without thinking that nothing follows: the wire refuses that.
+fn assistant(text: Option<&str>, calls: &[(String, &CallSpec)], opaque: Option<&str>) -> Vec<Json> {
+    let mut blocks = in_order(text, calls, opaque);
+    while blocks.last().is_some_and(thinks) {
+        blocks.pop();
+    }
+    blocks
+}
+
 /// Blocks of an answer in the order in which they came, where that is known; else thinking, text, calls.
-fn assistant(text: Option<&str>, calls: &[CallSpec], opaque: Option<&str>) -> Vec<Json> {
+fn in_order(text: Option<&str>, calls: &[(String, &CallSpec)], opaque: Option<&str>) -> Vec<Json> {
     let text = text.unwrap_or_default();
     let pieces = opaque.map(Piece::read).unwrap_or_default();
-    let call = |call: &CallSpec| {
+    let call = |(id, call): &(String, &CallSpec)| {
         let input = match serde_json::from_str::<Json>(&call.args) {
             Ok(Json::Object(input)) => Json::Object(input),
             _ => json!({ "malformed": call.args }),
         };
-        json!({ "type": "tool_use", "id": id(&call.label), "name": call.name, "input": input })
+        json!({ "type": "tool_use", "id": id, "name": call.name, "input": input })
     };
     if !Piece::fit(&pieces, text, calls.len()) {
         let thinking = pieces.into_iter().filter_map(Piece::block);
@@ -209,13 +266,38 @@ fn assistant(text: Option<&str>, calls: &[CallSpec], opaque: Option<&str>) -> Ve
     blocks
 }
 
-/// An id as the wire takes it; the same for a call and its result.
-fn id(label: &str) -> String {
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    label
-        .chars()
-        .map(|c| if fits(c) { c } else { '_' })
-        .collect()
+/// Ids as the wire takes them: of its letters, and no two the same. Labels may be both: they come from any provider that the
+/// session had, and some count anew in each answer.
+#[derive(Default)]
+struct Ids {
+    given: BTreeSet<String>,
+    /// The newest of each label: a result follows its call.
+    of: BTreeMap<String, String>,
+}
+
+impl Ids {
+    fn call(&mut self, label: &str) -> String {
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        let plain: String = label
+            .chars()
+            .map(|c| if fits(c) { c } else { '_' })
+            .collect();
+        let mut id = plain.clone();
+        let mut n = 1;
+        while id.is_empty() || !self.given.insert(id.clone()) {
+            n += 1;
+            id = format!("{plain}_{n}");
+        }
+        self.of.insert(label.to_owned(), id.clone());
+        id
+    }
+
+    fn of(&mut self, label: &str) -> String {
+        match self.of.get(label) {
+            Some(id) => id.clone(),
+            None => self.call(label),
+        }
+    }
 }
 
 fn choice(choice: &ToolChoice) -> Option<Json> {

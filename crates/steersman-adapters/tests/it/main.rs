@@ -23,5 +23,6 @@ mod secrets;
 mod sqlite;
 mod structured;
 mod tools;
+mod verdict;
 mod whole;
 mod wire;

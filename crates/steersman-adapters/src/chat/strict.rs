@@ -1,0 +1,135 @@
+//! Wanted answers as OpenAI takes them strictly, which alone binds its models to a schema: in every object all properties are
+//! required and none beside them is allowed. What may be left out is `null` there, and taken out of the answer again.
+
+use super::encode::Dialect;
+use serde_json::{Value as Json, json};
+
+/// The wanted answer on the wire.
+pub(super) fn response_format(schema_text: &str, dialect: &Dialect) -> Json {
+    let schema = serde_json::from_str::<Json>(schema_text).unwrap_or_else(|_| json!({}));
+    // Elsewhere the mark means nothing; at OpenAI it is an error with a schema that is not.
+    let (strict, schema) = if dialect.openai {
+        let mut wide = schema.clone();
+        // A reference into a property would lead elsewhere.
+        if !schema_text.contains("#/properties") {
+            widen(&mut wide);
+        }
+        match is_strict(&wide) {
+            true => (true, wide),
+            false => (false, schema),
+        }
+    } else {
+        (true, schema)
+    };
+    json!({
+        "type": "json_schema",
+        "json_schema": { "name": "answer", "strict": strict, "schema": schema },
+    })
+}
+
+/// An answer without what is `null` only because it had to be there. What is no JSON stays as it is.
+pub(super) fn narrowed(text: &str, schema: &str) -> Option<String> {
+    let schema = serde_json::from_str::<Json>(schema).ok()?;
+    let mut answer = serde_json::from_str::<Json>(text).ok()?;
+    narrow(&mut answer, &schema).then(|| answer.to_string())
+}
+
+/// Whether OpenAI takes the schema as strict: an object at the root, and in every object all properties required
+/// and none beside them allowed.
+fn is_strict(schema: &Json) -> bool {
+    schema.get("type") == Some(&json!("object")) && closed(schema)
+}
+
+fn closed(schema: &Json) -> bool {
+    match schema {
+        Json::Object(map) => {
+            let object =
+                map.get("type") == Some(&json!("object")) || map.contains_key("properties");
+            let required = map.get("required").and_then(Json::as_array);
+            let named = map.get("properties").and_then(Json::as_object);
+            let all = named.is_none_or(|named| {
+                named
+                    .keys()
+                    .all(|key| required.is_some_and(|list| list.contains(&json!(key))))
+            });
+            let fits = !object || (all && map.get("additionalProperties") == Some(&json!(false)));
+            fits && map.values().all(closed)
+        }
+        Json::Array(list) => list.iter().all(closed),
+        _ => true,
+    }
+}
+
+/// Makes what may be left out required, and `null` where it is.
+fn widen(schema: &mut Json) {
+    if let Some(items) = schema.get_mut("items") {
+        widen(items);
+    }
+    let required = required(schema);
+    let Some(Json::Object(named)) = schema.get_mut("properties") else {
+        return;
+    };
+    let mut all = Vec::new();
+    for (name, property) in named {
+        widen(property);
+        // A default is one of the engine: it is taken where nothing is said.
+        let may = property.is_object() && property.get("default").is_none();
+        if required.contains(name) || may {
+            all.push(json!(name));
+        }
+        if may && !required.contains(name) && !takes_null(property) {
+            *property = json!({ "anyOf": [property.take(), { "type": "null" }] });
+        }
+    }
+    schema["required"] = Json::Array(all);
+}
+
+fn narrow(answer: &mut Json, schema: &Json) -> bool {
+    let mut changed = false;
+    match answer {
+        Json::Array(list) => {
+            let items = schema.get("items").unwrap_or(&Json::Null);
+            for item in list {
+                changed |= narrow(item, items);
+            }
+        }
+        Json::Object(fields) => {
+            let (required, named) = (required(schema), &schema["properties"]);
+            let before = fields.len();
+            fields.retain(|name, value| {
+                let had_to = !required.contains(name)
+                    && named
+                        .get(name)
+                        .is_some_and(|property| !takes_null(property));
+                !(value.is_null() && had_to)
+            });
+            changed = fields.len() < before;
+            for (name, value) in fields {
+                changed |= named
+                    .get(name.as_str())
+                    .is_some_and(|property| narrow(value, property));
+            }
+        }
+        _ => {}
+    }
+    changed
+}
+
+fn required(schema: &Json) -> Vec<String> {
+    let list = schema.get("required").and_then(Json::as_array);
+    let names = list.into_iter().flatten().filter_map(Json::as_str);
+    names.map(str::to_owned).collect()
+}
+
+/// Whether `null` fits by itself, as far as that is plain.
+fn takes_null(schema: &Json) -> bool {
+    let null = json!("null");
+    match schema.get("type") {
+        Some(Json::Array(kinds)) => kinds.contains(&null),
+        Some(kind) => *kind == null,
+        None => {
+            let either = schema.get("anyOf").and_then(Json::as_array);
+            either.is_some_and(|list| list.iter().any(takes_null))
+        }
+    }
+}

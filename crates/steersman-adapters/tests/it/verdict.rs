@@ -1,0 +1,118 @@
+//! A reviewer behind each provider: what it is asked for is a schema of the wire, and what it says is read.
+
+use crate::listener::{Listener, Recorded, Reply};
+use crate::tools::env;
+use crate::whole::{engine, letters, start};
+use serde_json::{Value as Json, json};
+use steersman_runtime::session::Settled;
+
+const DESK: &str = r#"
+secrets: { key: { env: KEY } }
+config: { url: { type: string, env: URL, live: true } }
+models: { default: { PROVIDER, url: "{{ config.url }}", model: m, key: "{{ secrets.key }}", calls: native } }
+agents:
+  desk: { system: You are a desk., reflect: { by: critic, rounds: 2 } }
+  critic: { system: You judge. }
+"#;
+
+/// What the writer, the reviewer, the writer and the reviewer say.
+fn said(wire: &str) -> [String; 4] {
+    // A strict schema makes the model say `null` where it has nothing to say.
+    let accepted = match wire {
+        "openai" => r#"{"accept":true,"revise":null}"#,
+        _ => r#"{"accept":true}"#,
+    };
+    [
+        "It is so.",
+        r#"{"accept":false,"revise":"Cite."}"#,
+        "It is so [1].",
+        accepted,
+    ]
+    .map(str::to_owned)
+}
+
+fn reply(wire: &str, text: &str) -> Reply {
+    let body = match wire {
+        "anthropic" => json!({ "type": "message", "stop_reason": "end_turn",
+            "content": [{ "type": "text", "text": text }], "usage": { "input_tokens": 3, "output_tokens": 4 } }),
+        _ => {
+            json!({ "choices": [{ "message": { "role": "assistant", "content": text }, "finish_reason": "stop" }],
+            "usage": { "prompt_tokens": 3, "completion_tokens": 4 } })
+        }
+    };
+    Reply::json(200, &body.to_string())
+}
+
+/// The schema of the answer that a request wants; null: none.
+fn wanted(request: &Json) -> &Json {
+    match request.get("output_config") {
+        Some(config) => &config["format"]["schema"],
+        None => &request["response_format"]["json_schema"]["schema"],
+    }
+}
+
+async fn judged(wire: &str) -> Vec<Json> {
+    let says = said(wire).map(|text| reply(wire, &text));
+    // A server that is nobody's is asked first what it can do.
+    let silent = if wire == "compatible" { 2 } else { 0 };
+    let replies = [vec![Reply::with(404, &[], ""); silent], says.to_vec()].concat();
+    let server = Listener::new(replies).await;
+    let engine = engine(env(&[("URL", &server.url), ("KEY", "sk-test")]));
+    let provider = match wire {
+        "compatible" => String::new(),
+        wire => format!("provider: {wire}"),
+    };
+    let yaml = DESK.replace("PROVIDER", &provider).replace("{ ,", "{");
+    let session = start(&engine, &yaml, "Is it so?").await;
+    let settled = session.settled().await.unwrap();
+    let Settled::Answered { text, .. } = &*settled else {
+        panic!("{wire}: {settled:?}")
+    };
+    assert_eq!(&**text, "It is so [1].", "{wire}");
+    assert_eq!(
+        letters(&engine, &session).await,
+        "U A F AC AR A F AC AR F",
+        "{wire}"
+    );
+    let requests = server.requests().split_off(silent);
+    requests.iter().map(Recorded::json).collect()
+}
+
+#[tokio::test]
+async fn a_judgement_is_wanted_as_a_schema_and_read_on_every_wire() {
+    for wire in ["openai", "compatible", "anthropic"] {
+        let asked = judged(wire).await;
+        assert_eq!(asked.len(), 4, "{wire}");
+        for (n, request) in asked.iter().enumerate() {
+            let schema = wanted(request);
+            if n % 2 == 0 {
+                assert!(schema.is_null(), "{wire}: a draft is a text, {request}");
+                continue;
+            }
+            assert!(request.get("tools").is_none(), "{wire}: {request}");
+            assert_eq!(schema["type"], "object", "{wire}");
+            assert_eq!(schema["additionalProperties"], false, "{wire}");
+            assert_eq!(schema["properties"]["accept"]["type"], "boolean", "{wire}");
+            let revise = &schema["properties"]["revise"];
+            let required = match wire {
+                "openai" => {
+                    assert_eq!(request["response_format"]["json_schema"]["strict"], true);
+                    assert_eq!(revise["anyOf"][0]["type"], "string");
+                    assert_eq!(revise["anyOf"][1], json!({ "type": "null" }));
+                    json!(["accept", "revise"])
+                }
+                _ => {
+                    assert_eq!(revise["type"], "string", "{wire}");
+                    json!(["accept"])
+                }
+            };
+            assert_eq!(schema["required"], required, "{wire}");
+        }
+        // What is to be revised is told to who wrote it.
+        assert!(
+            asked[2]["messages"].to_string().contains("Cite."),
+            "{wire}: {}",
+            asked[2]
+        );
+    }
+}
