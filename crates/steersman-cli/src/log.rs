@@ -72,14 +72,20 @@ impl Log {
 
     /// A line and all before it on its path, oldest first.
     pub(crate) fn up_to(&self, line: Line) -> Vec<&Arc<LogLine>> {
-        let (mut need, mut path) = (line, Vec::new());
-        for line in self.lines.iter().rev() {
-            if line.n == need {
-                need = line.prev;
-                path.push(line);
-            }
-        }
+        let mut path = self.back_to(line, Line::NONE);
         path.reverse();
+        path
+    }
+
+    /// A line and those before it on its path, newest first, as far as another one, which is not among them.
+    pub(crate) fn back_to(&self, line: Line, until: Line) -> Vec<&Arc<LogLine>> {
+        let (mut need, mut path) = (line, Vec::new());
+        while need > until
+            && let Ok(at) = self.lines.binary_search_by_key(&need, |line| line.n)
+        {
+            need = self.lines[at].prev;
+            path.push(&self.lines[at]);
+        }
         path
     }
 

@@ -13,15 +13,15 @@ use crate::place::{self, Place};
 use crate::printer::{Printer, bold, cyan, dim, typed, yellow};
 use crate::words::{arguments, digits, money, tame};
 use serde_json::{Value as Json, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use steersman::runtime::engine::Inspection;
 use steersman_machine::commit::{Admitted, Binding, Commit, LogLine, Usage, Want, Wished};
-use steersman_machine::context::{Content, RenderCache, Request, request};
+use steersman_machine::context::{Content, Purpose, RenderCache, Request, purpose, request};
 use steersman_machine::effect::Bodies;
 use steersman_machine::extract::is_extraction;
 use steersman_machine::fold::fold;
-use steersman_machine::ids::{Id, Line};
+use steersman_machine::ids::{Id, Line, Name};
 use steersman_machine::interaction::{Interaction, Target};
 use steersman_machine::network::Network;
 use steersman_machine::reflect::is_review;
@@ -58,6 +58,7 @@ pub(crate) async fn run(
         inspection: &inspection,
         log: &log,
         path: &path,
+        names: names(&path),
         short: &short,
     };
     if args.cache {
@@ -116,13 +117,16 @@ pub(crate) async fn run(
 /// The model calls on a path, in the order in which they were wished.
 fn calls(path: &[&Arc<LogLine>]) -> Vec<Call> {
     let mut calls: Vec<Call> = Vec::new();
+    let mut places: BTreeMap<Id, usize> = BTreeMap::new();
     let mut extractions: BTreeSet<Id> = BTreeSet::new();
     for line in path {
         let Some(commit) = &line.commit else { continue };
         for admission in &commit.admitted {
+            let place = admission.id.and_then(|id| places.get(&id).copied());
             if admission.kind == Admitted::Outcome
-                && let Some(call) = calls.iter_mut().find(|c| Some(c.effect) == admission.id)
+                && let Some(place) = place
             {
+                let call = &mut calls[place];
                 call.answered = Some(line.n);
                 call.usage = usage(commit, call.effect);
             }
@@ -142,6 +146,7 @@ fn calls(path: &[&Arc<LogLine>]) -> Vec<Call> {
             Want::Call(call) => extractions.contains(&call),
         };
         for wished in commit.wished.iter().filter(is_model) {
+            places.insert(wished.id, calls.len());
             calls.push(Call {
                 effect: wished.id,
                 agent: wished.agent,
@@ -184,33 +189,71 @@ struct Looked<'a> {
     inspection: &'a Inspection,
     log: &'a Log,
     path: &'a [&'a Arc<LogLine>],
+    /// The definitions of its agents.
+    names: BTreeMap<Id, Name>,
     short: &'a str,
 }
 
+/// Where a session stands as it is walked along: what is behind the line asked for before is folded once.
+struct Walk<'a> {
+    log: &'a Log,
+    stands: Line,
+    snapshot: Snapshot,
+}
+
+impl Walk<'_> {
+    /// Where it stands behind this line, on its branch. It is told from the beginning only where the line before does not
+    /// lead there: behind a branch that was adopted.
+    fn at(&mut self, line: Line) -> &Snapshot {
+        let mut ahead = self.log.back_to(line, self.stands);
+        let leads = match ahead.last() {
+            Some(first) => first.prev == self.stands,
+            None => line == self.stands,
+        };
+        if !leads {
+            self.snapshot = Snapshot::empty();
+            ahead = self.log.back_to(line, Line::NONE);
+        }
+        while let Some(line) = ahead.pop() {
+            let snapshot = std::mem::replace(&mut self.snapshot, Snapshot::empty());
+            self.snapshot = fold(snapshot, line);
+        }
+        self.stands = line;
+        &self.snapshot
+    }
+}
+
 impl Looked<'_> {
+    /// Begins to walk along its path.
+    fn walk(&self) -> Walk<'_> {
+        Walk {
+            log: self.log,
+            stands: Line::NONE,
+            snapshot: Snapshot::empty(),
+        }
+    }
+
     /// What was sent, as this version renders it, and what it was rendered from. A session may have been bound anew while the call
     /// waited or was under way: then it is what agrees with the digest of what was sent, else what the last binding gives.
     async fn sent(&self, call: &Call) -> Result<(Request, Snapshot, Arc<Network>), CommandError> {
-        self.sent_after(call, &mut RenderCache::default()).await
+        let mut walk = self.walk();
+        let snapshot = walk.at(call.wished);
+        self.sent_after(call, snapshot, &mut RenderCache::default())
+            .await
     }
 
-    /// The same behind what this cache knows of the agent's call before.
+    /// The same from where the branch stood then, behind what this cache knows of the agent's call before.
     async fn sent_after(
         &self,
         call: &Call,
+        snapshot: &Snapshot,
         cache: &mut RenderCache,
     ) -> Result<(Request, Snapshot, Arc<Network>), CommandError> {
-        let path = self.log.up_to(call.wished);
-        let snapshot = path
-            .iter()
-            .fold(Snapshot::empty(), |snapshot, line| fold(snapshot, line));
-        let meanwhile = self
-            .path
-            .iter()
-            .filter(|line| {
-                line.n > call.wished && call.answered.is_none_or(|answered| line.n < answered)
-            })
-            .filter_map(|line| line.commit.as_ref()?.binding.clone().map(Arc::new));
+        let wished = self.path.partition_point(|line| line.n <= call.wished);
+        let waits = |line: &&&Arc<LogLine>| call.answered.is_none_or(|answered| line.n < answered);
+        let meanwhile = self.path[wished..].iter().take_while(waits);
+        let meanwhile =
+            meanwhile.filter_map(|line| line.commit.as_ref()?.binding.clone().map(Arc::new));
         let bindings: Vec<Arc<Binding>> = snapshot
             .binding
             .clone()
@@ -220,10 +263,7 @@ impl Looked<'_> {
         let digest = call.usage.as_ref().and_then(|usage| usage.request);
         let mut last = Err(CommandError::usage("this session has not begun"));
         for binding in bindings {
-            let values = self.log.texts.text(binding.values);
-            let session = &self.inspection.info.id;
-            let engine = self.place.engine();
-            let network = engine.network_of(session, &binding, &values).await?;
+            let network = self.network(&binding).await?;
             let snapshot = Snapshot {
                 binding: Some(binding),
                 ..snapshot.clone()
@@ -243,9 +283,30 @@ impl Looked<'_> {
         last
     }
 
+    /// The network under this binding.
+    async fn network(&self, binding: &Binding) -> Result<Arc<Network>, CommandError> {
+        let values = self.log.texts.text(binding.values);
+        let engine = self.place.engine();
+        let session = &self.inspection.info.id;
+        Ok(engine.network_of(session, binding, &values).await?)
+    }
+
+    /// What an agent's call is for that is wished from here.
+    async fn purpose(&self, snapshot: &Snapshot, agent: Id) -> Result<Purpose, CommandError> {
+        let unbound = || CommandError::usage("this session has not begun");
+        let binding = snapshot.binding.as_ref().ok_or_else(unbound)?;
+        let network = self.network(binding).await?;
+        let cx = Cx {
+            network: &network,
+            bodies: &self.log.texts,
+        };
+        Ok(purpose(&cx, snapshot, agent))
+    }
+
     /// Who was asked, as it stands in scripts.
     fn name(&self, call: &Call, request: &Request) -> String {
-        let name = agent_name(self.path, call.agent);
+        let named = self.names.get(&call.agent);
+        let name = named.map_or_else(|| call.agent.to_string(), ToString::to_string);
         match request.purpose.beside() {
             Some(beside) => format!("{name}#{beside}"),
             None => name,
@@ -257,12 +318,10 @@ fn unrendered(error: &steersman_machine::expression::EvalError) -> CommandError 
     CommandError::new(Exit::Failed, format!("it could not be rendered: {error}"))
 }
 
-fn agent_name(path: &[&Arc<LogLine>], agent: Id) -> String {
-    path.iter()
-        .filter_map(|l| l.commit.as_ref())
-        .flat_map(|c| &c.made)
-        .find(|m| m.agent == agent)
-        .map_or_else(|| agent.to_string(), |m| m.def.to_string())
+fn names(path: &[&Arc<LogLine>]) -> BTreeMap<Id, Name> {
+    let commits = path.iter().filter_map(|line| line.commit.as_ref());
+    let made = commits.flat_map(|commit| &commit.made);
+    made.map(|made| (made.agent, made.def.clone())).collect()
 }
 
 fn sizes(call: &Call, request: &Request) -> String {

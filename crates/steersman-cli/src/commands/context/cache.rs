@@ -27,9 +27,11 @@ pub(super) async fn run(
     let calls = calls
         .iter()
         .filter(|c| until.is_none_or(|line| c.wished <= line));
+    let mut walk = session.walk();
     for call in calls {
         let cache = caches.entry(call.agent).or_default();
-        let (request, ..) = session.sent_after(call, cache).await?;
+        let snapshot = walk.at(call.wished);
+        let (request, ..) = session.sent_after(call, snapshot, cache).await?;
         let bytes: u64 = request.segments.iter().map(|s| s.len).sum();
         // What is asked beside an agent's own steps has nothing in common with these.
         let own = matches!(request.purpose, Purpose::Answer | Purpose::Decision);

@@ -15,22 +15,21 @@ pub(super) async fn run(
     call: &Call,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
-    let mut cache = RenderCache::default();
-    let (now, ..) = session.sent(call).await?;
+    let now = session.walk().at(call.wished).clone();
+    let wanted = session.purpose(&now, call.agent).await?;
+    let mut walk = session.walk();
     let mut before = None;
     // What is asked beside an agent's own steps has nothing in common with these.
     let earlier = calls
         .iter()
         .filter(|c| c.agent == call.agent && c.wished < call.wished);
-    for earlier in earlier.rev() {
-        let (request, ..) = session.sent_after(earlier, &mut cache).await?;
-        if request.purpose == now.purpose {
-            before = Some((earlier, request));
-            break;
+    for earlier in earlier {
+        let snapshot = walk.at(earlier.wished);
+        if session.purpose(snapshot, call.agent).await? == wanted {
+            before = Some((earlier, snapshot.clone()));
         }
-        cache = RenderCache::default();
     }
-    let Some((earlier, old)) = before else {
+    let Some((earlier, then)) = before else {
         return Err(
             CommandError::usage("this is the agent's first call of its kind").hint(format!(
                 "`steersman context {}` shows what it saw",
@@ -38,7 +37,10 @@ pub(super) async fn run(
             )),
         );
     };
-    let (new, ..) = session.sent_after(call, &mut cache).await?;
+    let mut cache = RenderCache::default();
+    let (old, ..) = session.sent_after(earlier, &then, &mut cache).await?;
+    let snapshot = walk.at(call.wished);
+    let (new, ..) = session.sent_after(call, snapshot, &mut cache).await?;
     let same = common(&old.segments, &new.segments);
     let all: u64 = new.segments.iter().map(|s| s.len).sum();
     let (gone, came) = (&old.segments[same..], &new.segments[same..]);
