@@ -14,6 +14,7 @@ mod http;
 mod listener;
 mod mcp;
 mod messages;
+mod pairing;
 mod quirks;
 mod real;
 mod reference;

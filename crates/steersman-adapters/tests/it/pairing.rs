@@ -1,0 +1,362 @@
+//! What each provider demands of a conversation, checked on the JSON that would be sent: random histories under random policies
+//! of contexts, as the machine renders them.
+
+use serde_json::{Value as Json, json};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use steersman_adapters::chat::encode::{Dialect, encode as chat};
+use steersman_adapters::messages::encode::encode as messages;
+use steersman_adapters::structured::{Style, tell};
+use steersman_machine::context::{Content, Request};
+use steersman_machine::network::ToolChoice;
+use steersman_machine::testing::log::Log;
+use steersman_machine::testing::random::Dice;
+use steersman_machine::testing::story::{Manner, Story, definition};
+
+/// Definitions with random policies, and how many histories each of them sees. A campaign has fifty.
+const DEFINITIONS: u64 = 60;
+const HISTORIES: u64 = 10;
+
+/// What providers left to be given back: of the wire that is spoken, of the other, or of none.
+fn opaque(dice: &mut Dice, text: Option<&str>, calls: &[(&str, String)]) -> String {
+    let thought = json!({ "type": "thinking", "thinking": "hm", "signature": "s" });
+    let text = text.unwrap_or_default();
+    let call = || calls.iter().map(|_| json!("call"));
+    let begun = || [thought.clone()].into_iter();
+    let text = json!(text.len());
+    let blocks: Vec<Json> = match dice.below(7) {
+        0 => begun().collect(),
+        1 => begun().chain([text]).chain(begun()).chain(call()).collect(),
+        2 => begun().chain([text]).chain(call()).collect(),
+        // It was cut where it thought again.
+        3 => begun().chain(call()).chain([text]).chain(begun()).collect(),
+        4 => return json!({ "reasoning_content": "hm" }).to_string(),
+        5 => {
+            let extras: Vec<Json> = calls
+                .iter()
+                .map(|_| json!({ "extra_content": { "s": 1 } }))
+                .collect();
+            let details = json!([{ "type": "reasoning.encrypted", "data": "x" }]);
+            return json!({ "reasoning_details": details, "tool_calls": extras }).to_string();
+        }
+        _ => return "no JSON".to_owned(),
+    };
+    json!({ "blocks": blocks }).to_string()
+}
+
+/// What is wrong with a body.
+#[derive(Default)]
+struct Faults(Vec<String>);
+
+impl Faults {
+    fn unless(&mut self, holds: bool, what: impl FnOnce() -> String) {
+        if !holds {
+            self.0.push(what());
+        }
+    }
+
+    /// A name of a tool as all providers take it.
+    fn name(&mut self, name: &Json) {
+        let name = name.as_str().unwrap_or_default();
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        let good = !name.is_empty() && name.len() <= 64 && name.chars().all(fits);
+        self.unless(good, || format!("a tool is called {name:?}"));
+    }
+
+    fn tools<'a>(&mut self, names: impl Iterator<Item = &'a Json>) {
+        let mut known = BTreeSet::new();
+        for name in names {
+            self.name(name);
+            self.unless(known.insert(name.to_string()), || {
+                format!("two tools are called {name}")
+            });
+        }
+    }
+}
+
+fn list(json: &Json) -> &[Json] {
+    json.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn blank(json: &Json) -> bool {
+    json.as_str().is_none_or(|text| text.trim().is_empty())
+}
+
+/// Chat completions: each answer with calls is followed by their results, in order, and by nothing else.
+fn of_chat(body: &Json, dialect: &Dialect, request: &Request) -> Faults {
+    let mut faults = Faults::default();
+    let (mut owed, mut before): (Vec<&Json>, Option<&Json>) = (Vec::new(), None);
+    faults.tools(
+        list(&body["tools"])
+            .iter()
+            .map(|tool| &tool["function"]["name"]),
+    );
+    for message in list(&body["messages"]) {
+        let role = message["role"].as_str().unwrap_or_default();
+        if role != "tool" {
+            faults.unless(owed.is_empty(), || format!("no results for {owed:?}"));
+        }
+        match role {
+            "system" | "user" => faults.unless(!blank(&message["content"]), || {
+                format!("{message} is empty")
+            }),
+            "tool" => {
+                let id = &message["tool_call_id"];
+                let first = (!owed.is_empty()).then(|| owed.remove(0));
+                faults.unless(first == Some(id), || {
+                    format!("{message} is not the result of {first:?}")
+                });
+                faults.unless(message["content"].is_string(), || {
+                    format!("{message} has no text")
+                });
+            }
+            "assistant" => {
+                let calls = list(&message["tool_calls"]);
+                let says = !blank(&message["content"]) || !calls.is_empty();
+                faults.unless(says, || format!("{message} says nothing"));
+                for call in calls {
+                    let id = call["id"].as_str().unwrap_or_default();
+                    let long = dialect.openai && id.len() > 40;
+                    faults.unless(!id.is_empty() && !long, || format!("an id is {id:?}"));
+                    faults.unless(!owed.contains(&&call["id"]), || format!("{id:?} twice"));
+                    faults.unless(call["type"] == "function", || {
+                        format!("{call} is no function")
+                    });
+                    faults.name(&call["function"]["name"]);
+                    let args = call["function"]["arguments"].as_str().unwrap_or_default();
+                    let args = serde_json::from_str::<Json>(args).unwrap_or_default();
+                    faults.unless(args.is_object(), || {
+                        format!("{call} has arguments that are no object")
+                    });
+                    owed.push(&call["id"]);
+                }
+                for foreign in ["blocks", "signature"] {
+                    faults.unless(message.get(foreign).is_none(), || {
+                        format!("{foreign} means nothing here")
+                    });
+                }
+            }
+            _ => faults.unless(false, || format!("{role:?} is no role")),
+        }
+        let of = |message: Option<&Json>, role: &str| message.is_some_and(|m| m["role"] == role);
+        if dialect.alternate {
+            let same = of(before, role) && role != "tool";
+            faults.unless(!same, || format!("two of {role}: {message}"));
+            let begins = before.is_none() || of(before, "system");
+            let fits = role == "system" || role == "user" || !begins;
+            faults.unless(fits, || format!("no user begins: {message}"));
+            faults.unless(role != "system" || before.is_none(), || {
+                "a system message behind".to_owned()
+            });
+        }
+        before = Some(message);
+    }
+    faults.unless(owed.is_empty(), || {
+        format!("no results for {owed:?} at the end")
+    });
+    let said = list(&body["messages"])
+        .iter()
+        .map(|m| text_of(&m["content"]));
+    nothing_is_lost(&mut faults, &said.collect::<Vec<_>>(), request);
+    ends(&mut faults, before, dialect.alternate);
+    faults
+}
+
+/// Anthropic Messages.
+fn of_messages(body: &Json, request: &Request) -> Faults {
+    let mut faults = Faults::default();
+    faults.tools(list(&body["tools"]).iter().map(|tool| &tool["name"]));
+    let mut ids: BTreeSet<&str> = BTreeSet::new();
+    let mut owed: Vec<&Json> = Vec::new();
+    let mut marks = list(&body["tools"])
+        .iter()
+        .chain(list(&body["system"]))
+        .filter(|b| b.get("cache_control").is_some())
+        .count();
+    for block in list(&body["system"]) {
+        faults.unless(!blank(&block["text"]), || {
+            "the system prompt is empty".to_owned()
+        });
+    }
+    let turns = list(&body["messages"]);
+    for (n, turn) in turns.iter().enumerate() {
+        let role = turn["role"].as_str().unwrap_or_default();
+        let expected = if n % 2 == 0 { "user" } else { "assistant" };
+        faults.unless(role == expected, || format!("turn {n} is of {role:?}"));
+        let blocks = list(&turn["content"]);
+        faults.unless(!blocks.is_empty(), || format!("turn {n} is empty"));
+        let thinks = |block: &Json| block["type"] == "thinking";
+        let last = blocks.last().is_some_and(thinks);
+        faults.unless(!last, || format!("turn {n} ends with thinking"));
+        let first = blocks.first().is_some_and(thinks);
+        faults.unless(first || !blocks.iter().any(thinks), || {
+            format!("turn {n} does not begin with its thinking")
+        });
+        let mut results = true;
+        for block in blocks {
+            let marked = block.get("cache_control").is_some();
+            marks += usize::from(marked);
+            match block["type"].as_str().unwrap_or_default() {
+                "text" => faults.unless(!blank(&block["text"]), || {
+                    format!("an empty text in turn {n}")
+                }),
+                "thinking" => {
+                    let kept = json!({ "type": "thinking", "thinking": "hm", "signature": "s" });
+                    faults.unless(*block == kept && role == "assistant", || {
+                        format!("thinking is {block}")
+                    });
+                }
+                "tool_use" => {
+                    let id = block["id"].as_str().unwrap_or_default();
+                    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+                    faults.unless(!id.is_empty() && id.chars().all(fits), || {
+                        format!("an id is {id:?}")
+                    });
+                    faults.unless(ids.insert(id), || format!("two calls are {id:?}"));
+                    faults.unless(role == "assistant" && block["input"].is_object(), || {
+                        format!("{block}")
+                    });
+                    faults.name(&block["name"]);
+                    owed.push(&block["id"]);
+                }
+                "tool_result" => {
+                    let of = (!owed.is_empty()).then(|| owed.remove(0));
+                    let right = of == Some(&block["tool_use_id"]) && results && role == "user";
+                    faults.unless(right, || {
+                        format!("turn {n}: {block} is not the result of {of:?}")
+                    });
+                    let content = block.get("content");
+                    faults.unless(content.is_none_or(|c| !blank(c)), || {
+                        format!("{block} has an empty text")
+                    });
+                    let told = block.get("is_error").is_none() || content.is_some();
+                    faults.unless(told, || format!("{block} does not say its error"));
+                }
+                other => faults.unless(false, || format!("{other:?} is no block")),
+            }
+            results &= block["type"] == "tool_result";
+        }
+        let answered = role == "assistant" || owed.is_empty();
+        faults.unless(answered, || format!("turn {n} has no results for {owed:?}"));
+    }
+    faults.unless(owed.is_empty(), || {
+        format!("no results for {owed:?} at the end")
+    });
+    faults.unless(marks <= 4, || format!("{marks} marks for the cache"));
+    let told = ids.is_empty() || !list(&body["tools"]).is_empty();
+    faults.unless(told, || "calls, and no tools".to_owned());
+    let blocks = turns
+        .iter()
+        .chain([&body["system"]])
+        .flat_map(|turn| list(turn.get("content").unwrap_or(turn)));
+    let said: Vec<&str> = blocks
+        .map(|b| text_of(b.get("text").unwrap_or(&b["content"])))
+        .collect();
+    nothing_is_lost(&mut faults, &said, request);
+    ends(&mut faults, turns.last(), true);
+    faults
+}
+
+fn text_of(json: &Json) -> &str {
+    json.as_str().unwrap_or_default()
+}
+
+/// Who has been spoken to last has to answer now.
+fn ends(faults: &mut Faults, last: Option<&Json>, needed: bool) {
+    let role = last.map_or("", |message| text_of(&message["role"]));
+    faults.unless(!role.is_empty(), || "nothing is said".to_owned());
+    faults.unless(role != "assistant" || !needed, || {
+        "the model has the last word".to_owned()
+    });
+}
+
+/// Whatever the machine renders as a text stands in the body.
+fn nothing_is_lost(faults: &mut Faults, said: &[&str], request: &Request) {
+    let contents = request.segments.iter().map(|segment| &segment.content);
+    let texts = contents.filter_map(|content| match content {
+        Content::System(text) | Content::User(text) | Content::Result { text, .. } => Some(text),
+        Content::Assistant { text, .. } => text.as_ref(),
+        Content::Tools(_) => None,
+    });
+    for text in texts.filter(|text| !text.trim().is_empty()) {
+        let there = said.iter().any(|said| said.contains(text.as_str()));
+        faults.unless(there, || format!("{text:?} is lost"));
+    }
+}
+
+/// All bodies that this request could become, and what is wrong with each.
+fn judged(request: &Request) -> Vec<(&'static str, Json, Faults)> {
+    let mut all = Vec::new();
+    let (structured, text) = (tell(request, Style::Structured), tell(request, Style::Text));
+    // An agent that has no tools in this mode was another one before.
+    let bare = Request {
+        segments: request
+            .segments
+            .iter()
+            .filter(|s| !matches!(s.content, Content::Tools(_)))
+            .map(Arc::clone)
+            .collect(),
+        choice: ToolChoice::Auto,
+        ..request.clone()
+    };
+    for (name, request) in [
+        ("native", request),
+        ("structured", &structured),
+        ("text", &text),
+        ("without tools", &bare),
+    ] {
+        for dialect in [Dialect::OPENAI, Dialect::COMPATIBLE] {
+            let body = chat(request, "m", &dialect);
+            let faults = of_chat(&body, &dialect, request);
+            all.push((name, body, faults));
+        }
+        let body = messages(request, "m");
+        let faults = of_messages(&body, request);
+        all.push((name, body, faults));
+    }
+    all
+}
+
+/// 600 histories, each asked several times; what is asked is encoded in 12 ways: more than 20,000 bodies.
+#[test]
+fn random_histories_under_random_policies_are_what_each_provider_takes() {
+    let manner = Manner {
+        opaque,
+        rough: true,
+    };
+    let (mut requests, mut calls) = (0_u32, 0_usize);
+    for of in 0..DEFINITIONS {
+        let mut log = Log::of(definition(of));
+        for n in 0..HISTORIES {
+            let seed = of * HISTORIES + n;
+            let mut story = Story::new(log, seed, manner);
+            let steps = 10 + story.dice.below(20);
+            for at in 0..steps {
+                story.step();
+                if story.dice.below(5) > 0 && at + 1 < steps {
+                    continue;
+                }
+                let mut cache = std::mem::take(&mut story.cache);
+                let request = story.ask(&mut cache);
+                story.cache = cache;
+                for (name, body, Faults(faults)) in judged(&request) {
+                    calls += list(&body["messages"])
+                        .iter()
+                        .filter(|m| m.get("tool_calls").is_some())
+                        .count();
+                    assert!(
+                        faults.is_empty(),
+                        "seed {seed}, step {at}, {name}: {faults:#?}\n{body:#}"
+                    );
+                }
+                requests += 1;
+            }
+            log = story.log;
+        }
+    }
+    // Conversations without calls prove nothing.
+    assert!(
+        requests > 2_000 && calls > 4_000,
+        "{requests} requests, {calls} answers with calls"
+    );
+}
