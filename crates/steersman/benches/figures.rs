@@ -1,7 +1,7 @@
 //! The project's figures: what a step costs, in CPU time and as ratios of one run.
 //!
 //! `cargo bench -p steersman` runs all sections, `cargo bench -p steersman -- machine store` some of them: `machine`,
-//! `routes`, `store`, `whole`, `wire`, `many`, `growth`, `relevance`, `contexts`, `search`, `program`. `--quick` does a hundredth of the work, to see that everything runs; so does
+//! `routes`, `store`, `whole`, `wire`, `many`, `growth`, `branches`, `relevance`, `contexts`, `search`, `program`. `--quick` does a hundredth of the work, to see that everything runs; so does
 //! a run without `--bench`, as `cargo test --benches` makes it. Nothing here fails for being slow.
 
 #[path = "figures/contexts.rs"]
@@ -37,7 +37,7 @@ use measure::{Size, Table};
 
 type Section = (&'static str, fn(&Table, Size));
 
-const SECTIONS: [Section; 11] = [
+const SECTIONS: [Section; 12] = [
     ("machine", machine::report),
     ("routes", routes::report),
     ("store", store::report),
@@ -45,6 +45,7 @@ const SECTIONS: [Section; 11] = [
     ("wire", wire::report),
     ("many", many::report),
     ("growth", growth::report),
+    ("branches", growth::branches),
     ("relevance", relevance::report),
     ("contexts", contexts::report),
     ("search", search::report),

@@ -19,6 +19,10 @@ use steersman_runtime::store::memory::MemoryStore;
 pub(crate) fn report(table: &Table, size: Size) {
     on_disk(table, size);
     late_turns(table, size);
+}
+
+/// The section of branches.
+pub(crate) fn branches(table: &Table, size: Size) {
     long_sessions(table, size);
     many_branches(table, size);
 }
@@ -165,14 +169,21 @@ fn visit(path: &Path, middle: Line) -> [Took; 4] {
 }
 
 fn long_sessions(table: &Table, size: Size) {
-    let (short_path, long_path) = (file("short.db"), file("long.db"));
-    let short_head = grown(&short_path, 50);
+    let long_path = file("long.db");
+    // The shortest is ten interactions: a new one each time.
+    let brief = || {
+        let path = file("short.db");
+        let head = grown(&path, 2);
+        (path, head)
+    };
+    let (_, short_head) = brief();
     let long_head = grown(&long_path, size.of(50_000, 200));
     let mut of_short = Vec::new();
     let mut of_long = Vec::new();
     for n in 0..size.repeat as u64 {
+        let (path, head) = brief();
+        of_short.push(visit(&path, Line(head.0 / 2)));
         // A rewind supersedes what lay behind it: each goes a little further back.
-        of_short.push(visit(&short_path, Line(short_head.0 / 2 - n)));
         of_long.push(visit(&long_path, Line(long_head.0 / 2 - n)));
     }
     let deeds = ["opening", "forking", "adopting a branch of", "rewinding"];
