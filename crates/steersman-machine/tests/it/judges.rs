@@ -115,6 +115,7 @@ fn a_judge_that_is_unusable_or_fails_ends_and_says_so() {
     let why = worth(&json!(answer)).expect_err("it says no number");
     assert!(why.contains("Good enough."), "{why}");
     let broken = world.judge(head, "broken", judged).expect("it begins");
-    assert_eq!(verdict(&world, broken), (None, Cause::Failed));
+    // Its words are those of the failure: whoever reads a verdict looks at the cause first.
+    assert_eq!(verdict(&world, broken).1, Cause::Failed);
     assert_eq!(world.at(main), &stands);
 }
