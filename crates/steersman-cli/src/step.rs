@@ -36,12 +36,11 @@ impl Keys {
         if !std::mem::replace(&mut self.told, true) {
             self.printer.talk(dim(KEYS));
         }
-        let typed = match &mut self.prompt {
-            Some(prompt) => prompt.line(&format!("@{line} > ")).await?,
-            None => {
-                self.printer.talk(dim(&format!("@{line} >")));
-                piped().await?
-            }
+        let typed = if let Some(prompt) = &mut self.prompt {
+            prompt.line(&format!("@{line} > ")).await?
+        } else {
+            self.printer.talk(dim(&format!("@{line} >")));
+            piped().await?
         };
         Ok(match typed {
             Typed::Left => Go::Pause,

@@ -41,7 +41,7 @@ use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Id, Line, Name, Time};
 use steersman_machine::reward::Reward;
 use steersman_machine::tick::Cx;
-use walk::{Changed, Walk, Walked, text_of};
+use walk::{Changed, Next, Walk, Walked, text_of};
 use writing::Writing;
 
 /// The label of a rerun that names the session, and with `@` the line from which on something is changed.
@@ -370,8 +370,13 @@ async fn walk_on(
     mut wanted: Rerun,
 ) -> Result<(Rerun, bool), EngineError> {
     let mut paused = false;
-    while let Some(made) = walk.next()? {
-        let (Some(line), Some(steps)) = (made, wanted.steps.clone()) else {
+    loop {
+        let line = match walk.next()? {
+            Next::End => break,
+            Next::Left => continue,
+            Next::Made(line) => line,
+        };
+        let Some(steps) = wanted.steps.clone() else {
             continue;
         };
         writing.write(&walk.lines).await?;

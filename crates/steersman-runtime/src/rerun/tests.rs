@@ -2,7 +2,7 @@
 //! and what comes of it is what was.
 
 use super::recording::Recording;
-use super::walk::{Changed, Walk};
+use super::walk::{Changed, Next, Walk};
 use super::{People, began};
 use crate::bind::Values;
 use crate::past::Past;
@@ -103,7 +103,7 @@ fn rerun(world: &World, branch: Id) -> Result<u64, String> {
     let old = (world.network.clone(), binding, text);
     let new = Arc::new(past(Line::NONE));
     let mut walk = Walk::new(&recording, branch, old, &changed, new, &People::Recorded);
-    while walk.next().map_err(|e| e.to_string())?.is_some() {}
+    while walk.next().map_err(|e| e.to_string())? != Next::End {}
     let walked = walk.over();
     if let Some(left) = walked.diverged {
         return Err(format!("left at line {}: {}", left.line, left.why));

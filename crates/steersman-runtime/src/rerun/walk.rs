@@ -42,6 +42,17 @@ pub(crate) struct Changed {
 /// Why a recording is left where somebody says something else.
 const SAID: &str = "something else is said here";
 
+/// What became of the next line of a recording.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// It was followed.
+    Made(Line),
+    /// It was not.
+    Left,
+    /// There is none.
+    End,
+}
+
 /// How far a recording was followed.
 pub(crate) struct Walked {
     /// The lines that came of it.
@@ -122,11 +133,10 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Follows the next line, or keeps what it says where the recording was left. The line that came of it, if one did; none
-    /// at the end.
-    pub(crate) fn next(&mut self) -> Result<Option<Option<Line>>, EngineError> {
+    /// Follows the next line, or keeps what it says where the recording was left.
+    pub(crate) fn next(&mut self) -> Result<Next, EngineError> {
         let Some(line) = self.recording.lines.get(self.at).cloned() else {
-            return Ok(None);
+            return Ok(Next::End);
         };
         self.at += 1;
         let commit = line
@@ -134,13 +144,13 @@ impl<'a> Walk<'a> {
             .as_ref()
             .expect("only lines with commits are read");
         let behind = self.changed.at.is_some_and(|at| line.n > at);
-        let mut made = None;
+        let mut came = Next::Left;
         if self.diverged.is_none() {
             if behind && self.changed.says {
                 self.leaves(line.n, SAID);
             } else {
                 match self.line(&line, commit, behind)? {
-                    Ok(()) => made = Some(line.n),
+                    Ok(()) => came = Next::Made(line.n),
                     Err(why) => self.leaves(line.n, &why),
                 }
             }
@@ -151,7 +161,7 @@ impl<'a> Walk<'a> {
             self.left = left;
         }
         self.carry_old(&line)?;
-        Ok(Some(made))
+        Ok(came)
     }
 
     fn leaves(&mut self, line: Line, why: &str) {
