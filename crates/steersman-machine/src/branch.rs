@@ -440,7 +440,9 @@ impl Tick<'_> {
         if !rest.is_empty() {
             // What a person forked goes on; of what an agent forked nothing is wanted any more.
             let word = if joins { "open" } else { "cancelled" };
-            results[word] = rest.iter().map(Id::to_string).collect();
+            // By number, as they were forked: ids are another's after a crash.
+            let numbers = branches.iter().zip(1..).filter(|(b, _)| rest.contains(b));
+            results[word] = numbers.map(|(_, number): (_, u32)| number).collect();
         }
         match stands {
             Stands::Never(why) => {
