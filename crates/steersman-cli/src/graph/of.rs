@@ -197,12 +197,11 @@ impl<'n> Drawing<'n> {
                     Does::Run { .. } => What::Plain,
                     _ => What::Agent,
                 };
-                let at = match &def.modes {
-                    Some(modes) => self.modes(inside, def, modes),
-                    None => {
-                        let facts = facts::agent(network, def);
-                        self.node(inside, what, name, facts::note(def), facts)
-                    }
+                let at = if let Some(modes) = &def.modes {
+                    self.modes(inside, def, modes)
+                } else {
+                    let facts = facts::agent(network, def);
+                    self.node(inside, what, name, facts::note(def), facts)
                 };
                 self.drawn.placed.insert((inside, name.clone()), at);
                 self.below(inside, at, def);

@@ -194,7 +194,8 @@ fn each_command_page_and_example_is_named_where_newcomers_look() {
         for page in std::fs::read_dir(world::root().join("docs").join(folder)).unwrap() {
             let page = page.unwrap().file_name().into_string().unwrap();
             let link = format!("({folder}/{page}");
-            if page.ends_with(".md") && !list.contains(&link) {
+            let is_page = Path::new(&page).extension().is_some_and(|e| e == "md");
+            if is_page && !list.contains(&link) {
                 missing.push(format!("docs/README.md: {folder}/{page}"));
             }
         }
