@@ -41,7 +41,7 @@ mod sealed;
 mod search;
 mod secrets;
 mod shared;
-mod suites;
 mod steps;
+mod suites;
 mod traces;
 mod world;
