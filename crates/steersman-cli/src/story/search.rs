@@ -179,7 +179,7 @@ impl Story {
                 let branches = count(seen.explored.len() as u64, "branch");
                 match &**why {
                     "session_tokens" | "session_cost" => {
-                        format!("{}, {branches} explored, {found}", search_ended(why))
+                        format!("{}, {branches}, {found}", search_ended(why))
                     }
                     why => {
                         let calls = count(seen.calls, "model call");

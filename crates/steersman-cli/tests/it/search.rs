@@ -177,7 +177,7 @@ fn where_the_session_s_limits_end_it_that_is_said() {
     let ran = world.run(&["run", "--input", "Roll.", "--script", "script.yaml"]);
     assert!(
         ran.err
-            .contains("stopped: the session's token limit, 8 branches explored"),
+            .contains("stopped: the session's token limit, 8 branches"),
         "{ran:?}"
     );
     let told = world.run(&["search", "last", "--show"]);

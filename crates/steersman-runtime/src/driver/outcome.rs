@@ -197,7 +197,9 @@ impl Driver {
         let waits_long = matches!(next, Next::GiveUp | Next::At(_));
         let gives_up = waits_long || failure.code == attempt::CIRCUIT_OPEN;
         if gives_up && retry::may_fall_back(&failure) && self.falls_back(effect) {
-            lost.into_iter().for_each(|lost| draft.note(lost));
+            if let Some(lost) = lost {
+                draft.note(lost);
+            }
             self.again_soon(effect, 0);
             self.retry_queued();
             return self.write(draft).await;
@@ -207,7 +209,9 @@ impl Driver {
             self.answer_outcome(effect, Outcome::Failed(failure), lost.into_iter().collect());
             return Ok(());
         }
-        lost.into_iter().for_each(|lost| draft.note(lost));
+        if let Some(lost) = lost {
+            draft.note(lost);
+        }
         match next {
             Next::After(millis) => self.again_soon(effect, millis),
             Next::At(at) => self.again_later(&mut draft, effect, at),

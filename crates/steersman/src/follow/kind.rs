@@ -305,7 +305,11 @@ fn shown_line<S: Serializer>(line: &Option<Line>, to: S) -> Result<S::Ok, S::Err
     to.serialize_u64(line.map_or(0, |line| line.0))
 }
 
-#[expect(clippy::ref_option, reason = "serde wants a reference")]
+#[expect(
+    clippy::ref_option,
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde wants a reference"
+)]
 fn shown_id<S: Serializer>(id: &Option<Id>, to: S) -> Result<S::Ok, S::Error> {
     match id {
         Some(id) => to.collect_str(id),
