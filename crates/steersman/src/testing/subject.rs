@@ -241,6 +241,11 @@ fn nameless(text: &str) -> String {
             Json::Object(ended) => {
                 ended.remove("id");
                 ended.remove("at");
+                // A branch without a label is called by its id.
+                let named = ended.get("branch").and_then(Json::as_str);
+                if named.is_some_and(|name| name.parse::<Id>().is_ok()) {
+                    ended.remove("branch");
+                }
             }
             named => *named = Json::Null,
         }

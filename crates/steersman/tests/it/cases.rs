@@ -184,6 +184,16 @@ fn networks_in_networks_killed_behind_any_line_end_as_if_nothing_had_happened() 
 
 /// Origins X1: states over networks, an approval, branches after the end and their join.
 #[test]
+fn joins_on_a_condition_killed_behind_any_line_end_as_if_nothing_had_happened() {
+    let kills = killed_everywhere("joins.yaml", &[]);
+    assert!(kills >= 40, "{kills} kills");
+    let kills = killed_everywhere("joins_of_agents.yaml", &[]);
+    assert!(kills >= 40, "{kills} kills");
+    let kills = killed_everywhere("joins_chosen.yaml", &[(15, "pay")]);
+    assert!(kills >= 10, "{kills} kills");
+}
+
+#[test]
 fn a_session_with_something_of_everything_killed_behind_any_line_ends_as_if_nothing_had_happened() {
     let kills = killed_everywhere("X1.yaml", &[(13, "transfer_money")]);
     assert!(kills >= 35, "{kills} kills");
