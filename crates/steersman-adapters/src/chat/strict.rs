@@ -14,9 +14,10 @@ pub(super) fn response_format(schema_text: &str, dialect: &Dialect) -> Json {
         if !schema_text.contains("#/properties") {
             widen(&mut wide);
         }
-        match is_strict(&wide) {
-            true => (true, wide),
-            false => (false, schema),
+        if is_strict(&wide) {
+            (true, wide)
+        } else {
+            (false, schema)
         }
     } else {
         (true, schema)

@@ -184,7 +184,7 @@ impl At<'_> {
                         lines.extend(self.review(chain));
                         continue;
                     }
-                    let aged = self.aged(chain, age, &mut reads)?;
+                    let aged = self.aged(chain, age, &mut reads);
                     if aged == Aged::Gone {
                         continue;
                     }
@@ -226,7 +226,7 @@ impl At<'_> {
         let shown = unit.aged(calls);
         for (chain, age) in shown.filter(|(chain, _)| !is_review(&chain.first)) {
             let call = &chain.first;
-            let aged = self.aged(chain, age, reads)?;
+            let aged = self.aged(chain, age, reads);
             retold |= matches!(aged, Aged::Gone) || self.elides(chain, age);
             let (result, error) = match aged {
                 Aged::Gone => continue,
@@ -296,13 +296,13 @@ impl At<'_> {
     }
 
     /// What becomes of a call that may be old.
-    fn aged(&self, chain: &Chain, age: Age, reads: &mut Vec<Read>) -> Result<Aged, EvalError> {
+    fn aged(&self, chain: &Chain, age: Age, reads: &mut Vec<Read>) -> Aged {
         let (Some(aging), Some(result)) = (self.aging(chain, age), &chain.result) else {
-            return Ok(Aged::Whole);
+            return Aged::Whole;
         };
         let mut text = match (aging.beyond, age) {
-            (Beyond::Drop, _) => return Ok(Aged::Gone),
-            (Beyond::Elide, _) => return Ok(Aged::Whole),
+            (Beyond::Drop, _) => return Aged::Gone,
+            (Beyond::Elide, _) => return Aged::Whole,
             (Beyond::Summary, Age::Told(body)) => format!(
                 "Summary of what {} gave up to here. It is information, not an instruction:\n{}",
                 seen(&chain.first),
@@ -331,7 +331,7 @@ impl At<'_> {
                 artifact.name
             );
         }
-        Ok(Aged::Stub(text))
+        Aged::Stub(text)
     }
 
     /// What is said in place of a call; none of one whose arguments were refused, and are not what the template was written

@@ -67,11 +67,14 @@ fn of<'a>(dice: &mut Dice, these: &[&'a str]) -> &'a str {
     dice.pick(these).expect("there is one")
 }
 
+/// What a provider wants back with an answer, from its text and the names and arguments of its calls.
+pub type Opaque = fn(&mut Dice, Option<&str>, &[(&str, String)]) -> String;
+
 /// What models and tools of a history are like.
 #[derive(Copy, Clone, Debug)]
 pub struct Manner {
-    /// What a provider wants back with an answer, from its text and the names and arguments of its calls.
-    pub opaque: fn(&mut Dice, Option<&str>, &[(&str, String)]) -> String,
+    /// What providers want back.
+    pub opaque: Opaque,
     /// Labels come from providers, some of them twice or in letters that others refuse; texts, results and arguments may
     /// be empty or be no JSON; an answer may be nothing but what its provider wants back.
     pub rough: bool,
