@@ -1,15 +1,16 @@
 //! Joins on a condition, cancelled branches, two people side by side, and what is refused before anything is written.
 
 use crate::world::{Ran, World};
+use std::fmt::Write;
 use std::process::{Child, Stdio};
 
-const DESK: &str = r#"name: desk
+const DESK: &str = "name: desk
 tools:
   nap: { description: Naps., wait: { time: 1h } }
   sum_up: { description: Sums up., parameters: { texts: [string] }, effect: pure, command: [echo, summed up] }
 agents:
   desk: { system: You settle., tools: [nap] }
-"#;
+";
 const SCRIPT: &str = "desk:
   - Base.
   - Heard.
@@ -117,7 +118,7 @@ fn what_is_refused_leaves_nothing() {
     ] {
         let ran = world.run(args);
         assert_eq!(ran.code, Some(2), "{args:?} {ran:?}");
-        page.push_str(&format!("$ steersman {}\n{}\n", args.join(" "), ran.err));
+        writeln!(page, "$ steersman {}\n{}", args.join(" "), ran.err).unwrap();
     }
     assert_eq!(world.json_lines(&["log", "last"]), before);
     insta::assert_snapshot!(world.filter(&page));
@@ -170,10 +171,10 @@ fn an_agent_goes_on_with_the_first_of_its_branches() {
     let world = World::new();
     world.write(
         "steersman.yaml",
-        r#"name: racer
+        "name: racer
 tools: { nap: { description: Naps., wait: { time: 1h } } }
 agents: { racer: { system: You try., tools: [nap, { tool: fork, join: any }] } }
-"#,
+",
     );
     world.write(
         "script.yaml",

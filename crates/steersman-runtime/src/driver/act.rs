@@ -158,17 +158,7 @@ impl Driver {
                 label,
                 say,
             } => self.rewind(&message, branch, at, label, say).await?,
-            Message::Join {
-                branches,
-                then,
-                args,
-            } => self.join(&message, branches, "all", then, args.as_deref()),
-            Message::JoinOn {
-                branches,
-                on,
-                then,
-                args,
-            } => self.join(&message, branches, &on, then, args.as_deref()),
+            joins @ (Message::Join { .. } | Message::JoinOn { .. }) => self.join(&message, joins),
             Message::Adopt { branch, at } => self.adopt(&message, branch, at).await?,
             searched @ (Message::Search { .. } | Message::StopSearch(_)) => {
                 self.act_on_search(&message, searched).await?
@@ -183,16 +173,22 @@ impl Driver {
         }
     }
 
-    fn join(
-        &mut self,
-        message: &InboxMessage,
-        branches: Vec<Id>,
-        on: &str,
-        then: Option<Name>,
-        args: Option<&str>,
-    ) -> Acted {
-        let then = follows(then, args)?;
-        let on: JoinOn = on.parse()?;
+    fn join(&mut self, message: &InboxMessage, wanted: Message) -> Acted {
+        let (branches, on, then, args) = match wanted {
+            Message::Join {
+                branches,
+                then,
+                args,
+            } => (branches, JoinOn::All, then, args),
+            Message::JoinOn {
+                branches,
+                on,
+                then,
+                args,
+            } => (branches, on.parse()?, then, args),
+            _ => return Ok(()),
+        };
+        let then = follows(then, args.as_deref())?;
         on.fits(branches.len())?;
         let offered = Offered::Join { branches, on, then };
         self.offer_message(message, None, What::Offer(Box::new(offered)))
