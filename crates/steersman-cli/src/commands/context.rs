@@ -64,7 +64,7 @@ pub(crate) async fn run(
     if args.cache {
         return cache::run(&session, &calls, line, printer).await;
     }
-    let chosen = choose(&calls, line).ok_or_else(|| {
+    let chosen = choose(&calls, &reviewers(&path), line).ok_or_else(|| {
         CommandError::usage("no model was called there")
             .hint(format!("`steersman show {short}` names the lines"))
     })?;
@@ -167,13 +167,30 @@ fn usage(commit: &Commit, effect: Id) -> Option<Usage> {
         .cloned()
 }
 
-/// The call whose answer this line took; else the one that it wished; else the last before it.
-fn choose(calls: &[Call], line: Option<Line>) -> Option<&Call> {
+/// Agents that judge what others made.
+fn reviewers(path: &[&Arc<LogLine>]) -> BTreeSet<Id> {
+    let pushes = path
+        .iter()
+        .filter_map(|line| line.commit.as_ref())
+        .flat_map(|commit| &commit.pushes);
+    let judges = pushes.filter_map(|push| match &push.what {
+        Interaction::Call(call) if is_review(call) => match call.target {
+            Target::Agent(reviewer) => Some(reviewer),
+            _ => None,
+        },
+        _ => None,
+    });
+    judges.collect()
+}
+
+/// The call whose answer this line took; else the one that it wished; else the last before it. Without a line the last of
+/// an agent that is at work: who looks at the end of a session asks for what was answered, not for how it was judged.
+fn choose<'a>(calls: &'a [Call], judges: &BTreeSet<Id>, line: Option<Line>) -> Option<&'a Call> {
     let Some(line) = line else {
-        return calls
-            .iter()
-            .rev()
-            .find(|c| c.answered.is_some())
+        let answered = || calls.iter().rev().filter(|c| c.answered.is_some());
+        return answered()
+            .find(|c| !judges.contains(&c.agent))
+            .or_else(|| answered().next())
             .or(calls.last());
     };
     calls

@@ -1,6 +1,7 @@
 //! What comes nearest to what was wanted, and what differs: for failures of tests.
 
 use serde_json::Value as Json;
+use std::collections::BTreeMap;
 
 /// Words of a text that are shown.
 const SHOWN: usize = 12;
@@ -55,7 +56,9 @@ fn walk(at: &str, there: &Json, here: &Json, rows: &mut Vec<String>) {
     };
     match (there, here) {
         (Json::Object(a), Json::Object(b)) => {
-            for (key, value) in a {
+            // in an order that does not depend on how objects are kept
+            let sorted = a.iter().collect::<BTreeMap<_, _>>();
+            for (key, value) in sorted {
                 match b.get(key) {
                     Some(other) => walk(&within(key), value, other, rows),
                     None => rows.push(format!(
@@ -65,7 +68,8 @@ fn walk(at: &str, there: &Json, here: &Json, rows: &mut Vec<String>) {
                     )),
                 }
             }
-            for (key, value) in b.iter().filter(|(key, _)| !a.contains_key(*key)) {
+            let added = b.iter().filter(|(key, _)| !a.contains_key(*key));
+            for (key, value) in added.collect::<BTreeMap<_, _>>() {
                 rows.push(format!(
                     "{}: absent there, {} here",
                     within(key),
