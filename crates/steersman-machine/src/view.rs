@@ -5,11 +5,11 @@
 
 use crate::artifact;
 use crate::expression::{EvalError, Expr, Scope, from_json, shared};
-use crate::ids::{Body, Digest, Id, Name, Time};
+use crate::ids::{Body, Digest, Id, Line, Name, Time};
 use crate::interaction::How;
 use crate::network::{Parameters, Type, TypeKind};
 use crate::rating;
-use crate::snapshot::{Agent, Count, SEALED, Snapshot, is_sealed};
+use crate::snapshot::{Agent, Cell, Count, SEALED, Snapshot, is_sealed};
 use crate::tick::Cx;
 use minijinja::Value;
 use serde_json::{Map, Value as Json, json};
@@ -202,15 +202,37 @@ impl<'a> View<'a> {
     }
 
     fn state(&self, name: &str) -> Value {
+        match self.cell(name) {
+            Some(cell) => cell.map_or(Value::from(()), |cell| self.shared(&cell.value.0)),
+            None => Value::UNDEFINED,
+        }
+    }
+
+    /// A state entry, as the nearest declares it that is this agent or above it; none: nobody does.
+    fn cell(&self, name: &str) -> Option<Option<&'a Cell>> {
         let mut at = self.agent;
         while let Some(agent) = at {
             if self.declared(agent, name).is_some() {
-                let cell = self.snapshot.cell(agent.id, &name.into());
-                return cell.map_or(Value::from(()), |cell| self.shared(&cell.value.0));
+                return Some(self.snapshot.cell(agent.id, &name.into()));
             }
             at = agent.parent.and_then(|id| self.snapshot.agents.get(&id));
         }
-        Value::UNDEFINED
+        None
+    }
+
+    /// The line of the log that a variable has its value from, where one line gave it.
+    pub(crate) fn written(&self, root: &str, entry: Option<&str>) -> Option<Line> {
+        let agent = self.agent?;
+        match (root, entry) {
+            ("state", Some(entry)) => Some(self.cell(entry)??.line),
+            ("calls", Some(name)) => {
+                let count = agent.counts.get(name)?;
+                Some(count.result.or(count.args)?.line())
+            }
+            ("message", _) => Some(agent.message?.line()),
+            ("args", _) => Some(agent.args?.line()),
+            _ => None,
+        }
     }
 
     fn declared(&self, agent: &Agent, name: &str) -> Option<&'a Type> {

@@ -16,9 +16,8 @@ use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use steersman::runtime::engine::Inspection;
-use steersman_machine::commit::{Admitted, Binding, Commit, LogLine, Usage, Want, Wished};
+use steersman_machine::commit::{Admitted, Binding, Commit, LogLine, Made, Usage, Want, Wished};
 use steersman_machine::context::{Content, Purpose, RenderCache, Request, purpose, request};
-use steersman_machine::effect::Bodies;
 use steersman_machine::extract::is_extraction;
 use steersman_machine::fold::fold;
 use steersman_machine::ids::{Id, Line, Name};
@@ -64,9 +63,12 @@ pub(crate) async fn run(
     if args.cache {
         return cache::run(&session, &calls, line, printer).await;
     }
-    let chosen = choose(&calls, &reviewers(&path), line).ok_or_else(|| {
-        CommandError::usage("no model was called there")
-            .hint(format!("`steersman show {short}` names the lines"))
+    let wanted = session.of_whom(&calls, args.whose.as_deref());
+    let chosen = choose(&wanted, &reviewers(&path), line).ok_or_else(|| match &args.whose {
+        Some(whose) => CommandError::usage(format!("no model call there is `{whose}` or is of it"))
+            .hint(format!("model calls: {}", session.others(&calls, None))),
+        None => CommandError::usage("no model was called there")
+            .hint(format!("`steersman show {short}` names the lines")),
     })?;
     if args.why {
         return why::run(&session, chosen, printer).await;
@@ -103,13 +105,9 @@ pub(crate) async fn run(
         )),
         None => printer.talk(dim("Not sent yet, or no answer came.")),
     }
-    let others: Vec<String> = calls
-        .iter()
-        .filter(|c| c.effect != chosen.effect)
-        .map(|c| format!("@{}", c.answered.unwrap_or(c.wished)))
-        .collect();
+    let others = session.others(&calls, Some(chosen));
     if !others.is_empty() {
-        printer.talk(dim(&format!("Other model calls: {}", others.join(" "))));
+        printer.talk(dim(&format!("Other model calls: {others}")));
     }
     Ok(Exit::Answered)
 }
@@ -185,19 +183,19 @@ fn reviewers(path: &[&Arc<LogLine>]) -> BTreeSet<Id> {
 
 /// The call whose answer this line took; else the one that it wished; else the last before it. Without a line the last of
 /// an agent that is at work: who looks at the end of a session asks for what was answered, not for how it was judged.
-fn choose<'a>(calls: &'a [Call], judges: &BTreeSet<Id>, line: Option<Line>) -> Option<&'a Call> {
+fn choose<'a>(calls: &[&'a Call], judges: &BTreeSet<Id>, line: Option<Line>) -> Option<&'a Call> {
+    let calls = || calls.iter().copied();
     let Some(line) = line else {
-        let answered = || calls.iter().rev().filter(|c| c.answered.is_some());
+        let answered = || calls().rev().filter(|c| c.answered.is_some());
         return answered()
             .find(|c| !judges.contains(&c.agent))
             .or_else(|| answered().next())
-            .or(calls.last());
+            .or_else(|| calls().last());
     };
-    calls
-        .iter()
+    calls()
         .find(|c| c.answered == Some(line))
-        .or_else(|| calls.iter().find(|c| c.wished == line))
-        .or_else(|| calls.iter().rev().find(|c| c.wished <= line))
+        .or_else(|| calls().find(|c| c.wished == line))
+        .or_else(|| calls().rev().find(|c| c.wished <= line))
 }
 
 /// A session that is looked at.
@@ -206,7 +204,7 @@ struct Looked<'a> {
     inspection: &'a Inspection,
     log: &'a Log,
     path: &'a [&'a Arc<LogLine>],
-    /// The definitions of its agents.
+    /// The names of its agents: their own, or those of their definitions.
     names: BTreeMap<Id, Name>,
     short: &'a str,
 }
@@ -287,7 +285,7 @@ impl Looked<'_> {
             };
             let cx = Cx {
                 network: &network,
-                bodies: &self.log.texts,
+                bodies: &*self.inspection.history,
             };
             let rendered = request(&cx, &*self.inspection.history, &snapshot, call.agent, cache);
             let request = rendered.map_err(|error| unrendered(&error))?;
@@ -302,10 +300,48 @@ impl Looked<'_> {
 
     /// The network under this binding.
     async fn network(&self, binding: &Binding) -> Result<Arc<Network>, CommandError> {
-        let values = self.log.texts.text(binding.values);
+        let values = self.inspection.history.body(binding.values);
         let engine = self.place.engine();
         let session = &self.inspection.info.id;
         Ok(engine.network_of(session, binding, &values).await?)
+    }
+
+    /// The calls among which one is chosen: all, the one of this id, or those of the agent of this name or id.
+    fn of_whom<'c>(&self, calls: &'c [Call], whose: Option<&str>) -> Vec<&'c Call> {
+        let id = whose.and_then(|whose| whose.parse::<Id>().ok());
+        let is_of = |call: &&Call| match whose {
+            None => true,
+            Some(whose) => {
+                id == Some(call.effect)
+                    || id == Some(call.agent)
+                    || self
+                        .names
+                        .get(&call.agent)
+                        .is_some_and(|name| **name == *whose)
+            }
+        };
+        calls.iter().filter(is_of).collect()
+    }
+
+    /// The model calls, agent by agent, but for this one.
+    fn others(&self, calls: &[Call], but: Option<&Call>) -> String {
+        let mut by_agent: Vec<(Id, Vec<String>)> = Vec::new();
+        for call in calls {
+            if but.is_some_and(|but| but.effect == call.effect) {
+                continue;
+            }
+            let at = format!("@{}", call.answered.unwrap_or(call.wished));
+            match by_agent.iter_mut().find(|(agent, _)| *agent == call.agent) {
+                Some((_, lines)) => lines.push(at),
+                None => by_agent.push((call.agent, vec![at])),
+            }
+        }
+        let named = by_agent.iter().map(|(agent, lines)| {
+            let name = self.names.get(agent);
+            let name = name.map_or_else(|| agent.to_string(), ToString::to_string);
+            format!("{name} {}", lines.join(" "))
+        });
+        named.collect::<Vec<_>>().join(", ")
     }
 
     /// What an agent's call is for that is wished from here.
@@ -315,7 +351,7 @@ impl Looked<'_> {
         let network = self.network(binding).await?;
         let cx = Cx {
             network: &network,
-            bodies: &self.log.texts,
+            bodies: &*self.inspection.history,
         };
         Ok(purpose(&cx, snapshot, agent))
     }
@@ -338,7 +374,8 @@ fn unrendered(error: &steersman_machine::expression::EvalError) -> CommandError 
 fn names(path: &[&Arc<LogLine>]) -> BTreeMap<Id, Name> {
     let commits = path.iter().filter_map(|line| line.commit.as_ref());
     let made = commits.flat_map(|commit| &commit.made);
-    made.map(|made| (made.agent, made.def.clone())).collect()
+    let name = |made: &Made| made.named.as_ref().unwrap_or(&made.def).clone();
+    made.map(|made| (made.agent, name(made))).collect()
 }
 
 fn sizes(call: &Call, request: &Request) -> String {

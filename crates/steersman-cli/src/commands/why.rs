@@ -13,7 +13,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman::runtime::engine::Inspection;
 use steersman_machine::commit::LogLine;
-use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Id, Line};
 use steersman_machine::network::Network;
 
@@ -123,7 +122,7 @@ async fn bound(place: &Place, inspection: &Inspection, log: &Log) -> BTreeMap<Li
         else {
             continue;
         };
-        let values = log.texts.text(binding.values);
+        let values = inspection.history.body(binding.values);
         if let Ok(network) = place
             .engine()
             .network_of(&inspection.info.id, binding, &values)

@@ -4,7 +4,8 @@ use super::past::{Past, Place};
 use super::{Act, Step};
 use std::collections::BTreeSet;
 use steersman_machine::ids::{Id, Line};
-use steersman_machine::interaction::{Interaction, Origin, Target};
+use steersman_machine::interaction::{Cause, End, Interaction, Origin, Target};
+use steersman_machine::reflect::judged;
 
 /// Steps that are told at most. Chains are as long as agents stand deep, so nobody meets this.
 const STEPS: usize = 200;
@@ -111,9 +112,13 @@ impl Way<'_, '_> {
                 }
                 None => Next::Over,
             },
-            Interaction::Call(_) | Interaction::Finished { .. } => {
+            Interaction::Call(_) => {
                 *stage = Stage::Called;
                 Next::below(self.past, place)
+            }
+            Interaction::Finished { cause, .. } => {
+                *stage = Stage::Called;
+                self.ended(place, *cause)
             }
             Interaction::Route(_) => {
                 *stage = Stage::Chose;
@@ -123,6 +128,33 @@ impl Way<'_, '_> {
                 Next::below(self.past, place)
             }
         }
+    }
+
+    /// From an end to the model's answer that led to it: over the tool that gave it, and over what was said of its draft.
+    fn ended(&mut self, end: Place, cause: Cause) -> Next {
+        let mut at = self.past.before(end);
+        while let Some(place) = at {
+            match self.past.push(place).map(|push| &push.what) {
+                Some(Interaction::Result(result)) => {
+                    let call = self.past.call(result.call);
+                    let made = call.and_then(|call| self.past.call_at(call));
+                    if made.is_some_and(|made| judged(made).is_some()) {
+                        self.tell(place);
+                    } else if cause == Cause::Tool && place.line == end.line {
+                        call.into_iter().for_each(|call| self.tell(call));
+                    } else {
+                        break;
+                    }
+                }
+                Some(Interaction::Call(call)) if judged(call).is_some() => {}
+                Some(Interaction::Finished {
+                    end: End::Draft, ..
+                }) => {}
+                _ => break,
+            }
+            at = self.past.before(place);
+        }
+        at.map_or(Next::Over, Next::To)
     }
 
     /// Goes down a stack to the message that began what was done, and to the call that brought that. `called`: a call by whose
@@ -163,8 +195,13 @@ impl Way<'_, '_> {
                         stage = Stage::Called;
                         continue;
                     }
-                    results += 1;
-                    if results <= RESULTS {
+                    // a judgement further down is of an answer that was given before
+                    let made = call.and_then(|call| self.past.call_at(call));
+                    let is_old = stage == Stage::Saw && made.is_some_and(|m| judged(m).is_some());
+                    if !is_old {
+                        results += 1;
+                    }
+                    if results <= RESULTS && !is_old {
                         self.tell(place);
                     }
                     stage = Stage::Saw;

@@ -520,3 +520,53 @@ fn modes_judges_and_searches_are_drawn() {
     let session = world.page(&["graph", "last"]);
     assert_snapshot!(format!("{definition}\n{session}"));
 }
+
+/// Who looks at the end of a session that a reviewer judged sees who answered, how that came, and can name each call.
+#[test]
+fn what_was_answered_comes_before_who_judged_it() {
+    let world = World::example("analyst");
+    let ask = "Why are sales down since April?";
+    let script = ["--script", "analyst/script.yaml"];
+    let run = [&["run", "analyst", "--input", ask][..], &script].concat();
+    assert_eq!(world.run(&run).code, Some(0));
+
+    let why = world.run(&["why", "last"]).out;
+    let place = |told: &str| {
+        why.find(told)
+            .unwrap_or_else(|| panic!("`{told}` in {why}"))
+    };
+    let way = [
+        "answered: \"The north stopped buying lamps",
+        "got the judgement of reviewer on the draft (accept)",
+        "its model answered: \"The north stopped buying lamps",
+        "mode      execution, since @",
+        "got the judgement of reviewer on the draft (revise)",
+        "said to analyst",
+    ];
+    assert!(way.map(place).is_sorted(), "{why}");
+
+    let context = world.run(&["context", "last"]);
+    assert!(context.out.contains(" analyst   scripted"), "{context:?}");
+    for others in [
+        "calls: analyst @2 @4",
+        ", north @",
+        ", lamps @",
+        ", reviewer @",
+    ] {
+        assert!(context.err.contains(others), "{context:?}");
+    }
+    let lamps = world.run(&["context", "last", "lamps"]);
+    assert!(lamps.out.contains(" lamps   scripted"), "{lamps:?}");
+    let unknown = world.run(&["context", "last", "nobody"]);
+    assert_eq!(unknown.code, Some(2), "{unknown:?}");
+    assert!(
+        unknown.err.contains("hint: model calls: analyst @2"),
+        "{unknown:?}"
+    );
+
+    let parts = world.run(&["context", "last", "--why"]).out;
+    assert!(
+        parts.contains("agents.analyst.modes.execution.tools"),
+        "{parts}"
+    );
+}

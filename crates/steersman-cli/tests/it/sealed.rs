@@ -29,7 +29,7 @@ tools:
     effect: read
     command: [echo, taken]
   note: { description: Notes., parameters: { text: string }, set: { note: "{{ args.text }}" } }
-agents: { desk: { system: You help., tools: [login, pin, note, memory, artifacts] } }
+agents: { desk: { system: You help., tools: [login, pin, note, memory, artifacts], context: { now: "Noted: {{ state.note or '-' }}" } } }
 "#;
 
 fn said() -> String {
@@ -199,4 +199,16 @@ fn what_cannot_be_opened_here_is_told() {
         ran.err.contains("cannot be opened with the key at hand"),
         "{ran:?}"
     );
+}
+
+/// `context` shows what was sent, letter by letter: it could not be compared otherwise.
+#[test]
+fn a_context_is_what_was_sent_though_a_secret_was_said_in_it() {
+    let world = talked();
+    let (code, shown) = world.json(&["context", "last"]);
+    assert_eq!((code, &shown["as_sent"]), (Some(0), &Json::Bool(true)));
+    let segments = shown["segments"].to_string();
+    assert!(segments.contains("Noted: PLANTED-password"), "{segments}");
+    let ran = world.run(&["context", "last", "--why"]);
+    assert!(ran.out.contains("reads state.note"), "{ran:?}");
 }

@@ -6,10 +6,10 @@ use super::units::{Chain, Unit, Units, What};
 use super::{Content, History, Purpose, RenderCache, Request, render};
 use crate::expression::{EvalError, Template};
 use crate::ids::{Body, Id, Line, Name};
-use crate::network::{AgentDef, Beyond, ModelAgent, Part};
+use crate::network::{AgentDef, Beyond, Does, ModelAgent, Part};
 use crate::snapshot::Snapshot;
 use crate::tick::Cx;
-use crate::view::Read;
+use crate::view::{Read, Trace, View};
 
 /// A request, and where it comes from.
 #[derive(Clone, Debug)]
@@ -28,12 +28,23 @@ pub struct Origin {
     /// The template that made it, by the keys that lead to it (`agents.desk.system`), or its file; none: the engine's own words, or
     /// what was said as it was said.
     pub template: Option<String>,
-    /// What it read, each with the line of the template that names it; 0 where that names only a part of it.
-    pub reads: Vec<(String, usize)>,
+    /// What it read.
+    pub reads: Vec<Variable>,
     /// The lines of the log that it tells of.
     pub lines: Vec<Line>,
     /// What a policy made of it: the policy, its boundary, and what stands there (`stub`, `summary`, `elide`).
     pub aged: Option<(Name, u32, &'static str)>,
+}
+
+/// A variable that a template read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variable {
+    /// Its name, as far as it was looked at: `state.plan`, `calls.pay`, `now`.
+    pub path: String,
+    /// The line of the template that names it; 0 where that names only a part of it.
+    pub row: usize,
+    /// The line of the log that it has its value from; none: a default, the clock, what the session was bound to.
+    pub written: Option<Line>,
 }
 
 /// What is left out.
@@ -88,7 +99,7 @@ pub fn explain(
         Part::History => told.next().unwrap_or_default(),
         Part::Now => all.now(),
         Part::Tools => Origin {
-            template: Some(format!("agents.{}.tools", def.name)),
+            template: Some(all.key("tools", |model| &model.tools)),
             ..Origin::default()
         },
     });
@@ -112,20 +123,40 @@ struct All<'a> {
 }
 
 impl All<'_> {
+    /// The keys that lead to what the agent is asked with: those of its mode, unless it has that from the agent itself.
+    fn key<T: PartialEq>(&self, key: &str, part: impl Fn(&ModelAgent) -> &T) -> String {
+        let agent = &self.def.name;
+        let mode = self.def.mode(self.snapshot.agent(self.agent).mode.as_ref());
+        let own = match (&self.def.does, mode) {
+            (Does::Model(all), Some(mode)) if part(all) != part(&mode.model) => Some(&mode.name),
+            _ => None,
+        };
+        match own {
+            Some(mode) => format!("agents.{agent}.modes.{mode}.{key}"),
+            None => format!("agents.{agent}.{key}"),
+        }
+    }
+
     fn system(&self) -> Origin {
         let kept = self.cache.system.as_ref();
         let reads = kept.map_or(&[][..], |kept| &kept.reads);
-        let key = format!("agents.{}.system", self.def.name);
+        let key = self.key("system", |model| &model.system);
         match &self.model.system {
-            Some(template) => made(template, key, reads),
+            Some(template) => self.made(template, key, reads),
             None => Origin::default(),
         }
     }
 
     fn now(&self) -> Origin {
-        let key = format!("agents.{}.context.now", self.def.name);
-        let template = self.model.context.now.as_ref();
-        template.map_or_else(Origin::default, |template| made(template, key, &[]))
+        let key = self.key("context.now", |model| &model.context.now);
+        let Some(template) = &self.model.context.now else {
+            return Origin::default();
+        };
+        let trace = Trace::default();
+        let view = View::new(self.cx, self.snapshot, Some(self.agent)).traced(&trace);
+        // it rendered a moment ago
+        let _ = template.render(&view);
+        self.made(template, key, &trace.take())
     }
 
     /// The segments of the history, in their order.
@@ -234,14 +265,14 @@ impl All<'_> {
                     Age::Fresh | Age::Stale => "stub",
                 };
                 let stub = aging.stub.as_ref().filter(|_| word == "stub");
-                let made = stub.map(|stub| made(stub, format!("{key}.stub"), reads));
+                let made = stub.map(|stub| self.made(stub, format!("{key}.stub"), reads));
                 Origin {
                     aged: Some((policy.clone(), self.mark(&policy), word)),
                     ..made.unwrap_or_default()
                 }
             }
             (_, Some(render)) => match &render.result {
-                Some(template) => made(template, format!("{key}.result"), reads),
+                Some(template) => self.made(template, format!("{key}.result"), reads),
                 None => Origin::default(),
             },
             _ => Origin::default(),
@@ -249,6 +280,30 @@ impl All<'_> {
         Origin {
             lines: line.into_iter().collect(),
             ..origin
+        }
+    }
+
+    /// A segment that a template made.
+    fn made(&self, template: &Template, key: String, reads: &[Read]) -> Origin {
+        let view = View::new(self.cx, self.snapshot, Some(self.agent));
+        let reads = reads.iter().map(|read| {
+            let path = match &read.entry {
+                Some(entry) => format!("{}.{entry}", read.root),
+                None => read.root.to_string(),
+            };
+            let mut rows = template.source.lines();
+            let row = rows.position(|row| row.contains(&path));
+            Variable {
+                path,
+                row: row.map_or(0, |at| at + 1),
+                written: view.written(&read.root, read.entry.as_deref()),
+            }
+        });
+        let named = template.file.as_ref();
+        Origin {
+            reads: reads.collect(),
+            template: Some(named.map_or(key, ToString::to_string)),
+            ..Origin::default()
         }
     }
 
@@ -303,27 +358,6 @@ impl All<'_> {
             }
         }
         absent
-    }
-}
-
-/// A segment that a template made.
-fn made(template: &Template, key: String, reads: &[Read]) -> Origin {
-    let reads = reads.iter().map(|read| {
-        let path = match &read.entry {
-            Some(entry) => format!("{}.{entry}", read.root),
-            None => read.root.to_string(),
-        };
-        let mut rows = template.source.lines();
-        let line = rows
-            .position(|row| row.contains(&path))
-            .map_or(0, |at| at + 1);
-        (path, line)
-    });
-    let named = template.file.as_ref();
-    Origin {
-        reads: reads.collect(),
-        template: Some(named.map_or(key, ToString::to_string)),
-        ..Origin::default()
     }
 }
 

@@ -19,7 +19,7 @@ pub(super) async fn run(
     let (_, snapshot, network) = session.sent(call).await?;
     let cx = Cx {
         network: &network,
-        bodies: &session.log.texts,
+        bodies: &*session.inspection.history,
     };
     let explained = explain(&cx, &*session.inspection.history, &snapshot, call.agent);
     let explained = explained.map_err(|error| unrendered(&error))?;
@@ -98,11 +98,15 @@ fn from(origin: &Origin) -> String {
         Some(template) => template.clone(),
         None => "engine".to_owned(),
     }];
-    for (path, line) in &origin.reads {
-        parts.push(match line {
-            0 => format!("reads {path}"),
-            line => format!("reads {path} (line {line})"),
-        });
+    for read in &origin.reads {
+        let row = match read.row {
+            0 => String::new(),
+            row => format!(" (line {row})"),
+        };
+        let written = read
+            .written
+            .map_or_else(String::new, |n| format!(", set @{n}"));
+        parts.push(format!("reads {}{row}{written}", read.path));
     }
     if let Some((first, last)) = origin.lines.first().zip(origin.lines.last()) {
         parts.push(span(first.0, last.0));
@@ -126,7 +130,9 @@ fn document(call: &Call, name: &str, explained: &Explained) -> Json {
             "bytes": segment.len,
             "says": excerpt(segment),
             "template": origin.template,
-            "reads": origin.reads.iter().map(|(path, line)| json!({ "path": path, "line": line })).collect::<Vec<_>>(),
+            "reads": origin.reads.iter().map(|read| json!({
+                "path": read.path, "line": read.row, "written": read.written.map(|n| n.0),
+            })).collect::<Vec<_>>(),
             "lines": origin.lines.iter().map(|l| l.0).collect::<Vec<_>>(),
             "policy": origin.aged.as_ref().map(|(policy, mark, what)| json!({ "name": policy, "at": mark, "is": what })),
         })).collect::<Vec<_>>(),
