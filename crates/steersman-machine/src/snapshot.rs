@@ -1,5 +1,9 @@
 //! The snapshot: all that a step may depend on. Carried forward by [`mod@crate::fold`] alone.
 
+mod uses;
+
+pub use uses::Uses;
+
 use crate::commit::{Binding, Kind, Want};
 use crate::ids::{Body, Digest, Id, Line, Name, Path, Time};
 use crate::interaction::{Artifact, Call, Cause, End, How, Write};
@@ -153,7 +157,7 @@ pub struct Agent {
     /// Its newest answer had no call so far: with whatever comes above it, it is an exchange of its own.
     pub bare: bool,
     /// Exchanges in which it called a tool, by tool.
-    pub used: OrdMap<Name, u32>,
+    pub used: Uses,
     /// Summaries of what lies further back in its context, by policy.
     pub sums: OrdMap<Name, Sum>,
     /// How large its context is.

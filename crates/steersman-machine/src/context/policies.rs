@@ -146,7 +146,7 @@ fn horizons<'a>(
 ) -> impl Iterator<Item = Lag> + 'a {
     state.used.iter().filter_map(|(tool, times)| {
         let aging = cx.network.tools.get(tool)?.render.age.as_ref()?;
-        let count = if aging.own { *times } else { state.exchanges };
+        let count = if aging.own { times } else { state.exchanges };
         let policy = horizon_of(tool, aging);
         let before = mark(snapshot, state.id, &policy);
         let behind = count.saturating_sub(before);
@@ -214,8 +214,8 @@ pub(super) fn ages(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, units: &Units) -
     let state = snapshot.agent(agent);
     let borders: Vec<(&Name, Border<'_>)> = state
         .used
-        .keys()
-        .filter_map(|tool| {
+        .iter()
+        .filter_map(|(tool, _)| {
             let aging = cx.network.tools.get(tool)?.render.age.as_ref()?;
             let sums = aging.beyond == Beyond::Summary;
             let border = Border {

@@ -5,8 +5,8 @@ use super::History;
 use super::policies::Age;
 use crate::ids::{Body, Id, Line, Name};
 use crate::interaction::{Call, CallResult, Covers, Interaction, Origin};
+use crate::snapshot::Uses;
 use crate::view::Read;
-use imbl::OrdMap;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -85,7 +85,7 @@ pub(super) struct Units {
     before: u32,
     exchanges: u32,
     /// Exchanges in which a tool was called, by tool.
-    used: OrdMap<Name, u32>,
+    used: Uses,
     /// Tools that were called since no call was open.
     opened: Vec<Name>,
     open: u32,
@@ -102,7 +102,7 @@ pub(super) struct Head {
     /// Exchanges before the boundary.
     pub(super) before: u32,
     /// Exchanges in which a tool was called, by tool.
-    pub(super) used: OrdMap<Name, u32>,
+    pub(super) used: Uses,
 }
 
 impl Units {
@@ -215,9 +215,8 @@ impl Units {
         let read = std::mem::replace(&mut self.used, head.used.clone());
         let chains = self.list.iter_mut().flat_map(Unit::chains);
         for chain in chains.filter(|chain| chain.own > 0) {
-            let count =
-                |used: &OrdMap<Name, u32>| used.get(&chain.first.name).copied().unwrap_or(0);
-            chain.own += count(&head.used).saturating_sub(count(&read));
+            let name = &chain.first.name;
+            chain.own += head.used.get(name).saturating_sub(read.get(name));
         }
     }
 
@@ -311,9 +310,9 @@ impl Units {
         let mut counted = BTreeMap::new();
         if closed {
             for name in std::mem::take(&mut self.opened) {
-                let own = self.used.entry(name.clone()).or_default();
-                *own += u32::from(!counted.contains_key(&name));
-                counted.insert(name, *own);
+                let own = self.used.get(&name) + u32::from(!counted.contains_key(&name));
+                self.used.set(name.clone(), own);
+                counted.insert(name, own);
             }
         }
         // The exchange that closes is the newest one.

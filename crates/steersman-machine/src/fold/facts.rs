@@ -9,7 +9,7 @@ use crate::ids::{Body, Id, Line, Name, Time};
 use crate::interaction::{Cause, Write};
 use crate::snapshot::{
     Agent, Closed, Count, Counters, Draft, OpenCall, Phase, Place, Routing, Span, Stands, Sum,
-    Value, Weight,
+    Uses, Value, Weight,
 };
 use imbl::OrdMap;
 use std::sync::Arc;
@@ -116,14 +116,14 @@ pub(crate) fn of_agent(agent: &Agent) -> AdoptedAgent {
 
 fn of_context(
     bare: bool,
-    used: &OrdMap<Name, u32>,
+    used: &Uses,
     sums: &OrdMap<Name, Sum>,
     weight: &Weight,
     facts: &mut Vec<AgentFact>,
 ) {
     facts.extend(bare.then_some(AgentFact::Bare));
     let used = used.iter();
-    facts.extend(used.map(|(name, times)| AgentFact::Used(name.clone(), *times)));
+    facts.extend(used.map(|(name, times)| AgentFact::Used(name.clone(), times)));
     for (policy, sum) in sums {
         let Sum {
             tried,
@@ -320,7 +320,7 @@ fn of_span(period: Period, span: &Span, facts: &mut Vec<AgentFact>) {
 fn in_context(agent: &mut Agent, fact: AgentFact) {
     match fact {
         AgentFact::Bare => agent.bare = true,
-        AgentFact::Used(name, times) => drop(agent.used.insert(name, times)),
+        AgentFact::Used(name, times) => agent.used.set(name, times),
         AgentFact::Sums(policy, tried, covered, body, failed) => {
             let sum = Sum {
                 tried,

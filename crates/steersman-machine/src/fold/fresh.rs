@@ -3,7 +3,7 @@
 use crate::commit::Kind;
 use crate::ids::{Digest, Id, Line, Name, Path, Time};
 use crate::interaction::Call;
-use crate::snapshot::{Agent, Counters, OpenCall, Phase, Span};
+use crate::snapshot::{Agent, Counters, OpenCall, Phase, Span, Uses};
 use imbl::{OrdMap, OrdSet};
 use std::sync::Arc;
 
@@ -76,7 +76,7 @@ pub(super) fn newborn(id: Id, def: Name, kind: Kind, path: Path, now: Time) -> A
         },
         counts: OrdMap::new(),
         bare: false,
-        used: OrdMap::new(),
+        used: Uses::default(),
         sums: OrdMap::new(),
         weight: Arc::default(),
     }

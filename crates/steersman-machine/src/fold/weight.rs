@@ -42,9 +42,10 @@ pub(super) fn closes(agent: &mut Agent, line: Line) {
     if weight.exchanges.len() == WEIGHED {
         weight.exchanges.remove(0);
     }
-    weight
-        .exchanges
-        .push(u32::try_from(bytes).unwrap_or(u32::MAX));
+    // Each branch has a list of its own: no longer than it must be.
+    weight.exchanges.reserve_exact(1);
+    let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+    weight.exchanges.push(bytes);
     weight.closed = line;
 }
 
@@ -54,7 +55,8 @@ pub(super) fn uses(agent: &mut Agent, tools: OrdSet<Name>) {
         return;
     }
     for tool in tools {
-        *agent.used.entry(tool).or_default() += 1;
+        let times = agent.used.get(&tool) + 1;
+        agent.used.set(tool, times);
     }
 }
 
