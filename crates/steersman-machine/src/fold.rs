@@ -623,6 +623,7 @@ impl Snapshot {
         self.line = line;
         self.now = now;
         self.ticks += 1;
+        self.let_go();
     }
 
     pub(crate) fn agent_mut(&mut self, id: Id) -> &mut Agent {

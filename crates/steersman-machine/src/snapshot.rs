@@ -638,6 +638,27 @@ impl Snapshot {
         of_entry.filter_map(|(_, value)| value.as_ref())
     }
 
+    /// Maps whose last entry was taken out keep room for others. Each branch that is held would have that of its own.
+    pub(crate) fn let_go(&mut self) {
+        fn map<K: Ord + Clone, V: Clone>(map: &mut OrdMap<K, V>) {
+            if map.is_empty() {
+                *map = OrdMap::new();
+            }
+        }
+        fn set<K: Ord + Clone>(set: &mut OrdSet<K>) {
+            if set.is_empty() {
+                *set = OrdSet::new();
+            }
+        }
+        map(&mut self.calls);
+        map(&mut self.effects);
+        set(&mut self.unbegun);
+        set(&mut self.waits);
+        set(&mut self.forks);
+        set(&mut self.waiting);
+        set(&mut self.expiring);
+    }
+
     /// The value of a state entry as an agent sees it: its own scope first, then outward. The instance that
     /// declares the entry is found by whoever knows the network; here an entry counts where it is set.
     pub fn cell(&self, scope: Id, name: &Name) -> Option<&Cell> {
