@@ -299,16 +299,18 @@ fn independent(plan: &Plan, tree: &Tree) -> Vec<Run> {
 /// First some that begin at the root; then, from the ends of their first blocks, the rest in turn.
 fn rollouts(plan: &Plan, tree: &Tree) -> Vec<Run> {
     let mut runs = unended(plan, tree);
-    let (n, width) = (plan.n.min(MOST), plan.width.clamp(1, plan.n));
-    let have = tree.branches();
+    let n = plan.n.min(MOST);
+    let (width, have) = (plan.width.max(1).min(n), tree.branches());
     if have < width {
         runs.extend((have + 1..=width).map(|number| Run::Open { number, from: 0 }));
         return runs;
     }
-    let firsts: Vec<usize> = tree
-        .children(0)
-        .filter(|i| !is_end(plan, &tree.nodes[*i]))
-        .collect();
+    // Later ones that begin at the root are none of them, whether they came one by one or all at once.
+    let first = |i: &usize| {
+        let node = &tree.nodes[*i];
+        node.number <= width && !is_end(plan, node)
+    };
+    let firsts: Vec<usize> = tree.children(0).filter(first).collect();
     for number in have + 1..=n {
         let from = match firsts.len() {
             0 => 0,
@@ -319,9 +321,18 @@ fn rollouts(plan: &Plan, tree: &Tree) -> Vec<Run> {
     runs
 }
 
-/// The next level: of the one before the best go on.
+/// What is missing of the deepest level, which a budget fills one by one; else the next one.
 fn level(plan: &Plan, tree: &Tree) -> Vec<Run> {
-    let depth = tree.nodes.iter().map(|n| n.depth).max().unwrap_or(0);
+    let deepest = tree.nodes.iter().map(|n| n.depth).max().unwrap_or(0);
+    let above = |n: &&Node| n.depth < deepest;
+    let before = tree.nodes.iter().filter(above).map(|n| n.number).max();
+    let missing = before.map(|before| below(plan, tree, deepest - 1, before));
+    let missing = missing.filter(|runs| !runs.is_empty());
+    missing.unwrap_or_else(|| below(plan, tree, deepest, tree.branches()))
+}
+
+/// What is not opened yet of the level below this depth: of that the best go on. Its numbers follow upon `before`.
+fn below(plan: &Plan, tree: &Tree, depth: u32, before: u32) -> Vec<Run> {
     let mut kept: Vec<usize> = (0..tree.nodes.len())
         .filter(|i| tree.nodes[*i].depth == depth && !is_end(plan, &tree.nodes[*i]))
         .collect();
@@ -333,13 +344,14 @@ fn level(plan: &Plan, tree: &Tree) -> Vec<Run> {
     if kept.is_empty() {
         return Vec::new();
     }
+    let all = (before + 1..=(before + plan.n).min(MOST)).enumerate();
     let have = tree.branches();
-    let new = (have + 1..=(have + plan.n).min(MOST)).enumerate();
-    new.map(|(k, number)| Run::Open {
-        number,
-        from: kept[k % kept.len()],
-    })
-    .collect()
+    all.filter(|(_, number)| *number > have)
+        .map(|(k, number)| Run::Open {
+            number,
+            from: kept[k % kept.len()],
+        })
+        .collect()
 }
 
 fn rank(node: &Node) -> f64 {

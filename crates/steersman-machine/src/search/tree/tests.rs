@@ -315,3 +315,80 @@ fn there_are_never_more_branches_than_may_be() {
     let stop = world.run(|_, _| Some(1.0));
     assert_eq!((stop.why, world.tree.branches()), (Why::Done, MOST));
 }
+
+/// Each branch of a tree by its number, with the number and the depth at which each of its blocks began.
+fn drawn(tree: &Tree) -> Vec<(u32, u32, Option<(u32, u32)>)> {
+    let begun = |n: &Node| n.parent.map(|p| (tree.nodes[p].number, tree.nodes[p].depth));
+    let nodes = tree.nodes.iter();
+    let mut all: Vec<_> = nodes.map(|n| (n.number, n.depth, begun(n))).collect();
+    all.sort_unstable();
+    all
+}
+
+#[test]
+fn a_budget_that_never_binds_changes_nothing_of_a_tree() {
+    let much = Some(u64::MAX);
+    for method in [
+        Method::BestOf,
+        Method::Beam,
+        Method::Rollouts,
+        Method::Mcts,
+    ] {
+        // One block, so that no first one can be gone on with; and more.
+        for depth in [1, 3, 5] {
+            for n in [1, 4, 7] {
+                let run = |plan: Plan| {
+                    let mut world = World::new(plan, depth);
+                    let worth = |node: &Node| f64::from(node.number * 7 % 5);
+                    let stop = world.run(|node, _| Some(worth(node)));
+                    (world.won(stop), stop.why, drawn(&world.tree))
+                };
+                let plan = Plan::of(method, n);
+                let (tokens, micros) = (plan.clone(), plan.clone());
+                let whole = run(plan);
+                let tokens = run(Plan {
+                    tokens: much,
+                    ..tokens
+                });
+                assert_eq!(tokens, whole, "{method:?}, {n} of {depth} blocks");
+                let money = run(Plan {
+                    micros: much,
+                    ..micros
+                });
+                assert_eq!(money, whole, "{method:?}, {n} of {depth} blocks");
+            }
+        }
+    }
+}
+
+#[test]
+fn later_branches_are_no_first_blocks() {
+    // The first blocks all are ends: every other branch begins at the root, also where that one is no end.
+    let plan = Plan {
+        width: 2,
+        tokens: Some(u64::MAX),
+        ..Plan::of(Method::Rollouts, 4)
+    };
+    let mut tree = Tree::new(Id::MAIN, Line(1));
+    for number in 1..=2 {
+        tree.nodes
+            .push(node(number, Some(0), 1, true, Score::Value(0.0)));
+    }
+    tree.nodes.push(node(3, Some(0), 1, false, Score::None));
+    tree.nodes.push(node(3, Some(3), 2, true, Score::Value(0.0)));
+    let next = next(&plan, &tree);
+    assert_eq!(next, Next::Run(vec![Run::Open { number: 4, from: 0 }]));
+}
+
+#[test]
+fn no_branches_are_a_search_that_is_over() {
+    for method in [
+        Method::BestOf,
+        Method::Beam,
+        Method::Rollouts,
+        Method::Mcts,
+    ] {
+        let stop = World::new(Plan::of(method, 0), 3).run(|_, _| Some(1.0));
+        assert_eq!((stop.winner, stop.why), (None, Why::Done), "{method:?}");
+    }
+}
