@@ -702,7 +702,8 @@ pub enum Searching {
         /// Why: `done`, `enough`, `budget`, `session_tokens`, `session_cost`, `stopped`, `cancelled`.
         why: Name,
     },
-    /// The agent that answers by it cannot take over what was found, for this reason: it answers without.
+    /// The agent that answers by it cannot take over what was found, for this reason: it answers without. Of a search that a
+    /// person wanted: nothing was found, for this reason.
     Without(Body),
 }
 

@@ -22,6 +22,8 @@ pub(crate) struct Seen {
     /// Branches that went on for a block at least.
     explored: BTreeSet<Id>,
     over: bool,
+    /// No agent answers by it.
+    by_person: bool,
 }
 
 /// Beside every row of a search.
@@ -47,6 +49,7 @@ impl Story {
                     method.clone_into(&mut seen.method);
                     seen.n = plan["n"].as_u64().unwrap_or_default();
                     if agent.is_none() {
+                        seen.by_person = true;
                         self.searched.insert(*branch);
                     }
                 }
@@ -186,6 +189,9 @@ impl Story {
                         format!("{found}, in {branches} and {calls} ({why})")
                     }
                 }
+            }
+            Searching::Without(why) if seen.by_person => {
+                format!("nothing of it can be taken: {}", texts.text(*why))
             }
             Searching::Without(why) => format!("answers without it: {}", texts.text(*why)),
             Searching::Tried { .. }

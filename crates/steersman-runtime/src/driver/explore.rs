@@ -15,7 +15,7 @@ use crate::ledger::{Search, answers};
 use crate::load::Since;
 use crate::store::InboxMessage;
 use serde_json::Value as Json;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use steersman_machine::codec::Hash;
 use steersman_machine::commit::{LedgerEntry, Searching, Want};
 use steersman_machine::effect::{Bodies, Offered, Opened, Wish, Work};
@@ -24,6 +24,11 @@ use steersman_machine::search::{self, Cost, Next, Plan, Run, Stop, Why};
 use steersman_machine::snapshot::{Phase, Snapshot};
 use steersman_machine::tick::tick;
 
+/// Nodes that a search keeps in memory, beside those at which blocks of a round begin.
+const NODES: usize = 256;
+/// Why an agent answers without a search that found nothing.
+const NOTHING: &str = "no branch came to anything";
+
 /// A search that goes on, as its owner knows it beside the log.
 #[derive(Default)]
 pub(crate) struct Exploring {
@@ -31,8 +36,10 @@ pub(crate) struct Exploring {
     running: BTreeSet<Id>,
     /// Nodes that are being judged.
     judging: BTreeMap<(Id, Line), judge::Judging>,
-    /// Where branches stood, with the hashes of these lines: new branches begin there.
+    /// Where branches stood, with the hashes of these lines: new branches begin there. What is not here is on the disk.
     nodes: BTreeMap<(Id, Line), (Snapshot, Hash)>,
+    /// Tools that judge for it.
+    tools: judge::Tools,
     /// Somebody wants its end, for this reason.
     stop: Option<Why>,
     /// It may begin no more model calls, for this reason: it ends when what runs has come to stand.
@@ -64,6 +71,14 @@ impl Searches {
     pub(super) fn judging(&self) -> usize {
         let all = self.open.values().flat_map(|open| open.judging.values());
         all.filter(|judging| judging.runs()).count()
+    }
+}
+
+/// The node at which a block begins.
+fn begins(run: Run) -> usize {
+    match run {
+        Run::Open { from, .. } => from,
+        Run::On(at) => at,
     }
 }
 
@@ -196,65 +211,63 @@ impl Driver {
         if self.searches.to_adopt.remove(&id) {
             return self.adopt_found(id).await;
         }
-        let Some(known) = self.ledger.search(id).cloned() else {
+        let Some(known) = self.ledger.search(id) else {
             self.searches.open.remove(&id);
             return Ok(());
         };
         if self.is_unwanted(id) {
-            return self.end_search(id, &known, None, Why::Cancelled).await;
+            return self.end_search(id, None, Why::Cancelled, NOTHING).await;
         }
-        let plan = match self.plan_of(&known) {
+        let plan = match self.plan_of(known) {
             Ok(plan) => plan,
-            Err(why) => {
-                self.end_search(id, &known, None, Why::Cancelled).await?;
-                return self.without(id, &why).await;
-            }
+            Err(why) => return self.end_search(id, None, Why::Cancelled, &why).await,
         };
-        self.note_stood(id, &known).await?;
+        self.note_stood(id).await?;
         self.note_judged(id).await?;
+        let Some(known) = self.ledger.search(id) else {
+            return Ok(());
+        };
+        let tree = self.ledger.tree(known);
+        let place = |i: usize| (tree.nodes[i].branch, tree.nodes[i].at);
+        let best = || search::best(&tree).map(place);
         let open = self.searches.open.get(&id);
-        let wanted = open.and_then(|open| open.stop);
-        let known = self.ledger.search(id).cloned().unwrap_or(known);
-        let tree = self.ledger.tree(&known);
-        if let Some(why) = wanted {
-            return self.end_search(id, &known, search::best(&tree), why).await;
+        if let Some(why) = open.and_then(|open| open.stop) {
+            return self.end_search(id, best(), why, NOTHING).await;
         }
-        let short = self.searches.open.get(&id).and_then(|open| open.short);
-        let next = match short {
+        let next = match open.and_then(|open| open.short) {
             Some(why) => search::cut(&tree, why),
             None => search::next(&plan, &tree),
         };
-        match next {
-            Next::Stop(Stop { winner, why }) => self.end_search(id, &known, winner, why).await,
+        let runs = match next {
+            Next::Stop(Stop { winner, why }) => {
+                return self.end_search(id, winner.map(place), why, NOTHING).await;
+            }
             Next::Score(nodes) => {
-                let nodes = nodes.into_iter().map(|i| &tree.nodes[i]);
-                let nodes = nodes.map(|node| (node.branch, node.at)).collect();
-                self.judge_all(id, &plan, nodes).await
+                let nodes = nodes.into_iter().map(place).collect();
+                return self.judge_all(id, &plan, nodes).await;
             }
-            Next::Run(runs) => {
-                for run in runs {
-                    let begun = match run {
-                        Run::On(i) => {
-                            let node = &tree.nodes[i];
-                            self.go_on(id, node.branch, Some(node.at)).await
-                        }
-                        Run::Open { number, from } => {
-                            let from = &tree.nodes[from];
-                            self.try_from(id, &known, &plan, number, (from.branch, from.at))
-                                .await
-                        }
-                    }?;
-                    if let Err(why) = begun {
-                        let best = search::best(&tree);
-                        self.end_search(id, &known, best, Why::Stopped).await?;
-                        if best.is_none() {
-                            return self.without(id, &why).await;
-                        }
-                        return Ok(());
-                    }
-                }
-                Ok(())
+            Next::Run(runs) => runs,
+        };
+        self.forget_nodes(id, runs.iter().copied().map(begins).map(place).collect());
+        for run in runs {
+            let from = place(begins(run));
+            let begun = match run {
+                Run::On(_) => self.go_on(id, from.0, Some(from.1)).await?,
+                Run::Open { number, .. } => self.try_from(id, &plan, number, from).await?,
+            };
+            if let Err(why) = begun {
+                return self.end_search(id, best(), Why::Stopped, &why).await;
             }
+        }
+        Ok(())
+    }
+
+    /// Of many nodes those are kept in memory at which blocks begin now.
+    fn forget_nodes(&mut self, id: Id, used: BTreeSet<(Id, Line)>) {
+        if let Some(open) = self.searches.open.get_mut(&id)
+            && open.nodes.len() > NODES
+        {
+            open.nodes.retain(|of, _| used.contains(of));
         }
     }
 
@@ -265,27 +278,34 @@ impl Driver {
     }
 
     /// Branches of the round that have come to stand, by number.
-    async fn note_stood(&mut self, id: Id, known: &Search) -> Result<(), EngineError> {
-        let Some(open) = self.searches.open.get_mut(&id) else {
+    async fn note_stood(&mut self, id: Id) -> Result<(), EngineError> {
+        let (Some(open), Some(known)) = (self.searches.open.get_mut(&id), self.ledger.search(id))
+        else {
             return Ok(());
         };
-        let mut ran: Vec<(u32, Id)> = std::mem::take(&mut open.running)
+        let running = std::mem::take(&mut open.running);
+        let mut ran: Vec<(u32, Id)> = running
             .into_iter()
-            .filter_map(|branch| Some((known.number(branch)?, branch)))
+            .filter_map(|branch| {
+                let (_, number) = self.ledger.branch(branch)?.search?;
+                Some((number, branch))
+            })
             .collect();
         if ran.is_empty() {
             return Ok(());
         }
         ran.sort_unstable();
+        let stood = known.stood.iter();
+        let last: HashMap<Id, Line> = stood.map(|s| (s.branch, s.at)).collect();
         let mut draft = Draft::new(self.next, known.branch);
         for (_, branch) in ran {
             let Some(at) = self.ledger.branch(branch).map(|b| b.commit) else {
                 continue;
             };
             let snapshot = self.snapshot_at(branch, at).await?;
-            let last = known.stood.iter().rev().find(|s| s.branch == branch);
             let from = self.ledger.branch(branch).and_then(|b| b.from);
-            let Some(before) = last.map(|s| (branch, s.at)).or(from) else {
+            let last = last.get(&branch).map(|at| (branch, *at));
+            let Some(before) = last.or(from) else {
                 continue;
             };
             let (lost, moved) = self.since(branch, before.1).await?;
@@ -440,12 +460,14 @@ impl Driver {
     async fn try_from(
         &mut self,
         id: Id,
-        known: &Search,
         plan: &Plan,
         number: u32,
         from: (Id, Line),
     ) -> Result<Acted, EngineError> {
-        if let Some(branch) = known.tried.get(number as usize - 1).copied() {
+        let known = self.ledger.search(id);
+        let scope = known.and_then(|known| known.agent);
+        let opened = known.and_then(|known| known.tried.get(number as usize - 1));
+        if let Some(branch) = opened.copied() {
             let (before, _) = self.node(id, from).await?;
             let begun = self
                 .branches
@@ -456,9 +478,9 @@ impl Driver {
             return self.go_on(id, branch, at).await;
         }
         let (snapshot, _) = self.node(id, from).await?;
-        let of = known.agent.map(|_| (number, plan.n.max(number)));
+        let of = scope.map(|_| (number, plan.n.max(number)));
         let opened = Opened {
-            scope: known.agent,
+            scope,
             dry: snapshot.dry || !plan.live,
             of,
             ..Opened::default()
@@ -525,22 +547,30 @@ impl Driver {
 
     // ---- ends
 
-    /// The search is over: its branches have no ticks any more, and its agent takes over the one that won.
+    /// The search is over: its branches have no ticks any more, and its agent takes over the one that won. Where none did,
+    /// it answers without, for this reason.
     async fn end_search(
         &mut self,
         id: Id,
-        known: &Search,
-        winner: Option<usize>,
+        winner: Option<(Id, Line)>,
         why: Why,
+        reason: &str,
     ) -> Result<(), EngineError> {
-        let tree = self.ledger.tree(known);
-        let winner = winner.map(|i| (tree.nodes[i].branch, tree.nodes[i].at));
-        let at = if self.branches.contains_key(&known.branch) {
-            known.branch
+        self.searches.open.remove(&id);
+        let Some(known) = self.ledger.search(id) else {
+            return Ok(());
+        };
+        let (by_person, root) = (known.agent.is_none(), known.branch);
+        let judges = known.judged.iter().map(|(branch, _)| *branch);
+        let tried = known.tried.iter().copied().chain(judges);
+        let all: Vec<Id> = tried.chain(by_person.then_some(root)).collect();
+        let at = if self.branches.contains_key(&root) {
+            root
         } else {
             self.ledger.current
         };
-        self.searches.open.remove(&id);
+        let waits = self.outs.get(&id).map(|out| out.branch);
+        let waits = waits.filter(|_| !by_person);
         let mut draft = Draft::new(self.next, at);
         draft.urgent = true;
         draft.ledger.push(LedgerEntry::Search {
@@ -550,38 +580,28 @@ impl Driver {
                 why: why.word().into(),
             },
         });
-        let wanted = known.agent.is_some() && self.outs.contains_key(&id);
-        self.write(draft).await?;
-        if wanted && winner.is_some() {
-            self.adopt_found(id).await?;
-        }
-        let mut draft = Draft::new(self.next, at);
-        let root = known.agent.is_none().then_some(known.branch);
-        let judges = known.judged.iter().map(|(branch, _)| *branch);
-        let all: Vec<Id> = known
-            .tried
-            .iter()
-            .copied()
-            .chain(judges)
-            .chain(root)
-            .collect();
+        // All with one line: behind a search that is over and whose branches are not, these would go on outside of it.
         for branch in all {
             self.searches.tried.remove(&branch);
             self.searches.judges.remove(&branch);
-            if self
-                .ledger
-                .branch(branch)
-                .is_some_and(|b| b.superseded.is_none())
-            {
+            let known = self.ledger.branch(branch);
+            if known.is_some_and(|b| b.superseded.is_none()) {
                 self.supersede(&mut draft, branch, None);
             }
         }
-        self.write(draft).await?;
-        self.leave_behind().await?;
-        if wanted && winner.is_none() {
-            return self.without(id, "no branch came to anything").await;
+        if winner.is_none() && (by_person || waits.is_some()) {
+            let what = Searching::Without(draft.body(reason));
+            draft.ledger.push(LedgerEntry::Search { search: id, what });
         }
-        Ok(())
+        self.write(draft).await?;
+        if waits.is_some() && winner.is_some() {
+            self.adopt_found(id).await?;
+        }
+        self.leave_behind().await?;
+        match waits {
+            Some(branch) if winner.is_none() => self.begin_standing(branch, vec![id]).await,
+            _ => Ok(()),
+        }
     }
 
     /// What was found is offered to the branch whose agent searched.
@@ -619,7 +639,7 @@ impl Driver {
         }
     }
 
-    /// The agent answers without what was searched for.
+    /// What won was not adopted: the agent answers without.
     async fn without(&mut self, id: Id, why: &str) -> Result<(), EngineError> {
         let Some(branch) = self.outs.get(&id).map(|out| out.branch) else {
             return Ok(());

@@ -268,17 +268,15 @@ impl Driver {
         if held.is_some() {
             return Ok(held);
         }
-        let slots = self.slots(tool);
+        let slots = self.slots(&tool.tool);
         slots.try_acquire_owned().map(Some).map_err(|_| Full::Slots)
     }
 
-    fn slots(&self, tool: &ToolWork) -> Arc<Semaphore> {
+    /// As many as run at once of a tool, in this process.
+    pub(super) fn slots(&self, tool: &Name) -> Arc<Semaphore> {
         let network = self.network();
-        let at_once = network
-            .tools
-            .get(&tool.tool)
-            .map_or(1, |t| t.parallel.max(1)) as usize;
-        let key = (network.digest, tool.tool.clone());
+        let at_once = network.tools.get(tool).map_or(1, |t| t.parallel.max(1)) as usize;
+        let key = (network.digest, tool.clone());
         let mut slots = self
             .engine
             .0
@@ -349,7 +347,7 @@ impl Driver {
         let Some(tool) = self.outs.get(&id).and_then(Out::tool) else {
             return;
         };
-        let (slots, tasks) = (self.slots(tool), self.tasks.clone());
+        let (slots, tasks) = (self.slots(&tool.tool), self.tasks.clone());
         tokio::spawn(async move {
             if let Ok(permit) = slots.acquire_owned().await {
                 // Handed over, not given back: given back it goes to whoever waits next, in any session, and slots

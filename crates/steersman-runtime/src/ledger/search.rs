@@ -25,7 +25,7 @@ pub struct Search {
     pub stood: Vec<Stood>,
     /// Which branch won, up to which commit, and why it ended; none: it goes on.
     pub over: Option<(Option<(Id, Line)>, Name)>,
-    /// Why its agent answered without it.
+    /// Why its agent answered without it; of a search that a person wanted, why nothing was found.
     pub without: Option<Body>,
 }
 

@@ -13,6 +13,7 @@ mod crash;
 mod effects;
 mod feed;
 mod follow;
+mod judges;
 mod late;
 mod ledger;
 mod memory;

@@ -4,11 +4,12 @@ use crate::spy::Behind;
 use crate::world::{Does, World, answered};
 use futures::FutureExt;
 use serde_json::{Value as Json, json};
+use steersman_machine::commit::{LedgerEntry, Searching};
 use steersman_machine::expression::Expr;
 use steersman_machine::ids::Id;
 use steersman_machine::mapping::Fault;
 use steersman_machine::search::{Method, Plan, Scorer};
-use steersman_runtime::engine::Inspection;
+use steersman_runtime::engine::{BranchView, Inspection};
 use steersman_runtime::ledger;
 use steersman_runtime::session::{Fate, Search, Session, Settled};
 
@@ -25,11 +26,11 @@ agents:
 entry: main
 "#;
 
-fn dice(search: &str) -> String {
+pub(crate) fn dice(search: &str) -> String {
     DICE.replace("SEARCH", search)
 }
 
-fn script() -> Json {
+pub(crate) fn script() -> Json {
     let roll = json!({ "any": [
         { "call": { "roll": { "eyes": 1 } } }, { "call": { "roll": { "eyes": 2 } } }, { "call": { "roll": { "eyes": 3 } } },
         { "call": { "roll": { "eyes": 4 } } }, { "call": { "roll": { "eyes": 5 } } }, { "call": { "roll": { "eyes": 6 } } },
@@ -39,11 +40,11 @@ fn script() -> Json {
 
 const METHODS: [&str; 4] = ["best_of", "beam", "rollouts", "mcts"];
 
-async fn seen(world: &World) -> Inspection {
+pub(crate) async fn seen(world: &World) -> Inspection {
     world.engine.inspect("session").await.unwrap()
 }
 
-fn newest(seen: &Inspection) -> (Id, ledger::Search) {
+pub(crate) fn newest(seen: &Inspection) -> (Id, ledger::Search) {
     let (id, search) = seen.ledger.searches().next_back().expect("it searched");
     (id, search.clone())
 }
@@ -137,15 +138,35 @@ async fn the_same_seed_makes_the_same_tree_and_another_one_another() {
 async fn driven(world: &World, session: &Session) {
     tokio::select! {
         _ = session.settled() => {}
-        () = async {
-            while world.store.withheld() == 0 {
-                tokio::task::yield_now().await;
-            }
-            // What goes on ahead of the disk may do so.
-            for _ in 0..200 {
-                tokio::task::yield_now().await;
-            }
-        } => {}
+        () = withheld(world) => {}
+    }
+}
+
+/// Until the disk takes nothing more.
+async fn withheld(world: &World) {
+    while world.store.withheld() == 0 {
+        tokio::task::yield_now().await;
+    }
+    // What goes on ahead of the disk may do so.
+    for _ in 0..200 {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// What was spent on each branch, oldest first.
+fn calls(seen: &Inspection) -> Vec<u64> {
+    let spent = |b: &BranchView| steersman_machine::search::spent(&b.snapshot).calls;
+    seen.branches.iter().map(spent).collect()
+}
+
+/// Nothing that was opened for the newest search goes on behind its end.
+fn assert_left_behind(seen: &Inspection, of: &str) {
+    let (_, search) = newest(seen);
+    let judges = search.judged.iter().map(|(judge, _)| *judge);
+    let root = search.agent.is_none().then_some(search.branch);
+    for branch in search.tried.iter().copied().chain(judges).chain(root) {
+        let known = seen.ledger.branch(branch).unwrap();
+        assert!(known.superseded.is_some(), "{branch} goes on, {of}");
     }
 }
 
@@ -157,7 +178,8 @@ async fn a_kill_behind_every_line_makes_the_same_tree() {
         let world = World::new(script());
         let session = world.start(&definition, "Roll.").await;
         session.settled().await.unwrap();
-        let (whole, lines) = (shape(&seen(&world).await), world.store.lines());
+        let found = seen(&world).await;
+        let (whole, lines, calls_of) = (shape(&found), world.store.lines(), calls(&found));
         for kept in 2..lines {
             let world = World::new(script());
             world.store.write_only(kept, Behind::Silence);
@@ -167,8 +189,123 @@ async fn a_kill_behind_every_line_makes_the_same_tree() {
             let session = world.open().await;
             let settled = session.settled().await.unwrap();
             assert_eq!(answered(&settled), "Rolled.", "{method} after {kept}");
-            assert_eq!(shape(&seen(&world).await), whole, "{method} after {kept}");
+            let found = seen(&world).await;
+            assert_eq!(shape(&found), whole, "{method} after {kept}");
+            assert_eq!(calls(&found), calls_of, "{method} after {kept}");
+            assert_left_behind(&found, &format!("{method} after {kept}"));
         }
+    }
+}
+
+#[tokio::test]
+async fn a_kill_behind_every_line_of_a_persons_search_makes_the_same_tree() {
+    let search = async |kept: Option<usize>| {
+        let world = World::new(script());
+        let session = world.start(&dice(""), "Roll.").await;
+        session.settled().await.unwrap();
+        let before = world.store.lines();
+        if let Some(kept) = kept {
+            world.store.write_only(kept, Behind::Silence);
+        }
+        let search = Search {
+            at: Some(steersman_machine::ids::Line(1)),
+            ..Search::here(plan(Method::Beam, 2))
+        };
+        let wanted = session.search(search);
+        let Some(kept) = kept else {
+            wanted.await.unwrap();
+            session.settled().await.unwrap();
+            let found = seen(&world).await;
+            assert_left_behind(&found, "without a kill");
+            return (world.store.lines() - before, shape(&found), calls(&found));
+        };
+        tokio::select! {
+            _ = async { wanted.await.unwrap(); session.settled().await } => {}
+            () = withheld(&world) => {}
+        }
+        let world = world.killed().await;
+        let session = world.open().await;
+        session.settled().await.unwrap();
+        let found = seen(&world).await;
+        assert_left_behind(&found, &format!("after {kept}"));
+        (0, shape(&found), calls(&found))
+    };
+    let (lines, whole, calls) = search(None).await;
+    for kept in 0..lines {
+        let (_, shape, made) = search(Some(kept)).await;
+        assert_eq!(shape, whole, "after {kept}");
+        assert_eq!(made, calls, "after {kept}");
+    }
+}
+
+/// Branches, where each of their blocks began, what these are worth, and what won: whatever order they were tried in.
+fn drawn(seen: &Inspection) -> (Vec<String>, Option<u32>) {
+    let (_, search) = newest(seen);
+    let nodes = seen.ledger.tree(&search).nodes;
+    let begun = |parent: Option<usize>| parent.map(|p| (nodes[p].number, nodes[p].depth));
+    let row = |n: &steersman_machine::search::Node| {
+        let begun = begun(n.parent);
+        format!("{} {} {begun:?} {:?}", n.number, n.depth, n.score)
+    };
+    let mut rows: Vec<String> = nodes.iter().map(row).collect();
+    rows.sort_unstable();
+    let (winner, why) = search.over.clone().expect("it is over");
+    assert_eq!(&*why, "done");
+    (rows, winner.and_then(|(branch, _)| search.number(branch)))
+}
+
+#[tokio::test]
+async fn a_budget_that_never_binds_changes_nothing_of_a_tree() {
+    for method in METHODS {
+        let tried = async |budget: &str| {
+            let world = World::new(script());
+            let search = format!("search: {{ method: {method}, n: 4, score: state.sum{budget} }}");
+            let session = world.start(&dice(&search), "Roll.").await;
+            session.settled().await.unwrap();
+            drawn(&seen(&world).await)
+        };
+        let whole = tried("").await;
+        for budget in ["tokens: 1000000000", "cost: 1000000000"] {
+            let budget = format!(", budget: {{ {budget} }}");
+            assert_eq!(tried(&budget).await, whole, "{method}{budget}");
+        }
+    }
+}
+
+/// The end of a search is told once, and says why nothing came of it: to an agent and to a person.
+#[tokio::test]
+async fn a_search_that_finds_nothing_says_why_once() {
+    for by_person in [false, true] {
+        let world = World::new(json!({ "main": [{ "error": "bad" }] }));
+        let search = if by_person {
+            ""
+        } else {
+            "search: { n: 2, score: 1 }"
+        };
+        let session = world.start(&dice(search), "Roll.").await;
+        session.settled().await.unwrap();
+        if by_person {
+            let search = Search {
+                at: Some(steersman_machine::ids::Line(1)),
+                ..Search::here(plan(Method::BestOf, 2))
+            };
+            session.search(search).await.unwrap();
+            session.settled().await.unwrap();
+        }
+        let found = seen(&world).await;
+        assert_left_behind(&found, "nothing was found");
+        let (_, search) = newest(&found);
+        let why = found.history.text(search.without.expect("it says why"));
+        assert_eq!(&*why, "no branch came to anything");
+        let lines = world.lines().await;
+        let entries = lines.iter().flat_map(|line| &line.ledger);
+        let ends = entries.filter(|entry| match entry {
+            LedgerEntry::Search { what, .. } => {
+                matches!(what, Searching::Over { .. } | Searching::Without(_))
+            }
+            _ => false,
+        });
+        assert_eq!(ends.count(), 2);
     }
 }
 

@@ -33,6 +33,8 @@ pub(crate) enum Does {
     NotPerformed(Fault),
     Unknown,
     Hangs,
+    /// Runs until it is told to end.
+    Cut,
     Panics,
     /// Its server says that its list of tools is this one now, then it is done.
     Changes(Vec<Listed>),
@@ -48,9 +50,15 @@ pub(crate) struct Tools {
     /// What every MCP server offers, and how often that changed.
     offers: Mutex<(Option<Asked>, ListMark)>,
     asked: AtomicUsize,
+    cut: AtomicUsize,
 }
 
 impl Tools {
+    /// How many were told to end, and did.
+    pub(crate) fn cut(&self) -> usize {
+        self.cut.load(Ordering::SeqCst)
+    }
+
     /// Every MCP server offers this from now on. One that changed its list has said so, one that is another has not.
     pub(crate) fn offers(&self, asked: Asked, another: bool) {
         let mut offers = self.offers.lock().unwrap();
@@ -112,6 +120,7 @@ impl Default for Tools {
             passwords: Mutex::default(),
             offers: Mutex::new((None, mark)),
             asked: AtomicUsize::default(),
+            cut: AtomicUsize::default(),
         }
     }
 }
@@ -131,7 +140,7 @@ impl Toolset for Tools {
         Some(self.offers.lock().unwrap().1)
     }
 
-    fn run<'a>(&'a self, run: &'a ToolRun, _cancel: &'a CancellationToken) -> Boxed<'a, Raw> {
+    fn run<'a>(&'a self, run: &'a ToolRun, cancel: &'a CancellationToken) -> Boxed<'a, Raw> {
         Box::pin(async move {
             let tool = run.work.tool.to_string();
             let key = format!("{}/{:x}/{}", run.session, run.mark, run.effect);
@@ -154,6 +163,11 @@ impl Toolset for Tools {
                 Some(Does::NotPerformed(fault)) => Raw::NotPerformed(fault),
                 Some(Does::Unknown) => Raw::Unknown(Fault::new("failed", "the line broke")),
                 Some(Does::Hangs) => std::future::pending().await,
+                Some(Does::Cut) => {
+                    cancel.cancelled().await;
+                    self.cut.fetch_add(1, Ordering::SeqCst);
+                    Raw::NotPerformed(Fault::new("cancelled", "it was told to end"))
+                }
                 Some(Does::Panics) => panic!("the tool is broken"),
                 Some(Does::Changes(tools)) => {
                     let about = "server 1".to_owned();

@@ -252,7 +252,7 @@ pub enum Searching {
     Judged,
     /// It is over.
     Over,
-    /// Its agent answers without what was found.
+    /// Its agent answers without what was found; a person's search found nothing.
     Without,
 }
 

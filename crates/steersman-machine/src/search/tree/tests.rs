@@ -318,7 +318,10 @@ fn there_are_never_more_branches_than_may_be() {
 
 /// Each branch of a tree by its number, with the number and the depth at which each of its blocks began.
 fn drawn(tree: &Tree) -> Vec<(u32, u32, Option<(u32, u32)>)> {
-    let begun = |n: &Node| n.parent.map(|p| (tree.nodes[p].number, tree.nodes[p].depth));
+    let begun = |n: &Node| {
+        n.parent
+            .map(|p| (tree.nodes[p].number, tree.nodes[p].depth))
+    };
     let nodes = tree.nodes.iter();
     let mut all: Vec<_> = nodes.map(|n| (n.number, n.depth, begun(n))).collect();
     all.sort_unstable();
@@ -328,12 +331,7 @@ fn drawn(tree: &Tree) -> Vec<(u32, u32, Option<(u32, u32)>)> {
 #[test]
 fn a_budget_that_never_binds_changes_nothing_of_a_tree() {
     let much = Some(u64::MAX);
-    for method in [
-        Method::BestOf,
-        Method::Beam,
-        Method::Rollouts,
-        Method::Mcts,
-    ] {
+    for method in [Method::BestOf, Method::Beam, Method::Rollouts, Method::Mcts] {
         // One block, so that no first one can be gone on with; and more.
         for depth in [1, 3, 5] {
             for n in [1, 4, 7] {
@@ -375,19 +373,15 @@ fn later_branches_are_no_first_blocks() {
             .push(node(number, Some(0), 1, true, Score::Value(0.0)));
     }
     tree.nodes.push(node(3, Some(0), 1, false, Score::None));
-    tree.nodes.push(node(3, Some(3), 2, true, Score::Value(0.0)));
+    tree.nodes
+        .push(node(3, Some(3), 2, true, Score::Value(0.0)));
     let next = next(&plan, &tree);
     assert_eq!(next, Next::Run(vec![Run::Open { number: 4, from: 0 }]));
 }
 
 #[test]
 fn no_branches_are_a_search_that_is_over() {
-    for method in [
-        Method::BestOf,
-        Method::Beam,
-        Method::Rollouts,
-        Method::Mcts,
-    ] {
+    for method in [Method::BestOf, Method::Beam, Method::Rollouts, Method::Mcts] {
         let stop = World::new(Plan::of(method, 0), 3).run(|_, _| Some(1.0));
         assert_eq!((stop.winner, stop.why), (None, Why::Done), "{method:?}");
     }

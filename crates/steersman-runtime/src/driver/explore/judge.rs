@@ -5,6 +5,7 @@ use super::super::attempt::{self, FromTask};
 use super::super::draft::Draft;
 use crate::artifact::Artifacts;
 use crate::engine::EngineError;
+use crate::limiter::Refused;
 use crate::toolset::ToolRun;
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
@@ -25,6 +26,16 @@ pub(crate) enum Judging {
     Agent(Id),
     /// It is known.
     Known(Result<f64, String>),
+}
+
+/// Tools that judge for a search: they are told to end when it goes.
+#[derive(Default)]
+pub(crate) struct Tools(CancellationToken);
+
+impl Drop for Tools {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
 }
 
 impl Judging {
@@ -85,10 +96,7 @@ impl Driver {
         let state = search::state(snapshot);
         let args = search::judged(self.network(), &by, answer.as_deref(), &state);
         match by {
-            Scorer::Tool(name) => {
-                self.run_judge(id, of, &name, &args, snapshot);
-                Ok(Judging::Tool)
-            }
+            Scorer::Tool(name) => Ok(self.run_judge(id, of, &name, &args, snapshot)),
             Scorer::Agent(name) => {
                 let known = self.ledger.search(id);
                 let begun = known.and_then(|known| {
@@ -120,9 +128,17 @@ impl Driver {
         }
     }
 
-    fn run_judge(&self, id: Id, of: (Id, Line), tool: &Name, args: &Json, snapshot: &Snapshot) {
-        let Some(def) = self.tool_def(tool) else {
-            return;
+    /// A tool judges, in a task of its own: as many at once as of its calls, and as often as its place lets them through.
+    fn run_judge(
+        &self,
+        id: Id,
+        of: (Id, Line),
+        tool: &Name,
+        args: &Json,
+        snapshot: &Snapshot,
+    ) -> Judging {
+        let (Some(def), Some(open)) = (self.tool_def(tool), self.searches.open.get(&id)) else {
+            return Judging::Known(Err(format!("there is no tool `{tool}`")));
         };
         let (class, timeout) = (def.effect, def.timeout);
         let agent = snapshot.top().unwrap_or(Id::MAIN);
@@ -147,11 +163,33 @@ impl Driver {
         };
         let toolset = self.engine.toolset(self.network(), tool).cloned();
         let (clock, tasks) = (self.engine.clock().clone(), self.tasks.clone());
+        let (slots, place) = (self.slots(tool), self.place_of(run.clone()));
+        let cancel = open.tools.0.clone();
         tokio::spawn(async move {
-            let cancel = CancellationToken::new();
-            let raw = attempt::run_tool(toolset, run, timeout, clock, cancel, Arc::new(drop)).await;
+            let let_through = async {
+                let slot = slots.acquire_owned().await;
+                let Some((limiter, ask)) = place else {
+                    return slot;
+                };
+                // A long wait is waited for as well: what nobody judged for want of time is not worth the least.
+                while let Err(Refused::Long(millis) | Refused::Open(millis)) =
+                    limiter.acquire(ask.clone(), &*clock).await
+                {
+                    clock.sleep(millis).await;
+                }
+                slot
+            };
+            let slot = tokio::select! {
+                biased;
+                () = cancel.cancelled() => return,
+                slot = let_through => slot,
+            };
+            let (cut, hear) = (cancel.child_token(), Arc::new(drop));
+            let raw = attempt::run_tool(toolset, run, timeout, clock, cut, hear).await;
+            drop(slot);
             let _ = tasks.send(Box::new(FromTask::Judged(id, of, raw))).await;
         });
+        Judging::Tool
     }
 
     /// A tool judged.
