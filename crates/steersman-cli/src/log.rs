@@ -8,8 +8,10 @@ use std::sync::Arc;
 use steersman::runtime::engine::BranchView;
 use steersman::runtime::known::Known;
 use steersman_machine::commit::{Commit, LogLine};
+use steersman_machine::fold::fold;
 use steersman_machine::ids::Line;
 use steersman_machine::interaction::Interaction;
+use steersman_machine::snapshot::Snapshot;
 
 /// What was read.
 pub(crate) struct Log {
@@ -75,6 +77,12 @@ impl Log {
         let mut path = self.back_to(line, Line::NONE);
         path.reverse();
         path
+    }
+
+    /// Where the session stands behind a line, on its branch.
+    pub(crate) fn snapshot(&self, line: Line) -> Snapshot {
+        let path = self.up_to(line).into_iter();
+        path.fold(Snapshot::empty(), |snapshot, line| fold(snapshot, line))
     }
 
     /// A line and those before it on its path, newest first, as far as another one, which is not among them.

@@ -179,6 +179,9 @@ pub(crate) fn shortest<'a>(id: &'a str, all: impl Iterator<Item = &'a str>) -> &
     &id[..(shared + 1).max(SHORT).min(id.len())]
 }
 
+/// Branches without a label that are named to who asks for one that there is not.
+const UNNAMED: usize = 10;
+
 /// The place of a branch in an inspection: by label, by id, else the current one.
 pub(crate) fn branch_at(
     inspection: &Inspection,
@@ -189,7 +192,14 @@ pub(crate) fn branch_at(
         Some(name) => b.label.as_deref() == Some(name) || b.id.to_string() == name,
     });
     found.ok_or_else(|| {
-        let names: Vec<String> = inspection.branches.iter().map(branch_name).collect();
+        // A search opens many that nobody gave a name.
+        let (labelled, others): (Vec<_>, Vec<_>) =
+            inspection.branches.iter().partition(|b| b.label.is_some());
+        let few = others.iter().take(UNNAMED);
+        let mut names: Vec<String> = labelled.iter().chain(few).map(|b| branch_name(b)).collect();
+        if others.len() > UNNAMED {
+            names.push(format!("and {} more", others.len() - UNNAMED));
+        }
         CommandError::usage(format!(
             "session `{}` has no branch `{}`",
             inspection.info.id,

@@ -395,8 +395,10 @@ pub fn worth(value: &Json) -> Result<f64, String> {
     };
     let number = number.filter(|n: &f64| n.is_finite());
     number.ok_or_else(|| {
-        let shown: String = value.to_string().chars().take(80).collect();
-        format!("{shown} is no number")
+        let whole = value.to_string();
+        let shown: String = whole.chars().take(80).collect();
+        let cut = if shown.len() < whole.len() { "..." } else { "" };
+        format!("{shown}{cut} is no number")
     })
 }
 

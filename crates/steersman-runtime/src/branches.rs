@@ -3,6 +3,7 @@
 use crate::engine::Inspection;
 use crate::inbox::Message;
 use crate::ledger::Ledger;
+use steersman_machine::branch::adoptable;
 use steersman_machine::ids::{Id, Line, Name};
 use steersman_machine::join::JoinOn;
 use steersman_machine::snapshot::{Phase, Snapshot};
@@ -86,16 +87,31 @@ pub fn moved_since(snapshot: &Snapshot, line: Line) -> Vec<String> {
     let set = snapshot.state.iter().filter(|(_, cell)| cell.line > line);
     let unset = snapshot.unset.iter().filter(|(_, at)| **at > line);
     let entries = set.map(|(key, _)| key).chain(unset.map(|(key, _)| key));
-    paths.extend(entries.map(|(scope, name)| {
-        if Some(*scope) == snapshot.root {
-            format!("state.{name}")
-        } else {
-            format!("{}.state.{name}", path(snapshot, *scope))
-        }
-    }));
+    paths.extend(entries.map(|key| entry(snapshot, key)));
     paths.sort();
     paths.dedup();
     paths
+}
+
+/// A state entry as people name it.
+fn entry(snapshot: &Snapshot, (scope, name): &(Id, Name)) -> String {
+    if Some(*scope) == snapshot.root {
+        format!("state.{name}")
+    } else {
+        format!("{}.state.{name}", path(snapshot, *scope))
+    }
+}
+
+/// Why a branch on which one agent acts cannot be adopted by a target: both wrote the same since the fork.
+pub(crate) fn not_adoptable(target: &Snapshot, from: &Snapshot) -> Option<String> {
+    let both = adoptable(target, from).err()?;
+    let mut paths: Vec<String> = both.iter().map(|key| entry(target, key)).collect();
+    paths.sort();
+    Some(format!(
+        "{} changed on the branch and where it is to be adopted since the fork at {}: taking over this branch would lose that",
+        paths.join(", "),
+        from.forked_at
+    ))
 }
 
 /// Names from the root down: `desk/policy`, with the name its caller gave where there is one.

@@ -2,6 +2,7 @@
 
 use super::Own;
 use clap::Args;
+use steersman::machine::search::MOST;
 
 #[derive(Debug, Args)]
 pub(crate) struct Search {
@@ -14,13 +15,13 @@ pub(crate) struct Search {
     #[arg(long, value_name = "METHOD", value_parser = ["best_of", "beam", "rollouts", "mcts"], hide_possible_values = true)]
     pub(crate) method: Option<String>,
     /// Branches in all; of `beam` those of a level [default: 4].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = few)]
     pub(crate) n: Option<u64>,
     /// Blocks of a branch at most [default: 32].
-    #[arg(long, value_name = "D", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "D", value_parser = few)]
     pub(crate) depth: Option<u64>,
     /// `beam`: how many of a level go on. `rollouts`: first blocks. `mcts`: branches at one place.
-    #[arg(long, value_name = "W", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "W", value_parser = few)]
     pub(crate) width: Option<u64>,
     /// What a branch is worth: an expression over `answer`, `state`, `calls` [default: what the agent's `search:` says].
     #[arg(long, value_name = "EXPR", conflicts_with = "by")]
@@ -57,6 +58,15 @@ pub(crate) struct Search {
     pub(crate) stop: bool,
     #[command(flatten)]
     pub(crate) own: Own,
+}
+
+/// Branches, or blocks.
+fn few(text: &str) -> Result<u64, String> {
+    let some = text
+        .parse()
+        .ok()
+        .filter(|n| (1..=u64::from(MOST)).contains(n));
+    some.ok_or_else(|| format!("a number from 1 to {MOST} is wanted"))
 }
 
 fn number(text: &str) -> Result<f64, String> {

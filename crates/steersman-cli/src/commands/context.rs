@@ -327,7 +327,7 @@ impl Looked<'_> {
     fn others(&self, calls: &[Call], but: Option<&Call>) -> String {
         let mut by_agent: Vec<(Id, Vec<String>)> = Vec::new();
         for call in calls {
-            if but.is_some_and(|but| but.effect == call.effect) {
+            if call.answered.is_none() || but.is_some_and(|but| but.effect == call.effect) {
                 continue;
             }
             let at = format!("@{}", call.answered.unwrap_or(call.wished));

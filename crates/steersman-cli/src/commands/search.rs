@@ -4,6 +4,7 @@ use crate::cli::{Global, Search};
 use crate::commands::act::{Reached, Target};
 use crate::commands::branching::{Spot, adoptable};
 use crate::error::{CommandError, Exit};
+use crate::log::read;
 use crate::play::Ended;
 use crate::printer::{Printer, bold, dim, green, yellow};
 use crate::words::{self, count};
@@ -12,9 +13,14 @@ use steersman::machine::search::{Method, Node, Plan, Score, Scorer, Seen, Tree, 
 use steersman::runtime::engine::Inspection;
 use steersman::runtime::inbox::Message;
 use steersman::runtime::ledger;
+use steersman_machine::commit::Want;
+use steersman_machine::effect::{Offered, Opened, Said};
 use steersman_machine::ids::{Id, Line};
-use steersman_machine::network::{Does, Network};
+use steersman_machine::network::Network;
+use steersman_machine::tick::{Cx, tick};
 
+/// Characters of a reason why a value could not be used: all that the log keeps of it.
+const WHY: usize = 1_000;
 /// Children of one node that are drawn, and rows in all.
 const CHILDREN: usize = 6;
 const ROWS: usize = 60;
@@ -46,7 +52,7 @@ pub(crate) async fn run(
     }
     let network = target.inspection.network.as_ref();
     let network = network.ok_or_else(|| CommandError::usage("this session has not begun"))?;
-    let plan = plan(&args, network)?;
+    let plan = plan(&args, network, &spot).await?;
     let message = Message::Search {
         branch: Some(spot.branch),
         at: spot.line,
@@ -90,9 +96,11 @@ pub(crate) async fn run(
             Exit::Waits
         });
     }
-    if args.adopt
-        && let Some((branch, at)) = winner
-    {
+    if args.adopt {
+        let Some((branch, at)) = winner else {
+            shown(&inspection, Some(search), printer)?;
+            return Ok(nothing(&inspection, &known, &short, printer));
+        };
         if !printer.is_json() {
             draw(&inspection, search, printer)?;
         }
@@ -107,6 +115,25 @@ pub(crate) async fn run(
         printer.next(format!("steersman show {short}:{branch}"), "");
     }
     Ok(Exit::Answered)
+}
+
+/// There is nothing to adopt: why.
+fn nothing(
+    inspection: &Inspection,
+    known: &ledger::Search,
+    short: &str,
+    printer: &Printer,
+) -> Exit {
+    let why = known.without.map(|why| inspection.history.text(why));
+    let why = why.map_or_else(String::new, |why| format!(": {}", words::tame(&why)));
+    printer.complain(format!("Nothing was adopted{why}."));
+    if let Some(branch) = known.tried.first() {
+        printer.next(
+            format!("steersman show {short}:{branch}"),
+            "what the first branch did",
+        );
+    }
+    Exit::Failed
 }
 
 async fn adopt(
@@ -135,8 +162,8 @@ async fn adopt(
     }
 }
 
-/// The plan that was typed; who judges is, where nobody is named, who judges for the agent.
-fn plan(args: &Search, network: &Network) -> Result<Plan, CommandError> {
+/// The plan that was typed; who judges is, where nobody is named, who judges for the agent that owes a model call there.
+async fn plan(args: &Search, network: &Network, spot: &Spot) -> Result<Plan, CommandError> {
     let mut json = Map::new();
     let mut put = |key: &str, value: Option<Json>| {
         if let Some(value) = value {
@@ -159,12 +186,11 @@ fn plan(args: &Search, network: &Network) -> Result<Plan, CommandError> {
     if plan.score.is_some() {
         return Ok(plan);
     }
-    let declared = network.agents.values().find_map(|agent| match &agent.does {
-        Does::Model(model) => model.search.as_deref()?.score.clone(),
-        Does::Route(_) | Does::Run { .. } => None,
-    });
-    let score: Option<Scorer> = declared;
-    match score {
+    // Where nobody owes a call the session refuses the search, whoever judges.
+    let Some(declared) = declared(args, network, spot).await? else {
+        return Ok(plan);
+    };
+    match declared {
         Some(score) => Ok(Plan {
             score: Some(score),
             ..plan
@@ -172,6 +198,53 @@ fn plan(args: &Search, network: &Network) -> Result<Plan, CommandError> {
         None => Err(CommandError::usage("nobody says what a branch is worth")
             .hint("--score \"EXPR\" over `answer`, `state`, `calls`, or --by NAME: a tool or an agent")),
     }
+}
+
+/// Who judges for the agent that owes the first model call: the branch is begun as the session will begin it, here and not in
+/// the log. None: nobody owes one.
+async fn declared(
+    args: &Search,
+    network: &Network,
+    spot: &Spot,
+) -> Result<Option<Option<Scorer>>, CommandError> {
+    let inspection = &spot.target.inspection;
+    let branch = inspection.branches.iter().find(|b| b.id == spot.branch);
+    let snapshot = match spot.line {
+        None => branch.map(|b| b.snapshot.clone()),
+        Some(line) => {
+            let log = read(&spot.target.place, &inspection.info.id).await?;
+            Some(log.snapshot(line))
+        }
+    };
+    let Some(snapshot) = snapshot else {
+        return Ok(None);
+    };
+    let said = args.say.as_ref().map(|text| Said {
+        id: "search".into(),
+        text: text.as_str().into(),
+        to: None,
+        by: None,
+        sender: None,
+        came: Vec::new(),
+    });
+    let opened = Offered::Opened(Opened {
+        dry: true,
+        say: said,
+        ..Opened::default()
+    });
+    let cx = Cx {
+        network,
+        bodies: &*inspection.history,
+    };
+    let (line, now) = (inspection.info.head.next(), snapshot.now);
+    let begun = tick(&cx, snapshot, line, now, &[opened]).snapshot;
+    let owed = begun.effects.values().find(|effect| {
+        effect.what == Want::Step && steersman::machine::search::begins_block(&begun, effect.agent)
+    });
+    Ok(owed.map(|effect| {
+        let model = network.in_force(begun.agent(effect.agent))?;
+        model.search.as_ref()?.score.clone()
+    }))
 }
 
 /// What was searched, one search or all.
@@ -329,15 +402,7 @@ fn draw(inspection: &Inspection, id: Id, printer: &Printer) -> Result<(), Comman
         head = format!("{head}, {}", words::money(cost.micros));
     }
     printer.data(bold(&head))?;
-    let mut drawing = Drawing {
-        inspection,
-        stood: &known.stood,
-        seen: seen(&tree),
-        winner: winner.flatten(),
-        rows: Vec::new(),
-        left: 0,
-        tree,
-    };
+    let mut drawing = Drawing::of(inspection, &known.stood, tree, winner.flatten());
     drawing.children(0, "  ");
     for row in &drawing.rows {
         printer.data(row)?;
@@ -355,43 +420,59 @@ struct Drawing<'a> {
     stood: &'a [ledger::Stood],
     tree: Tree,
     seen: Vec<Seen>,
+    /// The children of each node.
+    below: Vec<Vec<usize>>,
+    /// How many nodes there are at and below each.
+    sizes: Vec<usize>,
+    /// Whether each is the winner, or on the way there.
+    leads: Vec<bool>,
     winner: Option<(Id, Line)>,
     rows: Vec<String>,
     /// Nodes that are not drawn.
     left: usize,
 }
 
-impl Drawing<'_> {
-    fn below(&self, of: usize) -> Vec<usize> {
-        let nodes = self.tree.nodes.iter().enumerate();
-        nodes
-            .filter(|(_, n)| n.parent == Some(of))
-            .map(|(i, _)| i)
-            .collect()
-    }
-
-    fn size(&self, of: usize) -> usize {
-        1 + self
-            .below(of)
-            .into_iter()
-            .map(|i| self.size(i))
-            .sum::<usize>()
-    }
-
-    fn leads(&self, i: usize) -> bool {
-        let node = &self.tree.nodes[i];
-        self.winner == Some((node.branch, node.at))
-            || self.below(i).into_iter().any(|child| self.leads(child))
+impl<'a> Drawing<'a> {
+    fn of(
+        inspection: &'a Inspection,
+        stood: &'a [ledger::Stood],
+        tree: Tree,
+        winner: Option<(Id, Line)>,
+    ) -> Self {
+        let count = tree.nodes.len();
+        let mut below = vec![Vec::new(); count];
+        let (mut sizes, mut leads) = (vec![1; count], vec![false; count]);
+        // Children come behind their parents.
+        for (i, node) in tree.nodes.iter().enumerate().rev() {
+            leads[i] |= winner == Some((node.branch, node.at));
+            if let Some(parent) = node.parent {
+                below[parent].push(i);
+                sizes[parent] += sizes[i];
+                leads[parent] |= leads[i];
+            }
+        }
+        Self {
+            inspection,
+            stood,
+            seen: seen(&tree),
+            below,
+            sizes,
+            leads,
+            winner,
+            rows: Vec::new(),
+            left: 0,
+            tree,
+        }
     }
 
     fn children(&mut self, of: usize, margin: &str) {
-        let mut all = self.below(of);
+        let mut all = std::mem::take(&mut self.below[of]);
         let key = |i: &usize| {
             let best = self.seen[*i].mean.or(value(&self.tree.nodes[*i]));
             best.unwrap_or(f64::NEG_INFINITY)
         };
         all.sort_by(|a, b| {
-            let first = self.leads(*b).cmp(&self.leads(*a));
+            let first = self.leads[*b].cmp(&self.leads[*a]);
             first.then(key(b).total_cmp(&key(a))).then(a.cmp(b))
         });
         let few = if self.rows.len() < ROWS { CHILDREN } else { 0 };
@@ -401,7 +482,7 @@ impl Drawing<'_> {
         for i in &all[..drawn] {
             self.node(*i, margin);
         }
-        let rest: usize = all[drawn..].iter().map(|i| self.size(*i)).sum();
+        let rest: usize = all[drawn..].iter().map(|i| self.sizes[*i]).sum();
         if rest > 0 && drawn > 0 {
             let rest = count(all.len() as u64 - drawn as u64, "branch");
             self.rows.push(dim(&format!("{margin}... {rest} more")));
@@ -412,7 +493,7 @@ impl Drawing<'_> {
     /// A node; what follows from it without branching is one row with it.
     fn node(&mut self, i: usize, margin: &str) {
         let (mut end, mut blocks) = (i, 1);
-        while let [only] = self.below(end)[..] {
+        while let [only] = self.below[end][..] {
             (end, blocks) = (only, blocks + 1);
         }
         let node = &self.tree.nodes[end];
@@ -429,7 +510,7 @@ impl Drawing<'_> {
             (None, None) if node.score == Score::Unusable => {
                 let why = unusable(self.inspection, &self.stood[end - 1]);
                 let why =
-                    why.map_or_else(String::new, |why| format!(": {}", words::line(&why, 60)));
+                    why.map_or_else(String::new, |why| format!(": {}", words::line(&why, WHY)));
                 row = format!("{row}, cannot be judged{why}");
             }
             (None, None) => {}

@@ -3,6 +3,7 @@
 
 use crate::world::{Ran, World};
 use serde_json::Value as Json;
+use std::collections::BTreeSet;
 
 const DESK: &str = r#"name: desk
 state: { sum: { type: integer, default: 0, reduce: sum } }
@@ -64,9 +65,11 @@ fn what_does_not_fit_is_refused_before_anything_is_asked() {
         (&["--score", "1", "--cost", "inf"], "above 0"),
         (&["--score", "1", "--enough", "nan"], "a number is wanted"),
         (&["--score", "1", "--enough=-inf"], "a number is wanted"),
-        (&["--score", "1", "--n", "0"], "--n"),
-        (&["--score", "1", "--n", "100000"], "1000"),
+        (&["--score", "1", "--n", "0"], "a number from 1 to 1000"),
+        (&["--score", "1", "--n", "1001"], "a number from 1 to 1000"),
+        (&["--score", "1", "--n", "some"], "a number from 1 to 1000"),
         (&["--score", "1", "--depth", "0"], "--depth"),
+        (&["--score", "1", "--width", "0"], "--width"),
         (&["--score", "1", "--budget-calls", "0"], "--budget-calls"),
         (&["--score", "1", "--budget-tokens", "0"], "--budget-tokens"),
     ] {
@@ -109,6 +112,93 @@ fn why_a_value_cannot_be_used_is_shown() {
     assert!(ran.out.contains("heavy"), "{ran:?}");
 }
 
+#[test]
+fn a_search_that_finds_nothing_adopts_nothing_and_says_so() {
+    let (world, _) = rolled("");
+    let score = "1 // (state.sum - state.sum)";
+    let args = ["search", "last@1", "--n", "2", "--adopt", "--score", score];
+    let ran = world.run(&args);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let why = "Nothing was adopted: no branch came to anything.";
+    assert!(ran.err.contains(why), "{ran:?}");
+    assert!(ran.err.contains("steersman show "), "{ran:?}");
+    assert!(ran.out.contains("cannot be judged: "), "{ran:?}");
+}
+
+#[test]
+fn the_whole_reason_is_told_why_a_value_cannot_be_used() {
+    let world = World::new();
+    let long = "a long story of what was seen ".repeat(9);
+    let definition = DESK.replace("echo heavy", &format!("echo {long}"));
+    world.write("steersman.yaml", &definition.replace(", SEARCH", ""));
+    world.write("script.yaml", SCRIPT);
+    world.run(&["run", "--input", "Roll.", "--script", "script.yaml"]);
+    let ran = world.run(&["search", "last@1", "--by", "weigh", "--n", "1"]);
+    // The value is cut, what is said of it is not.
+    assert!(ran.out.contains("... is no number"), "{ran:?}");
+}
+
+/// Who judges, where nobody is named, is who judges for the agent that owes the call.
+#[test]
+fn another_agents_judge_is_not_asked() {
+    let judged = "system: You judge., search: { score: '1' } }";
+    let definition = DESK.replace("system: You judge. }", judged);
+    let roll = |own: &str| {
+        let world = World::new();
+        world.write("script.yaml", SCRIPT);
+        world.write("steersman.yaml", &definition.replace(", SEARCH", own));
+        let ran = world.run(&["run", "--input", "Roll.", "--script", "script.yaml"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        world
+    };
+    let world = roll("");
+    for at in [&["last@1"][..], &["last", "--say", "Again."]] {
+        let ran = world.run(&[&["search"], at].concat());
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        let why = "nobody says what a branch is worth";
+        assert!(ran.err.contains(why), "{ran:?}");
+    }
+    let own = ", search: { n: 1, score: state.sum }";
+    let modes = format!("{own}, modes: {{ calm: {{ system: Calm. }}, wild: {{ system: Wild. }} }}");
+    for own in [own, &modes] {
+        let world = roll(own);
+        for at in [&["last@1"][..], &["last", "--say", "Again."]] {
+            let args = [&["search"], at, &["--n", "2"]].concat();
+            let (code, found) = world.json(&args);
+            assert_eq!(code, Some(0), "{found:#}");
+            assert_eq!(found["plan"]["score"], "state.sum", "{found:#}");
+        }
+    }
+}
+
+#[test]
+fn what_would_be_lost_by_an_adoption_is_named() {
+    let (world, _) = rolled(", search: { n: 3, score: state.sum, seed: 1 }");
+    let (_, told) = world.json(&["search", "last", "--show"]);
+    let search = &told["searches"][0];
+    let nodes = search["nodes"].as_array().unwrap().iter();
+    let mut others = nodes.filter(|node| node["branch"] != search["winner"]["branch"]);
+    let other = others.next().unwrap()["branch"].as_str().unwrap();
+    let ran = world.run(&["adopt", &format!("last:{other}")]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.err.contains("state.sum changed"), "{ran:?}");
+}
+
+#[test]
+fn of_many_branches_a_few_are_named() {
+    let (world, _) = rolled(", search: { n: 40, score: state.sum }");
+    let ran = world.run(&["fork", "last", "--label", "mine"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = world.run(&["show", "last:nope"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    let row = ran.err.lines().find(|row| row.contains("it has: "));
+    let (_, row) = row.unwrap().split_once("it has: ").unwrap();
+    let names: Vec<&str> = row.split(", ").collect();
+    assert_eq!(names.len(), 12, "mine, main and nine, the rest: {names:?}");
+    assert!(names.contains(&"mine") && names.contains(&"main"), "{names:?}");
+    assert_eq!(names.last(), Some(&"and 31 more"), "{names:?}");
+}
+
 /// All that a session is looked at by follows the branch that was taken over.
 fn follows(world: &World, sum: i64) {
     let shown = world.run(&["show", "last"]);
@@ -123,8 +213,17 @@ fn follows(world: &World, sum: i64) {
         context["segments"].to_string().contains("eyes"),
         "the roll was seen: {context:#}"
     );
-    let cache = world.run(&["context", "last", "--cache"]);
-    assert_eq!(cache.code, Some(0), "{cache:?}");
+    let (code, cache) = world.json(&["context", "last", "--cache"]);
+    assert_eq!(code, Some(0), "{cache:#}");
+    let calls = cache["calls"].as_array().expect("rows");
+    let lines: BTreeSet<u64> = calls.iter().filter_map(|c| c["line"].as_u64()).collect();
+    assert_eq!(lines.len(), calls.len(), "each once: {cache:#}");
+    assert!(
+        calls.iter().all(|c| c["input"].as_u64() > Some(0)),
+        "each was asked: {cache:#}"
+    );
+    let (_, diff) = world.json(&["diff", "last", "last"]);
+    assert_eq!(diff["model_calls"]["a"], calls.len(), "{cache:#}");
     let (code, why) = world.json(&["why", "last"]);
     assert_eq!(code, Some(0), "{why}");
     assert!(why["steps"].to_string().contains("olled"), "{why:#}");

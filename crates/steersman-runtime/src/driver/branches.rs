@@ -2,7 +2,7 @@
 
 use super::draft::{Draft, Note, Offer};
 use super::{Driver, OutState, What};
-use crate::branches::taken_label;
+use crate::branches::{not_adoptable, taken_label};
 use crate::engine::EngineError;
 use crate::inbox::Message;
 use crate::load::Since;
@@ -478,6 +478,11 @@ impl Driver {
             )));
         };
         let from = self.as_branch_of(target, branch, at).await?;
+        if let Some(here) = self.branches.get(&target).filter(|_| message.is_some())
+            && let Some(why) = not_adoptable(&here.snapshot, &from)
+        {
+            return Ok(Err(why));
+        }
         let offered = Offered::Adopt {
             call,
             branch,

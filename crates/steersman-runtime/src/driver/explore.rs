@@ -10,6 +10,7 @@ mod judge;
 use super::branches::Acted;
 use super::draft::{Draft, Note, Offer};
 use super::{Driver, OutState, What};
+use crate::branches::not_adoptable;
 use crate::engine::EngineError;
 use crate::ledger::{Search, answers};
 use crate::load::Since;
@@ -613,6 +614,11 @@ impl Driver {
         };
         let (branch, at) = self.adopted_from(branch, at, target).await?;
         let from = self.as_branch_of(target, branch, at).await?;
+        if let Some(here) = self.branches.get(&target)
+            && let Some(why) = not_adoptable(&here.snapshot, &from)
+        {
+            return self.without(id, &why).await;
+        }
         let offered = Offered::Adopt {
             call: None,
             branch,

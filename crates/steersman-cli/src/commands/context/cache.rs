@@ -24,9 +24,10 @@ pub(super) async fn run(
             "line", "agent", "bytes", "as before", "%", "tokens", "cached", "broken by"
         )))?;
     }
+    // Where a branch begins, what is owed is wished anew there: only what was answered was asked.
     let calls = calls
         .iter()
-        .filter(|c| until.is_none_or(|line| c.wished <= line));
+        .filter(|c| c.answered.is_some() && until.is_none_or(|line| c.wished <= line));
     let mut walk = session.walk();
     for call in calls {
         let cache = caches.entry(call.agent).or_default();

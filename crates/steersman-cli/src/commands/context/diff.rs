@@ -22,7 +22,7 @@ pub(super) async fn run(
     // What is asked beside an agent's own steps has nothing in common with these.
     let earlier = calls
         .iter()
-        .filter(|c| c.agent == call.agent && c.wished < call.wished);
+        .filter(|c| c.agent == call.agent && c.wished < call.wished && c.answered.is_some());
     for earlier in earlier {
         let snapshot = walk.at(earlier.wished);
         if session.purpose(snapshot, call.agent).await? == wanted {

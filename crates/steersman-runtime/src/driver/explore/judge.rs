@@ -236,7 +236,12 @@ impl Driver {
             let (value, why) = match worth {
                 Ok(value) => (Some(json!(value).to_string().into()), None),
                 Err(why) => {
-                    let why: String = why.chars().take(WHY).collect();
+                    let cut: String = why.chars().take(WHY).collect();
+                    let why = if cut.len() < why.len() {
+                        format!("{cut}...")
+                    } else {
+                        cut
+                    };
                     (None, Some(draft.body(&why)))
                 }
             };
@@ -273,7 +278,7 @@ impl Driver {
 }
 
 /// Characters of a reason that are kept.
-const WHY: usize = 200;
+const WHY: usize = 500;
 
 /// Why a branch whose top agent ended badly is worth nothing.
 fn failed(snapshot: &Snapshot) -> Option<String> {
