@@ -195,7 +195,10 @@ fn of_many_branches_a_few_are_named() {
     let (_, row) = row.unwrap().split_once("it has: ").unwrap();
     let names: Vec<&str> = row.split(", ").collect();
     assert_eq!(names.len(), 12, "mine, main and nine, the rest: {names:?}");
-    assert!(names.contains(&"mine") && names.contains(&"main"), "{names:?}");
+    assert!(
+        names.contains(&"mine") && names.contains(&"main"),
+        "{names:?}"
+    );
     assert_eq!(names.last(), Some(&"and 31 more"), "{names:?}");
 }
 

@@ -1,24 +1,22 @@
 //! What it costs to find passages in a long conversation: through a session, and in the index alone.
 
 use crate::measure::{Goal, Size, Table, median, short, timed};
-use crate::world::runtime;
+use crate::world::{Only, runtime};
 use serde_json::json;
 use std::hint::black_box;
-use std::path::Path;
 use std::sync::Arc;
 use steersman_adapters::fts::FullText;
 use steersman_machine::definition::{self, Files};
 use steersman_machine::effect::{Answer, Ask, Failure};
 use steersman_machine::ids::Name;
-use steersman_machine::network::Network;
+use steersman_runtime::Boxed;
 use steersman_runtime::clock::System;
 use steersman_runtime::engine::{Engine, Options, Parts, StartOptions};
-use steersman_runtime::model::{BoundModel, Model, ModelCall, Models, ModelsError, Sink};
+use steersman_runtime::model::{Model, ModelCall, Sink};
 use steersman_runtime::retrieval::Retrieval;
 use steersman_runtime::seal::Sealer;
 use steersman_runtime::session::{Session, Settled};
 use steersman_runtime::store::memory::MemoryStore;
-use steersman_runtime::{Boxed, Env};
 use tokio_util::sync::CancellationToken;
 
 const DEFINITION: &str = "
@@ -116,7 +114,7 @@ fn through_a_session(table: &Table, size: Size, count: u64) {
     let engine = Engine::new(Parts {
         store: Arc::new(MemoryStore::new()),
         clock: Arc::new(System),
-        models: Arc::new(Talker),
+        models: Arc::new(Only(Talker)),
         toolsets: Vec::new(),
         sealer: Sealer::ephemeral(),
         options: Options {
@@ -195,25 +193,5 @@ impl Model for Talker {
 
     fn label(&self) -> Name {
         "scripted".into()
-    }
-}
-
-impl Models for Talker {
-    fn resolve<'a>(
-        &'a self,
-        network: &'a Network,
-        _env: &'a Env,
-        _folder: &'a Path,
-    ) -> Boxed<'a, Result<Vec<BoundModel>, ModelsError>> {
-        let bound = network.models.keys().map(|name| BoundModel {
-            name: name.clone(),
-            provider: "scripted".into(),
-            ..BoundModel::default()
-        });
-        Box::pin(std::future::ready(Ok(bound.collect())))
-    }
-
-    fn model(&self, _bound: &BoundModel) -> Result<Arc<dyn Model>, ModelsError> {
-        Ok(Arc::new(*self))
     }
 }

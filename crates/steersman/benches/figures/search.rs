@@ -2,9 +2,8 @@
 
 use crate::desk::network_of;
 use crate::measure::{Goal, Size, Table, Watch, short};
-use crate::world::runtime;
+use crate::world::{Only, runtime};
 use serde_json::{Value as Json, json};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use steersman_machine::context::Content;
@@ -12,14 +11,14 @@ use steersman_machine::effect::{Answer, Ask, Failure};
 use steersman_machine::ids::Name;
 use steersman_machine::mapping::Raw;
 use steersman_machine::network::Network;
+use steersman_runtime::Boxed;
 use steersman_runtime::clock::System;
 use steersman_runtime::engine::{Engine, Options, Parts, StartOptions};
-use steersman_runtime::model::{BoundModel, Model, ModelCall, Models, ModelsError, Sink};
+use steersman_runtime::model::{Model, ModelCall, Sink};
 use steersman_runtime::seal::Sealer;
 use steersman_runtime::session::Settled;
 use steersman_runtime::store::memory::MemoryStore;
 use steersman_runtime::toolset::{ToolRun, Toolset};
-use steersman_runtime::{Boxed, Env};
 use tokio_util::sync::CancellationToken;
 
 /// The Game of 24: two numbers are combined at a time until one is left.
@@ -173,26 +172,6 @@ impl Model for Player {
     }
 }
 
-impl Models for Player {
-    fn resolve<'a>(
-        &'a self,
-        network: &'a Network,
-        _env: &'a Env,
-        _folder: &'a Path,
-    ) -> Boxed<'a, Result<Vec<BoundModel>, ModelsError>> {
-        let bound = network.models.keys().map(|name| BoundModel {
-            name: name.clone(),
-            provider: "scripted".into(),
-            ..BoundModel::default()
-        });
-        Box::pin(std::future::ready(Ok(bound.collect())))
-    }
-
-    fn model(&self, _bound: &BoundModel) -> Result<Arc<dyn Model>, ModelsError> {
-        Ok(Arc::new(self.clone()))
-    }
-}
-
 /// Knows whether 24 is made, or can still be made.
 struct Hope;
 
@@ -236,7 +215,7 @@ fn play(puzzles: &[Vec<f64>], times: u64, search: &str) -> Played {
     let engine = Engine::new(Parts {
         store: Arc::new(MemoryStore::new()),
         clock: Arc::new(System),
-        models: Arc::new(player.clone()),
+        models: Arc::new(Only(player.clone())),
         toolsets: vec![Arc::new(Hope)],
         sealer: Sealer::ephemeral(),
         options: Options {

@@ -93,7 +93,10 @@ impl Model for Looker {
     }
 }
 
-impl Models for Looker {
+/// The one model of an engine, whatever a definition calls those that it wants.
+pub(crate) struct Only<M>(pub(crate) M);
+
+impl<M: Model + Clone + 'static> Models for Only<M> {
     fn resolve<'a>(
         &'a self,
         network: &'a Network,
@@ -109,7 +112,7 @@ impl Models for Looker {
     }
 
     fn model(&self, _bound: &BoundModel) -> Result<Arc<dyn Model>, ModelsError> {
-        Ok(Arc::new(self.clone()))
+        Ok(Arc::new(self.0.clone()))
     }
 }
 
@@ -131,7 +134,7 @@ pub(crate) fn engine(store: Arc<dyn Store>, durability: Durability, model: &Look
     Engine::new(Parts {
         store,
         clock: Arc::new(System),
-        models: Arc::new(model.clone()),
+        models: Arc::new(Only(model.clone())),
         toolsets: vec![Arc::new(Found(found().into()))],
         sealer: Sealer::ephemeral(),
         options: Options {
