@@ -85,6 +85,15 @@ impl Purpose {
     /// All that is asked beside agents' own answers.
     pub const BESIDE: &[Self] = &[Self::Continue, Self::Extract, Self::Summary, Self::Compact];
 
+    /// What a summary of this policy was asked for.
+    pub fn of_summary(policy: &str) -> Self {
+        if *policy == *COMPACT {
+            Self::Compact
+        } else {
+            Self::Summary
+        }
+    }
+
     /// How many calls of this kind an agent has committed.
     pub fn calls(self, counters: &crate::snapshot::Counters) -> u32 {
         match self {
@@ -104,8 +113,7 @@ pub fn purpose(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Purpose {
     }
     if snapshot.agent(agent).kind == Kind::Model {
         return match summing(snapshot, agent) {
-            Some(policy) if *policy == *COMPACT => Purpose::Compact,
-            Some(_) => Purpose::Summary,
+            Some(policy) => Purpose::of_summary(&policy),
             None => Purpose::Answer,
         };
     }

@@ -2,7 +2,10 @@
 //!
 //! Stored forms name things and never index them, so a log can be read without its definition.
 
+use crate::extract::is_extraction;
+use crate::fold::{is_ahead, is_more};
 use crate::ids::{Body, Id, Line, Name};
+use crate::reflect::is_review;
 use serde::{Deserialize, Serialize};
 
 /// One typed, immutable entry of a stack.
@@ -149,6 +152,31 @@ pub struct Call {
     pub args: Body,
     /// The call that began the chain (`then:`, the follow-up of a wait), if this one follows.
     pub chain: Option<Id>,
+}
+
+impl Call {
+    /// Whether the engine made it for itself: to judge, to fill state, ahead of a turn, at a limit, behind another call.
+    pub fn is_of_engine(&self) -> bool {
+        let beside = is_review(self)
+            || is_extraction(&self.name)
+            || is_ahead(self)
+            || is_more(&self.name)
+            || self.chain.is_some();
+        // What a provider numbered was called by its model, whatever it named.
+        beside && self.label.is_none()
+    }
+}
+
+/// The calls that a model made with its answer, of what its agent pushed in the same line right behind that answer: there the
+/// engine may have called something, too.
+pub fn calls_of_answer<'a>(
+    behind: impl IntoIterator<Item = &'a Interaction>,
+) -> impl Iterator<Item = &'a Call> {
+    let calls = behind.into_iter().map_while(|pushed| match pushed {
+        Interaction::Call(call) => Some(call),
+        _ => None,
+    });
+    calls.take_while(|call| !call.is_of_engine())
 }
 
 /// What a call is addressed to.

@@ -10,6 +10,7 @@ mod verdict;
 
 pub(crate) use answer::After;
 pub(crate) use calls::{Begins, Result as JudgedResult};
+pub use verdict::said_again;
 pub(crate) use verdict::{Verdict, judge_verdict};
 
 use crate::context::schema_of_fields;
@@ -103,7 +104,7 @@ pub fn is_review(call: &Call) -> bool {
 }
 
 /// Whether a call asks the agent's own model to judge: a call of the engine that no agent serves.
-pub(crate) fn asks_itself(call: &Call) -> bool {
+pub fn asks_itself(call: &Call) -> bool {
     is_review(call) && matches!(call.target, Target::Tool(_))
 }
 

@@ -22,7 +22,6 @@ mod writing;
 
 pub(crate) use recorded::{Asked, Recorded};
 
-use crate::clock::Clock;
 use crate::engine::{Engine, EngineError, Inspection};
 use crate::inbox::{Message, random_id};
 use crate::past::{self, Past};
@@ -567,14 +566,16 @@ impl Conductor<'_> {
                 }
                 Settled::Waits(_) => {
                     // Nobody waits for days in a rerun; where it is live, the world does.
+                    let mut standing = session.standing();
                     let due = session.outside().await?.due;
-                    match due.filter(|_| !self.wanted.live) {
-                        Some(due) if due > self.clock.now() => self.clock.skip_to(due),
-                        _ => return Ok(()),
+                    let Some(due) = due.filter(|_| !self.wanted.live) else {
+                        return Ok(());
+                    };
+                    self.clock.skip_to(due);
+                    // How it stood is told until the timer has ended.
+                    if standing.changed().await.is_err() {
+                        return Err(EngineError::Stopped);
                     }
-                    // The timer ends in a moment.
-                    tokio::task::yield_now().await;
-                    session.outside().await?;
                 }
                 Settled::Limit { .. }
                 | Settled::Failed { .. }

@@ -465,6 +465,13 @@ impl Session {
         }
     }
 
+    /// Tells when it stands otherwise than now.
+    pub(crate) fn standing(&self) -> watch::Receiver<Standing> {
+        let mut standing = self.settled.clone();
+        standing.mark_unchanged();
+        standing
+    }
+
     /// Waits until nothing happens before something outside does: an effect that runs ends, somebody says something,
     /// time passes. All that it tells of is on disk.
     pub async fn outside(&self) -> Result<Outside, EngineError> {

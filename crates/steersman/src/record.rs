@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman_machine::commit::LogLine;
 use steersman_machine::ids::{Id, Line};
-use steersman_machine::interaction::{Call, Interaction};
+use steersman_machine::interaction::{Call, Interaction, calls_of_answer};
 use steersman_runtime::branches;
 use steersman_runtime::engine::{BranchView, Inspection};
 use steersman_runtime::known::Known;
@@ -164,11 +164,9 @@ impl Read {
                     messages.extend(self.message(pushed));
                     continue;
                 };
-                let calls = stack[at..].iter().map_while(|(n, pushed)| match pushed {
-                    Interaction::Call(call) if n == line => Some(self.call(call)),
-                    _ => None,
-                });
-                let calls: Vec<Json> = calls.collect();
+                let behind = stack[at..].iter().take_while(|(n, _)| n == line);
+                let calls = calls_of_answer(behind.map(|(_, pushed)| pushed));
+                let calls: Vec<Json> = calls.map(|call| self.call(call)).collect();
                 let answer = json!({
                     "role": "assistant",
                     "content": text.map(|body| self.text(body)),
@@ -213,11 +211,19 @@ impl Read {
             Interaction::UserMessage { body, .. } => {
                 json!({ "role": "user", "content": self.text(*body) })
             }
-            Interaction::Result(result) => json!({
-                "role": "tool",
-                "tool_call_id": self.label_of(result.call),
-                "content": result.body.map(|body| self.text(body)).unwrap_or_default(),
-            }),
+            Interaction::Result(result) => {
+                let content = result.body.map(|body| self.text(body)).unwrap_or_default();
+                match self.called(result.call) {
+                    // No model asked for it.
+                    Some(call) if call.chain.is_none() && call.is_of_engine() => {
+                        json!({ "role": "user", "content": content })
+                    }
+                    call => {
+                        let first = call.and_then(|call| call.chain).unwrap_or(result.call);
+                        json!({ "role": "tool", "tool_call_id": self.label_of(first), "content": content })
+                    }
+                }
+            }
             Interaction::Summary(summary) => {
                 json!({ "role": "user", "content": self.text(summary.body) })
             }
@@ -231,16 +237,19 @@ impl Read {
     }
 
     fn label_of(&self, id: Id) -> String {
-        let line = self.lines.iter().find(|line| line.n == id.line());
-        let pushes = line
-            .and_then(|line| line.commit.as_ref())
-            .into_iter()
-            .flat_map(|c| &c.pushes);
-        let label = pushes.into_iter().find_map(|push| match &push.what {
-            Interaction::Call(call) if call.id == id => call.label.clone(),
-            _ => None,
-        });
+        let label = self.called(id).and_then(|call| call.label.clone());
         label.map_or_else(|| id.to_string(), |label| label.to_string())
+    }
+
+    /// The call of this id.
+    fn called(&self, id: Id) -> Option<&Call> {
+        let line = self.lines.iter().find(|line| line.n == id.line());
+        let commit = line.and_then(|line| line.commit.as_ref());
+        let mut pushes = commit.into_iter().flat_map(|commit| &commit.pushes);
+        pushes.find_map(|push| match &push.what {
+            Interaction::Call(call) if call.id == id => Some(call),
+            _ => None,
+        })
     }
 }
 

@@ -273,3 +273,37 @@ fn people_are_recorded_or_nobody_or_played_by_an_agent() {
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.err.contains("there is no agent `nobody`"), "{ran:?}");
 }
+
+const FORKS: &str = r#"name: forks
+tools:
+  nap:    { description: Naps., wait: { time: 1s } }
+  longer: { description: Naps., wait: { time: 1h } }
+agents:
+  main:
+    system: You try.
+    tools: [nap, longer, { tool: fork, as: good, join: done >= 1 }]
+entry: main
+"#;
+
+/// Behind where a recording is left, a wait begins in the line that calls it.
+#[test]
+fn what_waits_behind_where_a_recording_was_left_is_waited_for() {
+    let world = World::new();
+    world.write("steersman.yaml", FORKS);
+    world.write("other.yaml", &format!("description: Other.\n{FORKS}"));
+    world.write(
+        "script.yaml",
+        r#"main: [ { call: { good: { instructions: [One., Two., Three.] } } }, A good one. ]
+"main@1": [ { error: provider_overloaded } ]
+"main@2": [ { call: { nap: {} } }, Good. ]
+"main@3": [ { call: { longer: {} } } ]
+"#,
+    );
+    let ran = world.run(&["run", "--input", "Go.", "--script", "script.yaml"]);
+    assert!(ran.out.contains("A good one.") || ran.code == Some(5), "{ran:?}");
+    let again = ["rerun", "last", "--definition", "other.yaml", "--script", "script.yaml"];
+    let ran = world.run(&[&again[..], &["--json"]].concat());
+    assert!(matches!(ran.code, Some(0 | 8)), "{ran:?}");
+    let told = document(&ran);
+    assert_eq!(told["answer"], "A good one.", "{told:#}");
+}

@@ -44,6 +44,16 @@ pub(crate) fn judge_verdict(text: &str) -> Verdict {
     }
 }
 
+/// An answer that says what a judgement came to, from the code and the text with which its call was closed; none: it could not be
+/// used, and what was answered is not on record.
+pub fn said_again(code: Option<&str>, text: &str) -> Option<String> {
+    match code {
+        Some(ACCEPT) => Some(ACCEPT.to_owned()),
+        Some(REVISE) => Some(serde_json::json!({ REVISE: text }).to_string()),
+        _ => None,
+    }
+}
+
 /// What an agent says of its own draft: what is no judgement is the new draft.
 pub(crate) fn of_itself(answer: &Answer, output: Option<&Output>) -> Verdict {
     let text = answer.text.as_deref().unwrap_or_default().trim();

@@ -1,6 +1,7 @@
 //! A line while it is put together: what a tick did, and the ledger entries that go with it.
 
 use crate::store::{InboxMessage, WaitChange};
+use std::sync::Arc;
 use steersman_machine::commit::{Commit, Hold, LedgerEntry, Release, Text, Why};
 use steersman_machine::effect::{Approval, NewArtifact, Step};
 use steersman_machine::ids::{Body, Digest, Id, Line, Name, Time};
@@ -59,6 +60,17 @@ impl Draft {
         let body = Body::new(self.n, self.bodies.len() as u32);
         self.bodies.push(Text::Here(text.into()));
         body
+    }
+
+    /// A text that came in with this line; none: it is of another one.
+    pub(crate) fn text(&self, body: Body) -> Option<Arc<str>> {
+        if body.line() != self.n {
+            return None;
+        }
+        match self.bodies.get(body.k() as usize) {
+            Some(Text::Here(text)) => Some(text.clone()),
+            _ => None,
+        }
     }
 
     /// An inbox message is accepted with this line, and what it wanted is refused.

@@ -1,6 +1,7 @@
 //! Where a session is rerun: what is on record answers in the world's place, as long as the same is asked.
 
 use super::Driver;
+use super::draft::Draft;
 use super::wish::digest;
 use crate::engine::EngineError;
 use crate::rerun::{Asked, Recorded};
@@ -17,7 +18,11 @@ impl Driver {
 
     /// Whether an effect is answered from the recording: a tool with the same arguments, the same question, the same wait.
     /// A question that nobody answered ends the block, unless somebody is to answer it.
-    pub(super) fn answered_from_recording(&mut self, id: Id) -> Result<bool, EngineError> {
+    pub(super) fn answered_from_recording(
+        &mut self,
+        draft: &Draft,
+        id: Id,
+    ) -> Result<bool, EngineError> {
         let Some(recorded) = self.recording() else {
             return Ok(false);
         };
@@ -27,7 +32,7 @@ impl Driver {
             Work::Tool(tool) => (Asked::Tool(digest(tool)), !tool.class.is_free() && dry),
             Work::Simulate(tool) => (Asked::Tool(digest(tool)), true),
             Work::Ask { to, question, .. } => (Asked::Person(to.clone(), question.clone()), false),
-            Work::Event { .. } | Work::Timer => match self.waits_as(id)? {
+            Work::Event { .. } | Work::Timer => match self.waits_as(draft, id)? {
                 Some(asked) => (asked, false),
                 None => return Ok(false),
             },
@@ -53,13 +58,18 @@ impl Driver {
     }
 
     /// A wait by what it was called with.
-    fn waits_as(&self, id: Id) -> Result<Option<Asked>, EngineError> {
+    fn waits_as(&self, draft: &Draft, id: Id) -> Result<Option<Asked>, EngineError> {
         let snapshot = &self.branches[&self.outs[&id].branch].snapshot;
         let Some(open) = snapshot.call_of(id) else {
             return Ok(None);
         };
         let (name, args) = (open.call.name.clone(), open.call.args);
-        Ok(self.past.stored(args)?.map(|args| Asked::Wait(name, args)))
+        // A call of the line that is being made is nowhere else yet.
+        let args = match draft.text(args) {
+            Some(text) => Some(text),
+            None => self.past.stored(args)?,
+        };
+        Ok(args.map(|args| Asked::Wait(name, args)))
     }
 
     /// Whether a model call is answered from the recording: the same request to the same model.

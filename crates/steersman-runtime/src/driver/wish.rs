@@ -33,7 +33,7 @@ impl Driver {
         let (work, due) = (wish.work.clone(), wish.due);
         let stands = self.is_searched(draft, branch, &wish)?;
         self.put_out(branch, wish);
-        if self.answered_from_recording(id)? {
+        if self.answered_from_recording(draft, id)? {
             return Ok(());
         }
         match work {

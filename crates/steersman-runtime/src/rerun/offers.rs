@@ -4,13 +4,16 @@
 use crate::past::{ERASED, Past};
 use crate::store::StoreError;
 use serde_json::Value as Json;
-use steersman_machine::commit::{Admitted, Binding, Commit, Kind, LogLine, Want};
+use steersman_machine::commit::{Admitted, Binding, Commit, LogLine, Want};
 use steersman_machine::effect::{
-    Answer, Ask, Bodies, Failure, NewArtifact, Offered, Outcome, Retry, Said, Start,
+    Answer, Ask, Bodies, Failure, Mapped, NewArtifact, Offered, Outcome, Retry, Said, Start,
 };
 use steersman_machine::extract::is_extraction;
 use steersman_machine::ids::{Body, Id, Name};
-use steersman_machine::interaction::{Call, Choice, Interaction, Origin, Route};
+use steersman_machine::interaction::{
+    Call, Choice, How, Interaction, Origin, Route, calls_of_answer,
+};
+use steersman_machine::reflect::{asks_itself, said_again};
 use steersman_machine::snapshot::Snapshot;
 
 /// How a session began, where its first line is told again for another definition.
@@ -117,18 +120,24 @@ impl Told<'_> {
             let next = self.commit.pushes.get(k + 1);
             let mapped = self.past.mapped_of(self.line, result, next)?;
             let open = self.before.call_of(effect);
-            let extracts = open.is_some_and(|open| is_extraction(&open.call.name));
-            if extracts && let Some(usage) = self.usage(effect) {
-                let written = mapped.writes.iter();
-                let written = written.filter_map(|w| Some((w.name.clone(), w.value.clone()?)));
-                found.push(Outcome::Answer(Answer {
-                    text: Some(Json::Object(written.collect()).to_string()),
+            let text = match open.map(|open| &open.call) {
+                Some(call) if is_extraction(&call.name) => Some(extracted(&mapped)),
+                Some(call) if asks_itself(call) => {
+                    let shown = mapped.shown.as_deref().unwrap_or_default();
+                    said_again(mapped.code.as_deref(), shown)
+                }
+                _ => None,
+            };
+            // A model answered: what it said is read again, and what came of that is not taken as it was.
+            found.extend(match (self.usage(effect), text) {
+                (Some(usage), Some(text)) => Some(Outcome::Answer(Answer {
+                    text: Some(text),
                     usage,
                     ..Answer::default()
-                }));
-            } else {
-                found.push(Outcome::Mapped(mapped));
-            }
+                })),
+                (Some(_), None) => None,
+                (None, _) => Some(Outcome::Mapped(mapped)),
+            });
         }
         Ok(found)
     }
@@ -139,50 +148,58 @@ impl Told<'_> {
     }
 
     fn decisions(&self, effect: Id, agent: Id) -> Vec<Outcome> {
+        let mine = self.commit.pushes.iter().filter(|push| push.agent == agent);
+        let mine: Vec<&Interaction> = mine.map(|push| &push.what).collect();
         let Some(usage) = self.usage(effect) else {
-            return self.failed(agent).into_iter().collect();
+            let gave = self.gave(effect, &mine);
+            return gave.or_else(|| failed(self, &mine)).into_iter().collect();
         };
-        let pushes = || self.commit.pushes.iter().filter(|push| push.agent == agent);
+        let answer = |text: Option<String>| Answer {
+            text,
+            usage: usage.clone(),
+            ..Answer::default()
+        };
         let mut found = Vec::new();
-        let mut said = |text: Option<String>, asks: Vec<Ask>, opaque: Option<String>| {
-            found.push(Outcome::Answer(Answer {
-                text,
-                opaque,
-                asks,
-                usage: usage.clone(),
-                ..Answer::default()
-            }));
-        };
-        if self.before.agent(agent).kind == Kind::Model {
-            let mut mine = pushes().skip_while(
-                |push| !matches!(&push.what, Interaction::AssistantMessage { effect: e, .. } if *e == effect),
-            );
-            if let Some(Interaction::AssistantMessage { text, opaque, .. }) =
-                mine.next().map(|push| &push.what)
-            {
-                let calls = mine.map_while(|push| match &push.what {
-                    Interaction::Call(call) if call.chain.is_none() => Some(self.asked(call)),
-                    _ => None,
-                });
-                let (text, opaque) = (text.map(|b| self.text(b)), opaque.map(|b| self.text(b)));
-                said(text, calls.collect(), opaque);
-            }
-            return found;
-        }
-        for push in pushes() {
-            match &push.what {
+        for (k, pushed) in mine.iter().enumerate() {
+            match pushed {
+                Interaction::AssistantMessage {
+                    effect: of,
+                    text,
+                    opaque,
+                    ..
+                } if *of == effect => {
+                    let calls = calls_of_answer(mine[k + 1..].iter().copied());
+                    found.push(Answer {
+                        opaque: opaque.map(|b| self.text(b)),
+                        asks: calls.map(|call| self.asked(call)).collect(),
+                        ..answer(text.map(|b| self.text(b)))
+                    });
+                }
                 Interaction::Summary(summary) if summary.effect == effect => {
-                    said(Some(self.text(summary.body)), Vec::new(), None);
+                    found.push(answer(Some(self.text(summary.body))));
+                    // Where there was none, the text says why.
+                    found.push(answer(None));
                 }
                 Interaction::Route(route) if route.effect == Some(effect) => {
-                    for text in self.words(route) {
-                        said(Some(text), Vec::new(), None);
-                    }
+                    found.extend(self.words(route).into_iter().map(|word| answer(Some(word))));
                 }
                 _ => {}
             }
         }
-        found
+        found.into_iter().map(Outcome::Answer).collect()
+    }
+
+    /// What a net had wished of the world, and its text.
+    fn gave(&self, effect: Id, mine: &[&Interaction]) -> Option<Outcome> {
+        mine.iter().find_map(|pushed| match pushed {
+            Interaction::AssistantMessage {
+                effect: of, text, ..
+            } if *of == effect => {
+                let text = text.map(|b| self.text(b)).unwrap_or_default();
+                Some(Outcome::Mapped(Mapped::plain(How::Done, None, text)))
+            }
+            _ => None,
+        })
     }
 
     fn asked(&self, call: &Call) -> Ask {
@@ -192,23 +209,6 @@ impl Told<'_> {
             args: self.text(call.args),
             misfit: None,
         }
-    }
-
-    /// A model that failed for good says so in what its agent ended with.
-    fn failed(&self, agent: Id) -> Option<Outcome> {
-        let mut pushes = self.commit.pushes.iter().filter(|push| push.agent == agent);
-        pushes.find_map(|push| match &push.what {
-            Interaction::Finished {
-                code: Some(code),
-                body: Some(body),
-                ..
-            } => Some(Outcome::Failed(Failure {
-                code: code.to_string(),
-                message: self.text(*body),
-                retry: Retry::Never,
-            })),
-            _ => None,
-        })
     }
 
     /// Answers of a routing model that may have led to this choice.
@@ -285,6 +285,29 @@ impl Told<'_> {
     }
 }
 
+/// A model that failed for good says so in what its agent ended with.
+fn failed(told: &Told<'_>, mine: &[&Interaction]) -> Option<Outcome> {
+    mine.iter().find_map(|pushed| match pushed {
+        Interaction::Finished {
+            code: Some(code),
+            body: Some(body),
+            ..
+        } => Some(Outcome::Failed(Failure {
+            code: code.to_string(),
+            message: told.text(*body),
+            retry: Retry::Never,
+        })),
+        _ => None,
+    })
+}
+
+/// What was read of an answer that fills state: the entries that it wrote.
+fn extracted(mapped: &Mapped) -> String {
+    let written = mapped.writes.iter();
+    let written = written.filter_map(|w| Some((w.name.clone(), w.value.clone()?)));
+    Json::Object(written.collect()).to_string()
+}
+
 /// A text, and what came with it.
 pub(crate) fn attached(past: &Past, commit: &Commit, body: Body) -> (String, Vec<NewArtifact>) {
     let text = past.text(body).to_string();
@@ -308,7 +331,6 @@ pub(crate) fn attached(past: &Past, commit: &Commit, body: Body) -> (String, Vec
     (said.unwrap_or(text), came)
 }
 
-/// How the session began.
 /// Ways in which a session may have begun: with its first message, or with one that came right behind.
 fn begun(start: Start) -> Vec<Vec<Offered>> {
     let mut ways = vec![vec![Offered::Start(start.clone())]];
@@ -322,6 +344,7 @@ fn begun(start: Start) -> Vec<Vec<Offered>> {
     ways
 }
 
+/// How a session began: with arguments, with a message, or with neither.
 fn start(past: &Past, commit: &Commit, began: &Began<'_>) -> Option<Start> {
     let root = commit.made.first()?;
     let mut args = None;

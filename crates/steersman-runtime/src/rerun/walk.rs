@@ -384,21 +384,43 @@ impl<'a> Walk<'a> {
         }))
     }
 
-    /// What was offered for a line: of the ways to tell it the one of which the machine makes the same line again.
+    /// What was offered for a line: of the ways to tell it the one of which the machine makes the same line again; else one of
+    /// which it makes the same but for the words of a model, where only what was read of them is on record.
     fn told(&self, line: &LogLine, commit: &Commit) -> Result<Option<Vec<Offered>>, StoreError> {
         let before = self.old.before(line);
         let began = Began {
             binding: &self.old_binding,
             values: &self.old_values,
         };
+        let mut in_other_words = None;
         for offered in offers(&self.old.past, &before, line, Some(&began))? {
             let step = tick(&self.old.cx(), before.clone(), line.n, commit.now, &offered);
             fault(&self.old.past)?;
-            if step.commit.as_ref().is_some_and(|made| same(made, commit)) {
+            let Some(made) = &step.commit else { continue };
+            if made == commit {
                 return Ok(Some(offered));
             }
+            if in_other_words.is_none() && same_but_for_words(made, commit) {
+                let same = self.same_texts(line, &step.bodies)?;
+                in_other_words = same.then_some(offered);
+            }
         }
-        Ok(None)
+        Ok(in_other_words)
+    }
+
+    /// Whether these are the texts that a line begins with.
+    fn same_texts(&self, line: &LogLine, made: &[Text]) -> Result<bool, StoreError> {
+        for (k, text) in (0..).zip(made) {
+            let Text::Here(text) = text else {
+                return Ok(false);
+            };
+            if line.bodies.len() <= k as usize
+                || self.old.past.stored(Body::new(line.n, k))?.as_ref() != Some(text)
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// A line as the rerun writes it: of the ledger only what branches are, no effect and no cost of the recording.
@@ -653,9 +675,16 @@ pub(crate) fn text_of(values: &Values) -> String {
     serde_json::to_string(values).expect("values are JSON")
 }
 
-/// Commits that did the same. What a session began with is bound by whoever starts it.
-fn same(made: &Commit, was: &Commit) -> bool {
-    made == was
+/// Whether two commits are the same but for the digests of what models answered.
+fn same_but_for_words(made: &Commit, was: &Commit) -> bool {
+    let mut made = made.clone();
+    for (admission, known) in made.admitted.iter_mut().zip(&was.admitted) {
+        let mut usage = was.usage.iter();
+        if admission.id.is_some() && usage.any(|usage| usage.effect == admission.id) {
+            admission.digest = known.digest;
+        }
+    }
+    made == *was
 }
 
 /// Whether a tool does in both what it does.

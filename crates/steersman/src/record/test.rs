@@ -7,7 +7,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman_machine::commit::{Admitted, Commit, LedgerEntry, LogLine, Release, Why};
 use steersman_machine::ids::{Id, Line, Name};
-use steersman_machine::interaction::{Call, CallResult, Cause, How, Interaction, Origin, Target};
+use steersman_machine::context::Purpose;
+use steersman_machine::extract::is_extraction;
+use steersman_machine::interaction::{
+    Call, CallResult, Cause, How, Interaction, Origin, Summary, Target, calls_of_answer,
+};
+use steersman_machine::reflect::{asks_itself, said_again};
 use steersman_runtime::branches;
 use steersman_runtime::known::PLACEHOLDER;
 use steersman_runtime::session::Settled;
@@ -221,7 +226,13 @@ impl Recorder<'_> {
                 self.script.entry(key).or_default().push(answer);
             }
             Interaction::Call(call) => self.called(call),
-            Interaction::Result(result) => self.result(line.n, result)?,
+            Interaction::Result(result) => {
+                self.asked_beside(line, commit.pushes[k].agent, result)?;
+                self.result(line.n, result)?;
+            }
+            Interaction::Summary(summary) => {
+                self.summary(line, commit, commit.pushes[k].agent, summary)?;
+            }
             Interaction::Route(route) if route.effect.is_some() => {
                 return Err(cannot(line.n, "a model chose the route"));
             }
@@ -265,14 +276,73 @@ impl Recorder<'_> {
         }
     }
 
+    /// What a model gave that the engine asked beside the agent's own answers.
+    fn beside(&mut self, line: &LogLine, agent: Id, purpose: Purpose, text: &str) {
+        let mut key = self.key(line, agent);
+        if let Some(beside) = purpose.beside() {
+            key = format!("{key}#{beside}");
+        }
+        self.script.entry(key).or_default().push(plain(text).into());
+    }
+
+    fn summary(
+        &mut self,
+        line: &LogLine,
+        commit: &Commit,
+        agent: Id,
+        summary: &Summary,
+    ) -> Result<(), Error> {
+        let mut usage = commit.usage.iter();
+        let answered = usage.any(|usage| usage.effect == Some(summary.effect));
+        if !answered || summary.covers.is_nothing() {
+            return Err(cannot(line.n, "a summary could not be had"));
+        }
+        let text = self.read.text(summary.body);
+        self.beside(line, agent, Purpose::of_summary(&summary.policy), &text);
+        Ok(())
+    }
+
+    /// What a model answered to a call of the engine: state that it filled, or a judgement.
+    fn asked_beside(
+        &mut self,
+        line: &LogLine,
+        agent: Id,
+        result: &CallResult,
+    ) -> Result<(), Error> {
+        let Some(call) = self.read.called(result.call) else {
+            return Ok(());
+        };
+        let (extracts, judges) = (is_extraction(&call.name), asks_itself(call));
+        if !extracts && !judges {
+            return Ok(());
+        }
+        let said = match (judges, result.how) {
+            (true, _) => {
+                let shown = result.body.map(|body| self.read.text(body));
+                said_again(result.code.as_deref(), &shown.unwrap_or_default())
+            }
+            (false, How::Done) => {
+                let writes = result.writes.iter();
+                let written: Map<String, Json> = writes
+                    .filter_map(|w| Some((w.name.to_string(), self.read.json(w.value?))))
+                    .collect();
+                Some(Json::Object(written).to_string())
+            }
+            (false, _) => None,
+        };
+        let Some(said) = said else {
+            return Err(cannot(line.n, "what a model said could not be used"));
+        };
+        let purpose = if extracts { Purpose::Extract } else { Purpose::Answer };
+        self.beside(line, agent, purpose, &said);
+        Ok(())
+    }
+
     fn answer(&self, commit: &Commit, k: usize, text: Option<String>) -> Json {
-        let asked = commit.pushes[k + 1..]
-            .iter()
-            .map_while(|push| match &push.what {
-                Interaction::Call(call) if call.chain.is_none() => Some(call),
-                _ => None,
-            });
-        let mut asked: Vec<Json> = asked
+        let agent = commit.pushes[k].agent;
+        let behind = commit.pushes[k + 1..].iter();
+        let behind = behind.filter(|push| push.agent == agent);
+        let mut asked: Vec<Json> = calls_of_answer(behind.map(|push| &push.what))
             .map(|call| json!({ &**call.seen.as_ref().unwrap_or(&call.name): self.read.json(call.args) }))
             .collect();
         let said = text.map(|text| Json::from(plain(&text)));
