@@ -32,6 +32,7 @@ enum Op {
 
 const OPS: &[(&str, Op)] = &[
     ("!=", Op::IsNot),
+    ("==", Op::Is),
     (">=", Op::MoreOrIs),
     ("<=", Op::LessOrIs),
     ("=", Op::Is),
@@ -164,6 +165,9 @@ impl Term {
             return Err(bad());
         }
         let quoted = rest[sign.len()..].trim().starts_with(['"', '\'']);
+        if !quoted && value.starts_with(['=', '<', '>', '!']) {
+            return Err(bad());
+        }
         let words: Vec<&str> = value.split_whitespace().collect();
         if !quoted
             && words
@@ -305,6 +309,9 @@ mod tests {
             ("status = waits", true),
             ("status != waits", false),
             ("status=waits and cost > 0.2", true),
+            ("status == waits", true),
+            ("definition == hotel", false),
+            ("vendor != '=Acme'", true),
             ("status = waits and cost > 0.4", false),
             ("vendor = Acme*", true),
             ("vendor = \"Acme & Sons\"", true),
@@ -337,6 +344,8 @@ mod tests {
             "= waits",
             "status = ",
             "status ~ x",
+            "vendor => Acme",
+            "vendor === Acme",
             "status = wating",
             "status != anwsered",
             "status = waits and",

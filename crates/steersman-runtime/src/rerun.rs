@@ -10,6 +10,7 @@
 //! Nothing changed: nothing runs, nobody is asked, and both sessions are equal.
 
 mod clock;
+mod left;
 mod offers;
 mod recorded;
 mod recording;
@@ -29,7 +30,7 @@ use crate::pending::PendingKind;
 use crate::redefine::Redefine;
 use crate::session::{Fate, Session, Settled};
 use crate::step::{Go, Step, Steps, Stood};
-use crate::store::{Batch, SessionId};
+use crate::store::{Batch, SessionId, SessionState};
 use clock::RerunClock;
 use recording::Recording;
 use serde_json::Value as Json;
@@ -101,6 +102,9 @@ pub struct Rerunned {
     pub lines: u64,
     /// Where it was left; none: it was followed to its end.
     pub diverged: Option<Diverged>,
+    /// What people did behind where it was left and nobody does again, in words: `fork why`, `join @300`. What they said and
+    /// answered is not among it: that is.
+    pub not_repeated: Vec<String>,
     /// Model calls that the recording answered.
     pub recorded_calls: u64,
     /// Model calls that were made.
@@ -210,7 +214,8 @@ impl Engine {
         let walked = walk.over();
         if let Some(why) = walked.diverged.as_ref().filter(|_| walked.lines.is_empty()) {
             return Err(EngineError::Refused(format!(
-                "it cannot begin under the other definition: {}",
+                "it cannot begin under the other definition: {}; begin a new session under that one, or let the change come \
+                 behind a line",
                 why.why
             )));
         }
@@ -279,6 +284,7 @@ impl Engine {
             session: id.clone(),
             lines: walked.followed,
             diverged: walked.diverged,
+            not_repeated: walked.not_repeated,
             recorded_calls: walked.answers,
             live_calls: 0,
             settled: Arc::new(Settled::Empty),
@@ -293,7 +299,7 @@ impl Engine {
                 left.heard.pop_front();
             }
             let ends = wanted.people == People::Recorded && !wanted.live;
-            let recorded = Arc::new(Recorded::new(left, ends));
+            let recorded = Arc::new(Recorded::new(left, ends, self.clock().clone()));
             let clock = RerunClock::at(self.clock().clone(), now);
             let engine = self.beside(
                 self.store().clone(),
@@ -326,26 +332,20 @@ impl Engine {
         came.micros = after.ledger.spent.micros + spent.0;
         came.tokens = after.ledger.spent.tokens + spent.1;
         if came.diverged.is_none() || paused {
-            self.list(&after, &came, now).await?;
+            self.list(&after, &came).await?;
         }
         Ok(came)
     }
 
-    /// What lists show of a rerun that nobody had to drive.
-    async fn list(
-        &self,
-        after: &Inspection,
-        came: &Rerunned,
-        now: Time,
-    ) -> Result<(), EngineError> {
+    /// What lists show of a rerun that nobody had to drive: it was made now, whatever the time is in it.
+    async fn list(&self, after: &Inspection, came: &Rerunned) -> Result<(), EngineError> {
         let claim = self.store().claim(&came.session).await?;
         let branch = after.current_branch();
         let binding = branch.and_then(|b| b.snapshot.binding.clone());
         let batch = Batch {
-            info: Some(crate::store::SessionState {
+            info: Some(SessionState {
                 status: came.settled.word().into(),
-                // The session that it is of stays the newer of the two.
-                updated: Time(now.0 - 1),
+                updated: self.clock().now(),
                 definition: binding.map(|b| b.digest.short().into()).unwrap_or_default(),
                 waits: "[]".into(),
                 outcome: branch

@@ -2,7 +2,7 @@
 
 use super::Drive;
 use clap::Args;
-use clap::builder::NonEmptyStringValueParser;
+use clap::builder::{NonEmptyStringValueParser, RangedU64ValueParser};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -43,12 +43,13 @@ pub(crate) struct Rerun {
     #[arg(long = "as", value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) name: Option<String>,
     /// At most so many sessions, newest first.
-    #[arg(long, value_name = "N", requires = "filter")]
+    #[arg(long, value_name = "N", requires = "filter", value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     pub(crate) limit: Option<usize>,
     /// Begin no more once this much was paid.
     #[arg(long, value_name = "AMOUNT", requires = "filter")]
     pub(crate) cost: Option<f64>,
     /// Write a report into this folder: a page for each session and a summary, as Markdown and JSON.
+    /// Overwrites nothing.
     #[arg(long, value_name = "DIR", requires = "filter")]
     pub(crate) report: Option<PathBuf>,
     /// So many at once.

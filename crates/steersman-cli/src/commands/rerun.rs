@@ -52,7 +52,7 @@ pub(crate) async fn run(
         if n + 1 < args.repeat {
             printer.talk("");
         }
-        if found.outcome_differs() {
+        if differs(&ran, &found) {
             worst = Exit::Differs;
         }
     }
@@ -194,7 +194,23 @@ impl Changes {
         }
     }
 
-    /// A rerun of one session: values are set in the definition that it is bound to, where no other is given.
+    /// Nothing is set in sessions' own definitions.
+    fn is_plain(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// The definition that a session is rerun under; none: its own. Values are set in the one that it is bound to, where no
+    /// other is given.
+    async fn network(&self, session: &str, place: &Place) -> Result<Option<Network>, CommandError> {
+        Ok(match &self.definition {
+            Some(network) if self.values.is_empty() => Some(network.clone()),
+            Some(network) => Some(network.with_set(&self.values)?),
+            None if self.values.is_empty() => None,
+            None => Some(place.steersman.definition_of(session, &self.values).await?),
+        })
+    }
+
+    /// A rerun of one session.
     async fn rerun(
         &self,
         args: &Args,
@@ -202,17 +218,7 @@ impl Changes {
         place: &Place,
         printer: &Printer,
     ) -> Result<Rerun, CommandError> {
-        let definition = match &self.definition {
-            Some(network) if self.values.is_empty() => Some(network.clone()),
-            Some(network) => Some(network.with_set(&self.values)?),
-            None if self.values.is_empty() => None,
-            None => Some(
-                place
-                    .steersman
-                    .definition_of(&spot.session, &self.values)
-                    .await?,
-            ),
-        };
+        let definition = self.network(&spot.session, place).await?;
         if let Some(network) = &definition {
             self.warn(network, printer);
         }
@@ -231,16 +237,18 @@ impl Changes {
 
 /// What was followed and where it was left, in a sentence.
 fn sentence(ran: &Rerunned) -> String {
-    let followed = count(ran.lines, "line");
+    let were = if ran.lines == 1 { "was" } else { "were" };
+    let followed = format!("{} of the recording {were} followed", count(ran.lines, "line"));
     match &ran.diverged {
-        None => {
-            format!("{followed} of the recording were followed to its end, and nobody was asked")
-        }
-        Some(left) => format!(
-            "{followed} of the recording were followed; at @{} {}",
-            left.line, left.why
-        ),
+        None => format!("{followed} to its end, and nobody was asked"),
+        Some(left) => format!("{followed}; at @{} {}", left.line, left.why),
     }
+}
+
+/// What people did then and nobody did again; none: there is nothing of that kind.
+fn not_repeated(ran: &Rerunned) -> Option<String> {
+    let all = &ran.not_repeated;
+    (!all.is_empty()).then(|| format!("not repeated: {}", all.join(", ")))
 }
 
 fn document(ran: &Rerunned, found: &Diff, of: &str, at: Option<Line>) -> Json {
@@ -250,6 +258,7 @@ fn document(ran: &Rerunned, found: &Diff, of: &str, at: Option<Line>) -> Json {
         "at": at.map(|line| line.0),
         "lines": ran.lines,
         "diverged": ran.diverged.as_ref().map(|d| json!({ "line": d.line.0, "why": d.why })),
+        "not_repeated": ran.not_repeated,
         "model_calls": { "recorded": ran.recorded_calls, "live": ran.live_calls },
         "leaf": ran.leaf,
         "status": ran.settled.word(),
@@ -269,9 +278,16 @@ fn verdict(ran: &Rerunned, found: &Diff) -> &'static str {
         "failed"
     } else if found.outcome_differs() {
         "differs"
+    } else if !ran.not_repeated.is_empty() {
+        "partial"
     } else {
         "same"
     }
+}
+
+/// Whether it came to something else, or nobody knows, since not all of it was repeated.
+fn differs(ran: &Rerunned, found: &Diff) -> bool {
+    found.outcome_differs() || !ran.not_repeated.is_empty()
 }
 
 async fn tell(
@@ -298,6 +314,9 @@ async fn tell(
     }
     for row in diff::rows(found, &spot.name, &short) {
         printer.data(row)?;
+    }
+    if let Some(left_out) = not_repeated(ran) {
+        printer.data(left_out)?;
     }
     printer.talk(format!(
         "{} asked, {} answered from the recording; {} tokens, {}",

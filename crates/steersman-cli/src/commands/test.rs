@@ -4,7 +4,7 @@ use crate::cli::{Global, Test};
 use crate::commands::check;
 use crate::error::{CommandError, Exit};
 use crate::locate;
-use crate::place::Place;
+use crate::place::{self, Place};
 use crate::printer::{Printer, bold, dim, green, red};
 use crate::words::{count, span};
 use serde_json::json;
@@ -172,8 +172,18 @@ async fn record(
 ) -> Result<Exit, CommandError> {
     let place = Place::to_look(global).await?;
     let address = crate::address::Address::parse(session)?;
-    let info = place.session(&address.session).await?;
-    let name = format!("session_{}", place.short(&info.id).await?);
+    let (seen, at) = place.inspect(&address).await?;
+    let info = seen.info;
+    let short = place.short(&info.id).await?;
+    if address.branch.is_some() && seen.branches[at].id != seen.current || address.line.is_some() {
+        let what = format!("a test is of a whole session: `{session}` is a part of one");
+        let branch = place::branch_name(&seen.branches[at]);
+        return Err(CommandError::usage(what).hint(format!(
+            "`steersman test --record {short}` takes all of it; `steersman rerun {short}:{branch}` makes a session of what led to that \
+             branch, and that can be recorded"
+        )));
+    }
+    let name = format!("session_{}", short);
     let test = Box::pin(place.steersman.record_test(&info.id, &name)).await?;
     let Some(out) = out else {
         printer.data(test.trim_end())?;

@@ -34,6 +34,7 @@ mod orders;
 mod people;
 mod readme;
 mod real;
+mod recorded;
 mod rerun;
 mod reruns;
 mod run;

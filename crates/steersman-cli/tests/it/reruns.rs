@@ -300,10 +300,158 @@ fn what_waits_behind_where_a_recording_was_left_is_waited_for() {
 "#,
     );
     let ran = world.run(&["run", "--input", "Go.", "--script", "script.yaml"]);
-    assert!(ran.out.contains("A good one.") || ran.code == Some(5), "{ran:?}");
-    let again = ["rerun", "last", "--definition", "other.yaml", "--script", "script.yaml"];
-    let ran = world.run(&[&again[..], &["--json"]].concat());
-    assert!(matches!(ran.code, Some(0 | 8)), "{ran:?}");
+    assert_eq!(ran.code, Some(5), "it waits: {ran:?}");
+    let again = ["rerun", "last", "--definition", "other.yaml"];
+    let ran = world.run(&[&again[..], &["--script", "script.yaml", "--json"]].concat());
     let told = document(&ran);
-    assert_eq!(told["answer"], "A good one.", "{told:#}");
+    assert_eq!(told["diverged"]["line"], 6, "{told:#}");
+    // time passes by itself: the nap is over, and with it the wait for a good branch
+    assert_eq!(told["diff"]["answer"]["b"], "A good one.", "{told:#}");
+}
+
+/// Branches that an agent's search tried are over in a rerun, too.
+#[test]
+fn what_a_search_tried_asks_nobody_behind_it() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        r#"name: rolls
+state: { sum: { type: integer, default: 0, reduce: sum } }
+tools: { roll: { description: Rolls., parameters: { eyes: integer }, set: { sum: "{{ args.eyes }}" } } }
+agents: { desk: { system: You roll., tools: [roll], search: { n: 4, score: state.sum, seed: 1 } } }
+"#,
+    );
+    let script = "desk:
+  - any: [ { call: { roll: { eyes: 1 } } }, { call: { roll: { eyes: 5 } } } ]
+  - Rolled.
+";
+    world.write("script.yaml", script);
+    let ran = world.run(&["run", "--input", "Roll.", "--script", "script.yaml"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let (_, shown) = world.json(&["show", "last"]);
+    let session = shown["session"].as_str().unwrap().to_owned();
+    let lines = world.json_lines(&["log", &session]);
+    let last = lines.iter().rev().find(|line| holds_commit(line)).unwrap();
+    let address = format!("{session}@{}", last["line"]);
+    world.write("heard.yaml", "desk: [ Heard., Heard., Heard., Heard., Heard. ]\n");
+    let args = ["rerun", &address, "--say", "And?", "--script", "heard.yaml", "--json"];
+    let ran = world.run(&args);
+    let told = document(&ran);
+    assert_eq!(told["diff"]["answer"]["b"], "Heard.", "{told:#}");
+    let again = told["session"].as_str().unwrap().to_owned();
+    let (_, shown) = world.json(&["show", &again]);
+    let branches = shown["branches"].as_array().unwrap();
+    let open = |branch: &&Json| branch["current"] != true && branch["status"] == "open";
+    assert_eq!(branches.iter().filter(open).count(), 0, "{shown:#}");
+    let behind = world.json_lines(&["log", &again]);
+    let tried = behind.iter().filter(|line| {
+        let n = line["line"].as_u64().unwrap();
+        n > last["line"].as_u64().unwrap() && line["branch"] != "main" && holds_commit(line)
+    });
+    // what is said begins a search of its own: nothing goes on of the one before
+    for line in tried {
+        let rows = line["rows"].to_string();
+        assert!(!rows.contains("rolled"), "{line:#}");
+    }
+}
+
+#[test]
+fn what_was_said_twice_is_said_twice() {
+    let world = World::new();
+    let definition = "name: desk\nagents: { desk: { system: You answer. } }\n";
+    world.write("steersman.yaml", definition);
+    world.write("script.yaml", "desk: [ One., Two., Three. ]\n");
+    let ran = world.run(&["run", "--input", "Go on.", "--script", "script.yaml"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for _ in 0..2 {
+        let ran = world.run(&["send", "last", "Go on.", "--script", "script.yaml"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+    }
+    let args = ["rerun", "last", "--set", "agents.desk.system=You say it."];
+    let ran = world.run(&[&args[..], &["--script", "script.yaml", "--json"]].concat());
+    let told = document(&ran);
+    assert_eq!(told["model_calls"]["live"], 3, "{told:#}");
+    assert_eq!(told["diff"]["answer"]["b"], "Three.", "{told:#}");
+}
+
+#[test]
+fn what_people_did_and_nobody_did_again_is_said() {
+    let world = World::new();
+    let definition = "name: desk\nagents: { desk: { system: You answer. } }\n";
+    world.write("steersman.yaml", definition);
+    world.write("script.yaml", "desk: [ One., Two., Three., Four., Five., Six. ]\n");
+    let run = |args: &[&str]| {
+        let ran = world.run(&[args, &["--script", "script.yaml"]].concat());
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+    };
+    run(&["run", "--input", "Why?"]);
+    let (_, shown) = world.json(&["show", "last"]);
+    let session = shown["session"].as_str().unwrap().to_owned();
+    for label in ["why", "how"] {
+        run(&["fork", &session, "--label", label, "--say", "Say more."]);
+    }
+    run(&["join", &session, "why", "how"]);
+    let lines = world.json_lines(&["log", &session]);
+    let joined = lines.iter().find(|line| line["rows"].to_string().contains("| join"));
+    let joined = joined.unwrap_or_else(|| panic!("{lines:#?}"))["line"].clone();
+    let not_repeated = format!("fork why, fork how, join @{joined}");
+    let args = ["rerun", &session, "--set", "agents.desk.system=You say it."];
+    let args = [&args[..], &["--script", "script.yaml"]].concat();
+    let ran = world.run(&args);
+    assert_eq!(ran.code, Some(8), "{ran:?}");
+    assert!(ran.out.contains(&format!("not repeated: {not_repeated}")), "{ran:?}");
+    let told = document(&world.run(&[&args[..], &["--json"]].concat()));
+    let all: Vec<&str> = not_repeated.split(", ").collect();
+    assert_eq!(told["not_repeated"], serde_json::json!(all), "{told:#}");
+    let many = ["rerun", "--where", "network = desk", "--report", "report"];
+    let set = ["--set", "agents.desk.system=You say it.", "--script", "script.yaml"];
+    let ran = world.run(&[&many[..], &set].concat());
+    assert_eq!(ran.code, Some(8), "{ran:?}");
+    assert!(!ran.out.contains("1 same"), "{ran:?}");
+    let page = std::fs::read_to_string(world.folder.join(format!("report/{session}.md"))).unwrap();
+    assert!(page.contains(&not_repeated), "{page}");
+    // nothing changed: all of it was followed
+    let told = document(&world.run(&["rerun", &session, "--json"]));
+    assert_eq!((&told["not_repeated"], &told["result"]), (&serde_json::json!([]), &"same".into()));
+}
+
+#[test]
+fn what_cannot_be_meant_of_many_is_refused_before_anything_runs() {
+    let (world, _) = world(PAYS);
+    let many = ["rerun", "--where", "network == desk"];
+    let sessions = || world.run(&["sessions", "--json"]).out.lines().count();
+    for (args, said) in [
+        (&["--set", "agents.dsek.system=No."][..], "did you mean `desk`?"),
+        (&["--limit", "0"], "--limit"),
+        (&["--report", "."], "something in `.` already"),
+    ] {
+        let ran = world.run(&[&many[..], args].concat());
+        assert_eq!((ran.code, sessions()), (Some(2), 1), "{args:?}: {ran:?}");
+        assert!(ran.err.contains(said), "{args:?}: {ran:?}");
+    }
+    let report = [&many[..], &["--report", "new"]].concat();
+    let ran = world.run(&report);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.out.contains("1 same"), "{ran:?}");
+    let ran = world.run(&report);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.err.contains("nothing is overwritten"), "{ran:?}");
+    assert!(world.run(&["rerun", "--where", "network => desk"]).err.contains("no condition"));
+}
+
+/// Whatever was followed or asked in it, it is what moved last.
+#[test]
+fn the_last_session_behind_a_rerun_is_the_rerun() {
+    let (world, session) = world(PAYS);
+    world.write("heard.yaml", HEARD);
+    let at = format!("{session}@2");
+    for args in [
+        &["rerun", &session][..],
+        &["rerun", &session, "--set", OTHER, "--script", "script.yaml"],
+        &["rerun", &at, "--say", "Never mind.", "--script", "heard.yaml"],
+    ] {
+        let told = document(&world.run(&[args, &["--json"]].concat()));
+        let (_, last) = world.json(&["show", "last"]);
+        assert_eq!(last["session"], told["session"], "{args:?}");
+    }
 }

@@ -58,7 +58,8 @@ impl Driver {
 
     /// What lists show, if it changed with the line that is written now.
     pub(super) fn changed_info(&mut self, now: Time) -> Option<SessionState> {
-        let state = self.info(now);
+        let rerun = self.engine.0.recorded.as_ref();
+        let state = self.info(rerun.and_then(|rerun| rerun.listed_at()).unwrap_or(now));
         if told(&state) == told(&self.shown) {
             return None;
         }

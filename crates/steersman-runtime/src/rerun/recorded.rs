@@ -1,11 +1,12 @@
 //! What a recording answers once it is no longer followed line by line: each outcome once, in the recorded order, to
 //! whoever asks the same.
 
+use crate::clock::Clock;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use steersman_machine::effect::{Answer, Mapped};
-use steersman_machine::ids::{Digest, Id, Name};
+use steersman_machine::ids::{Digest, Id, Name, Time};
 
 /// What an outcome was the answer to, whatever its ids were.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,6 +33,8 @@ pub(crate) struct Recorded {
     left: Mutex<Left>,
     /// A question without an answer ends its block.
     questions_end: bool,
+    /// The time of whoever reruns it, which is not that of the recording.
+    clock: Option<Arc<dyn Clock>>,
     given: AtomicU64,
     /// Model calls that are asked, each once however often it is tried.
     live: Mutex<BTreeSet<Id>>,
@@ -45,16 +48,22 @@ pub(crate) struct Left {
 }
 
 impl Recorded {
-    pub(crate) fn new(left: Left, questions_end: bool) -> Self {
+    pub(crate) fn new(left: Left, questions_end: bool, clock: Arc<dyn Clock>) -> Self {
         Self {
             left: Mutex::new(left),
             questions_end,
+            clock: Some(clock),
             ..Self::default()
         }
     }
 
     fn left(&self) -> MutexGuard<'_, Left> {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When lists show that it moved: they show sessions by when that was, and in a rerun it is another time.
+    pub(crate) fn listed_at(&self) -> Option<Time> {
+        Some(self.clock.as_ref()?.now())
     }
 
     pub(crate) fn questions_end(&self) -> bool {

@@ -4,7 +4,7 @@ use crate::engine::{Engine, EngineError, Inspection};
 use crate::past::{self, Past};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use steersman_machine::commit::{Admitted, Commit, LogLine};
+use steersman_machine::commit::{Admitted, Commit, LedgerEntry, LogLine};
 use steersman_machine::fold::fold;
 use steersman_machine::ids::{Id, Line};
 use steersman_machine::network::Network;
@@ -24,6 +24,8 @@ pub(crate) struct Recording {
     pub(crate) branches: BTreeSet<Id>,
     /// Lines at which branches begin.
     pub(crate) forks: BTreeSet<Line>,
+    /// What lines without a commit say of branches.
+    pub(crate) beside: BTreeMap<Line, Vec<LedgerEntry>>,
 }
 
 impl Recording {
@@ -42,6 +44,7 @@ impl Recording {
             past::DEFAULT_BOUND,
         );
         let mut all: BTreeMap<Line, Arc<LogLine>> = BTreeMap::new();
+        let mut beside = BTreeMap::new();
         let mut from = Line::NONE.next();
         loop {
             let rows = engine.store().rows(&info.id, from, info.head, PAGE).await?;
@@ -51,11 +54,16 @@ impl Recording {
                 let line = past.check(row).await?;
                 if line.commit.is_some() {
                     all.insert(line.n, line);
+                } else if line.ledger.iter().any(|e| branch_of(e).is_some()) {
+                    beside.insert(line.n, line.ledger.clone());
                 }
             }
         }
         let head = seen.ledger.branch(branch).map_or(Line::NONE, |b| b.commit);
-        Ok(Self::of(past, &all, head))
+        Ok(Self {
+            beside,
+            ..Self::of(past, &all, head)
+        })
     }
 
     /// Of all lines with commits, what led to one of them.
@@ -73,7 +81,20 @@ impl Recording {
             branches: lines.iter().map(|line| line.branch).collect(),
             forks: begins.collect(),
             lines,
+            beside: BTreeMap::new(),
         }
+    }
+}
+
+/// The branch of which an entry says what it is.
+pub(crate) fn branch_of(entry: &LedgerEntry) -> Option<Id> {
+    match entry {
+        LedgerEntry::Opened { branch, .. }
+        | LedgerEntry::Ended(branch)
+        | LedgerEntry::Superseded { branch, .. }
+        | LedgerEntry::Current(branch)
+        | LedgerEntry::Adopted { branch, .. } => Some(*branch),
+        _ => None,
     }
 }
 

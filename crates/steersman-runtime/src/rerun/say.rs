@@ -37,7 +37,7 @@ impl Walk<'_> {
                 refused.unwrap_or_else(|| "nobody takes it".to_owned())
             )));
         };
-        let made = LogLine {
+        let mut made = LogLine {
             n,
             prev: self.prev.get(&branch).copied().unwrap_or(Line::NONE),
             branch,
@@ -45,6 +45,7 @@ impl Walk<'_> {
             ledger: vec![LedgerEntry::Accepted(id)],
             bodies: step.bodies,
         };
+        self.with_owed(&mut made);
         self.push(made)
     }
 }

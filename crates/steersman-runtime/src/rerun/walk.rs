@@ -1,9 +1,10 @@
 //! A recording is followed line by line: each outcome is taken as long as what is asked is what was asked. No model is
 //! asked and nothing is run for that.
 
+use super::left::{deeds, not_taken};
 use super::offers::{Began, offers};
-use super::recorded::{Asked, Heard, Left};
-use super::recording::{Recording, Side};
+use super::recorded::Left;
+use super::recording::{Recording, Side, branch_of};
 use super::{Diverged, People};
 use crate::bind::Values;
 use crate::driver::tool_digest;
@@ -17,9 +18,9 @@ use steersman_machine::commit::{
     Admitted, Binding, Change, Commit, LedgerEntry, LogLine, Opening, Text,
 };
 use steersman_machine::context::{self, RenderCache};
-use steersman_machine::effect::{Bodies, Offered, Outcome, Work};
+use steersman_machine::effect::{Offered, Work};
 use steersman_machine::ids::{Body, Digest, Id, Line, Name};
-use steersman_machine::interaction::{Interaction, Origin, Reduce, Target, Write};
+use steersman_machine::interaction::{Reduce, Target, Write};
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::tick::{tick, wishes};
@@ -62,20 +63,22 @@ pub(crate) struct Walked {
     pub(crate) diverged: Option<Diverged>,
     /// What is left of the recording.
     pub(crate) left: Left,
+    /// What people did that nobody does again, in words.
+    pub(crate) not_repeated: Vec<String>,
     /// Model calls that were answered.
     pub(crate) answers: u64,
 }
 
 pub(crate) struct Walk<'a> {
-    recording: &'a Recording,
+    pub(super) recording: &'a Recording,
     pub(super) target: Id,
-    changed: &'a Changed,
-    old: Side,
+    pub(super) changed: &'a Changed,
+    pub(super) old: Side,
     pub(super) new: Side,
     old_binding: Binding,
     old_values: String,
     /// What effects that are out asked for when they were recorded.
-    works: BTreeMap<Id, Work>,
+    pub(super) works: BTreeMap<Id, Work>,
     /// Digests of the requests of model calls that are out in the rerun.
     asks: BTreeMap<Id, BTreeSet<Digest>>,
     /// By branch and agent: a request is rendered from the one before.
@@ -86,10 +89,15 @@ pub(crate) struct Walk<'a> {
     at: usize,
     diverged: Option<Diverged>,
     left: Left,
-    people: &'a People,
+    not_repeated: Vec<String>,
+    pub(super) people: &'a People,
     /// The line before on each branch.
     pub(super) prev: BTreeMap<Id, Line>,
     current: Id,
+    /// What is to be written of branches, and no line has yet.
+    owed: Vec<LedgerEntry>,
+    /// Of lines without a commit, those before this one were looked at.
+    beside: Line,
     answers: u64,
     /// Every line so far did what it did then.
     equal: bool,
@@ -125,9 +133,12 @@ impl<'a> Walk<'a> {
             at: 0,
             diverged: None,
             left: Left::default(),
+            not_repeated: Vec::new(),
             people,
             prev: BTreeMap::new(),
             current: Id::MAIN,
+            owed: Vec::new(),
+            beside: Line::NONE,
             answers: 0,
             equal: true,
         }
@@ -136,8 +147,10 @@ impl<'a> Walk<'a> {
     /// Follows the next line, or keeps what it says where the recording was left.
     pub(crate) fn next(&mut self) -> Result<Next, EngineError> {
         let Some(line) = self.recording.lines.get(self.at).cloned() else {
+            self.passes(None);
             return Ok(Next::End);
         };
+        self.passes(Some(line.n));
         self.at += 1;
         let commit = line
             .commit
@@ -159,6 +172,7 @@ impl<'a> Walk<'a> {
             let mut left = std::mem::take(&mut self.left);
             self.leave(&line, commit, &mut left)?;
             self.left = left;
+            self.not_repeated.extend(deeds(&line, commit));
         }
         self.carry_old(&line)?;
         Ok(came)
@@ -184,10 +198,48 @@ impl<'a> Walk<'a> {
         self.diverged.is_some()
     }
 
-    /// The branch that was rerun is to be the current one, and is not.
-    pub(crate) fn becomes(&self) -> Option<LedgerEntry> {
+    /// What lines without a commit say of branches up to the next line: it goes with what comes next.
+    fn passes(&mut self, upto: Option<Line>) {
+        if self.diverged.is_some() {
+            return;
+        }
+        let beside = self.recording.beside.range(self.beside..);
+        let passed = beside.take_while(|(n, _)| upto.is_none_or(|upto| **n < upto));
+        let passed: Vec<LedgerEntry> = passed.flat_map(|(_, entries)| entries.clone()).collect();
+        let passed = self.said_of_branches(passed);
+        self.owed.extend(passed);
+        self.beside = upto.unwrap_or(Line(u64::MAX));
+    }
+
+    /// Of entries of the ledger those that say what branches are.
+    fn said_of_branches(&mut self, mut entries: Vec<LedgerEntry>) -> Vec<LedgerEntry> {
+        let known = &self.recording.branches;
+        entries.retain(|entry| match entry {
+            // What is rerun goes on, whatever became of it.
+            LedgerEntry::Superseded { branch, .. } if *branch == self.target => false,
+            entry => branch_of(entry).is_some_and(|branch| known.contains(&branch)),
+        });
+        for entry in &entries {
+            if let LedgerEntry::Current(branch) = entry {
+                self.current = *branch;
+            }
+        }
+        entries
+    }
+
+    /// What is to be written behind the last line: what became of branches; and the one that was rerun is to be the current one.
+    pub(crate) fn becomes(&self) -> Vec<LedgerEntry> {
+        let mut owed = self.owed.clone();
         let begun = self.current != self.target && self.prev.contains_key(&self.target);
-        begun.then_some(LedgerEntry::Current(self.target))
+        owed.extend(begun.then_some(LedgerEntry::Current(self.target)));
+        owed
+    }
+
+    /// What is owed goes with a line. That its own branch had ended is over.
+    pub(super) fn with_owed(&mut self, made: &mut LogLine) {
+        let mut owed = std::mem::take(&mut self.owed);
+        owed.retain(|entry| *entry != LedgerEntry::Ended(made.branch));
+        made.ledger.splice(0..0, owed);
     }
 
     /// What came of it.
@@ -197,6 +249,7 @@ impl<'a> Walk<'a> {
             followed: self.followed,
             diverged: self.diverged,
             left: self.left,
+            not_repeated: self.not_repeated,
             answers: self.answers,
         }
     }
@@ -360,9 +413,12 @@ impl<'a> Walk<'a> {
             if self.equal && commit.usage.is_empty() && before.root.is_some() {
                 return Ok(Ok(self.copied(line)));
             }
-            return Ok(Err(
-                "what happened here cannot be told to another definition".to_owned(),
-            ));
+            let why = if commit.usage.is_empty() {
+                "what happened here cannot be told to another definition"
+            } else {
+                "what a model answered here could not be used, and is not on record"
+            };
+            return Ok(Err(why.to_owned()));
         };
         if let [Offered::Start(start), ..] = &mut offered[..] {
             start.binding = self.changed.binding.clone();
@@ -372,7 +428,8 @@ impl<'a> Walk<'a> {
         let step = tick(&self.new.cx(), before, line.n, commit.now, &offered);
         fault(&self.new.past)?;
         let Some(made) = step.commit.filter(|_| step.left.is_empty()) else {
-            return Ok(Err("what happened here is not taken".to_owned()));
+            let why = step.left.first().map(|(_, until)| until);
+            return Ok(Err(not_taken(commit, why)));
         };
         if made.branching != commit.branching {
             return Ok(Err("branches begin otherwise".to_owned()));
@@ -386,7 +443,7 @@ impl<'a> Walk<'a> {
 
     /// What was offered for a line: of the ways to tell it the one of which the machine makes the same line again; else one of
     /// which it makes the same but for the words of a model, where only what was read of them is on record.
-    fn told(&self, line: &LogLine, commit: &Commit) -> Result<Option<Vec<Offered>>, StoreError> {
+    pub(super) fn told(&self, line: &LogLine, commit: &Commit) -> Result<Option<Vec<Offered>>, StoreError> {
         let before = self.old.before(line);
         let began = Began {
             binding: &self.old_binding,
@@ -431,20 +488,8 @@ impl<'a> Walk<'a> {
         was: &Commit,
     ) -> Result<LogLine, String> {
         let first = !was.parent.is_some();
-        let known = |id: &Id| self.recording.branches.contains(id);
-        made.ledger.retain(|entry| match entry {
-            LedgerEntry::Opened { branch, .. }
-            | LedgerEntry::Ended(branch)
-            | LedgerEntry::Superseded { branch, .. }
-            | LedgerEntry::Current(branch)
-            | LedgerEntry::Adopted { branch, .. } => known(branch),
-            _ => false,
-        });
-        for entry in &made.ledger {
-            if let LedgerEntry::Current(branch) = entry {
-                self.current = *branch;
-            }
-        }
+        made.ledger = self.said_of_branches(std::mem::take(&mut made.ledger));
+        self.with_owed(&mut made);
         let begins = was.opening.is_some() && !first;
         made.prev = if begins {
             was.parent
@@ -541,130 +586,6 @@ impl<'a> Walk<'a> {
         self.lines.push(made);
         Ok(())
     }
-
-    /// What a line that is not followed says: it answers whoever asks the same.
-    fn leave(&self, line: &LogLine, commit: &Commit, left: &mut Left) -> Result<(), StoreError> {
-        let before = self.old.before(line);
-        let mut told = None;
-        for admission in &commit.admitted {
-            let (Admitted::Outcome, Some(effect)) = (admission.kind, admission.id) else {
-                continue;
-            };
-            let Some(work) = self.works.get(&effect) else {
-                continue;
-            };
-            if let Work::Model = work {
-                let told = match &told {
-                    Some(told) => told,
-                    None => told.insert(self.told(line, commit)?.unwrap_or_default()),
-                };
-                let answer = told.iter().find_map(|offered| match offered {
-                    Offered::Outcome {
-                        effect: e,
-                        outcome: Outcome::Answer(answer),
-                        ..
-                    } if *e == effect => Some(answer.clone()),
-                    _ => None,
-                });
-                if let Some((answer, request)) =
-                    answer.and_then(|a| Some((a.clone(), a.usage.request?)))
-                {
-                    left.answers.entry(request).or_default().push_back(answer);
-                }
-                continue;
-            }
-            let call = before.call_of(effect).map(|open| open.call.clone());
-            let asked = match (work, &call) {
-                (Work::Tool(tool) | Work::Simulate(tool), _) => {
-                    if !same_tool(&self.old.network, &self.changed.network, &tool.tool) {
-                        continue;
-                    }
-                    Asked::Tool(tool_digest(tool))
-                }
-                (Work::Ask { to, question, .. }, _) if *self.people != People::Stop => {
-                    Asked::Person(to.clone(), question.clone())
-                }
-                (Work::Event { .. } | Work::Timer, Some(call)) => {
-                    Asked::Wait(call.name.clone(), self.old.past.text(call.args))
-                }
-                _ => continue,
-            };
-            let Some(call) = call else { continue };
-            if let Some(mapped) = self.result(line, commit, call.id)? {
-                left.outcomes.entry(asked).or_default().push_back(mapped);
-            }
-        }
-        if *self.people != People::Stop && self.recording.path.contains(&line.n) {
-            self.heard(commit, &before, left)?;
-        }
-        Ok(())
-    }
-
-    fn result(
-        &self,
-        line: &LogLine,
-        commit: &Commit,
-        call: Id,
-    ) -> Result<Option<steersman_machine::effect::Mapped>, StoreError> {
-        for (k, push) in commit.pushes.iter().enumerate() {
-            if let Interaction::Result(result) = &push.what
-                && result.call == call
-            {
-                let next = commit.pushes.get(k + 1);
-                return self.recording.past.mapped_of(line, result, next).map(Some);
-            }
-        }
-        Ok(None)
-    }
-
-    /// Messages of people, and answers to questions that they gave by addressing them.
-    fn heard(&self, commit: &Commit, before: &Snapshot, left: &mut Left) -> Result<(), StoreError> {
-        for admission in &commit.admitted {
-            if !matches!(admission.kind, Admitted::Message | Admitted::Interrupt) {
-                continue;
-            }
-            if let Some(to) = admission.id
-                && let Some(Work::Ask {
-                    to: person,
-                    question,
-                    ..
-                }) = self.works.get(&to)
-                && let Some(open) = before.call_of(to)
-            {
-                for push in &commit.pushes {
-                    if let Interaction::Result(result) = &push.what
-                        && result.call == open.call.id
-                        && let Some(body) = result.body
-                    {
-                        let text = self.old.past.text(body).to_string();
-                        let how = steersman_machine::interaction::How::Done;
-                        let mut mapped = steersman_machine::effect::Mapped::plain(how, None, text);
-                        mapped.by = result.by.as_ref().map(ToString::to_string);
-                        let asked = Asked::Person(person.clone(), question.clone());
-                        left.outcomes.entry(asked).or_default().push_back(mapped);
-                    }
-                }
-                continue;
-            }
-            for push in &commit.pushes {
-                if let Interaction::UserMessage {
-                    from: Origin::Outside(by),
-                    body,
-                } = &push.what
-                {
-                    let text = self.old.past.text(*body).to_string();
-                    let heard = Heard {
-                        text,
-                        by: by.clone(),
-                    };
-                    if !left.heard.contains(&heard) || commit.admitted.len() == 1 {
-                        left.heard.push_back(heard);
-                    }
-                }
-            }
-        }
-        fault(&self.old.past)
-    }
 }
 
 pub(super) fn fault(past: &Past) -> Result<(), StoreError> {
@@ -688,7 +609,7 @@ fn same_but_for_words(made: &Commit, was: &Commit) -> bool {
 }
 
 /// Whether a tool does in both what it does.
-fn same_tool(old: &Network, new: &Network, name: &str) -> bool {
+pub(super) fn same_tool(old: &Network, new: &Network, name: &str) -> bool {
     old.tools.get(name) == new.tools.get(name)
 }
 

@@ -69,13 +69,13 @@ impl<'a> Writing<'a> {
     pub(super) async fn over(
         mut self,
         lines: &[LogLine],
-        becomes: Option<LedgerEntry>,
+        becomes: Vec<LedgerEntry>,
         paused: bool,
     ) -> Result<Time, EngineError> {
         self.write(lines).await?;
         let last = lines.last().expect("what cannot begin is refused before");
         let now = last.commit.as_ref().map_or(Time(0), |commit| commit.now);
-        let mut ledger: Vec<LedgerEntry> = becomes.into_iter().collect();
+        let mut ledger = becomes;
         ledger.extend(paused.then_some(LedgerEntry::Paused(true)));
         if !ledger.is_empty() {
             let claim = self.claim().await?;

@@ -1,6 +1,6 @@
 //! `rerun --where`: many sessions, a table of what would change, and a report.
 
-use super::{Changes, Spot, document, sentence, verdict};
+use super::{Changes, Spot, differs, document, not_repeated, sentence, verdict};
 use crate::cli::Rerun as Args;
 use crate::commands::{diff, sessions};
 use crate::error::{CommandError, Exit};
@@ -10,7 +10,7 @@ use crate::printer::{Printer, bold, dim, green, red, yellow};
 use crate::words::{count, line, money, table};
 use futures::stream::{self, StreamExt as _};
 use serde_json::{Value as Json, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,7 +26,7 @@ struct Came {
 }
 
 /// The words of the table, in its order.
-const WORDS: &[&str] = &["same", "differs", "leaf", "failed", "error"];
+const WORDS: &[&str] = &["same", "partial", "differs", "leaf", "failed", "error"];
 
 impl Came {
     fn word(&self) -> &'static str {
@@ -49,14 +49,17 @@ impl Came {
     /// Whether it came to something else, or nobody knows.
     fn differs(&self) -> bool {
         let ran = self.ran.as_ref();
-        ran.map_or(true, |(_, found)| found.outcome_differs())
+        ran.map_or(true, |(ran, found)| differs(ran, found))
     }
 
     fn told(&self) -> String {
         match &self.ran {
             Ok((ran, found)) => match &ran.leaf {
                 Some(leaf) if self.word() == "leaf" => leaf.clone(),
-                _ => diff::short(found),
+                _ => match not_repeated(ran) {
+                    Some(left_out) if self.word() == "partial" => left_out,
+                    _ => diff::short(found),
+                },
             },
             Err(why) => why.clone(),
         }
@@ -89,6 +92,9 @@ impl Came {
         );
         for row in diff::rows(found, &self.short, "rerun") {
             let _ = writeln!(page, "{}", anstream::adapter::strip_str(&row));
+        }
+        if let Some(left_out) = not_repeated(ran) {
+            let _ = writeln!(page, "{left_out}");
         }
         page.push_str("```\n");
         page
@@ -131,6 +137,10 @@ pub(super) async fn run(
         return Err(CommandError::usage("no session matches: nothing was rerun")
             .hint("steersman sessions --where FILTER lists those that do; reruns themselves are left out"));
     }
+    all_can_be_set(changes, place, &found).await?;
+    if let Some(folder) = &args.report {
+        make(folder)?;
+    }
     let (came, stopped) = rerun_all(args, changes, place, &found, printer).await?;
     print(&came, printer)?;
     if let Some(folder) = &args.report {
@@ -162,18 +172,54 @@ pub(super) async fn run(
     })
 }
 
-/// The folder of a report, before anything is paid for it.
+/// What stands behind a `--report` that cannot be used.
+const REPORT: &str = "the report is a folder with a page for each session: --report nightly/";
+
+/// Refuses a folder that cannot become a report, before anything is paid for it.
 fn prepare(folder: &Path) -> Result<(), CommandError> {
     let named = folder.display();
-    let hint = "the report is a folder with a page for each session: --report nightly/";
     if folder.exists() && !folder.is_dir() {
         let what = format!("--report: `{named}` is a file, not a folder");
-        return Err(CommandError::usage(what).hint(hint));
+        return Err(CommandError::usage(what).hint(REPORT));
     }
+    let there = std::fs::read_dir(folder);
+    if there.is_ok_and(|mut entries| entries.next().is_some()) {
+        let what = format!("--report: there is something in `{named}` already");
+        return Err(CommandError::usage(what)
+            .hint("nothing is overwritten: name another folder, or delete that one first"));
+    }
+    Ok(())
+}
+
+fn make(folder: &Path) -> Result<(), CommandError> {
     std::fs::create_dir_all(folder).map_err(|e| {
+        let named = folder.display();
         let what = format!("--report: the folder `{named}` cannot be made: {e}");
-        CommandError::usage(what).hint(hint)
+        CommandError::usage(what).hint(REPORT)
     })
+}
+
+/// Refuses what cannot be set in one of the definitions, before anything runs. Each definition is looked at once.
+async fn all_can_be_set(
+    changes: &Changes,
+    place: &Place,
+    found: &[SessionInfo],
+) -> Result<(), CommandError> {
+    let mut seen = BTreeSet::new();
+    for info in found {
+        if changes.is_plain() || !seen.insert((&info.network, &info.state.definition)) {
+            continue;
+        }
+        changes.network(&info.id, place).await.map_err(|error| {
+            let more = found.len() > 1;
+            let narrow = format!(
+                "nothing was rerun; --where \"definition = {}\" leaves out the sessions of other definitions",
+                info.network
+            );
+            if more { error.hint(narrow) } else { error }
+        })?;
+    }
+    Ok(())
 }
 
 async fn rerun_all(

@@ -1,0 +1,127 @@
+//! `test --record` and `export --trajectories` of sessions in which the engine called and asked for itself.
+
+use crate::world::{Ran, World};
+use serde_json::Value as Json;
+
+const DESK: &str = r#"name: desk
+state: { topic: { type: string, optional: true } }
+models: { default: { provider: scripted } }
+tools:
+  clock: { description: The time., effect: pure, command: [echo, noon] }
+  spend: { description: Spends., parameters: { n: integer }, effect: unsafe, reflect: true, command: [echo, ok] }
+agents:
+  payer: { system: You pay., tools: [spend] }
+  clerk: { system: You help., extract: [topic], before: [clock] }
+  chatter: { system: You chat., context: { compact: { when_tokens: 40, keep_exchanges: 1 } } }
+entry: [payer, clerk, chatter]
+"#;
+const SCRIPT: &str = r#"payer:
+  - { text: "I pay.", call: [ { spend: { n: 20 } }, { spend: { n: 3 } } ] }
+  - { revise: Less. }
+  - { accept: true }
+  - Paid.
+clerk: [ Ships it is., Cars it is. ]
+clerk#extract: [ { output: { topic: ships } }, { output: { topic: cars } } ]
+chatter:
+  - "The weather is as it is, and nobody here can say how it will be tomorrow or the day after that, nor on any other day."
+  - "The weather of next week is as hard to tell, and of the week after that nobody speaks at all, for nobody knows of it."
+  - "The weather of next year is harder still to tell, for so many things may happen until then that nobody would believe."
+  - Bye.
+chatter#compact: [ They talked of weather., They talked of weather for long. ]
+"#;
+
+fn run(world: &World, agent: &str, said: &[&str]) {
+    for (k, text) in said.iter().enumerate() {
+        let first = ["run", "--entry", agent, "--input", text];
+        let more = ["send", "last", text];
+        let args: &[&str] = if k == 0 { &first } else { &more };
+        let ran = world.run(&[args, &["--script", "script.yaml"]].concat());
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+    }
+}
+
+fn desk() -> World {
+    let world = World::new();
+    world.write("steersman.yaml", DESK);
+    world.write("other.yaml", &format!("description: Another.\n{DESK}"));
+    world.write("script.yaml", SCRIPT);
+    world
+}
+
+fn blocks(ran: &Ran) -> Vec<Json> {
+    let rows = ran.out.lines();
+    rows.map(|row| serde_json::from_str(row).unwrap()).collect()
+}
+
+const SESSIONS: &[(&str, &[&str])] = &[
+    ("payer", &["Pay."]),
+    ("clerk", &["About ships.", "And cars?"]),
+    ("chatter", &["Hi.", "And?", "So?", "Then?"]),
+];
+
+/// A test that is recorded was run before it is given.
+#[test]
+fn what_the_engine_asked_for_itself_is_in_a_recorded_test() {
+    for (agent, said) in SESSIONS {
+        let world = desk();
+        run(&world, agent, said);
+        let ran = world.run(&["test", "--record", "last"]);
+        assert_eq!(ran.code, Some(0), "{agent}: {ran:?}");
+        for name in ["review/", "before/", "extract/"] {
+            assert!(!ran.out.contains(name), "{agent}: {ran:?}");
+        }
+    }
+}
+
+#[test]
+fn what_the_engine_asked_for_itself_is_followed_under_another_definition() {
+    for (agent, said) in SESSIONS {
+        let world = desk();
+        run(&world, agent, said);
+        let ran = world.run(&["rerun", "last", "--definition", "other.yaml", "--json"]);
+        assert_eq!(ran.code, Some(0), "{agent}: {ran:?}");
+        let told: Json = serde_json::from_str(ran.out.lines().last().unwrap()).unwrap();
+        assert_eq!((&told["diverged"], &told["model_calls"]["live"]), (&Json::Null, &0.into()), "{agent}: {told:#}");
+    }
+}
+
+#[test]
+fn trajectories_hold_the_calls_that_models_made_and_no_others() {
+    for (agent, said) in SESSIONS {
+        let world = desk();
+        run(&world, agent, said);
+        let ran = world.run(&["export", "last", "--trajectories"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let mut made = Vec::new();
+        for block in blocks(&ran) {
+            let calls = block["answer"]["tool_calls"].as_array().unwrap();
+            made.extend(calls.iter().map(|call| call["id"].clone()));
+            for call in calls {
+                assert_eq!(call["function"]["name"], "spend", "{block:#}");
+            }
+            for message in block["messages"].as_array().unwrap() {
+                let id = &message["tool_call_id"];
+                assert!(id.is_null() || made.contains(id), "{block:#}");
+            }
+        }
+        assert_eq!(made.len(), if *agent == "payer" { 2 } else { 0 });
+    }
+}
+
+#[test]
+fn a_test_is_of_a_whole_session() {
+    let world = desk();
+    run(&world, "clerk", &["About ships."]);
+    let ran = world.run(&["fork", "last@1", "--label", "other", "--script", "script.yaml"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = world.run(&["test", "--record", "last:nosuch"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.err.contains("has no branch `nosuch`"), "{ran:?}");
+    let ran = world.run(&["test", "--record", "last:other"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.err.contains("a test is of a whole session"), "{ran:?}");
+    // as the hint says
+    assert_eq!(world.run(&["rerun", "last:other"]).code, Some(0));
+    let ran = world.run(&["test", "--record", "last"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+}
