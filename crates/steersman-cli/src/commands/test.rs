@@ -4,7 +4,7 @@ use crate::cli::{Global, Test};
 use crate::commands::check;
 use crate::error::{CommandError, Exit};
 use crate::locate;
-use crate::place::{self, Place};
+use crate::place::Place;
 use crate::printer::{Printer, bold, dim, green, red};
 use crate::words::{count, span};
 use serde_json::json;
@@ -177,10 +177,8 @@ async fn record(
     let short = place.short(&info.id).await?;
     if address.branch.is_some() && seen.branches[at].id != seen.current || address.line.is_some() {
         let what = format!("a test is of a whole session: `{session}` is a part of one");
-        let branch = place::branch_name(&seen.branches[at]);
         return Err(CommandError::usage(what).hint(format!(
-            "`steersman test --record {short}` takes all of it; `steersman rerun {short}:{branch}` makes a session of what led to that \
-             branch, and that can be recorded"
+            "`steersman test --record {short}` takes all of it, with its branches"
         )));
     }
     let name = format!("session_{}", short);

@@ -120,8 +120,10 @@ fn a_test_is_of_a_whole_session() {
     let ran = world.run(&["test", "--record", "last:other"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.err.contains("a test is of a whole session"), "{ran:?}");
-    // as the hint says
-    assert_eq!(world.run(&["rerun", "last:other"]).code, Some(0));
-    let ran = world.run(&["test", "--record", "last"]);
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    // as the hint says, and the current branch by its name is no part
+    for whole in ["last", "last:main"] {
+        let ran = world.run(&["test", "--record", whole]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        assert!(ran.out.contains("fork: main"), "{ran:?}");
+    }
 }

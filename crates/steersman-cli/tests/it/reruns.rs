@@ -392,7 +392,7 @@ fn what_people_did_and_nobody_did_again_is_said() {
     }
     run(&["join", &session, "why", "how"]);
     let lines = world.json_lines(&["log", &session]);
-    let joined = lines.iter().find(|line| line["rows"].to_string().contains("| join"));
+    let joined = lines.iter().find(|line| line["head"].to_string().contains("| join"));
     let joined = joined.unwrap_or_else(|| panic!("{lines:#?}"))["line"].clone();
     let not_repeated = format!("fork why, fork how, join @{joined}");
     let args = ["rerun", &session, "--set", "agents.desk.system=You say it."];

@@ -79,6 +79,9 @@ pub(crate) fn offers(
 /// So many ways to tell a line are tried.
 const MOST: usize = 64;
 
+/// Of so many texts of a line each may be what was said in a judgement.
+const JUDGED: usize = 8;
+
 struct Told<'a> {
     past: &'a Past,
     before: &'a Snapshot,
@@ -120,26 +123,37 @@ impl Told<'_> {
             let next = self.commit.pushes.get(k + 1);
             let mapped = self.past.mapped_of(self.line, result, next)?;
             let open = self.before.call_of(effect);
-            let text = match open.map(|open| &open.call) {
-                Some(call) if is_extraction(&call.name) => Some(extracted(&mapped)),
-                Some(call) if asks_itself(call) => {
-                    let shown = mapped.shown.as_deref().unwrap_or_default();
-                    said_again(mapped.code.as_deref(), shown)
-                }
-                _ => None,
+            let Some(usage) = self.usage(effect) else {
+                found.push(Outcome::Mapped(mapped));
+                continue;
             };
             // A model answered: what it said is read again, and what came of that is not taken as it was.
-            found.extend(match (self.usage(effect), text) {
-                (Some(usage), Some(text)) => Some(Outcome::Answer(Answer {
-                    text: Some(text),
-                    usage,
+            let texts = match open.map(|open| &open.call) {
+                // One that was no JSON failed by that: so does any other.
+                Some(call) if is_extraction(&call.name) => {
+                    vec![Some(extracted(&mapped)), None, Some("?".to_owned())]
+                }
+                Some(call) if asks_itself(call) => self.judgements(&mapped),
+                _ => Vec::new(),
+            };
+            found.extend(texts.into_iter().map(|text| {
+                Outcome::Answer(Answer {
+                    text,
+                    usage: usage.clone(),
                     ..Answer::default()
-                })),
-                (Some(_), None) => None,
-                (None, _) => Some(Outcome::Mapped(mapped)),
-            });
+                })
+            }));
         }
         Ok(found)
+    }
+
+    /// Answers that may have come to this judgement: one of the texts that came in with the line, as a rule.
+    fn judgements(&self, mapped: &Mapped) -> Vec<Option<String>> {
+        let shown = mapped.shown.as_deref().unwrap_or_default();
+        let bodies = (0..).zip(&self.line.bodies).take(JUDGED);
+        let texts = bodies.map(|(k, _)| Some(self.text(Body::new(self.line.n, k))));
+        let again = said_again(mapped.code.as_deref(), shown);
+        texts.chain(again.map(Some)).chain([None]).collect()
     }
 
     fn usage(&self, effect: Id) -> Option<steersman_machine::commit::Usage> {
@@ -181,7 +195,13 @@ impl Told<'_> {
                     found.push(answer(None));
                 }
                 Interaction::Route(route) if route.effect == Some(effect) => {
-                    found.extend(self.words(route).into_iter().map(|word| answer(Some(word))));
+                    let words = self.words(route).into_iter();
+                    found.extend(words.map(|word| answer(Some(word))));
+                    found.extend(self.called(route).map(|ask| Answer {
+                        asks: vec![ask],
+                        ..answer(None)
+                    }));
+                    found.push(answer(None));
                 }
                 _ => {}
             }
@@ -211,8 +231,39 @@ impl Told<'_> {
         }
     }
 
+    /// What a routing model said that could not be used, where the reason quotes it.
+    fn quoted(&self, route: &Route) -> Option<String> {
+        let why = self.text(route.refused?);
+        let (quoted, _) = why.strip_prefix('`')?.rsplit_once("` cannot be used. ")?;
+        Some(quoted.to_owned())
+    }
+
+    /// The tool by which a routing model may have said this.
+    fn called(&self, route: &Route) -> Option<Ask> {
+        let (name, args) = match &route.chosen {
+            Choice::Answer(body) => {
+                let summary = serde_json::json!({ "summary": self.text(*body) });
+                ("done".to_owned(), summary.to_string())
+            }
+            _ => {
+                let quoted = self.quoted(route)?;
+                let (name, args) = quoted.split_once(' ')?;
+                (name.to_owned(), args.to_owned())
+            }
+        };
+        Some(Ask {
+            name,
+            args,
+            label: None,
+            misfit: None,
+        })
+    }
+
     /// Answers of a routing model that may have led to this choice.
     fn words(&self, route: &Route) -> Vec<String> {
+        if route.refused.is_some() {
+            return self.quoted(route).into_iter().collect();
+        }
         let read: Json = route
             .read
             .and_then(|body| serde_json::from_str(&self.text(body)).ok())
