@@ -5,12 +5,14 @@ use crate::cli::{Drive, Durability, Global};
 use crate::clock::FileClock;
 use crate::error::CommandError;
 use crate::locate;
+use crate::log::{Log, read};
 use crate::printer::{Printer, dim};
 use std::path::PathBuf;
 use std::sync::Arc;
 use steersman::Steersman;
 use steersman::runtime::engine::{BranchView, Engine, Inspection};
 use steersman::runtime::store::{SessionInfo, SessionQuery, Store};
+use steersman_machine::commit::LogLine;
 use steersman_machine::ids::Line;
 
 /// Shortest piece of a session's id that is shown.
@@ -161,6 +163,75 @@ impl Place {
         let inspection = self.engine().inspect(&info.id).await?;
         let at = branch_at(&inspection, address.branch.as_deref())?;
         Ok((inspection, at))
+    }
+}
+
+/// What an address names, to look at: a session's log, a branch of it, perhaps a line.
+pub(crate) struct Sight {
+    pub(crate) address: Address,
+    pub(crate) inspection: Inspection,
+    pub(crate) log: Log,
+    /// The place of the branch.
+    pub(crate) at: usize,
+    /// The session as people type it.
+    pub(crate) short: String,
+}
+
+impl Place {
+    /// Reads what an address names, without owning it.
+    pub(crate) async fn look(&self, text: &str) -> Result<Sight, CommandError> {
+        let address = Address::parse(text)?;
+        let (inspection, at) = self.inspect(&address).await?;
+        let log = read(self, &inspection.info.id).await?;
+        let short = self.short(&inspection.info.id).await?;
+        Ok(Sight {
+            address,
+            inspection,
+            log,
+            at,
+            short,
+        })
+    }
+}
+
+impl Sight {
+    pub(crate) fn branch(&self) -> &BranchView {
+        &self.inspection.branches[self.at]
+    }
+
+    /// The branch, where the address names one.
+    pub(crate) fn named(&self) -> Option<&BranchView> {
+        self.address.branch.as_ref().map(|_| self.branch())
+    }
+
+    /// As people type it: the session, with its branch where that was named.
+    pub(crate) fn name(&self) -> String {
+        typed_as(&self.short, self.named())
+    }
+
+    /// What led to where the branch stands, oldest first.
+    pub(crate) fn path(&self) -> Vec<&Arc<LogLine>> {
+        self.log.history(self.branch(), &self.inspection.branches)
+    }
+
+    /// The line that is named, on the way of the branch.
+    pub(crate) fn line(&self) -> Result<Option<Line>, CommandError> {
+        let path = self.path();
+        let numbers: Vec<Line> = path.iter().map(|l| l.n).collect();
+        line(self.address.line.as_ref(), &numbers, |tool| {
+            match self.named() {
+                Some(_) => Log::first_call_of(&path, tool),
+                None => self.log.first_call(tool),
+            }
+        })
+    }
+}
+
+/// A session as people type it, with this branch of it.
+pub(crate) fn typed_as(short: &str, branch: Option<&BranchView>) -> String {
+    match branch {
+        Some(branch) => format!("{short}:{}", branch_name(branch)),
+        None => short.to_owned(),
     }
 }
 

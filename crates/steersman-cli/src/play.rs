@@ -2,7 +2,7 @@
 
 use crate::asked;
 use crate::error::{CommandError, Exit};
-use crate::place::Place;
+use crate::place::{Place, branch_name, typed_as};
 use crate::printer::{Printer, bold, dim, green, red, typed, yellow};
 use crate::step::Keys;
 use crate::story::Story;
@@ -14,6 +14,7 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use steersman::runtime::bind::Values;
+use steersman::runtime::engine::{BranchView, Inspection};
 use steersman::runtime::feed::{Feed, FeedItem};
 use steersman::runtime::model::Delta;
 use steersman::runtime::pending::Pending;
@@ -23,6 +24,7 @@ use steersman::runtime::toolset::Progress;
 use steersman_machine::commit::{Admission, Admitted, Binding, LogLine, Want};
 use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Id, Line};
+use steersman_machine::interaction::Target;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// How long somebody who leaves is kept without a word.
@@ -52,6 +54,8 @@ pub(crate) struct Play<'a> {
     /// What the person says was typed right here, so it is not told again.
     pub(crate) typed_here: bool,
     leaving: Leaving,
+    /// The branch that was acted on: it is told how that stands. None: the current one.
+    pub(crate) branch: Option<Id>,
     /// Who is asked after each line how it goes on.
     pub(crate) keys: Option<Keys>,
 }
@@ -117,6 +121,7 @@ impl<'a> Play<'a> {
             silent: BTreeMap::new(),
             typed_here: false,
             leaving,
+            branch: None,
             keys: None,
         };
         let mut lines = play.feed.lines().await?;
@@ -345,6 +350,11 @@ impl<'a> Play<'a> {
 
     /// Ends the command: the answer or document to stdout, what to do next to stderr.
     pub(crate) async fn report(self, ended: Ended) -> Result<Exit, CommandError> {
+        self.came_to(ended).await.map(|(exit, _)| exit)
+    }
+
+    /// The same, and whether all of it is cancelled.
+    pub(crate) async fn came_to(self, ended: Ended) -> Result<(Exit, bool), CommandError> {
         let settled = match ended {
             Ended::Interrupted => {
                 if self.printer.is_json() {
@@ -359,22 +369,61 @@ impl<'a> Play<'a> {
                 ));
                 self.printer
                     .next(format!("steersman run --resume {}", self.short), "");
-                return Ok(Exit::Interrupted);
+                return Ok((Exit::Interrupted, false));
             }
             Ended::Settled(settled) => settled,
         };
         let line = self.line();
         // the claim ends here, so that the next command finds the session free
         self.session.clone().stop().await;
-        report(
-            self.printer,
-            &self.session,
-            &self.short,
-            line,
-            &settled,
-            self.place.now(),
-        )
+        let mut told = Told {
+            settled,
+            ..Told::of(self.short.clone(), Settled::Empty)
+        };
+        let waits = matches!(&*told.settled, Settled::Waits(all) if all.is_empty());
+        if waits || self.branch.is_some() {
+            let seen = self.place.engine().inspect(self.session.id()).await?;
+            let named = seen.branches.iter().find(|b| Some(b.id) == self.branch);
+            if let Some(branch) = named.filter(|b| b.id != seen.current) {
+                told.name = typed_as(&self.short, Some(branch));
+                told.settled = Arc::new(seen.settled_on(branch));
+            }
+            if let Some(branch) = named.or(seen.current_branch()) {
+                told.waits_for = awaited(&seen, branch);
+            }
+        }
+        let exit = report(self.printer, &self.session, line, &told, self.place.now())?;
+        Ok((exit, *told.settled == Settled::Cancelled))
     }
+}
+
+/// How a session, or a branch of it, stands when a command ends.
+pub(crate) struct Told {
+    /// As people type it: the session, with the branch that is told of.
+    pub(crate) name: String,
+    pub(crate) settled: Arc<Settled>,
+    /// Where it waits for branches: those that go on, by name, and what each waits for.
+    pub(crate) waits_for: Vec<(String, Vec<Pending>)>,
+}
+
+/// The branches that a branch waits for and that did not end.
+fn awaited(seen: &Inspection, branch: &BranchView) -> Vec<(String, Vec<Pending>)> {
+    let snapshot = &branch.snapshot;
+    let calls = snapshot.forks.iter();
+    let calls = calls.filter_map(|(owner, call)| snapshot.call(*owner, *call));
+    let mut awaited: Vec<Id> = Vec::new();
+    for call in calls.filter(|call| call.closed.is_none()) {
+        if let Target::Branches(branches) = &call.call.target {
+            awaited.extend(branches);
+        }
+    }
+    let open = |b: &&BranchView| !b.ended && !b.superseded && awaited.contains(&b.id);
+    let open = seen.branches.iter().filter(open);
+    open.map(|b| {
+        let here = seen.pending.iter().filter(|p| p.branch == b.id);
+        (branch_name(b), here.cloned().collect())
+    })
+    .collect()
 }
 
 /// What models the names of a definition mean in a session, each once.
@@ -401,14 +450,22 @@ fn models(values: &Values) -> String {
 fn report(
     printer: &Printer,
     session: &Session,
-    short: &str,
     line: Line,
-    settled: &Settled,
+    told: &Told,
     now: i64,
 ) -> Result<Exit, CommandError> {
+    let settled = &*told.settled;
     let exit = exit(settled);
     if printer.is_json() {
-        printer.json(&document(session.id(), line, settled))?;
+        let mut document = document(session.id(), line, settled);
+        if let Some((_, branch)) = told.name.split_once(':') {
+            document["branch"] = branch.into();
+        }
+        if !told.waits_for.is_empty() {
+            let names = told.waits_for.iter().map(|(name, _)| name.as_str());
+            document["branches"] = names.collect();
+        }
+        printer.json(&document)?;
     }
     match settled {
         Settled::Answered { before, text, .. } if !printer.is_json() => {
@@ -430,7 +487,7 @@ fn report(
         )
         .hint("nothing was promised and nothing ran; begin anew with `steersman run`"));
     }
-    for row in summary(short, settled, now) {
+    for row in summary(told, now) {
         match settled {
             // said with `--quiet` too: it is what went wrong
             Settled::Failed { .. } if !row.is_empty() => printer.complain(row),
@@ -484,9 +541,17 @@ pub(crate) fn document(session: &str, line: Line, settled: &Settled) -> serde_js
 }
 
 /// How it stands, and the commands that go on from there.
-pub(crate) fn summary(short: &str, settled: &Settled, now: i64) -> Vec<String> {
+pub(crate) fn summary(told: &Told, now: i64) -> Vec<String> {
     let mut rows = vec![String::new()];
+    let (short, settled) = (&*told.name, &*told.settled);
+    let (session, branch) = match short.split_once(':') {
+        Some((session, branch)) => (session, Some(branch)),
+        None => (short, None),
+    };
     match settled {
+        Settled::Waits(all) if all.is_empty() && !told.waits_for.is_empty() => {
+            rows.extend(told.waits_for_branches(session));
+        }
         Settled::Answered { .. } => rows.push(format!(
             "{} {}",
             green("Answered."),
@@ -504,10 +569,9 @@ pub(crate) fn summary(short: &str, settled: &Settled, now: i64) -> Vec<String> {
                 Settled::Waits(_) => yellow("Parked. It goes on when what it waits for comes, in any process:"),
                 _ => yellow("Parked. Nothing runs and nothing is paid until somebody answers, here or elsewhere:"),
             });
-            for command in all
-                .iter()
-                .flat_map(|pending| asked::commands(short, pending, all.len() == 1))
-            {
+            for command in all.iter().flat_map(|pending| {
+                asked::commands(session, pending, branch.is_none() && all.len() == 1)
+            }) {
                 rows.push(format!("  {}", typed(&command)));
             }
         }
@@ -533,7 +597,7 @@ pub(crate) fn summary(short: &str, settled: &Settled, now: i64) -> Vec<String> {
         )),
         Settled::Paused => rows.push(format!(
             "Paused by a person: nothing new begins. {}",
-            next(&[format!("steersman resume {short}")])
+            next(&[format!("steersman resume {session}")])
         )),
         Settled::Empty => rows.push(format!(
             "Nothing was said yet. {}",
@@ -541,6 +605,36 @@ pub(crate) fn summary(short: &str, settled: &Settled, now: i64) -> Vec<String> {
         )),
     }
     rows
+}
+
+impl Told {
+    pub(crate) fn of(name: String, settled: Settled) -> Self {
+        Self {
+            name,
+            settled: Arc::new(settled),
+            waits_for: Vec::new(),
+        }
+    }
+
+    /// A join is over when branches end: which go on, what each waits for, and what to type.
+    fn waits_for_branches(&self, session: &str) -> Vec<String> {
+        let mut rows = vec![yellow("Parked. It goes on when branches end:")];
+        for (name, pending) in &self.waits_for {
+            let what: Vec<String> = pending
+                .iter()
+                .map(|p| format!("{} {}", p.kind.word(), p.effect))
+                .collect();
+            rows.push(match what.is_empty() {
+                true => format!("  {} goes on", bold(name)),
+                false => format!("  {} waits for {}", bold(name), what.join(", ")),
+            });
+            let commands = pending.iter();
+            let commands = commands.flat_map(|p| asked::commands(session, p, false));
+            let end = format!("steersman cancel {session}:{name}");
+            rows.extend(commands.chain([end]).map(|c| format!("    {}", typed(&c))));
+        }
+        rows
+    }
 }
 
 fn next(commands: &[String]) -> String {

@@ -56,6 +56,8 @@ pub(crate) struct Story {
     searches: BTreeMap<Id, search::Seen>,
     /// Branches that belong to one, and what would be told of their lines, each with the line before.
     searched: BTreeSet<Id>,
+    /// Those of them that are told all the same.
+    whole: BTreeSet<Id>,
     untold: BTreeMap<Line, (Line, Vec<Row>)>,
     now: Time,
     /// What routers read is told as well.

@@ -13,7 +13,7 @@ use crate::expression::Data;
 use crate::fold::facts;
 use crate::ids::{Id, Line, Name, Path, Time};
 use crate::interaction::{Artifact, Cause, End, How, Interaction, Origin, Target};
-use crate::join::{JoinOn, Stands};
+use crate::join::{JoinOn, Stands, answers};
 use crate::mapping::{Fault, Raw, map};
 use crate::network::{Chooser, Does, Offer, Parameters, ToolUse, TypeKind};
 use crate::snapshot::{Agent, Cell, OpenCall, Snapshot};
@@ -475,13 +475,13 @@ impl Tick<'_> {
         match chooser {
             None => self.joined(open, results),
             Some(Chooser::Tool(name)) => {
-                let args = chooser_args(&self.network.tool(&name).parameters, results);
+                let args = chooser_args(&self.network.tool(&name).parameters, &in_place(results));
                 self.ask_to_choose(owner, call, &args);
             }
             Some(Chooser::Person(_)) => self.ask_to_choose(owner, call, results),
             Some(Chooser::Agent(name)) => {
                 let def = self.network.agent(&name);
-                let args = chooser_args(&def.parameters, results);
+                let args = chooser_args(&def.parameters, &in_place(results));
                 let Does::Model(_) = def.does else {
                     return self.joined(open, results);
                 };
@@ -688,11 +688,7 @@ pub(crate) fn results(ends: &[BranchEnd]) -> Json {
             })
         })
         .collect();
-    let answers: Vec<&str> = ends
-        .iter()
-        .map(|e| e.answer.as_deref().unwrap_or_default())
-        .collect();
-    json!({ "answers": answers, "branches": branches })
+    json!({ "answers": answers(ends), "branches": branches })
 }
 
 /// Arguments for a tool or agent that is told of branches, by the names and types of its parameters: `branches`
@@ -714,6 +710,16 @@ fn chooser_args(parameters: &Parameters, results: &Json) -> Json {
         }
     }
     Json::Object(args)
+}
+
+/// The same with an answer for each branch, empty where there is none: who chooses among them may count.
+fn in_place(results: &Json) -> Json {
+    let branches = results["branches"].as_array().into_iter().flatten();
+    let answers = branches.map(|end| end["answer"].as_str().unwrap_or_default());
+    let answers: Vec<&str> = answers.collect();
+    let mut all = results.clone();
+    all["answers"] = answers.into();
+    all
 }
 
 fn in_words(results: &Json) -> String {

@@ -90,15 +90,20 @@ fn holds(expr: &Expr, branches: usize, ends: &[BranchEnd]) -> Stands {
 }
 
 fn names(branches: usize, ends: &[BranchEnd]) -> Names {
-    let done: Vec<&BranchEnd> = ends.iter().filter(|end| is_done(end.cause)).collect();
-    let answers = done.iter().map(|end| end.answer.as_deref());
-    let answers: Vec<&str> = answers.map(Option::unwrap_or_default).collect();
+    let answers = answers(ends);
     Names::from_json(json!({
-        "done": done.len(),
-        "failed": ends.len() - done.len(),
+        "done": answers.len(),
+        "failed": ends.len() - answers.len(),
         "open": branches.saturating_sub(ends.len()),
         "answers": answers,
     }))
+}
+
+/// The texts of the branches that are done, in their order: one that failed or was cancelled gives no answer.
+pub fn answers(ends: &[BranchEnd]) -> Vec<&str> {
+    let done = ends.iter().filter(|end| is_done(end.cause));
+    let texts = done.map(|end| end.answer.as_deref());
+    texts.map(Option::unwrap_or_default).collect()
 }
 
 /// Whether a branch that ended for this reason came to what it was begun for.

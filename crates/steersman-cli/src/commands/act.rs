@@ -3,7 +3,7 @@
 use crate::address::{Address, SessionName};
 use crate::cli::{Act, Drive, Global, Own};
 use crate::error::{CommandError, Exit};
-use crate::place::Place;
+use crate::place::{Place, typed_as};
 use crate::play::{Ended, Leaving, Play};
 use crate::printer::{Printer, dim};
 use serde_json::json;
@@ -103,6 +103,12 @@ impl Target {
         self.inspection.branches.get(self.at?)
     }
 
+    /// As people type it: the session, with the branch that was named.
+    async fn name(&self) -> Result<String, CommandError> {
+        let short = self.place.short(&self.inspection.info.id).await?;
+        Ok(typed_as(&short, self.branch()))
+    }
+
     /// What waits and is meant: by its effect, else the only one of these kinds. Who may not end it is told so here:
     /// the session is not even claimed for that.
     pub(crate) fn pending(
@@ -133,8 +139,8 @@ impl Target {
             .iter()
             .filter(|p| kinds.contains(&p.kind))
             .collect();
-        let list = || {
-            let all: Vec<String> = open
+        let list = |of: &[&Pending]| {
+            let all: Vec<String> = of
                 .iter()
                 .map(|p| {
                     let of = p.tool.as_deref().unwrap_or(&p.text);
@@ -147,15 +153,23 @@ impl Target {
             let id_wanted = wanted.parse::<Id>().ok();
             let found = open
                 .iter()
-                .find(|p| id_wanted == Some(p.effect) || p.tool.as_deref() == Some(wanted));
-            return found.copied().ok_or_else(|| {
-                let error = CommandError::usage(format!("{what} `{wanted}` is not open in `{id}`"));
-                if open.is_empty() {
-                    error.hint("`steersman pending` lists what waits")
-                } else {
-                    error.hint(format!("open: {}", list()))
-                }
-            });
+                .filter(|p| id_wanted == Some(p.effect) || p.tool.as_deref() == Some(wanted));
+            let found: Vec<&Pending> = found.copied().collect();
+            return match found.as_slice() {
+                [only] => Ok(only),
+                [] if open.is_empty() => Err(CommandError::usage(format!(
+                    "{what} `{wanted}` is not open in `{id}`"
+                ))
+                .hint("`steersman pending` lists what waits")),
+                [] => Err(
+                    CommandError::usage(format!("{what} `{wanted}` is not open in `{id}`"))
+                        .hint(format!("open: {}", list(&open))),
+                ),
+                several => Err(CommandError::usage(format!(
+                    "{what} `{wanted}` is open more than once in `{id}`"
+                ))
+                .hint(format!("name one: {}", list(several)))),
+            };
         }
         match open.as_slice() {
             [only] => Ok(only),
@@ -163,7 +177,7 @@ impl Target {
                 .hint("`steersman pending` lists what waits")),
             _ => Err(
                 CommandError::usage(format!("`{id}` has more than one open {what}"))
-                    .hint(format!("name one: {}", list())),
+                    .hint(format!("name one: {}", list(&open))),
             ),
         }
     }
@@ -239,13 +253,16 @@ impl Target {
     ) -> Result<Exit, CommandError> {
         let is_said = matches!(message, Message::Say { .. });
         match self.reach(message, id, own, printer).await? {
-            Reached::Driven(play, ended, _) => play.report(ended).await,
+            Reached::Driven(mut play, ended, _) => {
+                play.branch = self.branch().map(|branch| branch.id);
+                play.report(ended).await
+            }
             other => {
                 let exit = self.noted(&other, printer).await?;
                 if is_said && matches!(other, Reached::Waits(_)) {
-                    let short = self.place.short(&self.inspection.info.id).await?;
+                    let name = self.name().await?;
                     printer.next(
-                        format!("steersman send {short} --interrupt \"...\""),
+                        format!("steersman send {name} --interrupt \"...\""),
                         "is heard at once, and cancels what is open",
                     );
                 }
@@ -263,7 +280,7 @@ impl Target {
         let session = &self.inspection.info.id;
         let short = self.place.short(session).await?;
         match reached {
-            Reached::Waits(why) => waits(printer, session, &short, why),
+            Reached::Waits(why) => waits(printer, session, &self.name().await?, why),
             Reached::Elsewhere(_) => noted(printer, session, &short, "taken"),
             Reached::Known => noted(printer, session, &short, "known"),
             Reached::Inbox | Reached::Driven(..) => noted(printer, session, &short, "inbox"),
@@ -317,13 +334,13 @@ async fn taken(
 }
 
 /// It was left where it lies, and nothing moved.
-fn waits(printer: &Printer, session: &str, short: &str, why: &str) -> Result<Exit, CommandError> {
+fn waits(printer: &Printer, session: &str, name: &str, why: &str) -> Result<Exit, CommandError> {
     if printer.is_json() {
         printer.json(&json!({ "session": session, "status": "inbox", "why": why }))?;
     }
     printer.talk(format!("It lies in the inbox, durably, and waits: {why}."));
     printer.next("steersman pending", "");
-    printer.next(format!("steersman show {short}"), "");
+    printer.next(format!("steersman show {name}"), "");
     Ok(Exit::Answered)
 }
 

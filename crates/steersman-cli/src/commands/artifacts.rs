@@ -1,11 +1,9 @@
 //! `artifacts`: what a session made. Lists, shows and saves it.
 
-use crate::address::Address;
 use crate::cli::{Artifacts as Args, Drive, Global};
 use crate::commands::act::{Reached, Target, role};
 use crate::error::{CommandError, Exit};
-use crate::log::read;
-use crate::place::{self, Place};
+use crate::place::Place;
 use crate::printer::{Printer, bold, dim, red};
 use crate::words::{bytes, count, operand, table, tame};
 use serde_json::json;
@@ -16,7 +14,6 @@ use steersman::runtime::artifact::{ArtifactError, Artifacts, Version};
 use steersman::runtime::inbox::Message;
 use steersman_machine::artifact::is_from_outside;
 use steersman_machine::fold::fold;
-use steersman_machine::ids::Line;
 use steersman_machine::rating::{BEST, Rater, Rating};
 use steersman_machine::snapshot::Snapshot;
 
@@ -29,26 +26,22 @@ pub(crate) async fn run(
         return rate(&args, name, rating, global, printer).await;
     }
     let place = Place::required(global, &Drive::default()).await?;
-    let address = Address::parse(&args.address)?;
-    let (inspection, at) = place.inspect(&address).await?;
-    let short = place.short(&inspection.info.id).await?;
-    let mut snapshot = inspection.branches[at].snapshot.clone();
-    if address.line.is_some() {
-        let log = read(&place, &inspection.info.id).await?;
-        let path = log.path(&inspection.branches[at], &inspection.branches);
-        let numbers: Vec<Line> = path.iter().map(|l| l.n).collect();
-        let line = place::line(address.line.as_ref(), &numbers, |tool| log.first_call(tool))?;
-        snapshot = path
+    let sight = place.look(&args.address).await?;
+    let mut name = sight.name();
+    let mut snapshot = sight.branch().snapshot.clone();
+    if let Some(line) = sight.line()? {
+        let upto = sight.log.up_to(line);
+        snapshot = upto
             .iter()
-            .filter(|passed| line.is_none_or(|line| passed.n <= line))
             .fold(Snapshot::empty(), |snapshot, line| fold(snapshot, line));
+        name = format!("{name}@{line}");
     }
     let artifacts = Artifacts::new(place.store().clone(), snapshot, None);
     match &args.name {
-        Some(name) => one(&artifacts, name, &args, printer).await,
+        Some(artifact) => one(&artifacts, artifact, &args, printer).await,
         None if args.version.is_some() => Err(CommandError::usage("a version of which artifact?")
-            .hint(format!("`steersman artifacts {short}` lists them"))),
-        None => all(&artifacts, &args, &short, printer).await,
+            .hint(format!("`steersman artifacts {name}` lists them"))),
+        None => all(&artifacts, &args, &name, printer).await,
     }
 }
 

@@ -5,12 +5,17 @@ use crate::cli::{Cancel, Global, Own};
 use crate::commands::act::{Reached, Target, role};
 use crate::commands::orders::Wanted;
 use crate::error::{CommandError, Exit};
-use crate::place::branch_name;
-use crate::play;
+use crate::log::read;
+use crate::place::{branch_name, typed_as};
+use crate::play::{self, Ended, Play, Told};
 use crate::printer::Printer;
+use crate::words::count;
+use serde_json::json;
 use steersman::runtime::inbox::{CancelWhat, Message};
 use steersman::runtime::session::Settled;
-use steersman_machine::ids::{Id, Name};
+use steersman_machine::commit::LedgerEntry;
+use steersman_machine::effect::Bodies;
+use steersman_machine::ids::{Id, Line, Name};
 
 pub(crate) async fn run(
     args: Cancel,
@@ -40,10 +45,7 @@ pub(crate) async fn run(
             by,
             branch: None,
         };
-        let exit = target
-            .deliver(message, None, &args.act.own, printer)
-            .await?;
-        return Ok(wanted(exit));
+        return in_part(&target, message, &args.act.own, printer).await;
     }
     let message = Message::Cancel {
         what: CancelWhat::Session,
@@ -94,20 +96,107 @@ async fn on_branch(
         }
         None => CancelWhat::Branch,
     };
+    let whole = what == CancelWhat::Branch;
     let message = Message::Cancel {
         what,
         by,
         branch: Some(id),
     };
-    Ok(wanted(target.deliver(message, None, own, printer).await?))
+    if !whole {
+        return in_part(&target, message, own, printer).await;
+    }
+    match target.reach(message, None, own, printer).await? {
+        Reached::Driven(play, ended, Some(line)) => {
+            whole_branch(&target, (id, &name), (*play, ended, line), printer).await
+        }
+        other => reported(&target, other, printer).await,
+    }
 }
 
-/// Cancelled is what was asked for.
-fn wanted(exit: Exit) -> Exit {
-    if exit == Exit::Failed {
-        Exit::Answered
-    } else {
-        exit
+/// Something of a session is cancelled: whoever called it goes on, and how the session stands then is told.
+async fn in_part(
+    target: &Target,
+    message: Message,
+    own: &Own,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let reached = target.reach(message, None, own, printer).await?;
+    reported(target, reached, printer).await
+}
+
+async fn reported(
+    target: &Target,
+    reached: Reached<'_>,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    match reached {
+        Reached::Driven(mut play, ended, _) => {
+            play.branch = target.branch().map(|branch| branch.id);
+            went_on(*play, ended).await
+        }
+        other => target.noted(&other, printer).await,
+    }
+}
+
+/// Where all of it is cancelled with that, that is what was asked for.
+async fn went_on(play: Play<'_>, ended: Ended) -> Result<Exit, CommandError> {
+    let (exit, cancelled) = play.came_to(ended).await?;
+    Ok(if cancelled { Exit::Answered } else { exit })
+}
+
+/// A branch came to its end: what was said to it and not heard is named. Whoever waited for it may have gone on, and then it is
+/// told how that stands.
+async fn whole_branch(
+    target: &Target,
+    (id, name): (Id, &str),
+    (play, ended, line): (Play<'_>, Ended, Line),
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let (session, current) = (&target.inspection.info.id, target.inspection.current);
+    let log = read(&target.place, session).await?;
+    let here = log.lines.iter().filter(|l| l.n == line);
+    let unheard = here
+        .flat_map(|l| &l.ledger)
+        .filter_map(|entry| match entry {
+            LedgerEntry::Refused { why, .. } => Some(log.texts.text(*why).to_string()),
+            _ => None,
+        });
+    let unheard: Vec<String> = unheard.collect();
+    if printer.is_json() {
+        printer.json(&json!({
+            "session": &**session,
+            "branch": name,
+            "line": line.0,
+            "status": "cancelled",
+            "unheard": unheard,
+        }))?;
+    }
+    printer.talk(format!("{name} is cancelled."));
+    if !unheard.is_empty() {
+        let all = count(unheard.len() as u64, "message");
+        printer.talk(format!(
+            "{all} to it will not be heard: the line above says what was said."
+        ));
+    }
+    let mut after = log.lines.iter().filter(|l| l.n >= line);
+    let moved = after.any(|l| l.branch == current && l.commit.is_some());
+    if moved || matches!(ended, Ended::Interrupted) {
+        return went_on(play, ended).await;
+    }
+    play.session.clone().stop().await;
+    let seen = target.place.engine().inspect(session).await?;
+    let stands = seen.branches.iter().find(|branch| branch.id == id);
+    match stands.map(|branch| seen.settled_on(branch)) {
+        Some(doubt @ Settled::Doubt(_)) => {
+            let exit = play::exit(&doubt);
+            let name = typed_as(&target.place.short(session).await?, stands);
+            let told = Told::of(name, doubt);
+            for row in play::summary(&told, target.place.now()) {
+                printer.talk(row);
+            }
+            Ok(exit)
+        }
+        _ => Ok(Exit::Answered),
     }
 }
 
@@ -139,14 +228,18 @@ async fn in_one(
         printer.json(&play::document(&info.id, seen.info.head, &settled))?;
     }
     let short = place.short(&info.id).await?;
-    for row in play::summary(&short, &settled, place.now()) {
+    let exit = match &settled {
+        Settled::Cancelled => Exit::Answered,
+        other => play::exit(other),
+    };
+    for row in play::summary(&Told::of(short.clone(), settled), place.now()) {
         printer.talk(row);
     }
     if heard {
         printer.talk("What was said meanwhile is answered when it goes on.");
         printer.next(format!("steersman run --resume {short}"), "");
     }
-    Ok(wanted(play::exit(&settled)))
+    Ok(exit)
 }
 
 /// An open call or an agent, by id or by name.

@@ -5,11 +5,10 @@ mod cache;
 mod diff;
 mod why;
 
-use crate::address::Address;
 use crate::cli::{Context, Global};
 use crate::error::{CommandError, Exit};
-use crate::log::{Log, read};
-use crate::place::{self, Place};
+use crate::log::Log;
+use crate::place::Place;
 use crate::printer::{Printer, bold, cyan, dim, typed, yellow};
 use crate::words::{arguments, digits, money, tame};
 use serde_json::{Value as Json, json};
@@ -44,18 +43,13 @@ pub(crate) async fn run(
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
     let place = Place::to_look(global).await?;
-    let address = Address::parse(&args.address)?;
-    let (inspection, at) = place.inspect(&address).await?;
-    let short = place.short(&inspection.info.id).await?;
-    let log = read(&place, &inspection.info.id).await?;
-    let path = log.history(&inspection.branches[at], &inspection.branches);
-    let numbers: Vec<Line> = path.iter().map(|l| l.n).collect();
-    let line = place::line(address.line.as_ref(), &numbers, |tool| log.first_call(tool))?;
+    let sight = place.look(&args.address).await?;
+    let (path, line, short) = (sight.path(), sight.line()?, sight.name());
     let calls = calls(&path);
     let session = Looked {
         place: &place,
-        inspection: &inspection,
-        log: &log,
+        inspection: &sight.inspection,
+        log: &sight.log,
         path: &path,
         names: names(&path),
         short: &short,
@@ -98,6 +92,7 @@ pub(crate) async fn run(
     for segment in &request.segments {
         show(printer, &segment.content)?;
     }
+    printer.talk("");
     match same {
         Some(true) => printer.talk(dim("As it was sent: the digest matches.")),
         Some(false) => printer.talk(yellow(
@@ -206,6 +201,7 @@ struct Looked<'a> {
     path: &'a [&'a Arc<LogLine>],
     /// The names of its agents: their own, or those of their definitions.
     names: BTreeMap<Id, Name>,
+    /// As people type it, with the branch that was named.
     short: &'a str,
 }
 

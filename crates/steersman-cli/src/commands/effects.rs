@@ -1,10 +1,8 @@
 //! `effects`: what a session did to the world, or may have done.
 
-use crate::address::Address;
 use crate::cli::{Global, Look};
 use crate::deeds::{Deeds, Standing};
 use crate::error::{CommandError, Exit};
-use crate::log::read;
 use crate::place::Place;
 use crate::printer::{Printer, dim, green, red};
 use crate::words::{arguments, table};
@@ -17,16 +15,14 @@ pub(crate) async fn run(
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
     let place = Place::to_look(global).await?;
-    let address = Address::parse(&args.address)?;
-    let (inspection, at) = place.inspect(&address).await?;
-    let short = place.short(&inspection.info.id).await?;
-    let log = read(&place, &inspection.info.id).await?;
-    let only = address.branch.is_some().then(|| inspection.branches[at].id);
+    let sight = place.look(&args.address).await?;
+    let only = sight.named().map(|branch| branch.id);
     let mut deeds = Deeds::default();
-    for line in &log.lines {
-        deeds.learn(line, &log.texts);
+    for line in &sight.log.lines {
+        deeds.learn(line, &sight.log.texts);
     }
-    for pending in inspection
+    for pending in sight
+        .inspection
         .pending
         .iter()
         .filter(|p| p.kind == PendingKind::Hold)
@@ -93,13 +89,13 @@ pub(crate) async fn run(
         .any(|d| matches!(d.standing, Standing::Doubt | Standing::Held(Why::Doubt)));
     if doubt {
         printer.next(
-            format!("steersman resolve {short} --done='{{...}}'"),
+            format!("steersman resolve {} --done='{{...}}'", sight.short),
             "or --not-performed, or --fail",
         );
         return Ok(Exit::Doubt);
     }
     printer.next(
-        format!("steersman log {short}"),
+        format!("steersman log {}", sight.name()),
         "each line with its ledger",
     );
     Ok(Exit::Answered)

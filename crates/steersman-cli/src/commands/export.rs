@@ -1,6 +1,6 @@
 //! `export`: sessions as documents, as trajectories, and the artifacts they made.
 
-use crate::address::{Address, SessionName};
+use crate::address::Address;
 use crate::cli::{Export as Args, Global};
 use crate::commands::test::write_new;
 use crate::commands::{artifacts, log, sessions, show};
@@ -146,12 +146,7 @@ fn missed(known: &Known, info: &SessionInfo, printer: &Printer) {
 
 /// A session as one document: what `show` tells of it, and its lines under `log`.
 async fn whole(place: &Place, info: &SessionInfo, known: &Known) -> Result<Json, CommandError> {
-    let address = Address {
-        session: SessionName::Prefix(info.id.to_string()),
-        branch: None,
-        line: None,
-    };
-    let mut document = show::document(place, &address).await?;
+    let mut document = show::document(place, &info.id).await?;
     document["log"] = log::documents(place, &info.id).await?.into();
     known.mask(&mut document);
     Ok(document)

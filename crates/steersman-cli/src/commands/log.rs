@@ -1,6 +1,5 @@
 //! `log`: a session line by line; `-f` goes on as lines come in.
 
-use crate::address::Address;
 use crate::cli::{Global, Log};
 use crate::error::{CommandError, Exit};
 use crate::log::read;
@@ -19,14 +18,15 @@ pub(crate) async fn run(
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
     let place = Place::to_look(global).await?;
-    let address = Address::parse(&args.address)?;
-    let (inspection, at) = place.inspect(&address).await?;
-    let id = inspection.info.id.clone();
-    let mut log = read(&place, &id).await?;
-    let only = address.branch.is_some().then(|| inspection.branches[at].id);
-    let lines: Vec<Line> = log.lines.iter().map(|l| l.n).collect();
-    let from = place::line(address.line.as_ref(), &lines, |tool| log.first_call(tool))?
-        .unwrap_or(Line::NONE);
+    let sight = place.look(&args.address).await?;
+    let only = sight.named().map(|branch| branch.id);
+    let lines: Vec<Line> = sight.log.lines.iter().map(|l| l.n).collect();
+    let from = place::line(sight.address.line.as_ref(), &lines, |tool| {
+        sight.log.first_call(tool)
+    })?
+    .unwrap_or(Line::NONE);
+    let (head, name) = (sight.branch().head, branch_name(sight.branch()));
+    let (id, mut log) = (sight.inspection.info.id, sight.log);
     let wanted = |line: &LogLine| line.n >= from && only.is_none_or(|b| line.branch == b);
     let mut trace = Trace::default();
     for line in &log.lines {
@@ -37,14 +37,7 @@ pub(crate) async fn run(
         }
     }
     if !args.follow {
-        if let Some(branch) = inspection.branches.get(at) {
-            printer.talk(dim(&format!(
-                "{} on {}, {} in all",
-                branch.head,
-                branch_name(branch),
-                lines.len()
-            )));
-        }
+        printer.talk(dim(&format!("{head} on {name}, {} in all", lines.len())));
         return Ok(Exit::Answered);
     }
     let mut feed = place

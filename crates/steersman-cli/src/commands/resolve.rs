@@ -14,26 +14,16 @@ pub(crate) async fn run(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
-    if let (Some(_), Some(effect)) = (&args.done, &args.effect)
-        && effect.parse::<Id>().is_err()
-    {
-        return Err(
-            CommandError::usage(format!("`{effect}` is no effect: those look like 21.1")).hint(
-                format!(
-                    "a result is joined to its option: steersman resolve {} --done={}",
-                    args.session,
-                    words::quoted(effect)
-                ),
-            ),
-        );
-    }
     let target = Target::find(&args.session, global, &args.act.own.drive).await?;
-    let pending = target.pending(
-        args.effect.as_deref(),
-        &[PendingKind::Doubt],
-        "doubt",
-        &args.act,
-    )?;
+    let effect = args.effect.as_deref();
+    let found = target.pending(effect, &[PendingKind::Doubt], "doubt", &args.act);
+    let pending = found.map_err(|error| match (&args.done, effect) {
+        // what stands there may be meant as the result: it is not guessed
+        (Some(_), Some(effect)) if effect.parse::<Id>().is_err() => error.hint(
+            "an effect is named by its id or its tool; a result is joined to its option: --done=RESULT",
+        ),
+        _ => error,
+    })?;
     let how = match args.done {
         Some(result) => Resolution::Done {
             result: words::value(&result).to_string(),

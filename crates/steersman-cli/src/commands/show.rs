@@ -1,23 +1,24 @@
 //! `show`: a session on one page: what happened on its branches, its state, effects and agents, what it waits for.
 
-use crate::address::Address;
 use crate::asked;
 use crate::cli::{Global, Look};
 use crate::commands::branching::moved;
 use crate::commands::sessions;
 use crate::deeds::Deeds;
 use crate::error::{CommandError, Exit};
-use crate::log::{Log, read};
-use crate::place::{self, Place, branch_name};
+use crate::log::Log;
+use crate::place::{Place, Sight, branch_name};
 use crate::play;
 use crate::printer::{Printer, bold, dim, green, red, typed, yellow};
 use crate::story::{Row, Story, Tone};
 use crate::words::{ago, count, digits, line as one_line, money};
 use serde_json::{Map, Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use steersman::runtime::branches::path;
 use steersman::runtime::engine::{BranchView, Inspection};
-use steersman::runtime::pending::PendingKind;
+use steersman::runtime::pending::{Pending, PendingKind};
+use steersman::runtime::session::Settled;
 use steersman_machine::artifact;
 use steersman_machine::commit::Admitted;
 use steersman_machine::fold::fold;
@@ -37,79 +38,90 @@ pub(crate) async fn run(
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
     let place = Place::to_look(global).await?;
-    let address = Address::parse(&args.address)?;
-    let seen = Seen::of(&place, &address).await?;
+    let seen = Seen::of(&place, &args.address).await?;
     let page = seen.page(&place);
     if printer.is_json() {
         let mut document = page.document();
-        seen.log.known.mask(&mut document);
+        seen.sight.log.known.mask(&mut document);
         printer.json(&document)?;
         return Ok(Exit::Answered);
     }
     for row in page.rows() {
-        printer.data(seen.log.known.masked(&row))?;
+        printer.data(seen.sight.log.known.masked(&row))?;
     }
     page.next(printer);
     Ok(Exit::Answered)
 }
 
 /// A session as one document.
-pub(crate) async fn document(place: &Place, address: &Address) -> Result<Json, CommandError> {
+pub(crate) async fn document(place: &Place, address: &str) -> Result<Json, CommandError> {
     let seen = Seen::of(place, address).await?;
     let mut document = seen.page(place).document();
-    seen.log.known.mask(&mut document);
+    seen.sight.log.known.mask(&mut document);
     Ok(document)
 }
 
 /// What a page shows, as it was read.
 struct Seen {
-    inspection: Inspection,
-    log: Log,
-    short: String,
-    at: usize,
+    sight: Sight,
     line: Option<Line>,
+    settled: Settled,
 }
 
 impl Seen {
-    async fn of(place: &Place, address: &Address) -> Result<Self, CommandError> {
-        let (inspection, at) = place.inspect(address).await?;
-        let log = read(place, &inspection.info.id).await?;
-        let inspection = inspection.veiled(&log.known);
-        let short = place.short(&inspection.info.id).await?;
-        let path = log.history(&inspection.branches[at], &inspection.branches);
-        let numbers: Vec<Line> = path.iter().map(|l| l.n).collect();
-        let line = place::line(address.line.as_ref(), &numbers, |tool| log.first_call(tool))?;
+    async fn of(place: &Place, address: &str) -> Result<Self, CommandError> {
+        let mut sight = place.look(address).await?;
+        let line = sight.line()?;
+        sight.inspection = sight.inspection.veiled(&sight.log.known);
+        let settled = match sight.named() {
+            Some(branch) => sight.inspection.settled_on(branch),
+            None => sight.inspection.settled.clone(),
+        };
         Ok(Self {
-            inspection,
-            log,
-            short,
-            at,
+            sight,
             line,
+            settled,
         })
     }
 
     fn page<'a>(&'a self, place: &'a Place) -> Page<'a> {
-        let branch = &self.inspection.branches[self.at];
+        let (sight, branch) = (&self.sight, self.sight.branch());
         let at_line = |line: Line| {
-            let upto = self.log.up_to(line);
+            let upto = sight.log.up_to(line);
             let mut snapshot = upto
                 .iter()
                 .fold(Snapshot::empty(), |snapshot, line| fold(snapshot, line));
-            self.log.known.veil(&mut snapshot);
+            sight.log.known.veil(&mut snapshot);
             snapshot
         };
         Page {
             place,
-            inspection: &self.inspection,
-            log: &self.log,
+            inspection: &sight.inspection,
+            log: &sight.log,
             branch,
-            short: &self.short,
+            way: sight.named().map(|named| way(named, &sight.inspection)),
+            settled: &self.settled,
+            short: &sight.short,
+            name: sight.name(),
             snapshot: self.line.map_or_else(|| branch.snapshot.clone(), at_line),
             line: self.line,
-            rewound: rewound(&self.log),
-            joined: joined(&self.log),
+            rewound: rewound(&sight.log),
+            joined: joined(&sight.log),
         }
     }
+}
+
+/// The branches from the first one to this, and how far of each the way goes.
+fn way(branch: &BranchView, inspection: &Inspection) -> BTreeMap<Id, Line> {
+    let mut way = BTreeMap::new();
+    let (mut at, mut upto) = (Some(branch), branch.head);
+    while let Some(branch) = at {
+        way.insert(branch.id, upto);
+        let from = branch.from;
+        at = from.and_then(|(id, _)| inspection.branches.iter().find(|b| b.id == id));
+        upto = from.map_or(Line::NONE, |(_, line)| line);
+    }
+    way
 }
 
 /// Branches whose ends a call heard of, and the line with the last of these.
@@ -153,7 +165,13 @@ struct Page<'a> {
     inspection: &'a Inspection,
     log: &'a Log,
     branch: &'a BranchView,
+    /// Where a branch was named, the way to it: the branches there, and how far of each.
+    way: Option<BTreeMap<Id, Line>>,
+    /// How the branch stands.
+    settled: &'a Settled,
     short: &'a str,
+    /// The session as people type it, with the branch that was named.
+    name: String,
     /// At the line that is asked for, else at the head of the branch.
     snapshot: Snapshot,
     line: Option<Line>,
@@ -176,8 +194,21 @@ impl Page<'_> {
     fn standing(&self) -> &str {
         match sessions::status(&self.inspection.info) {
             at_work @ ("running" | "interrupted") => at_work,
-            _ => self.inspection.settled.word(),
+            _ => self.settled.word(),
         }
+    }
+
+    /// Whether a line belongs to the page: where a branch was named, to the way to it.
+    fn shows(&self, branch: Id, line: Line) -> bool {
+        let on_way = |way: &BTreeMap<Id, Line>| way.get(&branch).is_some_and(|upto| line <= *upto);
+        self.line.is_none_or(|at| line <= at) && self.way.as_ref().is_none_or(on_way)
+    }
+
+    /// What waits there.
+    fn pending(&self) -> Vec<&Pending> {
+        let all = self.inspection.pending.iter();
+        let here = all.filter(|p| self.way.is_none() || p.branch == self.branch.id);
+        here.filter(|_| self.line.is_none()).collect()
     }
 
     /// Which models answered: the one that was asked, or one that stood in for it.
@@ -260,10 +291,8 @@ impl Page<'_> {
         rows.extend(self.tree());
         rows.push(String::new());
         rows.extend(self.facts());
-        if self.line.is_none() {
-            for pending in &self.inspection.pending {
-                rows.extend(asked::frame(pending, now));
-            }
+        for pending in self.pending() {
+            rows.extend(asked::frame(pending, now));
         }
         rows
     }
@@ -271,12 +300,16 @@ impl Page<'_> {
     /// The branches, each under the line where it was forked.
     fn tree(&self) -> Vec<String> {
         let mut story = Story::default();
+        story.tells_all_of(self.way.iter().flat_map(BTreeMap::keys).copied());
         let mut told: BTreeMap<Id, Vec<Row>> = BTreeMap::new();
         for line in &self.log.lines {
             if self.line.is_some_and(|at| line.n > at) {
                 break;
             }
             for row in story.tell(line, &self.log.texts) {
+                if !self.shows(row.branch, line.n) {
+                    continue;
+                }
                 // the branch's own title says so
                 if row.tone == Tone::Begins {
                     told.entry(row.branch).or_default();
@@ -325,6 +358,11 @@ impl Page<'_> {
             _ if cancelled => marks.push("cancelled".into()),
             _ if !branch.ended && branch.from.is_some() => marks.push("open".into()),
             _ => {}
+        }
+        if let Some(upto) = self.way.as_ref().and_then(|way| way.get(&branch.id))
+            && branch.id != self.branch.id
+        {
+            marks.push(format!("up to @{upto}"));
         }
         if branch.id == self.inspection.current && self.inspection.branches.len() > 1 {
             marks.push("current".into());
@@ -391,10 +429,15 @@ impl Page<'_> {
     fn facts(&self) -> Vec<String> {
         let mut rows = Vec::new();
         let mut before = String::new();
+        let of = match &self.way {
+            Some(_) => format!(" of {}  ", branch_name(self.branch)),
+            None => String::new(),
+        };
         let mut row = |name: &str, text: String| {
-            // a name stands once before its rows
+            // a name stands once before its rows, and whose all of it is before the first
+            let of = if rows.is_empty() { &*of } else { "" };
             let shown = if before == name { "" } else { name };
-            rows.push(format!("{shown:<9}{text}"));
+            rows.push(format!("{:<9}{text}", format!("{shown}{of}")));
             name.clone_into(&mut before);
         };
         let state: Vec<String> = self
@@ -425,9 +468,9 @@ impl Page<'_> {
         if !rated.is_empty() {
             row("rated", rated.join(", "));
         }
-        let outcome = &self.inspection.info.state.outcome;
-        if !matches!(&**outcome, "" | "{}" | "null") {
-            row("outcome", crate::words::arguments(outcome));
+        let outcome = self.outcome();
+        if !matches!(&*outcome, "" | "{}" | "null") {
+            row("outcome", crate::words::arguments(&outcome));
         }
         if ledger_orders(self.inspection).count() > 0 {
             let held: Vec<String> = ledger_orders(self.inspection).collect();
@@ -451,17 +494,23 @@ impl Page<'_> {
     fn deeds(&self) -> Deeds {
         let mut deeds = Deeds::default();
         for line in &self.log.lines {
-            if self.line.is_none_or(|at| line.n <= at) {
+            if self.shows(line.branch, line.n) {
                 deeds.learn(line, &self.log.texts);
             }
         }
-        if self.line.is_none() {
-            let pending = self.inspection.pending.iter();
-            for held in pending.filter(|p| p.kind == PendingKind::Hold) {
-                deeds.held(held.effect);
-            }
+        let pending = self.pending().into_iter();
+        for held in pending.filter(|p| p.kind == PendingKind::Hold) {
+            deeds.held(held.effect);
         }
         deeds
+    }
+
+    /// What its `outcome:` says of the branch that was named, else of the session.
+    fn outcome(&self) -> Arc<str> {
+        match &self.way {
+            Some(_) => self.inspection.outcome_on(self.branch).to_string().into(),
+            None => self.inspection.info.state.outcome.clone(),
+        }
     }
 
     /// Artifacts that somebody rated, in their newest versions.
@@ -555,17 +604,12 @@ impl Page<'_> {
     }
 
     fn next(&self, printer: &Printer) {
-        let short = self.short;
+        let (short, name) = (self.short, &self.name);
         let mut rows: Vec<(String, &str)> = Vec::new();
-        if self.line.is_none() {
-            let pending = &self.inspection.pending;
-            for waits in pending {
-                rows.extend(
-                    asked::commands(short, waits, pending.len() == 1)
-                        .into_iter()
-                        .map(|c| (c, "")),
-                );
-            }
+        let only = self.inspection.pending.len() == 1;
+        for waits in self.pending() {
+            let commands = asked::commands(short, waits, only).into_iter();
+            rows.extend(commands.map(|c| (c, "")));
         }
         if self.standing() == "interrupted" {
             rows.push((
@@ -576,18 +620,18 @@ impl Page<'_> {
         let called = self.deeds().all().last().map(|d| d.tool.to_string());
         rows.push(match called {
             Some(tool) => (
-                format!("steersman context {short}@{tool}"),
+                format!("steersman context {name}@{tool}"),
                 "what the model saw before it called that",
             ),
-            None => (format!("steersman context {short}"), "what the model saw"),
+            None => (format!("steersman context {name}"), "what the model saw"),
         });
-        rows.push((
-            format!("steersman log {short}"),
-            "each line with its ledger",
-        ));
+        rows.push((format!("steersman log {name}"), "each line with its ledger"));
         printer.talk("");
         for branch in self.inspection.branches.iter().filter(|b| !b.superseded) {
             if branch.id == self.inspection.current || branch.snapshot.scope.is_some() {
+                continue;
+            }
+            if self.way.is_some() && branch.id != self.branch.id {
                 continue;
             }
             let name = branch_name(branch);
@@ -617,7 +661,7 @@ impl Page<'_> {
         let info = &self.inspection.info;
         let line = self.line.unwrap_or(self.branch.head);
         let mut document = sessions::document(info);
-        let status = play::document(&info.id, line, &self.inspection.settled);
+        let status = play::document(&info.id, line, self.settled);
         for key in ["before", "answer", "code", "message", "line"] {
             if let Some(value) = status.get(key) {
                 document[key] = value.clone();
@@ -625,6 +669,9 @@ impl Page<'_> {
         }
         let ledger = &self.inspection.ledger;
         document["status"] = self.standing().into();
+        if self.way.is_some() {
+            document["outcome"] = serde_json::from_str(&self.outcome()).unwrap_or_default();
+        }
         document["model_calls"] = ledger.calls.into();
         document["tokens"] = ledger.spent.tokens.into();
         document["cost"] = (ledger.spent.micros as f64 / 1e6).into();
@@ -677,7 +724,7 @@ impl Page<'_> {
             })
             .collect();
         document["effects"] = self.deeds().all().map(crate::deeds::Deed::json).collect();
-        document["holds"] = self.inspection.pending.iter().map(asked::json).collect();
+        document["holds"] = self.pending().into_iter().map(asked::json).collect();
         document["orders"] = ledger_orders(self.inspection).collect();
         document["inbox"] = self.inspection.inbox.len().into();
         if !self.inspection.unread.is_empty() {

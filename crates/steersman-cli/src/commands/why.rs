@@ -4,7 +4,7 @@ use crate::address::{Address, LineName};
 use crate::cli::{Global, Why};
 use crate::error::{CommandError, Exit};
 use crate::log::{Log, read};
-use crate::place::{self, Place, branch_name};
+use crate::place::{self, Place, branch_name, typed_as};
 use crate::printer::{Printer, bold, cyan, dim, typed};
 use crate::why::{Act, Past, Step};
 use crate::words::{WIDTH, fold};
@@ -38,7 +38,8 @@ pub(crate) async fn run(
         }
         _ => error,
     })?;
-    let short = place.short(&inspection.info.id).await?;
+    let named = address.branch.as_ref().map(|_| &inspection.branches[at]);
+    let short = typed_as(&place.short(&inspection.info.id).await?, named);
     let log = read(&place, &inspection.info.id).await?;
     let branch = &inspection.branches[at];
     let path = log.history(branch, &inspection.branches);

@@ -75,9 +75,14 @@ impl Story {
         }
     }
 
+    /// These branches are told, though a search may try them.
+    pub(crate) fn tells_all_of(&mut self, branches: impl Iterator<Item = Id>) {
+        self.whole.extend(branches);
+    }
+
     /// Of branches that are tried nothing is told but what became of the search.
     pub(super) fn only_search(&mut self, line: &LogLine, rows: &mut Vec<Row>) {
-        if self.searched.contains(&line.branch) {
+        if self.searched.contains(&line.branch) && !self.whole.contains(&line.branch) {
             let (told, kept) = std::mem::take(rows)
                 .into_iter()
                 .partition(|row: &Row| row.note == NOTE);

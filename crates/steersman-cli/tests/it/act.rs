@@ -391,15 +391,43 @@ fn a_name_in_a_script_that_no_agent_has_is_found_before_anything_is_said() {
     assert!(world.json_lines(&["sessions"]).is_empty());
 }
 
+/// Two payments in doubt by one name: it is not guessed which is meant, and no hint would record what is not the result.
 #[test]
-fn a_result_that_is_not_joined_to_its_option_is_no_effect() {
+fn what_is_in_doubt_is_named_by_its_tool_where_only_one_is() {
     let world = World::new();
-    let ran = world.run(&["resolve", "last", "--done", "paid"]);
-    assert_eq!(ran.code, Some(2), "{ran:?}");
-    assert!(
-        ran.err.contains("steersman resolve last --done=paid"),
-        "{ran:?}"
-    );
+    let pays = |calls: &str| {
+        let _ = std::fs::remove_file(world.folder.join("began"));
+        world.write(
+            "steersman.yaml",
+            r#"name: desk
+tools:
+  pay: { description: Pays., parameters: { cents: integer }, effect: unsafe, command: [sh, -c, "echo x >> began; while [ $(wc -l < began) -lt 2 ]; do :; done; kill -9 $PPID"] }
+  log: { description: Logs., effect: unsafe, command: [sh, -c, "echo x >> began; while kill -0 $PPID; do :; done"] }
+agents:
+  desk: { system: You settle., tools: [pay, log] }
+"#,
+        );
+        world.write(
+            "script.yaml",
+            &format!("desk: [ {{ call: [{calls}] }}, Done. ]\n"),
+        );
+        let ran = world.run(&["run", "--input", "Pay.", "--script", "script.yaml"]);
+        assert_eq!(ran.code, None, "killed: {ran:?}");
+        let ran = world.run(&["run", "--resume", "last", "--script", "script.yaml"]);
+        assert_eq!(ran.code, Some(7), "{ran:?}");
+    };
+    pays("{ pay: { cents: 5 } }, { pay: { cents: 6 } }");
+    let several = world.run(&["resolve", "last", "pay", "--done"]);
+    let unknown = world.run(&["resolve", "last", "paid", "--done"]);
+    for ran in [&several, &unknown] {
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(!ran.err.contains("--done=pa"), "{ran:?}");
+        assert_eq!(ran.err.matches("(doubt pay)").count(), 2, "{ran:?}");
+    }
+    assert!(unknown.err.contains("--done=RESULT"), "{unknown:?}");
+    pays("{ pay: { cents: 5 } }, { log: {} }");
+    let ran = world.run(&["resolve", "last", "pay", "--done", "--no-run", "--json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
 }
 
 #[test]

@@ -74,6 +74,20 @@ fn what_a_session_made_is_listed_shown_and_saved() {
 }
 
 #[test]
+fn the_artifacts_of_a_branch_are_printed_from_it() {
+    let world = press();
+    let ran = world.run(&["fork", "last@2", "--label", "first"]);
+    assert!(ran.code.is_some(), "{ran:?}");
+    let ran = world.run(&["artifacts", "last:first"]);
+    let told = world.filter(&ran.err);
+    let hint = "steersman artifacts SESS:first data/rows.csv";
+    assert!(told.contains(hint), "{told}");
+    let ran = world.run(&["artifacts", "last@3"]);
+    let told = world.filter(&ran.err);
+    assert!(told.contains("steersman artifacts SESS@"), "{told}");
+}
+
+#[test]
 fn a_content_that_is_damaged_is_found() {
     let world = press();
     let whole = world.run(&["fsck"]);

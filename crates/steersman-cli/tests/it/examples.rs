@@ -30,12 +30,15 @@ fn the_examples_are_right_and_their_tests_pass() {
     }
 }
 
+/// Example, script, commands, and why it becomes no test.
+type Told<'a> = (&'a str, &'a str, Vec<Vec<&'a str>>, Option<&'a str>);
+
 /// Sessions as the READMEs make them become tests that pass, or it is said exactly why not.
 #[test]
 fn what_the_examples_do_becomes_tests() {
     let question = "What is the reversed founding year of the publisher of QST less 8?";
     let fork = |label, say| vec!["fork", "last", "--label", label, "--say", say];
-    let stories: Vec<(&str, &str, Vec<Vec<&str>>, Option<&str>)> = vec![
+    let stories: Vec<Told<'_>> = vec![
         (
             "react",
             "script.yaml",

@@ -96,6 +96,106 @@ fn a_join_hears_of_a_branch_that_is_cancelled() {
     }
 }
 
+/// What waits in the inbox for a branch goes with it: it begins nothing, and is named by the line and by the receipt.
+#[test]
+fn a_cancelled_branch_hears_nothing_more_and_says_what_it_did_not_hear() {
+    let world = ended();
+    assert_eq!(fork(&world, "slow").code, Some(5));
+    let ran = scripted(&world, &["send", "last:slow", "Only costs."]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.err.contains("lies in the inbox"), "{ran:?}");
+    let ran = scripted(&world, &["cancel", "last:slow", "--json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let told: serde_json::Value = serde_json::from_str(ran.out.trim()).unwrap();
+    assert_eq!(told["status"], "cancelled", "{told}");
+    let unheard = "the branch was cancelled before this was heard: Only costs.";
+    assert_eq!(told["unheard"], serde_json::json!([unheard]), "{told}");
+    let shown = world.run(&["show", "last"]);
+    assert!(shown.out.contains(unheard), "{shown:?}");
+    assert!(!shown.out.contains("Slow."), "nothing began: {shown:?}");
+    let (_, shown) = world.json(&["show", "last"]);
+    assert_eq!(shown["inbox"], 0, "{shown}");
+    // what is said later is heard
+    let ran = scripted(&world, &["send", "last:slow", "Still there?"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let shown = world.run(&["show", "last"]);
+    assert!(shown.out.contains("Still there?"), "{shown:?}");
+    assert!(shown.out.contains("Slow."), "{shown:?}");
+}
+
+/// What is said and what is typed next names the branch that was acted on, never the session's current one.
+#[test]
+fn what_is_done_on_a_branch_names_the_branch_in_what_follows() {
+    let world = ended();
+    assert_eq!(fork(&world, "slow").code, Some(5));
+    assert_eq!(fork(&world, "one").code, Some(0));
+    let ran = scripted(&world, &["send", "last:one", "More?"]);
+    assert_eq!(
+        (ran.code, ran.out.trim()),
+        (Some(0), "One more."),
+        "{ran:?}"
+    );
+    assert!(
+        world.filter(&ran.err).contains("steersman send SESS:one"),
+        "{ran:?}"
+    );
+    let ran = scripted(&world, &["join", "last", "slow", "one", "--on", "2"]);
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    insta::assert_snapshot!("a_join_says_what_it_waits_for", world.filter(&ran.err));
+    let ran = scripted(&world, &["send", "last:slow", "Only costs."]);
+    let told = world.filter(&ran.err);
+    assert!(
+        told.contains("steersman send SESS:slow --interrupt"),
+        "{told}"
+    );
+    let ran = scripted(&world, &["send", "last:slow", "--interrupt", "Now."]);
+    assert!(
+        world.filter(&ran.err).contains("steersman send SESS:slow"),
+        "{ran:?}"
+    );
+    for command in ["context", "why", "show"] {
+        let ran = world.run(&[command, "last:slow"]);
+        let told = world.filter(&format!("{}{}", ran.out, ran.err));
+        let named = told.matches("SESS:slow").count();
+        let any = told.matches("SESS").count() - usize::from(command == "show");
+        assert!(
+            named > 0 && (named == any || command == "show"),
+            "{command}: {told}"
+        );
+    }
+}
+
+/// A branch is shown with what came before it: nothing of what the session came to beside it.
+#[test]
+fn a_branch_is_shown_by_its_own_way() {
+    let world = ended();
+    assert_eq!(fork(&world, "one").code, Some(0));
+    assert_eq!(fork(&world, "two").code, Some(0));
+    assert_eq!(scripted(&world, &["send", "last", "Go on."]).code, Some(0));
+    let page = world.page(&["show", "last:one"]);
+    for not in ["Two.", "Heard.", "Go on."] {
+        assert!(!page.contains(not), "{not} in {page}");
+    }
+    let (_, told) = world.json(&["show", "last:one"]);
+    assert_eq!(told["answer"], "One.", "{told}");
+    insta::assert_snapshot!(page);
+}
+
+/// Whoever waited for the branch goes on without an answer of it; where that fails, the exit code says so.
+#[test]
+fn a_cancel_that_lets_the_session_fail_says_so() {
+    let world = ended();
+    assert_eq!(fork(&world, "slow").code, Some(5));
+    let join = ["join", "last", "slow", "--on", "any", "--then", "sum_up"];
+    assert_eq!(scripted(&world, &join).code, Some(5));
+    world.write("script.yaml", "desk: [ Base. ]\n");
+    let ran = scripted(&world, &["cancel", "last:slow"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.err.contains("Failed (script_missing)"), "{ran:?}");
+    let log = world.run(&["log", "last"]).out;
+    assert!(log.contains(r#"sum_up pure {"texts":[]}"#), "{log}");
+}
+
 #[test]
 fn what_is_refused_leaves_nothing() {
     let world = ended();

@@ -4,13 +4,13 @@ use super::branches::said;
 use super::draft::{Draft, Note, Offer};
 use super::{Driver, OutState, What};
 use crate::engine::EngineError;
-use crate::inbox::{Begin, CancelWhat, DecodeError, Message, Resolution};
+use crate::inbox::{Begin, DecodeError, Message, Resolution};
 use crate::pending::may;
 use crate::session::Fate;
 use crate::store::InboxMessage;
 use serde_json::{Map, Value as Json};
 use steersman_machine::commit::{LedgerEntry, Release, Why};
-use steersman_machine::effect::{Cancelled, NewArtifact, NewWrite, Offered, Said, Start, Work};
+use steersman_machine::effect::{NewArtifact, NewWrite, Offered, Said, Start, Work};
 use steersman_machine::expression::Data;
 use steersman_machine::ids::{Id, Name};
 use steersman_machine::join::JoinOn;
@@ -20,7 +20,7 @@ use steersman_machine::tick::allowed;
 use steersman_machine::types::misfit;
 
 /// What becomes of an act where it is not offered to a branch: its line is written, or why it is refused.
-type Acted = Result<(), String>;
+pub(super) type Acted = Result<(), String>;
 
 /// The tool that follows a join, with its arguments as they were given.
 fn follows(tool: Option<Name>, args: Option<&str>) -> Result<Option<Then>, String> {
@@ -308,43 +308,6 @@ impl Driver {
         }
         let offered = Offered::Edit { writes: edits, by };
         self.offer_message(message, None, What::Offer(Box::new(offered)))
-    }
-
-    fn cancel(
-        &mut self,
-        message: &InboxMessage,
-        what: &CancelWhat,
-        by: &Name,
-        branch: Option<Id>,
-    ) -> Acted {
-        let cancelled = match what {
-            CancelWhat::Effect(effect) => {
-                let out = self.outs.get(effect).ok_or_else(|| not_open(*effect))?;
-                let agent = out.wish.agent;
-                let what = match out.wish.call() {
-                    Some(call) => Cancelled::Call(agent, call),
-                    None => Cancelled::Agent(agent),
-                };
-                return self.offer_message(
-                    message,
-                    Some(out.branch),
-                    What::Cancel(what, by.clone()),
-                );
-            }
-            CancelWhat::Agent(agent) => Cancelled::Agent(*agent),
-            CancelWhat::Branch => Cancelled::All,
-            CancelWhat::Session => {
-                let others: Vec<Id> = self.branches.keys().copied().collect();
-                for other in others {
-                    if other != self.ledger.current {
-                        let what = What::Cancel(Cancelled::All, by.clone());
-                        self.offer(other, Offer::new(what));
-                    }
-                }
-                Cancelled::All
-            }
-        };
-        self.offer_message(message, branch, What::Cancel(cancelled, by.clone()))
     }
 
     // ---- holds and questions

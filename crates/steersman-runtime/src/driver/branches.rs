@@ -151,10 +151,13 @@ impl Driver {
             }
             // What came in for it and was not offered yet.
             let branch = self.branches.get_mut(&id);
-            for offer in branch
+            for mut offer in branch
                 .map(|b| std::mem::take(&mut b.offers))
                 .unwrap_or_default()
             {
+                for unheard in std::mem::take(&mut offer.drops) {
+                    self.left_over(&mut draft, unheard).await?;
+                }
                 self.left_over(&mut draft, offer).await?;
             }
             self.write(draft).await?;

@@ -235,6 +235,8 @@ pub(crate) struct Offer {
     pub(crate) event: Option<Name>,
     /// Artifacts that came with that, or with the message.
     pub(crate) came: Vec<NewArtifact>,
+    /// What was said to a branch and is dropped with it, where this is the cancel that ends it.
+    pub(crate) drops: Vec<Offer>,
 }
 
 impl Offer {
@@ -246,6 +248,7 @@ impl Offer {
             waits: None,
             event: None,
             came: Vec::new(),
+            drops: Vec::new(),
         }
     }
 }

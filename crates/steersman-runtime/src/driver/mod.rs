@@ -14,6 +14,7 @@ mod act;
 mod attempt;
 mod branches;
 mod budget;
+mod cancel;
 mod choose;
 mod draft;
 mod events;

@@ -1,6 +1,7 @@
 //! What is on record of effects: outcomes that no branch took, kept whole, and outcomes taken up where they were not
 //! taken first (a dry branch, a branch that is current again, an adoption).
 
+use super::cancel::said_in;
 use super::draft::{Draft, Note, Offer};
 use super::{Driver, Out, OutState, What};
 use crate::engine::EngineError;
@@ -162,11 +163,14 @@ impl Driver {
         if let Some(effect) = offer.what.effect() {
             self.forget(draft, effect);
         }
-        if let Some(message) = offer.message {
+        if let (Some(message), Some(text)) = (&offer.message, said_in(&offer.what)) {
+            self.drop_said(draft, &message.id, "left behind", text);
+        } else if let Some(message) = offer.message {
             draft.accept(&message.id);
             let why = "nobody waits for this any more".to_owned();
             self.receipt(draft, &message.id, Fate::Refused(why));
         }
+        self.keep_unheard(draft.branch, offer.drops);
     }
 
     /// The notes of an offer that no commit takes: whoever says that something is done says what it gave.

@@ -161,6 +161,7 @@ impl Driver {
             draft.accept(&message.id);
             self.receipt(draft, &message.id, Fate::Taken(draft.n));
         }
+        self.drop_unheard(draft, offer.drops);
     }
 
     fn refused(&mut self, draft: &mut Draft, offer: Offer, why: String) {
@@ -170,6 +171,7 @@ impl Driver {
         {
             self.not_adopted(draft.branch, &why);
         }
+        self.keep_unheard(draft.branch, offer.drops);
         if let Some(message) = offer.message {
             draft.refuse(&message.id, &why);
             self.receipt(draft, &message.id, Fate::Refused(why));
