@@ -155,6 +155,10 @@ impl CommandError {
             EngineError::Bind(
                 BindError::NoNet(_) | BindError::NetVersion { .. } | BindError::NoRouter { .. },
             ) => Self::store(message).hint("run it from the program that registers it"),
+            // a script was given, and is what is wrong
+            EngineError::Bind(BindError::Model(error)) if error.message.contains("script") => {
+                Self::usage(message)
+            }
             EngineError::Bind(BindError::Model(_)) => {
                 Self::usage(message).hint("offline: --script FILE")
             }

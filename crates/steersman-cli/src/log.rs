@@ -7,11 +7,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman::runtime::engine::BranchView;
 use steersman::runtime::known::Known;
-use steersman_machine::commit::{Commit, LogLine};
+use steersman_machine::commit::{Commit, LogLine, Text};
 use steersman_machine::fold::fold;
 use steersman_machine::ids::Line;
 use steersman_machine::interaction::Interaction;
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::effect::Bodies;
+use steersman_machine::network::Network;
 
 /// What was read.
 pub(crate) struct Log {
@@ -41,6 +43,18 @@ pub(crate) async fn read(place: &Place, session: &str) -> Result<Log, CommandErr
 }
 
 impl Log {
+    /// The definitions that the session was bound to, by line, as the store has them. One that cannot be read says nothing of its
+    /// rules; what was recorded is told all the same.
+    pub(crate) async fn bound(&self, place: &Place, session: &str) -> BTreeMap<Line, Arc<Network>> {
+        let mut bound = BTreeMap::new();
+        for line in &self.lines {
+            if let Some(network) = bound_by(line, &self.texts, place, session).await {
+                bound.insert(line.n, network);
+            }
+        }
+        bound
+    }
+
     /// The first line that calls this tool or agent.
     pub(crate) fn first_call(&self, name: &str) -> Option<Line> {
         self.lines
@@ -120,6 +134,24 @@ impl Log {
             })
             .collect()
     }
+}
+
+/// The definition that a line binds a session to, if it does and the store has it.
+pub(crate) async fn bound_by(
+    line: &LogLine,
+    texts: &Texts,
+    place: &Place,
+    session: &str,
+) -> Option<Arc<Network>> {
+    let binding = line.commit.as_ref()?.binding.as_ref()?;
+    // As it was bound: in what is shown a value that is also a secret is masked.
+    let values = match line.bodies.get(binding.values.k() as usize) {
+        Some(Text::Here(text)) => text.clone(),
+        _ => texts.text(binding.values),
+    };
+    let session = session.into();
+    let network = place.engine().network_of(&session, binding, &values);
+    network.await.ok()
 }
 
 fn calls(commit: &Commit, name: &str) -> bool {

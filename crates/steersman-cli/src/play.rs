@@ -2,6 +2,7 @@
 
 use crate::asked;
 use crate::error::{CommandError, Exit};
+use crate::log::bound_by;
 use crate::place::{Place, branch_name, typed_as};
 use crate::printer::{Printer, bold, dim, green, red, typed, yellow};
 use crate::step::Keys;
@@ -311,6 +312,9 @@ impl<'a> Play<'a> {
             && aloud
         {
             self.head(binding);
+        }
+        if let Some(network) = bound_by(line, &self.texts, self.place, self.session.id()).await {
+            self.story.bound(network);
         }
         let mut rows = self.story.tell(line, &self.texts);
         rows.retain(|row| !(self.typed_here && row.who == "you"));
@@ -624,14 +628,19 @@ impl Told {
                 .iter()
                 .map(|p| format!("{} {}", p.kind.word(), p.effect))
                 .collect();
-            rows.push(match what.is_empty() {
-                true => format!("  {} goes on", bold(name)),
-                false => format!("  {} waits for {}", bold(name), what.join(", ")),
+            let mut commands: Vec<String> = pending
+                .iter()
+                .flat_map(|p| asked::commands(session, p, false))
+                .collect();
+            rows.push(if what.is_empty() {
+                commands.push(format!("steersman send {session}:{name} \"...\""));
+                format!("  {} waits for what is said to it", bold(name))
+            } else {
+                commands.push(format!("steersman cancel {session}:{name}"));
+                format!("  {} waits for {}", bold(name), what.join(", "))
             });
-            let commands = pending.iter();
-            let commands = commands.flat_map(|p| asked::commands(session, p, false));
-            let end = format!("steersman cancel {session}:{name}");
-            rows.extend(commands.chain([end]).map(|c| format!("    {}", typed(&c))));
+            let commands = commands.iter().map(|c| format!("    {}", typed(c)));
+            rows.extend(commands);
         }
         rows
     }

@@ -15,6 +15,7 @@ use crate::words::{arguments, bytes, count, span};
 use holds::{hold_word, released};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use steersman_machine::commit::{
     Admitted, Commit, Hold, LedgerEntry, LogLine, Push, Reaching, Why,
 };
@@ -24,7 +25,7 @@ use steersman_machine::ids::{Body, Id, Line, Name, Time};
 use steersman_machine::interaction::{
     Artifact, Call, CallResult, Cause, Class, End, How, Interaction, Origin, Target,
 };
-use steersman_machine::rating::{is_rating, told_entry};
+use steersman_machine::network::Network;
 use steersman_machine::reflect::{self, is_review};
 
 /// Who, what, beside it, and how it is meant.
@@ -34,6 +35,9 @@ type Told = (String, String, String, Tone);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Story {
     agents: BTreeMap<Id, Name>,
+    /// What each is by its definition, and the definition under which lines are told.
+    defs: BTreeMap<Id, Name>,
+    network: Option<Arc<Network>>,
     parents: BTreeMap<Id, Id>,
     calls: BTreeMap<Id, Opened>,
     /// The newest message of each, that a router hands on as it is.
@@ -49,6 +53,8 @@ pub(crate) struct Story {
     reviews: BTreeMap<Id, Id>,
     /// Which call an effect is for.
     effects: BTreeMap<Id, Id>,
+    /// When a call began on a branch; gone once something held it: what passed until then is no work of its own.
+    began: BTreeMap<(Id, Id), Time>,
     holds: BTreeMap<(Id, Why), Name>,
     branches: BTreeMap<Id, String>,
     /// Effects whose outcome a person or a probe gave.
@@ -68,8 +74,6 @@ pub(crate) struct Story {
 struct Opened {
     name: Name,
     target: Target,
-    /// None once something held it: what passed until then is no work of its own.
-    at: Option<Time>,
 }
 
 impl Story {
@@ -138,6 +142,7 @@ impl Story {
             // one of several is told from the others by the name that its caller gave it
             let name = made.named.as_ref().unwrap_or(&made.def);
             self.agents.insert(made.agent, name.clone());
+            self.defs.insert(made.agent, made.def.clone());
             if let Some(parent) = made.parent {
                 self.parents.insert(made.agent, parent);
             }
@@ -172,13 +177,13 @@ impl Story {
         }
         for edit in &commit.edits {
             let value = match edit.value {
-                Some(body) => texts.text(body).to_string(),
+                Some(body) => memory::told_value(&edit.name, &texts.text(body)),
                 None => "unset".into(),
             };
             rows.push(row(
                 line,
                 "",
-                format!("{} is {value} now", told_of(&edit.name)),
+                format!("{} is {value} now", memory::told_of(&edit.name)),
                 "state".into(),
                 Tone::Engine,
             ));
@@ -186,6 +191,8 @@ impl Story {
         for wished in &commit.wished {
             if let Some(call) = wished.what.call() {
                 self.effects.insert(wished.id, call);
+                // where a branch began it is asked for anew: what passed before that is not its own
+                self.began.entry((line.branch, call)).or_insert(self.now);
             }
         }
         let entered = commit.states();
@@ -194,11 +201,7 @@ impl Story {
         for (agent, state) in std::mem::take(&mut self.entered) {
             self.states.insert((line.branch, agent), state);
         }
-        for (agent, mode, why) in commit.turns() {
-            let why = modes::why(why, |call| Some(self.calls.get(&call)?.name.clone()));
-            let (text, note) = (format!("is in {mode} now"), format!("mode, {why}"));
-            rows.push(row(line, self.agent(agent), text, note, Tone::Engine));
-        }
+        self.turned(line, commit, rows);
         rows.extend(commit.came().map(|artifact| made(line, artifact)));
     }
 
@@ -380,9 +383,9 @@ impl Story {
             Opened {
                 name: call.name.clone(),
                 target: call.target.clone(),
-                at: Some(self.now),
             },
         );
+        self.began.insert((line.branch, call.id), self.now);
         let note = match &call.target {
             Target::Tool(class) => class.word().to_owned(),
             Target::Agent(_) => "sub-agent".into(),
@@ -421,7 +424,8 @@ impl Story {
             Some(body) => texts.text(body).to_string(),
             None => String::new(),
         };
-        let took = opened.and_then(|o| o.at).map_or(String::new(), |at| {
+        let began = self.began.get(&(line.branch, result.call));
+        let took = began.map_or(String::new(), |at| {
             format!(", {}", span(self.now.0.saturating_sub(at.0)))
         });
         let (note, tone) = match result.how {
@@ -546,6 +550,20 @@ impl Story {
         let told = self
             .of_effect(line, entry, texts)
             .or_else(|| self.of_session(line, entry, texts));
+        if matches!(entry, LedgerEntry::Claimed { .. }) {
+            // what ran as the process before died is asked for again: since when is not known
+            let tool = |call: &Id| self.calls.get(call).map(|opened| &opened.target);
+            let ran = |call: &Id| matches!(tool(call), Some(Target::Tool(_)));
+            let gone: Vec<_> = self
+                .began
+                .keys()
+                .filter(|(_, call)| ran(call))
+                .copied()
+                .collect();
+            for key in gone {
+                self.began.remove(&key);
+            }
+        }
         if let Some((who, text, note, tone)) = told {
             rows.push(row(line, &who, text, note, tone));
         }
@@ -576,9 +594,7 @@ impl Story {
                 if *why == Why::Doubt {
                     self.settled.insert(call);
                 }
-                if let Some(opened) = self.calls.get_mut(&call) {
-                    opened.at = None;
-                }
+                self.began.remove(&(line.branch, call));
                 let said = body.map(|body| texts.text(body).to_string());
                 let (word, tone) = released(*why, *how, by, said.as_deref());
                 (
@@ -751,14 +767,6 @@ fn reached(by: &str, what: &Reaching, texts: &Texts) -> Told {
         }
     };
     (mark.to_owned(), text, note, tone)
-}
-
-/// An entry of state by its name; of a rating what it rates.
-fn told_of(entry: &str) -> String {
-    if is_rating(entry) {
-        return told_entry(entry);
-    }
-    entry.to_owned()
 }
 
 fn made(line: &LogLine, artifact: &Artifact) -> Row {

@@ -135,7 +135,16 @@ impl Past<'_> {
             },
             Act::Asked(effect) => Some(effect),
         };
-        (id, format!("{} {}", step.who, one_line(&step.text, 60)))
+        // of a model that was asked it is said whose it is
+        let colon = if matches!(act, Act::Asked(_)) {
+            ":"
+        } else {
+            ""
+        };
+        (
+            id,
+            format!("{}{colon} {}", step.who, one_line(&step.text, 60)),
+        )
     }
 
     // ---- one step --------------------------------------------------------------------------------------------

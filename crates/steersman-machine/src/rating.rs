@@ -85,12 +85,42 @@ pub fn is_rating(entry: &str) -> bool {
     entry.starts_with(SIGN)
 }
 
+/// The artifact that an entry of state rates, if it is a rating.
+pub fn rated(entry: &str) -> Option<&str> {
+    let rates = is_rating(entry).then(|| entry.splitn(3, '/').nth(2));
+    rates.flatten()
+}
+
+/// What a rating's entry rates, told from its other ratings: `report.md`, `report.md, version 1`.
+pub fn told_in(snapshot: &Snapshot, scope: Id, entry: &str) -> Option<String> {
+    let mut parts = entry.strip_prefix(SIGN)?.splitn(3, '/');
+    let (rater, digits, name) = (parts.next()?, parts.next()?, parts.next()?);
+    let versions = snapshot.artifacts.get(&(scope, name.into()))?;
+    let of = |version: &Artifact| hex(&version.hash)[..DIGITS] == *digits;
+    let place = versions.iter().rposition(of)?;
+    let version = match place + 1 {
+        newest if newest == versions.len() => String::new(),
+        older => format!(", version {older}"),
+    };
+    let by = match rater {
+        rater if rater == Rater::Agent.word() => ", by an agent",
+        _ => "",
+    };
+    Some(format!("{name}{version}{by}"))
+}
+
+/// A rating as it is kept, in words: `2 of 5: thin`.
+pub fn told_value(value: &Json) -> Option<String> {
+    let rating = read(value, Rater::Agent)?;
+    let reason = rating.reason.map_or_else(String::new, |reason| {
+        format!(": {}", reason.replace(char::is_control, " "))
+    });
+    Some(format!("{} of {BEST}{reason}", rating.rating))
+}
+
 /// An entry of state in words.
 pub fn told_entry(entry: &str) -> String {
-    let rated = is_rating(entry)
-        .then(|| entry.splitn(3, '/').nth(2))
-        .flatten();
-    rated.map_or_else(
+    rated(entry).map_or_else(
         || format!("state.{entry}"),
         |artifact| format!("the rating of `{artifact}`"),
     )

@@ -6,6 +6,7 @@ use crate::ledger::Ledger;
 use steersman_machine::branch::adoptable;
 use steersman_machine::ids::{Id, Line, Name};
 use steersman_machine::join::JoinOn;
+use steersman_machine::rating::rated;
 use steersman_machine::snapshot::{Phase, Snapshot};
 
 /// Why what somebody wants of branches would be refused, as far as the log tells now. Asked before it is put into the
@@ -80,7 +81,7 @@ fn not_joined(seen: &Inspection, branches: &[Id], on: &str, then: Option<&Name>)
 }
 
 /// What changed on a branch behind a line, by path: agents that moved (`desk/policy`) and entries of state that were
-/// written (`state.mood`; of an agent below the root `desk/policy.state.mood`). Sorted.
+/// written (`state.mood`, `rating of report.md`; of an agent below the root `desk/policy.state.mood`). Sorted.
 pub fn moved_since(snapshot: &Snapshot, line: Line) -> Vec<String> {
     let agents = snapshot.agents.values().filter(|agent| agent.last > line);
     let mut paths: Vec<String> = agents.map(|agent| path(snapshot, agent.id)).collect();
@@ -95,7 +96,9 @@ pub fn moved_since(snapshot: &Snapshot, line: Line) -> Vec<String> {
 
 /// A state entry as people name it.
 fn entry(snapshot: &Snapshot, (scope, name): &(Id, Name)) -> String {
-    if Some(*scope) == snapshot.root {
+    if let Some(artifact) = rated(name) {
+        format!("rating of {artifact}")
+    } else if Some(*scope) == snapshot.root {
         format!("state.{name}")
     } else {
         format!("{}.state.{name}", path(snapshot, *scope))

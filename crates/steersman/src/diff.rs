@@ -11,6 +11,8 @@ use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Body, Id, Line};
 use steersman_machine::interaction::{Cause, End, How, Interaction, Target};
 use steersman_machine::network::{Does, RouteBy};
+use steersman_machine::rating;
+use steersman_machine::trace::cause_word;
 use steersman_runtime::branches;
 use steersman_runtime::engine::{BranchView, Inspection};
 use steersman_runtime::known::Known;
@@ -191,6 +193,13 @@ impl Bodies for Subject {
 
 type Stack = Vec<(Line, Interaction)>;
 
+/// An agent and what lies on its stack.
+struct Stood {
+    place: Vec<u32>,
+    name: String,
+    stack: Stack,
+}
+
 impl Subject {
     async fn of(steersman: &Steersman, id: &str, branch: Option<Id>) -> Result<Self, Error> {
         let seen = steersman.engine().inspect(id).await?;
@@ -216,17 +225,26 @@ impl Subject {
         &self.seen.branches[self.at]
     }
 
-    /// Stacks by the place of their agents in the tree of births, with their names.
-    fn stacks(&self) -> BTreeMap<Vec<u32>, (String, Stack)> {
+    /// Stacks of agents in the order of their places in the tree of births, each with its place and names.
+    fn stacks(&self) -> Vec<Stood> {
         let branch = self.branch();
         let agents = branch.snapshot.agents.values();
-        agents
-            .map(|agent| {
-                let stack = self.seen.stack(branch, agent.id);
-                let name = branches::path(&branch.snapshot, agent.id);
-                (agent.path.to_vec(), (name, stack))
+        let mut stacks: Vec<Stood> = agents
+            .map(|agent| Stood {
+                place: agent.path.to_vec(),
+                name: branches::path(&branch.snapshot, agent.id),
+                stack: self.seen.stack(branch, agent.id),
             })
-            .collect()
+            .collect();
+        stacks.sort_by(|a, b| a.place.cmp(&b.place));
+        stacks
+    }
+
+    /// A branch as people call it, by its id as it is written.
+    fn label(&self, id: &str) -> Option<String> {
+        let mut all = self.seen.branches.iter();
+        let branch = all.find(|b| b.id.to_string() == id)?;
+        branch.label.as_ref().map(ToString::to_string)
     }
 
     fn state(&self) -> BTreeMap<String, Json> {
@@ -237,7 +255,9 @@ impl Subject {
             } else {
                 cell.value.0.as_ref().clone()
             };
-            let path = if Some(*scope) == snapshot.root {
+            let path = if let Some(rated) = rating::told_in(snapshot, *scope, name) {
+                format!("rating of {rated}")
+            } else if Some(*scope) == snapshot.root {
                 format!("state.{name}")
             } else {
                 format!("{}.state.{name}", branches::path(snapshot, *scope))
@@ -383,6 +403,50 @@ fn ended_as(how: How) -> &'static str {
     }
 }
 
+/// An interaction for people: branches by their labels, no word twice.
+fn shown(interaction: &Interaction, of: &Subject) -> String {
+    match interaction {
+        Interaction::Call(call) if matches!(call.target, Target::Branches(_)) => {
+            let text = of.text(call.args);
+            let mut args: Json = serde_json::from_str(&text).unwrap_or_default();
+            let named = args.get_mut("branches").and_then(Json::as_array_mut);
+            for branch in named.into_iter().flatten() {
+                let label = branch.as_str().and_then(|id| of.label(id));
+                *branch = label.map_or_else(|| branch.take(), Json::from);
+            }
+            format!("call {} {args}", call.name)
+        }
+        Interaction::Result(result) => {
+            let text = result.body.map(|body| of.text(body).to_string());
+            let how = ended_as(result.how);
+            let mut words = vec![how.to_owned()];
+            words.extend(result.code.iter().map(ToString::to_string));
+            words.extend(text);
+            in_words("result", words)
+        }
+        Interaction::Finished {
+            cause, body, code, ..
+        } => {
+            let mut words = vec![cause_word(*cause).to_owned()];
+            words.extend(code.iter().map(ToString::to_string));
+            words.extend(body.map(|body| of.text(body).to_string()));
+            in_words("F", words)
+        }
+        other => told(other, of),
+    }
+}
+
+/// `result done: ok`, each word once.
+fn in_words(what: &str, words: Vec<String>) -> String {
+    let mut said: Vec<String> = Vec::new();
+    for word in words {
+        if !word.is_empty() && !said.contains(&word) {
+            said.push(word);
+        }
+    }
+    format!("{what} {}", said.join(": "))
+}
+
 /// An interaction by what both sides could have in common.
 fn told(interaction: &Interaction, texts: &Subject) -> String {
     match interaction {
@@ -398,16 +462,13 @@ fn told(interaction: &Interaction, texts: &Subject) -> String {
 fn compare(a: &Subject, b: &Subject) -> Diff {
     let both = |of: &dyn Fn(&Subject) -> String| Both { a: of(a), b: of(b) };
     let (stacks_a, stacks_b) = (a.stacks(), b.stacks());
-    let places: BTreeSet<&Vec<u32>> = stacks_a.keys().chain(stacks_b.keys()).collect();
-    let none = (String::new(), Stack::new());
-    let first = places.into_iter().filter_map(|place| {
-        let (one, other) = (stacks_a.get(place), stacks_b.get(place));
-        let name = one
-            .or(other)
-            .map(|(name, _)| name.clone())
-            .unwrap_or_default();
-        let (one, other) = (&one.unwrap_or(&none).1, &other.unwrap_or(&none).1);
-        diverge(name, (a, one), (b, other))
+    let none = Stack::new();
+    let matched = matched(&stacks_a, &stacks_b).into_iter();
+    let first = matched.filter_map(|(one, other)| {
+        let name = &one.or(other)?.name;
+        let one = one.map_or(&none, |stood| &stood.stack);
+        let other = other.map_or(&none, |stood| &stood.stack);
+        diverge(name.clone(), (a, one), (b, other))
     });
     let (state_a, state_b) = (a.state(), b.state());
     let entries: BTreeSet<&String> = state_a.keys().chain(state_b.keys()).collect();
@@ -466,6 +527,29 @@ fn compare(a: &Subject, b: &Subject) -> Diff {
     }
 }
 
+/// Agents of both sides that are the same one, by place and names, else by names; then those of one side alone.
+fn matched<'s>(a: &'s [Stood], b: &'s [Stood]) -> Vec<(Option<&'s Stood>, Option<&'s Stood>)> {
+    let mut left: Vec<&Stood> = b.iter().collect();
+    let mut take = |like: &dyn Fn(&Stood) -> bool| {
+        let at = left.iter().position(|other| like(other))?;
+        Some(left.remove(at))
+    };
+    let exact: Vec<Option<&Stood>> = a
+        .iter()
+        .map(|one| take(&|other| other.place == one.place && other.name == one.name))
+        .collect();
+    let mut pairs: Vec<_> = a
+        .iter()
+        .zip(exact)
+        .map(|(one, exact)| {
+            let other = exact.or_else(|| take(&|other| other.name == one.name));
+            (Some(one), other)
+        })
+        .collect();
+    pairs.extend(left.into_iter().map(|other| (None, Some(other))));
+    pairs
+}
+
 /// Where the stacks of an agent begin to differ; none: they do not.
 fn diverge(agent: String, a: (&Subject, &Stack), b: (&Subject, &Stack)) -> Option<First> {
     let rows = |(of, stack): (&Subject, &Stack)| -> Vec<String> {
@@ -475,16 +559,20 @@ fn diverge(agent: String, a: (&Subject, &Stack), b: (&Subject, &Stack)) -> Optio
             .map(|i| told(i, of))
             .collect()
     };
+    let at = |(of, stack): (&Subject, &Stack), n: usize| -> Option<String> {
+        let stack: Vec<Interaction> = stack.iter().map(|(_, i)| i.clone()).collect();
+        Some(shown(in_call_order(&stack).get(n)?, of))
+    };
     let (rows_a, rows_b) = (rows(a), rows(b));
     let same = rows_a
         .iter()
         .zip(&rows_b)
         .take_while(|(a, b)| a == b)
         .count();
-    let (one, other) = (rows_a.get(same).cloned(), rows_b.get(same).cloned());
-    if one.is_none() && other.is_none() {
+    if rows_a.len() == same && rows_b.len() == same {
         return None;
     }
+    let (one, other) = (at(a, same), at(b, same));
     let line = |stack: &Stack| stack.get(same).map(|(line, _)| line.0);
     Some(First {
         agent,

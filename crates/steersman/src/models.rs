@@ -69,7 +69,7 @@ impl<M: Models> Scripted<M> {
 fn load(file: &Path) -> Result<ScriptedModel, String> {
     let place = file.display();
     let text = crate::network::bounded(file).map_err(|e| format!("script `{place}`: {e}"))?;
-    parse(&file.display().to_string(), &text).map_err(|e| format!("`{place}`: {e}"))
+    parse(&file.display().to_string(), &text).map_err(|e| format!("the script `{place}`: {e}"))
 }
 
 /// Reads a script as definitions are read: what is text there is text here.

@@ -329,7 +329,7 @@ fn per(per: Per) -> &'static str {
 
 /// What an answer may take at most, as far as limits say it.
 fn worst(network: &network::Network) -> String {
-    let calls: Vec<String> = network
+    let calls = network
         .agents
         .values()
         .filter(|a| matches!(a.does, Does::Model(_)) && network.entry.contains(&a.name))
@@ -352,9 +352,23 @@ fn worst(network: &network::Network) -> String {
                 OnLimit::Finish => "then it ends",
                 OnLimit::Ask => "then a person is asked",
             };
-            format!("{} model calls {per}{each}, {then}", limit.max)
-        })
-        .collect();
+            let told = format!("{} model calls {per}{each}, {then}", limit.max);
+            (a.name.to_string(), told)
+        });
+    // of several entries each is named, unless they are the same
+    let mut entries: Vec<(String, String)> = calls.collect();
+    let alike = entries.windows(2).all(|two| two[0].1 == two[1].1);
+    let calls: Vec<String> = match entries.len() {
+        n if n > 1 && alike => {
+            let names: Vec<&str> = entries.iter().map(|(name, _)| name.as_str()).collect();
+            vec![format!("{}: {} each", names.join(", "), entries[0].1)]
+        }
+        1 => entries.drain(..).map(|(_, told)| told).collect(),
+        _ => entries
+            .iter()
+            .map(|(name, told)| format!("{name}: {told}"))
+            .collect(),
+    };
     let tokens = network.limits.tokens.map_or_else(
         || "no limit of tokens".to_owned(),
         |limit| {

@@ -7,11 +7,15 @@ use crate::place::{Place, branch_name};
 use crate::printer::{Printer, bold, dim, green, red};
 use crate::words::{arguments, digits, line, money};
 use serde_json::Value as Json;
-use steersman::{Both, Deed, Diff};
+use steersman::{Both, Deed, Diff, First};
 use steersman_machine::ids::Id;
+use steersman_machine::rating;
 
 /// As wide as what is quoted is shown.
 const WIDTH: usize = 100;
+
+/// As wide as the arguments of a call.
+const ARGUMENTS: usize = 60;
 
 pub(crate) async fn run(
     args: Args,
@@ -86,9 +90,12 @@ pub(crate) fn rows(diff: &Diff, a: &str, b: &str) -> Vec<String> {
     }
     let mut rows = Vec::new();
     let width = a.chars().count().max(b.chars().count());
-    let pair = |rows: &mut Vec<String>, one: &str, other: &str| {
-        rows.push(format!("  {a:width$}  {}", line(one, WIDTH)));
-        rows.push(format!("  {b:width$}  {}", line(other, WIDTH)));
+    let one = |rows: &mut Vec<String>, side: &str, text: Option<String>| {
+        rows.extend(text.map(|text| format!("  {side:width$}  {}", line(&text, WIDTH))));
+    };
+    let pair = |rows: &mut Vec<String>, of_a: &str, of_b: &str| {
+        one(rows, a, Some(of_a.to_owned()));
+        one(rows, b, Some(of_b.to_owned()));
     };
     if diff.outcome_differs() {
         rows.push(format!("{}  {}", bold("outcome"), red("differs")));
@@ -96,10 +103,13 @@ pub(crate) fn rows(diff: &Diff, a: &str, b: &str) -> Vec<String> {
     } else {
         rows.push(format!("{}  {}", bold("outcome"), green("the same")));
     }
-    for first in &diff.first {
-        let after = match first.after {
-            0 => "from its first interaction on".to_owned(),
-            n => format!("after {n} that are the same"),
+    let firsts = diff.first.iter().filter(|first| !is_told(diff, first));
+    for first in firsts {
+        let after = match (first.after, &first.a, &first.b) {
+            (0, Some(_), None) => format!("only in {a}"),
+            (0, None, Some(_)) => format!("only in {b}"),
+            (0, ..) => "from its first interaction on".to_owned(),
+            (n, ..) => format!("after {n} that are the same"),
         };
         rows.push(format!(
             "{}  {} {}",
@@ -108,15 +118,12 @@ pub(crate) fn rows(diff: &Diff, a: &str, b: &str) -> Vec<String> {
             dim(&after)
         ));
         let shown = |side: &Option<String>, at: Option<u64>| match (side, at) {
-            (Some(text), Some(at)) => format!("@{at} {text}"),
-            (Some(text), None) => text.clone(),
-            (None, _) => "nothing more".to_owned(),
+            (Some(text), Some(at)) => Some(format!("@{at} {text}")),
+            (Some(text), None) => Some(text.clone()),
+            (None, _) => (first.after > 0).then(|| "nothing more".to_owned()),
         };
-        pair(
-            &mut rows,
-            &shown(&first.a, first.lines.a),
-            &shown(&first.b, first.lines.b),
-        );
+        one(&mut rows, a, shown(&first.a, first.lines.a));
+        one(&mut rows, b, shown(&first.b, first.lines.b));
     }
     if diff.path.a != diff.path.b {
         rows.push(bold("path"));
@@ -130,27 +137,38 @@ pub(crate) fn rows(diff: &Diff, a: &str, b: &str) -> Vec<String> {
         pair(&mut rows, &shown(&diff.path.a), &shown(&diff.path.b));
     }
     if diff.tools.a != diff.tools.b {
-        rows.push(bold("tools"));
+        let signs = format!("- only in {a}, + only in {b}");
+        rows.push(format!("{}  {}", bold("tools"), dim(&signs)));
         rows.extend(tools(&diff.tools));
     }
-    if diff.answers.a != diff.answers.b {
+    let answers: Vec<_> = aligned(&diff.answers.a, &diff.answers.b)
+        .into_iter()
+        .filter(|(of_a, of_b)| of_a != of_b)
+        // where nothing else is the outcome, the last words were told as that
+        .filter(|(of_a, of_b)| {
+            let last = |of: Option<&String>, words: &Option<String>| {
+                of.is_none_or(|of| Some(of) == words.as_ref())
+            };
+            diff.named || !(last(*of_a, &diff.answer.a) && last(*of_b, &diff.answer.b))
+        })
+        .collect();
+    if !answers.is_empty() {
         rows.push(bold("answers"));
-        let most = diff.answers.a.len().max(diff.answers.b.len());
-        for n in 0..most {
-            let (one, other) = (diff.answers.a.get(n), diff.answers.b.get(n));
-            if one != other {
-                let shown = |of: Option<&String>| of.map_or("none", String::as_str).to_owned();
-                pair(&mut rows, &shown(one), &shown(other));
-            }
+        for (of_a, of_b) in answers {
+            one(&mut rows, a, of_a.cloned());
+            one(&mut rows, b, of_b.cloned());
         }
     }
     if !diff.state.is_empty() {
-        rows.push(bold("state"));
+        rows.push(format!("{}  {}", bold("state"), dim(&format!("{a} | {b}"))));
         for (path, both) in &diff.state {
+            let value = |of: &Json| rating::told_value(of).unwrap_or_else(|| text(of));
+            let rates = path.starts_with("rating of ");
+            let value = |of: &Json| if rates { value(of) } else { text(of) };
             rows.push(format!(
                 "  {path}  {} | {}",
-                line(&text(&both.a), 40),
-                line(&text(&both.b), 40)
+                line(&value(&both.a), 40),
+                line(&value(&both.b), 40)
             ));
         }
     }
@@ -164,6 +182,56 @@ pub(crate) fn rows(diff: &Diff, a: &str, b: &str) -> Vec<String> {
         money(diff.micros.b),
     )));
     rows
+}
+
+/// Whether all that differs there is what a reviewer was asked about, and that is told as an answer.
+fn is_told(diff: &Diff, first: &First) -> bool {
+    let told = |side: &Option<String>, answers: &[String]| {
+        let Some(text) = side else { return true };
+        let asked = text
+            .strip_prefix("U ")
+            .and_then(|json| serde_json::from_str(json).ok());
+        let asked: Json = asked.unwrap_or_default();
+        asked["draft"]
+            .as_str()
+            .is_some_and(|draft| answers.iter().any(|a| a == draft))
+    };
+    told(&first.a, &diff.answers.a) && told(&first.b, &diff.answers.b)
+}
+
+type Pair<'a> = (Option<&'a String>, Option<&'a String>);
+
+/// Both lists beside each other, so that as many as can be are the same: what one side has more stands alone.
+fn aligned<'a>(a: &'a [String], b: &'a [String]) -> Vec<Pair<'a>> {
+    // how many are the same from here on
+    let mut same = vec![vec![0_usize; b.len() + 1]; a.len() + 1];
+    for i in (0..a.len()).rev() {
+        for j in (0..b.len()).rev() {
+            same[i][j] = if a[i] == b[j] {
+                same[i + 1][j + 1] + 1
+            } else {
+                same[i + 1][j].max(same[i][j + 1])
+            };
+        }
+    }
+    let (mut i, mut j, mut pairs) = (0, 0, Vec::new());
+    while i < a.len() || j < b.len() {
+        let rest = same[i][j];
+        let (of_a, of_b) = (a.get(i), b.get(j));
+        // another one in its place
+        let replaced = i < a.len() && j < b.len() && same[i + 1][j + 1] == rest;
+        let pair = if of_a == of_b || replaced {
+            (of_a, of_b)
+        } else if i < a.len() && same[i + 1][j] == rest {
+            (of_a, None)
+        } else {
+            (None, of_b)
+        };
+        i += usize::from(pair.0.is_some());
+        j += usize::from(pair.1.is_some());
+        pairs.push(pair);
+    }
+    pairs
 }
 
 fn outcome(diff: &Diff, rows: &mut Vec<String>, pair: &dyn Fn(&mut Vec<String>, &str, &str)) {
@@ -210,7 +278,7 @@ fn tools(both: &Both<Vec<Deed>>) -> Vec<String> {
                 None => rows.push(format!(
                     "  {sign} {}({})  {}, by {}",
                     deed.tool,
-                    arguments(&deed.args),
+                    line(&arguments(&deed.args), ARGUMENTS),
                     deed.how,
                     deed.agent
                 )),
@@ -266,6 +334,22 @@ pub(crate) fn short(diff: &Diff) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn one_answer_more_in_the_middle_shifts_no_other() {
+        let texts = |all: &str| all.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let told = |a: &str, b: &str| {
+            let (a, b) = (texts(a), texts(b));
+            let pairs = aligned(&a, &b).into_iter();
+            let word = |of: Option<&String>| of.map_or("-".to_owned(), Clone::clone);
+            let rows = pairs.map(|(a, b)| format!("{}{}", word(a), word(b)));
+            rows.collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(told("a b c", "a x b c"), "aa -x bb cc");
+        assert_eq!(told("a x b c", "a b c"), "aa x- bb cc");
+        assert_eq!(told("a b c", "a x c"), "aa bx cc");
+        assert_eq!(told("a", "b c"), "ab -c");
+    }
 
     #[test]
     fn calls_that_only_one_side_has_are_told() {

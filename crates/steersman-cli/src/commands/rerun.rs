@@ -138,8 +138,10 @@ impl Changes {
         for given in &args.set {
             let Some((path, value)) = given.split_once('=').filter(|(path, _)| !path.is_empty())
             else {
-                return Err(CommandError::usage(format!("`{given}` sets nothing"))
-                    .hint("--set models.default.model=gpt-5-nano"));
+                return Err(CommandError::usage(format!(
+                    "`--set {given}` says no value: a path, `=` and what stands there then"
+                ))
+                .hint("--set models.default.model=gpt-5-nano"));
             };
             values.push((path.to_owned(), words::value(value)));
         }

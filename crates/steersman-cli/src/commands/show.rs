@@ -24,6 +24,7 @@ use steersman_machine::commit::Admitted;
 use steersman_machine::fold::fold;
 use steersman_machine::ids::{Id, Line};
 use steersman_machine::interaction::Cause;
+use steersman_machine::network::Network;
 use steersman_machine::rating::{self, BEST, is_rating};
 use steersman_machine::snapshot::{Agent, Phase, Snapshot};
 use steersman_machine::trace;
@@ -66,6 +67,7 @@ struct Seen {
     sight: Sight,
     line: Option<Line>,
     settled: Settled,
+    bound: BTreeMap<Line, Arc<Network>>,
 }
 
 impl Seen {
@@ -78,6 +80,7 @@ impl Seen {
             None => sight.inspection.settled.clone(),
         };
         Ok(Self {
+            bound: sight.log.bound(place, &sight.inspection.info.id).await,
             sight,
             line,
             settled,
@@ -101,6 +104,7 @@ impl Seen {
             branch,
             way: sight.named().map(|named| way(named, &sight.inspection)),
             settled: &self.settled,
+            bound: &self.bound,
             short: &sight.short,
             name: sight.name(),
             snapshot: self.line.map_or_else(|| branch.snapshot.clone(), at_line),
@@ -169,6 +173,8 @@ struct Page<'a> {
     way: Option<BTreeMap<Id, Line>>,
     /// How the branch stands.
     settled: &'a Settled,
+    /// The definitions that it was bound to, by line.
+    bound: &'a BTreeMap<Line, Arc<Network>>,
     short: &'a str,
     /// The session as people type it, with the branch that was named.
     name: String,
@@ -305,6 +311,9 @@ impl Page<'_> {
         for line in &self.log.lines {
             if self.line.is_some_and(|at| line.n > at) {
                 break;
+            }
+            if let Some(network) = self.bound.get(&line.n) {
+                story.bound(network.clone());
             }
             for row in story.tell(line, &self.log.texts) {
                 if !self.shows(row.branch, line.n) {

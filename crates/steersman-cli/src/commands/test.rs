@@ -133,7 +133,8 @@ struct Broken {
 
 /// Files of tests with errors: their tests are left out of the network.
 fn broken(network: &steersman::Network) -> Vec<Broken> {
-    let mut files: std::collections::BTreeMap<String, Vec<String>> = Default::default();
+    let mut files: std::collections::BTreeMap<String, Vec<String>> =
+        std::collections::BTreeMap::default();
     for wrong in network.warnings().iter().filter(|wrong| wrong.left_out) {
         let file = wrong.at.as_ref().map_or("tests", |at| &*at.path);
         let told = files.entry(file.to_owned()).or_default();

@@ -9,12 +9,9 @@ use crate::printer::{Printer, bold, cyan, dim, typed};
 use crate::why::{Act, Past, Step};
 use crate::words::{WIDTH, fold};
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use steersman::runtime::engine::Inspection;
 use steersman_machine::commit::LogLine;
 use steersman_machine::ids::{Id, Line};
-use steersman_machine::network::Network;
 
 /// Widths of the columns of lines, of who, and of the words before facts.
 const NUMBER: usize = 6;
@@ -51,7 +48,7 @@ pub(crate) async fn run(
         Some(line) => path.into_iter().filter(|l| l.n <= line).collect(),
         None => path,
     };
-    let past = Past::new(&log, bound(&place, &inspection, &log).await);
+    let past = Past::new(&log, log.bound(&place, &inspection.info.id).await);
     let (act, others) = match &args.id {
         Some(id) => (by_id(&past, id, &path, &short)?, Vec::new()),
         None => at_line(&past, &path, line, address.line.as_ref(), &short)?,
@@ -109,30 +106,6 @@ fn tell(past: &Past<'_>, others: &[Act], short: &str, steps: &[Step], printer: &
         typed(&format!("steersman show {short}")),
         dim("all of it")
     ));
-}
-
-/// The definitions that the session was bound to, as the store has them. One that cannot be read says nothing of its rules;
-/// what was recorded is told all the same.
-async fn bound(place: &Place, inspection: &Inspection, log: &Log) -> BTreeMap<Line, Arc<Network>> {
-    let mut bound = BTreeMap::new();
-    for line in &log.lines {
-        let Some(binding) = line
-            .commit
-            .as_ref()
-            .and_then(|commit| commit.binding.as_ref())
-        else {
-            continue;
-        };
-        let values = inspection.history.body(binding.values);
-        if let Ok(network) = place
-            .engine()
-            .network_of(&inspection.info.id, binding, &values)
-            .await
-        {
-            bound.insert(line.n, network);
-        }
-    }
-    bound
 }
 
 fn by_id(

@@ -4,6 +4,22 @@ use super::Tone;
 use crate::texts::Texts;
 use steersman_machine::effect::Bodies;
 use steersman_machine::interaction::{CallResult, Summary};
+use steersman_machine::rating::{self, is_rating, told_entry};
+
+/// An entry of state by its name; of a rating what it rates.
+pub(super) fn told_of(entry: &str) -> String {
+    if is_rating(entry) {
+        return told_entry(entry);
+    }
+    entry.to_owned()
+}
+
+/// What was written to an entry; a rating in words.
+pub(super) fn told_value(entry: &str, value: &str) -> String {
+    let rates = is_rating(entry).then(|| serde_json::from_str(value).ok());
+    let told = rates.flatten().and_then(|value| rating::told_value(&value));
+    told.unwrap_or_else(|| value.to_owned())
+}
 
 /// What was found, or why nothing was: its text, the note beside it, how it is meant.
 pub(super) fn extracted(result: &CallResult, texts: &Texts) -> (String, String, Tone) {

@@ -2,6 +2,7 @@
 
 use super::past::{Past, Place};
 use super::{Fact, TEXT};
+use crate::story::modes;
 use crate::words::{count, digits, leaves, line as one_line};
 use serde_json::{Map, Value as Json};
 use steersman_machine::commit::{Hold, LedgerEntry, Release, Why};
@@ -251,7 +252,11 @@ impl Past<'_> {
                 let mut turns = commit.turns().filter(|(agent, ..)| *agent == wish.agent);
                 if let Some((_, mode, why)) = turns.by_ref().last() {
                     let named = |call: Id| Some(self.call_at(self.call(call)?)?.name.clone());
-                    let why = crate::story::modes::why(why, named);
+                    let def = self.def(wish.agent);
+                    let network = self.network(line.n);
+                    let modes = network.and_then(|network| modes::modes(network, def?));
+                    let held = |turned: &_| modes::expression(modes?, mode, turned);
+                    let why = modes::why(why, named, held);
                     return Some(Fact::new(
                         "mode",
                         format!("{mode}, since @{}, {why}", line.n),

@@ -44,5 +44,6 @@ mod secrets;
 mod shared;
 mod steps;
 mod suites;
+mod told;
 mod traces;
 mod world;

@@ -64,8 +64,8 @@ impl Script {
                 .ok_or_else(|| error(agent, "a list of answers is wanted"))?;
             let parsed = list
                 .iter()
-                .enumerate()
-                .map(|(n, answer)| {
+                .zip(1..)
+                .map(|(answer, n)| {
                     Scripted::parse(answer).map_err(|m| error(&format!("{agent}, answer {n}"), &m))
                 })
                 .collect::<Result<_, _>>()?;
@@ -134,9 +134,7 @@ impl Scripted {
                         }
                         ("error", Json::String(code)) => answer.error = Some(code.clone()),
                         _ => {
-                            return Err(format!(
-                                "`{key}: {value}` is none of text, call, output, accept, revise, error, any"
-                            ));
+                            return Err(no_answer(key, value));
                         }
                     }
                 }
@@ -149,6 +147,23 @@ impl Scripted {
             }),
             Json::Null | Json::Array(_) => Err("a text or a map is wanted".to_owned()),
         }
+    }
+}
+
+/// The keys of an answer.
+const KEYS: [&str; 7] = ["text", "call", "output", "accept", "revise", "error", "any"];
+
+/// Why a key of an answer says nothing: it is misspelt, or its value is of another kind.
+fn no_answer(key: &str, value: &Json) -> String {
+    let written = nearest::short(&format!("{key}: {value}"));
+    if KEYS.contains(&key) {
+        return format!("`{written}` is no answer: `{key}` takes another kind of value");
+    }
+    let far = |known: &str| nearest::distance(key, known);
+    let near = KEYS.into_iter().filter(|known| far(known) <= 2);
+    match near.min_by_key(|known| far(known)) {
+        Some(near) => format!("`{written}`: there is no `{key}`; did you mean `{near}`?"),
+        None => format!("`{written}` is none of {}", KEYS.join(", ")),
     }
 }
 

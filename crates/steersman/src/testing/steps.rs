@@ -86,9 +86,11 @@ impl<'a> Run<'a> {
             ));
         }
         for (tool, n) in self.stage.tools.left_over() {
-            report
-                .failures
-                .push(format!("`{tool}` has {n} more outcomes than were wanted"));
+            let outcomes = match n {
+                1 => "1 more outcome than was wanted".to_owned(),
+                n => format!("{n} more outcomes than were wanted"),
+            };
+            report.failures.push(format!("`{tool}` has {outcomes}"));
         }
         report.failures.extend(self.stage.tools.missed());
         if let Some(process) = self.process {

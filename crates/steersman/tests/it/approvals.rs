@@ -86,7 +86,7 @@ async fn nobody_in_the_line_decides() {
     let failures = failures(steps).await;
     assert_eq!(
         failures,
-        ["`pay` has 1 more outcomes than were wanted"],
+        ["`pay` has 1 more outcome than was wanted"],
         "nothing was paid"
     );
 }

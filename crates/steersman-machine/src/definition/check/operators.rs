@@ -6,6 +6,9 @@ use super::kind::{Family, Kind, Known};
 use super::types::{Facts, Walker};
 use crate::expression::ast::{self, BinaryOp, CompareOp, Node, NodeKind};
 
+/// Why two operands that are compared may not be unlike.
+const NEVER_EQUAL: &str = "unlike kinds are never equal";
+
 impl Walker<'_, '_> {
     pub(super) fn number(&mut self, known: &Known, node: &Node, operator: &str) {
         self.used(known, node);
@@ -43,7 +46,7 @@ impl Walker<'_, '_> {
                 }
                 if x != y {
                     let message = format!("{} is added to {}", y.words(), x.words());
-                    self.unlike(message, (left, &a), (right, &b), true);
+                    self.unlike(message, (left, &a), (right, &b), "unlike kinds have no sum");
                     return Known::any();
                 }
                 if !matches!(x, Family::Number | Family::Text | Family::List) {
@@ -101,7 +104,12 @@ impl Walker<'_, '_> {
         }
         if first != second {
             let message = format!("{} is compared with {}", first.words(), second.words());
-            return self.unlike(message, (a, x), (b, y), !equality);
+            let why = if equality {
+                NEVER_EQUAL
+            } else {
+                "unlike kinds have no order"
+            };
+            return self.unlike(message, (a, x), (b, y), why);
         }
         if !equality && !matches!(first, Family::Number | Family::Text) {
             let at = self.place(a.span);
@@ -161,7 +169,7 @@ impl Walker<'_, '_> {
             };
             let is = first.map_or("this", Family::words);
             let message = format!("{is} is looked for in {holds}");
-            self.unlike(message, (a, x), (b, y), false);
+            self.unlike(message, (a, x), (b, y), NEVER_EQUAL);
         }
     }
 
@@ -170,7 +178,7 @@ impl Walker<'_, '_> {
         message: String,
         left: (&Node, &Known),
         right: (&Node, &Known),
-        ordered: bool,
+        why: &str,
     ) {
         let mut declared = Vec::new();
         let mut patch = None;
@@ -189,7 +197,7 @@ impl Walker<'_, '_> {
         let at = self.place(right.0.span);
         let labels = (self.place(left.0.span), left.1.kind.word());
         let mut diagnostic =
-            Diagnostic::unlike(at, message, right.1.kind.word(), labels, declared, ordered);
+            Diagnostic::unlike(at, message, right.1.kind.word(), labels, declared, why);
         diagnostic.patch = patch;
         self.say(diagnostic);
     }

@@ -197,13 +197,13 @@ impl Diagnostic {
     }
     pub(crate) fn exit_of_no_tool(at: At, tool: &str, mode: Option<&str>) -> Self {
         let within = mode.map_or_else(
-            || "in none of the modes".to_owned(),
-            |mode| format!("not in the mode `{mode}`"),
+            || "is offered in none of the modes".to_owned(),
+            |mode| format!("is not offered in the mode `{mode}`"),
         );
         Self::new(
             "E0420",
             at,
-            format!("`{tool}` is offered {within}, so this exit never fires"),
+            format!("`{tool}` {within}, so this exit never fires"),
         )
         .help("offer it there (`tools`), or name what is offered")
     }

@@ -18,7 +18,7 @@ impl Diagnostic {
         right: &str,
         left: (At, &str),
         declared: Vec<(At, String)>,
-        ordered: bool,
+        why: &str,
     ) -> Self {
         let mut diagnostic = Self::new("E0302", at, message)
             .label(right)
@@ -26,11 +26,7 @@ impl Diagnostic {
         for (at, text) in declared {
             diagnostic = diagnostic.also(at, text);
         }
-        diagnostic.note(if ordered {
-            "unlike kinds have no order; when it runs, every evaluation would fail"
-        } else {
-            "unlike kinds are never equal; when it runs, every evaluation would fail"
-        })
+        diagnostic.note(format!("{why}; when it runs, every evaluation would fail"))
     }
     pub(crate) fn operand(at: At, operator: &str, wanted: &str, found: &str) -> Self {
         Self::new(

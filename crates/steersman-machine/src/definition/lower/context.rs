@@ -67,7 +67,8 @@ impl Lower<'_> {
         }
         let when = get("when_tokens").and_then(whole);
         let when = when.or_else(|| self.window(model).map(|window| window / 10 * 7));
-        if let (Some(node), None) = (node, when) {
+        // one that is there and no number was told already
+        if let (Some(node), None, None) = (node, when, get("when_tokens")) {
             let at = self.place(node.span);
             self.say(Diagnostic::missing_key(
                 at,

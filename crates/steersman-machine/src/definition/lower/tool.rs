@@ -471,7 +471,7 @@ impl Lower<'_> {
     pub(super) fn needs(&mut self, node: &Node, key: &str, others: &[&str], of: &str) {
         let written = node.entries().iter().find(|(name, _)| &*name.name == key);
         if let Some((key, _)) = written
-            && !others.iter().any(|other| node.get(other).is_some())
+            && !others.iter().any(|other| is_meant(node, other))
         {
             let at = self.place(key.span);
             self.say(Diagnostic::type_key(at, &key.name, of));
@@ -645,4 +645,10 @@ impl Lower<'_> {
             }
         }
     }
+}
+
+/// Whether a key is there, or one that is nearly written so: that it is misspelt was told already.
+fn is_meant(node: &Node, key: &str) -> bool {
+    let mut written = node.entries().iter();
+    node.get(key).is_some() || written.any(|(name, _)| near(&name.name, [key]).is_some())
 }

@@ -1,0 +1,202 @@
+//! What a newcomer reads: modes by what changed them, times that are true, scripts and definitions with a slip of the pen,
+//! differences of branches.
+
+use crate::world::{Ran, World};
+
+const MODES: &str = "name: worker
+state:
+  tired: { type: boolean, default: false }
+tools:
+  work: { description: Works., parameters: {}, set: { tired: true } }
+  wake: { description: Wakes., parameters: {}, set: { tired: false } }
+agents:
+  worker:
+    modes:
+      up: { system: Work., tools: [work], exits: [ { after_calls: 3, to: finish } ] }
+      bed: { system: Sleep., tools: [wake], exits: [ { when: not state.tired, to: up } ] }
+    exits: [ { when: state.tired, to: bed } ]
+";
+
+fn scripted(world: &World, args: &[&str]) -> Ran {
+    world.run(&[args, &["--script", "script.yaml"]].concat())
+}
+
+/// The end is no mode, and an exit is told by what held.
+#[test]
+fn modes_are_told_by_what_changed_them() {
+    let world = World::new();
+    world.write("steersman.yaml", MODES);
+    world.write(
+        "script.yaml",
+        "worker: [ { call: { work: {} } }, { call: { wake: {} } }, Up., { call: { work: {} } }, { call: { wake: {} } }, More. ]\n",
+    );
+    let ran = scripted(&world, &["run", "--input", "Go."]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    insta::assert_snapshot!("modes_as_they_are_told", world.filter(&ran.err));
+    let shown = world.run(&["show", "last"]).out;
+    for told in ["mode, as state.tired", "mode, as not state.tired"] {
+        assert!(
+            ran.err.contains(told) && shown.contains(told),
+            "{told}: {shown}"
+        );
+    }
+    let page = world.run(&["why", "last@3"]).out;
+    assert!(page.contains("as state.tired"), "{page}");
+    assert!(!shown.contains("in finish"), "{shown}");
+}
+
+const SLOW: &str = r#"name: desk
+tools:
+  slow: { description: Takes time., effect: read, command: [sh, -c, "cat next > clock; echo ok"] }
+agents: { desk: { system: You help., tools: [slow] } }
+"#;
+
+/// What is asked for anew on a branch took as long as it took there.
+#[test]
+fn a_branch_counts_no_time_that_passed_before_it_began() {
+    let world = World::new();
+    world.write("steersman.yaml", SLOW);
+    world.write("script.yaml", "desk: [ { call: { slow: {} } }, Done. ]\n");
+    world.write("clock", "2026-11-21T07:00:00Z");
+    world.write("next", "2026-11-21T07:00:01Z");
+    let at = ["--clock", "clock"];
+    let ran = scripted(&world, &[&["run", "--input", "Go."][..], &at].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    world.write("next", "2026-11-21T08:00:02Z");
+    for command in [
+        &["fork", "last@slow", "--label", "f"][..],
+        &["rewind", "last@slow"],
+    ] {
+        world.write("clock", "2026-11-21T08:00:01Z");
+        world.write("steersman.yaml", SLOW);
+        world.write("clock", "2026-11-21T09:30:00Z");
+        world.write("late", "");
+        let ran = scripted(&world, &[command, &at].concat());
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        assert!(
+            !ran.err.contains("1 h") && !ran.err.contains(" min"),
+            "{ran:?}"
+        );
+        assert!(ran.err.contains("slow = ok"), "{ran:?}");
+        world.write("clock", "2026-11-21T08:00:02Z");
+    }
+}
+
+#[test]
+fn a_slip_of_the_pen_is_named_with_what_is_meant() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        "name: a\nagents: { c: { system: You help. } }\n",
+    );
+    world.write("script.yaml", "c: [ Yes., { cal: { look: {} } } ]\n");
+    let ran = scripted(&world, &["run", "--input", "Hi."]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(
+        ran.err.contains("c, answer 2") && ran.err.contains("did you mean `call`?"),
+        "{ran:?}"
+    );
+    assert!(!ran.err.contains("offline"), "{ran:?}");
+    let faults = |text: &str| {
+        world.write("steersman.yaml", text);
+        let ran = world.run(&["check"]);
+        assert_eq!(ran.code, Some(3), "{ran:?}");
+        let told = ran.out + &ran.err;
+        let lines = told.lines().filter(|line| line.starts_with("error["));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let compact = faults(
+        "name: a\nagents: { c: { system: S., context: { compact: { when_tokens: abc } } } }\n",
+    );
+    assert_eq!(compact.len(), 1, "{compact:?}");
+    let aging = faults(
+        "name: a\ntools: { look: { description: L., effect: read, command: [date], render: { horizn: 3, stub: gone } } }\nagents: { c: { system: S., tools: [look] } }\n",
+    );
+    assert_eq!(aging.len(), 1, "{aging:?}");
+    let mode = faults(
+        "name: a\ntools: { note: { description: N., parameters: {} } }\nagents:\n  c:\n    modes:\n      a: { system: A., exits: [ { after_tool: note, to: b } ] }\n      b: { system: B., tools: [note] }\n",
+    );
+    assert!(
+        mode[0].contains("`note` is not offered in the mode `a`"),
+        "{mode:?}"
+    );
+    world.write(
+        "steersman.yaml",
+        "name: a\nstate: { n: { type: integer, default: 1 } }\ntools: { t: { description: T., parameters: {}, requires: \"state.n + 'x' == 3\" } }\nagents: { c: { system: S., tools: [t] } }\n",
+    );
+    let ran = world.run(&["check"]);
+    let told = ran.out + &ran.err;
+    assert!(told.contains("unlike kinds have no sum"), "{told}");
+    world.write(
+        "steersman.yaml",
+        "name: a\nagents: { c: { system: S. }, d: { system: S., limits: { model_calls: 3 } } }\nentry: [c, d]\n",
+    );
+    let told = world.run(&["check"]);
+    let told = told.out + &told.err;
+    assert!(
+        told.contains("c: 50 model calls") && told.contains("d: 3 model calls"),
+        "{told}"
+    );
+}
+
+const PRESS: &str = "name: press
+tools:
+  note: { description: Notes., parameters: { text: string } }
+agents:
+  desk: { system: You write., tools: [artifacts, note, helper] }
+  helper: { description: Helps., system: You help. }
+entry: desk
+";
+
+/// Two branches beside each other: what only one has is said to be its own, and nothing is told twice.
+#[test]
+fn two_branches_are_compared_by_what_each_has() {
+    let world = World::new();
+    world.write("steersman.yaml", PRESS);
+    let long = "word ".repeat(60);
+    world.write(
+        "script.yaml",
+        &format!(
+            "desk:\n  - call: {{ artifact_write: {{ name: report.md, content: Short. }} }}\n  - First.\n  - Second.\n  - Joined.\n  - More.\ndesk@one:\n  - call: {{ artifact_write: {{ name: report.md, content: \"{long}\" }} }}\n  - Extra.\n  - Second.\n"
+        ),
+    );
+    assert_eq!(scripted(&world, &["run", "--input", "Go."]).code, Some(0));
+    let fork = ["fork", "last", "--say", "Once more.", "--label", "one"];
+    assert_eq!(scripted(&world, &fork).code, Some(0));
+    assert_eq!(
+        scripted(&world, &["send", "last:one", "And?"]).code,
+        Some(0)
+    );
+    assert_eq!(scripted(&world, &["send", "last", "And?"]).code, Some(0));
+    let rate = [
+        "artifacts",
+        "last",
+        "report.md",
+        "--rate",
+        "2",
+        "--reason",
+        "thin",
+    ];
+    let rated = world.run(&rate);
+    assert!(
+        rated
+            .err
+            .contains("the rating of `report.md` is 2 of 5: thin now"),
+        "{rated:?}"
+    );
+    let page = world.page(&["diff", "last", "last:one"]);
+    assert!(!page.contains("@person"), "{page}");
+    insta::assert_snapshot!(page);
+    let shown = world.run(&["show", "last"]);
+    assert!(shown.err.contains("rating of report.md"), "{shown:?}");
+    assert_eq!(
+        scripted(&world, &["fork", "last", "--label", "two"]).code,
+        Some(0)
+    );
+    let ran = scripted(&world, &["join", "last", "two"]);
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    let says = world.filter(&ran.err);
+    assert!(says.contains("steersman send SESS:two"), "{says}");
+    let page = world.page(&["diff", "last", "last:two"]);
+    assert!(page.contains(r#"call join {"branches":["two"]}"#), "{page}");
+}
