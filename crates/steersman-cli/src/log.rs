@@ -8,12 +8,12 @@ use std::sync::Arc;
 use steersman::runtime::engine::BranchView;
 use steersman::runtime::known::Known;
 use steersman_machine::commit::{Commit, LogLine, Text};
+use steersman_machine::effect::Bodies;
 use steersman_machine::fold::fold;
 use steersman_machine::ids::Line;
 use steersman_machine::interaction::Interaction;
-use steersman_machine::snapshot::Snapshot;
-use steersman_machine::effect::Bodies;
 use steersman_machine::network::Network;
+use steersman_machine::snapshot::Snapshot;
 
 /// What was read.
 pub(crate) struct Log {

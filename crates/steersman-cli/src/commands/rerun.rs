@@ -240,7 +240,10 @@ impl Changes {
 /// What was followed and where it was left, in a sentence.
 fn sentence(ran: &Rerunned) -> String {
     let were = if ran.lines == 1 { "was" } else { "were" };
-    let followed = format!("{} of the recording {were} followed", count(ran.lines, "line"));
+    let followed = format!(
+        "{} of the recording {were} followed",
+        count(ran.lines, "line")
+    );
     match &ran.diverged {
         None => format!("{followed} to its end, and nobody was asked"),
         Some(left) => format!("{followed}; at @{} {}", left.line, left.why),

@@ -81,7 +81,11 @@ fn what_the_engine_asked_for_itself_is_followed_under_another_definition() {
         let ran = world.run(&["rerun", "last", "--definition", "other.yaml", "--json"]);
         assert_eq!(ran.code, Some(0), "{agent}: {ran:?}");
         let told: Json = serde_json::from_str(ran.out.lines().last().unwrap()).unwrap();
-        assert_eq!((&told["diverged"], &told["model_calls"]["live"]), (&Json::Null, &0.into()), "{agent}: {told:#}");
+        assert_eq!(
+            (&told["diverged"], &told["model_calls"]["live"]),
+            (&Json::Null, &0.into()),
+            "{agent}: {told:#}"
+        );
     }
 }
 
@@ -112,7 +116,14 @@ fn trajectories_hold_the_calls_that_models_made_and_no_others() {
 fn a_test_is_of_a_whole_session() {
     let world = desk();
     run(&world, "clerk", &["About ships."]);
-    let ran = world.run(&["fork", "last@1", "--label", "other", "--script", "script.yaml"]);
+    let ran = world.run(&[
+        "fork",
+        "last@1",
+        "--label",
+        "other",
+        "--script",
+        "script.yaml",
+    ]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let ran = world.run(&["test", "--record", "last:nosuch"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");

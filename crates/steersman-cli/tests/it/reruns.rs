@@ -333,8 +333,19 @@ agents: { desk: { system: You roll., tools: [roll], search: { n: 4, score: state
     let lines = world.json_lines(&["log", &session]);
     let last = lines.iter().rev().find(|line| holds_commit(line)).unwrap();
     let address = format!("{session}@{}", last["line"]);
-    world.write("heard.yaml", "desk: [ Heard., Heard., Heard., Heard., Heard. ]\n");
-    let args = ["rerun", &address, "--say", "And?", "--script", "heard.yaml", "--json"];
+    world.write(
+        "heard.yaml",
+        "desk: [ Heard., Heard., Heard., Heard., Heard. ]\n",
+    );
+    let args = [
+        "rerun",
+        &address,
+        "--say",
+        "And?",
+        "--script",
+        "heard.yaml",
+        "--json",
+    ];
     let ran = world.run(&args);
     let told = document(&ran);
     assert_eq!(told["diff"]["answer"]["b"], "Heard.", "{told:#}");
@@ -379,7 +390,10 @@ fn what_people_did_and_nobody_did_again_is_said() {
     let world = World::new();
     let definition = "name: desk\nagents: { desk: { system: You answer. } }\n";
     world.write("steersman.yaml", definition);
-    world.write("script.yaml", "desk: [ One., Two., Three., Four., Five., Six. ]\n");
+    world.write(
+        "script.yaml",
+        "desk: [ One., Two., Three., Four., Five., Six. ]\n",
+    );
     let run = |args: &[&str]| {
         let ran = world.run(&[args, &["--script", "script.yaml"]].concat());
         assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -392,19 +406,29 @@ fn what_people_did_and_nobody_did_again_is_said() {
     }
     run(&["join", &session, "why", "how"]);
     let lines = world.json_lines(&["log", &session]);
-    let joined = lines.iter().find(|line| line["head"].to_string().contains("| join"));
+    let joined = lines
+        .iter()
+        .find(|line| line["head"].to_string().contains("| join"));
     let joined = joined.unwrap_or_else(|| panic!("{lines:#?}"))["line"].clone();
     let not_repeated = format!("fork why, fork how, join @{joined}");
     let args = ["rerun", &session, "--set", "agents.desk.system=You say it."];
     let args = [&args[..], &["--script", "script.yaml"]].concat();
     let ran = world.run(&args);
     assert_eq!(ran.code, Some(8), "{ran:?}");
-    assert!(ran.out.contains(&format!("not repeated: {not_repeated}")), "{ran:?}");
+    assert!(
+        ran.out.contains(&format!("not repeated: {not_repeated}")),
+        "{ran:?}"
+    );
     let told = document(&world.run(&[&args[..], &["--json"]].concat()));
     let all: Vec<&str> = not_repeated.split(", ").collect();
     assert_eq!(told["not_repeated"], serde_json::json!(all), "{told:#}");
     let many = ["rerun", "--where", "network = desk", "--report", "report"];
-    let set = ["--set", "agents.desk.system=You say it.", "--script", "script.yaml"];
+    let set = [
+        "--set",
+        "agents.desk.system=You say it.",
+        "--script",
+        "script.yaml",
+    ];
     let ran = world.run(&[&many[..], &set].concat());
     assert_eq!(ran.code, Some(8), "{ran:?}");
     assert!(!ran.out.contains("1 same"), "{ran:?}");
@@ -412,7 +436,10 @@ fn what_people_did_and_nobody_did_again_is_said() {
     assert!(page.contains(&not_repeated), "{page}");
     // nothing changed: all of it was followed
     let told = document(&world.run(&["rerun", &session, "--json"]));
-    assert_eq!((&told["not_repeated"], &told["result"]), (&serde_json::json!([]), &"same".into()));
+    assert_eq!(
+        (&told["not_repeated"], &told["result"]),
+        (&serde_json::json!([]), &"same".into())
+    );
 }
 
 #[test]
@@ -421,7 +448,10 @@ fn what_cannot_be_meant_of_many_is_refused_before_anything_runs() {
     let many = ["rerun", "--where", "network == desk"];
     let sessions = || world.run(&["sessions", "--json"]).out.lines().count();
     for (args, said) in [
-        (&["--set", "agents.dsek.system=No."][..], "did you mean `desk`?"),
+        (
+            &["--set", "agents.dsek.system=No."][..],
+            "did you mean `desk`?",
+        ),
         (&["--limit", "0"], "--limit"),
         (&["--report", "."], "something in `.` already"),
     ] {
@@ -436,7 +466,12 @@ fn what_cannot_be_meant_of_many_is_refused_before_anything_runs() {
     let ran = world.run(&report);
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.err.contains("nothing is overwritten"), "{ran:?}");
-    assert!(world.run(&["rerun", "--where", "network => desk"]).err.contains("no condition"));
+    assert!(
+        world
+            .run(&["rerun", "--where", "network => desk"])
+            .err
+            .contains("no condition")
+    );
 }
 
 /// Whatever was followed or asked in it, it is what moved last.
@@ -448,7 +483,14 @@ fn the_last_session_behind_a_rerun_is_the_rerun() {
     for args in [
         &["rerun", &session][..],
         &["rerun", &session, "--set", OTHER, "--script", "script.yaml"],
-        &["rerun", &at, "--say", "Never mind.", "--script", "heard.yaml"],
+        &[
+            "rerun",
+            &at,
+            "--say",
+            "Never mind.",
+            "--script",
+            "heard.yaml",
+        ],
     ] {
         let told = document(&world.run(&[args, &["--json"]].concat()));
         let (_, last) = world.json(&["show", "last"]);

@@ -14,7 +14,12 @@ use steersman_machine::snapshot::Snapshot;
 
 impl Walk<'_> {
     /// What a line that is not followed says: it answers whoever asks the same.
-    pub(super) fn leave(&self, line: &LogLine, commit: &Commit, left: &mut Left) -> Result<(), StoreError> {
+    pub(super) fn leave(
+        &self,
+        line: &LogLine,
+        commit: &Commit,
+        left: &mut Left,
+    ) -> Result<(), StoreError> {
         let before = self.old.before(line);
         let mut told = None;
         for admission in &commit.admitted {

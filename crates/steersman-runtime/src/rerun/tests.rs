@@ -192,7 +192,8 @@ impl Sum {
 /// Why it was left, whatever effect that is about.
 fn kind(why: &str) -> String {
     let words = why.split(' ');
-    let is_id = |word: &str| word.contains('.') && word.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let is_id =
+        |word: &str| word.contains('.') && word.bytes().all(|b| b.is_ascii_digit() || b == b'.');
     let words = words.map(|word| if is_id(word) { "ID" } else { word });
     words.collect::<Vec<_>>().join(" ")
 }
@@ -229,23 +230,36 @@ fn sessions(is_other: bool) -> Sum {
     let threads = std::thread::available_parallelism().map_or(2, usize::from) as u64;
     let part = |k: u64| {
         let mut seeds = (first..first + count).filter(|seed| seed % threads == k);
-        seeds.try_fold(Sum::default(), |sum, seed| Ok(sum.add(session(seed, is_other)?)))
+        seeds.try_fold(Sum::default(), |sum, seed| {
+            Ok(sum.add(session(seed, is_other)?))
+        })
     };
     let parts: Vec<Result<Sum, String>> = std::thread::scope(|scope| {
         let parts: Vec<_> = (0..threads).map(|k| scope.spawn(move || part(k))).collect();
         let parts = parts.into_iter().map(|part| part.join().expect("it holds"));
         parts.collect()
     });
-    let sums = parts.into_iter().map(|part| part.unwrap_or_else(|why| panic!("{why}")));
+    let sums = parts
+        .into_iter()
+        .map(|part| part.unwrap_or_else(|why| panic!("{why}")));
     let sum = sums.fold(Sum::default(), Sum::add);
-    assert!(sum.reruns >= count, "{} reruns of {count} sessions", sum.reruns);
+    assert!(
+        sum.reruns >= count,
+        "{} reruns of {count} sessions",
+        sum.reruns
+    );
     sum
 }
 
 #[test]
 fn nothing_changed_asks_nobody_and_differs_in_nothing_in_random_sessions() {
     let sum = sessions(false);
-    assert!(sum.lines >= sum.reruns, "{} lines in {}", sum.lines, sum.reruns);
+    assert!(
+        sum.lines >= sum.reruns,
+        "{} lines in {}",
+        sum.lines,
+        sum.reruns
+    );
 }
 
 /// Why recordings are left under a definition that is another one by its digest alone.

@@ -443,7 +443,11 @@ impl<'a> Walk<'a> {
 
     /// What was offered for a line: of the ways to tell it the one of which the machine makes the same line again; else one of
     /// which it makes the same but for the words of a model, where only what was read of them is on record.
-    pub(super) fn told(&self, line: &LogLine, commit: &Commit) -> Result<Option<Vec<Offered>>, StoreError> {
+    pub(super) fn told(
+        &self,
+        line: &LogLine,
+        commit: &Commit,
+    ) -> Result<Option<Vec<Offered>>, StoreError> {
         let before = self.old.before(line);
         let began = Began {
             binding: &self.old_binding,

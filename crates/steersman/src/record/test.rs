@@ -6,9 +6,9 @@ use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman_machine::commit::{Admitted, Commit, LedgerEntry, LogLine, Release, Why};
-use steersman_machine::ids::{Id, Line, Name};
 use steersman_machine::context::Purpose;
 use steersman_machine::extract::is_extraction;
+use steersman_machine::ids::{Id, Line, Name};
 use steersman_machine::interaction::{
     Call, CallResult, Cause, How, Interaction, Origin, Summary, Target, calls_of_answer,
 };
@@ -333,7 +333,11 @@ impl Recorder<'_> {
         let Some(said) = said else {
             return Err(cannot(line.n, "what a model said could not be used"));
         };
-        let purpose = if extracts { Purpose::Extract } else { Purpose::Answer };
+        let purpose = if extracts {
+            Purpose::Extract
+        } else {
+            Purpose::Answer
+        };
         self.beside(line, agent, purpose, &said);
         Ok(())
     }

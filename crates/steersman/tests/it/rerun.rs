@@ -104,7 +104,10 @@ fn a_definition_that_shows_models_nothing_else_is_followed_too() {
         let name = format!("{}: {}", parts.next().unwrap(), parts.next().unwrap());
         let told = parts.next().unwrap();
         // what comes of the first is not told
-        if left.last().is_some_and(|last| last.starts_with(&format!("{name}: "))) {
+        if left
+            .last()
+            .is_some_and(|last| last.starts_with(&format!("{name}: ")))
+        {
             continue;
         }
         let kinds = [
