@@ -6,6 +6,7 @@
 //! effect by which an agent was to answer stands likewise, until a branch is adopted or it answers without.
 
 mod judge;
+mod nodes;
 
 use super::branches::Acted;
 use super::draft::{Draft, Note, Offer};
@@ -25,8 +26,6 @@ use steersman_machine::search::{self, Cost, Next, Plan, Run, Stop, Why};
 use steersman_machine::snapshot::{Phase, Snapshot};
 use steersman_machine::tick::tick;
 
-/// Nodes that a search keeps in memory, beside those at which blocks of a round begin.
-const NODES: usize = 256;
 /// Why an agent answers without a search that found nothing.
 const NOTHING: &str = "no branch came to anything";
 
@@ -38,7 +37,7 @@ pub(crate) struct Exploring {
     /// Nodes that are being judged.
     judging: BTreeMap<(Id, Line), judge::Judging>,
     /// Where branches stood, with the hashes of these lines: new branches begin there. What is not here is on the disk.
-    nodes: BTreeMap<(Id, Line), (Snapshot, Hash)>,
+    nodes: nodes::Nodes,
     /// Tools that judge for it.
     tools: judge::Tools,
     /// Somebody wants its end, for this reason.
@@ -249,7 +248,10 @@ impl Driver {
             }
             Next::Run(runs) => runs,
         };
-        self.forget_nodes(id, runs.iter().copied().map(begins).map(place).collect());
+        if let Some(open) = self.searches.open.get_mut(&id) {
+            open.nodes
+                .forget(&runs.iter().copied().map(begins).map(place).collect());
+        }
         for run in runs {
             let from = place(begins(run));
             let begun = match run {
@@ -261,15 +263,6 @@ impl Driver {
             }
         }
         Ok(())
-    }
-
-    /// Of many nodes those are kept in memory at which blocks begin now.
-    fn forget_nodes(&mut self, id: Id, used: BTreeSet<(Id, Line)>) {
-        if let Some(open) = self.searches.open.get_mut(&id)
-            && open.nodes.len() > NODES
-        {
-            open.nodes.retain(|of, _| used.contains(of));
-        }
     }
 
     fn plan_of(&self, known: &Search) -> Result<Plan, String> {
@@ -333,7 +326,7 @@ impl Driver {
             if let Some(hash) = self.branches.get(&branch).map(|b| b.hash)
                 && let Some(open) = self.searches.open.get_mut(&id)
             {
-                open.nodes.insert((branch, at), (snapshot, hash));
+                open.nodes.keep((branch, at), (snapshot, hash));
             }
         }
         self.write(draft).await
@@ -405,15 +398,15 @@ impl Driver {
 
     /// Where a branch stood, and the hash of that line.
     async fn node(&mut self, id: Id, of: (Id, Line)) -> Result<(Snapshot, Hash), EngineError> {
-        let open = self.searches.open.get(&id);
-        if let Some(known) = open.and_then(|open| open.nodes.get(&of)) {
-            return Ok(known.clone());
+        let open = self.searches.open.get_mut(&id);
+        if let Some(known) = open.and_then(|open| open.nodes.kept(of)) {
+            return Ok(known);
         }
         let snapshot = self.snapshot_at(of.0, of.1).await?;
         let hash = self.hash_at(of.1).await?;
         let found = (snapshot, hash);
         if let Some(open) = self.searches.open.get_mut(&id) {
-            open.nodes.insert(of, found.clone());
+            open.nodes.keep(of, found.clone());
         }
         Ok(found)
     }
