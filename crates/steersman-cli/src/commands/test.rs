@@ -133,8 +133,7 @@ struct Broken {
 
 /// Files of tests with errors: their tests are left out of the network.
 fn broken(network: &steersman::Network) -> Vec<Broken> {
-    let mut files: std::collections::BTreeMap<String, Vec<String>> =
-        std::collections::BTreeMap::default();
+    let mut files = std::collections::BTreeMap::<String, Vec<String>>::new();
     for wrong in network.warnings().iter().filter(|wrong| wrong.left_out) {
         let file = wrong.at.as_ref().map_or("tests", |at| &*at.path);
         let told = files.entry(file.to_owned()).or_default();
@@ -182,7 +181,7 @@ async fn record(
             "`steersman test --record {short}` takes all of it, with its branches"
         )));
     }
-    let name = format!("session_{}", short);
+    let name = format!("session_{short}");
     let test = Box::pin(place.steersman.record_test(&info.id, &name)).await?;
     let Some(out) = out else {
         printer.data(test.trim_end())?;

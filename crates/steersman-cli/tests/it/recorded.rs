@@ -3,7 +3,7 @@
 use crate::world::{Ran, World};
 use serde_json::Value as Json;
 
-const DESK: &str = r#"name: desk
+const DESK: &str = r"name: desk
 state: { topic: { type: string, optional: true } }
 models: { default: { provider: scripted } }
 tools:
@@ -14,7 +14,7 @@ agents:
   clerk: { system: You help., extract: [topic], before: [clock] }
   chatter: { system: You chat., context: { compact: { when_tokens: 40, keep_exchanges: 1 } } }
 entry: [payer, clerk, chatter]
-"#;
+";
 const SCRIPT: &str = r#"payer:
   - { text: "I pay.", call: [ { spend: { n: 20 } }, { spend: { n: 3 } } ] }
   - { revise: Less. }

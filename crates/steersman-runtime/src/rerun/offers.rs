@@ -240,16 +240,13 @@ impl Told<'_> {
 
     /// The tool by which a routing model may have said this.
     fn called(&self, route: &Route) -> Option<Ask> {
-        let (name, args) = match &route.chosen {
-            Choice::Answer(body) => {
-                let summary = serde_json::json!({ "summary": self.text(*body) });
-                ("done".to_owned(), summary.to_string())
-            }
-            _ => {
-                let quoted = self.quoted(route)?;
-                let (name, args) = quoted.split_once(' ')?;
-                (name.to_owned(), args.to_owned())
-            }
+        let (name, args) = if let Choice::Answer(body) = &route.chosen {
+            let summary = serde_json::json!({ "summary": self.text(*body) });
+            ("done".to_owned(), summary.to_string())
+        } else {
+            let quoted = self.quoted(route)?;
+            let (name, args) = quoted.split_once(' ')?;
+            (name.to_owned(), args.to_owned())
         };
         Some(Ask {
             name,
