@@ -192,7 +192,9 @@ impl Story {
             if let Some(call) = wished.what.call() {
                 self.effects.insert(wished.id, call);
                 // where a branch began it is asked for anew: what passed before that is not its own
-                self.began.entry((line.branch, call)).or_insert(self.now);
+                if commit.opening.is_some() || commit.adoption.is_some() {
+                    self.began.insert((line.branch, call), self.now);
+                }
             }
         }
         let entered = commit.states();

@@ -361,7 +361,7 @@ fn worst(network: &network::Network) -> String {
     let calls: Vec<String> = match entries.len() {
         n if n > 1 && alike => {
             let names: Vec<&str> = entries.iter().map(|(name, _)| name.as_str()).collect();
-            vec![format!("{}: {} each", names.join(", "), entries[0].1)]
+            vec![format!("{} each: {}", names.join(", "), entries[0].1)]
         }
         1 => entries.drain(..).map(|(_, told)| told).collect(),
         _ => entries

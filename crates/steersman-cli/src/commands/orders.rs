@@ -27,9 +27,8 @@ pub(crate) async fn pause(
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
     let begins = Wanted::order(Message::Pause(true), "paused", Some("resume"));
-    begins
-        .carry_out(&args.which, &args.own, global, printer)
-        .await
+    let (which, own) = (&args.which, &args.own);
+    begins.carry_out(which, own, global, printer).await
 }
 
 pub(crate) async fn resume(
@@ -38,9 +37,8 @@ pub(crate) async fn resume(
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
     let goes_on = Wanted::drives(Message::Pause(false), "goes on");
-    goes_on
-        .carry_out(&args.which, &args.own, global, printer)
-        .await
+    let (which, own) = (&args.which, &args.own);
+    goes_on.carry_out(which, own, global, printer).await
 }
 
 pub(crate) async fn hold(
@@ -48,19 +46,13 @@ pub(crate) async fn hold(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
-    let message = Message::Hold {
-        tool: args.tool.as_deref().map(Into::into),
-        held: true,
-        by: role(&args.act),
-    };
     let end = match &args.tool {
         Some(tool) => format!("release --tool {tool}"),
         None => "release".to_owned(),
     };
-    let wanted = Wanted::order(message, "held", Some(&end));
-    wanted
-        .carry_out(&args.which, &args.act.own, global, printer)
-        .await
+    let wanted = Wanted::order(holding(&args, true), "held", Some(&end));
+    let (which, own) = (&args.which, &args.act.own);
+    wanted.carry_out(which, own, global, printer).await
 }
 
 pub(crate) async fn release(
@@ -68,15 +60,18 @@ pub(crate) async fn release(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
-    let message = Message::Hold {
+    let wanted = Wanted::drives(holding(&args, false), "released");
+    let (which, own) = (&args.which, &args.act.own);
+    wanted.carry_out(which, own, global, printer).await
+}
+
+/// Effects of a tool are kept from beginning, or may begin again.
+fn holding(args: &Hold, held: bool) -> Message {
+    Message::Hold {
         tool: args.tool.as_deref().map(Into::into),
-        held: false,
+        held,
         by: role(&args.act),
-    };
-    let wanted = Wanted::drives(message, "released");
-    wanted
-        .carry_out(&args.which, &args.act.own, global, printer)
-        .await
+    }
 }
 
 pub(crate) async fn retry(
@@ -95,9 +90,8 @@ pub(crate) async fn retry(
         by: "user".into(),
     };
     let wanted = Wanted::drives(message, "tried again");
-    wanted
-        .carry_out(&args.which, &args.own, global, printer)
-        .await
+    let (which, own) = (&args.which, &args.own);
+    wanted.carry_out(which, own, global, printer).await
 }
 
 /// Something wanted of sessions.
@@ -126,6 +120,27 @@ impl Outcome {
             fate,
             text: text.into(),
             settled: None,
+        }
+    }
+
+    fn in_inbox() -> Self {
+        Self::new("inbox", "in its inbox, until somebody drives it")
+    }
+
+    fn refused(why: impl Into<String>) -> Self {
+        Self::new("refused", why)
+    }
+
+    /// Another process drives the session: what became of it there; `taken` says so.
+    fn elsewhere(
+        reached: Result<Reached<'_>, CommandError>,
+        taken: impl Into<String>,
+    ) -> Result<Self, CommandError> {
+        match reached {
+            Ok(Reached::Elsewhere(_)) => Ok(Self::new("taken", taken)),
+            Ok(_) => Ok(Self::in_inbox()),
+            Err(error) if error.exit == Exit::Usage => Ok(Self::refused(error.message)),
+            Err(error) => Err(error),
         }
     }
 
@@ -209,19 +224,17 @@ impl Wanted {
         let message = self.message.clone();
         if own.no_run {
             place.engine().deliver(&info.id, message).await?;
-            return Ok(Outcome::new("inbox", IN_INBOX));
+            return Ok(Outcome::in_inbox());
         }
         let receipt = place.engine().order(&info.id, message).await?;
         Ok(match receipt.fate {
             Fate::Taken(_) | Fate::Known => Outcome::new("taken", self.word),
-            Fate::Refused(why) => Outcome::new("refused", why),
+            Fate::Refused(why) => Outcome::refused(why),
             Fate::Waits(why) => Outcome::new("inbox", why),
-            Fate::Lies => match elsewhere(place, &info.id, &receipt.id, info.head).await {
-                Ok(Reached::Elsewhere(_)) => Outcome::new("taken", self.word),
-                Ok(_) => Outcome::new("inbox", IN_INBOX),
-                Err(error) if error.exit == Exit::Usage => Outcome::new("refused", error.message),
-                Err(error) => return Err(error),
-            },
+            Fate::Lies => {
+                let reached = elsewhere(place, &info.id, &receipt.id, info.head).await;
+                Outcome::elsewhere(reached, self.word)?
+            }
         })
     }
 
@@ -320,14 +333,14 @@ impl Wanted {
         let message = self.message.clone();
         let receipt = place.engine().deliver(&info.id, message).await?;
         if own.no_run {
-            return Ok(Outcome::new("inbox", IN_INBOX));
+            return Ok(Outcome::in_inbox());
         }
         match place.steersman.session_for(&info.id, &receipt.id).await {
             Ok((session, fate)) => {
                 let session = session.driven().clone();
                 if let Fate::Refused(why) = fate {
                     session.stop().await;
-                    return Ok(Outcome::new("refused", why));
+                    return Ok(Outcome::refused(why));
                 }
                 let settled = session.settled().await;
                 session.stop().await;
@@ -341,23 +354,14 @@ impl Wanted {
             Err(steersman::Error::Engine(EngineError::Store(StoreError::Owned {
                 process,
                 ..
-            }))) => match elsewhere(place, &info.id, &receipt.id, info.head).await {
-                Ok(Reached::Elsewhere(_)) => Ok(Outcome::new(
-                    "taken",
-                    format!("{}, by process {process}", self.word),
-                )),
-                Ok(_) => Ok(Outcome::new("inbox", IN_INBOX)),
-                Err(error) if error.exit == Exit::Usage => {
-                    Ok(Outcome::new("refused", error.message))
-                }
-                Err(error) => Err(error),
-            },
+            }))) => {
+                let reached = elsewhere(place, &info.id, &receipt.id, info.head).await;
+                Outcome::elsewhere(reached, format!("{}, by process {process}", self.word))
+            }
             Err(error) => Err(error.into()),
         }
     }
 }
-
-const IN_INBOX: &str = "in its inbox, until somebody drives it";
 
 /// Sessions that match, once somebody has said that they are meant. None: nobody has, or there are none.
 pub(crate) async fn chosen(

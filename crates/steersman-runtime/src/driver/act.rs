@@ -1,6 +1,6 @@
 //! What people and programs want: read from the inbox, judged by what is open, turned into offers or ledger lines.
 
-use super::branches::said;
+use super::branches::{Acted, said};
 use super::draft::{Draft, Note, Offer};
 use super::{Driver, OutState, What};
 use crate::engine::EngineError;
@@ -18,9 +18,6 @@ use steersman_machine::mapping::{Fault, Raw};
 use steersman_machine::network::{Parameters, Then};
 use steersman_machine::tick::allowed;
 use steersman_machine::types::misfit;
-
-/// What becomes of an act where it is not offered to a branch: its line is written, or why it is refused.
-pub(super) type Acted = Result<(), String>;
 
 /// The tool that follows a join, with its arguments as they were given.
 fn follows(tool: Option<Name>, args: Option<&str>) -> Result<Option<Then>, String> {

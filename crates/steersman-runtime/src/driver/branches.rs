@@ -23,6 +23,7 @@ use steersman_machine::wait::for_branches;
 const NOTHING_OWED: &str =
     "nobody owes a model call there: search from a line where one does, or say something first";
 
+/// What becomes of an act where it is not offered to a branch: its line is written, or why it is refused.
 pub(super) type Acted = Result<(), String>;
 
 /// A branch that an agent's fork asked for.
@@ -31,6 +32,31 @@ pub(super) struct ToOpen {
     from: Id,
     at: Line,
     opened: Opened,
+}
+
+/// A branch that a person wants.
+pub(super) struct ToBegin<'a> {
+    /// The branch that it begins on.
+    pub(super) from: Id,
+    /// The line; none: the last commit there.
+    pub(super) at: Option<Line>,
+    pub(super) opened: Opened,
+    /// The branch that it takes over.
+    pub(super) adopts: Option<Id>,
+    /// The plan of the search that begins on it, as JSON.
+    pub(super) searches: Option<&'a str>,
+}
+
+impl ToBegin<'_> {
+    pub(super) fn new(from: Id, at: Option<Line>, opened: Opened) -> Self {
+        Self {
+            from,
+            at,
+            opened,
+            adopts: None,
+            searches: None,
+        }
+    }
 }
 
 impl Driver {
@@ -279,7 +305,7 @@ impl Driver {
             say: say.map(|text| said(message, text)),
             ..Opened::default()
         };
-        self.open_by_person(message, from, at, opened, None, None)
+        self.open_by_person(message, ToBegin::new(from, at, opened))
             .await
     }
 
@@ -301,20 +327,23 @@ impl Driver {
             say: say.map(|text| said(message, text)),
             ..Opened::default()
         };
-        self.open_by_person(message, from, Some(at), opened, None, None)
+        self.open_by_person(message, ToBegin::new(from, Some(at), opened))
             .await
     }
 
-    /// A branch begins because a person wants it; `adopted` is the one that it takes over.
+    /// A branch begins because a person wants it.
     pub(super) async fn open_by_person(
         &mut self,
         message: &InboxMessage,
-        from: Id,
-        at: Option<Line>,
-        mut opened: Opened,
-        adopted: Option<Id>,
-        searches: Option<&str>,
+        begin: ToBegin<'_>,
     ) -> Result<Acted, EngineError> {
+        let ToBegin {
+            from,
+            at,
+            mut opened,
+            adopts,
+            searches,
+        } = begin;
         let Some(known) = self.ledger.branch(from) else {
             return Ok(Err(format!("there is no branch {from}")));
         };
@@ -379,13 +408,27 @@ impl Driver {
         }
         let mut draft = Draft::of(line, id, &mut step);
         draft.urgent = true;
+        self.note_opened(&mut draft, (id, from, at), rewound);
+        if let Some(branch) = adopts {
+            draft.ledger.push(LedgerEntry::Adopted { branch, at });
+        }
+        if let Some(plan) = searches {
+            self.roots_search(&mut draft, id, plan);
+        }
+        self.accepted(&mut draft, message);
+        self.finish_step(id, step, draft).await?;
+        Ok(Ok(()))
+    }
+
+    /// The ledger says where a branch begins; where that is a rewind, what is left behind and what that did.
+    fn note_opened(&mut self, draft: &mut Draft, (id, from, at): (Id, Id, Line), rewound: bool) {
         let left = if rewound {
             self.left_by(from, at)
         } else {
             Vec::new()
         };
         for (branch, after) in &left {
-            self.supersede(&mut draft, *branch, Some(*after));
+            self.supersede(draft, *branch, Some(*after));
         }
         draft.ledger.push(LedgerEntry::Opened {
             branch: id,
@@ -400,18 +443,6 @@ impl Driver {
                 }
             }
         }
-        if let Some(adopted) = adopted {
-            draft.ledger.push(LedgerEntry::Adopted {
-                branch: adopted,
-                at,
-            });
-        }
-        if let Some(plan) = searches {
-            self.roots_search(&mut draft, id, plan);
-        }
-        self.accepted(&mut draft, message);
-        self.finish_step(id, step, draft).await?;
-        Ok(Ok(()))
     }
 
     /// What was to be said where a branch begins, and could not be taken there, lies in the inbox under an id of its own:

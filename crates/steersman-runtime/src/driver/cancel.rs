@@ -1,6 +1,7 @@
 //! Cancels: what is open ends. With a branch goes what was said there and not heard yet: it begins nothing any more.
 
-use super::act::{Acted, not_open};
+use super::act::not_open;
+use super::branches::Acted;
 use super::draft::{Draft, Offer};
 use super::{Driver, What};
 use crate::inbox::CancelWhat;

@@ -1,7 +1,7 @@
 //! Which branch is current: what a rewind leaves, and what a person chooses.
 
 use super::Driver;
-use super::branches::Acted;
+use super::branches::{Acted, ToBegin};
 use crate::bind;
 use crate::branches::not_chosen;
 use crate::engine::EngineError;
@@ -59,8 +59,11 @@ impl Driver {
             rewound: true,
             ..Opened::default()
         };
-        self.open_by_person(message, branch, Some(at), opened, Some(branch), None)
-            .await
+        let begin = ToBegin {
+            adopts: Some(branch),
+            ..ToBegin::new(branch, Some(at), opened)
+        };
+        self.open_by_person(message, begin).await
     }
 
     /// Up to which line a branch is adopted: the one before its first simulated effect or leaf.

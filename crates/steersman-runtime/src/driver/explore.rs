@@ -8,7 +8,7 @@
 mod judge;
 mod nodes;
 
-use super::branches::Acted;
+use super::branches::{Acted, ToBegin, said};
 use super::draft::{Draft, Note, Offer};
 use super::{Driver, OutState, What};
 use crate::branches::not_adoptable;
@@ -676,12 +676,15 @@ impl Driver {
         let from = branch.unwrap_or(self.ledger.current);
         let opened = Opened {
             dry: !plan.live,
-            say: say.map(|text| super::branches::said(message, text)),
+            say: say.map(|text| said(message, text)),
             ..Opened::default()
         };
         let plan = plan.to_json().to_string();
-        self.open_by_person(message, from, at, opened, None, Some(&plan))
-            .await
+        let begin = ToBegin {
+            searches: Some(&plan),
+            ..ToBegin::new(from, at, opened)
+        };
+        self.open_by_person(message, begin).await
     }
 
     /// Whether somebody on a branch owes a model call at which a block begins.

@@ -1,6 +1,7 @@
 //! Standing orders of people, and what they ask to be done again: pause, hold, retry.
 
 use super::act::{not_open, word};
+use super::branches::{Acted, ToBegin};
 use super::draft::{Draft, Note};
 use super::{Driver, OutState};
 use crate::engine::EngineError;
@@ -10,8 +11,6 @@ use steersman_machine::effect::Opened;
 use steersman_machine::ids::{Id, Line, Name};
 use steersman_machine::interaction::{Cause, Interaction};
 use steersman_machine::snapshot::Phase;
-
-type Acted = Result<(), String>;
 
 impl Driver {
     /// Nothing new begins while a session is paused.
@@ -169,8 +168,8 @@ impl Driver {
                     rewound: true,
                     ..Opened::default()
                 };
-                self.open_by_person(message, self.ledger.current, Some(at), opened, None, None)
-                    .await
+                let begin = ToBegin::new(self.ledger.current, Some(at), opened);
+                self.open_by_person(message, begin).await
             }
             Err(why) => Ok(Err(why)),
         }
