@@ -123,6 +123,24 @@ fn a_cancelled_branch_hears_nothing_more_and_says_what_it_did_not_hear() {
     assert!(shown.out.contains("Slow."), "{shown:?}");
 }
 
+/// Where nothing is open yet, what lies in the inbox for the branch does not begin either.
+#[test]
+fn a_cancel_comes_before_what_nobody_drove() {
+    let world = ended();
+    let ran = scripted(&world, &["fork", "last", "--label", "one"]);
+    assert!(ran.code.is_some(), "{ran:?}");
+    let ran = world.run(&["send", "last:one", "Only costs.", "--no-run"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = scripted(&world, &["cancel", "last:one"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(
+        ran.err.contains("before this was heard: Only costs."),
+        "{ran:?}"
+    );
+    let shown = world.run(&["show", "last"]);
+    assert!(!shown.out.contains("One."), "nothing began: {shown:?}");
+}
+
 /// What is said and what is typed next names the branch that was acted on, never the session's current one.
 #[test]
 fn what_is_done_on_a_branch_names_the_branch_in_what_follows() {

@@ -126,6 +126,10 @@ impl Driver {
                 .map(|at| left.swap_remove(at).1);
             match until {
                 None => self.taken(&mut draft, offer),
+                // nothing is open there, and what was to begin does not
+                Some(Until::Refused(_)) if !offer.drops.is_empty() => {
+                    self.taken(&mut draft, offer);
+                }
                 Some(Until::Stale) => self.stale(&mut draft, offer, &offered),
                 Some(Until::Refused(why)) => self.refused(&mut draft, offer, why.to_owned()),
                 Some(until) => {
