@@ -264,12 +264,14 @@ pub(crate) fn branch_at(
     });
     found.ok_or_else(|| {
         // A search opens many that nobody gave a name.
-        let (labelled, others): (Vec<_>, Vec<_>) =
-            inspection.branches.iter().partition(|b| b.label.is_some());
-        let few = others.iter().take(UNNAMED);
-        let mut names: Vec<String> = labelled.iter().chain(few).map(|b| branch_name(b)).collect();
-        if others.len() > UNNAMED {
-            names.push(format!("and {} more", others.len() - UNNAMED));
+        let mut unnamed = 0;
+        let few = inspection.branches.iter().filter(|b| {
+            unnamed += usize::from(b.label.is_none());
+            b.label.is_some() || unnamed <= UNNAMED
+        });
+        let mut names: Vec<String> = few.map(branch_name).collect();
+        if unnamed > UNNAMED {
+            names.push(format!("and {} more", unnamed - UNNAMED));
         }
         CommandError::usage(format!(
             "session `{}` has no branch `{}`",
