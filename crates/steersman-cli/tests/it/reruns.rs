@@ -494,3 +494,27 @@ fn the_last_session_behind_a_rerun_is_the_rerun() {
         assert_eq!(last["session"], told["session"], "{args:?}");
     }
 }
+
+#[test]
+fn a_rerun_can_be_rerun_under_another_definition() {
+    let (world, session) = world(PAYS);
+    world.write("other.yaml", &format!("description: Another.\n{DESK}"));
+    assert_eq!(world.run(&["rerun", &session]).code, Some(0));
+    let again = ["rerun", "last", "--definition", "other.yaml"];
+    let told = document(&world.run(&[&again[..], &["--json"]].concat()));
+    assert_eq!(told["diverged"], Json::Null, "{told:#}");
+    // who talked then is nobody there
+    world.write(
+        "nobody.yaml",
+        &DESK
+            .replace("desk:\n", "clerk:\n")
+            .replace("entry: desk", "entry: clerk"),
+    );
+    let ran = world.run(&["rerun", &session, "--definition", "nobody.yaml"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(
+        ran.err
+            .contains("how it began is not taken: there is no such agent to begin with"),
+        "{ran:?}"
+    );
+}

@@ -172,7 +172,7 @@ pub(super) fn deeds(line: &LogLine, commit: &Commit) -> Vec<String> {
 pub(super) fn not_taken(commit: &Commit, until: Option<&Until>) -> String {
     let kind = commit.admitted.first().map(|admission| admission.kind);
     let what = match kind {
-        _ if commit.opening.is_some() && !commit.parent.is_some() => "how it began",
+        _ if !commit.parent.is_some() => "how it began",
         Some(Admitted::Message | Admitted::Interrupt) => "what was said here",
         Some(Admitted::Outcome) => "what came of an effect here",
         _ => "what happened here",

@@ -5,12 +5,13 @@ use super::left::{deeds, not_taken};
 use super::offers::{Began, offers};
 use super::recorded::Left;
 use super::recording::{Recording, Side, branch_of};
-use super::{Diverged, People};
+use super::{Diverged, People, RERUN, RERUN_OF};
 use crate::bind::Values;
 use crate::driver::tool_digest;
 use crate::engine::EngineError;
 use crate::past::Past;
 use crate::store::StoreError;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use steersman_machine::carry;
@@ -449,6 +450,7 @@ impl<'a> Walk<'a> {
         commit: &Commit,
     ) -> Result<Option<Vec<Offered>>, StoreError> {
         let before = self.old.before(line);
+        let commit = &*as_begun(commit);
         let began = Began {
             binding: &self.old_binding,
             values: &self.old_values,
@@ -458,7 +460,7 @@ impl<'a> Walk<'a> {
             let step = tick(&self.old.cx(), before.clone(), line.n, commit.now, &offered);
             fault(&self.old.past)?;
             let Some(made) = &step.commit else { continue };
-            if made == commit {
+            if *made == *commit {
                 return Ok(Some(offered));
             }
             if in_other_words.is_none() && same_but_for_words(made, commit) {
@@ -598,6 +600,18 @@ pub(super) fn fault(past: &Past) -> Result<(), StoreError> {
 
 pub(crate) fn text_of(values: &Values) -> String {
     serde_json::to_string(values).expect("values are JSON")
+}
+
+/// A first commit without what makes a session a rerun: what was offered then made none of it.
+fn as_begun(commit: &Commit) -> Cow<'_, Commit> {
+    let is_of_rerun = |change: &Change| matches!(change, Change::Label(name, _) if **name == *RERUN_OF || **name == *RERUN);
+    if commit.parent.is_some() || !commit.changes.iter().any(is_of_rerun) {
+        return Cow::Borrowed(commit);
+    }
+    let mut commit = commit.clone();
+    commit.opening = None;
+    commit.changes.retain(|change| !is_of_rerun(change));
+    Cow::Owned(commit)
 }
 
 /// Whether two commits are the same but for the digests of what models answered.
