@@ -9,7 +9,7 @@ use crate::ids::{Body, Digest, Id, Line, Name, Time};
 use crate::interaction::How;
 use crate::network::{Parameters, Type, TypeKind};
 use crate::rating;
-use crate::snapshot::{Agent, Cell, Count, SEALED, Snapshot, is_sealed};
+use crate::snapshot::{Agent, Count, SEALED, Snapshot, is_sealed};
 use crate::tick::Cx;
 use minijinja::Value;
 use serde_json::{Map, Value as Json, json};
@@ -202,18 +202,19 @@ impl<'a> View<'a> {
     }
 
     fn state(&self, name: &str) -> Value {
-        match self.cell(name) {
-            Some(cell) => cell.map_or(Value::from(()), |cell| self.shared(&cell.value.0)),
-            None => Value::UNDEFINED,
-        }
+        let Some(scope) = self.declares(name) else {
+            return Value::UNDEFINED;
+        };
+        let cell = self.snapshot.cell(scope, &name.into());
+        cell.map_or(Value::from(()), |cell| self.shared(&cell.value.0))
     }
 
-    /// A state entry, as the nearest declares it that is this agent or above it; none: nobody does.
-    fn cell(&self, name: &str) -> Option<Option<&'a Cell>> {
+    /// Who declares a state entry: the nearest that is this agent or above it.
+    fn declares(&self, name: &str) -> Option<Id> {
         let mut at = self.agent;
         while let Some(agent) = at {
             if self.declared(agent, name).is_some() {
-                return Some(self.snapshot.cell(agent.id, &name.into()));
+                return Some(agent.id);
             }
             at = agent.parent.and_then(|id| self.snapshot.agents.get(&id));
         }
@@ -224,7 +225,10 @@ impl<'a> View<'a> {
     pub(crate) fn written(&self, root: &str, entry: Option<&str>) -> Option<Line> {
         let agent = self.agent?;
         match (root, entry) {
-            ("state", Some(entry)) => Some(self.cell(entry)??.line),
+            ("state", Some(entry)) => {
+                let scope = self.declares(entry)?;
+                Some(self.snapshot.cell(scope, &entry.into())?.line)
+            }
             ("calls", Some(name)) => {
                 let count = agent.counts.get(name)?;
                 Some(count.result.or(count.args)?.line())

@@ -132,6 +132,7 @@ impl Way<'_, '_> {
 
     /// From an end to the model's answer that led to it: over the tool that gave it, and over what was said of its draft.
     fn ended(&mut self, end: Place, cause: Cause) -> Next {
+        let gave = |result: Place| cause == Cause::Tool && result.line == end.line;
         let mut at = self.past.before(end);
         while let Some(place) = at {
             match self.past.push(place).map(|push| &push.what) {
@@ -140,8 +141,8 @@ impl Way<'_, '_> {
                     let made = call.and_then(|call| self.past.call_at(call));
                     if made.is_some_and(|made| judged(made).is_some()) {
                         self.tell(place);
-                    } else if cause == Cause::Tool && place.line == end.line {
-                        call.into_iter().for_each(|call| self.tell(call));
+                    } else if let Some(call) = call.filter(|_| gave(place)) {
+                        self.tell(call);
                     } else {
                         break;
                     }

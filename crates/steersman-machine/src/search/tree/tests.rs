@@ -316,14 +316,15 @@ fn there_are_never_more_branches_than_may_be() {
     assert_eq!((stop.why, world.tree.branches()), (Why::Done, MOST));
 }
 
-/// Each branch of a tree by its number, with the number and the depth at which each of its blocks began.
-fn drawn(tree: &Tree) -> Vec<(u32, u32, Option<(u32, u32)>)> {
-    let begun = |n: &Node| {
-        n.parent
-            .map(|p| (tree.nodes[p].number, tree.nodes[p].depth))
-    };
+/// A block by the number of its branch and its depth.
+type Block = (u32, u32);
+
+/// Each block of a tree, and the one that it goes on from.
+fn drawn(tree: &Tree) -> Vec<(Block, Option<Block>)> {
+    let block = |n: &Node| (n.number, n.depth);
+    let begun = |n: &Node| n.parent.map(|p| block(&tree.nodes[p]));
     let nodes = tree.nodes.iter();
-    let mut all: Vec<_> = nodes.map(|n| (n.number, n.depth, begun(n))).collect();
+    let mut all: Vec<_> = nodes.map(|n| (block(n), begun(n))).collect();
     all.sort_unstable();
     all
 }
