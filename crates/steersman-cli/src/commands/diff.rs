@@ -325,7 +325,7 @@ pub(crate) fn short(diff: &Diff) -> String {
     } else {
         diff.first
             .first()
-            .map(|f| format!("another way, from {} on", f.agent))
+            .map(|f| format!("another way there, from {} on", f.agent))
             .unwrap_or_default()
     }
 }

@@ -276,7 +276,7 @@ impl Page<'_> {
         if ledger.lost.tokens > 0 {
             rows.push(dim(&format!(
                 "{} of these tokens went into answers that nobody got: calls that were cut or broke off, and what a process that \
-                 died had set aside",
+                 died had set aside, spent or not",
                 digits(ledger.lost.tokens)
             )));
         }

@@ -125,6 +125,11 @@ fn many_are_told_in_a_table_and_a_report() {
         ran.out.contains("2 differs, 0.0000"),
         "reruns are not rerun: {ran:?}"
     );
+    let tokens = ran.out.lines().last().unwrap();
+    assert!(
+        tokens.contains(" -> ") && tokens.ends_with(" tokens"),
+        "{ran:?}"
+    );
     let summary = std::fs::read_to_string(world.folder.join("changed/summary.json")).unwrap();
     let summary: Json = serde_json::from_str(&summary).unwrap();
     assert_eq!(summary["totals"]["differs"], 2, "{summary:#}");

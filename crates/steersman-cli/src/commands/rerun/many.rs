@@ -7,7 +7,7 @@ use crate::error::{CommandError, Exit};
 use crate::filter::Filter;
 use crate::place::{Place, shortest};
 use crate::printer::{Printer, bold, dim, green, red, yellow};
-use crate::words::{count, line, money, table};
+use crate::words::{count, digits, line, money, table};
 use futures::stream::{self, StreamExt as _};
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,6 +44,12 @@ impl Came {
     fn calls(&self) -> (u64, u64) {
         let ran = self.ran.as_ref();
         ran.map_or((0, 0), |(ran, _)| (ran.live_calls, ran.recorded_calls))
+    }
+
+    /// Tokens then and now, those of recorded answers too.
+    fn tokens(&self) -> (u64, u64) {
+        let ran = self.ran.as_ref();
+        ran.map_or((0, 0), |(_, found)| (found.tokens.a, found.tokens.b))
     }
 
     /// Whether it came to something else, or nobody knows.
@@ -303,6 +309,21 @@ async fn rerun(
     Ok((ran, found.map_err(|e| e.to_string())?))
 }
 
+/// Tokens of all sessions, then and now.
+fn all_tokens(came: &[Came]) -> (u64, u64) {
+    let each = came.iter().map(Came::tokens);
+    each.fold((0, 0), |(was, is), (a, b)| (was + a, is + b))
+}
+
+/// What was, and what is if that is something else.
+fn from_to((was, is): (u64, u64)) -> String {
+    if was == is {
+        digits(was)
+    } else {
+        format!("{} -> {}", digits(was), digits(is))
+    }
+}
+
 fn totals(came: &[Came]) -> BTreeMap<&'static str, u64> {
     let mut totals: BTreeMap<&'static str, u64> = WORDS.iter().map(|word| (*word, 0)).collect();
     for one in came {
@@ -327,12 +348,15 @@ fn print(came: &[Came], printer: &Printer) -> Result<(), CommandError> {
             one.word().to_owned(),
             live.to_string(),
             recorded.to_string(),
+            from_to(one.tokens()),
             money(one.micros()),
             line(&one.told(), 70),
         ]
     };
     let rows: Vec<Vec<String>> = came.iter().map(row).collect();
-    let heading = ["SESSION", "RESULT", "ASKED", "RECORDED", "PRICE", "WHAT"];
+    let heading = [
+        "SESSION", "RESULT", "ASKED", "RECORDED", "TOKENS", "PRICE", "WHAT",
+    ];
     for (i, row) in table(&heading, &rows).into_iter().enumerate() {
         printer.data(if i == 0 { dim(&row) } else { row })?;
     }
@@ -347,7 +371,8 @@ fn print(came: &[Came], printer: &Printer) -> Result<(), CommandError> {
             }
         })
         .collect();
-    printer.data(format!("{}, {}", told.join(", "), bold(&money(micros))))
+    let (told, tokens) = (told.join(", "), from_to(all_tokens(came)));
+    printer.data(format!("{told}, {}, {tokens} tokens", bold(&money(micros))))
 }
 
 fn report(folder: &Path, came: &[Came], stopped: Stopped, args: &Args) -> Result<(), CommandError> {
@@ -361,9 +386,11 @@ fn report(folder: &Path, came: &[Came], stopped: Stopped, args: &Args) -> Result
         })
     };
     let (totals, micros) = (totals(came), came.iter().map(Came::micros).sum::<u64>());
-    let mut summary = heading(args, &totals, micros, stopped);
+    let (price, tokens) = (money(micros), from_to(all_tokens(came)));
+    let spent = format!("Price: {price}. Tokens: {tokens}.");
+    let mut summary = heading(args, &totals, &spent, stopped);
     summary.push_str(
-        "\n| session | result | asked | recorded | price | what |\n|---|---|---|---|---|---|\n",
+        "\n| session | result | asked | recorded | tokens | price | what |\n|---|---|---|---|---|---|---|\n",
     );
     let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
     let mut documents = Vec::new();
@@ -377,9 +404,10 @@ fn report(folder: &Path, came: &[Came], stopped: Stopped, args: &Args) -> Result
         let (live, recorded) = one.calls();
         let told = line(&one.told(), 120).replace('|', "\\|");
         let (short, word, price) = (&one.short, one.word(), money(one.micros()));
+        let tokens = from_to(one.tokens());
         let _ = writeln!(
             summary,
-            "| [{short}]({name}.md) | {word} | {live} | {recorded} | {price} | {told} |"
+            "| [{short}]({name}.md) | {word} | {live} | {recorded} | {tokens} | {price} | {told} |"
         );
         write(format!("{name}.md"), one.page())?;
         write(format!("{name}.json"), format!("{:#}\n", one.document()))?;
@@ -400,7 +428,7 @@ fn report(folder: &Path, came: &[Came], stopped: Stopped, args: &Args) -> Result
 }
 
 /// The summary's beginning: what was changed, and the sums.
-fn heading(args: &Args, totals: &BTreeMap<&str, u64>, micros: u64, stopped: Stopped) -> String {
+fn heading(args: &Args, totals: &BTreeMap<&str, u64>, spent: &str, stopped: Stopped) -> String {
     let mut summary = String::from("# What would change\n\n");
     for set in &args.set {
         let _ = writeln!(summary, "- set `{set}`");
@@ -415,7 +443,7 @@ fn heading(args: &Args, totals: &BTreeMap<&str, u64>, micros: u64, stopped: Stop
     for word in WORDS {
         let _ = writeln!(summary, "| {word} | {} |", totals[word]);
     }
-    let _ = writeln!(summary, "\nPrice: {}", money(micros));
+    let _ = writeln!(summary, "\n{spent}");
     summary.push_str(match stopped {
         Stopped::Not => "",
         Stopped::Cost => "\nThe limit of cost was reached: not all sessions were rerun.\n",
