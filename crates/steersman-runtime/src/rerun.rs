@@ -25,6 +25,7 @@ pub(crate) use recorded::{Asked, Recorded};
 
 use crate::engine::{Engine, EngineError, Inspection};
 use crate::inbox::{Message, random_id};
+use crate::ledger::{Ledger, Progress};
 use crate::past::{self, Past};
 use crate::pending::PendingKind;
 use crate::redefine::Redefine;
@@ -35,10 +36,11 @@ use clock::RerunClock;
 use recording::Recording;
 use serde_json::Value as Json;
 use stand_in::StandIn;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use steersman_machine::commit::Binding;
 use steersman_machine::effect::Bodies;
-use steersman_machine::ids::{Id, Line, Name, Time};
+use steersman_machine::ids::{Digest, Id, Line, Name, Time};
 use steersman_machine::reward::Reward;
 use steersman_machine::tick::Cx;
 use walk::{Changed, Next, Walk, Walked, text_of};
@@ -299,6 +301,7 @@ impl Engine {
                 left.heard.pop_front();
             }
             let ends = wanted.people == People::Recorded && !wanted.live;
+            left.doubted = doubted(&seen.ledger);
             let recorded = Arc::new(Recorded::new(left, ends, self.clock().clone()));
             let clock = RerunClock::at(self.clock().clone(), now);
             let engine = self.beside(
@@ -585,4 +588,12 @@ impl Conductor<'_> {
             }
         }
     }
+}
+
+/// Calls that were started and of which nobody knows whether they happened.
+fn doubted(ledger: &Ledger) -> BTreeSet<Digest> {
+    let unsettled = |progress| matches!(progress, Progress::Started | Progress::Unknown);
+    let effects = ledger.effects();
+    let doubted = effects.filter(|(_, record)| record.attempt > 0 && unsettled(record.progress));
+    doubted.filter_map(|(_, record)| record.digest).collect()
 }

@@ -19,6 +19,7 @@ mod crash;
 mod demo;
 mod disk;
 mod docs;
+mod doubts;
 mod examples;
 mod files;
 mod hostile;

@@ -36,7 +36,9 @@ pub(crate) fn judge_verdict(text: &str) -> Verdict {
     if is_word(text) {
         return Verdict::Accept;
     }
-    match object(text) {
+    // An object within another value is not what was asked for.
+    let other = crate::json::read::<Json>(text).is_ok_and(|json| !json.is_object());
+    match object(text).filter(|_| !other) {
         Some(json) => of_object(&json),
         None => Verdict::Unusable(format!(
             "the judgement is neither `{ACCEPT}` nor an object with `{ACCEPT}` and `{REVISE}`"
@@ -82,8 +84,14 @@ pub(crate) fn of_itself(answer: &Answer, output: Option<&Output>) -> Verdict {
 }
 
 fn of_object(json: &Json) -> Verdict {
+    let wants = json.get(REVISE).and_then(Json::as_str);
     if json.get(ACCEPT) == Some(&Json::Bool(true)) {
-        return Verdict::Accept;
+        return match wants.filter(|text| !text.trim().is_empty()) {
+            None => Verdict::Accept,
+            Some(_) => Verdict::Unusable(format!(
+                "the judgement accepts, and says what to `{REVISE}` all the same"
+            )),
+        };
     }
     match json.get(REVISE) {
         Some(Json::String(text)) if !text.trim().is_empty() => Verdict::Revise(text.clone()),
@@ -125,7 +133,17 @@ mod tests {
             revise("Cite.")
         );
         assert_eq!(judge_verdict(r#"{"revise":"Cite."}"#), revise("Cite."));
-        for bad in ["", "I accept nothing", r#"{"accept":false}"#, "{", "[true]"] {
+        let both = r#"{"accept":true,"revise":""}"#;
+        assert_eq!(judge_verdict(both), Verdict::Accept);
+        for bad in [
+            "",
+            "I accept nothing",
+            r#"{"accept":false}"#,
+            r#"{"accept":true,"revise":"Stop it."}"#,
+            r#"[{"accept":true}]"#,
+            "{",
+            "[true]",
+        ] {
             assert!(matches!(judge_verdict(bad), Verdict::Unusable(_)), "{bad}");
         }
     }

@@ -88,10 +88,12 @@ impl Driver {
         }
         self.find_searches();
         let ids: Vec<Id> = self.branches.keys().copied().collect();
+        let mut wishes = Vec::new();
         for id in &ids {
-            self.take_up_wishes(&mut draft, *id).await?;
+            wishes.extend(self.wished_on(*id)?);
         }
-        self.write_ready(draft).await?;
+        let current = self.ledger.current;
+        self.take_up_all(draft, current, wishes).await?;
         for id in ids {
             self.ask_again(id).await?;
         }
@@ -100,9 +102,9 @@ impl Driver {
 
     /// A branch that was left has ticks again.
     pub(super) async fn take_up_branch(&mut self, id: Id) -> Result<(), EngineError> {
-        let mut draft = Draft::new(self.next, id);
-        self.take_up_wishes(&mut draft, id).await?;
-        self.write_ready(draft).await?;
+        let wishes = self.wished_on(id)?;
+        self.take_up_all(Draft::new(self.next, id), id, wishes)
+            .await?;
         self.ask_again(id).await
     }
 
@@ -112,13 +114,39 @@ impl Driver {
         self.write(draft).await
     }
 
-    async fn take_up_wishes(&mut self, draft: &mut Draft, id: Id) -> Result<(), EngineError> {
+    fn wished_on(&self, id: Id) -> Result<Vec<(Id, Wish)>, EngineError> {
         let snapshot = self.branches[&id].snapshot.clone();
         let wishes = self.ask(|cx| tick::wishes(cx, &snapshot))?;
-        for wish in wishes {
-            self.take_up(draft, id, wish).await?;
+        Ok(wishes.into_iter().map(|wish| (id, wish)).collect())
+    }
+
+    /// What has begun and is in doubt now comes first, in a line of its own where something else might be the same call:
+    /// that is not to begin as if nobody doubted.
+    async fn take_up_all(
+        &mut self,
+        mut draft: Draft,
+        branch: Id,
+        wishes: Vec<(Id, Wish)>,
+    ) -> Result<(), EngineError> {
+        let is_unsafe =
+            |wish: &Wish| matches!(&wish.work, Work::Tool(tool) if tool.class == Class::Unsafe);
+        let has_begun = |(_, wish): &(Id, Wish)| {
+            let record = self.ledger.effect(wish.id);
+            is_unsafe(wish) && record.is_some_and(|record| record.attempt > 0)
+        };
+        let (begun, rest): (Vec<_>, Vec<_>) = wishes.into_iter().partition(has_begun);
+        let apart = !begun.is_empty() && rest.iter().any(|(_, wish)| is_unsafe(wish));
+        for (id, wish) in begun {
+            self.take_up(&mut draft, id, wish).await?;
         }
-        Ok(())
+        if apart {
+            self.write_ready(draft).await?;
+            draft = Draft::new(self.next, branch);
+        }
+        for (id, wish) in rest {
+            self.take_up(&mut draft, id, wish).await?;
+        }
+        self.write_ready(draft).await
     }
 
     /// What a branch asked for and did not get before its owner died.

@@ -52,7 +52,9 @@ impl Driver {
             if timed.is_some() {
                 draft.timers.push((id, None));
             }
-            self.begin_now(&mut draft, id);
+            if !self.is_guarded(&mut draft, id)? {
+                self.begin_now(&mut draft, id);
+            }
             let ready = std::mem::take(&mut draft.ready);
             self.write(draft).await?;
             self.to_start.extend(ready);

@@ -138,7 +138,7 @@ impl Driver {
     /// Looks at the next gate of a tool: it opens a hold, begins, waits for a slot, or is answered at once.
     pub(super) fn gate(&mut self, draft: &mut Draft, id: Id) -> Result<(), EngineError> {
         let out = &self.outs[&id];
-        let (branch, passed) = (out.branch, out.passed.clone());
+        let branch = out.branch;
         let approved = out.approved.clone();
         let Some(tool) = out.tool().cloned() else {
             draft.ready.push(id);
@@ -147,10 +147,7 @@ impl Driver {
         let digest = out.digest.expect("a tool has a digest");
         let given: Vec<Name> = out.inputs.iter().map(|(name, _)| name.clone()).collect();
         let now = self.now(branch);
-        if !tool.class.is_free()
-            && !passed.contains(&Why::Repeat)
-            && self.guard_repeat(draft, id, &tool, digest)?
-        {
+        if self.is_guarded(draft, id)? {
             return Ok(());
         }
         if let Some(approval) = tool.next_approval(&approved) {
@@ -423,6 +420,26 @@ impl Driver {
                 self.write(draft).await
             }
         }
+    }
+
+    /// Whether a call may not begin now, since the same was done or doubted before: then it is answered or held. Asked again
+    /// where it waited for a slot: another may have come to be doubted meanwhile.
+    pub(super) fn is_guarded(&mut self, draft: &mut Draft, id: Id) -> Result<bool, EngineError> {
+        let out = &self.outs[&id];
+        let (agent, digest) = (out.wish.agent, out.digest);
+        let passed = out.passed.contains(&Why::Repeat);
+        let tool = out.tool().filter(|tool| !tool.class.is_free() && !passed);
+        let Some((tool, digest)) = tool.cloned().zip(digest) else {
+            return Ok(false);
+        };
+        let guarded = self.guard_repeat(draft, id, &tool, digest)?;
+        if guarded {
+            if let Some(out) = self.outs.get_mut(&id) {
+                out.permit = None;
+            }
+            self.unqueue(id, agent);
+        }
+        Ok(guarded)
     }
 
     /// The same was done or doubted before: answered or held. Whether it was.

@@ -1,0 +1,98 @@
+//! What may have happened is not done a second time: not where the same waited for a slot, not behind a kill, not in other
+//! words, and not in a rerun.
+
+use crate::world::World;
+
+const PAYS: &str = r#"name: desk
+tools:
+  pay:
+    description: Pays.
+    parameters: { cents: number, memo: optional string }
+    effect: unsafe
+    parallel: 1
+    on_doubt: ask
+    command: [sh, -c, "echo paid >> book; touch begun; while test -e wait; do sleep 0.1; done; exit 1"]
+agents: { desk: { system: You pay., tools: [pay] } }
+"#;
+
+fn world(script: &str) -> World {
+    let world = World::new();
+    world.write("steersman.yaml", PAYS);
+    world.write("script.yaml", script);
+    world
+}
+
+fn payments(world: &World) -> usize {
+    std::fs::read_to_string(world.folder.join("book")).map_or(0, |book| book.lines().count())
+}
+
+const TWICE: &str =
+    "desk: [ { call: [ { pay: { cents: 9 } }, { pay: { cents: 9 } } ] }, So be it., So be it. ]\n";
+const RUN: &[&str] = &["run", "--input", "Pay.", "--script", "script.yaml"];
+
+#[test]
+fn what_waited_for_a_slot_does_not_begin_beside_a_doubt() {
+    let world = world(TWICE);
+    let ran = world.run(RUN);
+    assert_eq!((ran.code, payments(&world)), (Some(7), 1), "{ran:?}");
+    assert!(
+        ran.err.contains("the same call may have happened"),
+        "{ran:?}"
+    );
+
+    world.write(
+        "steersman.yaml",
+        &PAYS.replace("on_doubt: ask", "on_doubt: fail"),
+    );
+    let ran = world.run(RUN);
+    assert_eq!((ran.code, payments(&world)), (Some(5), 2), "{ran:?}");
+    assert!(
+        ran.err.contains("may have happened before. Do it now?"),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn what_waited_for_a_slot_does_not_begin_where_its_owner_was_killed() {
+    let world = world(TWICE);
+    world.write("wait", "");
+    let null = std::process::Stdio::null;
+    let mut driver = world
+        .command(RUN)
+        .stdout(null())
+        .stderr(null())
+        .spawn()
+        .unwrap();
+    let begun = world.folder.join("begun");
+    while !begun.exists() {
+        std::thread::yield_now();
+    }
+    driver.kill().unwrap();
+    driver.wait().unwrap();
+    std::fs::remove_file(world.folder.join("wait")).unwrap();
+    let ran = world.run(&["run", "--resume", "last"]);
+    assert_eq!((ran.code, payments(&world)), (Some(7), 1), "{ran:?}");
+}
+
+#[test]
+fn the_same_in_other_words_is_the_same() {
+    let again = "desk: [ { call: { pay: { cents: 9 } } }, No., { call: { pay: { cents: 9.0, memo: null } } }, No. ]\n";
+    let world = world(again);
+    assert_eq!(world.run(RUN).code, Some(7));
+    assert_eq!(world.run(&["resolve", "last", "--fail"]).code, Some(0));
+    let ran = world.run(&["send", "last", "Again."]);
+    assert_eq!((ran.code, payments(&world)), (Some(5), 1), "{ran:?}");
+}
+
+#[test]
+fn a_live_rerun_does_not_do_what_is_in_doubt() {
+    let world = world("desk: [ { call: { pay: { cents: 9 } } }, So be it. ]\n");
+    assert_eq!(world.run(RUN).code, Some(7));
+    let (_, shown) = world.json(&["show", "last"]);
+    let session = shown["session"].as_str().unwrap();
+    let set = "agents.desk.system=Pay.";
+    let ran = world.run(&["rerun", session, "--live", "--set", set]);
+    assert_eq!(payments(&world), 1, "{ran:?}");
+    let log = world.run(&["log", "last"]).out;
+    assert!(log.contains("in_doubt"), "{log}");
+}
