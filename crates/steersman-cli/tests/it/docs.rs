@@ -63,7 +63,7 @@ fn shown(page: &Path) -> String {
 }
 
 #[test]
-fn every_definition_in_a_document_compiles() {
+fn every_definition_in_a_document_compiles_and_nothing_is_warned_of() {
     let (mut seen, mut wrong) = (0, Vec::new());
     for page in pages() {
         for block in blocks(&std::fs::read_to_string(&page).unwrap()) {
@@ -74,7 +74,7 @@ fn every_definition_in_a_document_compiles() {
             let (network, found) = compile(&Files::new("steersman.yaml", block.text.as_str()));
             let errors: Vec<String> = found
                 .iter()
-                .filter(|d| d.severity == Severity::Error)
+                .filter(|d| d.severity != Severity::Note)
                 .map(|d| d.render(false))
                 .collect();
             if network.is_none() || !errors.is_empty() {

@@ -88,6 +88,10 @@ impl Check<'_> {
             return None;
         }
         let network = &self.lowered.network;
+        let mut filled = self.lowered.filled.iter();
+        if filled.any(|(_, name, _)| name == entry) {
+            return None;
+        }
         let written = self.lowered.writes.iter().any(|(writer, name, _)| {
             let clears = network.agents.get(writer).is_some_and(|agent| {
                 let own = agent.set.iter().any(|(set, _)| set == entry);
