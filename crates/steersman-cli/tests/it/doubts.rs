@@ -96,3 +96,17 @@ fn a_live_rerun_does_not_do_what_is_in_doubt() {
     let log = world.run(&["log", "last"]).out;
     assert!(log.contains("in_doubt"), "{log}");
 }
+
+#[test]
+fn what_is_called_harmless_now_is_not_done_again_in_a_rerun() {
+    let world = world("desk: [ { call: { pay: { cents: 9 } } }, Paid. ]\n");
+    world.write("steersman.yaml", &PAYS.replace("exit 1", "echo ok"));
+    assert_eq!(world.run(RUN).code, Some(0));
+    let (_, shown) = world.json(&["show", "last"]);
+    let session = shown["session"].as_str().unwrap();
+    for class in ["pure", "read", "idempotent"] {
+        let set = format!("tools.pay.effect={class}");
+        let ran = world.run(&["rerun", session, "--set", &set]);
+        assert_eq!((ran.code, payments(&world)), (Some(0), 1), "{ran:?}");
+    }
+}

@@ -22,7 +22,7 @@ use steersman_machine::context::{self, RenderCache};
 use steersman_machine::effect::{Offered, Work};
 use steersman_machine::ids::{Body, Digest, Id, Line, Name};
 use steersman_machine::interaction::{Reduce, Target, Write};
-use steersman_machine::network::Network;
+use steersman_machine::network::{Network, ToolDef};
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::tick::{tick, wishes};
 
@@ -626,9 +626,19 @@ fn same_but_for_words(made: &Commit, was: &Commit) -> bool {
     made == *was
 }
 
-/// Whether a tool does in both what it does.
+/// Whether a tool does in both what it does. Its class says how careful one is with it, and changes nothing of that: what is
+/// on record stays its outcome, so that nothing is done again because somebody calls it harmless now.
 pub(super) fn same_tool(old: &Network, new: &Network, name: &str) -> bool {
-    old.tools.get(name) == new.tools.get(name)
+    match (old.tools.get(name), new.tools.get(name)) {
+        (Some(old), Some(new)) => {
+            let as_careful = ToolDef {
+                effect: old.effect,
+                ..new.clone()
+            };
+            *old == as_careful
+        }
+        (old, new) => old.is_none() && new.is_none(),
+    }
 }
 
 /// Whether two commits did the same, whatever they are bound to.
