@@ -50,7 +50,7 @@ pub(crate) struct Story {
     /// Calls that fill state from what was said, and for whom.
     extractions: BTreeMap<Id, Id>,
     /// Judgements that are or were open, and whose.
-    reviews: BTreeMap<Id, Id>,
+    reviews: BTreeMap<Id, (Id, bool)>,
     /// Which call an effect is for.
     effects: BTreeMap<Id, Id>,
     /// When a call began on a branch; gone once something held it: what passed until then is no work of its own.
@@ -230,7 +230,8 @@ impl Story {
                 }
                 Interaction::Call(call) if is_review(call) => {
                     self.call(line, push.agent, call, texts);
-                    self.reviews.insert(call.id, push.agent);
+                    self.reviews
+                        .insert(call.id, (push.agent, reflection::of_arguments(call)));
                     let who = self.agent(push.agent);
                     rows.extend(
                         reflection::asks(call)
@@ -238,9 +239,10 @@ impl Story {
                     );
                 }
                 Interaction::Result(result) if self.reviews.contains_key(&result.call) => {
-                    let who = self.agent(self.reviews[&result.call]);
+                    let (agent, arguments) = self.reviews[&result.call];
+                    let who = self.agent(agent);
                     rows.extend(
-                        reflection::came(result, texts)
+                        reflection::came(result, arguments, texts)
                             .map(|(text, note, tone)| row(line, who, text, note, tone)),
                     );
                 }

@@ -6,7 +6,7 @@ use steersman_machine::commit::LogLine;
 use steersman_machine::effect::Bodies;
 use steersman_machine::ids::Id;
 use steersman_machine::interaction::{Call, CallResult, Target};
-use steersman_machine::reflect::{ACCEPT, REVISE, ROUNDS, judged};
+use steersman_machine::reflect::{ACCEPT, Judged, REVISE, ROUNDS, judged};
 
 /// Who is asked to judge what.
 pub(super) fn asks(call: &Call) -> Option<String> {
@@ -17,15 +17,30 @@ pub(super) fn asks(call: &Call) -> Option<String> {
     })
 }
 
-/// What came of it: a reviewer's own words stand in the row before, so only what else became of it is told.
-pub(super) fn came(result: &CallResult, texts: &Texts) -> Option<(String, String, Tone)> {
+/// Whether the arguments of a call are judged, before it begins.
+pub(super) fn of_arguments(call: &Call) -> bool {
+    matches!(judged(call), Some(Judged::Args(..)))
+}
+
+/// What came of it: a reviewer's own words stand in the row before, so only what else became of it is told. Without a
+/// judgement all counts as accepted but `arguments`.
+pub(super) fn came(
+    result: &CallResult,
+    arguments: bool,
+    texts: &Texts,
+) -> Option<(String, String, Tone)> {
     let code = result.code.as_deref();
     if matches!(code, Some(ACCEPT | REVISE)) {
         return None;
     }
     let told = result.body.map(|body| texts.text(body).to_string());
     let told = told.unwrap_or_else(|| "no judgement".to_owned());
-    let note = format!("accepted as it is: {}", code.unwrap_or("not judged"));
+    let became = if arguments {
+        "sent back"
+    } else {
+        "accepted as it is"
+    };
+    let note = format!("{became}: {}", code.unwrap_or("not judged"));
     Some((told, note, Tone::Wrong))
 }
 
