@@ -334,17 +334,24 @@ pub fn begins_block(snapshot: &Snapshot, agent: Id) -> bool {
     false
 }
 
-/// What was spent on the path of a branch by the top of its scope and all that it started.
-pub fn spent(snapshot: &Snapshot) -> Cost {
-    let top = snapshot.top().and_then(|top| snapshot.agents.get(&top));
-    top.map_or_else(Cost::default, |top| {
-        let span = &top.counters.session;
+/// What an agent and all that it started spent on the path of a branch. Of one place to be compared with another the agent
+/// must be the same: the root of a tree lies on a branch of a wider scope than those that begin there.
+pub fn spent(snapshot: &Snapshot, agent: Option<Id>) -> Cost {
+    let agent = agent.and_then(|agent| snapshot.agents.get(&agent));
+    agent.map_or_else(Cost::default, |agent| {
+        let span = &agent.counters.session;
         Cost {
             calls: u64::from(span.model_calls),
             tokens: span.tokens,
             micros: span.micros,
         }
     })
+}
+
+/// What the agents of a branch spent between a place on its path and where it stands.
+pub fn spent_since(snapshot: &Snapshot, before: &Snapshot) -> Cost {
+    let top = snapshot.top();
+    spent(snapshot, top).less(spent(before, top))
 }
 
 /// The answer that a branch came to, as far as it did: of its top agent, else of whoever has the floor below it.

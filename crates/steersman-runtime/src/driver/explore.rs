@@ -309,9 +309,8 @@ impl Driver {
             else {
                 continue;
             };
-            let spent = search::spent(&snapshot);
             let before = self.node(id, before).await?.0;
-            let cost: Cost = spent.less(search::spent(&before)).plus(lost);
+            let cost = search::spent_since(&snapshot, &before).plus(lost);
             draft.ledger.push(LedgerEntry::Search {
                 search: id,
                 what: Searching::Stood {
@@ -463,11 +462,9 @@ impl Driver {
         let opened = known.and_then(|known| known.tried.get(number as usize - 1));
         if let Some(branch) = opened.copied() {
             let (before, _) = self.node(id, from).await?;
-            let begun = self
-                .branches
-                .get(&branch)
-                .map(|b| search::spent(&b.snapshot));
-            let begun = begun.is_none_or(|spent| spent.calls > search::spent(&before).calls);
+            let here = self.branches.get(&branch);
+            let since = here.map(|b| search::spent_since(&b.snapshot, &before));
+            let begun = since.is_none_or(|since| since.calls > 0);
             let at = if begun { Some(Line::NONE) } else { None };
             return self.go_on(id, branch, at).await;
         }

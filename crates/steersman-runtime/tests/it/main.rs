@@ -6,6 +6,7 @@
 )]
 
 mod attack;
+mod below;
 mod bound;
 mod bounds;
 mod branches;

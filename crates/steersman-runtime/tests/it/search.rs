@@ -50,7 +50,7 @@ pub(crate) fn newest(seen: &Inspection) -> (Id, ledger::Search) {
 }
 
 /// The shape of the tree, without ids and lines: number, depth, parent, end, value and cost of each node.
-fn shape(seen: &Inspection) -> Vec<String> {
+pub(crate) fn shape(seen: &Inspection) -> Vec<String> {
     let (_, search) = newest(seen);
     let tree = seen.ledger.tree(&search);
     let nodes = tree.nodes.iter();
@@ -135,7 +135,7 @@ async fn the_same_seed_makes_the_same_tree_and_another_one_another() {
 }
 
 /// Drives until it settles or the disk takes nothing more.
-async fn driven(world: &World, session: &Session) {
+pub(crate) async fn driven(world: &World, session: &Session) {
     tokio::select! {
         _ = session.settled() => {}
         () = withheld(world) => {}
@@ -155,7 +155,8 @@ async fn withheld(world: &World) {
 
 /// What was spent on each branch, oldest first.
 fn calls(seen: &Inspection) -> Vec<u64> {
-    let spent = |b: &BranchView| steersman_machine::search::spent(&b.snapshot).calls;
+    let spent =
+        |b: &BranchView| steersman_machine::search::spent(&b.snapshot, b.snapshot.top()).calls;
     seen.branches.iter().map(spent).collect()
 }
 
