@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value as Json};
 use std::fmt::Write as _;
+pub(crate) use steersman_machine::price::digits;
 
 /// Width that screens are laid out for.
 pub(crate) const WIDTH: usize = 90;
@@ -57,19 +58,6 @@ pub(crate) fn count(n: u64, thing: &str) -> String {
         _ if thing.ends_with("ch") => format!("{} {thing}es", digits(n)),
         _ => format!("{} {thing}s", digits(n)),
     }
-}
-
-/// `9,100`.
-pub(crate) fn digits(n: u64) -> String {
-    let text = n.to_string();
-    let mut out = String::new();
-    for (i, digit) in text.chars().enumerate() {
-        if i > 0 && (text.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 /// As a shell takes it.

@@ -165,6 +165,19 @@ pub fn money(micros: u64) -> String {
     format!("{}.{}", micros / MICROS, &part[..kept])
 }
 
+/// `9,100`.
+pub fn digits(n: u64) -> String {
+    let text = n.to_string();
+    let mut out = String::new();
+    for (i, digit) in text.chars().enumerate() {
+        if i > 0 && (text.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

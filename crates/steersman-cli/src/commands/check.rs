@@ -4,7 +4,7 @@ use crate::cli::Check;
 use crate::error::{CommandError, Exit};
 use crate::locate;
 use crate::printer::{Printer, bold, dim};
-use crate::words::{count, span};
+use crate::words::{count, digits, span};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -352,7 +352,8 @@ fn worst(network: &network::Network) -> String {
                 OnLimit::Finish => "then it ends",
                 OnLimit::Ask => "then a person is asked",
             };
-            let told = format!("{} model calls {per}{each}, {then}", limit.max);
+            let most = digits(u64::from(limit.max));
+            let told = format!("{most} model calls {per}{each}, {then}");
             (a.name.to_string(), told)
         });
     // of several entries each is named, unless they are the same
@@ -372,7 +373,7 @@ fn worst(network: &network::Network) -> String {
     let tokens = network.limits.tokens.map_or_else(
         || "no limit of tokens".to_owned(),
         |limit| {
-            let tokens = crate::words::digits(limit.max);
+            let tokens = digits(limit.max);
             format!("{tokens} tokens {}", per(limit.per))
         },
     );

@@ -16,6 +16,7 @@ use steersman::runtime::ledger;
 use steersman_machine::commit::Want;
 use steersman_machine::effect::{Offered, Opened, Said};
 use steersman_machine::ids::{Id, Line};
+use steersman_machine::interaction::Cause;
 use steersman_machine::network::Network;
 use steersman_machine::tick::{Cx, tick};
 
@@ -287,6 +288,15 @@ fn answer_of(inspection: &Inspection, branch: Id) -> Option<String> {
     Some(inspection.history.text(top.answer?).to_string())
 }
 
+/// Whether the top agent of a branch failed: what it answers then is why.
+fn has_failed(inspection: &Inspection, branch: Id) -> bool {
+    let view = inspection.branches.iter().find(|b| b.id == branch);
+    let snapshot = view.map(|view| &view.snapshot);
+    let top = snapshot.and_then(|snapshot| snapshot.agents.get(&snapshot.top()?));
+    top.and_then(|top| top.ended)
+        .is_some_and(|(_, cause)| cause == Cause::Failed)
+}
+
 fn document(inspection: &Inspection, id: Id) -> Option<Json> {
     let known = inspection.ledger.search(id)?;
     let tree = inspection.ledger.tree(known);
@@ -515,15 +525,25 @@ impl<'a> Drawing<'a> {
             }
             (None, None) => {}
         }
-        if node.over
-            && let Some(answer) = answer_of(self.inspection, node.branch)
-        {
-            row = format!("{row}   {}", words::line(&answer, 50));
+        let answer = node.over.then(|| answer_of(self.inspection, node.branch));
+        let mut failure = None;
+        match answer.flatten() {
+            Some(why) if has_failed(self.inspection, node.branch) => failure = Some(why),
+            Some(answer) => row = format!("{row}   {}", words::line(&answer, 50)),
+            None => {}
         }
         if won {
             row = green(&format!("{row}   <- won"));
         }
         self.rows.push(row);
+        if let Some(why) = failure {
+            // which answer is missing, or what a model's server said, stands at the end of it
+            let below = format!("{margin}    ");
+            let room = words::WIDTH.saturating_sub(below.len()).max(20);
+            let rows = words::fold(&words::line(&why, WHY), room).into_iter();
+            self.rows
+                .extend(rows.map(|part| dim(&format!("{below}{part}"))));
+        }
         self.children(end, &format!("{margin}  "));
     }
 }

@@ -1,7 +1,7 @@
 //! A row of a story, and how it is printed.
 
 use crate::printer::{bold, cyan, dim, green, red, yellow};
-use crate::words::{WIDTH, line as one_line, wrap};
+use crate::words::{WIDTH, fold, line as one_line, wrap};
 use steersman_machine::ids::{Id, Line};
 use steersman_machine::interaction::Class;
 
@@ -43,6 +43,8 @@ pub(crate) enum Tone {
     Doubt,
     /// What the engine did meanwhile.
     Engine,
+    /// What became of a search: two rows where one is too short.
+    Found,
     /// A branch begins.
     Begins,
 }
@@ -52,6 +54,8 @@ const NUMBER: usize = 5;
 const WHO: usize = 12;
 /// Characters of a choice with its reason.
 const CHOSE: usize = 180;
+/// Characters of what did not go well.
+const WRONG: usize = 240;
 /// Least room for a note behind a text that is cut.
 const NOTE: usize = 13;
 
@@ -104,7 +108,7 @@ impl Row {
             Tone::Wrong | Tone::Asked => yellow(text),
             Tone::Doubt => red(text),
             Tone::Decided => green(text),
-            Tone::Engine | Tone::Begins => dim(text),
+            Tone::Engine | Tone::Found | Tone::Begins => dim(text),
         }
     }
 
@@ -120,13 +124,15 @@ impl Row {
     }
 }
 
-/// What was said is shown in full; calls, results and the engine's doings in one line.
+/// What was said and what was found is shown in full, why something went wrong as far as people read it; calls, results and the
+/// engine's doings in one line.
 fn one_or_more(row: &Row, room: usize) -> Vec<String> {
     // one width for all durations, so that the same text is cut at the same place
     let note = match row.note.chars().count() {
         0 => 0,
         note => note.max(NOTE) + 2,
     };
+    let beside = room.saturating_sub(note).max(20);
     match row.tone {
         Tone::Said => {
             let mut lines = wrap(&row.text, room);
@@ -141,15 +147,22 @@ fn one_or_more(row: &Row, room: usize) -> Vec<String> {
         }
         Tone::Chose => {
             let text = one_line(&row.text, CHOSE);
-            wrap(&text, room.saturating_sub(note).max(20))
+            wrap(&text, beside)
         }
+        Tone::Found => {
+            let text = one_line(&row.text, usize::MAX);
+            if text.chars().count() <= beside {
+                return vec![text];
+            }
+            fold(&row.text, beside)
+        }
+        Tone::Wrong => fold(&one_line(&row.text, WRONG), beside),
         Tone::Called
         | Tone::Came
-        | Tone::Wrong
         | Tone::Asked
         | Tone::Decided
         | Tone::Doubt
         | Tone::Engine
-        | Tone::Begins => vec![one_line(&row.text, room.saturating_sub(note).max(20))],
+        | Tone::Begins => vec![one_line(&row.text, beside)],
     }
 }

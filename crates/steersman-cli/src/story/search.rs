@@ -106,7 +106,7 @@ impl Story {
 
     /// A branch is taken over. Of one that was tried nothing was told so far: now it is.
     pub(super) fn adopts(&self, line: &LogLine, (branch, at): (Id, Line), rows: &mut Vec<Row>) {
-        let tells = |text: String| row(line, "", text, "adopted".into(), Tone::Engine);
+        let tells = |text: String| row(line, "", text, "adopted".into(), Tone::Found);
         let mut searches = self.searches.iter();
         let Some((search, seen)) = searches.find(|(_, seen)| seen.explored.contains(&branch))
         else {
@@ -114,7 +114,7 @@ impl Story {
             return rows.push(tells(format!("takes over {name} up to @{at}")));
         };
         let value = match seen.worth.get(&branch) {
-            Some(worth) => format!("value {worth}"),
+            Some(worth) => format!("worth {worth}"),
             None => "not judged".to_owned(),
         };
         rows.push(tells(format!(
@@ -187,11 +187,11 @@ impl Story {
                 let branches = count(seen.explored.len() as u64, "branch");
                 match &**why {
                     "session_tokens" | "session_cost" => {
-                        format!("{}, {branches}, {found}", search_ended(why))
+                        format!("{}, {branches},\n{found}", search_ended(why))
                     }
                     why => {
                         let calls = count(seen.calls, "model call");
-                        format!("{found}, in {branches} and {calls} ({why})")
+                        format!("{found},\nin {branches} and {calls} ({why})")
                     }
                 }
             }
@@ -204,6 +204,6 @@ impl Story {
             | Searching::Stood { .. }
             | Searching::Scored { .. } => return None,
         };
-        Some((String::new(), text, NOTE.to_owned(), Tone::Engine))
+        Some((String::new(), text, NOTE.to_owned(), Tone::Found))
     }
 }

@@ -206,7 +206,7 @@ fn of_many_branches_a_few_are_named() {
 fn follows(world: &World, sum: i64) {
     let shown = world.run(&["show", "last"]);
     assert!(shown.out.contains("adopted branch "), "{shown:?}");
-    assert!(shown.out.contains(&format!("value {sum}")), "{shown:?}");
+    assert!(shown.out.contains(&format!("worth {sum}")), "{shown:?}");
     assert!(shown.out.contains("roll(eyes: "), "{shown:?}");
     let (code, context) = world.json(&["context", "last"]);
     assert_eq!(code, Some(0), "{context}");
@@ -237,7 +237,7 @@ fn after_an_agent_s_search_the_session_is_what_was_adopted() {
     let search = ", search: { n: 6, score: state.sum, seed: 1 }";
     let (world, ran) = rolled(search);
     assert!(ran.err.contains("adopted branch "), "{ran:?}");
-    assert!(ran.err.contains("value 5"), "{ran:?}");
+    assert!(ran.err.contains("worth 5"), "{ran:?}");
     assert!(ran.err.contains("roll(eyes: 5)"), "{ran:?}");
     follows(&world, 5);
     let (_, diff) = world.json(&["diff", "last", "last"]);
@@ -307,7 +307,7 @@ agents:
     system: You settle.
     tools: [pay]
     limits: { model_calls: 10 }
-    search: { n: 6, by: critic, budget: { model_calls: 40 } }
+    search: { n: 600, by: critic, budget: { model_calls: 4000 } }
     reflect: { by: critic, rounds: 3 }
   critic: { description: Judges., system: You judge., limits: { model_calls: 2 } }
 entry: desk
@@ -316,5 +316,84 @@ entry: desk
     let ran = world.run(&["check"]);
     let row = ran.out.lines().find(|row| row.contains("worst case"));
     let row = row.unwrap_or_else(|| panic!("{ran:?}"));
-    insta::assert_snapshot!(row.trim(), @"worst case  10 model calls an answer, then a forced answer; 2,000,000 tokens a session; beside them for each answer of desk: 40 in its search, 12 by its judge critic, 6 by its reviewer critic; beside them for each call of pay: 2 by its reviewer critic");
+    insta::assert_snapshot!(row.trim(), @"worst case  10 model calls an answer, then a forced answer; 2,000,000 tokens a session; beside them for each answer of desk: 4,000 in its search, 1,200 by its judge critic, 6 by its reviewer critic; beside them for each call of pay: 2 by its reviewer critic");
+}
+
+const SEATS: &str = r#"steersman: 1
+name: top
+state: { seats: { type: integer, default: 0 } }
+tools:
+  pick: { description: Picks., parameters: { seats: integer }, set: { seats: "{{ args.seats }}" } }
+agents:
+  top: { system: You ask., tools: [chooser] }
+  chooser:
+    description: Chooses.
+    parameters: { people: integer }
+    system: You choose.
+    tools: [pick]
+    search: { n: 6, score: state.seats == 4, budget: { model_calls: 2 } }
+entry: top
+"#;
+
+fn seats(definition: &str, chooser: &str) -> (World, Ran) {
+    let world = World::new();
+    world.write("steersman.yaml", definition);
+    let any: Vec<String> = [2, 4, 6]
+        .map(|n| format!("{{ call: {{ pick: {{ seats: {n} }} }} }}"))
+        .into();
+    let chooser = chooser.replace("PICK", &format!("{{ any: [ {} ] }}", any.join(", ")));
+    let script = format!(
+        "top: [ {{ call: {{ chooser: {{ people: 4 }} }} }}, Seated. ]\nchooser: {chooser}\n"
+    );
+    world.write("script.yaml", &script);
+    let ran = world.run(&["run", "--input", "Sit.", "--script", "script.yaml"]);
+    (world, ran)
+}
+
+#[test]
+fn the_budget_of_a_sub_agent_s_search_counts_each_block() {
+    let (world, ran) = seats(SEATS, "[ PICK, Chosen. ]");
+    assert_eq!((ran.code, ran.out.trim()), (Some(0), "Seated."), "{ran:?}");
+    let told = world.run(&["search", "last", "--show"]);
+    let head = told.out.lines().next().unwrap_or_default();
+    assert!(
+        head.contains("best_of, 2 branches explored in 2 model calls, budget"),
+        "{told:?}"
+    );
+    assert_eq!(told.out.matches("  1 block, worth ").count(), 2, "{told:?}");
+    let (_, document) = world.json(&["search", "last", "--show"]);
+    let search = &document["searches"][0];
+    assert_eq!(search["model_calls"], 2, "{search:#}");
+    let nodes = search["nodes"].as_array().unwrap();
+    for node in nodes {
+        assert_eq!(node["model_calls"], 1, "{search:#}");
+        assert!(node["tokens"].as_u64() > Some(0), "{search:#}");
+    }
+}
+
+#[test]
+fn what_was_searched_and_what_a_script_lacks_is_told_in_full() {
+    let definition = SEATS.replace("model_calls: 2", "model_calls: 9");
+    let (world, ran) = seats(&definition, "[ PICK ]");
+    let missing = "the script has 1 answer for `chooser`, number 2 is wanted";
+    let shown = world.run(&["show", "last"]);
+    for told in [&ran.err, &shown.out] {
+        let flat: Vec<&str> = told.split_whitespace().collect();
+        let flat = flat.join(" ");
+        assert!(flat.contains(missing), "{told}");
+        let rows = told.lines().filter(|row| row.ends_with("  search"));
+        let rows: Vec<&str> = rows.collect();
+        assert!(rows.len() >= 3, "{told}");
+        assert!(rows.iter().all(|row| !row.contains("...")), "{told}");
+        assert!(
+            flat.contains("in 6 branches and 9 model calls (budget) search"),
+            "{told}"
+        );
+    }
+    let tree = world.run(&["search", "last", "--show"]);
+    assert!(tree.out.contains(missing), "{tree:?}");
+    assert!(
+        tree.out.lines().all(|row| row.chars().count() <= 90),
+        "{tree:?}"
+    );
 }

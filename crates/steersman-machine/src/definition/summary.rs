@@ -3,7 +3,7 @@
 use crate::ids::Digest;
 use crate::interaction::Class;
 use crate::network::{AgentDef, Network, OnLimit, Per, Reflect, Source};
-use crate::price::money;
+use crate::price::{digits, money};
 use crate::search::{MOST, Method, Plan, Scorer};
 use std::fmt;
 
@@ -310,11 +310,11 @@ impl fmt::Display for Worst {
         write!(
             f,
             "{} model calls {}, {then}",
-            self.model_calls,
+            digits(self.model_calls),
             per(self.per)
         )?;
         if let Some((tokens, of)) = self.tokens {
-            write!(f, "; {tokens} tokens {}", per(of))?;
+            write!(f, "; {} tokens {}", digits(tokens), per(of))?;
         }
         match self.cost {
             Some((cost, of)) => write!(f, "; costs {} {}", money(cost), per(of))?,
@@ -333,7 +333,7 @@ impl fmt::Display for Beside {
         write!(f, "beside them for each {each} of {}: ", self.of)?;
         for (k, (calls, who)) in self.calls.iter().enumerate() {
             let comma = if k > 0 { ", " } else { "" };
-            write!(f, "{comma}{calls} {who}")?;
+            write!(f, "{comma}{} {who}", digits(*calls))?;
         }
         Ok(())
     }

@@ -471,9 +471,12 @@ impl Section {
         let n = position.saturating_sub(from);
         let list = &self.script.answers[key];
         let answer = list.get(n as usize).cloned().ok_or_else(|| {
+            let answers = match list.len() {
+                1 => "1 answer".to_owned(),
+                len => format!("{len} answers"),
+            };
             missing(format!(
-                "the script has {} answers for `{key}`, number {} is wanted",
-                list.len(),
+                "the script has {answers} for `{key}`, number {} is wanted",
                 n + 1
             ))
         })?;

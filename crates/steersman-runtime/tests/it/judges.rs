@@ -78,3 +78,24 @@ async fn who_judges_is_told_to_end_with_the_session() {
         tokio::task::yield_now().await;
     }
 }
+
+#[tokio::test]
+async fn why_an_agent_could_not_judge_is_in_the_log() {
+    let mut script = script();
+    script["critic"] = json!([]);
+    let world = World::new(script);
+    let session = world
+        .start(&dice("search: { n: 2, by: critic }"), "Roll.")
+        .await;
+    session.settled().await.unwrap();
+    let found = seen(&world).await;
+    let (_, search) = newest(&found);
+    let whys = search.stood.iter().filter_map(|stood| match stood.score {
+        Some(Err(Some(why))) => Some(found.history.text(why)),
+        _ => None,
+    });
+    let whys: Vec<_> = whys.collect();
+    assert_eq!(whys.len(), 2);
+    let wanted = "who judges ended: failed: the script has 0 answers for `critic`, number 1 is";
+    assert!(whys.iter().all(|why| why.contains(wanted)), "{whys:?}");
+}

@@ -23,7 +23,7 @@ const OTHERWISE: &[(&str, &str, &str, &str)] = &[
     (
         "compaction",
         "it_helps",
-        "the script has 1 answers for `reader#compact`, number 2 is wanted",
+        "the script has 1 answer for `reader#compact`, number 2 is wanted",
         LARGER,
     ),
     (

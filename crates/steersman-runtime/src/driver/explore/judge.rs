@@ -63,7 +63,7 @@ impl Driver {
         for of in nodes {
             let (snapshot, _) = self.node(id, of).await?;
             let judging = match failed(&snapshot) {
-                Some(why) => Judging::Known(Err(why)),
+                Some(why) => Judging::Known(Err(format!("it ended: {why}"))),
                 None => self.begin_judging(id, plan, of, &snapshot).await?,
             };
             if let Some(open) = self.searches.open.get_mut(&id) {
@@ -266,10 +266,11 @@ impl Driver {
     async fn verdict(&mut self, judge: Id) -> Result<Result<f64, String>, EngineError> {
         let at = self.ledger.branch(judge).map_or(Line::NONE, |b| b.commit);
         let snapshot = self.snapshot_at(judge, at).await?;
-        if let Some(why) = failed(&snapshot) {
-            return Ok(Err(why));
-        }
         let answer = self.ask(|cx| search::answer(cx, &snapshot))?;
+        if let Some(why) = failed(&snapshot) {
+            let said = answer.map_or_else(String::new, |said| format!(": {said}"));
+            return Ok(Err(format!("who judges ended: {why}{said}")));
+        }
         Ok(match answer {
             Some(answer) => search::worth(&Json::from(&*answer)),
             None => Err("who judges gave no answer".to_owned()),
@@ -280,11 +281,11 @@ impl Driver {
 /// Characters of a reason that are kept.
 const WHY: usize = 500;
 
-/// Why a branch whose top agent ended badly is worth nothing.
-fn failed(snapshot: &Snapshot) -> Option<String> {
+/// How the top agent of a branch ended, where that was badly: the branch is worth nothing.
+fn failed(snapshot: &Snapshot) -> Option<&'static str> {
     let top = snapshot.top().and_then(|top| snapshot.agents.get(&top))?;
     let (_, cause) = top.ended?;
     let bad = matches!(cause, Cause::Failed | Cause::Cancelled | Cause::Deadlock);
     let rests = top.phase == steersman_machine::snapshot::Phase::Resting;
-    (bad && rests).then(|| format!("it ended: {}", steersman_machine::trace::cause_word(cause)))
+    (bad && rests).then(|| steersman_machine::trace::cause_word(cause))
 }
