@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use steersman::runtime::bind::Values;
 use steersman::runtime::engine::{BranchView, Inspection};
 use steersman::runtime::feed::{Feed, FeedItem};
+use steersman::runtime::inbox::unread;
 use steersman::runtime::model::Delta;
 use steersman::runtime::pending::Pending;
 use steersman::runtime::session::{Fate, Session, Settled};
@@ -139,6 +140,9 @@ impl<'a> Play<'a> {
         }
         for line in &new {
             play.tell(line, true).await?;
+        }
+        for error in unread(&place.store().inbox(play.session.id()).await?) {
+            printer.complain(yellow(&error.to_string()));
         }
         Ok(play)
     }

@@ -4,6 +4,7 @@
 //! Every act goes through the inbox, whoever owns the session: so it is durable before it is acknowledged, it is
 //! accepted once, and it waits there, outside every branch, until a tick takes it.
 
+use crate::engine::Inspection;
 use crate::store::InboxMessage;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -408,11 +409,43 @@ fn sum(id: &str, said: &[u8]) -> [u8; 8] {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// It is not what was written.
-    #[error("inbox message `{0}` is damaged; it stays where it is")]
+    #[error("inbox message `{0}` is damaged and not heard; it stays where it is")]
     Corrupt(Name),
     /// A newer program wrote it.
-    #[error("inbox message `{0}` was written by a newer program ({1}); it stays where it is")]
+    #[error(
+        "inbox message `{0}` was written by a newer program ({1}) and is not heard; it stays where it is"
+    )]
     Newer(Name, String),
+}
+
+impl Inspection {
+    /// Whether something that was said to a branch lies in the inbox.
+    pub fn is_spoken_to(&self, branch: Id) -> bool {
+        let read = self.inbox.iter().filter_map(|m| Message::decode(m).ok());
+        let mut opened = read.map(|message| message.opened().0);
+        opened.any(|message| match message {
+            Message::Say { branch: to, .. } | Message::Interrupt { branch: to, .. } => {
+                to.unwrap_or(self.current) == branch
+            }
+            Message::Sent { branch: to, .. } => to == branch,
+            _ => false,
+        })
+    }
+}
+
+impl DecodeError {
+    /// The message that cannot be read.
+    pub fn message(&self) -> &Name {
+        match self {
+            Self::Corrupt(id) | Self::Newer(id, _) => id,
+        }
+    }
+}
+
+/// Why messages of an inbox cannot be read, where they cannot.
+pub fn unread(inbox: &[InboxMessage]) -> Vec<DecodeError> {
+    let errors = inbox.iter().filter_map(|m| Message::decode(m).err());
+    errors.collect()
 }
 
 /// A random id: 16 characters of base 32, lower case.

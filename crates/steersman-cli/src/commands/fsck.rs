@@ -16,10 +16,13 @@ use steersman::runtime::beside::differs;
 use steersman::runtime::bind;
 use steersman::runtime::engine::Engine;
 use steersman::runtime::erase::erased_artifacts;
+use steersman::runtime::inbox::{DecodeError, unread};
 use steersman::runtime::ledger::Ledger;
 use steersman::runtime::load::{Load, Report};
 use steersman::runtime::past::{DEFAULT_BOUND, Past};
-use steersman::runtime::store::{MemoryQuery, SessionInfo, SessionQuery, Store, StoreError};
+use steersman::runtime::store::{
+    InboxMessage, MemoryQuery, SessionInfo, SessionQuery, Store, StoreError,
+};
 use steersman_adapters::sqlite::{SqliteOptions, SqliteStore};
 use steersman_machine::artifact::is_from_outside;
 use steersman_machine::effect::Bodies;
@@ -109,7 +112,7 @@ pub(crate) async fn run(
         if newer > 0 {
             printer.talk(yellow(&format!(
                 "{} written by a newer version of this program: use that one.",
-                count(newer as u64, "line")
+                count(newer as u64, "place")
             )));
         }
         printer.talk(dim(
@@ -192,13 +195,25 @@ async fn check(
         report,
         ..Found::default()
     };
-    if found.damaged.is_empty() && found.newer.is_empty() {
+    let is_log_whole = found.damaged.is_empty() && found.newer.is_empty();
+    messages(&store.inbox(&info.id).await?, &mut found);
+    if is_log_whole {
         whole(store, info, &load, &mut found).await?;
     }
     if found.damaged.is_empty() && found.newer.is_empty() {
         found.beside = beside(store, info, engine).await?;
     }
     Ok(found)
+}
+
+/// What lies in its inbox: whoever drives the session hears what can be read.
+fn messages(inbox: &[InboxMessage], found: &mut Found) {
+    for error in unread(inbox) {
+        match &error {
+            DecodeError::Corrupt(_) => found.damaged.push(error.to_string()),
+            DecodeError::Newer(id, _) => found.newer.push(format!("inbox message `{id}`")),
+        }
+    }
 }
 
 /// What is kept beside a log that is whole, compared with it. One that is driven meanwhile moves on between two looks.

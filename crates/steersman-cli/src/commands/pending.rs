@@ -6,13 +6,14 @@ use crate::commands::sessions;
 use crate::error::{CommandError, Exit};
 use crate::filter::{Field, Filter};
 use crate::place::{Place, shortest};
-use crate::printer::{Printer, bold, dim, typed};
+use crate::printer::{Printer, bold, dim, typed, yellow};
 use crate::words::{arguments, count, due, table};
 use serde_json::json;
 use std::collections::BTreeMap;
-use steersman::runtime::inbox::Message;
+use steersman::runtime::inbox::{DecodeError, Message};
 use steersman::runtime::pending::{self, Pending as Waits};
 use steersman::runtime::store::{BoxedEvent, SessionInfo, SessionQuery};
+use steersman_machine::ids::Name;
 
 /// Rows that are shown unless all are wanted.
 const SHOWN: usize = 20;
@@ -36,7 +37,7 @@ pub(crate) async fn run(
     for info in &all {
         let pending = match listed(info) {
             Some(pending) => pending,
-            None => match looked_at(&place, &info.id, printer).await {
+            None => match looked_at(&place, &info.id).await {
                 Ok(pending) => pending,
                 // others wait all the same
                 Err(error) => {
@@ -90,12 +91,7 @@ pub(crate) async fn run(
             }))?;
         }
         for (info, what) in &left {
-            printer.json(&json!({
-                "kind": "inbox",
-                "session": &*info.id,
-                "network": &*info.network,
-                "what": what,
-            }))?;
+            printer.json(&what.json(info))?;
         }
         for info in &dead {
             printer.json(&json!({
@@ -124,6 +120,52 @@ pub(crate) async fn run(
     all_broken.map_or(Ok(Exit::Answered), Err)
 }
 
+/// What lies in an inbox.
+enum Lies {
+    Event(Name),
+    Message,
+    /// Nobody will hear it.
+    Unread(DecodeError),
+}
+
+impl Lies {
+    fn json(&self, info: &SessionInfo) -> serde_json::Value {
+        let mut document = json!({
+            "kind": "inbox",
+            "session": &*info.id,
+            "network": &*info.network,
+            "what": match self {
+                Self::Event(event) => format!("event {event}"),
+                Self::Message => "message".to_owned(),
+                Self::Unread(DecodeError::Corrupt(_)) => "damaged".to_owned(),
+                Self::Unread(DecodeError::Newer(..)) => "newer".to_owned(),
+            },
+        });
+        if let Self::Unread(error) = self {
+            document["message"] = (&**error.message()).into();
+            document["why"] = error.to_string().into();
+        }
+        document
+    }
+
+    fn told(&self, session: &str, info: &SessionInfo) -> String {
+        match self {
+            Self::Event(event) if sessions::status(info) != "new" => {
+                format!("event {event} lies in the inbox of {session} until it waits for it")
+            }
+            Self::Event(event) => {
+                format!(
+                    "event {event} for session {session} lies in its inbox until somebody drives it"
+                )
+            }
+            Self::Message => {
+                format!("message for session {session} lies in its inbox until somebody drives it")
+            }
+            Self::Unread(error) => yellow(&format!("session {session}: {error}")),
+        }
+    }
+}
+
 /// Sessions that were at work when their process died: what they began may have happened.
 fn dead(all: &[SessionInfo]) -> impl Iterator<Item = &SessionInfo> {
     all.iter()
@@ -134,7 +176,7 @@ fn dead(all: &[SessionInfo]) -> impl Iterator<Item = &SessionInfo> {
 async fn left<'a>(
     place: &Place,
     all: &'a [SessionInfo],
-) -> Result<Vec<(&'a SessionInfo, String)>, CommandError> {
+) -> Result<Vec<(&'a SessionInfo, Lies)>, CommandError> {
     let mut left = Vec::new();
     let lies = SessionQuery {
         inbox: true,
@@ -151,8 +193,9 @@ async fn left<'a>(
             left.push((
                 info,
                 match Message::decode(&message) {
-                    Ok(Message::Event { event, .. }) => format!("event {event}"),
-                    Ok(_) | Err(_) => "message".to_owned(),
+                    Ok(Message::Event { event, .. }) => Lies::Event(event),
+                    Ok(_) => Lies::Message,
+                    Err(error) => Lies::Unread(error),
                 },
             ));
         }
@@ -164,7 +207,7 @@ async fn left<'a>(
 type Apart<'a> = (
     &'a [BoxedEvent],
     &'a [&'a SessionInfo],
-    &'a [(&'a SessionInfo, String)],
+    &'a [(&'a SessionInfo, Lies)],
 );
 
 fn tell(
@@ -211,17 +254,11 @@ fn tell(
         ))?;
     }
     for (info, what) in left {
-        let session = short(&info.id);
-        printer.data(match what.strip_prefix("event ") {
-            Some(event) if sessions::status(info) != "new" => {
-                format!("event {event} lies in the inbox of {session} until it waits for it")
-            }
-            _ => format!("{what} for session {session} lies in its inbox until somebody drives it"),
-        })?;
+        printer.data(what.told(&short(&info.id), info))?;
     }
     talk(printer, found, rows.len());
     let mut next = Vec::new();
-    if let Some((info, _)) = left.iter().find(|(_, what)| what == "message") {
+    if let Some((info, _)) = left.iter().find(|(_, what)| matches!(what, Lies::Message)) {
         next.push((
             format!("steersman run --resume {}", short(&info.id)),
             "takes what lies in its inbox",
@@ -269,16 +306,8 @@ fn listed(info: &SessionInfo) -> Option<Vec<Waits>> {
 }
 
 /// What a session waits for that no list tells. One that cannot be looked at hides no other.
-async fn looked_at(
-    place: &Place,
-    session: &str,
-    printer: &Printer,
-) -> Result<Vec<Waits>, CommandError> {
-    let inspection = place.engine().inspect(session).await?;
-    for error in &inspection.unread {
-        printer.talk(format!("session {session}: {error}"));
-    }
-    Ok(inspection.pending)
+async fn looked_at(place: &Place, session: &str) -> Result<Vec<Waits>, CommandError> {
+    Ok(place.engine().inspect(session).await?.pending)
 }
 
 fn talk(printer: &Printer, found: &[(&SessionInfo, Waits)], shown: usize) {

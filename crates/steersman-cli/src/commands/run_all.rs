@@ -9,12 +9,13 @@ use crate::story::Story;
 use crate::texts::Texts;
 use crate::words::{count, line as one_line};
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use steersman::runtime::engine::{EngineError, Happened};
+use steersman::runtime::inbox::unread;
 use steersman::runtime::session::{Session, Settled};
 use steersman::runtime::store::{SessionId, SessionQuery};
-use steersman_machine::ids::Line;
+use steersman_machine::ids::{Line, Name};
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
@@ -60,7 +61,15 @@ pub(crate) async fn run(
             .iter()
             .map(|info| (info.id.clone(), info.head))
             .collect(),
+        unheard: BTreeSet::new(),
     };
+    let lies = SessionQuery {
+        inbox: true,
+        ..SessionQuery::default()
+    };
+    for info in place.store().sessions(&lies).await? {
+        teller.unread(&info.id).await?;
+    }
     let ended = loop {
         tokio::select! {
             biased;
@@ -83,7 +92,16 @@ pub(crate) async fn run(
     if printer.is_json() {
         printer.json(&json!({ "status": "interrupted" }))?;
     }
-    printer.talk("Stopped. Nothing is lost.");
+    printer.talk(match teller.unheard.len() as u64 {
+        0 => "Stopped. Nothing is lost.".to_owned(),
+        n => format!(
+            "Stopped. {} not heard: see above. All else goes on from here.",
+            match n {
+                1 => "1 message is".to_owned(),
+                n => format!("{n} messages are"),
+            }
+        ),
+    });
     printer.next("steersman run --all", "goes on");
     Ok(Exit::Interrupted)
 }
@@ -114,12 +132,35 @@ struct Teller<'a> {
     printer: &'a Printer,
     /// The last line that was told, or was there when this began.
     known: BTreeMap<SessionId, Line>,
+    /// Messages that cannot be read, and of which that was told.
+    unheard: BTreeSet<(SessionId, Name)>,
 }
 
 impl Teller<'_> {
     async fn rest(&mut self, happened: &mut Receiver<Happened>) -> Result<(), CommandError> {
         while let Ok(what) = happened.try_recv() {
             self.tell(what).await?;
+        }
+        Ok(())
+    }
+
+    /// What lies in an inbox and cannot be read stays there; it is told once.
+    async fn unread(&mut self, id: &SessionId) -> Result<(), CommandError> {
+        for error in unread(&self.place.store().inbox(id).await?) {
+            if !self.unheard.insert((id.clone(), error.message().clone())) {
+                continue;
+            }
+            if self.printer.is_json() {
+                self.printer.json(&json!({
+                    "session": &**id,
+                    "status": "unheard",
+                    "message": &**error.message(),
+                    "why": error.to_string(),
+                }))?;
+                continue;
+            }
+            let short = self.short(id).await?;
+            self.printer.complain(yellow(&format!("{short}  {error}")));
         }
         Ok(())
     }
@@ -138,6 +179,7 @@ impl Teller<'_> {
         settled: &Arc<Settled>,
     ) -> Result<(), CommandError> {
         let id: SessionId = session.id().into();
+        self.unread(&id).await?;
         let told = self.known.get(&id).copied().unwrap_or(Line::NONE);
         let lines = self.place.engine().feed(&id, Line::NONE).lines().await?;
         let (mut story, mut texts) = (Story::default(), Texts::default());

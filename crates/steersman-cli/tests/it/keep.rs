@@ -422,3 +422,49 @@ fn what_is_kept_beside_a_log_is_compared_with_it() {
     }
     assert_eq!(world.run(&["fsck"]).code, Some(0));
 }
+
+/// A message that is damaged where it lies is named by whoever looks or drives, stays there, and holds up nothing else.
+#[test]
+fn a_damaged_message_is_named_and_holds_up_nothing_else() {
+    let world = desk();
+    world.write(
+        "heard.yaml",
+        "desk: [ a, b, \"{{ request.last }}\", more ]\n",
+    );
+    for text in ["the first one", "the second one"] {
+        let sent = world.run(&["send", "last", text, "--no-run"]);
+        assert_eq!(sent.code, Some(0), "{sent:?}");
+    }
+    let path = world.folder.join(".steersman/sessions.db");
+    let store = rusqlite::Connection::open(path).unwrap();
+    let first = "SELECT seq, id, bytes FROM inbox WHERE bytes IS NOT NULL ORDER BY seq LIMIT 1";
+    let (seq, id, mut bytes): (i64, String, Vec<u8>) = store
+        .query_row(first, [], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?)))
+        .unwrap();
+    bytes[4] ^= 1;
+    let change = "UPDATE inbox SET bytes = ?2 WHERE seq = ?1";
+    store
+        .execute(change, rusqlite::params![seq, bytes])
+        .unwrap();
+    drop(store);
+    let told = format!("inbox message `{id}` is damaged and not heard");
+    let fsck = world.run(&["fsck"]);
+    assert_eq!(fsck.code, Some(4), "{fsck:?}");
+    assert!(fsck.out.contains(&told), "{fsck:?}");
+    let run = ["run", "--resume", "last", "--script", "heard.yaml"];
+    let driven = world.run(&run);
+    assert_eq!(driven.code, Some(0), "{driven:?}");
+    assert!(driven.out.contains("the second one"), "{driven:?}");
+    assert!(driven.err.contains(&told), "{driven:?}");
+    for args in [&["pending"][..], &["show", "last"], &["fsck"]] {
+        let ran = world.run(args);
+        assert!(ran.out.contains(&told), "{args:?} {ran:?}");
+    }
+    let listed = world.json_lines(&["pending"]);
+    let lies: Vec<_> = listed.iter().filter(|d| d["kind"] == "inbox").collect();
+    assert_eq!(lies.len(), 1, "{listed:?}");
+    assert_eq!(
+        (&lies[0]["what"], &lies[0]["message"]),
+        (&"damaged".into(), &id.into())
+    );
+}

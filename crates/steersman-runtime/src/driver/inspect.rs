@@ -3,12 +3,12 @@
 use super::standing;
 use crate::bind::{self, Values};
 use crate::engine::{BranchView, Engine, EngineError, Inspection};
-use crate::inbox::{DecodeError, Message};
+use crate::inbox::unread;
 use crate::load::Load;
 use crate::past::{self, Past};
 use crate::pending::{self, Pending};
 use crate::session::Settled;
-use crate::store::{InboxMessage, SessionInfo, SessionQuery, StoreError};
+use crate::store::{SessionInfo, SessionQuery, StoreError};
 use std::sync::Arc;
 use steersman_machine::effect::Bodies;
 use steersman_machine::ids::Id;
@@ -94,12 +94,6 @@ pub(crate) async fn inspect(engine: &Engine, id: &str) -> Result<Inspection, Eng
         ledger,
         history: past,
     })
-}
-
-/// Why messages of an inbox cannot be read, where they cannot.
-fn unread(inbox: &[InboxMessage]) -> Vec<DecodeError> {
-    let errors = inbox.iter().filter_map(|m| Message::decode(m).err());
-    errors.collect()
 }
 
 /// How one branch stands, as far as the log tells.
