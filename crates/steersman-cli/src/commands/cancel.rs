@@ -88,7 +88,10 @@ async fn on_branch(
     }
     let what = match what {
         Some(what) => find(&target, what)?,
-        None if branch.snapshot.effects.is_empty() && branch.ended => {
+        None if branch.snapshot.effects.is_empty()
+            && branch.ended
+            && !target.inspection.is_spoken_to(id) =>
+        {
             return Err(CommandError::usage(format!(
                 "nothing is open on `{name}`: it came to its end"
             ))

@@ -123,6 +123,30 @@ fn a_cancelled_branch_hears_nothing_more_and_says_what_it_did_not_hear() {
     assert!(shown.out.contains("Slow."), "{shown:?}");
 }
 
+/// A branch that came to its end hears nothing of what lay in the inbox for it when it was cancelled.
+#[test]
+fn a_cancel_drops_what_was_said_to_a_branch_that_had_ended() {
+    let world = ended();
+    assert_eq!(fork(&world, "one").code, Some(0));
+    let ran = scripted(&world, &["send", "last:one", "And that.", "--no-run"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = scripted(&world, &["cancel", "last:one", "--json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let told: serde_json::Value = serde_json::from_str(ran.out.trim()).unwrap();
+    let unheard = "the branch was cancelled before this was heard: And that.";
+    assert_eq!(told["unheard"], serde_json::json!([unheard]), "{told}");
+    let ran = scripted(&world, &["run", "--resume", "last"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let shown = world.run(&["show", "last"]);
+    assert!(!shown.out.contains("One more."), "nothing began: {shown:?}");
+    let again = scripted(&world, &["cancel", "last:one"]);
+    assert_eq!(again.code, Some(2), "nothing lies there: {again:?}");
+    let ran = scripted(&world, &["send", "last:one", "Still there?"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let shown = world.run(&["show", "last"]);
+    assert!(shown.out.contains("One more."), "{shown:?}");
+}
+
 /// Where nothing is open yet, what lies in the inbox for the branch does not begin either.
 #[test]
 fn a_cancel_comes_before_what_nobody_drove() {
