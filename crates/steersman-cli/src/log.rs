@@ -26,13 +26,14 @@ pub(crate) struct Log {
 /// Reads a session's log from disk.
 pub(crate) async fn read(place: &Place, session: &str) -> Result<Log, CommandError> {
     let mut feed = place.engine().feed(session, Line::NONE);
-    let lines = feed.lines().await?;
+    let mut lines = feed.lines().await?;
     let seen = place.engine().inspect(session).await?;
     let known = place.engine().secrets_in(&seen, &lines).await?;
     let mut texts = Texts::default();
-    for line in &lines {
+    for line in &mut lines {
         texts.learn(line, &**place.store()).await?;
         texts.veil(line, &known);
+        known.veil_line(line);
     }
     let known = Arc::new(known);
     Ok(Log {

@@ -11,11 +11,11 @@ use crate::secrets;
 use serde_json::Value as Json;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use steersman_machine::commit::{LogLine, Text};
+use steersman_machine::commit::{Change, Commit, LogLine, Text};
 use steersman_machine::context::History;
 use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Body, Id, Line, Name};
-use steersman_machine::interaction::Interaction;
+use steersman_machine::interaction::{Artifact, Interaction};
 use steersman_machine::snapshot::{Cell, Snapshot, Value};
 
 /// What stands in the place of a secret.
@@ -259,6 +259,28 @@ impl Known {
         let changed: Vec<_> = changed.collect();
         for (key, cell) in changed {
             snapshot.state.insert(key, cell);
+        }
+    }
+
+    /// A line as it may be shown: the names of its artifacts without secrets. Its texts are read elsewhere.
+    pub fn veil_line(&self, line: &mut Arc<LogLine>) {
+        let named = |commit: &Commit| commit.artifacts().any(|made| self.occurs_in(&made.name));
+        if !line.commit.as_ref().is_some_and(named) {
+            return;
+        }
+        let Some(commit) = &mut Arc::make_mut(line).commit else {
+            return;
+        };
+        let veil = |made: &mut Artifact| made.name = self.masked(&made.name).into();
+        for push in &mut commit.pushes {
+            if let Interaction::Result(result) = &mut push.what {
+                result.artifacts.iter_mut().for_each(veil);
+            }
+        }
+        for change in &mut commit.changes {
+            if let Change::Artifact(made) = change {
+                veil(made);
+            }
         }
     }
 

@@ -12,8 +12,8 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use steersman::runtime::artifact::{ArtifactError, Artifacts, Version};
 use steersman::runtime::inbox::Message;
+use steersman::runtime::load::Load;
 use steersman_machine::artifact::is_from_outside;
-use steersman_machine::fold::fold;
 use steersman_machine::rating::{BEST, Rater, Rating};
 use steersman_machine::snapshot::Snapshot;
 
@@ -30,10 +30,10 @@ pub(crate) async fn run(
     let mut name = sight.name();
     let mut snapshot = sight.branch().snapshot.clone();
     if let Some(line) = sight.line()? {
-        let upto = sight.log.up_to(line);
-        snapshot = upto
-            .iter()
-            .fold(Snapshot::empty(), |snapshot, line| fold(snapshot, line));
+        // names as they are: those of what was read are shown without secrets
+        let info = &sight.inspection.info;
+        let load = Load::new(place.store().clone(), info.id.clone(), info.salt);
+        snapshot = load.snapshot(line).await?.snapshot;
         name = format!("{name}@{line}");
     }
     let artifacts = Artifacts::new(place.store().clone(), snapshot, None);
@@ -134,7 +134,7 @@ async fn save_all(
     let mut failed: Vec<CommandError> = Vec::new();
     for version in newest {
         let saved = match artifacts.content(version).await.map_err(refused) {
-            Ok(content) => save(&folder.join(&version.name), &content),
+            Ok(content) => save_below(folder, &version.name, &content),
             Err(error) => Err(error),
         };
         match saved {
@@ -145,19 +145,17 @@ async fn save_all(
             }
         }
     }
-    let Some(first) = failed.first() else {
-        return Ok(());
-    };
-    let (all, not) = (newest.len(), failed.len());
-    let error = CommandError::new(
-        first.exit,
-        format!(
-            "{not} of {} not saved, {} saved",
-            count(all as u64, "artifact"),
-            all - not
-        ),
-    );
-    Err(error.hint("what is saved stays; those that are left one by one: `steersman artifacts SESSION NAME --save FILE`"))
+    let hint = "what is saved stays; those that are left one by one: `steersman artifacts SESSION NAME --save FILE`";
+    not_saved(&failed, newest.len(), "artifact").map_or(Ok(()), |error| Err(error.hint(hint)))
+}
+
+/// How many of some were not saved, where some were not.
+pub(crate) fn not_saved(failed: &[CommandError], all: usize, what: &str) -> Option<CommandError> {
+    let first = failed.first()?;
+    let not = failed.len();
+    let sum = count(all as u64, what);
+    let message = format!("{not} of {sum} not saved, {} saved", all - not);
+    Some(CommandError::new(first.exit, message))
 }
 
 async fn one(
@@ -170,11 +168,10 @@ async fn one(
     let content = artifacts.content(&version).await.map_err(refused)?;
     if let Some(path) = &args.save {
         let path = if path.is_dir() {
-            path.join(&version.name)
+            save_below(path, &version.name, &content)?
         } else {
-            path.clone()
+            save(path, &content)?
         };
-        let path = save(&path, &content)?;
         printer.talk(format!("saved {}", path.display()));
         return Ok(Exit::Answered);
     }
@@ -241,8 +238,36 @@ pub(crate) fn document(version: &Version) -> serde_json::Value {
     })
 }
 
-/// Writes a file that is not there yet. Names of artifacts are paths below a folder, so none leads out of it.
-pub(crate) fn save(path: &Path, content: &[u8]) -> Result<PathBuf, CommandError> {
+/// Writes a file that is not there yet, below a folder. Names of artifacts are paths below one, so none leads out of it; nor
+/// does a link that lies in it.
+pub(crate) fn save_below(
+    folder: &Path,
+    name: &str,
+    content: &[u8],
+) -> Result<PathBuf, CommandError> {
+    let refused = |at: &Path, what| {
+        let error = CommandError::usage(format!("`{}` {what}", at.display()));
+        Err(error
+            .hint("name another place: nothing is overwritten, and nothing written through a link"))
+    };
+    let path = folder.join(name);
+    let mut at = folder.to_owned();
+    for part in Path::new(name).components() {
+        at.push(part);
+        match std::fs::symlink_metadata(&at) {
+            Err(_) => break,
+            Ok(there) if there.is_symlink() => return refused(&at, "is a link"),
+            Ok(there) if at != path && !there.is_dir() => {
+                return refused(&at, "is there already and is no folder");
+            }
+            Ok(_) => {}
+        }
+    }
+    save(&path, content)
+}
+
+/// Writes a file that is not there yet.
+fn save(path: &Path, content: &[u8]) -> Result<PathBuf, CommandError> {
     let told =
         |error: std::io::Error| CommandError::usage(format!("`{}`: {error}", path.display()));
     if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {

@@ -8,13 +8,14 @@ use crate::error::{CommandError, Exit};
 use crate::filter::Filter;
 use crate::locate;
 use crate::place::Place;
-use crate::printer::{Printer, yellow};
+use crate::printer::{Printer, red, yellow};
 use crate::words::count;
 use serde_json::{Value as Json, json};
 use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
-use steersman::runtime::artifact::Artifacts;
+use steersman::runtime::artifact::{Artifacts, Version};
 use steersman::runtime::engine::{BranchView, Inspection};
 use steersman::runtime::known::Known;
 use steersman::runtime::store::SessionInfo;
@@ -152,45 +153,97 @@ async fn whole(place: &Place, info: &SessionInfo, known: &Known) -> Result<Json,
     Ok(document)
 }
 
-/// Every version of each artifact at `SESSION/vN/NAME`, and a list of them in `index.json`.
+/// Every version of each artifact at `SESSION/vN/NAME`, and a list of them in `index.json`. What cannot be written keeps
+/// nothing else from it.
 async fn artifacts_of(
     place: &Place,
     found: &[SessionInfo],
     folder: &Path,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
-    let mut index = Vec::new();
-    let mut saved = 0;
+    let (mut index, mut saved) = (Vec::new(), 0);
+    let mut failed: Vec<CommandError> = Vec::new();
     for info in found {
         let seen = place.engine().inspect(&info.id).await?;
         let snapshot = seen.current_branch();
         let snapshot = snapshot.map_or_else(Snapshot::empty, |branch| branch.snapshot.clone());
-        let made = Artifacts::new(place.store().clone(), snapshot, None);
+        let versions = Artifacts::new(place.store().clone(), snapshot, None).versions();
         let known = place.engine().secrets_of(&info.id).await?;
         missed(&known, info, printer);
-        for (version, content) in made.contents().await.map_err(artifacts::refused)? {
-            let mut row = artifacts::document(&version);
+        let names = shown_names(&versions, &known);
+        for version in &versions {
+            let mut row = artifacts::document(version);
+            known.mask(&mut row);
+            let name = &names[&*version.name];
+            row["artifact"] = json!(name);
             row["session"] = json!(&*info.id);
             row["file"] = Json::Null;
-            // what was erased is listed all the same
-            if let Some(content) = content {
-                let masked = std::str::from_utf8(&content).ok();
-                let masked = masked.filter(|text| known.occurs_in(text));
-                let masked = masked.map(|text| known.masked(text).into_bytes());
-                row["masked"] = masked.is_some().into();
-                let content: &[u8] = masked.as_deref().unwrap_or(&content);
-                let file = format!("{}/v{}/{}", info.id, version.version, version.name);
-                artifacts::save(&folder.join(&file), content)?;
-                row["file"] = file.into();
-                saved += 1;
+            let file = format!("{}/v{}/{name}", info.id, version.version);
+            match one_artifact(place, &known, version, (folder, &file), &mut row).await {
+                // what was erased is listed all the same
+                Ok(false) => {}
+                Ok(true) => {
+                    row["file"] = file.into();
+                    saved += 1;
+                }
+                Err(error) => {
+                    printer.complain(red(&format!("not saved: {error}")));
+                    row["why"] = error.to_string().into();
+                    failed.push(error);
+                }
             }
-            known.mask(&mut row);
             index.push(row);
         }
     }
     let text = format!("{:#}\n", Json::Array(index));
-    artifacts::save(&folder.join("index.json"), text.as_bytes())?;
+    artifacts::save_below(folder, "index.json", text.as_bytes())?;
     let (files, sessions) = (count(saved, "file"), count(found.len() as u64, "session"));
     printer.talk(format!("{}: {files} of {sessions}", locate::shown(folder)));
-    Ok(Exit::Answered)
+    let all = failed.len() + usize::try_from(saved).unwrap_or(usize::MAX);
+    match artifacts::not_saved(&failed, all, "file") {
+        Some(error) => {
+            Err(error.hint("`index.json` has no `file` where nothing was written, and says why"))
+        }
+        None => Ok(Exit::Answered),
+    }
+}
+
+/// Writes one version without the secrets that stand in it. False if its content was erased.
+async fn one_artifact(
+    place: &Place,
+    known: &Known,
+    version: &Version,
+    (folder, file): (&Path, &str),
+    row: &mut Json,
+) -> Result<bool, CommandError> {
+    let Some(content) = place.store().blob(&version.hash).await? else {
+        return Ok(false);
+    };
+    let masked = std::str::from_utf8(&content).ok();
+    let masked = masked.filter(|text| known.occurs_in(text));
+    let masked = masked.map(|text| known.masked(text).into_bytes());
+    row["masked"] = masked.is_some().into();
+    artifacts::save_below(folder, file, masked.as_deref().unwrap_or(&content))?;
+    Ok(true)
+}
+
+/// The names of artifacts without secrets, by what they are called: two stay two.
+fn shown_names(versions: &[Version], known: &Known) -> BTreeMap<String, String> {
+    let names: BTreeSet<&str> = versions.iter().map(|version| &*version.name).collect();
+    let (secret, plain): (Vec<&str>, Vec<&str>) =
+        names.into_iter().partition(|name| known.occurs_in(name));
+    let mut used: BTreeSet<String> = plain.iter().map(ToString::to_string).collect();
+    let mut shown: BTreeMap<String, String> = used
+        .iter()
+        .map(|name| (name.clone(), name.clone()))
+        .collect();
+    for name in secret {
+        let masked = known.masked(name);
+        let numbered = (2..).map(|n| format!("{masked}.{n}"));
+        let mut free = std::iter::once(masked.clone()).chain(numbered);
+        let found = free.find(|name| !used.contains(name)).unwrap_or(masked);
+        used.insert(found.clone());
+        shown.insert(name.to_owned(), found);
+    }
+    shown
 }

@@ -46,11 +46,12 @@ pub(crate) async fn run(
     loop {
         tokio::select! {
             item = feed.next() => {
-                if let FeedItem::Line(line) = item? {
+                if let FeedItem::Line(mut line) = item? {
                     let known = Arc::make_mut(&mut log.known);
                     known.learn_line(&line, place.engine()).await?;
                     log.texts.learn(&line, &**place.store()).await?;
                     log.texts.veil(&line, known);
+                    known.veil_line(&mut line);
                     if wanted(&line) {
                         show(printer, &mut trace, &line, &log.texts)?;
                     } else {

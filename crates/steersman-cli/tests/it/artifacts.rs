@@ -147,3 +147,65 @@ fn what_cannot_be_saved_keeps_nothing_else_from_it() {
     let shown = world.run(&["artifacts", "last", "--", "-v"]);
     assert_eq!(shown.out.trim(), "four", "{shown:?}");
 }
+
+/// A name that is a file and a folder at once, and a link that lies where files are written.
+#[test]
+fn an_export_writes_what_can_be_written_and_follows_no_link() {
+    let world = World::new();
+    world.write("press/steersman.yaml", PRESS);
+    world.write(
+        "script.yaml",
+        "desk:
+  - call: { artifact_write: { name: a, content: one } }
+  - call: { artifact_write: { name: a/b, content: two } }
+  - call: { artifact_write: { name: c/d, content: three } }
+  - call: { artifact_write: { name: e, content: four } }
+  - Done.
+",
+    );
+    let run = ["run", "press", "--script", "script.yaml", "--input", "Go."];
+    assert_eq!(world.run(&run).code, Some(0));
+    let export = ["export", "--where", "network = press", "--artifacts", "out"];
+    let ran = world.run(&export);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(
+        ran.err.contains("is there already and is no folder"),
+        "{ran:?}"
+    );
+    assert!(
+        ran.err.contains("1 of 4 files not saved, 3 saved"),
+        "{ran:?}"
+    );
+    let read = |path: &std::path::Path| std::fs::read_to_string(path).unwrap();
+    let out = world.folder.join("out");
+    let index: serde_json::Value = serde_json::from_str(&read(&out.join("index.json"))).unwrap();
+    for row in index.as_array().unwrap() {
+        match row["file"].as_str() {
+            Some(file) => assert!(!read(&out.join(file)).is_empty()),
+            None => assert!(row["artifact"] == "a/b" && row["why"].is_string(), "{row}"),
+        }
+    }
+    // links: a folder, a file, and one that leads nowhere
+    let target = world.folder.join("target");
+    std::fs::create_dir_all(&target).unwrap();
+    let session = world.json(&["sessions"]).1["session"].clone();
+    let of = format!("out2/{}/v1", session.as_str().unwrap());
+    for folder in ["kept", &of] {
+        let folder = world.folder.join(folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::os::unix::fs::symlink(&target, folder.join("c")).unwrap();
+        std::os::unix::fs::symlink(target.join("none"), folder.join("e")).unwrap();
+    }
+    for args in [
+        &["artifacts", "last", "--save", "kept"][..],
+        &["artifacts", "last", "c/d", "--save", "kept"],
+        &["export", "last", "--artifacts", "out2"],
+    ] {
+        let ran = world.run(args);
+        assert_eq!(ran.code, Some(2), "{args:?} {ran:?}");
+        assert!(ran.err.contains("/c` is a link"), "{args:?} {ran:?}");
+    }
+    assert_eq!(std::fs::read_dir(&target).unwrap().count(), 0);
+    assert_eq!(read(&world.folder.join("kept/a")), "one");
+    assert!(world.folder.join("out2/index.json").exists());
+}

@@ -212,3 +212,54 @@ fn a_context_is_what_was_sent_though_a_secret_was_said_in_it() {
     let ran = world.run(&["context", "last", "--why"]);
     assert!(ran.out.contains("reads state.note"), "{ran:?}");
 }
+
+/// Names of artifacts are said by models, too.
+#[test]
+fn a_secret_in_the_name_of_an_artifact_is_in_no_file_and_no_log() {
+    let mut world = World::new();
+    world.set("TOKEN", "hunter2secret");
+    world.write(
+        "steersman.yaml",
+        "name: desk
+secrets: { token: { env: TOKEN } }
+agents: { desk: { system: You write., tools: [artifacts] } }
+",
+    );
+    world.write(
+        "script.yaml",
+        "desk:
+  - call: [ { artifact_write: { name: hunter2secret.txt, content: one } }, { artifact_write: { name: (secret).txt, content: two } } ]
+  - call: { artifact_write: { name: hunter2secret.txt, content: three } }
+  - Done.
+",
+    );
+    let run = ["run", "--script", "script.yaml", "--input", "Go."];
+    assert_eq!(world.run(&run).code, Some(0));
+    for args in [
+        &["log", "last"][..],
+        &["log", "last", "--json"],
+        &["show", "last"],
+        &["show", "last", "--json"],
+        &["export", "last"],
+        &["export", "last", "--artifacts", "made"],
+    ] {
+        let ran = world.run(args);
+        assert_eq!(ran.code, Some(0), "{args:?} {ran:?}");
+        assert!(!format!("{ran:?}").contains("hunter2"), "{args:?} {ran:?}");
+    }
+    let made = world.folder.join("made");
+    let index = std::fs::read_to_string(made.join("index.json")).unwrap();
+    assert!(!index.contains("hunter2"), "{index}");
+    let index: Json = serde_json::from_str(&index).unwrap();
+    let read = index.as_array().unwrap().iter().map(|row| {
+        let file = row["file"].as_str().unwrap();
+        assert!(!file.contains("hunter2"), "{row}");
+        std::fs::read_to_string(made.join(file)).unwrap()
+    });
+    let mut read: Vec<String> = read.collect();
+    read.sort();
+    assert_eq!(read, ["one", "three", "two"]);
+    // whoever asks for it by its name and line has it
+    let ran = world.run(&["artifacts", "last@-1", "hunter2secret.txt"]);
+    assert_eq!((ran.code, ran.out.trim()), (Some(0), "three"), "{ran:?}");
+}
