@@ -4,8 +4,11 @@ use crate::cli::{Adopt, Global};
 use crate::commands::act::Reached;
 use crate::commands::branching::{Spot, adoptable};
 use crate::error::{CommandError, Exit};
-use crate::printer::Printer;
+use crate::printer::{Printer, yellow};
+use crate::words::line as one_line;
+use steersman::runtime::engine::Inspection;
 use steersman::runtime::inbox::Message;
+use steersman_machine::interaction::Cause;
 
 pub(crate) async fn run(
     args: Adopt,
@@ -34,9 +37,13 @@ pub(crate) async fn run(
     match reached {
         Ok(Reached::Driven(play, ended, _)) => {
             printer.talk("");
-            printer.talk(format!(
-                "The session goes on with {name}. What was simulated there is asked for and done now."
-            ));
+            let done = again(&spot);
+            printer.talk(format!("The session goes on with {name}.{done}"));
+            let engine = target.place.engine();
+            let now = engine.inspect(&target.inspection.info.id).await?;
+            for gone in gone(&target.inspection, &now) {
+                printer.talk(yellow(&format!("  {gone}")));
+            }
             play.report(ended).await
         }
         Ok(other) => target.noted(&other, printer).await,
@@ -48,4 +55,36 @@ pub(crate) async fn run(
         }
         Err(error) => Err(error),
     }
+}
+
+/// What of the branch happens once more, now for good: from its first simulated effect on it is not taken over, nor is the leaf
+/// that it ended in.
+fn again(spot: &Spot) -> &'static str {
+    let snapshot = spot.target.branch().map(|branch| &branch.snapshot);
+    let first = snapshot.and_then(|snapshot| Some((snapshot, snapshot.first_simulated?)));
+    // of what is cut off before that nothing is wished
+    let first = first.filter(|(_, first)| spot.line.is_none_or(|line| line >= *first));
+    let Some((snapshot, _)) = first else {
+        return "";
+    };
+    let mut ends = snapshot.agents.values().filter_map(|agent| agent.ended);
+    if ends.any(|(_, cause)| cause == Cause::Leaf) {
+        return " What was simulated there, or could not be, is asked for and done now.";
+    }
+    " What was simulated there is asked for and done now."
+}
+
+/// What waited on the branch that was current, and is cancelled with it.
+fn gone(before: &Inspection, now: &Inspection) -> Vec<String> {
+    let waited = before
+        .pending
+        .iter()
+        .filter(|p| p.branch == before.current && now.current != before.current);
+    let gone = waited.filter(|p| now.pending.iter().all(|n| n.effect != p.effect));
+    gone.map(|p| {
+        let what = p.tool.as_deref().unwrap_or(&p.text);
+        let what = one_line(what, 60);
+        format!("cancelled: {} {} ({what})", p.kind.word(), p.effect)
+    })
+    .collect()
 }

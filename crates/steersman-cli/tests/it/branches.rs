@@ -103,10 +103,45 @@ fn a_dry_fork_is_adopted_and_then_pays_for_real() {
     let ran = scripted(&world, &["adopt", "last:dry"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(payments(&world), 2, "{ran:?}");
+    let told = "The session goes on with dry. What was simulated there is asked for and done now.";
+    assert!(ran.err.contains(told), "{ran:?}");
     let (_, shown) = world.json(&["show", "last"]);
     let live: Vec<&Json> = shown["branches"].as_array().unwrap().iter().collect();
     let live = live.iter().filter(|b| b["superseded"] == false).count();
     assert_eq!(live, 1, "{shown}");
+}
+
+/// What waited on the branch that was left behind waits no more, and that is said; where nothing was simulated nothing is said
+/// of it.
+#[test]
+fn an_adoption_says_what_is_done_and_what_is_cancelled() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        &DESK.replace("effect: unsafe,", "effect: unsafe, approve: true,"),
+    );
+    world.write(
+        "script.yaml",
+        "desk: [ { call: { pay: { cents: 5 } } }, Left., Right. ]\ndesk@b: [ Left. ]\n",
+    );
+    assert_eq!(scripted(&world, &["run", "--input", "Pay."]).code, Some(5));
+    assert_eq!(
+        scripted(&world, &["fork", "last", "--label", "b"]).code,
+        Some(0)
+    );
+    let ran = scripted(&world, &["adopt", "last:b"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let told = "The session goes on with b.\n  cancelled: approval 2.0 (pay)\n";
+    assert!(ran.err.contains(told), "{ran:?}");
+    let world = paid();
+    let fork = ["fork", "last", "--say", "And the fee?", "--label", "fee"];
+    assert_eq!(scripted(&world, &fork).code, Some(0));
+    let ran = scripted(&world, &["adopt", "last:fee"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(
+        ran.err.contains("The session goes on with fee.\n"),
+        "{ran:?}"
+    );
 }
 
 #[test]
