@@ -1,7 +1,9 @@
 //! What waits, for people: boxes, commands to type, JSON.
 
 use crate::printer::{bold, dim, red, yellow};
-use crate::words::{WIDTH, fold, left, line as one_line, operand, quoted, written_out};
+use crate::words::{
+    WIDTH, arguments, fold, left, line as one_line, operand, question, quoted, tame, written_out,
+};
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
 use steersman::runtime::pending::{HELD_ALL, Pending, PendingKind};
@@ -58,16 +60,27 @@ pub(crate) fn frame(pending: &Pending, now: i64) -> Vec<String> {
         // leading blanks were folded away by one_line; cells below bring their own
         rows.push(format!("  | {}{} |", paint(&text), " ".repeat(gap)));
     };
-    for text in fold(&pending.text, BOX - 4) {
-        row(&text, &|t| bold(t));
+    let args = pending.args.as_deref();
+    let call = pending.tool.as_deref().zip(args);
+    let call = call.map(|(tool, args)| format!("{tool}({})", arguments(args)));
+    let asked = question(&pending.text);
+    // the call itself is what is asked: it is told once, in a row if it fits in one
+    let is_call = call.as_ref() == Some(&asked);
+    let in_a_row = is_call && tame(&asked).chars().count() <= BOX - 4 && !asked.contains('\n');
+    if !is_call || in_a_row {
+        for text in fold(&asked, BOX - 4) {
+            row(&text, &|t| bold(t));
+        }
     }
-    if let Some(tool) = &pending.tool {
-        let why = pending
-            .because
-            .as_deref()
-            .map_or_else(String::new, |why| format!(", because {why}"));
+    let because = pending.because.as_deref();
+    if in_a_row {
+        if let Some(why) = because {
+            row(&format!("because {why}"), &|t| t.to_owned());
+        }
+    } else if let Some(tool) = &pending.tool {
+        let why = because.map_or_else(String::new, |why| format!(", because {why}"));
         row(&format!("{tool}{why}"), &|t| t.to_owned());
-        for (name, value) in cells(pending.args.as_deref()) {
+        for (name, value) in cells(args) {
             for line in cell(&name, &value) {
                 row(&line, &|t| t.to_owned());
             }

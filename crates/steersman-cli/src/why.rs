@@ -14,7 +14,7 @@ use steersman_machine::commit::{LedgerEntry, LogLine, Want};
 use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Id, Line};
 use steersman_machine::interaction::{Call, Cause, Choice, End, How, Interaction, Origin, Target};
-use steersman_machine::reflect;
+use steersman_machine::reflect::{self, ROUNDS};
 
 /// Characters of a text that are told; all of it is in `show` and `log`.
 const TEXT: usize = 400;
@@ -234,8 +234,11 @@ impl Past<'_> {
                 let said = body.map_or_else(String::new, |body| {
                     format!(": {}", quoted(&self.texts().text(body)))
                 });
-                let mut step =
-                    self.blank(place.line, "end", &who, format!("{}{said}", ended(*cause)));
+                let how = match cause {
+                    Cause::Rounds => stands(code.as_deref()),
+                    cause => ended(*cause).to_owned(),
+                };
+                let mut step = self.blank(place.line, "end", &who, format!("{how}{said}"));
                 if let Some(code) = code {
                     let word = if matches!(cause, Cause::Limit | Cause::Rounds) {
                         "limit"
@@ -496,6 +499,15 @@ fn ended(cause: Cause) -> &'static str {
         Cause::Cancelled => "was cancelled",
         Cause::Deadlock => "had nothing left to wait for",
         Cause::NoRule => "ended: no rule held",
-        Cause::Rounds => "answered with its last draft: there was no room to revise it",
+        Cause::Rounds => "answered with its last draft",
+    }
+}
+
+/// Why a draft is the answer that a reviewer had still to see, or had something against.
+fn stands(code: Option<&str>) -> String {
+    let how = ended(Cause::Rounds);
+    match code {
+        Some(ROUNDS) | None => format!("{how}, not judged again: its rounds were used up"),
+        Some(limit) => format!("{how}: the limit `{limit}` was reached"),
     }
 }

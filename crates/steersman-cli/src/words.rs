@@ -186,6 +186,20 @@ pub(crate) fn arguments(json: &str) -> String {
     }
 }
 
+/// What a person is asked. Where a definition has no words for that it is the call with its arguments as JSON, and reads as
+/// calls do elsewhere.
+pub(crate) fn question(asked: &str) -> String {
+    let call = || {
+        let (tool, json) = asked.strip_suffix(')')?.split_once('(')?;
+        let is_name = |c: char| c.is_alphanumeric() || "_-./".contains(c);
+        let is_call = !tool.is_empty() && tool.chars().all(is_name);
+        let fields = serde_json::from_str::<Map<String, Json>>(json).ok();
+        fields.filter(|_| is_call)?;
+        Some(format!("{tool}({})", arguments(json)))
+    };
+    call().unwrap_or_else(|| asked.to_owned())
+}
+
 /// Values by path, what lies in objects one by one: `route.count`. What is unset in there says nothing.
 pub(crate) fn leaves(values: &Map<String, Json>) -> Vec<(String, Json)> {
     let mut leaves = Vec::new();
@@ -261,6 +275,12 @@ mod tests {
 
     #[test]
     fn figures_are_put_for_people() {
+        assert_eq!(
+            question(r#"pay({"to":"anna","cents":15})"#),
+            r#"pay(to: "anna", cents: 15)"#
+        );
+        assert_eq!(question("Pay (now)?"), "Pay (now)?");
+        assert_eq!(question("pay(now)"), "pay(now)");
         assert_eq!(span(41), "41 ms");
         assert_eq!(span(12_900), "12 s");
         assert_eq!(ago(1_000_000, 100_000), "15 min ago");

@@ -3,7 +3,7 @@
 use super::past::{Past, Place};
 use super::{Fact, TEXT};
 use crate::story::modes;
-use crate::words::{count, digits, leaves, line as one_line};
+use crate::words::{count, digits, leaves, line as one_line, question};
 use serde_json::{Map, Value as Json};
 use steersman_machine::commit::{Hold, LedgerEntry, Release, Why};
 use steersman_machine::effect::Bodies;
@@ -387,7 +387,7 @@ impl Past<'_> {
 
     fn held(&self, line: Line, hold: &Hold) -> String {
         let ask = hold.ask.map_or_else(String::new, |body| {
-            format!(": {}", one_line(&self.texts().text(body), TEXT))
+            format!(": {}", one_line(&question(&self.texts().text(body)), TEXT))
         });
         let about = hold
             .about

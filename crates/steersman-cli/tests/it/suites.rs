@@ -221,6 +221,20 @@ fn a_command_to_type_ends_where_it_ends() {
     );
     let ran = world.run(&["run", "--script", "script.yaml", "--input", "Pay."]);
     assert_eq!(ran.code, Some(5), "{ran:?}");
+    // what is asked is the call, as it is told elsewhere, and once
+    assert_eq!(ran.err.matches("| pay(cents: 5) ").count(), 1, "{ran:?}");
+    assert!(ran.err.contains("| because args.cents > 1 "), "{ran:?}");
+    let why = world.run(&["why", "last"]);
+    for told in [&ran, &why] {
+        assert!(
+            !told.err.contains("pay({") && !told.out.contains("pay({"),
+            "{told:?}"
+        );
+    }
+    assert!(
+        why.out.contains("for approval") && why.out.contains("pay(cents: 5)"),
+        "{why:?}"
+    );
     let shown = world.run(&["show", "last"]);
     let typed: Vec<&str> = shown
         .err
