@@ -79,17 +79,17 @@ impl Steersman {
             ));
         }
         let mapped = test::mapped(&read, &document["tests"][name]);
-        let mapped = if mapped.is_empty() {
-            String::new()
-        } else {
-            format!(
-                "; of {} the log holds what models saw, and not the raw answer, from which `result`, `set` or `then` made it",
-                mapped.join(", ")
-            )
-        };
+        let failures = report.failures.join("; ");
+        if mapped.is_empty() {
+            return Err(Error::Refused(format!(
+                "a test of it would not hold: {failures}"
+            )));
+        }
+        // what failed follows from that
         Err(Error::Refused(format!(
-            "a test of it would not hold: {}{mapped}",
-            report.failures.join("; ")
+            "a test of it would not hold: of {} the log holds what models saw, and not the raw answer, from which `result`, `set` \
+             or `then` made it. Write the test by hand, with the raw answers under `tools:`. What failed without them: {failures}",
+            mapped.join(", ")
         )))
     }
 
