@@ -42,7 +42,8 @@ pub(crate) struct Context {
     /// SESSION[:BRANCH][@LINE]: as in `show`; with a line the model call there, else the newest that was answered.
     #[arg(default_value = "last")]
     pub(crate) address: String,
-    /// Of the model calls this one, by its id `21.1`, or those of this agent, by its name.
+    /// Of the model calls this one, by its id `21.1`, or those of this agent, by its name; `AGENT#compact` and the like: what was
+    /// asked beside its own answers.
     #[arg(value_name = "CALL|AGENT", conflicts_with = "cache")]
     pub(crate) whose: Option<String>,
     /// Say of each part where it comes from, and what is not there and why.

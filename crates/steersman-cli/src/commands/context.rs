@@ -35,6 +35,8 @@ struct Call {
     /// The line that took its answer, once there is one.
     answered: Option<Line>,
     usage: Option<Usage>,
+    /// What it was asked beside the agent's own answers, once the calls were told apart.
+    beside: Option<&'static str>,
 }
 
 pub(crate) async fn run(
@@ -45,7 +47,7 @@ pub(crate) async fn run(
     let place = Place::to_look(global).await?;
     let sight = place.look(&args.address).await?;
     let (path, line, short) = (sight.path(), sight.line()?, sight.name());
-    let calls = calls(&path);
+    let mut calls = calls(&path);
     let session = Looked {
         place: &place,
         inspection: &sight.inspection,
@@ -57,6 +59,8 @@ pub(crate) async fn run(
     if args.cache {
         return cache::run(&session, &calls, line, printer).await;
     }
+    session.tell_apart(&mut calls).await;
+    let calls = calls;
     let wanted = session.of_whom(&calls, args.whose.as_deref());
     let chosen = choose(&wanted, &reviewers(&path), line).ok_or_else(|| match &args.whose {
         Some(whose) => CommandError::usage(format!("no model call there is `{whose}` or is of it"))
@@ -146,6 +150,7 @@ fn calls(path: &[&Arc<LogLine>]) -> Vec<Call> {
                 wished: line.n,
                 answered: None,
                 usage: None,
+                beside: None,
             });
         }
     }
@@ -302,7 +307,35 @@ impl Looked<'_> {
         Ok(engine.network_of(session, binding, &values).await?)
     }
 
-    /// The calls among which one is chosen: all, the one of this id, or those of the agent of this name or id.
+    /// Finds out what each call was for. Nothing is rendered for that.
+    async fn tell_apart(&self, calls: &mut [Call]) {
+        let mut walk = self.walk();
+        let mut bound: Option<(Arc<Binding>, Arc<Network>)> = None;
+        for call in calls {
+            let snapshot = walk.at(call.wished);
+            let Some(binding) = &snapshot.binding else {
+                continue;
+            };
+            let known = bound
+                .take()
+                .filter(|(known, _)| Arc::ptr_eq(known, binding));
+            bound = match known {
+                Some(known) => Some(known),
+                None => {
+                    let network = self.network(binding).await.ok();
+                    network.map(|network| (binding.clone(), network))
+                }
+            };
+            if let Some((_, network)) = &bound {
+                let bodies = &*self.inspection.history;
+                let cx = Cx { network, bodies };
+                call.beside = purpose(&cx, snapshot, call.agent).beside();
+            }
+        }
+    }
+
+    /// The calls among which one is chosen: all, the one of this id, those of the agent of this name or id, or of these what
+    /// was asked beside its own answers, as it stands in scripts: `desk#compact`.
     fn of_whom<'c>(&self, calls: &'c [Call], whose: Option<&str>) -> Vec<&'c Call> {
         let id = whose.and_then(|whose| whose.parse::<Id>().ok());
         let is_of = |call: &&Call| match whose {
@@ -314,6 +347,7 @@ impl Looked<'_> {
                         .names
                         .get(&call.agent)
                         .is_some_and(|name| **name == *whose)
+                    || (call.beside.is_some() && self.named(call.agent, call.beside) == *whose)
             }
         };
         calls.iter().filter(is_of).collect()
@@ -321,21 +355,20 @@ impl Looked<'_> {
 
     /// The model calls, agent by agent, but for this one.
     fn others(&self, calls: &[Call], but: Option<&Call>) -> String {
-        let mut by_agent: Vec<(Id, Vec<String>)> = Vec::new();
+        let mut by_agent: Vec<((Id, Option<&str>), Vec<String>)> = Vec::new();
         for call in calls {
             if call.answered.is_none() || but.is_some_and(|but| but.effect == call.effect) {
                 continue;
             }
             let at = format!("@{}", call.answered.unwrap_or(call.wished));
-            match by_agent.iter_mut().find(|(agent, _)| *agent == call.agent) {
+            let who = (call.agent, call.beside);
+            match by_agent.iter_mut().find(|(known, _)| *known == who) {
                 Some((_, lines)) => lines.push(at),
-                None => by_agent.push((call.agent, vec![at])),
+                None => by_agent.push((who, vec![at])),
             }
         }
-        let named = by_agent.iter().map(|(agent, lines)| {
-            let name = self.names.get(agent);
-            let name = name.map_or_else(|| agent.to_string(), ToString::to_string);
-            format!("{name} {}", lines.join(" "))
+        let named = by_agent.iter().map(|((agent, beside), lines)| {
+            format!("{} {}", self.named(*agent, *beside), lines.join(" "))
         });
         named.collect::<Vec<_>>().join(", ")
     }
@@ -354,9 +387,13 @@ impl Looked<'_> {
 
     /// Who was asked, as it stands in scripts.
     fn name(&self, call: &Call, request: &Request) -> String {
-        let named = self.names.get(&call.agent);
-        let name = named.map_or_else(|| call.agent.to_string(), ToString::to_string);
-        match request.purpose.beside() {
+        self.named(call.agent, request.purpose.beside())
+    }
+
+    fn named(&self, agent: Id, beside: Option<&str>) -> String {
+        let named = self.names.get(&agent);
+        let name = named.map_or_else(|| agent.to_string(), ToString::to_string);
+        match beside {
             Some(beside) => format!("{name}#{beside}"),
             None => name,
         }

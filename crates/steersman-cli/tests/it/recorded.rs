@@ -112,6 +112,56 @@ fn trajectories_hold_the_calls_that_models_made_and_no_others() {
     }
 }
 
+/// What a summary was made from is found by the name that scripts give it, and is told apart from the agent's own calls.
+#[test]
+fn what_was_asked_beside_is_looked_at_by_its_name() {
+    let world = desk();
+    run(&world, "chatter", SESSIONS[2].1);
+    let cache = world.run(&["context", "last", "--cache"]).out;
+    assert!(cache.contains("chatter#compact"), "{cache}");
+    let ran = world.run(&["context", "last", "chatter#compact"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(
+        ran.out.lines().next().unwrap().contains("chatter#compact"),
+        "{ran:?}"
+    );
+    assert!(ran.err.contains("Other model calls: chatter @"), "{ran:?}");
+    let ran = world.run(&["context", "last", "chatter#summary"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.err.contains("chatter#compact @"), "{ran:?}");
+}
+
+/// Why there can be no test is said before what failed without what is missing.
+#[test]
+fn why_a_test_cannot_be_made_comes_first() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        r#"name: desk
+state: { order: { type: string, default: none } }
+tools:
+  find: { description: Finds., effect: read, command: [echo, '{"id": "4711"}'], set: { order: "{{ result.id }}" }, result: Found. }
+  pay: { description: Pays., effect: unsafe, requires: { that: state.order == "4711", else: No order is open. }, command: [echo, paid] }
+agents: { desk: { system: You find., tools: [find, pay] } }
+"#,
+    );
+    world.write(
+        "script.yaml",
+        "desk: [ { call: { find: {} } }, { call: { pay: {} } }, Done. ]\n",
+    );
+    let ran = world.run(&["run", "--script", "script.yaml", "--input", "Find."]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = world.run(&["test", "--record", "last"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    let first = "a test of it would not hold: of `find` the log holds what models saw";
+    assert!(ran.err.contains(first), "{ran:?}");
+    assert!(
+        ran.err
+            .contains("by hand, with the raw answers under `tools:`"),
+        "{ran:?}"
+    );
+}
+
 #[test]
 fn a_test_is_of_a_whole_session() {
     let world = desk();

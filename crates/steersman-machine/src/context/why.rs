@@ -331,7 +331,10 @@ impl All<'_> {
             }
             if let Some((first, last)) = first.zip(last) {
                 absent.push(Absent {
-                    what: format!("exchanges {} to {to}", from + 1),
+                    what: match from + 1 {
+                        only if only == to => format!("exchange {to}"),
+                        from => format!("exchanges {from} to {to}"),
+                    },
                     policy: policy.into(),
                     mark: to,
                     lines: (first, last),

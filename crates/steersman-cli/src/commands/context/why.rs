@@ -3,7 +3,7 @@
 use super::{Call, Looked, unrendered};
 use crate::error::{CommandError, Exit};
 use crate::printer::{Printer, cyan, dim, typed};
-use crate::words::{digits, tame};
+use crate::words::{arguments, digits, tame};
 use serde_json::{Value as Json, json};
 use steersman_machine::context::{Content, Explained, Origin, Segment, explain};
 use steersman_machine::tick::Cx;
@@ -78,7 +78,7 @@ pub(super) fn excerpt(segment: &Segment) -> String {
         Content::Assistant { text, calls, .. } => {
             let calls = calls
                 .iter()
-                .map(|call| format!("{}({})", call.name, call.args));
+                .map(|call| format!("{}({})", call.name, arguments(&call.args)));
             let parts: Vec<String> = text.iter().cloned().chain(calls).collect();
             parts.join(" ")
         }
