@@ -55,7 +55,7 @@ pub(crate) fn not_chosen(ledger: &Ledger, current: &Snapshot, branch: Id) -> Opt
     let paths = moved_since(current, forked);
     (!paths.is_empty()).then(|| {
         format!(
-            "{} changed on the current branch since the fork at {forked}: taking over this branch would lose that",
+            "{} changed on the current branch since the fork at @{forked}: taking over this branch would lose that",
             paths.join(", ")
         )
     })
@@ -111,7 +111,7 @@ pub(crate) fn not_adoptable(target: &Snapshot, from: &Snapshot) -> Option<String
     let mut paths: Vec<String> = both.iter().map(|key| entry(target, key)).collect();
     paths.sort();
     Some(format!(
-        "{} changed on the branch and where it is to be adopted since the fork at {}: taking over this branch would lose that",
+        "{} changed on the branch and where it is to be adopted since the fork at @{}: taking over this branch would lose that",
         paths.join(", "),
         from.forked_at
     ))

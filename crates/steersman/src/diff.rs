@@ -347,6 +347,11 @@ impl Subject {
         for push in commits.flat_map(|commit| &commit.pushes) {
             let is_root = Some(push.agent) == root;
             match &push.what {
+                // what went wrong is no answer: it is told as how it ended
+                Interaction::Finished {
+                    cause: Cause::Failed,
+                    ..
+                } => {}
                 Interaction::Finished {
                     end,
                     body: Some(body),
@@ -420,8 +425,14 @@ fn shown(interaction: &Interaction, of: &Subject) -> String {
             let text = result.body.map(|body| of.text(body).to_string());
             let how = ended_as(result.how);
             let mut words = vec![how.to_owned()];
-            words.extend(result.code.iter().map(ToString::to_string));
-            words.extend(text);
+            let code = result.code.as_deref();
+            // what the engine says of a code begins with it
+            let again = code.zip(text.as_deref());
+            let again = again.and_then(|(code, text)| text.strip_prefix(code)?.strip_prefix(": "));
+            let again = again.map(str::to_owned);
+            let code = code.filter(|code| code.replace('_', " ") != how);
+            words.extend(code.map(str::to_owned));
+            words.extend(again.or(text));
             in_words("result", words)
         }
         Interaction::Finished {

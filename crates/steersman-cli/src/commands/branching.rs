@@ -99,7 +99,7 @@ pub(crate) fn adoptable(inspection: &Inspection, branch: Id) -> Result<(), Comma
     match moved(inspection, branch) {
         None => Ok(()),
         Some((forked, paths)) => Err(CommandError::usage(format!(
-            "{} changed on the current branch since the fork at {forked}: taking over this branch would lose that",
+            "{} changed on the current branch since the fork at @{forked}: taking over this branch would lose that",
             paths.join(", ")
         ))),
     }

@@ -362,7 +362,7 @@ async fn a_branch_is_not_taken_over_where_something_would_be_lost() {
     )
     .await;
     assert!(
-        said.starts_with("main changed on the current branch since the fork at "),
+        said.starts_with("main changed on the current branch since the fork at @"),
         "{said}"
     );
     assert_eq!(
