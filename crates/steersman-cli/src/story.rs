@@ -2,6 +2,7 @@
 
 mod choices;
 mod holds;
+mod made;
 mod memory;
 pub(crate) mod modes;
 mod reflection;
@@ -11,7 +12,7 @@ mod search;
 pub(crate) use row::{Row, Tone};
 
 use crate::texts::Texts;
-use crate::words::{arguments, bytes, count, span};
+use crate::words::{arguments, count, question, span};
 use holds::{hold_word, released};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +24,7 @@ use steersman_machine::effect::Bodies;
 use steersman_machine::extract::is_extraction;
 use steersman_machine::ids::{Body, Id, Line, Name, Time};
 use steersman_machine::interaction::{
-    Artifact, Call, CallResult, Cause, Class, End, How, Interaction, Origin, Target,
+    Call, CallResult, Cause, Class, End, How, Interaction, Origin, Target,
 };
 use steersman_machine::network::Network;
 use steersman_machine::reflect::{self, is_review};
@@ -39,6 +40,7 @@ pub(crate) struct Story {
     defs: BTreeMap<Id, Name>,
     network: Option<Arc<Network>>,
     parents: BTreeMap<Id, Id>,
+    versions: made::Versions,
     calls: BTreeMap<Id, Opened>,
     /// The newest message of each, that a router hands on as it is.
     heard: BTreeMap<Id, Body>,
@@ -147,6 +149,7 @@ impl Story {
                 self.parents.insert(made.agent, parent);
             }
         }
+        self.versions.learn(line, commit);
         if let Some(opening) = &commit.opening {
             if let Some(label) = &opening.label {
                 self.branches.insert(line.branch, label.to_string());
@@ -176,17 +179,9 @@ impl Story {
             }
         }
         for edit in &commit.edits {
-            let value = match edit.value {
-                Some(body) => memory::told_value(&edit.name, &texts.text(body)),
-                None => "unset".into(),
-            };
-            rows.push(row(
-                line,
-                "",
-                format!("{} is {value} now", memory::told_of(&edit.name)),
-                "state".into(),
-                Tone::Engine,
-            ));
+            let value = edit.value.map(|body| texts.text(body));
+            let now = memory::told_now(&edit.name, value.as_deref().unwrap_or("unset"));
+            rows.push(row(line, "", now, "state".into(), Tone::Engine));
         }
         for wished in &commit.wished {
             if let Some(call) = wished.what.call() {
@@ -204,7 +199,7 @@ impl Story {
             self.states.insert((line.branch, agent), state);
         }
         self.turned(line, commit, rows);
-        rows.extend(commit.came().map(|artifact| made(line, artifact)));
+        rows.extend(commit.came().map(|new| self.versions.made(line, new)));
     }
 
     fn pushes(&mut self, line: &LogLine, pushes: &[Push], texts: &Texts, rows: &mut Vec<Row>) {
@@ -259,7 +254,8 @@ impl Story {
                 }
                 Interaction::Result(result) => {
                     rows.extend(self.result(line, result, texts));
-                    rows.extend(result.artifacts.iter().map(|artifact| made(line, artifact)));
+                    let new = result.artifacts.iter();
+                    rows.extend(new.map(|new| self.versions.made(line, new)));
                 }
                 Interaction::Route(route) => {
                     self.routed.insert(push.agent);
@@ -400,10 +396,14 @@ impl Story {
             Target::Unknown => "not offered, or used wrongly".into(),
         };
         let name = call.seen.as_ref().unwrap_or(&call.name);
+        let mut args = texts.text(call.args).to_string();
+        if matches!(call.target, Target::Branches(_)) {
+            args = made::labelled(&args, &self.branches);
+        }
         row(
             line,
             self.agent(agent),
-            format!("{name}({})", arguments(&texts.text(call.args))),
+            format!("{name}({})", arguments(&args)),
             note,
             Tone::Called,
         )
@@ -746,7 +746,7 @@ impl Story {
         self.holds.insert((hold.effect, hold.why), hold.by.clone());
         let ask = hold.ask.map_or_else(
             || format!("{} waits", self.target(hold.effect).map_or("a call", |n| n)),
-            |body| texts.text(body).to_string(),
+            |body| question(&texts.text(body)),
         );
         (
             "?".into(),
@@ -771,14 +771,6 @@ fn reached(by: &str, what: &Reaching, texts: &Texts) -> Told {
         }
     };
     (mark.to_owned(), text, note, tone)
-}
-
-fn made(line: &LogLine, artifact: &Artifact) -> Row {
-    let Artifact {
-        name, media, len, ..
-    } = artifact;
-    let text = format!("{name}, {media}, {}", bytes(*len));
-    row(line, "", text, "artifact".into(), Tone::Came)
 }
 
 /// A row of this line.

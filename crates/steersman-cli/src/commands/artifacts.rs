@@ -113,7 +113,7 @@ async fn all(
             ]
         })
         .collect();
-    let heading = ["ARTIFACT", "VERSION", "TYPE", "SIZE", "CALL", "RATED"];
+    let heading = ["ARTIFACT", "VERSION", "TYPE", "SIZE", "LINE", "RATED"];
     for (i, row) in table(&heading, &rows).into_iter().enumerate() {
         printer.data(if i == 0 { dim(&row) } else { row })?;
     }

@@ -1,5 +1,7 @@
 //! `show`: a session on one page: what happened on its branches, its state, effects and agents, what it waits for.
 
+mod facts;
+
 use crate::asked;
 use crate::cli::{Global, Look};
 use crate::commands::branching::moved;
@@ -11,7 +13,7 @@ use crate::place::{Place, Sight, branch_name};
 use crate::play;
 use crate::printer::{Printer, bold, dim, green, red, typed, yellow};
 use crate::story::{Row, Story, Tone};
-use crate::words::{ago, count, digits, line as one_line, money};
+use crate::words::{ago, count, digits, money};
 use serde_json::{Map, Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,13 +21,11 @@ use steersman::runtime::branches::path;
 use steersman::runtime::engine::{BranchView, Inspection};
 use steersman::runtime::pending::{Pending, PendingKind};
 use steersman::runtime::session::Settled;
-use steersman_machine::artifact;
 use steersman_machine::commit::Admitted;
 use steersman_machine::fold::fold;
 use steersman_machine::ids::{Id, Line};
 use steersman_machine::interaction::Cause;
 use steersman_machine::network::Network;
-use steersman_machine::rating::{self, BEST, is_rating};
 use steersman_machine::snapshot::{Agent, Phase, Snapshot};
 use steersman_machine::trace;
 
@@ -220,11 +220,9 @@ impl Page<'_> {
     /// Which models answered: the one that was asked, or one that stood in for it.
     fn answered(&self) -> BTreeMap<&str, By> {
         let mut answered: BTreeMap<&str, By> = BTreeMap::new();
-        let commits = self
-            .log
-            .lines
-            .iter()
-            .filter_map(|line| line.commit.as_ref());
+        let lines = self.log.lines.iter();
+        let lines = lines.filter(|line| self.line.is_none_or(|at| line.n <= at));
+        let commits = lines.filter_map(|line| line.commit.as_ref());
         for usage in commits.flat_map(|commit| &commit.usage) {
             let by = answered.entry(usage.model.as_deref().unwrap_or("unknown"));
             let by = by.or_default();
@@ -256,6 +254,9 @@ impl Page<'_> {
 
     fn rows(&self) -> Vec<String> {
         let info = &self.inspection.info;
+        if let Some(line) = self.line {
+            return self.rows_at(line);
+        }
         // what lists show is written when a session comes to rest; the log knows it of one that was cut off, too
         let ledger = &self.inspection.ledger;
         let now = self.place.now();
@@ -300,6 +301,30 @@ impl Page<'_> {
         for pending in self.pending() {
             rows.extend(asked::frame(pending, now));
         }
+        rows
+    }
+
+    /// The page of a line: of what came after it nothing is told.
+    fn rows_at(&self, at: Line) -> Vec<String> {
+        let answered = self.answered();
+        let calls = answered.values().map(|by| by.calls).sum();
+        let tokens = answered.values().map(|by| by.tokens).sum();
+        let lines = self.log.lines.iter().filter(|line| line.n <= at);
+        let made = lines.filter_map(|line| line.commit.as_ref()).next_back();
+        let made = made.map_or_else(String::new, |commit| {
+            format!("   {}", ago(self.place.now(), commit.now.0))
+        });
+        let mut rows = vec![format!(
+            "{}   {}{made}   then {}, {} tokens",
+            bold(&format!("{}@{at}", self.name)),
+            self.inspection.info.network,
+            count(calls, "model call"),
+            digits(tokens),
+        )];
+        rows.push(String::new());
+        rows.extend(self.tree());
+        rows.push(String::new());
+        rows.extend(self.facts());
         rows
     }
 
@@ -434,72 +459,6 @@ impl Page<'_> {
         Some(above)
     }
 
-    /// State, effects, agents, labels, outcome.
-    fn facts(&self) -> Vec<String> {
-        let mut rows = Vec::new();
-        let mut before = String::new();
-        let of = match &self.way {
-            Some(_) => format!(" of {}  ", branch_name(self.branch)),
-            None => String::new(),
-        };
-        let mut row = |name: &str, text: String| {
-            // a name stands once before its rows, and whose all of it is before the first
-            let of = if rows.is_empty() { &*of } else { "" };
-            let shown = if before == name { "" } else { name };
-            rows.push(format!("{:<9}{text}", format!("{shown}{of}")));
-            name.clone_into(&mut before);
-        };
-        let state: Vec<String> = self
-            .state()
-            .into_iter()
-            .map(|(name, value)| format!("{name} {}", one_line(&value, 60)))
-            .collect();
-        if !state.is_empty() {
-            row("state", state.join(", "));
-        }
-        for (tool, (intended, done, repeated)) in self.deeds().sums() {
-            let sum = format!("{intended} intended, {done} done, {repeated} repeated");
-            let sum = if repeated == 0 {
-                green(&sum)
-            } else {
-                red(&sum)
-            };
-            row("effects", format!("{tool}: {sum}"));
-        }
-        for agent in self.agents() {
-            row("agents", agent);
-        }
-        let labels = sessions::labels(&self.inspection.info);
-        if !labels.is_empty() {
-            row("labels", labels);
-        }
-        let rated = self.rated();
-        if !rated.is_empty() {
-            row("rated", rated.join(", "));
-        }
-        let outcome = self.outcome();
-        if !matches!(&*outcome, "" | "{}" | "null") {
-            row("outcome", crate::words::arguments(&outcome));
-        }
-        if ledger_orders(self.inspection).count() > 0 {
-            let held: Vec<String> = ledger_orders(self.inspection).collect();
-            row("orders", held.join(", "));
-        }
-        if !self.inspection.inbox.is_empty() {
-            row(
-                "inbox",
-                format!(
-                    "{} not taken yet",
-                    count(self.inspection.inbox.len() as u64, "message")
-                ),
-            );
-        }
-        for error in &self.inspection.unread {
-            row("unread", error.to_string());
-        }
-        rows
-    }
-
     fn deeds(&self) -> Deeds {
         let mut deeds = Deeds::default();
         for line in &self.log.lines {
@@ -520,69 +479,6 @@ impl Page<'_> {
             Some(_) => self.inspection.outcome_on(self.branch).to_string().into(),
             None => self.inspection.info.state.outcome.clone(),
         }
-    }
-
-    /// Artifacts that somebody rated, in their newest versions.
-    fn rated(&self) -> Vec<String> {
-        let seen = artifact::seen(&self.snapshot, None).into_iter();
-        let rated = seen.filter_map(|seen| {
-            let rating = rating::of(&self.snapshot, seen.versions.last()?)?;
-            Some(format!(
-                "{} {} of {BEST} by {}",
-                seen.name, rating.rating, rating.by
-            ))
-        });
-        rated.collect()
-    }
-
-    /// State by name; an entry of an agent below the root stands behind that agent's name.
-    fn state(&self) -> BTreeMap<String, String> {
-        let state = self.snapshot.state.iter();
-        state
-            .filter(|((_, name), _)| !is_rating(name))
-            .map(|((scope, name), cell)| {
-                let name = if Some(*scope) == self.snapshot.root {
-                    name.to_string()
-                } else {
-                    format!("{}.{name}", path(&self.snapshot, *scope))
-                };
-                let value = if cell.value.is_sealed() {
-                    "(sealed)".to_owned()
-                } else {
-                    cell.value.0.to_string()
-                };
-                (name, value)
-            })
-            .collect()
-    }
-
-    /// One row an agent: path of names, phase, letters of its stack.
-    fn agents(&self) -> Vec<String> {
-        let mut agents: Vec<_> = self.snapshot.agents.values().collect();
-        agents.sort_by(|a, b| a.path.cmp(&b.path));
-        agents
-            .into_iter()
-            .map(|agent| {
-                let letters = self.letters(agent);
-                let phase = match agent.phase {
-                    Phase::Resting => dim("rests"),
-                    Phase::Thinking => yellow("thinks"),
-                    Phase::Routing => yellow("routes"),
-                    Phase::Calling => yellow("waits for calls"),
-                };
-                let state = agent.state.as_ref();
-                let state = state.filter(|_| agent.phase != Phase::Resting);
-                let phase = match state {
-                    Some(state) => format!("{phase} ({state})"),
-                    None => phase,
-                };
-                format!(
-                    "{:<20} {phase}   {}",
-                    path(&self.snapshot, agent.id),
-                    dim(&one_line(&letters, 50))
-                )
-            })
-            .collect()
     }
 
     fn letters(&self, agent: &Agent) -> String {
@@ -614,6 +510,22 @@ impl Page<'_> {
 
     fn next(&self, printer: &Printer) {
         let (short, name) = (self.short, &self.name);
+        if let Some(line) = self.line {
+            printer.talk("");
+            for (command, why) in [
+                (
+                    format!("steersman context {name}@{line}"),
+                    "what the model saw there",
+                ),
+                (
+                    format!("steersman log {name}@{line}"),
+                    "each line from there on",
+                ),
+            ] {
+                printer.talk(format!("{}   {}", typed(&command), dim(why)));
+            }
+            return;
+        }
         let mut rows: Vec<(String, &str)> = Vec::new();
         let only = self.inspection.pending.len() == 1;
         for waits in self.pending() {

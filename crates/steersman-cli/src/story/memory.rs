@@ -7,18 +7,23 @@ use steersman_machine::interaction::{CallResult, Summary};
 use steersman_machine::rating::{self, is_rating, told_entry};
 
 /// An entry of state by its name; of a rating what it rates.
-pub(super) fn told_of(entry: &str) -> String {
+fn told_of(entry: &str) -> String {
     if is_rating(entry) {
         return told_entry(entry);
     }
     entry.to_owned()
 }
 
-/// What was written to an entry; a rating in words.
-pub(super) fn told_value(entry: &str, value: &str) -> String {
+/// What an entry is from now on: `calm is true now`; of a rating `4 of 5 now: well sourced`.
+pub(super) fn told_now(entry: &str, value: &str) -> String {
     let rates = is_rating(entry).then(|| serde_json::from_str(value).ok());
     let told = rates.flatten().and_then(|value| rating::told_value(&value));
-    told.unwrap_or_else(|| value.to_owned())
+    let entry = told_of(entry);
+    match told.as_deref().map(|told| (told, told.split_once(": "))) {
+        Some((_, Some((rating, why)))) => format!("{entry} is {rating} now: {why}"),
+        Some((rating, None)) => format!("{entry} is {rating} now"),
+        None => format!("{entry} is {value} now"),
+    }
 }
 
 /// What was found, or why nothing was: its text, the note beside it, how it is meant.

@@ -181,7 +181,7 @@ fn two_branches_are_compared_by_what_each_has() {
     assert!(
         rated
             .err
-            .contains("the rating of `report.md` is 2 of 5: thin now"),
+            .contains("the rating of `report.md` is 2 of 5 now: thin"),
         "{rated:?}"
     );
     let page = world.page(&["diff", "last", "last:one"]);
@@ -199,4 +199,77 @@ fn two_branches_are_compared_by_what_each_has() {
     assert!(says.contains("steersman send SESS:two"), "{says}");
     let page = world.page(&["diff", "last", "last:two"]);
     assert!(page.contains(r#"call join {"branches":["two"]}"#), "{page}");
+}
+
+const JUDGED: &str = "name: desk
+state: { list: { type: [string], default: [] }, approved: { type: boolean, default: true } }
+agents:
+  desk: { system: You write., reflect: { by: critic, rounds: 1 } }
+  critic: { description: Judges., system: You judge. }
+entry: desk
+";
+
+/// A draft that stands says why: of rounds that are used up, and of another limit.
+#[test]
+fn why_a_draft_is_the_answer_is_said() {
+    for (limits, told) in [
+        ("", "not judged again: its rounds were used up"),
+        (
+            ", limits: { model_calls: 1 }",
+            "last draft: the limit `model_calls` was reached",
+        ),
+    ] {
+        let world = World::new();
+        let judged = JUDGED.replace("rounds: 1 }", &format!("rounds: 1 }}{limits}"));
+        world.write("steersman.yaml", &judged);
+        world.write(
+            "script.yaml",
+            "desk: [ Draft., Better. ]\ncritic: [ { revise: More. } ]\n",
+        );
+        let ran = scripted(&world, &["run", "--input", "Write."]);
+        let why = world.run(&["why", "last"]).out;
+        let words: Vec<&str> = why.split_whitespace().collect();
+        assert!(words.join(" ").contains(told), "{told}: {ran:?} {why}");
+    }
+}
+
+/// A line has a page of its own: no status, no labels and no command is of today. What was said wrong is no answer.
+#[test]
+fn a_line_is_shown_as_it_was() {
+    let world = World::new();
+    let wide = "the first entry of a list that is so long that all of it fits in no row";
+    world.write(
+        "steersman.yaml",
+        &JUDGED.replace("default: []", &format!("default: [ {wide}, b ]")),
+    );
+    world.write(
+        "script.yaml",
+        "desk: [ Draft. ]\ncritic: [ { accept: true } ]\n",
+    );
+    assert_eq!(
+        scripted(&world, &["run", "--input", "Write."]).code,
+        Some(0)
+    );
+    let fork = ["fork", "last", "--say", "More.", "--label", "b"];
+    let ran = scripted(&world, &fork);
+    assert!(
+        ran.err.contains("the script has 1 answer for `desk`"),
+        "{ran:?}"
+    );
+    let diff = world.page(&["diff", "last", "last:b"]);
+    assert!(
+        diff.contains("failed") && !diff.contains("answers"),
+        "{diff}"
+    );
+    insta::assert_snapshot!(world.page(&["show", "last:main@2"]));
+    let state = world.run(&["show", "last:main"]).out;
+    let rows: Vec<&str> = state
+        .lines()
+        .filter(|row| row.contains("approved"))
+        .collect();
+    assert_eq!(rows.len(), 1, "{state}");
+    assert!(
+        rows[0].ends_with("approved true") && !rows[0].contains("list"),
+        "{state}"
+    );
 }

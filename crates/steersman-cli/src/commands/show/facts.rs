@@ -1,0 +1,170 @@
+//! What `show` tells beneath the branches: state, effects, agents, labels, outcome, what lies there.
+
+use super::{Page, ledger_orders};
+use crate::commands::sessions;
+use crate::place::branch_name;
+use crate::printer::{dim, green, red, yellow};
+use crate::words::{WIDTH, count, line as one_line};
+use std::collections::BTreeMap;
+use steersman::runtime::branches::path;
+use steersman_machine::artifact;
+use steersman_machine::rating::{self, BEST, is_rating};
+use steersman_machine::snapshot::{Agent, Phase};
+
+/// Before the rows stands what they are of.
+const NAMES: usize = 9;
+
+impl Page<'_> {
+    /// State, effects, agents, labels, outcome.
+    pub(super) fn facts(&self) -> Vec<String> {
+        let mut rows = Vec::new();
+        let mut before = String::new();
+        let of = match &self.way {
+            Some(_) => format!(" of {}  ", branch_name(self.branch)),
+            None => String::new(),
+        };
+        let mut row = |name: &str, text: String| {
+            // a name stands once before its rows, and whose all of it is before the first
+            let of = if rows.is_empty() { &*of } else { "" };
+            let shown = if before == name { "" } else { name };
+            rows.push(format!("{:<NAMES$}{text}", format!("{shown}{of}")));
+            name.clone_into(&mut before);
+        };
+        for entries in told(&self.state()) {
+            row("state", entries);
+        }
+        for (tool, (intended, done, repeated)) in self.deeds().sums() {
+            let sum = format!("{intended} intended, {done} done, {repeated} repeated");
+            let sum = if repeated == 0 {
+                green(&sum)
+            } else {
+                red(&sum)
+            };
+            row("effects", format!("{tool}: {sum}"));
+        }
+        for agent in self.agents() {
+            row("agents", agent);
+        }
+        let rated = self.rated();
+        if !rated.is_empty() {
+            row("rated", rated.join(", "));
+        }
+        // the rest is as it stands today
+        if self.line.is_some() {
+            return rows;
+        }
+        let labels = sessions::labels(&self.inspection.info);
+        if !labels.is_empty() {
+            row("labels", labels);
+        }
+        let outcome = self.outcome();
+        if !matches!(&*outcome, "" | "{}" | "null") {
+            row("outcome", crate::words::arguments(&outcome));
+        }
+        if ledger_orders(self.inspection).count() > 0 {
+            let held: Vec<String> = ledger_orders(self.inspection).collect();
+            row("orders", held.join(", "));
+        }
+        if !self.inspection.inbox.is_empty() {
+            row(
+                "inbox",
+                format!(
+                    "{} not taken yet",
+                    count(self.inspection.inbox.len() as u64, "message")
+                ),
+            );
+        }
+        for error in &self.inspection.unread {
+            row("unread", error.to_string());
+        }
+        rows
+    }
+
+    /// Artifacts that somebody rated, in their newest versions.
+    fn rated(&self) -> Vec<String> {
+        let seen = artifact::seen(&self.snapshot, None).into_iter();
+        let rated = seen.filter_map(|seen| {
+            let rating = rating::of(&self.snapshot, seen.versions.last()?)?;
+            Some(format!(
+                "{} {} of {BEST} by {}",
+                seen.name, rating.rating, rating.by
+            ))
+        });
+        rated.collect()
+    }
+
+    /// State by name; an entry of an agent below the root stands behind that agent's name.
+    pub(super) fn state(&self) -> BTreeMap<String, String> {
+        let state = self.snapshot.state.iter();
+        state
+            .filter(|((_, name), _)| !is_rating(name))
+            .map(|((scope, name), cell)| {
+                let name = if Some(*scope) == self.snapshot.root {
+                    name.to_string()
+                } else {
+                    format!("{}.{name}", path(&self.snapshot, *scope))
+                };
+                let value = if cell.value.is_sealed() {
+                    "(sealed)".to_owned()
+                } else {
+                    cell.value.0.to_string()
+                };
+                (name, value)
+            })
+            .collect()
+    }
+
+    /// One row an agent: path of names, phase, letters of its stack.
+    fn agents(&self) -> Vec<String> {
+        let mut agents: Vec<_> = self.snapshot.agents.values().collect();
+        agents.sort_by(|a, b| a.path.cmp(&b.path));
+        let phases: Vec<(&str, String)> = agents.iter().map(|agent| phase(agent)).collect();
+        let widths = phases
+            .iter()
+            .map(|(word, state)| word.len() + state.chars().count());
+        let width = widths.max().unwrap_or(0);
+        let rows = agents.into_iter().zip(phases);
+        rows.map(|(agent, (word, state))| {
+            let gap = width - word.len() - state.chars().count();
+            let shown = match agent.phase {
+                Phase::Resting => dim(word),
+                _ => yellow(word),
+            };
+            format!(
+                "{:<20} {shown}{state}{}   {}",
+                path(&self.snapshot, agent.id),
+                " ".repeat(gap),
+                dim(&one_line(&self.letters(agent), 50))
+            )
+        })
+        .collect()
+    }
+}
+
+/// What an agent is at, and of one that is in a state which.
+fn phase(agent: &Agent) -> (&'static str, String) {
+    let word = match agent.phase {
+        Phase::Resting => "rests",
+        Phase::Thinking => "thinks",
+        Phase::Routing => "routes",
+        Phase::Calling => "waits for calls",
+    };
+    let state = agent.state.as_ref();
+    let state = state.filter(|_| agent.phase != Phase::Resting);
+    (
+        word,
+        state.map_or_else(String::new, |state| format!(" ({state})")),
+    )
+}
+
+/// Entries of state: all in a row if they fit in one, else one in each.
+fn told(state: &BTreeMap<String, String>) -> Vec<String> {
+    let room = WIDTH - NAMES;
+    let entry = |(name, value): (&String, &String)| format!("{name} {value}");
+    let all: Vec<String> = state.iter().map(entry).collect();
+    let joined = all.join(", ");
+    if joined.chars().count() <= room && !joined.contains(char::is_control) {
+        return all.iter().take(1).map(|_| joined.clone()).collect();
+    }
+    all.iter().map(|entry| one_line(entry, room)).collect()
+}
