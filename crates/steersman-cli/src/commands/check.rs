@@ -236,7 +236,9 @@ fn proved(network: &network::Network) -> Vec<String> {
     if network.tools.contains_key("memory_save") {
         row("memory", memory(network));
     }
-    row("worst case", worst(network));
+    for (i, clause) in worst(network).into_iter().enumerate() {
+        row(if i == 0 { "worst case" } else { "" }, clause);
+    }
     for (name, config) in &network.config {
         let value = match (&config.env, &config.default) {
             (Some(env), _) if std::env::var_os(env).is_some() => format!("from {env}"),
@@ -327,8 +329,8 @@ fn per(per: Per) -> &'static str {
     }
 }
 
-/// What an answer may take at most, as far as limits say it.
-fn worst(network: &network::Network) -> String {
+/// What an answer may take at most, as far as limits say it: clause by clause.
+fn worst(network: &network::Network) -> Vec<String> {
     let calls = network
         .agents
         .values()
@@ -386,6 +388,5 @@ fn worst(network: &network::Network) -> String {
     };
     let beside = Beside::all(network);
     let beside = beside.iter().map(ToString::to_string);
-    let all: Vec<String> = calls.into_iter().chain([spent]).chain(beside).collect();
-    all.join("; ")
+    calls.into_iter().chain([spent]).chain(beside).collect()
 }
