@@ -15,6 +15,9 @@ use steersman::runtime::pending::{self, Pending as Waits};
 use steersman::runtime::store::{BoxedEvent, SessionInfo, SessionQuery};
 use steersman_machine::ids::Name;
 
+/// What `run --all` does.
+pub(crate) const DRIVES: &str = "drives all that have something to do, until Ctrl-C";
+
 /// Rows that are shown unless all are wanted.
 const SHOWN: usize = 20;
 
@@ -271,10 +274,7 @@ fn tell(
         ));
     }
     if !events.is_empty() || dead.len() > 1 {
-        next.push((
-            "steersman run --all".to_owned(),
-            "drives all that have something to do",
-        ));
+        next.push(("steersman run --all".to_owned(), DRIVES));
     }
     for (command, why) in next {
         printer.next(command, why);
@@ -296,7 +296,7 @@ fn tell(
 
 /// What the list of sessions says that one waits for. None: something of it runs or did when its process died, or it is
 /// too much for a list; then the session says it.
-fn listed(info: &SessionInfo) -> Option<Vec<Waits>> {
+pub(crate) fn listed(info: &SessionInfo) -> Option<Vec<Waits>> {
     match &*info.state.status {
         // nothing was driven yet
         "" => Some(Vec::new()),

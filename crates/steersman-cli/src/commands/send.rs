@@ -4,7 +4,7 @@ use crate::attach;
 use crate::cli::{Global, Send};
 use crate::commands::act::{Target, is_plain};
 use crate::commands::run::standard_input;
-use crate::commands::{changed, check};
+use crate::commands::{changed, check, pending};
 use crate::error::{CommandError, Exit};
 use crate::place::Place;
 use crate::printer::{Printer, here};
@@ -12,6 +12,8 @@ use serde_json::{Value as Json, json};
 use std::path::Path;
 use steersman::Sent;
 use steersman::runtime::inbox::Message;
+use steersman::runtime::pending::PendingKind;
+use steersman::runtime::store::SessionQuery;
 
 pub(crate) async fn run(
     args: Send,
@@ -148,12 +150,29 @@ async fn to_network(
         }
         Sent::Offered => {
             printer.talk("Accepted. A session that waits for it takes it when it is driven.");
-            printer.next(
-                "steersman run --all",
-                "drives all that have something to do",
-            );
+            let waiting = waiting(place, network.name(), event).await?;
+            if let [only] = &waiting[..] {
+                let short = place.short(only).await?;
+                printer.next(
+                    format!("steersman run --resume {short}"),
+                    "drives the one that waits for it",
+                );
+            }
+            printer.next("steersman run --all", pending::DRIVES);
             printer.next("steersman pending", "");
         }
     }
     Ok(Exit::Answered)
+}
+
+/// The sessions of a network that wait for an event, as far as lists say it: whether it is theirs is judged when they take it.
+async fn waiting(place: &Place, network: &str, event: &str) -> Result<Vec<String>, CommandError> {
+    let all = place.store().sessions(&SessionQuery::default()).await?;
+    let own = all.iter().filter(|info| *info.network == *network);
+    let waits = own.filter(|info| {
+        let pending = pending::listed(info).unwrap_or_default();
+        let mut pending = pending.iter();
+        pending.any(|p| p.kind == PendingKind::Event && p.text.split(" or ").any(|e| e == event))
+    });
+    Ok(waits.map(|info| info.id.to_string()).collect())
 }

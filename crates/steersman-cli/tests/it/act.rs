@@ -377,6 +377,37 @@ agents: { desk: { system: You read mail. } }
     assert!(!world.folder.join(".steersman/sessions.db").exists());
 }
 
+/// What is sent to a definition drives nothing: the one session that waits for it is named.
+#[test]
+fn an_event_for_a_network_names_who_waits_for_it() {
+    let world = World::new();
+    world.write(
+        "desk/steersman.yaml",
+        "name: desk
+events: { mail: { fields: { nr: string }, id: \"{{ event.nr }}\" } }
+tools: { letter: { description: Waits., wait: { event: mail, match: { nr: \"7\" }, timeout: 1h } } }
+agents: { desk: { system: You read mail., tools: [letter] } }
+",
+    );
+    world.write("script.yaml", "desk: [ { call: { letter: {} } }, Read. ]\n");
+    let run = ["run", "desk", "--script", "script.yaml", "--input", "Wait."];
+    let sent = |nr: u32| {
+        let payload = format!("{{\"nr\": \"{nr}\"}}");
+        let ran = world.run(&["send", "desk", "--event", "mail", &payload]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        world.filter(&ran.err)
+    };
+    let ran = world.run(&run);
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    let told = sent(1);
+    assert!(told.contains("steersman run --resume SESS"), "{told}");
+    assert!(told.contains("until Ctrl-C"), "{told}");
+    // of two it is not guessed which
+    assert_eq!(world.run(&run).code, Some(5));
+    let told = sent(2);
+    assert!(!told.contains("--resume"), "{told}");
+}
+
 #[test]
 fn a_name_in_a_script_that_no_agent_has_is_found_before_anything_is_said() {
     let world = World::new();
