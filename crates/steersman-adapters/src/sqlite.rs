@@ -119,10 +119,16 @@ impl SqliteStore {
     /// What SQLite itself finds wrong with the file's structure; empty if nothing.
     pub async fn check_structure(&self) -> Result<Vec<String>, StoreError> {
         self.read(|conn| {
-            conn.prepare("PRAGMA quick_check")?
+            let mut found: Vec<String> = conn
+                .prepare("PRAGMA quick_check")?
                 .query_map([], |r| r.get::<_, String>(0))?
                 .filter(|line| !matches!(line, Ok(ok) if ok == "ok"))
-                .collect()
+                .collect::<rusqlite::Result<_>>()?;
+            // an index that is damaged says nothing of what is there
+            if found.is_empty() {
+                found = keep::orphans(conn)?;
+            }
+            Ok(found)
         })
         .await
     }

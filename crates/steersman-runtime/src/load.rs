@@ -4,6 +4,9 @@
 //! the one before. When [`Since`] says so, a checkpoint is due: so a load reads at most 64 rows, or nine times what
 //! the checkpoint holds, however long the session is.
 
+mod named;
+
+use self::named::Named;
 use crate::ledger::Ledger;
 use crate::store::{CheckpointOf, Row, SessionId, SessionQuery, Store, StoreError};
 use std::collections::BTreeMap;
@@ -388,16 +391,25 @@ impl Load {
         let mut report = Report::default();
         let mut known: BTreeMap<Line, Place> = BTreeMap::new();
         let mut broken: BTreeMap<Line, Found> = BTreeMap::new();
-        let mut from = Line(1);
+        let (mut from, mut named) = (Line(1), Named::default());
         while from <= head {
             let rows = self.store.rows(&self.session, from, head, 512).await?;
             let Some(last) = rows.last() else { break };
             from = last.n.next();
             for row in rows {
                 report.lines += 1;
-                self.inspect_row(&row, &mut known, &mut broken, &mut report)
-                    .await?;
+                match self
+                    .inspect_row(&row, &mut known, &mut broken, &mut report)
+                    .await?
+                {
+                    Some(line) => named.note(&line),
+                    None => named.pass(row.n),
+                }
             }
+        }
+        let is_there = |line: Line| known.contains_key(&line) || broken.contains_key(&line);
+        for (line, what) in named.missing(is_there) {
+            damage(&mut broken, line, what);
         }
         report.affected = affected(&known, &broken);
         for (line, found) in broken {
@@ -415,12 +427,12 @@ impl Load {
         known: &mut BTreeMap<Line, Place>,
         broken: &mut BTreeMap<Line, Found>,
         report: &mut Report,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Option<LogLine>, StoreError> {
         let (n, prev, branch) = match self.peek(row) {
             Ok(place) => place,
             Err(e) => {
                 broken.entry(row.n).or_insert_with(|| Found::of(e));
-                return Ok(());
+                return Ok(None);
             }
         };
         let parent = known.get(&prev);
@@ -429,7 +441,7 @@ impl Load {
         known.insert(n, Place { prev, branch, hash });
         if prev.is_some() && !known.contains_key(&prev) {
             damage(broken, prev, "it is missing or cannot be read".to_owned());
-            return Ok(());
+            return Ok(None);
         }
         match self.verify(row, &prev_hash) {
             Ok((line, _)) => {
@@ -447,14 +459,15 @@ impl Load {
                         },
                     }
                 }
+                Ok(Some(line))
             }
             // Behind a broken line nothing can be checked: it is affected, not damaged.
-            Err(_) if broken.contains_key(&prev) => {}
+            Err(_) if broken.contains_key(&prev) => Ok(None),
             Err(e) => {
                 broken.entry(n).or_insert_with(|| Found::of(e));
+                Ok(None)
             }
         }
-        Ok(())
     }
 }
 

@@ -96,6 +96,29 @@ fn holds_sealed(conn: &Connection) -> rusqlite::Result<bool> {
     Ok(false)
 }
 
+/// What belongs to no session that is there, in words.
+pub(super) fn orphans(conn: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut found = Vec::new();
+    for (what, no, table) in [
+        ("lines of a log", "key >> 40", "line"),
+        ("messages of an inbox", "no", "inbox"),
+        ("checkpoints", "no", "checkpoint"),
+        ("timers", "no", "timer"),
+        ("waits", "no", "wait"),
+        ("labels", "no", "label"),
+    ] {
+        let query = format!(
+            "SELECT DISTINCT {no} FROM {table} WHERE {no} NOT IN (SELECT no FROM session) ORDER BY 1"
+        );
+        let mut statement = conn.prepare(&query)?;
+        for no in statement.query_map([], |r| r.get::<_, i64>(0))? {
+            let no = no?;
+            found.push(format!("{what} of session number {no}, which is missing"));
+        }
+    }
+    Ok(found)
+}
+
 fn beside(conn: &Connection, no: i64) -> rusqlite::Result<Beside> {
     let consumed = conn
         .prepare("SELECT id FROM inbox WHERE no = ?1 AND bytes IS NULL ORDER BY seq")?

@@ -256,6 +256,13 @@ async fn whole(
         Err(error) => return Err(error.into()),
     }
     let head = store.head(&info.id).await?;
+    let status = &info.state.status;
+    if head == Line::NONE && !status.is_empty() {
+        found.damaged.push(format!(
+            "its lines are missing: lists show it as `{}`",
+            tame(status)
+        ));
+    }
     let (ledger, _) = load.cold().ledger(head).await?;
     let beside = store.beside(&info.id).await?;
     let lost = beside.consumed.iter().filter(|id| !ledger.accepted(id));

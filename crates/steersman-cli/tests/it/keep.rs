@@ -468,3 +468,62 @@ fn a_damaged_message_is_named_and_holds_up_nothing_else() {
         (&"damaged".into(), &id.into())
     );
 }
+
+/// What a line names was there when it was written, and every line belongs to a session.
+#[test]
+fn what_lines_name_and_whose_they_are_is_looked_at() {
+    let world = desk();
+    world.write(
+        "script.yaml",
+        "desk: [ x, x, One., Two., Three. ]\ndesk@aside: [ Four., Five., Six. ]\n",
+    );
+    let run = |args: &[&str]| {
+        let ran = world.run(&[args, &["--script", "script.yaml"]].concat());
+        assert_eq!(ran.code, Some(0), "{args:?} {ran:?}");
+    };
+    run(&["fork", "last", "--label", "aside", "--say", "Begin."]);
+    run(&["send", "last:aside", "And here?", "--no-run"]);
+    run(&["send", "last", "And there?", "--no-run"]);
+    run(&["run", "--resume", "last"]);
+    // the last line of the branch that came to its end first: no line follows it there
+    let mut last = std::collections::BTreeMap::new();
+    for line in world.json_lines(&["log", "last"]) {
+        last.insert(line["branch"].to_string(), line["line"].as_u64().unwrap());
+    }
+    let leaf = last.values().min().unwrap();
+    let cut = format!("DELETE FROM line WHERE key = (1 << 40) + {leaf}");
+    let missing = format!("line {leaf}: it is missing");
+    assert_eq!(world.run(&["fsck"]).code, Some(0));
+    let path = world.folder.join(".steersman/sessions.db");
+    let flush = "PRAGMA wal_checkpoint(TRUNCATE)";
+    let conn = rusqlite::Connection::open(&path).unwrap();
+    conn.execute_batch(flush).unwrap();
+    drop(conn);
+    let whole = std::fs::read(&path).unwrap();
+    for (change, told) in [
+        (&*cut, &*missing),
+        (
+            "UPDATE session SET no = 2",
+            "its lines are missing: lists show it as `answered`",
+        ),
+        (
+            "UPDATE session SET no = 2",
+            "lines of a log of session number 1, which is missing",
+        ),
+        (
+            "DELETE FROM session",
+            "lines of a log of session number 1, which is missing",
+        ),
+        ("DELETE FROM line", "its lines are missing"),
+    ] {
+        let conn = rusqlite::Connection::open(&path).unwrap();
+        conn.execute_batch(&format!("{change}; {flush}")).unwrap();
+        drop(conn);
+        let found = world.run(&["fsck"]);
+        assert_eq!(found.code, Some(4), "{change}: {found:?}");
+        let said = found.out.clone() + &found.err;
+        assert!(said.contains(told), "{change}: {said}");
+        std::fs::write(&path, &whole).unwrap();
+    }
+    assert_eq!(world.run(&["fsck"]).code, Some(0));
+}
