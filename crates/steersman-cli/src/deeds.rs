@@ -36,6 +36,8 @@ pub(crate) enum Standing {
     /// A standing order keeps it from beginning.
     Barred,
     Running,
+    /// It began, and no process runs it any more: whether it happened is not known.
+    Unknown,
     Done,
     NotPerformed,
     Doubt,
@@ -55,6 +57,7 @@ impl Deed {
             Standing::Held(Why::Doubt) | Standing::Doubt => "in doubt".into(),
             Standing::Barred => "held".into(),
             Standing::Running => "running".into(),
+            Standing::Unknown => "unknown".into(),
             Standing::Done => match &self.settled {
                 Some(by) => format!("done (says {by})"),
                 None => "done".into(),
@@ -95,6 +98,10 @@ pub(crate) struct Deeds {
     of_call: BTreeMap<Id, Id>,
     /// Effects whose last attempt ended as it is proved that it did not happen.
     open_attempt: BTreeMap<Id, bool>,
+    /// The owner that began the last attempt of an effect.
+    begun_by: BTreeMap<Id, u64>,
+    /// The newest owner.
+    owner: u64,
 }
 
 impl Deeds {
@@ -237,7 +244,12 @@ impl Deeds {
                 };
                 (*effect, standing)
             }
-            LedgerEntry::Started { effect, .. } => {
+            LedgerEntry::Claimed { epoch, .. } => {
+                self.owner = *epoch;
+                return;
+            }
+            LedgerEntry::Started { effect, epoch, .. } => {
+                self.begun_by.insert(*effect, *epoch);
                 let may_have = self.open_attempt.insert(*effect, true) == Some(true);
                 if let Some(deed) = self.by_id.get_mut(effect) {
                     deed.attempts += 1;
@@ -259,6 +271,19 @@ impl Deeds {
                 (Standing::Closed(How::Unknown), Standing::Doubt) => Standing::GivenUp,
                 _ => standing,
             };
+        }
+    }
+
+    /// What runs runs in the process of the newest owner, if there is one; what others began is not known.
+    pub(crate) fn driven(&mut self, by_somebody: bool) {
+        let owner = by_somebody.then_some(self.owner);
+        for (effect, began) in &self.begun_by {
+            if let Some(deed) = self.by_id.get_mut(effect)
+                && deed.standing == Standing::Running
+                && Some(*began) != owner
+            {
+                deed.standing = Standing::Unknown;
+            }
         }
     }
 

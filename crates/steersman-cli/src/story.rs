@@ -61,6 +61,8 @@ pub(crate) struct Story {
     branches: BTreeMap<Id, String>,
     /// Effects whose outcome a person or a probe gave.
     settled: BTreeSet<Id>,
+    /// Effects of which the ledger says that they happened.
+    done: BTreeSet<Id>,
     searches: BTreeMap<Id, search::Seen>,
     /// Branches that belong to one, and what would be told of their lines, each with the line before.
     searched: BTreeSet<Id>,
@@ -91,6 +93,7 @@ impl Story {
     pub(crate) fn tell(&mut self, line: &LogLine, texts: &Texts) -> Vec<Row> {
         let mut rows = Vec::new();
         self.learn_search(line, texts);
+        self.done.extend(holds::done(line));
         // who goes on, and what was released or found out, comes before what followed from it
         let first = |entry: &LedgerEntry| match entry {
             LedgerEntry::Claimed { .. } => 0,
@@ -643,12 +646,9 @@ impl Story {
                 format!("in {}", span(at.0.saturating_sub(self.now.0))),
                 Tone::Wrong,
             ),
-            LedgerEntry::Listed(effect) => (
-                "!".into(),
-                format!("{} was done in what is left behind", tool(self, effect)),
-                "stays done".into(),
-                Tone::Doubt,
-            ),
+            LedgerEntry::Listed(effect) => {
+                holds::listed(&tool(self, effect), self.done.contains(effect))
+            }
             LedgerEntry::Refused { why, .. } => (
                 "!".into(),
                 format!("refused: {}", texts.text(*why)),

@@ -207,6 +207,7 @@ impl Begun {
         for line in &self.log.lines {
             deeds.learn(line, &self.log.texts);
         }
+        deeds.driven(self.inspection.info.owner.is_some());
         let listed = self.log.lines.iter().filter(|l| l.n == self.line);
         let listed = listed.flat_map(|l| &l.ledger).filter_map(|e| match e {
             LedgerEntry::Listed(effect) => Some(*effect),

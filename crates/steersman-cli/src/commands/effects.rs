@@ -21,6 +21,7 @@ pub(crate) async fn run(
     for line in &sight.log.lines {
         deeds.learn(line, &sight.log.texts);
     }
+    deeds.driven(sight.inspection.info.owner.is_some());
     for pending in sight
         .inspection
         .pending
@@ -68,7 +69,7 @@ pub(crate) async fn run(
             0 => dim(&row),
             i if matches!(
                 shown[i - 1].standing,
-                Standing::Doubt | Standing::Held(_) | Standing::Barred
+                Standing::Doubt | Standing::Unknown | Standing::Held(_) | Standing::Barred
             ) =>
             {
                 red(&row)

@@ -36,7 +36,11 @@ pub(crate) async fn run(
         begun.from, spot.name
     ));
     for effect in begun.left() {
-        printer.talk(yellow(&format!("  {effect} there, and stays so")));
+        let told = match effect.ends_with(" is done") {
+            true => "and stays so",
+            false => "and is not taken back: `steersman effects` tells what is known of it",
+        };
+        printer.talk(yellow(&format!("  {effect} there, {told}")));
     }
     begun.report(args.say.is_some(), printer)?;
     for command in [

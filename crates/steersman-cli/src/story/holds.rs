@@ -1,7 +1,37 @@
 //! Holds in words.
 
-use super::Tone;
-use steersman_machine::commit::{Release, Why};
+use super::{Told, Tone};
+use steersman_machine::commit::{LedgerEntry, LogLine, Release, Why};
+use steersman_machine::ids::Id;
+
+/// Effects that happened, by what a line's ledger says.
+pub(super) fn done(line: &LogLine) -> impl Iterator<Item = Id> {
+    line.ledger.iter().filter_map(|entry| match entry {
+        LedgerEntry::Done { effect, .. }
+        | LedgerEntry::Released {
+            effect,
+            why: Why::Doubt,
+            how: Release::Outcome,
+            ..
+        } => Some(*effect),
+        _ => None,
+    })
+}
+
+/// What is told of an effect of a future that was left to whoever leaves it.
+pub(super) fn listed(tool: &str, is_done: bool) -> Told {
+    let (text, note) = if is_done {
+        (
+            format!("{tool} was done in what is left behind"),
+            "stays done",
+        )
+    } else {
+        let text =
+            format!("{tool} was started in what is left behind; whether it happened is not known");
+        (text, "not known")
+    };
+    ("!".into(), text, note.into(), Tone::Doubt)
+}
 
 pub(super) fn hold_word(why: Why) -> &'static str {
     match why {
