@@ -156,7 +156,14 @@ fn one_or_more(row: &Row, room: usize) -> Vec<String> {
             }
             fold(&row.text, beside)
         }
-        Tone::Wrong => fold(&one_line(&row.text, WRONG), beside),
+        Tone::Wrong => {
+            let mut lines = fold(&one_line(&row.text, WRONG), beside);
+            if lines.is_empty() {
+                // of what ended without a word the note says why
+                lines.push(String::new());
+            }
+            lines
+        }
         Tone::Called
         | Tone::Came
         | Tone::Asked
