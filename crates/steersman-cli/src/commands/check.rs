@@ -236,9 +236,8 @@ fn proved(network: &network::Network) -> Vec<String> {
     if network.tools.contains_key("memory_save") {
         row("memory", memory(network));
     }
-    for (i, clause) in worst(network).into_iter().enumerate() {
-        row(if i == 0 { "worst case" } else { "" }, clause);
-    }
+    let under = format!("\n{:14}", "");
+    row("worst case", worst(network).join(&under));
     for (name, config) in &network.config {
         let value = match (&config.env, &config.default) {
             (Some(env), _) if std::env::var_os(env).is_some() => format!("from {env}"),

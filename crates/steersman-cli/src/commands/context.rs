@@ -198,6 +198,9 @@ fn choose<'a>(calls: &[&'a Call], judges: &BTreeSet<Id>, line: Option<Line>) -> 
         .or_else(|| calls().rev().find(|c| c.wished <= line))
 }
 
+/// An agent, and what it was asked beside its own answers.
+type Asked<'a> = (Id, Option<&'a str>);
+
 /// A session that is looked at.
 struct Looked<'a> {
     place: &'a Place,
@@ -319,13 +322,11 @@ impl Looked<'_> {
             let known = bound
                 .take()
                 .filter(|(known, _)| Arc::ptr_eq(known, binding));
-            bound = match known {
-                Some(known) => Some(known),
-                None => {
-                    let network = self.network(binding).await.ok();
-                    network.map(|network| (binding.clone(), network))
-                }
-            };
+            bound = known;
+            if bound.is_none() {
+                let network = self.network(binding).await.ok();
+                bound = network.map(|network| (binding.clone(), network));
+            }
             if let Some((_, network)) = &bound {
                 let bodies = &*self.inspection.history;
                 let cx = Cx { network, bodies };
@@ -355,19 +356,19 @@ impl Looked<'_> {
 
     /// The model calls, agent by agent, but for this one.
     fn others(&self, calls: &[Call], but: Option<&Call>) -> String {
-        let mut by_agent: Vec<((Id, Option<&str>), Vec<String>)> = Vec::new();
+        let mut by_name: Vec<(Asked<'_>, Vec<String>)> = Vec::new();
         for call in calls {
             if call.answered.is_none() || but.is_some_and(|but| but.effect == call.effect) {
                 continue;
             }
             let at = format!("@{}", call.answered.unwrap_or(call.wished));
             let who = (call.agent, call.beside);
-            match by_agent.iter_mut().find(|(known, _)| *known == who) {
+            match by_name.iter_mut().find(|(known, _)| *known == who) {
                 Some((_, lines)) => lines.push(at),
-                None => by_agent.push((who, vec![at])),
+                None => by_name.push((who, vec![at])),
             }
         }
-        let named = by_agent.iter().map(|((agent, beside), lines)| {
+        let named = by_name.iter().map(|((agent, beside), lines)| {
             format!("{} {}", self.named(*agent, *beside), lines.join(" "))
         });
         named.collect::<Vec<_>>().join(", ")
