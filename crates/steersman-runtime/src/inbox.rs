@@ -419,6 +419,13 @@ pub enum DecodeError {
 }
 
 impl Inspection {
+    /// Whether an effect may have happened on a branch that was left behind, and no process runs it.
+    pub fn is_left_in_doubt(&self, effect: Id) -> bool {
+        let driven = self.info.owner.is_some();
+        let epoch = self.ledger.epoch + u64::from(!driven);
+        self.ledger.is_left_in_doubt(effect, epoch)
+    }
+
     /// Whether something that was said to a branch lies in the inbox.
     pub fn is_spoken_to(&self, branch: Id) -> bool {
         let read = self.inbox.iter().filter_map(|m| Message::decode(m).ok());

@@ -595,6 +595,21 @@ impl Ledger {
             .filter(|(_, r)| r.progress == Progress::Started && r.epoch < self.epoch)
     }
 
+    /// Whether it may have happened on a branch that was left behind, and nobody runs it: whoever knows may say so. What
+    /// began before this epoch, nobody runs.
+    pub fn is_left_in_doubt(&self, effect: Id, epoch: u64) -> bool {
+        let Some(record) = self.effects.get(&effect) else {
+            return false;
+        };
+        let left = self.branch(record.branch);
+        left.is_some_and(|branch| branch.superseded.is_some())
+            && match record.progress {
+                Progress::Unknown => true,
+                Progress::Started => record.epoch < epoch,
+                _ => false,
+            }
+    }
+
     /// Effects of abandoned futures that were shown to whoever rewound.
     pub fn listed(&self) -> impl Iterator<Item = Id> {
         self.listed.iter().copied()

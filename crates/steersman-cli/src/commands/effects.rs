@@ -95,6 +95,16 @@ pub(crate) async fn run(
         );
         return Ok(Exit::Doubt);
     }
+    let seen = &sight.inspection;
+    if let Some(left) = shown.iter().find(|d| seen.is_left_in_doubt(d.id)) {
+        printer.next(
+            format!(
+                "steersman resolve {} {} --done='{{...}}'",
+                sight.short, left.id
+            ),
+            "or --not-performed, or --fail: whether it happened in what is left behind",
+        );
+    }
     printer.next(
         format!("steersman log {}", sight.name()),
         "each line with its ledger",

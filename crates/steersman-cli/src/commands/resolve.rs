@@ -16,14 +16,22 @@ pub(crate) async fn run(
 ) -> Result<Exit, CommandError> {
     let target = Target::find(&args.session, global, &args.act.own.drive).await?;
     let effect = args.effect.as_deref();
-    let found = target.pending(effect, &[PendingKind::Doubt], "doubt", &args.act);
-    let pending = found.map_err(|error| match (&args.done, effect) {
-        // what stands there may be meant as the result: it is not guessed
-        (Some(_), Some(effect)) if effect.parse::<Id>().is_err() => error.hint(
-            "an effect is named by its id or its tool; a result is joined to its option: --done=RESULT",
-        ),
-        _ => error,
-    })?;
+    let left = effect.and_then(|effect| effect.parse::<Id>().ok());
+    let seen = &target.inspection;
+    let meant = match left.filter(|effect| seen.is_left_in_doubt(*effect)) {
+        Some(left) => left,
+        None => {
+            let found = target.pending(effect, &[PendingKind::Doubt], "doubt", &args.act);
+            let found = found.map_err(|error| match (&args.done, effect) {
+                // what stands there may be meant as the result: it is not guessed
+                (Some(_), Some(effect)) if effect.parse::<Id>().is_err() => error.hint(
+                    "an effect is named by its id or its tool; a result is joined to its option: --done=RESULT",
+                ),
+                _ => error,
+            });
+            found?.effect
+        }
+    };
     let how = match args.done {
         Some(result) => Resolution::Done {
             result: words::value(&result).to_string(),
@@ -32,7 +40,7 @@ pub(crate) async fn run(
         None => Resolution::Fail,
     };
     let message = Message::Resolve {
-        effect: pending.effect,
+        effect: meant,
         by: role(&args.act),
         how,
     };

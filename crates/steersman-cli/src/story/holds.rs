@@ -20,16 +20,11 @@ pub(super) fn done(line: &LogLine) -> impl Iterator<Item = Id> {
 
 /// What is told of an effect of a future that was left to whoever leaves it.
 pub(super) fn listed(tool: &str, is_done: bool) -> Told {
-    let (text, note) = if is_done {
-        (
-            format!("{tool} was done in what is left behind"),
-            "stays done",
-        )
-    } else {
-        let text =
-            format!("{tool} was started in what is left behind; whether it happened is not known");
-        (text, "not known")
+    let (how, note) = match is_done {
+        true => ("done", "stays done"),
+        false => ("started", "outcome not known"),
     };
+    let text = format!("{tool} was {how} in what is left behind");
     ("!".into(), text, note.into(), Tone::Doubt)
 }
 

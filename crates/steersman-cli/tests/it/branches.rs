@@ -430,3 +430,51 @@ fn an_agent_that_forked_goes_on_with_what_a_critic_chose() {
     let log = world.run(&["log", "last"]).out;
     assert!(log.contains("adopts  ") && log.contains("open\n"), "{log}");
 }
+
+/// What began in a future that was left, and died with its process, is not said to be done; whoever knows says so. Its process
+/// may die before the rewind or after it.
+#[test]
+fn what_began_in_a_future_that_was_left_is_unknown_until_somebody_says() {
+    for (until, standing) in [("-e began", "in doubt"), ("-e left", "unknown")] {
+        let world = World::new();
+        let pays = format!("touch began; while [ ! {until} ]; do :; done; kill -9 $PPID");
+        let tool = format!(
+            "description: Pays., parameters: {{ cents: integer }}, effect: unsafe, command: [sh, -c, \"{pays}\"]"
+        );
+        world.write(
+            "steersman.yaml",
+            &format!("name: desk\ntools: {{ pay: {{ {tool} }} }}\nagents: {{ desk: {{ system: You pay., tools: [pay] }} }}\n"),
+        );
+        world.write(
+            "script.yaml",
+            "desk: [ Hello., { call: { pay: { cents: 5 } } }, Not., more ]\n",
+        );
+        assert_eq!(scripted(&world, &["run", "--input", "Hi."]).code, Some(0));
+        let send = ["send", "last", "Pay.", "--script", "script.yaml"];
+        let mut driver = world.command(&send).spawn().unwrap();
+        while !world.folder.join("began").exists() {
+            std::thread::yield_now();
+        }
+        if standing == "in doubt" {
+            driver.wait().unwrap();
+        }
+        let ran = scripted(&world, &["rewind", "last@2"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        world.write("left", "");
+        driver.wait().unwrap();
+        let shown = world.run(&["show", "last"]);
+        let told = "pay was started in what is left behind";
+        assert!(shown.out.contains(told), "{shown:?}");
+        assert!(shown.out.contains("outcome not known"), "{shown:?}");
+        let (_, deed) = world.json(&["effects", "last"]);
+        assert_eq!(deed["standing"], standing, "{deed}");
+        let id = deed["effect"].as_str().unwrap();
+        let told = scripted(&world, &["resolve", "last", id, "--done=\"paid\""]);
+        assert_eq!(told.code, Some(0), "{told:?}");
+        let (_, deed) = world.json(&["effects", "last"]);
+        assert_eq!(deed["standing"], "done (says user)", "{deed}");
+        let again = scripted(&world, &["resolve", "last", id, "--fail"]);
+        assert_eq!(again.code, Some(2), "{again:?}");
+        assert_eq!(world.run(&["fsck"]).code, Some(0));
+    }
+}

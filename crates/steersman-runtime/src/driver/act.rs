@@ -572,7 +572,9 @@ impl Driver {
         by: &Name,
         how: Resolution,
     ) -> Result<Acted, EngineError> {
-        if let Err(refused) = self.hold_for(effect, by, &[Why::Doubt]) {
+        if !self.is_left_in_doubt(effect)
+            && let Err(refused) = self.hold_for(effect, by, &[Why::Doubt])
+        {
             return Ok(Err(refused));
         }
         let ended = match how {
@@ -624,6 +626,11 @@ impl Driver {
         Ok(why.map(|why| {
             format!("this result does not fit ({why}): give the one that the tool would have given")
         }))
+    }
+
+    /// Whether it began under an owner that is gone, on a branch that has no ticks: nobody asked whether it happened.
+    fn is_left_in_doubt(&self, effect: Id) -> bool {
+        !self.outs.contains_key(&effect) && self.ledger.is_left_in_doubt(effect, self.claim.epoch)
     }
 
     /// A person settles the doubt of an effect that no branch waits for.
