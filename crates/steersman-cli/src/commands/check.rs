@@ -353,7 +353,7 @@ fn worst(network: &network::Network) -> Vec<String> {
                 OnLimit::Finish => "then it ends",
                 OnLimit::Ask => "then a person is asked",
             };
-            let most = digits(u64::from(limit.max));
+            let most = digits(limit.max);
             let told = format!("{most} model calls {per}{each}, {then}");
             (a.name.to_string(), told)
         });
