@@ -18,19 +18,19 @@ pub(crate) async fn run(
     let effect = args.effect.as_deref();
     let left = effect.and_then(|effect| effect.parse::<Id>().ok());
     let seen = &target.inspection;
-    let meant = match left.filter(|effect| seen.is_left_in_doubt(*effect)) {
-        Some(left) => left,
-        None => {
-            let found = target.pending(effect, &[PendingKind::Doubt], "doubt", &args.act);
-            let found = found.map_err(|error| match (&args.done, effect) {
+    let left = left.filter(|effect| seen.is_left_in_doubt(*effect));
+    let meant = if let Some(left) = left {
+        left
+    } else {
+        let found = target.pending(effect, &[PendingKind::Doubt], "doubt", &args.act);
+        let found = found.map_err(|error| match (&args.done, effect) {
                 // what stands there may be meant as the result: it is not guessed
                 (Some(_), Some(effect)) if effect.parse::<Id>().is_err() => error.hint(
                     "an effect is named by its id or its tool; a result is joined to its option: --done=RESULT",
                 ),
                 _ => error,
             });
-            found?.effect
-        }
+        found?.effect
     };
     let how = match args.done {
         Some(result) => Resolution::Done {

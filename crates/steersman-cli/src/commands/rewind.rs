@@ -36,9 +36,10 @@ pub(crate) async fn run(
         begun.from, spot.name
     ));
     for effect in begun.left() {
-        let told = match effect.ends_with(" is done") {
-            true => "and stays so",
-            false => "and is not taken back: `steersman effects` tells what is known of it",
+        let told = if effect.ends_with(" is done") {
+            "and stays so"
+        } else {
+            "and is not taken back: `steersman effects` tells what is known of it"
         };
         printer.talk(yellow(&format!("  {effect} there, {told}")));
     }

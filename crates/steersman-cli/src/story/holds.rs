@@ -20,9 +20,10 @@ pub(super) fn done(line: &LogLine) -> impl Iterator<Item = Id> {
 
 /// What is told of an effect of a future that was left to whoever leaves it.
 pub(super) fn listed(tool: &str, is_done: bool) -> Told {
-    let (how, note) = match is_done {
-        true => ("done", "stays done"),
-        false => ("started", "outcome not known"),
+    let (how, note) = if is_done {
+        ("done", "stays done")
+    } else {
+        ("started", "outcome not known")
     };
     let text = format!("{tool} was {how} in what is left behind");
     ("!".into(), text, note.into(), Tone::Doubt)
