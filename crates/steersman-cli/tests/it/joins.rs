@@ -314,18 +314,23 @@ fn an_agent_goes_on_with_the_first_of_its_branches() {
     world.write(
         "steersman.yaml",
         "name: racer
-tools: { nap: { description: Naps., wait: { time: 1h } } }
-agents: { racer: { system: You try., tools: [nap, { tool: fork, join: any }] } }
+tools:
+  nap: { description: Naps., wait: { time: 1h } }
+  ready: { description: Asks whether to begin., parameters: { question: string }, ask: user }
+agents: { racer: { system: You try., tools: [nap, ready, { tool: fork, join: any }] } }
 ",
     );
     world.write(
         "script.yaml",
         "racer: [ { call: { fork: { instructions: [Slowly., Quickly.] } } }, The quick one. ]
 \"racer@1\": [ { call: { nap: {} } }, never ]
-\"racer@2\": [ Quick. ]
+\"racer@2\": [ { call: { ready: { question: Now? } } }, Quick. ]
 ",
     );
+    // Both stand before one of them is let go on: else it is chance how far the other one came.
     let ran = scripted(&world, &["run", "--input", "Go."]);
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    let ran = world.run(&["answer", "last", "Now."]);
     assert_eq!(
         (ran.code, ran.out.trim()),
         (Some(0), "The quick one."),
