@@ -1,17 +1,10 @@
 //! Branches from the terminal: fork, join, adopt, rewind; drawn, refused, and across deaths.
 
-use crate::world::{Ran, World};
+use crate::world::{PAYS as DESK, Ran, World};
 use serde_json::Value as Json;
 use std::fmt::Write;
 use std::process::Stdio;
 
-const DESK: &str = r#"name: desk
-tools:
-  look: { description: Looks., parameters: { what: string }, effect: read, command: [echo, "{{ args.what }}"] }
-  pay: { description: Pays., parameters: { cents: integer }, effect: unsafe, simulate: pretended, command: [sh, -c, "echo paid >> book; echo ok"] }
-agents:
-  desk: { system: You settle., tools: [look, pay] }
-"#;
 const SCRIPT: &str = "desk:
   - call: { look: { what: order } }
   - call: { pay: { cents: 5 } }

@@ -1,17 +1,10 @@
 //! `run --step` and `rerun --step`: a session stops after each line, and whoever types says how it goes on.
 
-use crate::world::{Ran, World};
+use crate::world::{PAYS as DESK, Ran, World};
 use serde_json::Value as Json;
 use std::io::Write as _;
 use std::process::Stdio;
 
-const DESK: &str = r#"name: desk
-tools:
-  look: { description: Looks., parameters: { what: string }, effect: read, command: [echo, "{{ args.what }}"] }
-  pay: { description: Pays., parameters: { cents: integer }, effect: unsafe, simulate: pretended, command: [sh, -c, "echo paid >> book; echo ok"] }
-agents:
-  desk: { system: You settle., tools: [look, pay] }
-"#;
 const SCRIPT: &str = "desk:
   - call: { look: { what: order } }
   - call: { pay: { cents: 5 } }

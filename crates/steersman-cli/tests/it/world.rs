@@ -6,6 +6,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+/// A desk that looks something up and pays; each payment that is made is a line of `book`.
+pub(crate) const PAYS: &str = r#"name: desk
+tools:
+  look: { description: Looks., parameters: { what: string }, effect: read, command: [echo, "{{ args.what }}"] }
+  pay: { description: Pays., parameters: { cents: integer }, effect: unsafe, simulate: pretended, command: [sh, -c, "echo paid >> book; echo ok"] }
+agents:
+  desk: { system: You settle., tools: [look, pay] }
+"#;
+
 /// A place where nothing of the machine's user is seen.
 pub(crate) struct World {
     pub(crate) folder: PathBuf,
