@@ -22,7 +22,6 @@ use steersman::runtime::engine::{BranchView, Inspection};
 use steersman::runtime::pending::{Pending, PendingKind};
 use steersman::runtime::session::Settled;
 use steersman_machine::commit::Admitted;
-use steersman_machine::fold::fold;
 use steersman_machine::ids::{Id, Line};
 use steersman_machine::interaction::Cause;
 use steersman_machine::network::Network;
@@ -90,10 +89,7 @@ impl Seen {
     fn page<'a>(&'a self, place: &'a Place) -> Page<'a> {
         let (sight, branch) = (&self.sight, self.sight.branch());
         let at_line = |line: Line| {
-            let upto = sight.log.up_to(line);
-            let mut snapshot = upto
-                .iter()
-                .fold(Snapshot::empty(), |snapshot, line| fold(snapshot, line));
+            let mut snapshot = sight.log.snapshot(line);
             sight.log.known.veil(&mut snapshot);
             snapshot
         };
