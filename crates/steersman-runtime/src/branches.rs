@@ -9,6 +9,28 @@ use steersman_machine::join::JoinOn;
 use steersman_machine::rating::rated;
 use steersman_machine::snapshot::{Phase, Snapshot};
 
+impl Inspection {
+    /// Whether an effect may have happened on a branch that was left behind, and no process runs it.
+    pub fn is_left_in_doubt(&self, effect: Id) -> bool {
+        let driven = self.info.owner.is_some();
+        let epoch = self.ledger.epoch + u64::from(!driven);
+        self.ledger.is_left_in_doubt(effect, epoch)
+    }
+
+    /// Whether something that was said to a branch lies in the inbox.
+    pub fn is_spoken_to(&self, branch: Id) -> bool {
+        let read = self.inbox.iter().filter_map(|m| Message::decode(m).ok());
+        let mut opened = read.map(|message| message.opened().0);
+        opened.any(|message| match message {
+            Message::Say { branch: to, .. } | Message::Interrupt { branch: to, .. } => {
+                to.unwrap_or(self.current) == branch
+            }
+            Message::Sent { branch: to, .. } => to == branch,
+            _ => false,
+        })
+    }
+}
+
 /// Why what somebody wants of branches would be refused, as far as the log tells now. Asked before it is put into the
 /// inbox, so that what is refused leaves nothing; what changes in between is refused by whoever takes it.
 pub fn refusal(seen: &Inspection, message: &Message) -> Option<String> {

@@ -4,7 +4,6 @@
 //! Every act goes through the inbox, whoever owns the session: so it is durable before it is acknowledged, it is
 //! accepted once, and it waits there, outside every branch, until a tick takes it.
 
-use crate::engine::Inspection;
 use crate::store::InboxMessage;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -416,28 +415,6 @@ pub enum DecodeError {
         "inbox message `{0}` was written by a newer program ({1}) and is not heard; it stays where it is"
     )]
     Newer(Name, String),
-}
-
-impl Inspection {
-    /// Whether an effect may have happened on a branch that was left behind, and no process runs it.
-    pub fn is_left_in_doubt(&self, effect: Id) -> bool {
-        let driven = self.info.owner.is_some();
-        let epoch = self.ledger.epoch + u64::from(!driven);
-        self.ledger.is_left_in_doubt(effect, epoch)
-    }
-
-    /// Whether something that was said to a branch lies in the inbox.
-    pub fn is_spoken_to(&self, branch: Id) -> bool {
-        let read = self.inbox.iter().filter_map(|m| Message::decode(m).ok());
-        let mut opened = read.map(|message| message.opened().0);
-        opened.any(|message| match message {
-            Message::Say { branch: to, .. } | Message::Interrupt { branch: to, .. } => {
-                to.unwrap_or(self.current) == branch
-            }
-            Message::Sent { branch: to, .. } => to == branch,
-            _ => false,
-        })
-    }
 }
 
 impl DecodeError {

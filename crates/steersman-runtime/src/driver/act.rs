@@ -275,7 +275,7 @@ impl Driver {
     ) -> Acted {
         let branch = branch.unwrap_or(self.ledger.current);
         if !self.branches.contains_key(&branch) {
-            return Err(format!("branch {branch} has no ticks any more"));
+            return Err(gone(branch));
         }
         let mut offer = Offer::new(what);
         offer.message = Some(message.clone());
@@ -680,6 +680,11 @@ impl Driver {
         offer.message = message.cloned();
         self.offer(branch, offer);
     }
+}
+
+/// Why nothing can be offered to a branch.
+pub(super) fn gone(branch: Id) -> String {
+    format!("branch {branch} has no ticks any more")
 }
 
 pub(super) fn not_open(effect: Id) -> String {

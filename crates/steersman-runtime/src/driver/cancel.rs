@@ -1,6 +1,6 @@
 //! Cancels: what is open ends. With a branch goes what was said there and not heard yet: it begins nothing any more.
 
-use super::act::not_open;
+use super::act::{gone, not_open};
 use super::branches::Acted;
 use super::draft::{Draft, Offer};
 use super::{Driver, What};
@@ -52,16 +52,16 @@ impl Driver {
     /// What is said later is heard.
     fn cancel_branch(&mut self, message: &InboxMessage, by: &Name, branch: Option<Id>) -> Acted {
         let id = branch.unwrap_or(self.ledger.current);
-        let what = What::Cancel(Cancelled::All, by.clone());
-        self.offer_message(message, Some(id), what)?;
-        let offers = self.branches.get_mut(&id).map(|branch| &mut branch.offers);
-        let Some(offers) = offers else { return Ok(()) };
-        let (said, mut rest): (Vec<Offer>, Vec<Offer>) =
-            std::mem::take(offers).into_iter().partition(is_queued);
-        if let Some(cancel) = rest.last_mut() {
-            cancel.drops = said;
-        }
-        *offers = rest;
+        let Some(known) = self.branches.get_mut(&id) else {
+            return Err(gone(id));
+        };
+        let offers = std::mem::take(&mut known.offers).into_iter();
+        let (said, rest): (Vec<Offer>, Vec<Offer>) = offers.partition(is_queued);
+        known.offers = rest;
+        let mut cancel = Offer::new(What::Cancel(Cancelled::All, by.clone()));
+        cancel.message = Some(message.clone());
+        cancel.drops = said;
+        self.offer(id, cancel);
         Ok(())
     }
 

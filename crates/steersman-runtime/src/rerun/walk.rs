@@ -631,11 +631,11 @@ fn same_but_for_words(made: &Commit, was: &Commit) -> bool {
 pub(super) fn same_tool(old: &Network, new: &Network, name: &str) -> bool {
     match (old.tools.get(name), new.tools.get(name)) {
         (Some(old), Some(new)) => {
-            let as_careful = ToolDef {
+            let as_careful = || ToolDef {
                 effect: old.effect,
                 ..new.clone()
             };
-            *old == as_careful
+            old == new || *old == as_careful()
         }
         (old, new) => old.is_none() && new.is_none(),
     }
