@@ -139,9 +139,10 @@ fn rust_file(path: &str, text: &str, faults: &mut Vec<String>) {
         {
             faults.push(format!("{}: the machine has no async", at()));
         }
-        // The kill campaign waits in real time: processes of their own die at random moments.
+        // The kill campaigns wait in real time: processes of their own die at random moments.
+        let kills = ["tests/it/crash.rs", "tests/acts/process.rs"];
         if !here
-            && !path.ends_with("tests/it/crash.rs")
+            && !kills.iter().any(|file| path.ends_with(file))
             && path.contains("/tests/")
             && (line.contains("thread::sleep") || line.contains("time::sleep("))
         {

@@ -1,0 +1,131 @@
+//! The stages of CI, in order. Each prints its time and has a budget.
+
+use crate::counterpart::{self, Counterparts};
+use crate::{run, say};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// A stage that needs nothing beside the repository and the toolchain.
+struct Stage {
+    name: &'static str,
+    cargo: &'static [&'static str],
+    budget: Duration,
+}
+
+/// Budgets are wall time on two idle cores with nothing built; all stages and counterparts stay under 20 minutes.
+const STAGES: [Stage; 4] = [
+    Stage {
+        name: "format",
+        cargo: &["fmt", "--all", "--check"],
+        budget: Duration::from_secs(10),
+    },
+    Stage {
+        name: "lints",
+        cargo: &[
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ],
+        budget: Duration::from_mins(4),
+    },
+    Stage {
+        name: "tests",
+        cargo: &["test", "--workspace"],
+        budget: Duration::from_mins(13),
+    },
+    Stage {
+        name: "docs",
+        cargo: &["doc", "--workspace", "--no-deps"],
+        budget: Duration::from_mins(2),
+    },
+];
+
+/// Cores that a budget counts on.
+const CORES: u32 = 2;
+
+/// Runs all stages, then the tests against counterparts. The first failure ends the run.
+fn all(without: &[&str]) -> Result<(), String> {
+    let counterparts = Counterparts::start(without);
+    let mut done = Vec::new();
+    for stage in &STAGES {
+        done.push(timed(stage.name, stage.budget, || {
+            say(&format!(
+                "== {}: cargo {}",
+                stage.name,
+                stage.cargo.join(" ")
+            ));
+            let mut cargo = Command::new("cargo");
+            run(cargo.args(stage.cargo).env("RUSTDOCFLAGS", "-D warnings"))
+        })?);
+    }
+    let counterparts = counterparts.ready()?;
+    for counterpart in counterparts.all() {
+        done.push(timed(counterpart.name, counterpart.budget, || {
+            counterparts.test(counterpart)
+        })?);
+    }
+    say(&format!("== all passed: {}", done.join(", ")));
+    for name in without {
+        say(&format!("== NOT TESTED, left out by --without: {name}"));
+    }
+    Ok(())
+}
+
+/// Runs `cargo xtask ci` with the words behind it.
+pub(crate) fn run_stages(words: &[&str]) -> Result<(), String> {
+    let mut without = Vec::new();
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match (*word, words.next()) {
+            ("--without", Some(name)) if counterpart::is_known(name) => without.push(*name),
+            ("--without", _) => {
+                return Err(format!(
+                    "--without takes the name of a counterpart: {}",
+                    counterpart::names().join(", ")
+                ));
+            }
+            (other, _) => return Err(format!("`{other}` is no option of `ci`; {}", crate::USE)),
+        }
+    }
+    all(&without)
+}
+
+/// Runs one stage and says how long it took. Load from outside stretches wall time and is nobody's fault, so a stage
+/// fails where it took more processor time than its budget has on two cores.
+fn timed(
+    name: &str,
+    budget: Duration,
+    stage: impl FnOnce() -> Result<(), String>,
+) -> Result<String, String> {
+    let (begun, used) = (Instant::now(), processor_time());
+    stage().map_err(|why| format!("{name} failed: {why}"))?;
+    let wall = begun.elapsed().as_secs();
+    let spent = processor_time().saturating_sub(used);
+    let most = budget * CORES;
+    say(&format!(
+        "== {name}: {wall} s ({} s of processor time, budget {} s)",
+        spent.as_secs(),
+        most.as_secs()
+    ));
+    if spent > most {
+        return Err(format!(
+            "{name} took {} s of processor time, its budget is {} s: make it cheaper, or move what is long to `cargo xtask long`",
+            spent.as_secs(),
+            most.as_secs()
+        ));
+    }
+    Ok(format!("{name} {wall} s"))
+}
+
+/// Processor time of the children that have ended; nothing where the system does not tell.
+fn processor_time() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name of the program stands in brackets and may hold spaces; fields are counted behind it.
+    let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let ticks = fields.split_whitespace().skip(13).take(2);
+    let ticks: u64 = ticks.filter_map(|field| field.parse::<u64>().ok()).sum();
+    Duration::from_millis(ticks * 10)
+}

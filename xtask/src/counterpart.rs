@@ -1,0 +1,332 @@
+//! Programs of others that tests talk to: installed by scripts of this repository, started here, gone with the run.
+//!
+//! Their tests are ignored where one runs all tests, so that no test passes that tests nothing. Here each of them runs, or
+//! the run fails; `--without NAME` is the only way past it.
+
+use crate::{run, say, tidy};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// One of them.
+pub(crate) struct Counterpart {
+    pub(crate) name: &'static str,
+    kind: Kind,
+    tests: Tests,
+    /// Of its tests, once it is installed.
+    pub(crate) budget: Duration,
+}
+
+/// How a counterpart is had.
+enum Kind {
+    /// A script that runs a server on the port that it is given; tests find its address in a variable.
+    Server {
+        script: &'static str,
+        variable: &'static str,
+        health: &'static str,
+    },
+    /// A script that installs programs and prints their folder, which tests find in a variable.
+    Folder {
+        script: &'static str,
+        variable: &'static str,
+    },
+    /// A script that installs a program and prints its path.
+    Program { script: &'static str },
+    /// The right to mount file systems.
+    Mounts,
+}
+
+/// What runs against it.
+enum Tests {
+    /// Ignored tests whose names begin so, by package.
+    Ignored(&'static [(&'static str, &'static str)]),
+    /// The program itself, with these words.
+    Itself(&'static [&'static str]),
+}
+
+const ALL: [Counterpart; 6] = [
+    Counterpart {
+        name: "cargo-deny",
+        kind: Kind::Program {
+            script: "scripts/cargo-deny.sh",
+        },
+        tests: Tests::Itself(&["deny", "check", "bans", "licenses", "sources"]),
+        budget: Duration::from_secs(20),
+    },
+    Counterpart {
+        name: "real-model",
+        kind: Kind::Server {
+            script: "scripts/real-model.sh",
+            variable: "STEERSMAN_REAL_MODEL",
+            health: "/health",
+        },
+        tests: Tests::Ignored(&[
+            ("steersman-adapters", "real::"),
+            ("steersman-cli", "real::"),
+        ]),
+        budget: Duration::from_mins(2),
+    },
+    Counterpart {
+        name: "real-embeddings",
+        kind: Kind::Server {
+            script: "scripts/real-embeddings.sh",
+            variable: "STEERSMAN_REAL_EMBEDDINGS",
+            health: "/health",
+        },
+        tests: Tests::Ignored(&[("steersman-adapters", "real_embeddings::")]),
+        budget: Duration::from_secs(30),
+    },
+    Counterpart {
+        name: "mock-server",
+        kind: Kind::Server {
+            script: "scripts/mock-server.sh",
+            variable: "STEERSMAN_MOCK_SERVER",
+            health: "/v1/models",
+        },
+        tests: Tests::Ignored(&[("steersman-adapters", "aimock::")]),
+        budget: Duration::from_secs(30),
+    },
+    Counterpart {
+        name: "mcp-servers",
+        kind: Kind::Folder {
+            script: "scripts/mcp-servers.sh",
+            variable: "STEERSMAN_MCP_SERVERS",
+        },
+        tests: Tests::Ignored(&[("steersman-adapters", "reference::")]),
+        budget: Duration::from_mins(1),
+    },
+    Counterpart {
+        name: "disks",
+        kind: Kind::Mounts,
+        tests: Tests::Ignored(&[("steersman-cli", "disk::")]),
+        budget: Duration::from_mins(1),
+    },
+];
+
+/// How long a counterpart may take until it is installed and answers.
+const PATIENCE: Duration = Duration::from_mins(10);
+
+/// The names that `--without` takes.
+pub(crate) fn names() -> Vec<&'static str> {
+    ALL.iter().map(|one| one.name).collect()
+}
+
+/// Whether `--without` takes this name.
+pub(crate) fn is_known(name: &str) -> bool {
+    ALL.iter().any(|one| one.name == name)
+}
+
+/// Counterparts on their way, beside the stages that do not need them.
+pub(crate) struct Counterparts(JoinHandle<Result<Ready, String>>);
+
+impl Counterparts {
+    /// Begins to install and start all but those that are left out, one after the other: some share what they install.
+    pub(crate) fn start(without: &[&str]) -> Self {
+        let wanted: Vec<&'static Counterpart> = ALL
+            .iter()
+            .filter(|one| !without.contains(&one.name))
+            .collect();
+        Self(thread::spawn(move || {
+            let mut ready = Ready(Vec::new());
+            for one in wanted {
+                let begun = Instant::now();
+                let here = one.begin().map_err(|why| {
+                    format!(
+                        "{}: {why}; `--without {}` leaves it out",
+                        one.name, one.name
+                    )
+                })?;
+                say(&format!(
+                    "== {} is there after {} s",
+                    one.name,
+                    begun.elapsed().as_secs()
+                ));
+                ready.0.push((one, here));
+            }
+            Ok(ready)
+        }))
+    }
+
+    /// Waits until all are there.
+    pub(crate) fn ready(self) -> Result<Ready, String> {
+        self.0
+            .join()
+            .map_err(|_| "starting the counterparts panicked".to_owned())?
+    }
+}
+
+/// Counterparts that are there; their servers end with this value.
+pub(crate) struct Ready(Vec<(&'static Counterpart, Here)>);
+
+impl Ready {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &'static Counterpart> {
+        self.0.iter().map(|(one, _)| *one)
+    }
+
+    /// Runs what there is to be run against one of them.
+    pub(crate) fn test(&self, one: &Counterpart) -> Result<(), String> {
+        let found = self.0.iter().find(|(other, _)| other.name == one.name);
+        let (_, here) = found.ok_or_else(|| format!("{} was not started", one.name))?;
+        match one.tests {
+            Tests::Itself(words) => {
+                say(&format!("== {}: {}", one.name, words.join(" ")));
+                run(Command::new(&here.value).args(words))
+            }
+            Tests::Ignored(tests) => {
+                for (package, filter) in tests {
+                    let words = [
+                        "test",
+                        "-p",
+                        package,
+                        "--test",
+                        "it",
+                        "--",
+                        "--ignored",
+                        filter,
+                    ];
+                    say(&format!("== {}: cargo {}", one.name, words.join(" ")));
+                    let mut cargo = Command::new("cargo");
+                    if let Some(variable) = one.variable() {
+                        cargo.env(variable, &here.value);
+                    }
+                    run(cargo.args(words))?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// One that is there: its address, folder or path, and its process.
+struct Here {
+    value: String,
+    #[expect(dead_code, reason = "its drop ends the server")]
+    server: Option<Server>,
+}
+
+impl Here {
+    fn at(value: String) -> Self {
+        Self {
+            value,
+            server: None,
+        }
+    }
+}
+
+/// A process that ends with this value.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself; then there is nothing to do.
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+impl Counterpart {
+    fn variable(&self) -> Option<&'static str> {
+        match self.kind {
+            Kind::Server { variable, .. } | Kind::Folder { variable, .. } => Some(variable),
+            Kind::Program { .. } | Kind::Mounts => None,
+        }
+    }
+
+    /// Installs and starts it; one that a variable of the environment names already is taken as it is.
+    fn begin(&self) -> Result<Here, String> {
+        if let Some(value) = self.variable().and_then(|name| std::env::var(name).ok()) {
+            return Ok(Here::at(value));
+        }
+        match self.kind {
+            Kind::Server { script, health, .. } => serve(script, health),
+            Kind::Folder { script, .. } | Kind::Program { script } => printed(script).map(Here::at),
+            Kind::Mounts => may_mount()
+                .then(|| Here::at(String::new()))
+                .ok_or_else(|| "no file system can be mounted by this user".to_owned()),
+        }
+    }
+}
+
+/// Runs a script of this repository and gives the line that it prints.
+fn printed(script: &str) -> Result<String, String> {
+    let out = Command::new("bash")
+        .arg(script)
+        .current_dir(tidy::root())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|e| format!("{script} could not be started: {e}"))?;
+    if !out.status.success() {
+        return Err(format!("{script} ended with {}", out.status));
+    }
+    Ok(String::from_utf8_lossy(&out.stdout).trim().to_owned())
+}
+
+/// Starts a server on a free port and waits until it answers.
+fn serve(script: &str, health: &str) -> Result<Here, String> {
+    let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|free| free.local_addr());
+    let port = free.map_err(|e| format!("no port is free: {e}"))?.port();
+    let log = std::env::temp_dir().join(format!("steersman-counterpart-{port}.log"));
+    let file = std::fs::File::create(&log).map_err(|e| format!("{}: {e}", log.display()))?;
+    let both = file.try_clone().map_err(|e| e.to_string())?;
+    let child = Command::new("bash")
+        .args([script, &port.to_string()])
+        .current_dir(tidy::root())
+        .stdin(Stdio::null())
+        .stdout(file)
+        .stderr(both)
+        .spawn()
+        .map_err(|e| format!("{script} could not be started: {e}"))?;
+    let mut server = Server(child);
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE {
+        if answers(port, health) {
+            return Ok(Here {
+                value: format!("http://127.0.0.1:{port}/v1"),
+                server: Some(server),
+            });
+        }
+        if let Ok(Some(status)) = server.0.try_wait() {
+            return Err(format!(
+                "{script} ended with {status}; see {}",
+                log.display()
+            ));
+        }
+        thread::sleep(Duration::from_millis(200));
+    }
+    Err(format!("{script} does not answer; see {}", log.display()))
+}
+
+/// Whether a server answers a request with a status of 200.
+fn answers(port: u16, path: &str) -> bool {
+    let Ok(mut stream) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) else {
+        return false;
+    };
+    let asked = format!("GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n");
+    let mut head = [0; 12];
+    stream
+        .set_read_timeout(Some(Duration::from_secs(2)))
+        .is_ok()
+        && stream.write_all(asked.as_bytes()).is_ok()
+        && stream.read_exact(&mut head).is_ok()
+        && head.ends_with(b" 200")
+}
+
+/// Whether this user may mount a file system.
+fn may_mount() -> bool {
+    let at = std::env::temp_dir().join(format!("steersman-mount-{}", std::process::id()));
+    if std::fs::create_dir(&at).is_err() {
+        return false;
+    }
+    let done = |command: &mut Command| command.output().is_ok_and(|o| o.status.success());
+    let mounted = done(
+        Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"])
+            .arg(&at),
+    );
+    let free = !mounted || done(Command::new("umount").arg(&at));
+    // An empty folder that stays in the temporary one harms nobody.
+    drop(std::fs::remove_dir(&at));
+    mounted && free
+}

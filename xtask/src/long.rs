@@ -1,0 +1,110 @@
+//! Campaigns that are too long for CI. CI runs a short form of each.
+
+use crate::{run, say};
+use std::process::Command;
+use std::time::Instant;
+
+/// One campaign: a test with its long form.
+struct Campaign {
+    name: &'static str,
+    /// What it shows, in words.
+    shows: &'static str,
+    cargo: &'static [&'static str],
+    set: &'static [(&'static str, &'static str)],
+}
+
+const ALL: [Campaign; 5] = [
+    Campaign {
+        name: "random-sessions",
+        shows: "the machine over 100,000 random sessions: fold, replay and codec agree",
+        cargo: &[
+            "test",
+            "--release",
+            "-p",
+            "steersman-machine",
+            "--test",
+            "it",
+            "random::",
+        ],
+        set: &[("STEERSMAN_RANDOM_SESSIONS", "100000")],
+    },
+    Campaign {
+        name: "reruns",
+        shows: "an unchanged rerun of 100,000 random sessions asks nobody and differs in nothing",
+        cargo: &[
+            "test",
+            "--release",
+            "-p",
+            "steersman-runtime",
+            "--test",
+            "it",
+            "recorded::",
+        ],
+        set: &[("STEERSMAN_RANDOM_SESSIONS", "100000")],
+    },
+    Campaign {
+        name: "kills",
+        shows: "each example killed 200 times at random moments ends as undisturbed",
+        cargo: &[
+            "test",
+            "--release",
+            "-p",
+            "steersman-cli",
+            "--test",
+            "it",
+            "crash::",
+        ],
+        set: &[("STEERSMAN_KILLS", "200")],
+    },
+    Campaign {
+        name: "office",
+        shows: "300 invoices with kills, doubts and people: every posting once",
+        cargo: &[
+            "test",
+            "--release",
+            "-p",
+            "steersman-cli",
+            "--test",
+            "it",
+            "office::",
+        ],
+        set: &[("STEERSMAN_SESSIONS", "300")],
+    },
+    Campaign {
+        name: "acts",
+        shows: "random acts of people with kills before, inside and after them: every pair of acts 50 times",
+        cargo: &["test", "--release", "-p", "steersman-cli", "--test", "acts"],
+        set: &[("STEERSMAN_ACTS", "900")],
+    },
+];
+
+/// Runs the campaigns of these names; all of them without one.
+pub(crate) fn run_campaigns(names: &[&str]) -> Result<(), String> {
+    if let Some(other) = names
+        .iter()
+        .find(|name| ALL.iter().all(|c| c.name != **name))
+    {
+        let known: Vec<&str> = ALL.iter().map(|campaign| campaign.name).collect();
+        return Err(format!(
+            "`{other}` is no campaign; there are {}",
+            known.join(", ")
+        ));
+    }
+    let wanted = ALL
+        .iter()
+        .filter(|c| names.is_empty() || names.contains(&c.name));
+    for campaign in wanted {
+        let begun = Instant::now();
+        say(&format!("== {}: {}", campaign.name, campaign.shows));
+        let mut cargo = Command::new("cargo");
+        cargo.args(campaign.cargo).args(["--", "--nocapture"]);
+        run(cargo.envs(campaign.set.iter().copied()))
+            .map_err(|why| format!("{} failed: {why}", campaign.name))?;
+        say(&format!(
+            "== {}: {} s",
+            campaign.name,
+            begun.elapsed().as_secs()
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,233 @@
+//! `cargo xtask mutants [NAME...]`: breaks the program on purpose, one promise at a time, and asks whether the campaign over
+//! acts sees it.
+//!
+//! Each patch under `tests/mutants/` is applied to a copy of the tracked tree. The program is built there; the campaign is
+//! the one of this tree, so that no mutant can break its judge. The copy without a patch has to pass, each with one has
+//! to fail with a finding.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+/// Sequences that a mutant may pass before it counts as missed.
+const SEQUENCES: &str = "150";
+/// What the campaign prints before what it found.
+const FINDING: &str = "FINDING: ";
+
+/// Where copies are made and built.
+struct Scratch {
+    root: PathBuf,
+    tree: PathBuf,
+    target: PathBuf,
+}
+
+/// What became of one mutant.
+struct Tried {
+    name: String,
+    built: f64,
+    ran: f64,
+    found: Option<String>,
+}
+
+/// Runs those that are named, else all.
+pub(crate) fn run(root: &Path, names: &[&str]) -> Result<(), String> {
+    let patches = patches(root, names)?;
+    let scratch = Scratch {
+        root: root.to_owned(),
+        tree: root.join("target/mutants/tree"),
+        target: root.join("target/mutants/target"),
+    };
+    // A patch that no longer applies is found before anything is built.
+    scratch.copy()?;
+    for patch in &patches {
+        scratch.git_apply(patch, &["--check"])?;
+    }
+    crate::say(&format!("== {} patches apply", patches.len()));
+    let mut all = vec![scratch.try_out("(none)", None)?];
+    if let Some(found) = &all[0].found {
+        return Err(format!("the campaign fails without a mutant: {found}"));
+    }
+    for patch in &patches {
+        let tried = scratch.try_out(&name_of(patch), Some(patch))?;
+        crate::say(&row(&tried));
+        all.push(tried);
+    }
+    crate::say("\nmutant                       built    ran   what the campaign saw");
+    for tried in &all {
+        crate::say(&row(tried));
+    }
+    let missed: Vec<&str> = all
+        .iter()
+        .skip(1)
+        .filter(|tried| tried.found.is_none())
+        .map(|tried| &*tried.name)
+        .collect();
+    if missed.is_empty() {
+        return Ok(());
+    }
+    Err(format!("not seen: {}", missed.join(", ")))
+}
+
+fn row(tried: &Tried) -> String {
+    let Tried {
+        name,
+        built,
+        ran,
+        found,
+    } = tried;
+    let found = found.as_deref().unwrap_or("nothing");
+    format!("{name:<28} {built:>3.0} s  {ran:>3.0} s   {found}")
+}
+
+fn name_of(patch: &Path) -> String {
+    let name = patch.file_stem().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+/// The patches, by name.
+fn patches(root: &Path, names: &[&str]) -> Result<Vec<PathBuf>, String> {
+    let folder = root.join("tests/mutants");
+    let listed = fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let mut found: Vec<PathBuf> = listed
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|e| e == "patch"))
+        .collect();
+    found.sort();
+    for name in names {
+        if !found.iter().any(|patch| name_of(patch) == **name) {
+            let known: Vec<String> = found.iter().map(|patch| name_of(patch)).collect();
+            return Err(format!(
+                "there is no mutant `{name}`; there are: {}",
+                known.join(", ")
+            ));
+        }
+    }
+    found.retain(|patch| names.is_empty() || names.contains(&&*name_of(patch)));
+    Ok(found)
+}
+
+impl Scratch {
+    /// Makes the copy equal to the tracked tree. What did not change keeps its time, so that little is built again.
+    fn copy(&self) -> Result<(), String> {
+        let listed = Command::new("git")
+            .current_dir(&self.root)
+            .args(["ls-files", "-z"])
+            .output()
+            .map_err(|e| format!("git could not be started: {e}"))?;
+        let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+        let tracked: BTreeSet<PathBuf> = listed
+            .split_terminator('\0')
+            .map(PathBuf::from)
+            .filter(|path| self.root.join(path).exists())
+            .collect();
+        for path in &tracked {
+            let (from, to) = (self.root.join(path), self.tree.join(path));
+            let failed = |e: std::io::Error| format!("{}: {e}", to.display());
+            let bytes = fs::read(&from).map_err(failed)?;
+            if fs::read(&to).is_ok_and(|known| known == bytes) {
+                continue;
+            }
+            fs::create_dir_all(to.parent().unwrap_or(&self.tree)).map_err(failed)?;
+            fs::write(&to, bytes).map_err(failed)?;
+        }
+        self.delete_unknown(&self.tree, &tracked)
+    }
+
+    fn delete_unknown(&self, folder: &Path, tracked: &BTreeSet<PathBuf>) -> Result<(), String> {
+        let failed = |e: std::io::Error| format!("{}: {e}", folder.display());
+        for entry in fs::read_dir(folder).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            if path.is_dir() {
+                self.delete_unknown(&path, tracked)?;
+            } else if !path
+                .strip_prefix(&self.tree)
+                .is_ok_and(|path| tracked.contains(path))
+            {
+                fs::remove_file(&path).map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn git_apply(&self, patch: &Path, how: &[&str]) -> Result<(), String> {
+        let out = Command::new("git")
+            .current_dir(&self.tree)
+            // The copy lies in a checkout and is none.
+            .env(
+                "GIT_CEILING_DIRECTORIES",
+                self.tree.parent().unwrap_or(&self.tree),
+            )
+            .arg("apply")
+            .args(how)
+            .arg(patch)
+            .output()
+            .map_err(|e| format!("git could not be started: {e}"))?;
+        if out.status.success() {
+            return Ok(());
+        }
+        Err(format!(
+            "{} applies no longer; make it anew against the code as it is:\n{}",
+            patch.display(),
+            String::from_utf8_lossy(&out.stderr)
+        ))
+    }
+
+    /// Builds the program with this patch, and plays the campaign against it.
+    fn try_out(&self, name: &str, patch: Option<&Path>) -> Result<Tried, String> {
+        self.copy()?;
+        if let Some(patch) = patch {
+            self.git_apply(patch, &[])?;
+        }
+        let begun = Instant::now();
+        let status = Command::new("cargo")
+            .current_dir(&self.tree)
+            .args(["build", "--quiet", "--bin", "steersman"])
+            .env("CARGO_TARGET_DIR", &self.target)
+            // Of a mutant nobody wants to read that it leaves something unused.
+            .env("RUSTFLAGS", "-Awarnings")
+            .status()
+            .map_err(|e| format!("cargo could not be started: {e}"))?;
+        if !status.success() {
+            return Err(format!("{name} does not build"));
+        }
+        let built = begun.elapsed().as_secs_f64();
+        let begun = Instant::now();
+        let mut campaign = Command::new("cargo");
+        campaign
+            .current_dir(&self.root)
+            .args(["test", "--quiet", "-p", "steersman-cli", "--test", "acts"])
+            .args([
+                "--",
+                "--nocapture",
+                "--exact",
+                "orders_are_as_safe_as_ticks",
+            ])
+            .env("STEERSMAN_PROGRAM", self.target.join("debug/steersman"))
+            .env("STEERSMAN_SEED", "1");
+        if patch.is_some() {
+            // The first finding is enough: nobody mends what is broken on purpose.
+            campaign
+                .env("STEERSMAN_ACTS", SEQUENCES)
+                .env("STEERSMAN_SHRINK", "0");
+        }
+        let out = campaign
+            .output()
+            .map_err(|e| format!("cargo could not be started: {e}"))?;
+        let text = String::from_utf8_lossy(&out.stdout).into_owned();
+        let found = text.lines().find_map(|line| line.strip_prefix(FINDING));
+        if !out.status.success() && found.is_none() {
+            return Err(format!(
+                "the campaign did not run against {name}:\n{text}\n{}",
+                String::from_utf8_lossy(&out.stderr)
+            ));
+        }
+        Ok(Tried {
+            name: name.to_owned(),
+            built,
+            ran: begun.elapsed().as_secs_f64(),
+            found: found.map(|found| found.chars().take(110).collect()),
+        })
+    }
+}
