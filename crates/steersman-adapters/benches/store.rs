@@ -94,7 +94,7 @@ fn line(n: u64) -> LogLine {
 fn file(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench-store");
     std::fs::create_dir_all(&folder).expect("a folder");
-    for end in ["", "-wal", "-shm"] {
+    for end in ["", "-wal", "-shm", ".mark"] {
         let _ = std::fs::remove_file(folder.join(format!("{name}{end}")));
     }
     folder.join(name)
@@ -127,7 +127,7 @@ fn bare(rows: &[Vec<u8>], group: u64) -> (f64, f64) {
 }
 
 /// Folds, encodes, hashes and appends, so many before anybody waits.
-fn ours(lines: &[LogLine], group: u64) -> (f64, f64) {
+fn ours(lines: &[LogLine], group: u64, begins_unsafe: bool) -> (f64, f64) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .expect("a runtime");
@@ -163,6 +163,7 @@ fn ours(lines: &[LogLine], group: u64) -> (f64, f64) {
                     let batch = Batch {
                         rows: vec![row],
                         urgent,
+                        begins_unsafe,
                         ..Batch::default()
                     };
                     last = Some(store.append(&claim, batch));
@@ -194,7 +195,7 @@ fn report(name: &str, count: u64, group: u64) {
         .collect();
     let (mut ratios, mut clocks, mut cpus) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..REPEAT {
-        let (bare, ours) = (bare(&rows, group), ours(&lines, group));
+        let (bare, ours) = (bare(&rows, group), ours(&lines, group, false));
         ratios.push(ours.0 / bare.0);
         clocks.push(ours.1 / bare.1);
         cpus.push((bare.0, ours.0));
@@ -209,8 +210,31 @@ fn report(name: &str, count: u64, group: u64) {
     );
 }
 
+/// What the mark costs that is synced with a line at which an effect of class `unsafe` begins.
+#[expect(clippy::print_stdout, reason = "a benchmark reports")]
+fn marked(count: u64) {
+    let lines: Vec<LogLine> = (1..=count).map(line).collect();
+    let (mut cpus, mut clocks, mut bare) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..REPEAT {
+        let (calm, begins) = (ours(&lines, 1, false), ours(&lines, 1, true));
+        cpus.push(begins.0 / calm.0);
+        clocks.push(begins.1 / calm.1);
+        bare.push((calm.1, begins.1));
+    }
+    println!(
+        "each line begins an unsafe effect: CPU {:.2} times a line that begins none, clock {:.2} times; {:.0} and {:.0} us a line",
+        median(cpus),
+        median(clocks),
+        median(bare.iter().map(|c| c.1).collect()),
+        median(bare.iter().map(|c| c.0).collect()),
+    );
+}
+
 #[expect(clippy::print_stdout, reason = "a benchmark reports")]
 fn main() {
+    if std::env::args().any(|arg| arg == "marked") {
+        return marked(SINGLY);
+    }
     let lines: Vec<LogLine> = (1..=GROUPED).map(line).collect();
     let encode = timed(GROUPED, || {
         for line in &lines {

@@ -205,8 +205,8 @@ impl McpTools {
         let raw = match answer {
             Ok(Ok(ServerResult::CallToolResult(result))) => {
                 let schemas = &self.schemas;
-                let schema = output.as_deref().map(|schema| (schema, schemas));
-                outcome::result(result, schema, is_http(server), run.effect)
+                let schema = output.as_ref().map(|schema| (schema, schemas));
+                outcome::result(result, schema, is_http(server), run.effect).await
             }
             Ok(Ok(ServerResult::InputRequiredResult(_))) => not_performed(
                 "the server asks for more input first, and nobody is asked for it here",
@@ -264,7 +264,7 @@ impl McpTools {
                 .into_iter()
                 .filter(|tool| server.takes(&tool.name))
             {
-                listing.tools.push(listed(tool).map_err(none)?);
+                listing.tools.push(listed(tool).await.map_err(none)?);
             }
             if listing.tools.len() > manifest::TOOLS_MAX {
                 return Err(none(format!(
@@ -289,7 +289,7 @@ fn cancelled_before() -> Raw {
 }
 
 /// What is kept of a tool.
-fn listed(tool: Tool) -> Result<Listed, String> {
+async fn listed(tool: Tool) -> Result<Listed, String> {
     let hints = tool.annotations.unwrap_or_default();
     let listed = Listed {
         name: tool.name.into_owned(),
@@ -310,11 +310,20 @@ fn listed(tool: Tool) -> Result<Listed, String> {
             bytes >> 10
         ));
     }
-    if let Some(why) = crate::schema::problem(&listed.input.to_string()) {
-        return Err(format!(
-            "the schema of its tool `{}` cannot be used: {why}; leave it out in `tools` of the server",
-            clip(&listed.name, manifest::NAME_MAX)
-        ));
+    let schemas = [
+        ("arguments", Some(&listed.input)),
+        ("results", listed.output.as_ref()),
+    ];
+    for (of, schema) in schemas {
+        let Some(schema) = schema else {
+            continue;
+        };
+        if let Some(why) = crate::schema::problem(schema.clone()).await {
+            return Err(format!(
+                "the schema of the {of} of its tool `{}` cannot be used: {why}; leave it out in `tools` of the server",
+                clip(&listed.name, manifest::NAME_MAX)
+            ));
+        }
     }
     Ok(listed)
 }

@@ -1,83 +1,253 @@
-//! JSON Schema files: whether what a model gave fits them, told to the machine as a fact with the offer.
+//! JSON Schemas: whether what a model or a server gave fits them, told to the machine as a fact with the offer.
 //!
 //! Types that definitions write in short are the machine's own to check; this is for parameters and outputs whose type
-//! is a file. An engine judges with it as `options.judge`.
+//! is a file, or what an MCP server says of its tools. An engine judges with it as `options.judge`.
+//!
+//! A schema from outside may ask for more work than there is time, and the validator has no limit of its own. So no
+//! schema is compiled that [`Bounded`] refuses, and no value is judged for longer than its steps last. Both happen on
+//! threads of their own, a few at once: neither a session nor anything else in the process waits for them.
 
-use jsonschema::{PatternOptions, Validator};
-use serde_json::Value as Json;
+use jsonschema::{Keyword, PatternOptions, Validator};
+use serde_json::{Map, Value as Json};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use steersman_machine::schemas::{self, Bounded};
+use steersman_runtime::Boxed;
 use steersman_runtime::engine::Judge;
+use tokio::sync::{Semaphore, oneshot};
 
 /// Errors told of one value.
 const TOLD_MAX: usize = 5;
 /// Bytes told of one error.
 const ERROR_MAX: usize = 300;
+/// Threads of this process that judge at once.
+const AT_ONCE: usize = 4;
+/// What a thread that judges has for its stack: values may be nested 128 deep, and each schema leads to 32 others.
+const STACK: usize = 64 << 20;
+/// Compiled schemas that are kept; of more all are made again when they are wanted.
+const KEPT: usize = 256;
+/// Steps that judging may take, whatever the value.
+pub const STEPS: u64 = 500_000;
+/// Steps more for each byte of the value.
+pub const STEPS_PER_BYTE: u64 = 2;
+
+/// The keyword that counts, in each schema. No schema that means something else has it.
+const COUNTED: &str = "x-steersman-counted";
+
+static JUDGING: Semaphore = Semaphore::const_new(AT_ONCE);
+
+thread_local! {
+    /// Steps that are left to the value that this thread judges.
+    static LEFT: Cell<u64> = const { Cell::new(0) };
+}
 
 /// Checks values against schemas, which are compiled once.
 #[derive(Default)]
 pub struct Schemas {
-    compiled: Mutex<BTreeMap<Arc<str>, Compiled>>,
+    compiled: Arc<Mutex<BTreeMap<Arc<str>, Compiled>>>,
 }
 
 type Compiled = Arc<Result<Validator, String>>;
 
 impl Schemas {
-    fn told(&self, schema: &str, value: &Json) -> Option<String> {
-        let compiled = self.compiled(schema);
-        let validator = match &*compiled {
-            Ok(validator) => validator,
-            Err(problem) => return Some(format!("the schema itself cannot be used: {problem}")),
-        };
-        let mut errors = validator.iter_errors(value);
-        let mut text = String::new();
-        for error in errors.by_ref().take(TOLD_MAX) {
-            let place = error.instance_path().to_string();
-            let place = if place.is_empty() {
-                "the value"
-            } else {
-                &place
-            };
-            let told = crate::transport::clip(&error.to_string(), ERROR_MAX);
-            let between = if text.is_empty() { "" } else { "; " };
-            let _ = write!(text, "{between}{place}: {told}");
-        }
-        let more = errors.count();
-        if more > 0 {
-            let _ = write!(text, "; and {more} more");
-        }
-        (!text.is_empty()).then_some(text)
-    }
-
-    fn compiled(&self, schema: &str) -> Compiled {
-        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = compiled.get(schema) {
-            return Arc::clone(known);
-        }
-        let made = Arc::new(compile(schema));
-        compiled.insert(schema.into(), Arc::clone(&made));
-        made
+    /// What does not fit, in words; none if it fits.
+    pub async fn told(&self, schema: &Arc<str>, value: Json) -> Option<String> {
+        let (known, schema) = (Arc::clone(&self.compiled), Arc::clone(schema));
+        let told = apart(move || {
+            let validator = compiled(&known, &schema);
+            match &*validator {
+                Ok(validator) => misfit(validator, &value),
+                Err(problem) => Some(format!("the schema itself cannot be used: {problem}")),
+            }
+        });
+        told.await.unwrap_or_else(Some)
     }
 }
 
 impl Judge for Schemas {
-    fn misfit(&self, schema: &str, json: &Json) -> Option<String> {
-        self.told(schema, json)
+    fn misfit<'a>(&'a self, schema: &'a Arc<str>, json: Json) -> Boxed<'a, Option<String>> {
+        Box::pin(self.told(schema, json))
     }
 }
 
-/// Why a schema cannot be used; none if it can. For `check`, before anything runs.
-pub fn problem(schema: &str) -> Option<String> {
-    compile(schema).err()
+/// Why a schema cannot be used; none if it can. For lists of tools, before anything runs.
+pub async fn problem(schema: Json) -> Option<String> {
+    let told = apart(move || compile(&schema).err());
+    told.await.unwrap_or_else(Some)
+}
+
+/// Does work on a thread of its own, as soon as few enough are at work.
+///
+/// # Errors
+/// Why that cannot be done, in words.
+async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
+    let permit = JUDGING.acquire().await;
+    let (send, receive) = oneshot::channel();
+    let run = move || {
+        // whoever asked may be gone; the thread counts until its work is over
+        let _permit = permit;
+        let _ = send.send(work());
+    };
+    let thread = thread::Builder::new().name("schema".to_owned());
+    if let Err(error) = thread.stack_size(STACK).spawn(run) {
+        return Err(format!("it could not be checked: no thread: {error}"));
+    }
+    let gone = |_| "it could not be checked: the check ended without an answer".to_owned();
+    receive.await.map_err(gone)
+}
+
+fn compiled(known: &Mutex<BTreeMap<Arc<str>, Compiled>>, schema: &Arc<str>) -> Compiled {
+    let lock = || known.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = lock().get(schema) {
+        return Arc::clone(known);
+    }
+    let read =
+        serde_json::from_str::<Json>(schema).map_err(|error| format!("it is not JSON: {error}"));
+    let made = Arc::new(read.and_then(|schema| compile(&schema)));
+    let mut known = lock();
+    if known.len() >= KEPT {
+        known.clear();
+    }
+    known.insert(Arc::clone(schema), Arc::clone(&made));
+    made
 }
 
 /// Nothing is fetched: a reference outside the file is an error. Patterns run in linear time.
-fn compile(schema: &str) -> Result<Validator, String> {
-    let schema =
-        serde_json::from_str::<Json>(schema).map_err(|error| format!("it is not JSON: {error}"))?;
+fn compile(schema: &Json) -> Result<Validator, String> {
+    let bounded = Bounded::of(schema)?;
+    let mut counted = schema.clone();
+    for place in bounded.places() {
+        if let Some(Json::Object(schema)) = counted.pointer_mut(place) {
+            schema.insert(COUNTED.to_owned(), Json::Bool(true));
+        }
+    }
+    let patterns = PatternOptions::regex()
+        .size_limit(schemas::COMPILED)
+        .dfa_size_limit(schemas::COMPILED);
     jsonschema::options()
-        .with_pattern_options(PatternOptions::regex())
-        .build(&schema)
+        .with_pattern_options(patterns)
+        .with_keyword(COUNTED, |schema, _, _| Ok(Box::new(Counter::of(schema))))
+        .build(&counted)
         .map_err(|error| crate::transport::clip(&error.to_string(), ERROR_MAX))
+}
+
+/// What does not fit, of a value that is judged on this thread.
+fn misfit(validator: &Validator, value: &Json) -> Option<String> {
+    let steps = STEPS + STEPS_PER_BYTE.saturating_mul(size(value));
+    LEFT.set(steps);
+    // The validator cannot be stopped but by leaving it: nothing of it is used again that was left half done.
+    match catch_unwind(AssertUnwindSafe(|| errors(validator, value))) {
+        Ok(told) => told,
+        Err(left) if left.is::<Exhausted>() => Some(format!(
+            "it cannot be checked: by this schema that takes more than {steps} steps"
+        )),
+        Err(panicked) => resume_unwind(panicked),
+    }
+}
+
+fn errors(validator: &Validator, value: &Json) -> Option<String> {
+    let mut errors = validator.iter_errors(value);
+    let mut text = String::new();
+    for error in errors.by_ref().take(TOLD_MAX) {
+        let place = error.instance_path().to_string();
+        let place = if place.is_empty() {
+            "the value"
+        } else {
+            &place
+        };
+        let told = crate::transport::clip(&error.to_string(), ERROR_MAX);
+        let between = if text.is_empty() { "" } else { "; " };
+        let _ = write!(text, "{between}{place}: {told}");
+    }
+    let more = errors.count();
+    if more > 0 {
+        let _ = write!(text, "; and {more} more");
+    }
+    (!text.is_empty()).then_some(text)
+}
+
+/// No steps are left.
+struct Exhausted;
+
+/// Stands in each schema, and counts what is done by it.
+struct Counter {
+    /// Steps of each value: one, and one for each word, name or pattern that it is compared with.
+    each: u64,
+    /// Steps of each field or item of a value, and of each 64 bytes of a text.
+    part: u64,
+    /// It compares all items with each other, in all their depth.
+    unique: bool,
+}
+
+impl Counter {
+    fn of(schema: &Map<String, Json>) -> Self {
+        let of = |word: &str| match schema.get(word) {
+            Some(Json::Array(list)) => list.len() as u64,
+            Some(Json::Object(map)) => map.len() as u64,
+            Some(_) => 1,
+            None => 0,
+        };
+        let whole = |word: &str| schema.get(word).map_or(0, |value| size(value) / 16);
+        let fixed = [
+            "required",
+            "properties",
+            "dependentRequired",
+            "dependencies",
+        ];
+        Self {
+            each: 1 + fixed.into_iter().map(of).sum::<u64>() + whole("enum") + whole("const"),
+            part: 1 + of("patternProperties") + of("pattern"),
+            unique: schema.get("uniqueItems") == Some(&Json::Bool(true)),
+        }
+    }
+
+    fn count(&self, value: &Json) {
+        let parts = match value {
+            Json::Array(list) if self.unique => size(value) / 16 + list.len() as u64,
+            Json::Array(list) => list.len() as u64,
+            Json::Object(map) => map.len() as u64,
+            Json::String(text) => text.len() as u64 / 64,
+            Json::Null | Json::Bool(_) | Json::Number(_) => 0,
+        };
+        let steps = self.each.saturating_add(self.part.saturating_mul(parts));
+        let left = LEFT.get().checked_sub(steps);
+        LEFT.set(left.unwrap_or(0));
+        if left.is_none() {
+            resume_unwind(Box::new(Exhausted));
+        }
+    }
+}
+
+impl<'i> Keyword<'i> for Counter {
+    fn validate(&self, value: &'i Json) -> Result<(), jsonschema::ValidationError<'i>> {
+        self.count(value);
+        Ok(())
+    }
+    fn is_valid(&self, value: &'i Json) -> bool {
+        self.count(value);
+        true
+    }
+}
+
+/// About how many bytes a value takes as JSON.
+fn size(value: &Json) -> u64 {
+    let mut sum = 0_u64;
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        sum += 2;
+        match value {
+            Json::String(text) => sum += text.len() as u64,
+            Json::Array(list) => open.extend(list),
+            Json::Object(map) => {
+                sum += map.keys().map(|key| key.len() as u64).sum::<u64>();
+                open.extend(map.values());
+            }
+            Json::Null | Json::Bool(_) | Json::Number(_) => {}
+        }
+    }
+    sum
 }

@@ -2,33 +2,41 @@
 //!
 //! WAL and `synchronous=FULL`. One thread writes, and groups what many sessions want written into one transaction; a
 //! few read-only connections read. A line is one row under one integer key (the session's number << 40 | line), one
-//! insert that the owner's epoch guards. Beside the file lies `NAME.owners/`, with a locked file for each session that
-//! is owned now; it may be deleted when nobody runs.
+//! insert that the owner's epoch guards. Beside the file, where no symlink leads, lies `NAME.owners/` with a locked file for
+//! each session that is owned now; it may be deleted when nobody runs. `NAME.mark` says what the store held at least when an
+//! effect of class `unsafe` last began; it belongs to the store.
 
 mod append;
 mod error;
+mod file;
 mod keep;
 mod lists;
+mod mark;
 mod memory;
+mod open;
 mod owner;
 mod read;
 mod schema;
+mod wal;
 mod writer;
 
-pub use keep::{Beside, Forgot, Garbage, Passed, collect_garbage, flush, forget};
+pub use keep::{Beside, Forgot, Garbage, Ids, Passed, collect_garbage, flush, forget};
+pub use open::accept;
 
 use append::{effect_of, fenced, find, guarded, head, key, of_no};
 use error::sql;
+use file::Held;
+use open::{For, Opened};
 use read::Readers;
-use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steersman_machine::ids::{Id, Line, Time};
 use steersman_runtime::Boxed;
 use steersman_runtime::store::{
     Batch, BoxedEvent, Checkpoint, CheckpointOf, Claim, InboxMessage, Memory, MemoryQuery,
-    NewMemory, NewSession, Rated, Row, SessionId, SessionInfo, SessionQuery, Store, StoreError,
-    first_line, within,
+    NewMemory, NewSession, Rated, Row, SessionId, SessionInfo, SessionQuery, Store, StoreAccepted,
+    StoreError, first_line, within,
 };
 use tokio::sync::oneshot;
 use writer::{Said, State, Writer};
@@ -50,6 +58,15 @@ struct Inner {
     /// Before the writer, so that its connection is the last to close and moves the journal into the file.
     readers: Readers,
     writer: Option<Writer>,
+    doubt: Option<StoreError>,
+    /// Behind all connections.
+    held: Arc<Held>,
+}
+
+/// Whether something failed because nothing can be written to the disk.
+fn is_frozen(why: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
+    let why = why.downcast_ref::<std::io::Error>();
+    why.is_some_and(|why| why.kind() == std::io::ErrorKind::ReadOnlyFilesystem)
 }
 
 /// How a store is opened.
@@ -71,39 +88,68 @@ impl SqliteStore {
     /// Opens a store so.
     pub fn open_with(path: impl AsRef<Path>, options: &SqliteOptions) -> Result<Self, StoreError> {
         let path = path.as_ref();
-        schema::look(path)?;
         let failed = |e| sql(path, e);
-        let writer = if options.read_only || schema::frozen(path) {
-            None
+        let mut wanted = if options.read_only {
+            For::Reading
         } else {
-            let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-                | OpenFlags::SQLITE_OPEN_CREATE
-                | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-            let mut conn = Connection::open_with_flags(path, flags).map_err(failed)?;
-            schema::settings(&conn).map_err(failed)?;
-            schema::migrate(&mut conn, path)?;
-            if let Some(pages) = options.max_pages {
-                conn.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
-                    .map_err(failed)?;
+            For::Making
+        };
+        let opened = match open::open(path, wanted) {
+            // A disk that nobody can write: it can be looked at.
+            Err(StoreError::Io { source, .. }) if wanted == For::Making && is_frozen(&*source) => {
+                wanted = For::Reading;
+                open::open(path, wanted)?
             }
-            // What is taken out of an inbox or erased leaves no trace in pages that are used again.
-            conn.pragma_update(None, "secure_delete", "ON")
-                .map_err(failed)?;
-            Some(Writer::start(conn, path.to_owned()).map_err(|e| error::io(path, e))?)
+            opened => opened?,
         };
-        let reader = || -> Result<Connection, StoreError> {
-            schema::reader(path, writer.is_none()).map_err(failed)
-        };
+        let reader = || open::reader(&opened.path, wanted == For::Reading).map_err(failed);
         let pool = (0..READERS).map(|_| reader()).collect::<Result<_, _>>()?;
         let readers = Readers::start(pool, reader()?).map_err(|e| error::io(path, e))?;
+        let marked = (wanted == For::Making)
+            .then(|| opened.marker())
+            .transpose()?;
+        let Opened {
+            conn, doubt, held, ..
+        } = opened;
+        let writer = match marked {
+            None => None,
+            Some((marker, is_begun)) => {
+                if let Some(pages) = options.max_pages {
+                    conn.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
+                        .map_err(failed)?;
+                }
+                // What is taken out of an inbox or erased leaves no trace in pages that are used again.
+                conn.pragma_update(None, "secure_delete", "ON")
+                    .map_err(failed)?;
+                let state = State::new(held.clone(), marker, is_begun);
+                Some(Writer::start(conn, state).map_err(|e| error::io(path, e))?)
+            }
+        };
         let inner = Inner {
             path: path.to_owned(),
-            writer,
             readers,
+            writer,
+            doubt,
+            held,
         };
         Ok(Self {
             inner: Arc::new(inner),
         })
+    }
+
+    /// Why it is open for reading only until a person accepts it, if it is ([`accept`]).
+    pub fn doubt(&self) -> Option<&StoreError> {
+        self.inner.doubt.as_ref()
+    }
+
+    /// Whether an effect of class `unsafe` ever began in it: a copy of it is not driven before a person accepts it.
+    pub fn has_begun_unsafe(&self) -> Boxed<'static, Result<bool, StoreError>> {
+        self.read(|conn| Ok(schema::store(conn)?.is_some_and(|(_, begun)| begun)))
+    }
+
+    /// Whether the system lets this user write to its file.
+    pub fn may_be_written(&self) -> std::io::Result<()> {
+        self.inner.held.may_be_written()
     }
 
     /// Where the store lies.
@@ -273,8 +319,11 @@ impl Store for SqliteStore {
         let id: SessionId = session.into();
         Box::pin(async move {
             self.read_of(session, |_, _| Ok(())).await?;
-            let (path, name) = (self.inner.path.clone(), id.clone());
-            let locked = self.inner.readers.read(move |_| owner::lock(&path, &name));
+            let (held, name) = (self.inner.held.clone(), id.clone());
+            let locked = self.inner.readers.read(move |_| {
+                held.still()?;
+                owner::lock(held.path(), &name)
+            });
             let lock = locked
                 .await
                 .unwrap_or_else(|| Err(Self::gone(&self.inner.path)))?;
@@ -481,11 +530,11 @@ impl Store for SqliteStore {
         query: &'a SessionQuery,
     ) -> Boxed<'a, Result<Vec<SessionInfo>, StoreError>> {
         Box::pin(async move {
-            let (wanted, path) = (query.clone(), self.inner.path.clone());
+            let (wanted, held) = (query.clone(), self.inner.held.clone());
             self.read(move |conn| {
                 let mut found = lists::sessions(conn, &wanted)?;
                 for info in &mut found {
-                    info.owner = owner::owner(&path, &info.id);
+                    info.owner = owner::owner(held.path(), &info.id);
                 }
                 Ok(found)
             })
@@ -580,6 +629,15 @@ fn claim(
     conn.prepare_cached("INSERT OR REPLACE INTO owner (no, epoch, first) VALUES (?1, ?2, ?3)")?
         .execute(params![no, epoch, first.0 as i64])?;
     state.claimed(no, head.0);
+    let accepted = conn
+        .prepare_cached("SELECT at, was FROM accepted WHERE no = ?1")?
+        .query_row([no], |r| {
+            Ok(StoreAccepted {
+                at: Time(r.get(0)?),
+                was: open::was_of(r.get(1)?),
+            })
+        })
+        .optional()?;
     Ok(Ok(Claim {
         session,
         number: no as u64,
@@ -587,6 +645,7 @@ fn claim(
         first,
         head,
         salt,
+        accepted,
         lock: Arc::new(lock),
     }))
 }

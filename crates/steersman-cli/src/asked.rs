@@ -2,11 +2,14 @@
 
 use crate::printer::{bold, dim, red, yellow};
 use crate::words::{
-    WIDTH, arguments, fold, left, line as one_line, operand, question, quoted, tame, written_out,
+    WIDTH, arguments, fold, left, line as one_line, operand, question, quoted, written_out,
 };
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
 use steersman::runtime::pending::{HELD_ALL, Pending, PendingKind};
+use steersman_machine::json::read;
+use steersman_machine::mapping::WHOLE;
+use steersman_machine::network::BuiltIn;
 
 /// Width of a box.
 const BOX: usize = WIDTH - 4;
@@ -23,9 +26,9 @@ pub(crate) fn json(pending: &Pending) -> Json {
         "branch": pending.branch.to_string(),
         "agent": pending.agent.1,
         "kind": pending.kind.word(),
-        "for": pending.role,
+        "for": pending.roles,
         "tool": pending.tool,
-        "args": pending.args.as_deref().map(|a| serde_json::from_str::<Json>(a).unwrap_or_else(|_| a.into())),
+        "args": pending.args.as_deref().map(|a| read::<Json>(a).unwrap_or_else(|_| a.into())),
         "text": &*pending.text,
         "options": pending.options,
         "show": pending.show,
@@ -34,14 +37,23 @@ pub(crate) fn json(pending: &Pending) -> Json {
         "due": pending.due.map_or(Json::Null, |t| time(t.0)),
         "next": pending.next,
         "since": time(pending.since.0),
+        "needs": pending.needs,
+        "probe": pending.probe.as_ref().map(|probe| json!({
+            "effect": probe.effect.to_string(),
+            "tool": probe.tool,
+            "attempts": probe.attempts,
+            "said": probe.said,
+            "failed": probe.failed,
+            "again": probe.again.map_or(Json::Null, |t| time(t.0)),
+            "over": probe.over,
+        })),
     })
 }
 
 /// A box around what a person is asked.
 pub(crate) fn frame(pending: &Pending, now: i64) -> Vec<String> {
     let by = pending
-        .role
-        .as_deref()
+        .askers()
         .map_or_else(String::new, |by| format!(", for {by}"));
     let title = format!("{} {}{by}", pending.kind.word(), pending.effect);
     let title = one_line(&title, BOX - 6);
@@ -66,7 +78,7 @@ pub(crate) fn frame(pending: &Pending, now: i64) -> Vec<String> {
     let asked = question(&pending.text);
     // the call itself is what is asked: it is told once, in a row if it fits in one
     let is_call = call.as_ref() == Some(&asked);
-    let in_a_row = is_call && tame(&asked).chars().count() <= BOX - 4 && !asked.contains('\n');
+    let in_a_row = is_call && asked.chars().count() <= BOX - 4 && !asked.contains('\n');
     if !is_call || in_a_row {
         for text in fold(&asked, BOX - 4) {
             row(&text, &|t| bold(t));
@@ -107,12 +119,26 @@ pub(crate) fn frame(pending: &Pending, now: i64) -> Vec<String> {
     if !fine.is_empty() {
         row(&fine, &|t| dim(t));
     }
+    if let Some(probe) = &pending.probe {
+        for text in fold(&probe.sentence(), BOX - 4) {
+            row(&text, &|t| t.to_owned());
+        }
+    }
+    if !pending.needs.is_empty() {
+        let needs = format!(
+            "if it happened, its result is needed: {}",
+            pending.needs.join(", ")
+        );
+        for text in fold(&needs, BOX - 4) {
+            row(&text, &|t| t.to_owned());
+        }
+    }
     rows.push(format!("  +{}+", "-".repeat(BOX - 2)));
     rows
 }
 
 fn cells(args: Option<&str>) -> Vec<(String, String)> {
-    match args.map(serde_json::from_str::<Json>) {
+    match args.map(read::<Json>) {
         Some(Ok(Json::Object(fields))) => fields
             .into_iter()
             .map(|(name, value)| (name, written_out(&value)))
@@ -145,6 +171,35 @@ fn cell(name: &str, value: &str) -> Vec<String> {
     rows
 }
 
+/// The option that says that something happened, with what its result has to hold.
+pub(crate) fn done(needs: &[String]) -> String {
+    if needs.iter().any(|name| name == WHOLE) {
+        return "--done='...'".to_owned();
+    }
+    let mut fields: Vec<&str> = Vec::new();
+    for name in needs {
+        let (first, _) = name.split_once('.').unwrap_or((name, ""));
+        if !fields.contains(&first) {
+            fields.push(first);
+        }
+    }
+    if fields.is_empty() {
+        return "--done='{...}'".to_owned();
+    }
+    let fields: Vec<String> = fields
+        .iter()
+        .map(|name| format!("\"{name}\": ..."))
+        .collect();
+    // a name of a field may hold what a shell reads
+    format!("--done={}", quoted(&format!("{{{}}}", fields.join(", "))))
+}
+
+/// Whether whoever sits at a terminal may end it without a role of their own.
+pub(crate) fn is_users(pending: &Pending) -> bool {
+    let mut roles = pending.roles.iter();
+    pending.roles.is_empty() || roles.any(|role| matches!(&**role, "user" | "any"))
+}
+
 /// Commands that end a wait: command and what it does.
 pub(crate) fn commands(session: &str, pending: &Pending, only: bool) -> Vec<String> {
     let id = if only {
@@ -152,9 +207,9 @@ pub(crate) fn commands(session: &str, pending: &Pending, only: bool) -> Vec<Stri
     } else {
         format!(" {}", pending.effect)
     };
-    let role = match pending.role.as_deref() {
-        None | Some("user" | "any") => String::new(),
-        Some(role) => format!(" --as {}", quoted(role)),
+    let role = match &pending.roles[..] {
+        [role, ..] if !is_users(pending) => format!(" --as {}", quoted(role)),
+        _ => String::new(),
     };
     match pending.kind {
         PendingKind::Approval | PendingKind::Repeat | PendingKind::Budget => {
@@ -175,7 +230,7 @@ pub(crate) fn commands(session: &str, pending: &Pending, only: bool) -> Vec<Stri
         ],
         PendingKind::Question => {
             // what can be chosen from is named; whether a task is left is asked without options
-            let leaves = pending.tool.as_deref() == Some("need_help");
+            let leaves = pending.tool.as_deref() == Some(BuiltIn::NeedHelp.name());
             let options = if leaves {
                 vec!["yes", "no"]
             } else {
@@ -193,10 +248,24 @@ pub(crate) fn commands(session: &str, pending: &Pending, only: bool) -> Vec<Stri
                 |said: &&str| format!("steersman answer {session}{id}{role} {}", operand(said));
             options.iter().map(answer).collect()
         }
-        PendingKind::Doubt => vec![
-            format!("steersman resolve {session}{id}{role} --done='{{...}}'"),
-            format!("steersman resolve {session}{id}{role} --not-performed"),
-        ],
+        PendingKind::Doubt => {
+            let done = done(&pending.needs);
+            let mut all = vec![
+                format!("steersman resolve {session}{id}{role} {done}"),
+                format!("steersman resolve {session}{id}{role} --not-performed"),
+            ];
+            if pending
+                .probe
+                .as_ref()
+                .is_some_and(|probe| probe.over || probe.again.is_some())
+            {
+                all.push(format!(
+                    "steersman retry {session} --effect {}",
+                    pending.effect
+                ));
+            }
+            all
+        }
         PendingKind::Event => vec![format!(
             "steersman send {session} --event {} '{{...}}'",
             pending.text

@@ -604,6 +604,9 @@ pub(crate) struct Erase {
 pub(crate) struct Doctor {
     /// A definition, or a folder with a steersman.yaml: also what its models mean here.
     pub(crate) definition: Option<PathBuf>,
+    /// Drive a store again that opens for reading only: a copy, one that was moved or restored, one that lost lines.
+    #[arg(long)]
+    pub(crate) accept_store: bool,
 }
 
 #[derive(Debug, Args)]

@@ -3,11 +3,12 @@
 use crate::texts::Texts;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
-use steersman_machine::commit::{LedgerEntry, LogLine, Reaching, Release, Why};
+use steersman_machine::commit::{LedgerEntry, LogLine, Probing, Reaching, Recorded, Release, Why};
 use steersman_machine::effect::Bodies;
 use steersman_machine::extract::is_extraction;
-use steersman_machine::ids::{Id, Line, Name};
+use steersman_machine::ids::{Digest, Id, Line, Name};
 use steersman_machine::interaction::{Class, How, Interaction, Target};
+use steersman_machine::network::Network;
 use steersman_machine::reflect::is_review;
 
 /// An effect of a tool.
@@ -26,6 +27,12 @@ pub(crate) struct Deed {
     pub(crate) standing: Standing,
     /// Who settled it, if it was in doubt.
     pub(crate) settled: Option<Name>,
+    /// It is done, and so was an equal effect before: that one, as holds name it.
+    pub(crate) repeats: Option<String>,
+    /// Who let it repeat another.
+    word: Option<Name>,
+    /// Of its tool and arguments, once an attempt began.
+    digest: Option<Digest>,
 }
 
 /// Where an effect stands.
@@ -74,18 +81,33 @@ impl Deed {
         !self.class.is_free()
     }
 
-    pub(crate) fn json(&self) -> Json {
+    pub(crate) fn json(&self, network: Option<&Network>) -> Json {
         json!({
             "effect": self.id.to_string(),
             "tool": self.tool,
             "class": self.class.word(),
-            "args": serde_json::from_str::<Json>(&self.args).unwrap_or_else(|_| self.args.clone().into()),
+            "args": steersman_machine::json::read::<Json>(&self.args).unwrap_or_else(|_| self.args.clone().into()),
             "branch": self.branch.to_string(),
             "line": self.line.0,
             "attempts": self.attempts,
             "repeated": self.repeated,
             "standing": self.word(),
+            "repeats": self.repeats,
+            "allowed": self.allowed(network),
         })
+    }
+
+    /// What let it repeat an equal effect: a person, its class, or its definition. None: it repeats none, or nobody did.
+    pub(crate) fn allowed(&self, network: Option<&Network>) -> Option<String> {
+        self.repeats.as_ref()?;
+        if let Some(by) = &self.word {
+            return Some(by.to_string());
+        }
+        let tool = network.and_then(|network| network.tools.get(&self.tool));
+        if tool.is_some_and(|tool| tool.repeat_allowed) {
+            return Some("repeat: allow".to_owned());
+        }
+        (self.class == Class::Idempotent).then(|| "idempotent".to_owned())
     }
 }
 
@@ -102,6 +124,8 @@ pub(crate) struct Deeds {
     begun_by: BTreeMap<Id, u64>,
     /// The newest owner.
     owner: u64,
+    /// The first effect that was done, by tool and arguments, as holds name it.
+    done: BTreeMap<Digest, String>,
 }
 
 impl Deeds {
@@ -150,12 +174,16 @@ impl Deeds {
                         repeated: 0,
                         standing: Standing::Wished,
                         settled: None,
+                        repeats: None,
+                        word: None,
+                        digest: None,
                     },
                 );
             }
         }
         for entry in &line.ledger {
             self.reach(line, entry);
+            self.probe(line, entry);
             self.entry(entry);
         }
     }
@@ -205,6 +233,9 @@ impl Deeds {
                 repeated: 0,
                 standing: Standing::Running,
                 settled: None,
+                repeats: None,
+                word: None,
+                digest: None,
             });
             deed.attempts += 1;
         }
@@ -217,7 +248,65 @@ impl Deeds {
         }
     }
 
+    /// Nor is what looks whether something happened.
+    fn probe(&mut self, line: &LogLine, entry: &LedgerEntry) {
+        let LedgerEntry::Probe { effect, of, what } = entry else {
+            return;
+        };
+        if let Probing::Started { tool, .. } = what {
+            let about = json!({ "doubt": of.to_string() });
+            let deed = self.by_id.entry(*effect).or_insert_with(|| Deed {
+                id: *effect,
+                tool: tool.clone(),
+                class: Class::Read,
+                args: about.to_string(),
+                branch: line.branch,
+                line: line.n,
+                attempts: 0,
+                repeated: 0,
+                standing: Standing::Running,
+                settled: None,
+                repeats: None,
+                word: None,
+                digest: None,
+            });
+            deed.attempts += 1;
+            self.begun_by.insert(*effect, self.owner);
+        }
+        if let Some(deed) = self.by_id.get_mut(effect) {
+            deed.standing = match what {
+                Probing::Started { .. } => Standing::Running,
+                Probing::Said { .. } => Standing::Done,
+                Probing::Failed { again: Some(_), .. } => Standing::Wished,
+                Probing::Failed { again: None, .. } => Standing::Closed(How::Failed),
+            };
+        }
+    }
+
+    /// It is done: an equal effect that was done before makes it a repetition.
+    fn is_done(&mut self, effect: Id) {
+        let Some(deed) = self.by_id.get_mut(&effect) else {
+            return;
+        };
+        let Some(digest) = deed.digest else { return };
+        let first = self
+            .done
+            .entry(digest)
+            .or_insert_with(|| effect.to_string());
+        deed.repeats = (*first != effect.to_string()).then(|| first.clone());
+    }
+
     fn entry(&mut self, entry: &LedgerEntry) {
+        if let LedgerEntry::Recorded {
+            effect,
+            digest,
+            how: Recorded::Done,
+            ..
+        } = entry
+        {
+            let name = format!("{effect} of the session that this one reruns");
+            self.done.entry(*digest).or_insert(name);
+        }
         let (effect, standing) = match entry {
             LedgerEntry::Hold(hold) => (hold.effect, Some(Standing::Held(hold.why))),
             LedgerEntry::Released {
@@ -227,10 +316,15 @@ impl Deeds {
                 by,
                 ..
             } => {
-                if *why == Why::Doubt
-                    && let Some(deed) = self.by_id.get_mut(effect)
-                {
-                    deed.settled = Some(by.clone());
+                if let Some(deed) = self.by_id.get_mut(effect) {
+                    match (why, how) {
+                        (Why::Doubt, _) => deed.settled = Some(by.clone()),
+                        (Why::Repeat, Release::Go) => deed.word = Some(by.clone()),
+                        _ => {}
+                    }
+                }
+                if (*why, *how) == (Why::Doubt, Release::Outcome) {
+                    self.is_done(*effect);
                 }
                 let standing = match (why, how) {
                     (Why::Doubt, Release::Outcome) => Some(Standing::Done),
@@ -248,16 +342,25 @@ impl Deeds {
                 self.owner = *epoch;
                 return;
             }
-            LedgerEntry::Started { effect, epoch, .. } => {
+            LedgerEntry::Started {
+                effect,
+                epoch,
+                digest,
+                ..
+            } => {
                 self.begun_by.insert(*effect, *epoch);
                 let may_have = self.open_attempt.insert(*effect, true) == Some(true);
                 if let Some(deed) = self.by_id.get_mut(effect) {
                     deed.attempts += 1;
+                    deed.digest = Some(*digest);
                     deed.repeated += u32::from(may_have);
                 }
                 (*effect, Some(Standing::Running))
             }
-            LedgerEntry::Done { effect, .. } => (*effect, Some(Standing::Done)),
+            LedgerEntry::Done { effect, .. } => {
+                self.is_done(*effect);
+                (*effect, Some(Standing::Done))
+            }
             LedgerEntry::NotPerformed { effect, .. } => {
                 self.open_attempt.insert(*effect, false);
                 (*effect, Some(Standing::NotPerformed))
@@ -301,14 +404,16 @@ impl Deeds {
         self.by_id.values()
     }
 
-    /// By tool, of those that touch the world: intended (begun or still to begin), done, repeated.
+    /// By tool, of those that touch the world: intended (begun or still to begin), done, repeated. Repeated is an effect that was
+    /// done although an equal one was, and each attempt of an `unsafe` one behind an attempt that may have happened.
     pub(crate) fn sums(&self) -> BTreeMap<Name, (u32, u32, u32)> {
         let mut sums: BTreeMap<Name, (u32, u32, u32)> = BTreeMap::new();
         for deed in self.all().filter(|d| d.counts() && d.attempts > 0) {
             let sum = sums.entry(deed.tool.clone()).or_default();
             sum.0 += 1;
             sum.1 += u32::from(deed.standing == Standing::Done);
-            // an idempotent effect may be repeated under its key; an unsafe one never
+            sum.2 += u32::from(deed.repeats.is_some());
+            // another attempt of an idempotent effect has its key; an unsafe one has none
             sum.2 += if deed.class == Class::Unsafe {
                 deed.repeated
             } else {

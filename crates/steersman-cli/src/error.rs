@@ -131,6 +131,9 @@ impl CommandError {
             StoreError::Corrupt { .. } => {
                 Self::store(message).hint("keep a copy of the file as it is before anything else")
             }
+            StoreError::Unaccepted { .. } => Self::store(message)
+                .hint("keep a copy of its files as they are; what it holds can be looked at: steersman fsck")
+                .hint("once you know what happened meanwhile: steersman doctor --accept-store"),
             StoreError::Io { .. } => {
                 Self::store(message).hint("name another place: --store FILE or STEERSMAN_STORE")
             }

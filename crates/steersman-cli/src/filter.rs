@@ -44,8 +44,8 @@ const OPS: &[(&str, Op)] = &[
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Field {
     Text(String),
-    /// Known under both.
-    Either(String, String),
+    /// Known under each of these; the first is the one that is ordered by.
+    Any(Vec<String>),
     Number(f64),
     /// Milliseconds since 1970.
     Time(i64),
@@ -208,10 +208,14 @@ impl Term {
         };
         let order = match field {
             Field::Text(text) => self.compare(&text),
-            Field::Either(one, other) => match self.compare(&other) {
-                Ordering::Equal => Ordering::Equal,
-                _ => self.compare(&one),
-            },
+            Field::Any(all) => {
+                let mut orders = all.iter().map(|text| self.compare(text));
+                let first = orders.next().unwrap_or(Ordering::Less);
+                orders.fold(first, |found, next| match next {
+                    Ordering::Equal => next,
+                    Ordering::Less | Ordering::Greater => found,
+                })
+            }
             Field::Number(number) => {
                 let value: f64 = self.value.parse().map_err(|_| {
                     CommandError::usage(format!(
@@ -297,7 +301,7 @@ mod tests {
             "cost" => Field::Number(0.3),
             "updated" => Field::Time(1_000_000_000_000),
             "age" => Field::Span(3_600_000),
-            "definition" => Field::Either("desk".into(), "a1b2c3".into()),
+            "definition" => Field::Any(vec!["desk".into(), "a1b2c3".into()]),
             _ => return None,
         })
     }

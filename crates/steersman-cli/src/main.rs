@@ -18,6 +18,7 @@ mod printer;
 mod prompt;
 mod service;
 mod step;
+mod store;
 mod story;
 mod texts;
 mod why;
@@ -38,7 +39,7 @@ fn main() -> ExitCode {
         Err(error) => {
             // help and version are data, wrong use is talk; clap knows which goes where
             let error = error::without_globals(error);
-            let _ = error.print();
+            printer::wrong_use(&error);
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };

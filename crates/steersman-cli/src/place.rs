@@ -6,7 +6,7 @@ use crate::clock::FileClock;
 use crate::error::CommandError;
 use crate::locate;
 use crate::log::{Log, read};
-use crate::printer::{Printer, dim};
+use crate::printer::{Printer, dim, yellow};
 use std::path::PathBuf;
 use std::sync::Arc;
 use steersman::Steersman;
@@ -73,14 +73,19 @@ impl Place {
         if !file.exists() {
             return Ok(None);
         }
-        let steersman = Steersman::options().open_to_look(&file).await?;
-        Ok(Some(Self { steersman, file }))
+        Self::looked_at(file, global).await.map(Some)
     }
 
     /// The store that must be there, to look at.
     pub(crate) async fn to_look(global: &Global) -> Result<Self, CommandError> {
-        let file = locate::existing(global)?;
+        Self::looked_at(locate::existing(global)?, global).await
+    }
+
+    async fn looked_at(file: PathBuf, global: &Global) -> Result<Self, CommandError> {
         let steersman = Steersman::options().open_to_look(&file).await?;
+        if let Some(doubt) = steersman.doubt() {
+            Printer::new(global).talk(yellow(&format!("{doubt}.")));
+        }
         Ok(Self { steersman, file })
     }
 

@@ -715,7 +715,7 @@ impl Status {
         // Of somebody whose line is not on disk yet the name is not known.
         let who = name.map_or_else(String::new, |name| format!("{name}: "));
         self.printer
-            .stream(&format!("\r\x1b[K  {who}{}", one_line(&self.tail, TAIL)));
+            .status(&format!("{who}{}", one_line(&self.tail, TAIL)));
     }
 
     /// Nothing has come yet.
@@ -724,7 +724,7 @@ impl Status {
         self.tail.clear();
         self.shown = true;
         let told = one_line(told, TAIL);
-        self.printer.stream(&format!("\r\x1b[K  {told}"));
+        self.printer.status(&told);
     }
 
     /// How far a call of a tool has come, as its server told it.
@@ -736,7 +736,7 @@ impl Status {
         self.tail.clear();
         self.shown = true;
         let told = one_line(&how_far(progress), TAIL);
-        self.printer.stream(&format!("\r\x1b[K  {tool}: {told}"));
+        self.printer.status(&format!("{tool}: {told}"));
     }
 
     /// How far a search is.
@@ -748,7 +748,7 @@ impl Status {
 
     fn clear(&mut self) {
         if std::mem::take(&mut self.shown) {
-            self.printer.stream("\r\x1b[K");
+            self.printer.clear_status();
         }
         self.tail.clear();
     }

@@ -1,7 +1,7 @@
 //! Asks the person at the terminal. Only used where there is one.
 
 use crate::error::CommandError;
-use crate::printer::Printer;
+use crate::printer::{Printer, on_screen};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
@@ -43,7 +43,7 @@ impl Prompt {
 
     /// Whoever asked goes away while nothing was typed: the terminal is as it was.
     pub(crate) fn give_back(&self, printer: &Printer) {
-        printer.stream(NO_PASTE);
+        printer.control(NO_PASTE);
         if let Some(before) = &self.before {
             // a terminal that is closed needs it no more
             let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, before);
@@ -59,7 +59,7 @@ impl Prompt {
             None => Editor::new().map_err(failed)?,
         };
         editor.set_helper(Some(Mask(hidden)));
-        let prompt = prompt.to_owned();
+        let prompt = on_screen(prompt);
         let (editor, typed) = tokio::task::spawn_blocking(move || {
             let typed = editor.readline(&prompt);
             (editor, typed)

@@ -12,21 +12,19 @@ mod search;
 pub(crate) use row::{Row, Tone};
 
 use crate::texts::Texts;
-use crate::words::{arguments, count, question, span};
+use crate::words::{accepted_store, arguments, count, question, span};
 use holds::{hold_word, released};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use steersman_machine::commit::{
-    Admitted, Commit, Hold, LedgerEntry, LogLine, Push, Reaching, Why,
-};
+use steersman_machine::commit::{Admitted, Commit, Hold, LedgerEntry, LogLine, Probing, Push, Why};
 use steersman_machine::effect::Bodies;
 use steersman_machine::extract::is_extraction;
 use steersman_machine::ids::{Body, Id, Line, Name, Time};
 use steersman_machine::interaction::{
     Call, CallResult, Cause, Class, End, How, Interaction, Origin, Target,
 };
-use steersman_machine::network::Network;
+use steersman_machine::network::{BuiltIn, Network};
 use steersman_machine::reflect::{self, is_review};
 
 /// Who, what, beside it, and how it is meant.
@@ -57,8 +55,9 @@ pub(crate) struct Story {
     effects: BTreeMap<Id, Id>,
     /// When a call began on a branch; gone once something held it: what passed until then is no work of its own.
     began: BTreeMap<(Id, Id), Time>,
-    holds: BTreeMap<(Id, Why), Name>,
     branches: BTreeMap<Id, String>,
+    /// Tools that were asked whether an effect happened, by their own effects.
+    probes: BTreeMap<Id, Name>,
     /// Effects whose outcome a person or a probe gave.
     settled: BTreeSet<Id>,
     /// Effects of which the ledger says that they happened.
@@ -97,7 +96,11 @@ impl Story {
         // who goes on, and what was released or found out, comes before what followed from it
         let first = |entry: &LedgerEntry| match entry {
             LedgerEntry::Claimed { .. } => 0,
-            LedgerEntry::Released { .. } => 1,
+            LedgerEntry::Released { .. }
+            | LedgerEntry::Probe {
+                what: Probing::Said { .. },
+                ..
+            } => 1,
             _ => 2,
         };
         let mut ledger: Vec<&LedgerEntry> = line.ledger.iter().collect();
@@ -420,7 +423,7 @@ impl Story {
             // the child's own answer stands in the row before
             return None;
         }
-        let ends = |o: &Opened| matches!(&*o.name, "done" | "need_help" | "handoff");
+        let ends = |o: &Opened| BuiltIn::named(&o.name).is_some_and(BuiltIn::passes_floor);
         let says_ok = || result.body.is_some_and(|body| &*texts.text(body) == "ok");
         if result.how == How::Done && opened.is_some_and(ends) && says_ok() {
             // whoever passes the floor on ends with it, and that is told
@@ -441,7 +444,7 @@ impl Story {
             How::Simulated => ("simulated".into(), Tone::Came),
             How::Finished => ("finished".into(), Tone::Came),
             How::Released => ("gave the floor back".into(), Tone::Came),
-            How::DoneElsewhere => ("done elsewhere".into(), Tone::Came),
+            How::DoneBefore => ("done elsewhere".into(), Tone::Came),
             How::NotInThisBranch => ("not in this branch".into(), Tone::Came),
             How::Failed | How::Refused | How::Limit | How::Expired | How::Cancelled => {
                 let word = match result.how {
@@ -580,12 +583,12 @@ impl Story {
     fn of_effect(&mut self, line: &LogLine, entry: &LedgerEntry, texts: &Texts) -> Option<Told> {
         let tool = |story: &Self, effect: &Id| {
             let target = story.target(*effect);
+            let target = target.or_else(|| story.probes.get(effect));
             target.map_or_else(|| effect.to_string(), ToString::to_string)
         };
         Some(match entry {
             // the row of what is in doubt says so
             LedgerEntry::Hold(hold) if hold.why == Why::Doubt => {
-                self.holds.insert((hold.effect, hold.why), hold.by.clone());
                 return None;
             }
             LedgerEntry::Hold(hold) => self.hold(hold, texts),
@@ -655,7 +658,14 @@ impl Story {
                 String::new(),
                 Tone::Wrong,
             ),
-            LedgerEntry::Reach { by, what, .. } => reached(by, what, texts),
+            LedgerEntry::Reach { by, what, .. } => holds::reached(by, what, texts),
+            LedgerEntry::Probe { effect, of, what } => {
+                if let Probing::Started { tool, .. } = what {
+                    self.probes.insert(*effect, tool.clone());
+                }
+                let probe = self.probes.get(effect).map_or("the probe", |name| name);
+                holds::probed(probe, &tool(self, of), what, self.now, texts)
+            }
             LedgerEntry::WouldAsk(effect) => (
                 "?".into(),
                 format!("{} would be asked for", tool(self, effect)),
@@ -713,6 +723,12 @@ impl Story {
                     Tone::Engine,
                 )
             }
+            LedgerEntry::StoreAccepted { was, .. } => (
+                String::new(),
+                accepted_store(*was).into(),
+                "store".into(),
+                Tone::Engine,
+            ),
             LedgerEntry::Claimed { epoch, .. } if *epoch > 1 => (
                 String::new(),
                 format!("another owner goes on and numbers from {}", line.n),
@@ -738,12 +754,13 @@ impl Story {
             | LedgerEntry::Listed(_)
             | LedgerEntry::WouldAsk(_)
             | LedgerEntry::Reach { .. }
+            | LedgerEntry::Probe { .. }
+            | LedgerEntry::Recorded { .. }
             | LedgerEntry::Refused { .. } => return None,
         })
     }
 
     fn hold(&mut self, hold: &Hold, texts: &Texts) -> Told {
-        self.holds.insert((hold.effect, hold.why), hold.by.clone());
         let ask = hold.ask.map_or_else(
             || format!("{} waits", self.target(hold.effect).map_or("a call", |n| n)),
             |body| question(&texts.text(body)),
@@ -751,26 +768,10 @@ impl Story {
         (
             "?".into(),
             ask,
-            format!("{} by {}", hold_word(hold.why), hold.by),
+            format!("{} by {}", hold_word(hold.why), hold.askers()),
             Tone::Asked,
         )
     }
-}
-
-/// A person is told that something waits for them.
-fn reached(by: &str, what: &Reaching, texts: &Texts) -> Told {
-    let (mark, text, note, tone) = match what {
-        Reaching::Started { tool, attempt } => {
-            let note = format!("attempt {attempt}");
-            ("", format!("{tool} tells {by}"), note, Tone::Engine)
-        }
-        Reaching::Done => ("", format!("{by} was told"), "done".into(), Tone::Came),
-        Reaching::Failed(why) => {
-            let text = format!("{by} was not told: {}", texts.text(*why));
-            ("!", text, "it waits all the same".into(), Tone::Wrong)
-        }
-    };
-    (mark.to_owned(), text, note, tone)
 }
 
 /// A row of this line.

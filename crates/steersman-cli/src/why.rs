@@ -482,7 +482,7 @@ fn effect_of(entry: &LedgerEntry) -> Option<Id> {
         | LedgerEntry::Spend { effect, .. }
         | LedgerEntry::Listed(effect)
         | LedgerEntry::WouldAsk(effect) => Some(*effect),
-        LedgerEntry::Reach { of, .. } => Some(*of),
+        LedgerEntry::Reach { of, .. } | LedgerEntry::Probe { of, .. } => Some(*of),
         _ => None,
     }
 }

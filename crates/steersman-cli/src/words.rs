@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value as Json};
 use std::fmt::Write as _;
+use steersman_machine::interaction::Doubtful;
+use steersman_machine::json::read;
 pub(crate) use steersman_machine::price::digits;
 
 /// Width that screens are laid out for.
@@ -100,13 +102,9 @@ pub(crate) fn money(micros: u64) -> String {
     format!("{}.{:04}", micros / 1_000_000, micros % 1_000_000 / 100)
 }
 
-/// One line of at most `width` characters, cut with `...`; control characters that would move a cursor are shown as blanks.
+/// One line of at most `width` characters, cut with `...`.
 pub(crate) fn line(text: &str, width: usize) -> String {
     let flat: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let flat: String = flat
-        .chars()
-        .map(|c| if c.is_control() || turns(c) { ' ' } else { c })
-        .collect();
     if flat.chars().count() <= width {
         return flat;
     }
@@ -114,23 +112,16 @@ pub(crate) fn line(text: &str, width: usize) -> String {
     format!("{}...", cut.trim_end())
 }
 
-/// Text as it is, without what could move a cursor or change colours: models and tools are strangers.
-pub(crate) fn tame(text: &str) -> String {
-    text.chars()
-        .filter(|c| *c == '\n' || *c == '\t' || !(c.is_control() || turns(*c)))
-        .collect()
-}
-
 /// Whether a character turns the order in which others are shown: with one in an argument a person would approve what
 /// the screen shows, and something else would run.
 pub(crate) fn turns(c: char) -> bool {
-    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}')
 }
 
 /// Text broken at blanks into lines of at most `width` characters.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
-    for paragraph in tame(text).lines() {
+    for paragraph in text.lines() {
         let mut current = String::new();
         for word in paragraph.split(' ') {
             if !current.is_empty() && current.chars().count() + 1 + word.chars().count() > width {
@@ -175,7 +166,7 @@ pub(crate) fn written_out(value: &Json) -> String {
 
 /// Arguments as a call shows them: `order: "4711", cents: 3990`.
 pub(crate) fn arguments(json: &str) -> String {
-    match serde_json::from_str::<Json>(json) {
+    match read::<Json>(json) {
         Ok(Json::Object(fields)) => fields
             .iter()
             .map(|(name, value)| format!("{name}: {}", written_out(value)))
@@ -193,7 +184,7 @@ pub(crate) fn question(asked: &str) -> String {
         let (tool, json) = asked.strip_suffix(')')?.split_once('(')?;
         let is_name = |c: char| c.is_alphanumeric() || "_-./".contains(c);
         let is_call = !tool.is_empty() && tool.chars().all(is_name);
-        let fields = serde_json::from_str::<Map<String, Json>>(json).ok();
+        let fields = read::<Map<String, Json>>(json).ok();
         fields.filter(|_| is_call)?;
         Some(format!("{tool}({})", arguments(json)))
     };
@@ -219,7 +210,7 @@ pub(crate) fn leaves(values: &Map<String, Json>) -> Vec<(String, Json)> {
 
 /// What was typed as a value: JSON if it reads as such, else text.
 pub(crate) fn value(typed: &str) -> Json {
-    steersman_machine::json::read(typed).unwrap_or_else(|_| typed.into())
+    read(typed).unwrap_or_else(|_| typed.into())
 }
 
 /// Columns under a heading, each as wide as its widest cell; the last one gets what is left.
@@ -261,9 +252,26 @@ pub(crate) fn search_ended(why: &str) -> &str {
     }
 }
 
+/// What a line says of the store that a person accepted.
+pub(crate) fn accepted_store(was: Doubtful) -> &'static str {
+    match was {
+        Doubtful::Copied => "a person accepted the store: it was a copy, moved or restored",
+        Doubtful::Lost => "a person accepted the store: it had lost lines",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_has_all_its_digits_wherever_a_call_is_shown() {
+        let digits = "123456789012345678901234567890";
+        let args = format!("{{\"cents\":18446744073709551615,\"units\":{digits}}}");
+        let shown = format!("cents: 18446744073709551615, units: \"{digits}\"");
+        assert_eq!(arguments(&args), shown);
+        assert_eq!(question(&format!("pay({args})")), format!("pay({shown})"));
+    }
 
     #[test]
     fn what_is_to_be_typed_is_taken_as_it_is_meant() {
@@ -300,9 +308,8 @@ mod tests {
     }
 
     #[test]
-    fn text_of_strangers_moves_no_cursor() {
-        assert_eq!(line("a\x1b[2Jb\nc", 20), "a [2Jb c");
-        assert_eq!(tame("a\x1b[2Jb\nc"), "a[2Jb\nc");
+    fn a_text_is_one_line_or_several() {
+        assert_eq!(line("a\tb\nc", 20), "a b c");
         assert_eq!(line("a long line of text", 10), "a long...");
         assert_eq!(wrap("one two three", 7), ["one two", "three"]);
     }

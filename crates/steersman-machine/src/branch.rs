@@ -5,6 +5,12 @@
 //! scope stands still ([`stands`]). It closes with the results of its branches, or by the adoption of one of them,
 //! picked by the chooser that was named where the tool is offered. The chooser is a child of the agent that forked.
 
+mod conflict;
+
+pub use conflict::{Both, Conflict, adoptable};
+
+use conflict::written;
+
 use crate::commit::{
     AdoptedCall, AdoptedCell, Adoption, Branched, Branching, CellFact, Want, Watermark, Wished,
 };
@@ -16,13 +22,14 @@ use crate::interaction::{Artifact, Cause, End, How, Interaction, Origin, Target}
 use crate::join::{JoinOn, Stands, answers};
 use crate::mapping::{Fault, Raw, map};
 use crate::network::{Chooser, Does, Offer, Parameters, ToolUse, TypeKind};
-use crate::snapshot::{Agent, Cell, OpenCall, Snapshot};
+use crate::snapshot::{Agent, OpenCall, Snapshot};
 use crate::take::Taken;
 use crate::texts;
 use crate::tick::{Cx, Tick};
 use crate::trace::{cause_word, end_word};
 use crate::view::View;
 use serde_json::{Value as Json, json};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -63,10 +70,17 @@ pub fn awaited(cx: &Cx<'_>, snapshot: &Snapshot) -> Vec<Awaited> {
 
 /// Whether a call of a branch waits for another branch.
 pub fn awaits(snapshot: &Snapshot, branch: Id) -> bool {
-    forks(snapshot).any(|open| {
-        let waits = open.ends.is_none() && snapshot.in_scope(open.owner);
-        waits && matches!(&open.call.target, Target::Branches(all) if all.contains(&branch))
-    })
+    joined(snapshot).contains(&branch)
+}
+
+/// The branches for which calls of a branch wait.
+pub fn joined(snapshot: &Snapshot) -> BTreeSet<Id> {
+    let open = forks(snapshot).filter(|open| open.ends.is_none() && snapshot.in_scope(open.owner));
+    let named = open.filter_map(|open| match &open.call.target {
+        Target::Branches(all) => Some(all.clone()),
+        _ => None,
+    });
+    named.flatten().collect()
 }
 
 /// When a call to branches is over: as a person said, or the definition where `fork` is offered.
@@ -132,41 +146,10 @@ pub(crate) fn standing(snapshot: &Snapshot, agent: Id) -> Option<Id> {
     None
 }
 
-/// Whether `from`, a branch of `target` or of a branch that it was adopted from, may be adopted: the target has
-/// written none of the state entries that the branch wrote since the fork. Otherwise these entries.
-pub fn adoptable(target: &Snapshot, from: &Snapshot) -> Result<(), Vec<(Id, Name)>> {
-    let fork = from.forked_at;
-    let conflicts: Vec<_> = written(from, fork)
-        .into_iter()
-        .map(|(key, _)| key)
-        .filter(|key| writer(target, key) > fork)
-        .collect();
-    if conflicts.is_empty() {
-        Ok(())
-    } else {
-        Err(conflicts)
-    }
-}
-
 /// The line up to which a branch is adopted: the one before its first simulated effect or leaf. `before` gives the
 /// commit before a line; `end` is where the branch stands.
 pub fn adopted_up_to(end: &Snapshot, before: impl FnOnce(Line) -> Line) -> Line {
     end.first_simulated.map_or(end.line, before)
-}
-
-fn writer(snapshot: &Snapshot, key: &(Id, Name)) -> Line {
-    let set = snapshot.state.get(key).map(|cell| cell.line);
-    set.or_else(|| snapshot.unset.get(key).copied())
-        .unwrap_or(Line::NONE)
-}
-
-/// What a branch wrote since the fork.
-fn written(from: &Snapshot, fork: Line) -> Vec<((Id, Name), Option<Cell>)> {
-    let set = from.state.iter().filter(|(_, cell)| cell.line > fork);
-    let unset = from.unset.iter().filter(|(_, line)| **line > fork);
-    set.map(|(key, cell)| (key.clone(), Some(cell.clone())))
-        .chain(unset.map(|(key, _)| (key.clone(), None)))
-        .collect()
 }
 
 /// An effect that was out where a branch was left, in the order of moves and calls.

@@ -110,6 +110,29 @@ pub(crate) fn of_floor(network: &Network, used: &ToolUse) -> Option<BuiltIn> {
     }
 }
 
+/// The calls of an answer. The same call twice under one id of the provider is one call: a server repeated itself. Calls that
+/// differ in tool or arguments are calls of their own, whatever their ids say.
+fn once_each(asks: &[Ask]) -> impl Iterator<Item = &Ask> {
+    let is_same = |one: &Ask, other: &Ask| {
+        let id = label(one).filter(|id| !id.is_empty());
+        id.is_some() && id == label(other) && one.name == other.name && equal_args(one, other)
+    };
+    let said_before = move |n: usize, ask: &Ask| asks[..n].iter().any(|one| is_same(one, ask));
+    let numbered = asks.iter().enumerate();
+    numbered.filter_map(move |(n, ask)| (!said_before(n, ask)).then_some(ask))
+}
+
+/// The provider's id of a call. One that no provider gives is none: our own stands in for it.
+fn label(ask: &Ask) -> Option<&str> {
+    ask.label.as_deref().filter(|l| l.len() <= bounds::NAME)
+}
+
+/// Whether two calls have the same arguments, however they are written.
+fn equal_args(one: &Ask, other: &Ask) -> bool {
+    let read = |ask: &Ask| crate::json::read::<Json>(&ask.args).ok();
+    one.args == other.args || read(one).is_some_and(|args| read(other) == Some(args))
+}
+
 impl Tick<'_> {
     // ---- opening ---------------------------------------------------------------------------------------------
 
@@ -118,7 +141,7 @@ impl Tick<'_> {
         let mut opened = Vec::with_capacity(asks.len());
         let mut uses: Vec<(&Name, u32)> = Vec::new();
         let mut last = false;
-        for ask in asks {
+        for ask in once_each(asks) {
             let mut found = self.resolve(owner, model, ask);
             if found.refused.is_none()
                 && let Some(used) = model.tools.iter().find(|u| u.is_called(&ask.name))
@@ -134,7 +157,7 @@ impl Tick<'_> {
                 }
             }
             let id = self.id();
-            let label = ask.label.as_deref().filter(|l| l.len() <= bounds::NAME);
+            let label = label(ask);
             let text = if ask.args.trim().is_empty() {
                 "{}"
             } else {
@@ -156,7 +179,6 @@ impl Tick<'_> {
                     name: found.name,
                     seen: found.seen,
                     target,
-                    // An id that no provider gives is none: our own stands in for it.
                     label: label.map(Name::from),
                     args,
                     chain: None,

@@ -3,14 +3,21 @@
 //! may come to be more is an enum, or a list of one.
 
 mod adoption;
+mod hold;
+mod own;
+mod recorded;
 
 pub use adoption::{
     AdoptedAgent, AdoptedCall, AdoptedCell, Adoption, AgentFact, CallFact, CellFact, Counter,
     DraftStands, Period,
 };
+pub use hold::{Hold, Release, Why};
+pub use recorded::Recorded;
+
+pub use own::{Probing, Reaching};
 
 use crate::ids::{Body, Digest, Id, Line, Name, Time};
-use crate::interaction::{Artifact, Interaction, Write};
+use crate::interaction::{Artifact, Doubtful, Interaction, Write};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
@@ -637,6 +644,35 @@ pub enum LedgerEntry {
         /// What.
         what: Searching,
     },
+    /// A person accepted the store that this session lies in, so that it may be driven. What happened outside and is in no
+    /// line of this log is not known to it.
+    StoreAccepted {
+        /// When.
+        at: Time,
+        /// What was the matter with the store.
+        was: Doubtful,
+    },
+    /// A tool is asked whether an effect in doubt happened. It is an effect of its own, of class `read`: it changes nothing
+    /// outside, so the next owner begins it again.
+    Probe {
+        /// Its id, made by the first of these lines: the key of every attempt.
+        effect: Id,
+        /// The effect in doubt.
+        of: Id,
+        /// How far it came.
+        what: Probing,
+    },
+    /// The session that this one reruns did an effect, or may have: the repeat guard knows it here, too.
+    Recorded {
+        /// The effect, by its id there.
+        effect: Id,
+        /// The line there that says how it stands.
+        at: Line,
+        /// Of tool name and arguments.
+        digest: Digest,
+        /// How it stands.
+        how: Recorded,
+    },
 }
 
 /// What became of a search over branches. The tree follows from these entries and the branches.
@@ -705,73 +741,4 @@ pub enum Searching {
     /// The agent that answers by it cannot take over what was found, for this reason: it answers without. Of a search that a
     /// person wanted: nothing was found, for this reason.
     Without(Body),
-}
-
-/// How far a person was told that something waits for them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Reaching {
-    /// An attempt may begin from here on.
-    Started {
-        /// The tool.
-        tool: Name,
-        /// From 1.
-        attempt: u32,
-    },
-    /// They were told.
-    Done,
-    /// They were not, or nobody knows, for this reason; nothing tries again.
-    Failed(Body),
-}
-
-/// What keeps an effect from running or from closing. Covers all attempts of its effect and no other effect.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hold {
-    /// The effect.
-    pub effect: Id,
-    /// Why.
-    pub why: Why,
-    /// Of tool name and arguments, as they would run.
-    pub digest: Digest,
-    /// Who may answer: `user`, a person, or `any`.
-    pub by: Name,
-    /// The question as asked.
-    pub ask: Option<Body>,
-    /// When it ends by itself.
-    pub due: Option<Time>,
-    /// The parameter that is asked for (`input`), or the effect that was done before (`repeat`, as `n.k`).
-    pub about: Option<Name>,
-}
-
-/// Kinds of holds.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Why {
-    /// A person decides on exactly these arguments.
-    Approval,
-    /// A person is asked for a secret.
-    Input,
-    /// It may have happened.
-    Doubt,
-    /// The budget is used up.
-    Budget,
-    /// The same was done or doubted before.
-    Repeat,
-}
-
-/// How a hold ended.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Release {
-    /// It may run (a doubt: it did not happen).
-    Go,
-    /// It may run with other arguments, as another effect.
-    Edited,
-    /// It does not run.
-    Refused,
-    /// Its outcome is known now.
-    Outcome,
-    /// Nobody will know; the model is told.
-    GivenUp,
-    /// What it belonged to was cancelled.
-    Cancelled,
-    /// The time ran out.
-    Expired,
 }

@@ -20,6 +20,7 @@ pub mod import;
 mod keys;
 mod load;
 mod lower;
+mod near;
 mod schema;
 mod shape;
 mod site;
@@ -27,9 +28,9 @@ pub mod source;
 pub mod summary;
 pub mod test;
 
-pub(crate) use diagnostic::near;
-pub use diagnostic::{Diagnostic, Patch, Place, Severity};
+pub use diagnostic::{Diagnostic, Patch, Place, SHOWN, Severity, Shown};
 pub use explain::{codes, explain};
+pub(crate) use near::near;
 pub use schema::{reference, schema};
 pub use source::{Files, Node};
 
@@ -184,14 +185,8 @@ fn run(
         let place = at.map(|at| (at.path.clone(), at.span.start));
         (std::cmp::Reverse(diagnostic.severity), place)
     });
-    let mut said: Vec<Diagnostic> = Vec::new();
-    found.retain(|diagnostic| {
-        let new = !said.contains(diagnostic);
-        if new {
-            said.push(diagnostic.clone());
-        }
-        new
-    });
+    let mut said = BTreeSet::new();
+    found.retain(|diagnostic| said.insert(diagnostic.told()));
     let mut network = lowered.network;
     if found.iter().any(Diagnostic::is_error) {
         return (None, found);

@@ -458,7 +458,7 @@ pub struct ToolWork {
 impl ToolWork {
     /// Who decides next, where these have approved already.
     pub fn next_approval(&self, approved: &[Name]) -> Option<&Approval> {
-        let mut approved: Vec<&Name> = approved.iter().collect();
+        let mut approved: Vec<&[Name]> = approved.iter().map(std::slice::from_ref).collect();
         self.approve.iter().find(|wanted| {
             let given = approved.iter().position(|by| wanted.asked(by).is_some());
             given.map(|k| approved.swap_remove(k)).is_none()
@@ -486,10 +486,10 @@ pub struct Approval {
 }
 
 impl Approval {
-    /// What this person in its line is asked.
-    pub fn asked(&self, by: &str) -> Option<&Self> {
+    /// What the first of these people in its line is asked.
+    pub fn asked(&self, by: &[Name]) -> Option<&Self> {
         let mut line = std::iter::successors(Some(self), |asked| asked.on_timeout.next());
-        line.find(|asked| *asked.by == *by)
+        line.find(|asked| by.contains(&asked.by))
     }
 }
 

@@ -13,7 +13,7 @@ mod routes;
 mod values;
 mod weight;
 
-pub(crate) use counts::{AHEAD, NOTES, is_ahead, is_more, more};
+pub(crate) use counts::{AHEAD, is_ahead, is_more, more};
 use counts::{acts, ahead_as, gives};
 use fresh::{newborn, opened};
 use values::value_of;

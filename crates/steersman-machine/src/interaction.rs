@@ -209,6 +209,15 @@ pub enum Class {
     Unsafe,
 }
 
+/// Why a store was not driven before a person accepted it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Doubtful {
+    /// It is a copy, was moved, or was restored from a backup.
+    Copied,
+    /// It lost lines that it had acknowledged.
+    Lost,
+}
+
 impl Class {
     /// Whether running it twice harms nobody, so that it may run ahead of the disk and be asked again.
     pub fn is_free(self) -> bool {
@@ -270,7 +279,7 @@ pub enum How {
     /// A wait or question ran out of time.
     Expired,
     /// The same effect was done elsewhere in this session; its recorded result.
-    DoneElsewhere,
+    DoneBefore,
 }
 
 impl How {

@@ -143,6 +143,7 @@ pub mod rating;
 pub mod reflect;
 pub mod reward;
 pub mod route;
+pub mod schemas;
 pub mod search;
 pub mod snapshot;
 mod state;

@@ -12,7 +12,9 @@ use crate::effect::{Mapped, NewWrite};
 use crate::expression::{Data, EvalError, Template, shown_json};
 use crate::ids::{Id, Name};
 use crate::interaction::{Class, How, Reduce, Target};
-use crate::network::{BuiltIn, OnError, Parameters, Source, Then, ToolDef, Type, TypeKind};
+use crate::network::{
+    BuiltIn, OnError, Parameters, Silence, Source, Then, ToolDef, Type, TypeKind,
+};
 use crate::notes;
 use crate::snapshot::{OpenCall, Snapshot, is_sealed};
 use crate::tick::Cx;
@@ -90,7 +92,7 @@ impl Fault {
 ///
 /// Codes that say more than *failed* end the call accordingly: `refused`, `rejected`, `in_doubt` of an effect that
 /// was not run: refused; `expired`, and `timeout` of a wait or person: expired; `cancelled`, `limit`,
-/// `done_elsewhere` and `not_in_this_branch` as they say.
+/// `done_before` and `not_in_this_branch` as they say.
 pub fn map(cx: &Cx<'_>, snapshot: &Snapshot, owner: Id, call: Id, raw: &Raw) -> Mapped {
     let Some(open) = snapshot.call(owner, call) else {
         return Mapped::plain(How::Failed, Some("failed"), "failed: the call is not open");
@@ -138,6 +140,30 @@ pub fn spilled(
         mapped.shown = Some(preview);
     }
     mapped
+}
+
+/// The whole of a result, where one of its fields is named otherwise: [`needed`].
+pub const WHOLE: &str = "result";
+
+/// What a tool's `set`, `result`, `mode` and `then` read of its result and have no default for: fields, in dots, or
+/// [`WHOLE`]. Somebody who says that a call happened has to give these.
+pub fn needed(tool: &ToolDef) -> Vec<String> {
+    let set = tool.set.iter().map(|(_, data)| data);
+    let then = tool.then.iter().flat_map(|then| &then.args).flatten();
+    let data = set.chain(then.map(|(_, data)| data));
+    let texts = tool.result.iter().chain(&tool.mode);
+    secret::needed(data.flat_map(Data::templates).chain(texts))
+}
+
+/// What another tool found out about an open call, for people: as the call's own result would read, what is secret masked.
+pub fn told(cx: &Cx<'_>, snapshot: &Snapshot, owner: Id, call: Id, result: &Json) -> String {
+    let set = snapshot
+        .call(owner, call)
+        .and_then(|open| cx.network.tools.get(&open.call.name))
+        .map_or(&[][..], |tool| &tool.set);
+    shown(&secret::masked(result, set, |name| {
+        target(cx, snapshot, owner, name)
+    }))
 }
 
 /// A person answered: their words are the result.
@@ -435,7 +461,7 @@ impl<'a> At<'a> {
             "timeout" if waits => How::Expired,
             "cancelled" => How::Cancelled,
             "limit" => How::Limit,
-            "done_elsewhere" => How::DoneElsewhere,
+            "done_before" => How::DoneBefore,
             "not_in_this_branch" => How::NotInThisBranch,
             _ => How::Failed,
         }
@@ -444,11 +470,12 @@ impl<'a> At<'a> {
     fn fault(&self, fault: &Fault, how: How) -> Mapped {
         if how == How::Expired
             && fault.code == "timeout"
-            && let Some(template) = self.instead()
+            && let Some((template, answers)) = self.instead()
         {
-            // The definition says what stands in the place of an answer: then it is no error.
-            return match template.render(&self.view()) {
-                Ok(text) => Mapped::plain(how, None, text),
+            return match template.value(&self.view()) {
+                Ok(answer) if answers => self.answered_by_time(&answer),
+                // The other side is told: that is no answer, and no error.
+                Ok(said) => Mapped::plain(how, None, shown(&said)),
                 Err(e) => plain_fault(how, &fault.code, &format!("on_timeout: {e}")),
             };
         }
@@ -492,12 +519,28 @@ impl<'a> At<'a> {
     }
 
     /// What is answered where the time of a wait or a person ran out.
-    fn instead(&self) -> Option<&'a Template> {
+    /// The definition answers in somebody's place: that is done, and writes what an answer writes. An answer in the place of
+    /// an event has none of its fields: where `set`, `result` or `then` read these, it is the text alone.
+    fn answered_by_time(&self, answer: &Json) -> Mapped {
+        let mut mapped = self.done(answer, How::Done);
+        let waits = matches!(self.tool.map(|t| &t.source), Some(Source::Wait(_)));
+        if waits && mapped.code.is_some() {
+            mapped = Mapped::plain(How::Done, None, shown(answer));
+        }
+        mapped.by = Some("timeout".to_owned());
+        mapped
+    }
+
+    /// What stands in the place of an answer that did not come in time, and whether that is the answer.
+    fn instead(&self) -> Option<(&'a Template, bool)> {
         let network = self.cx.network;
         match (&self.open.call.target, self.tool.map(|t| &t.source)) {
-            (_, Some(Source::Wait(wait))) => wait.on_timeout.as_ref(),
+            (_, Some(Source::Wait(wait))) => Some((wait.on_timeout.as_ref()?, true)),
             (_, Some(Source::Ask(person))) | (Target::Person(person), _) => {
-                network.people.get(person)?.on_timeout.as_ref()
+                Some(match network.people.get(person)?.on_timeout.as_ref()? {
+                    Silence::Answer(text) => (text, true),
+                    Silence::Say(text) => (text, false),
+                })
             }
             _ => None,
         }
@@ -524,7 +567,7 @@ fn entry<'a>(tool: &'a ToolDef, code: &str) -> Option<&'a OnError> {
         .or_else(|| tool.on_error.get(&class?))
         .or_else(|| tool.on_error.get("failed").filter(|_| failed))
         .or_else(|| {
-            let any = !matches!(code, "done_elsewhere" | "empty" | "not_in_this_branch");
+            let any = !matches!(code, "done_before" | "empty" | "not_in_this_branch");
             tool.on_error.get("*").filter(|_| any)
         })
 }
@@ -539,7 +582,7 @@ fn plain_fault(how: How, code: &str, message: &str) -> Mapped {
 
 fn sentence(code: &str, message: &str) -> String {
     match (code, message) {
-        ("done_elsewhere", message) => message.to_owned(),
+        ("done_before", message) => message.to_owned(),
         (code, "") => code.to_owned(),
         (code, message) => format!("{code}: {message}"),
     }

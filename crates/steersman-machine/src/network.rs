@@ -4,6 +4,8 @@
 
 mod aging;
 mod approve;
+mod built_in;
+mod doubt;
 mod mcp;
 mod memory;
 mod modes;
@@ -15,11 +17,13 @@ mod route;
 
 pub use aging::{Aging, Beyond, Compact, Render};
 pub use approve::{Approve, OnTimeout};
+pub use built_in::BuiltIn;
+pub use doubt::{ANYBODY, OnDoubt, ProbeElse};
 pub use mcp::{McpAt, McpDef, McpEffect, ServerUse, wire_name};
 pub use memory::MemoryDef;
 pub use modes::{ExitsWhen, FINISH, Mode, ModeExit, Modes};
 pub use offer::{Chooser, Offer, ToolUse};
-pub use person::PersonDef;
+pub use person::{PersonDef, Silence};
 pub use reflect::Reflect;
 pub use route::{
     Asks, Begin, Choosable, Desk, Exit, ExitCause, ExitTo, Fallback, GoOn, Graph, Handoff,
@@ -365,7 +369,7 @@ pub struct ToolDef {
     pub on_doubt: Option<OnDoubt>,
     /// Result in dry mode.
     pub simulate: Option<Data>,
-    /// Equal arguments as an effect done on an abandoned branch need no word of a person.
+    /// A call with the same arguments as an effect that was done before in the session needs no word of a person.
     pub repeat_allowed: bool,
     /// Follows with no model turn between.
     pub then: Option<Then>,
@@ -430,51 +434,6 @@ pub enum Source {
     },
 }
 
-/// Tools that come with the engine.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum BuiltIn {
-    /// `finish(result)`.
-    Finish,
-    /// `ask(question, options?)`: asks `user`.
-    AskUser,
-    /// `todo_add(text)`.
-    TodoAdd,
-    /// `todo_complete(id, result)`.
-    TodoComplete,
-    /// `todo_cancel(id, reason)`.
-    TodoCancel,
-    /// `todo_update(id, text)`.
-    TodoUpdate,
-    /// `fork(instructions)`.
-    Fork,
-    /// `artifact_write(name, content, media_type?)`.
-    ArtifactWrite,
-    /// `artifact_read(name, version?, from?, lines?)`.
-    ArtifactRead,
-    /// `artifact_list()`.
-    ArtifactList,
-    /// `artifact_search(query)`.
-    ArtifactSearch,
-    /// `artifact_rate(name, rating, reason?, version?)`.
-    ArtifactRate,
-    /// `memory_save(name, content?, artifact?, tags?)`.
-    MemorySave,
-    /// `memory_search(query, most?)`.
-    MemorySearch,
-    /// `memory_read(id, from?, lines?)`.
-    MemoryRead,
-    /// `memory_rate(id, rating, reason?)`.
-    MemoryRate,
-    /// `notes_search(query, source?, most?)`: full text over the transcript and the agent's documents.
-    NotesSearch,
-    /// `done(result?)`: the task of a desk is done.
-    Done,
-    /// `need_help(request)`: gives the floor of a desk back.
-    NeedHelp,
-    /// `handoff(to, reason)`: passes the floor on.
-    Handoff,
-}
-
 /// A request over HTTP. Templates here are transport fields: `secrets` and sealed state resolve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Http {
@@ -531,37 +490,6 @@ pub struct OnError {
     pub result: Option<Template>,
     /// A tool that follows.
     pub then: Option<Then>,
-}
-
-/// A way out of doubt.
-#[derive(Clone, Debug, PartialEq)]
-pub enum OnDoubt {
-    /// A person says.
-    Ask,
-    /// The model is told that it may have happened.
-    Fail,
-    /// Another tool finds out.
-    Probe {
-        /// A `pure` or `read` tool.
-        probe: Name,
-        /// Its arguments.
-        args: Vec<(Name, Data)>,
-        /// Over its `result`: it happened.
-        done: Expr,
-        /// When `done` is false.
-        otherwise: ProbeElse,
-    },
-}
-
-/// When a probe says that it did not happen.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum ProbeElse {
-    /// It may run again.
-    NotPerformed,
-    /// A person says.
-    Ask,
-    /// The model is told.
-    Fail,
 }
 
 /// A tool that follows a tool.

@@ -4,12 +4,13 @@
 //! it to the model. Who searches is the runtime's; what was found is the call's result, so a replay reads the same.
 
 use crate::bounds;
+use crate::network::BuiltIn;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::fmt::Write as _;
 
 /// The tool.
-pub const SEARCH: &str = "notes_search";
+pub const SEARCH: &str = BuiltIn::NotesSearch.name();
 /// Its `source`: the documents of the agent alone.
 pub const DOCUMENTS: &str = "documents";
 /// Its `source`: what was said alone.

@@ -661,25 +661,27 @@ impl Trace {
             LedgerEntry::Listed(id) => format!("listed {id}"),
             LedgerEntry::WouldAsk(id) => format!("would ask {id}"),
             LedgerEntry::Paused(paused) => if *paused { "paused" } else { "resumed" }.to_owned(),
-            LedgerEntry::Barred { tool, barred, by } => {
-                let word = if *barred { "barred" } else { "unbarred" };
-                format!("{word} {} by {by}", tool.as_deref().unwrap_or("*"))
-            }
+            LedgerEntry::Barred { tool, barred, by } => words::barred(tool.as_deref(), *barred, by),
+            LedgerEntry::Recorded {
+                effect, at, how, ..
+            } => format!("recorded {effect} {} @{at}", words::recorded(*how)),
             LedgerEntry::Reach {
                 effect,
                 of,
                 by,
                 what,
-            } => {
-                format!(
-                    "reach {effect} of {of} {by} {}",
-                    words::reaching(what, bodies)
-                )
+            } => format!(
+                "reach {effect} of {of} {by} {}",
+                words::reaching(what, bodies)
+            ),
+            LedgerEntry::Probe { effect, of, what } => {
+                format!("probe {effect} of {of} {}", words::probing(what, bodies))
             }
             LedgerEntry::Search { search, what } => self.searching(*search, what, bodies),
             LedgerEntry::Refused { message, why } => {
                 format!("refused {message} {}", quoted(bodies, *why))
             }
+            LedgerEntry::StoreAccepted { at, was } => words::accepted(*at, *was),
         }
     }
 }
@@ -689,7 +691,7 @@ fn hold_of(hold: &Hold, bodies: &dyn Bodies) -> String {
         "hold {} {} by {} {}",
         hold.effect,
         why_word(hold.why),
-        hold.by,
+        hold.askers(),
         hold.digest.short()
     );
     if let Some(about) = &hold.about {

@@ -3,8 +3,11 @@
 use crate::ids::Name;
 use crate::json;
 use crate::network::{Parameters, Type, TypeKind};
+use crate::schemas;
 use crate::snapshot::is_sealed;
+use regex::Regex;
 use serde_json::{Map, Value as Json};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// The one form of a JSON value by which values are compared as texts: the fields of every object in order.
@@ -60,6 +63,23 @@ impl fmt::Display for Misfit {
 /// What of this value does not fit the type; none if all does. `null` fits an optional type alone. A JSON Schema is an
 /// adapter's to judge.
 pub fn misfit(ty: &Type, value: &Json) -> Option<Misfit> {
+    misfit_by(ty, value, &mut Patterns::default())
+}
+
+/// Patterns, each compiled once for all of a value.
+#[derive(Default)]
+struct Patterns<'a>(BTreeMap<&'a str, Option<Regex>>);
+
+impl<'a> Patterns<'a> {
+    /// A pattern that is no regular expression matches nothing; `check` says so before.
+    fn match_whole(&mut self, pattern: &'a str, text: &str) -> bool {
+        let compiled = self.0.entry(pattern);
+        let compiled = compiled.or_insert_with(|| schemas::pattern(pattern).ok());
+        compiled.as_ref().is_some_and(|known| known.is_match(text))
+    }
+}
+
+fn misfit_by<'a>(ty: &'a Type, value: &Json, patterns: &mut Patterns<'a>) -> Option<Misfit> {
     if value.is_null() {
         let may = ty.optional || matches!(ty.kind, TypeKind::Any | TypeKind::Schema(_));
         return (!may).then(|| Misfit::new("must not be none"));
@@ -75,7 +95,7 @@ pub fn misfit(ty: &Type, value: &Json) -> Option<Misfit> {
     match &ty.kind {
         TypeKind::String { pattern } => match (value.as_str(), pattern) {
             (None, _) => wrong("text"),
-            (Some(text), Some(pattern)) if !matches_whole(pattern, text) => {
+            (Some(text), Some(pattern)) if !patterns.match_whole(pattern, text) => {
                 Some(Misfit::new(format!("does not match `{pattern}`")))
             }
             (Some(_), _) => None,
@@ -100,12 +120,12 @@ pub fn misfit(ty: &Type, value: &Json) -> Option<Misfit> {
         },
         TypeKind::List(items) => match value.as_array() {
             Some(list) => list.iter().enumerate().find_map(|(n, item)| {
-                misfit(items, item).map(|misfit| misfit.under(&format!("[{n}]")))
+                misfit_by(items, item, patterns).map(|misfit| misfit.under(&format!("[{n}]")))
             }),
             None => wrong("a list"),
         },
         TypeKind::Fields(fields) => match value.as_object() {
-            Some(object) => fields_misfit(fields, object),
+            Some(object) => fields_misfit(fields, object, patterns),
             None => wrong("an object"),
         },
         TypeKind::Object if value.is_object() => None,
@@ -121,15 +141,19 @@ pub fn misfit(ty: &Type, value: &Json) -> Option<Misfit> {
 /// What of these arguments does not fit; none if all does. What is left out is absent, whatever its default.
 pub fn arguments_misfit(parameters: &Parameters, args: &Map<String, Json>) -> Option<Misfit> {
     match parameters {
-        Parameters::Fields(fields) => fields_misfit(fields, args),
+        Parameters::Fields(fields) => fields_misfit(fields, args, &mut Patterns::default()),
         Parameters::Schema(_) => None,
     }
 }
 
-fn fields_misfit(fields: &[(Name, Type)], object: &Map<String, Json>) -> Option<Misfit> {
+fn fields_misfit<'a>(
+    fields: &'a [(Name, Type)],
+    object: &Map<String, Json>,
+    patterns: &mut Patterns<'a>,
+) -> Option<Misfit> {
     for (name, ty) in fields {
         let found = match object.get(&**name) {
-            Some(value) => misfit(ty, value),
+            Some(value) => misfit_by(ty, value, patterns),
             None if ty.optional || ty.default.is_some() => None,
             None => Some(Misfit::new("is missing")),
         };
@@ -153,11 +177,6 @@ fn bounds(value: &Json, minimum: Option<f64>, maximum: Option<f64>) -> Option<Mi
         }
         _ => None,
     }
-}
-
-/// A pattern that is no regular expression matches nothing; `check` says so before.
-fn matches_whole(pattern: &str, text: &str) -> bool {
-    regex::Regex::new(&format!("^(?:{pattern})$")).is_ok_and(|r| r.is_match(text))
 }
 
 fn word(value: &Json) -> &'static str {

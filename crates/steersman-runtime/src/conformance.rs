@@ -347,6 +347,8 @@ fn everything() -> Batch {
             waits: "[]".into(),
             outcome: "{}".into(),
         }),
+        // Beside what it notes elsewhere it is a batch like any other.
+        begins_unsafe: true,
         ..rows(vec![row(1, b"one")])
     }
 }

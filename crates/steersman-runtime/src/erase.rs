@@ -7,7 +7,7 @@ use crate::store::{Batch, Claim, Row, SessionInfo, SessionState, Store, StoreErr
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use steersman_machine::codec::{self, CodecError};
-use steersman_machine::commit::{LedgerEntry, LogLine, Text};
+use steersman_machine::commit::{LedgerEntry, LogLine, Probing, Text};
 use steersman_machine::ids::{Body, Id, Line, Name};
 use steersman_machine::interaction::Interaction;
 
@@ -258,6 +258,15 @@ pub async fn erased_artifacts(
 fn of_effect(rows: &[(Row, LogLine)], effect: Id) -> Result<BTreeSet<Body>, EngineError> {
     let calls = calls_of(rows, effect);
     let mut bodies = BTreeSet::new();
+    let entries = rows.iter().flat_map(|(_, line)| &line.ledger);
+    let probes: BTreeSet<Id> = entries
+        .filter_map(|entry| match entry {
+            LedgerEntry::Probe {
+                effect: probe, of, ..
+            } if *of == effect => Some(*probe),
+            _ => None,
+        })
+        .collect();
     for (_, line) in rows {
         if let Some(commit) = &line.commit {
             for wished in commit.wished.iter().filter(|w| w.id == effect) {
@@ -294,9 +303,15 @@ fn of_effect(rows: &[(Row, LogLine)], effect: Id) -> Result<BTreeSet<Body>, Engi
                 }
                 | LedgerEntry::Released {
                     effect: of, body, ..
-                } if *of == effect => {
+                } if *of == effect || probes.contains(of) => {
                     bodies.extend(*body);
                 }
+                LedgerEntry::Probe { of, what, .. } if *of == effect => match what {
+                    Probing::Said { said: text, .. } | Probing::Failed { why: text, .. } => {
+                        bodies.insert(*text);
+                    }
+                    Probing::Started { .. } => {}
+                },
                 LedgerEntry::Hold(hold) if hold.effect == effect => bodies.extend(hold.ask),
                 _ => {}
             }

@@ -1,22 +1,24 @@
 //! The ledger: what the log says about the world. Folded from the lines of a session in their order, whatever branch
 //! they belong to; nothing rewinds it, and the machine never reads it.
 
+mod equal;
+mod own;
 mod search;
 
+pub use equal::{Beginning, Equal, Stands, Verdict};
+pub use own::{Heard, Probe, Reach};
 pub use search::{Search, Stood};
 
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use steersman_machine::codec::{self, Hash};
 use steersman_machine::commit::Admitted;
-use steersman_machine::commit::{
-    Commit, Hold, LedgerEntry, LogLine, Opening, Reaching, Release, Why,
-};
+use steersman_machine::commit::{Commit, Hold, LedgerEntry, LogLine, Opening, Release, Why};
 use steersman_machine::ids::{Body, Digest, Id, Line, Name, Time};
 use steersman_machine::interaction::Class;
 
 /// Version of the form of ledgers in checkpoints, and of what the fold means. One of another version is discarded.
-pub const VERSION: u8 = 5;
+pub const VERSION: u8 = 8;
 
 /// What is known of the world behind a line.
 ///
@@ -58,7 +60,11 @@ pub struct Ledger {
     would_ask: BTreeSet<Id>,
     /// Who was told that something waits for them, by the effect that told them.
     reaches: BTreeMap<Id, Reach>,
+    /// Probes of effects that are in doubt now.
+    probes: BTreeMap<Id, Probe>,
     searches: BTreeMap<Id, Search>,
+    /// What the session did that this one reruns, by tool and arguments.
+    recorded: BTreeMap<Digest, Equal>,
     hash: Hash,
     /// Effects that were started, by tool and arguments. Worked out anew when a ledger is decoded.
     #[serde(skip)]
@@ -73,19 +79,6 @@ pub(crate) fn answers(line: &LogLine, effect: Id) -> bool {
     let commit = line.commit.as_ref();
     let mut used = commit.into_iter().flat_map(|commit| &commit.usage);
     used.any(|usage| usage.effect == Some(effect))
-}
-
-/// A person is, or was, told that something waits for them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reach {
-    /// What waits.
-    pub of: Id,
-    /// The person.
-    pub by: Name,
-    /// The last attempt that may have begun.
-    pub attempt: u32,
-    /// Nothing tries again: they were told, or it was given up.
-    pub over: bool,
 }
 
 /// Tokens and money.
@@ -165,8 +158,8 @@ pub struct Branch {
     pub ended: Option<Line>,
     /// No ticks any more; its last line that counts.
     pub superseded: Option<Line>,
-    /// It was adopted up to this line.
-    pub adopted: Option<Line>,
+    /// Its adoption, the last one.
+    pub adopted: Option<Adopted>,
     /// The search that tries it, and its number there.
     pub search: Option<(Id, u32)>,
 }
@@ -183,6 +176,17 @@ impl Branch {
         let searched = self.search.map(|(_, number)| number);
         of.map(|(index, _)| index).or(searched)
     }
+}
+
+/// A branch was adopted.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Adopted {
+    /// Up to this line of it.
+    pub upto: Line,
+    /// With this line,
+    pub at: Line,
+    /// into this branch.
+    pub into: Id,
 }
 
 /// What is known of an effect.
@@ -236,24 +240,6 @@ pub enum Progress {
     },
 }
 
-/// The same was done or doubted before.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Repeat {
-    /// It may be happening, or may have happened: nobody knows yet.
-    InDoubt(Id),
-    /// Nobody will know.
-    GivenUp(Id),
-    /// It was done on a branch that was abandoned.
-    Done {
-        /// The effect.
-        effect: Id,
-        /// The line with its outcome.
-        at: Line,
-        /// The outcome as JSON, where no commit of that line admits it.
-        kept: Option<Body>,
-    },
-}
-
 impl Default for Ledger {
     fn default() -> Self {
         Self {
@@ -276,7 +262,9 @@ impl Default for Ledger {
             listed: BTreeSet::new(),
             would_ask: BTreeSet::new(),
             reaches: BTreeMap::new(),
+            probes: BTreeMap::new(),
             searches: BTreeMap::new(),
+            recorded: BTreeMap::new(),
             hash: [0; 32],
             started: BTreeMap::new(),
         }
@@ -333,6 +321,7 @@ impl Ledger {
                 self.effects.remove(&effect);
             } else if record.progress == Progress::Unknown {
                 record.settle(Progress::GivenUp { at: line.n });
+                self.probes.retain(|_, probe| probe.of != effect);
             }
         }
     }
@@ -368,11 +357,7 @@ impl Ledger {
                 self.lost = self.lost.plus(unseen);
                 self.slice = Amount::default();
             }
-            LedgerEntry::Hold(hold) => {
-                let record = self.record(line, hold.effect);
-                record.digest.get_or_insert(hold.digest);
-                record.holds.push(hold.clone());
-            }
+            LedgerEntry::Hold(hold) => self.held(line, hold),
             LedgerEntry::Released {
                 effect, why, how, ..
             } => self.released(line.n, *effect, *why, *how),
@@ -382,20 +367,16 @@ impl Ledger {
                 epoch,
                 digest,
             } => self.begun(line, *effect, *attempt, *epoch, *digest),
-            LedgerEntry::Done { effect, kept, .. } => {
-                let done = Progress::Done {
-                    at: line.n,
-                    kept: *kept,
-                };
-                self.record(line, *effect).settle(done);
-            }
+            LedgerEntry::Done { effect, kept, .. } => self.is_done(line, *effect, *kept),
             LedgerEntry::NotPerformed { effect, .. } => {
                 self.record(line, *effect).progress = Progress::NotPerformed;
             }
             LedgerEntry::Unknown { effect, .. } => {
                 self.record(line, *effect).progress = Progress::Unknown;
             }
-            LedgerEntry::Late { .. } | LedgerEntry::Refused { .. } => {}
+            LedgerEntry::Late { .. }
+            | LedgerEntry::Refused { .. }
+            | LedgerEntry::StoreAccepted { .. } => {}
             LedgerEntry::Again { effect, at } => {
                 self.record(line, *effect).again = Some(*at);
             }
@@ -413,7 +394,7 @@ impl Ledger {
                 self.current = *branch;
                 self.branch_mut(*branch).superseded = None;
             }
-            LedgerEntry::Adopted { branch, at } => self.branch_mut(*branch).adopted = Some(*at),
+            LedgerEntry::Adopted { branch, at } => self.adopted(line, *branch, *at),
             LedgerEntry::Listed(effect) => {
                 self.listed.insert(*effect);
             }
@@ -426,8 +407,10 @@ impl Ledger {
                 by,
                 what,
             } => self.told(*effect, *of, by, what),
+            LedgerEntry::Probe { effect, of, what } => self.probed(*effect, *of, what),
             LedgerEntry::Search { search, what } => self.searched(line, *search, what),
             LedgerEntry::Paused(paused) => self.paused = *paused,
+            LedgerEntry::Recorded { .. } => self.recorded(entry),
             LedgerEntry::Barred { tool, barred, .. } => {
                 if *barred {
                     self.barred.insert(tool.clone());
@@ -436,6 +419,31 @@ impl Ledger {
                 }
             }
         }
+    }
+
+    fn adopted(&mut self, line: &LogLine, branch: Id, upto: Line) {
+        self.branch_mut(branch).adopted = Some(Adopted {
+            upto,
+            at: line.n,
+            into: line.branch,
+        });
+    }
+
+    fn held(&mut self, line: &LogLine, hold: &Hold) {
+        let record = self.record(line, hold.effect);
+        record.digest.get_or_insert(hold.digest);
+        record.holds.push(hold.clone());
+        // It is another question: whoever was told of one before is told of this one.
+        let told = self.reaches.values_mut();
+        for reach in told.filter(|reach| reach.of == hold.effect) {
+            reach.earlier = true;
+        }
+    }
+
+    fn is_done(&mut self, line: &LogLine, effect: Id, kept: Option<Body>) {
+        let done = Progress::Done { at: line.n, kept };
+        self.record(line, effect).settle(done);
+        self.probes.retain(|_, probe| probe.of != effect);
     }
 
     fn begun(&mut self, line: &LogLine, effect: Id, attempt: u32, epoch: u64, digest: Digest) {
@@ -462,12 +470,15 @@ impl Ledger {
                 &mut self.granted
             } += 1;
         }
+        if why == Why::Doubt {
+            self.probes.retain(|_, probe| probe.of != effect);
+        }
         let Some(record) = self.effects.get_mut(&effect) else {
             return;
         };
         if (why, how) == (Why::Approval, Release::Go) {
             let asked = record.holds.iter().filter(|h| h.why == why);
-            record.approved.extend(asked.map(|h| h.by.clone()));
+            record.approved.extend(asked.flat_map(|h| h.by.clone()));
         }
         record.holds.retain(|h| h.why != why);
         record.ended.push((why, how));
@@ -485,31 +496,6 @@ impl Ledger {
         } else if !goes_on && record.attempt == 0 && record.holds.is_empty() {
             self.effects.remove(&effect);
         }
-    }
-
-    fn told(&mut self, effect: Id, of: Id, by: &Name, what: &Reaching) {
-        let reach = self.reaches.entry(effect).or_insert_with(|| Reach {
-            of,
-            by: by.clone(),
-            attempt: 0,
-            over: false,
-        });
-        match what {
-            Reaching::Started { attempt, .. } => reach.attempt = *attempt,
-            Reaching::Done | Reaching::Failed(_) => reach.over = true,
-        }
-    }
-
-    /// What told, or tells, this person of what waits.
-    pub(crate) fn reach(&self, of: Id, by: &str) -> Option<(Id, &Reach)> {
-        let mut all = self.reaches.iter();
-        let found = all.find(|(_, reach)| reach.of == of && *reach.by == *by)?;
-        Some((*found.0, found.1))
-    }
-
-    /// By the effect that tells them.
-    pub(crate) fn reached(&self, effect: Id) -> Option<&Reach> {
-        self.reaches.get(&effect)
     }
 
     fn record(&mut self, line: &LogLine, effect: Id) -> &mut Record {
@@ -701,45 +687,6 @@ impl Ledger {
         }
     }
 
-    /// The repeat guard: an earlier effect with the same tool and arguments that is in doubt, was given up as unknown,
-    /// or was done on an abandoned branch, as seen from `branch`. `effect` itself does not count.
-    pub fn repeat(&self, digest: Digest, branch: Id, effect: Id) -> Option<Repeat> {
-        let same = self.started.get(&digest)?;
-        let before = same.iter().rev().filter(|id| **id != effect);
-        let mut found = None;
-        for id in before {
-            let Some(record) = self.effects.get(id) else {
-                continue;
-            };
-            let superseded = self.branches.get(&record.branch).map(|b| b.superseded);
-            let abandoned = superseded.flatten().is_some()
-                && !self.on_path(branch, record.branch, record.last());
-            match record.progress {
-                Progress::Unknown => return Some(Repeat::InDoubt(*id)),
-                Progress::Started if abandoned || record.epoch < self.epoch => {
-                    return Some(Repeat::InDoubt(*id));
-                }
-                Progress::GivenUp { .. } => {
-                    if !matches!(found, Some(Repeat::GivenUp(_))) {
-                        found = Some(Repeat::GivenUp(*id));
-                    }
-                }
-                Progress::Done { at, kept } if abandoned => {
-                    found.get_or_insert(Repeat::Done {
-                        effect: *id,
-                        at,
-                        kept,
-                    });
-                }
-                Progress::Wished
-                | Progress::NotPerformed
-                | Progress::Started
-                | Progress::Done { .. } => {}
-            }
-        }
-        found
-    }
-
     /// As a checkpoint.
     pub fn encode(&self, salt: &[u8; 16]) -> Vec<u8> {
         codec::encode_checkpoint(VERSION, self.line, &self.hash, salt, self)
@@ -781,15 +728,5 @@ impl Record {
         self.holds.clear();
         self.ended.clear();
         self.again = None;
-    }
-
-    /// The last line that speaks of its progress.
-    fn last(&self) -> Line {
-        match self.progress {
-            Progress::Done { at, .. } | Progress::GivenUp { at } => at,
-            Progress::Wished | Progress::Started | Progress::NotPerformed | Progress::Unknown => {
-                self.since
-            }
-        }
     }
 }

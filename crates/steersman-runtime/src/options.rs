@@ -1,8 +1,8 @@
 //! How an engine behaves.
 
-use crate::Env;
 use crate::limiter::Limiters;
 use crate::retrieval::Retrieval;
+use crate::{Boxed, Env};
 use serde_json::Value as Json;
 use std::sync::Arc;
 
@@ -27,8 +27,9 @@ pub struct Options {
 
 /// Judges JSON by a JSON Schema, for parameters and outputs that a file describes.
 pub trait Judge: Send + Sync + 'static {
-    /// What does not fit, in words that help a model to mend it; none if it fits. `schema` is the file's text.
-    fn misfit(&self, schema: &str, json: &Json) -> Option<String>;
+    /// What does not fit, in words that help a model to mend it; none if it fits. `schema` is the file's text. The session
+    /// that asks waits for it, and nothing else: whatever takes long, or longer than it may, is done elsewhere.
+    fn misfit<'a>(&'a self, schema: &'a Arc<str>, json: Json) -> Boxed<'a, Option<String>>;
 }
 
 /// How long an attempt may take, in milliseconds.

@@ -1,12 +1,13 @@
 //! What a session waits for: questions, holds, events, times. A query over ledger and snapshots, never a stream of
 //! notices: whoever looks late sees the same.
 
-use crate::ledger::Ledger;
+use crate::ledger::{Heard, Ledger};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
-use steersman_machine::commit::Why;
+use steersman_machine::commit::{Hold, Why};
 use steersman_machine::effect::{Wish, Work};
 use steersman_machine::ids::{Id, Name, Time};
+use steersman_machine::mapping;
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::tick::Cx;
@@ -22,10 +23,10 @@ pub struct Pending {
     pub agent: (Id, Name),
     /// What is awaited.
     pub kind: PendingKind,
-    /// Who can end it: `user`, a person; of events and times nobody.
-    pub by: Option<Name>,
-    /// The role of whoever that is: who says that they act in it may end it.
-    pub role: Option<Name>,
+    /// Who can end it, each of them alone: `user`, people, `any`; of events and times nobody.
+    pub by: Vec<Name>,
+    /// The roles of these: somebody who acts in one of them may end it.
+    pub roles: Vec<Name>,
     /// The tool, if the call is of one.
     pub tool: Option<Name>,
     /// Arguments as JSON, secrets sealed.
@@ -44,8 +45,52 @@ pub struct Pending {
     pub due: Option<Time>,
     /// Of an approval: who is asked then; none: it ends.
     pub next: Option<Name>,
+    /// Of a doubt: what somebody who says that it happened has to give of its result ([`mapping::needed`]).
+    pub needs: Vec<String>,
+    /// Of a doubt: the tool that was, or is, asked whether it happened.
+    pub probe: Option<ProbeState>,
     /// Since when.
     pub since: Time,
+}
+
+/// How far a probe came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProbeState {
+    /// Its own effect.
+    pub effect: Id,
+    /// The tool.
+    pub tool: Name,
+    /// Attempts that began.
+    pub attempts: u32,
+    /// What it answered, or why its last attempt failed; none: no attempt has ended yet.
+    pub said: Option<Arc<str>>,
+    /// Its last attempt failed.
+    pub failed: bool,
+    /// The next attempt is due then.
+    pub again: Option<Time>,
+    /// It is over: nothing asks again on its own.
+    pub over: bool,
+}
+
+impl ProbeState {
+    /// As a sentence for people.
+    pub fn sentence(&self) -> String {
+        let tool = &self.tool;
+        let attempts = match self.attempts {
+            1 => "once".to_owned(),
+            n => format!("{n} times"),
+        };
+        match &self.said {
+            Some(why) if self.failed && self.over => {
+                format!("the probe {tool} was tried {attempts} and failed: {why}")
+            }
+            Some(why) if self.failed => {
+                format!("the probe {tool} was tried {attempts} and is tried again: {why}")
+            }
+            Some(said) => format!("the probe {tool} does not settle it; it answered {said}"),
+            None => format!("the probe {tool} is asked"),
+        }
+    }
 }
 
 impl Pending {
@@ -54,10 +99,14 @@ impl Pending {
     /// # Errors
     /// Who may, in a sentence for people.
     pub fn may(&self, network: &Network, by: &str) -> Result<(), String> {
-        match &self.by {
-            Some(wanted) => may(network, wanted, by),
-            None => Ok(()),
+        if self.by.is_empty() {
+            return Ok(());
         }
+        may(network, &self.by, by)
+    }
+    /// Who may end it, by their roles: `ops or supervisor`; none: nobody can.
+    pub fn askers(&self) -> Option<String> {
+        (!self.roles.is_empty()).then(|| self.roles.join(" or "))
     }
 }
 
@@ -69,12 +118,16 @@ fn role_of<'a>(network: &'a Network, wanted: &'a str) -> &'a str {
 
 /// Whether somebody in this role may do what is wanted of a person. What the definition calls the person is no role: who
 /// may act in which is decided where people are known, and they are known by roles there.
-pub(crate) fn may(network: &Network, wanted: &str, by: &str) -> Result<(), String> {
-    let role = role_of(network, wanted);
-    if wanted == "any" || role == by {
+pub(crate) fn may(network: &Network, wanted: &[Name], by: &str) -> Result<(), String> {
+    let mut roles = wanted.iter().map(|wanted| role_of(network, wanted));
+    if roles.clone().any(|role| role == "any" || role == by) {
         return Ok(());
     }
-    Err(format!("only `{role}` may answer this, not `{by}`"))
+    let first = roles.next().unwrap_or_default();
+    let roles = roles.fold(format!("`{first}`"), |all, role| {
+        format!("{all} or `{role}`")
+    });
+    Err(format!("only {roles} may answer this, not `{by}`"))
 }
 
 /// Why an effect is held where its tool was not named ([`Pending::because`]): the order is ended as it was given.
@@ -177,7 +230,7 @@ fn entry(pending: &Pending) -> Json {
         "agent": [pending.agent.0.to_string(), pending.agent.1],
         "kind": pending.kind.word(),
         "by": pending.by,
-        "role": pending.role,
+        "roles": pending.roles,
         "tool": pending.tool,
         "args": pending.args,
         "text": pending.text,
@@ -188,6 +241,28 @@ fn entry(pending: &Pending) -> Json {
         "due": pending.due.map(|due| due.0),
         "next": pending.next,
         "since": pending.since.0,
+        "needs": pending.needs,
+        "probe": pending.probe.as_ref().map(|probe| json!({
+            "effect": probe.effect.to_string(),
+            "tool": probe.tool,
+            "attempts": probe.attempts,
+            "said": probe.said,
+            "failed": probe.failed,
+            "again": probe.again.map(|again| again.0),
+            "over": probe.over,
+        })),
+    })
+}
+
+fn probe(entry: &Json) -> Option<ProbeState> {
+    Some(ProbeState {
+        effect: entry["effect"].as_str()?.parse().ok()?,
+        tool: entry["tool"].as_str()?.into(),
+        attempts: entry["attempts"].as_u64()?.try_into().ok()?,
+        said: entry["said"].as_str().map(Into::into),
+        failed: entry["failed"].as_bool()?,
+        again: entry["again"].as_i64().map(Time),
+        over: entry["over"].as_bool()?,
     })
 }
 
@@ -197,6 +272,9 @@ fn pending(entry: &Json) -> Option<Pending> {
     let texts = |name: &str| -> Option<Vec<String>> {
         let list = entry.get(name)?.as_array()?.iter();
         list.map(|item| Some(item.as_str()?.to_owned())).collect()
+    };
+    let names = |name: &str| -> Option<Vec<Name>> {
+        Some(texts(name)?.into_iter().map(Into::into).collect())
     };
     let agent = entry.get("agent")?;
     let kind = text("kind")?;
@@ -208,19 +286,23 @@ fn pending(entry: &Json) -> Option<Pending> {
             agent.get(1)?.as_str()?.into(),
         ),
         kind: KINDS.into_iter().find(|known| known.word() == kind)?,
-        by: name("by"),
-        // Lists that an older program wrote have none.
-        role: name("role").or_else(|| name("by")),
+        by: names("by")?,
+        roles: names("roles")?,
         tool: name("tool"),
         args: name("args"),
         text: name("text")?,
         options: texts("options")?,
         show: texts("show")?,
-        edit: texts("edit")?.into_iter().map(Into::into).collect(),
+        edit: names("edit")?,
         because: text("because"),
         due: entry.get("due")?.as_i64().map(Time),
         next: name("next"),
         since: Time(entry.get("since")?.as_i64()?),
+        needs: texts("needs")?,
+        probe: match entry.get("probe")? {
+            Json::Null => None,
+            known => Some(probe(known)?),
+        },
     })
 }
 
@@ -233,12 +315,54 @@ pub(crate) fn of(
     since: Time,
 ) -> Option<Pending> {
     let mut pending = waits_for(cx, ledger, snapshot, wish, since)?;
-    let by = pending.by.as_deref();
-    pending.role = by.map(|by| role_of(cx.network, by).into());
+    for by in &pending.by {
+        let role = Name::from(role_of(cx.network, by));
+        if !pending.roles.contains(&role) {
+            pending.roles.push(role);
+        }
+    }
     Some(pending)
 }
 
-/// The same, without the role.
+fn probed(cx: &Cx<'_>, ledger: &Ledger, of: Id) -> Option<ProbeState> {
+    let (effect, probe) = ledger.probe(of)?;
+    let text = match &probe.last {
+        Some(Heard::Said(text, _) | Heard::Failed(text)) => Some(*text),
+        None => None,
+    };
+    Some(ProbeState {
+        effect,
+        tool: probe.tool.clone(),
+        attempts: probe.attempt,
+        said: text.map(|text| cx.bodies.text(text)),
+        failed: matches!(probe.last, Some(Heard::Failed(_))),
+        again: probe.again,
+        over: probe.over,
+    })
+}
+
+/// What a hold says of what waits.
+fn held(cx: &Cx<'_>, ledger: &Ledger, wish: &Wish, hold: &Hold, pending: &mut Pending) {
+    pending.kind = match hold.why {
+        Why::Approval => PendingKind::Approval,
+        Why::Input => PendingKind::Input,
+        Why::Doubt => PendingKind::Doubt,
+        Why::Budget => PendingKind::Budget,
+        Why::Repeat => PendingKind::Repeat,
+    };
+    pending.by.clone_from(&hold.by);
+    pending.due = hold.due;
+    if let (Why::Doubt, Work::Tool(tool)) = (hold.why, &wish.work) {
+        let def = cx.network.tools.get(&tool.tool);
+        pending.needs = def.map(mapping::needed).unwrap_or_default();
+        pending.probe = probed(cx, ledger, wish.id);
+    }
+    if let Some(ask) = hold.ask {
+        pending.text = cx.bodies.text(ask);
+    }
+}
+
+/// The same, without the roles.
 fn waits_for(
     cx: &Cx<'_>,
     ledger: &Ledger,
@@ -254,8 +378,8 @@ fn waits_for(
         branch: snapshot.branch,
         agent: (agent.id, agent.def.clone()),
         kind: PendingKind::Timer,
-        by: None,
-        role: None,
+        by: Vec::new(),
+        roles: Vec::new(),
         tool: wish
             .call()
             .and_then(|call| snapshot.call(wish.agent, call))
@@ -268,6 +392,8 @@ fn waits_for(
         because: None,
         due: wish.due,
         next: None,
+        needs: Vec::new(),
+        probe: None,
         since,
     };
     if let Work::Tool(tool) = &wish.work {
@@ -284,18 +410,7 @@ fn waits_for(
         }
     }
     if let Some(hold) = hold {
-        pending.kind = match hold.why {
-            Why::Approval => PendingKind::Approval,
-            Why::Input => PendingKind::Input,
-            Why::Doubt => PendingKind::Doubt,
-            Why::Budget => PendingKind::Budget,
-            Why::Repeat => PendingKind::Repeat,
-        };
-        pending.by = Some(hold.by.clone());
-        pending.due = hold.due;
-        if let Some(ask) = hold.ask {
-            pending.text = cx.bodies.text(ask);
-        }
+        held(cx, ledger, wish, hold, &mut pending);
         return Some(pending);
     }
     if let Work::Tool(tool) = &wish.work
@@ -318,7 +433,7 @@ fn waits_for(
             options,
         } => {
             pending.kind = PendingKind::Question;
-            pending.by = Some(to.clone());
+            pending.by.push(to.clone());
             pending.text = question.clone();
             pending.options.clone_from(options);
             Some(pending)

@@ -25,7 +25,6 @@ pub(crate) use recorded::{Asked, Recorded};
 
 use crate::engine::{Engine, EngineError, Inspection};
 use crate::inbox::{Message, random_id};
-use crate::ledger::{Ledger, Progress};
 use crate::past::{self, Past};
 use crate::pending::PendingKind;
 use crate::redefine::Redefine;
@@ -36,11 +35,10 @@ use clock::RerunClock;
 use recording::Recording;
 use serde_json::Value as Json;
 use stand_in::StandIn;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use steersman_machine::commit::Binding;
 use steersman_machine::effect::Bodies;
-use steersman_machine::ids::{Digest, Id, Line, Name, Time};
+use steersman_machine::ids::{Id, Line, Name, Time};
 use steersman_machine::reward::Reward;
 use steersman_machine::tick::Cx;
 use walk::{Changed, Next, Walk, Walked, text_of};
@@ -212,7 +210,8 @@ impl Engine {
         let mut walk = Walk::new(&recording, branch, old, &changed, past, &people);
         let mut writing = Writing::of(self, &seen, &session, &changed);
         let (wanted, paused) = walk_on(&mut walk, &mut writing, wanted).await?;
-        let becomes = walk.becomes();
+        let mut becomes = walk.becomes();
+        becomes.extend(seen.ledger.as_recorded());
         let walked = walk.over();
         if let Some(why) = walked.diverged.as_ref().filter(|_| walked.lines.is_empty()) {
             return Err(EngineError::Refused(format!(
@@ -301,7 +300,6 @@ impl Engine {
                 left.heard.pop_front();
             }
             let ends = wanted.people == People::Recorded && !wanted.live;
-            left.doubted = doubted(&seen.ledger);
             let recorded = Arc::new(Recorded::new(left, ends, self.clock().clone()));
             let clock = RerunClock::at(self.clock().clone(), now);
             let engine = self.beside(
@@ -561,7 +559,11 @@ impl Conductor<'_> {
                     let Some(answer) = person.asked(&asked.text).await? else {
                         return Ok(());
                     };
-                    let by = asked.by.clone().unwrap_or_else(|| "user".into());
+                    let by = asked
+                        .roles
+                        .first()
+                        .cloned()
+                        .unwrap_or_else(|| "user".into());
                     let answered = session.answer(asked.effect, &answer, &by).await?;
                     if let Fate::Refused(_) = answered.fate {
                         return Ok(());
@@ -588,12 +590,4 @@ impl Conductor<'_> {
             }
         }
     }
-}
-
-/// Calls that were started and of which nobody knows whether they happened.
-fn doubted(ledger: &Ledger) -> BTreeSet<Digest> {
-    let unsettled = |progress| matches!(progress, Progress::Started | Progress::Unknown);
-    let effects = ledger.effects();
-    let doubted = effects.filter(|(_, record)| record.attempt > 0 && unsettled(record.progress));
-    doubted.filter_map(|(_, record)| record.digest).collect()
 }

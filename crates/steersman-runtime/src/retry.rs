@@ -7,6 +7,8 @@ use backon::BackoffBuilder;
 use std::time::Duration;
 use steersman_machine::effect::{Failure, Retry};
 use steersman_machine::ids::{Id, Time};
+use steersman_machine::interaction::Class;
+use steersman_machine::mapping::Raw;
 
 /// A wait longer than this, in milliseconds, is kept in the log as a timer instead of in memory.
 pub const LONG: u64 = 60_000;
@@ -41,6 +43,18 @@ pub fn next(wanted: Retry, attempt: u32, attempts: u32, seed: u64, effect: Id, n
         Next::At(now.plus(delay))
     } else {
         Next::After(delay)
+    }
+}
+
+/// Whether another attempt of a tool may follow one that ended so, and when; none: its end stands.
+pub fn wanted(raw: &Raw, class: Class) -> Option<Retry> {
+    match (raw, class) {
+        (Raw::Done(_) | Raw::Made { .. } | Raw::Failed(_), _)
+        | (Raw::Unknown(_), Class::Unsafe) => None,
+        (Raw::NotPerformed(fault), _) => fault.again.map(Retry::After),
+        (Raw::Unknown(fault), Class::Pure | Class::Read | Class::Idempotent) => {
+            Some(fault.again.map_or(Retry::Policy, Retry::After))
+        }
     }
 }
 

@@ -15,6 +15,7 @@ pub use memories::{Memory, MemoryQuery, NewMemory, Rated};
 use std::sync::Arc;
 use std::time::Duration;
 use steersman_machine::ids::{Id, Line, Name, Time};
+use steersman_machine::interaction::Doubtful;
 
 /// No row, inbox message, event or label is longer than this. Blobs and checkpoints may be: a store splits them
 /// where its values are small.
@@ -202,8 +203,19 @@ pub struct Claim {
     pub head: Line,
     /// Salt of its body hashes.
     pub salt: [u8; 16],
+    /// A person accepted the store, and no line of the session says so yet: its first one does.
+    pub accepted: Option<StoreAccepted>,
     /// Keeps the lock for as long as any clone lives.
     pub lock: Arc<dyn std::any::Any + Send + Sync>,
+}
+
+/// A person accepted a store that was not to be driven without a word.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct StoreAccepted {
+    /// When.
+    pub at: Time,
+    /// What was the matter with it.
+    pub was: Doubtful,
 }
 
 /// One atomic unit.
@@ -225,6 +237,11 @@ pub struct Batch {
     pub info: Option<SessionState>,
     /// A checkpoint that is due.
     pub checkpoints: Vec<(CheckpointOf, Checkpoint)>,
+    /// An effect of class `unsafe` begins when this is on disk. A store whose log may lose its end without a trace (a
+    /// file) notes it in another place too before the append ends, so that it can tell when it is opened again.
+    pub begins_unsafe: bool,
+    /// Its first row says that the store was accepted ([`Claim::accepted`]).
+    pub tells_accepted: bool,
     /// Flush at once: somebody waits for this. Otherwise it may wait up to 20 ms for company.
     pub urgent: bool,
 }
@@ -476,6 +493,17 @@ pub enum StoreError {
         place: String,
         /// What does not fit.
         what: String,
+    },
+    /// The store opens for reading only until a person accepts it: effects of class `unsafe` may have happened of which
+    /// its logs know nothing. Nothing was touched.
+    #[error("{place} opens for reading only: {why}")]
+    Unaccepted {
+        /// File.
+        place: String,
+        /// What is the matter with it.
+        why: String,
+        /// The same for its logs, once somebody accepts it.
+        was: Doubtful,
     },
     /// A newer version of this program wrote it; it is whole.
     #[error("{place} was written by a newer version of this program ({what}); nothing was changed")]

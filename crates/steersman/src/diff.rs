@@ -397,7 +397,7 @@ impl Subject {
 
 fn ended_as(how: How) -> &'static str {
     match how {
-        How::Done | How::Simulated | How::DoneElsewhere | How::Finished | How::Released => "done",
+        How::Done | How::Simulated | How::DoneBefore | How::Finished | How::Released => "done",
         How::Failed => "failed",
         How::Refused => "refused",
         How::Cancelled => "cancelled",

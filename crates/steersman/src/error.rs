@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use steersman_machine::definition::Diagnostic;
+use steersman_machine::definition::{Diagnostic, Shown};
 use steersman_runtime::engine::EngineError;
 use steersman_runtime::store::StoreError;
 
@@ -94,7 +94,7 @@ fn of_store(error: &StoreError) -> ErrorKind {
         StoreError::Corrupt { .. } | StoreError::Newer { .. } | StoreError::Order { .. } => {
             ErrorKind::Unreadable
         }
-        StoreError::Io { .. } => ErrorKind::Unavailable,
+        StoreError::Io { .. } | StoreError::Unaccepted { .. } => ErrorKind::Unavailable,
     }
 }
 
@@ -131,8 +131,12 @@ impl fmt::Display for DefinitionError {
             }
             text.fmt(f)
         };
-        for diagnostic in &self.diagnostics {
+        let shown = Shown::of(&self.diagnostics);
+        for diagnostic in shown.first {
             part(f, diagnostic)?;
+        }
+        if let Some(rest) = shown.rest() {
+            part(f, &rest)?;
         }
         for tool in &self.tools {
             part(f, &format_args!("error: {tool}"))?;

@@ -18,7 +18,7 @@ use steersman_adapters::http::HttpTools;
 use steersman_adapters::mcp::McpTools;
 use steersman_adapters::schema::Schemas;
 use steersman_adapters::secrets::{KEY_FILE, KeyError, sealing_key, would_be_made};
-use steersman_adapters::sqlite::{SqliteOptions, SqliteStore};
+use steersman_adapters::sqlite::{SqliteOptions, SqliteStore, accept};
 use steersman_machine::snapshot::Snapshot;
 use steersman_runtime::Env;
 use steersman_runtime::artifact::Artifacts;
@@ -414,6 +414,29 @@ impl Steersman {
         Ok(answers.map_err(EngineError::Bind)?)
     }
 
+    /// Why its store is open for reading only until a person accepts it (`steersman doctor --accept-store`): it is a copy, was
+    /// moved or restored, or lost lines, and effects of class `unsafe` began in it. None if it may be driven.
+    pub fn doubt(&self) -> Option<&StoreError> {
+        self.file.as_ref().and_then(SqliteStore::doubt)
+    }
+
+    /// Accepts the store in this file as it is, on a person's word: what was the matter with it, if anything was
+    /// ([`Steersman::doubt`]). The next line of each of its sessions says so. Nobody may have the store open.
+    ///
+    /// # Errors
+    /// [`Error::Store`] if there is no store, another process has it open, or it cannot be written.
+    pub async fn accept_store(path: impl AsRef<Path>) -> Result<Option<StoreError>, Error> {
+        let path = path.as_ref().to_owned();
+        let file = path.clone();
+        let now = System.now();
+        let accepted = tokio::task::spawn_blocking(move || accept(&file, now)).await;
+        let accepted = accepted.map_err(|e| Error::Read {
+            path,
+            source: std::io::Error::other(e.to_string()),
+        })?;
+        Ok(accepted?)
+    }
+
     /// The engine, with all that the paved path leaves out.
     pub fn engine(&self) -> &Engine {
         &self.engine
@@ -520,15 +543,17 @@ impl Setup {
         }
     }
 
-    /// With sessions in this SQLite file, to look at them: where it cannot be written, or its key cannot be had, it is
-    /// opened for reading alone, and what is sealed stays sealed.
+    /// With sessions in this SQLite file, to look at them: where it cannot be written, a person has to accept it first
+    /// ([`Steersman::doubt`]), or its key cannot be had, it is opened for reading alone, and what is sealed stays sealed.
     ///
     /// # Errors
     /// [`Error::Store`] if the file cannot be read.
     pub async fn open_to_look(self, path: impl AsRef<Path>) -> Result<Steersman, Error> {
         let path = path.as_ref();
         match self.clone().open(path).await {
-            Err(Error::Key(_) | Error::Store(StoreError::Io { .. })) => {}
+            Err(
+                Error::Key(_) | Error::Store(StoreError::Io { .. } | StoreError::Unaccepted { .. }),
+            ) => {}
             opened => return opened,
         }
         let options = SqliteOptions {
@@ -538,7 +563,12 @@ impl Setup {
         let store = opened(path, options).await?;
         let models = Scripted::over(self.catalog(), self.script.clone());
         let file = store.clone();
-        let opened = self.with(Arc::new(store), Arc::new(models), None, Sealer::ephemeral());
+        let opened = self.with(
+            Arc::new(store),
+            Arc::new(models),
+            Vec::new(),
+            Sealer::ephemeral(),
+        );
         Ok(Steersman {
             file: Some(file),
             ..opened
@@ -574,7 +604,7 @@ impl Setup {
         };
         let models = self.models();
         let file = store.clone();
-        let opened = self.with(Arc::new(store), models, None, Sealer::new(&key));
+        let opened = self.with(Arc::new(store), models, Vec::new(), Sealer::new(&key));
         Ok(Steersman {
             file: Some(file),
             ..opened
@@ -593,7 +623,7 @@ impl Setup {
     /// ```
     pub fn over(self, store: impl Store, key: &[u8; 32]) -> Steersman {
         let models = self.models();
-        self.with(Arc::new(store), models, None, Sealer::new(key))
+        self.with(Arc::new(store), models, Vec::new(), Sealer::new(key))
     }
 
     /// With sessions that end with the process.
@@ -602,7 +632,7 @@ impl Setup {
         self.with(
             Arc::new(MemoryStore::new()),
             models,
-            None,
+            Vec::new(),
             Sealer::ephemeral(),
         )
     }
@@ -613,23 +643,23 @@ impl Setup {
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
         models: Arc<dyn Models>,
-        tools: Arc<dyn Toolset>,
+        tools: Vec<Arc<dyn Toolset>>,
         sealer: Sealer,
     ) -> Steersman {
         self.clock(clock)
             .durability(Durability::Step)
-            .with(store, models, Some(tools), sealer)
+            .with(store, models, tools, sealer)
     }
 
     fn with(
         self,
         store: Arc<dyn Store>,
         models: Arc<dyn Models>,
-        first: Option<Arc<dyn Toolset>>,
+        first: Vec<Arc<dyn Toolset>>,
         sealer: Sealer,
     ) -> Steersman {
         let tools = Arc::new(RustTools::default());
-        let mut toolsets: Vec<Arc<dyn Toolset>> = Vec::from_iter(first);
+        let mut toolsets = first;
         toolsets.extend(self.toolsets);
         toolsets.push(tools.clone());
         toolsets.push(Arc::new(HttpTools::default()));

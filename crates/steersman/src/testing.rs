@@ -21,9 +21,10 @@ mod subject;
 
 use crate::{Error, Network, Steersman};
 use mortal::Mortal;
-use outcomes::ToolOutcomes;
+use outcomes::{Ran, ToolOutcomes};
 use serde_json::{Map, Value as Json, json};
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use steersman_machine::definition::test::{Answer, Script, Test};
 use steersman_machine::ids::Time;
@@ -33,6 +34,8 @@ use steersman_runtime::seal::Sealer;
 use steersman_runtime::store::{NewMemory, Rated};
 use steps::Run;
 
+use steersman_adapters::command::CommandTools;
+use steersman_adapters::http::HttpTools;
 pub use subject::{essential, in_call_order};
 
 /// When tests begin: 2026-01-05, a Monday, 08:00 UTC.
@@ -51,25 +54,48 @@ pub struct Report {
     pub lines: u64,
     /// Model calls made.
     pub model_calls: u64,
+    /// Commands and requests that ran for real, by the name of their tool, and how often.
+    pub real: BTreeMap<String, u64>,
 }
 
-/// Runs a test by its name. A name that there is none of is a failure.
+/// How a test is run.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct How {
+    /// Twice, as [`replay`] does.
+    pub twice: bool,
+    /// Commands and requests of class `pure` or `read` run for real where the test has no outcomes for them.
+    pub real: bool,
+}
+
+/// Runs a test by its name. A name that there is none of is a failure. Nothing outside of the process is asked.
 pub async fn run(network: &Network, name: &str) -> Report {
-    played(network, name).await.0
+    run_as(network, name, How::default()).await
+}
+
+/// Runs a test by its name, in this way.
+pub async fn run_as(network: &Network, name: &str, how: How) -> Report {
+    if how.twice {
+        replayed(network, name, how.real).await
+    } else {
+        played(network, name, how.real).await.0
+    }
 }
 
 /// Runs a test twice, and each decision of a net or router in Rust twice within it. That one of them is not a function of
 /// what it is shown is a failure: its sessions could not be replayed.
 pub async fn replay(network: &Network, name: &str) -> Report {
+    replayed(network, name, false).await
+}
+
+async fn replayed(network: &Network, name: &str, real: bool) -> Report {
     let found = crate::nets::Found::default();
     let network = network.asked_twice(&found);
-    let (mut report, first) = played(&network, name).await;
-    let (_, second) = played(&network, name).await;
-    let mut faults = std::mem::take(
-        &mut *found
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner),
-    );
+    let (mut report, first) = played(&network, name, real).await;
+    let (again, second) = played(&network, name, real).await;
+    for (tool, n) in again.real {
+        *report.real.entry(tool).or_default() += n;
+    }
+    let mut faults = std::mem::take(&mut *found.lock().unwrap_or_else(PoisonError::into_inner));
     faults.sort();
     faults.dedup();
     if faults.is_empty() && first != second {
@@ -108,7 +134,7 @@ async fn rerun_with(network: &Network, name: &str, other: Option<&Network>) -> R
         report.failures.push(format!("there is no test `{name}`"));
         return report;
     };
-    let played = match Stage::set(network, test) {
+    let played = match Stage::set(network, test, false) {
         Ok(stage) => {
             let run = Run::new(&stage, network, test);
             Box::pin(run.play_and_rerun(&mut report, other)).await
@@ -120,7 +146,7 @@ async fn rerun_with(network: &Network, name: &str, other: Option<&Network>) -> R
 }
 
 /// A test, and all by which two runs of it are the same.
-async fn played(network: &Network, name: &str) -> (Report, String) {
+async fn played(network: &Network, name: &str, real: bool) -> (Report, String) {
     let mut report = Report {
         name: name.to_owned(),
         ..Report::default()
@@ -129,11 +155,15 @@ async fn played(network: &Network, name: &str) -> (Report, String) {
         report.failures.push(format!("there is no test `{name}`"));
         return (report, String::new());
     };
-    let played = match Stage::set(network, test) {
-        Ok(stage) => match stage.remember(network, test).await {
-            Ok(()) => Run::new(&stage, network, test).play(&mut report).await,
-            Err(failure) => Err(failure),
-        },
+    let played = match Stage::set(network, test, real) {
+        Ok(stage) => {
+            let played = match stage.remember(network, test).await {
+                Ok(()) => Run::new(&stage, network, test).play(&mut report).await,
+                Err(failure) => Err(failure),
+            };
+            report.real = stage.ran();
+            played
+        }
         Err(failure) => Err(failure),
     };
     let essence = played.unwrap_or_else(|failure| {
@@ -150,20 +180,40 @@ struct Stage {
     models: ScriptedModel,
     tools: Arc<ToolOutcomes>,
     sealer: Sealer,
+    /// Tools that only look may run for real.
+    real: bool,
+    /// What ran for real, and how often.
+    ran: Arc<Mutex<BTreeMap<String, u64>>>,
 }
 
 impl Stage {
-    fn set(network: &Network, test: &Test) -> Result<Self, String> {
+    fn set(network: &Network, test: &Test, real: bool) -> Result<Self, String> {
         let clock = Virtual::at(BEGIN);
         let registered = network.tools().map(|tool| tool.name().into()).collect();
-        let tools = ToolOutcomes::new(&test.tools, registered, clock.clone());
+        let tools = ToolOutcomes::new(&test.tools, registered, real, clock.clone());
         Ok(Self {
             store: Arc::new(Mortal::new()),
             clock,
             models: ScriptedModel::new(answers(&test.script)?),
             tools: Arc::new(tools),
             sealer: Sealer::ephemeral(),
+            real,
+            ran: Arc::default(),
         })
+    }
+
+    /// Another test beside this one, of the same report.
+    fn beside(&self, network: &Network, test: &Test) -> Result<Self, String> {
+        Ok(Self {
+            ran: self.ran.clone(),
+            ..Self::set(network, test, self.real)?
+        })
+    }
+
+    /// What ran for real.
+    fn ran(&self) -> BTreeMap<String, u64> {
+        let ran = self.ran.lock();
+        ran.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// What the test says is in memory.
@@ -202,11 +252,19 @@ impl Stage {
 
     /// A process over the store, as it is after a start.
     fn process(&self, network: &Network) -> Steersman {
+        let http = Ran {
+            tools: HttpTools::default(),
+            ran: self.ran.clone(),
+        };
+        let commands = Ran {
+            tools: CommandTools::default(),
+            ran: self.ran.clone(),
+        };
         let steersman = crate::Setup::default().for_tests(
             self.store.clone(),
             Arc::new(self.clock.clone()),
             Arc::new(self.models.clone()),
-            self.tools.clone(),
+            vec![self.tools.clone(), Arc::new(http), Arc::new(commands)],
             self.sealer.clone(),
         );
         steersman.register(network);

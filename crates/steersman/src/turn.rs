@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value as Json, json};
 use std::fmt;
 use std::sync::Arc;
-use steersman_machine::ids::{Id, Time};
+use steersman_machine::ids::{Id, Name, Time};
 use steersman_runtime::pending::{Pending, PendingKind};
 use steersman_runtime::session::Settled;
 
@@ -153,9 +153,9 @@ impl Question {
     pub fn text(&self) -> &str {
         &self.0.text
     }
-    /// Who may end it: `user`, a person of the definition, `any`. None: nobody, it is an event or a time.
-    pub fn by(&self) -> Option<&str> {
-        self.0.by.as_deref()
+    /// Who may end it, each of them alone: `user`, people of the definition, `any`. Empty: nobody, it is an event or a time.
+    pub fn by(&self) -> &[Name] {
+        &self.0.by
     }
     /// The branch on which it waits.
     pub fn branch(&self) -> Id {

@@ -21,11 +21,11 @@ use rmcp::transport::DynamicTransportError;
 use rmcp::transport::streamable_http_client::{HttpStatusError, StreamableHttpError};
 use serde_json::Value as Json;
 use std::error::Error;
+use std::sync::Arc;
 use steersman_machine::bounds::PREVIEW;
 use steersman_machine::ids::Id;
 use steersman_machine::json;
 use steersman_machine::mapping::{Fault, Raw};
-use steersman_runtime::engine::Judge as _;
 
 /// A text of more bytes is an artifact from the start.
 const TEXT_MAX: usize = 8 << 20;
@@ -45,9 +45,9 @@ pub(super) fn unknown(code: &str, message: impl Into<String>) -> Raw {
 
 /// A result as the server gave it, with the schema that it says it has. `rounded`: it was read by somebody else, who rounds
 /// whole numbers that 64 bits do not hold.
-pub(super) fn result(
+pub(super) async fn result(
     result: CallToolResult,
-    output: Option<(&str, &Schemas)>,
+    output: Option<(&Arc<str>, &Schemas)>,
     rounded: bool,
     effect: Id,
 ) -> Raw {
@@ -94,9 +94,11 @@ pub(super) fn result(
                                HTTP its digits are lost: the server has to give it as text";
                 return Raw::Failed(Fault::new("misfit", message));
             };
-            if let Some(why) =
-                output.and_then(|(schema, schemas)| schemas.misfit(schema, &structured))
-            {
+            let misfit = match output {
+                Some((schema, schemas)) => schemas.told(schema, structured.clone()).await,
+                None => None,
+            };
+            if let Some(why) = misfit {
                 let message = format!(
                     "it was carried out, but its result does not fit what the server says of it: {why}"
                 );

@@ -1,5 +1,6 @@
 //! The statements of a batch: one guarded insert for each line, one statement for each thing beside.
 
+use super::owner::OwnerLock;
 use super::writer::{Said, State};
 use super::{effect_no, field_names};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -44,6 +45,12 @@ pub(super) fn append(
     }
     let mut rows = batch.rows.iter();
     let known = state.is_newest(no, claim.epoch);
+    // Whoever comes next finds nobody there: the session may be theirs in the next moment.
+    let lock = claim.lock.downcast_ref::<OwnerLock>();
+    if !known && lock.is_some_and(|lock| !lock.still()) {
+        state.fail(no, claim.epoch);
+        return Ok(Err(fenced(claim)));
+    }
     let first = match rows.next() {
         Some(row) if known => insert(conn, no, row)? == 1,
         Some(row) => {
@@ -64,7 +71,13 @@ pub(super) fn append(
         insert(conn, no, row)?;
     }
     if let Some(row) = batch.rows.last() {
-        state.wrote(no, row.n.0);
+        state.wrote(no, row.n);
+    }
+    if batch.begins_unsafe {
+        state.begins_unsafe(conn)?;
+    }
+    if batch.tells_accepted {
+        conn.execute("DELETE FROM accepted WHERE no = ?1", [no])?;
     }
     beside(conn, no, batch)?;
     Ok(Ok(()))

@@ -1,10 +1,11 @@
 //! Keeping a store: copies of it, what nothing names any more, and traces of what is missing.
 
+use super::SqliteStore;
 use super::append::{effect_of, find, key, name};
 use super::error::{io, sql};
-use super::{SqliteStore, schema};
+use super::open::{For, alone, open};
+use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
-use rusqlite::{Connection, OpenFlags};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,6 +37,9 @@ pub struct Beside {
     pub kept: Kept,
 }
 
+/// Sessions by number: their ids, or what is wrong with them in words.
+pub type Ids = Vec<(i64, Result<SessionId, String>)>;
+
 impl SqliteStore {
     /// Copies the store into a new file while it is in use: what was on disk in one moment, whole. Nobody waits for it.
     /// The key that seals secrets is not in the store, so not in the copy.
@@ -55,6 +59,11 @@ impl SqliteStore {
         self.read(holds_sealed)
     }
 
+    /// The numbers of all sessions with their ids, or with what is wrong with an id so that nobody finds its session by it.
+    pub fn ids(&self) -> Boxed<'static, Result<Ids, StoreError>> {
+        self.read(ids)
+    }
+
     /// What lies beside a session's log.
     pub fn beside(&self, session: &str) -> Boxed<'static, Result<Beside, StoreError>> {
         let id: SessionId = session.into();
@@ -70,11 +79,9 @@ impl SqliteStore {
 /// Moves all that was written into the file and empties the journal: what was overwritten is in neither. False if
 /// somebody is reading, so that some of it stays until the next time.
 pub fn flush(path: &Path) -> Result<bool, StoreError> {
-    schema::look(path)?;
     let failed = |e| sql(path, e);
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let conn = Connection::open_with_flags(path, flags).map_err(failed)?;
-    schema::settings(&conn).map_err(failed)?;
+    let opened = open(path, For::Writing)?;
+    let conn = &opened.conn;
     let busy: i64 = conn
         .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |r| r.get(0))
         .map_err(failed)?;
@@ -94,6 +101,27 @@ fn holds_sealed(conn: &Connection) -> rusqlite::Result<bool> {
         }
     }
     Ok(false)
+}
+
+fn ids(conn: &Connection) -> rusqlite::Result<Ids> {
+    let mut all = conn.prepare("SELECT no, id FROM session NOT INDEXED ORDER BY no")?;
+    let mut rows = all.query([])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let no: i64 = row.get(0)?;
+        let Ok(id) = row.get_ref(1)?.as_str() else {
+            found.push((no, Err("its id is no text".to_owned())));
+            continue;
+        };
+        let is_found = find(conn, id)?.is_some_and(|(at, _)| at == no);
+        let id = is_found.then(|| SessionId::from(id)).ok_or_else(|| {
+            format!(
+                "its id reads `{id}`, and it is not found by that: the id or its index is damaged"
+            )
+        });
+        found.push((no, id));
+    }
+    Ok(found)
 }
 
 /// What belongs to no session that is there, in words.
@@ -176,7 +204,7 @@ fn copy(from: &Path, to: &Path) -> Result<u64, StoreError> {
     if to.exists() {
         return Err(io(to, std::io::ErrorKind::AlreadyExists.into()));
     }
-    let source = schema::reader(from, true).map_err(|e| sql(from, e))?;
+    let source = open(from, For::Reading)?;
     let mut aside = to.as_os_str().to_owned();
     aside.push(".part");
     let aside = PathBuf::from(aside);
@@ -184,7 +212,7 @@ fn copy(from: &Path, to: &Path) -> Result<u64, StoreError> {
         let _ = std::fs::remove_file(&aside);
         let mut target = Connection::open(&aside).map_err(|e| sql(&aside, e))?;
         {
-            let backup = Backup::new(&source, &mut target).map_err(|e| sql(&aside, e))?;
+            let backup = Backup::new(&source.conn, &mut target).map_err(|e| sql(&aside, e))?;
             let step = backup.step(-1).map_err(|e| sql(&aside, e))?;
             if step != StepResult::Done {
                 return Err(io(from, std::io::Error::other("somebody has it locked")));
@@ -212,14 +240,15 @@ fn copy(from: &Path, to: &Path) -> Result<u64, StoreError> {
 /// # Errors
 /// [`StoreError::Io`] if blobs are to be deleted while another process has the store open: it may be about to name one.
 pub fn collect_garbage(path: &Path, delete: bool) -> Result<Garbage, StoreError> {
-    schema::look(path)?;
     let failed = |e| sql(path, e);
     if !delete {
-        let conn = schema::reader(path, true).map_err(failed)?;
-        return Ok(unnamed(&conn, None, &BTreeSet::new()).map_err(failed)?.0);
+        let opened = open(path, For::Reading)?;
+        let found = unnamed(&opened.conn, None, &BTreeSet::new());
+        return Ok(found.map_err(failed)?.0);
     }
-    let conn = alone(path)?;
-    let (garbage, unnamed) = unnamed(&conn, None, &BTreeSet::new()).map_err(failed)?;
+    let alone = alone(path)?;
+    let conn = &alone.conn;
+    let (garbage, unnamed) = unnamed(conn, None, &BTreeSet::new()).map_err(failed)?;
     for hash in &unnamed {
         conn.execute("DELETE FROM blob WHERE hash = ?1", [hash])
             .map_err(failed)?;
@@ -257,12 +286,13 @@ pub fn forget(
     if blobs.is_empty() {
         return Ok(Forgot::default());
     }
-    let conn = alone(path)?;
+    let alone = alone(path)?;
+    let conn = &alone.conn;
     let failed = |e| sql(path, e);
     conn.pragma_update(None, "secure_delete", "ON")
         .map_err(failed)?;
     let number = |session: &str| -> Result<Option<i64>, StoreError> {
-        let found = find(&conn, session).map_err(failed)?;
+        let found = find(conn, session).map_err(failed)?;
         Ok(found.map(|(no, _)| no))
     };
     let mut but = BTreeSet::new();
@@ -271,43 +301,19 @@ pub fn forget(
             but.extend(lines.iter().map(|line| key(no, *line)));
         }
     }
-    let (_, unnamed) = unnamed(&conn, number(session)?, &but).map_err(failed)?;
+    let (_, unnamed) = unnamed(conn, number(session)?, &but).map_err(failed)?;
     let unnamed: BTreeSet<Hash> = unnamed.into_iter().collect();
     let mut forgot = Forgot::default();
     for hash in blobs {
         if unnamed.contains(hash) {
             let gone = conn.execute("DELETE FROM blob WHERE hash = ?1", [hash]);
             forgot.deleted += gone.map_err(failed)? as u64;
-        } else if super::lists::blob(&conn, hash).map_err(failed)?.is_some() {
+        } else if super::lists::blob(conn, hash).map_err(failed)?.is_some() {
             forgot.shared += 1;
         }
     }
     conn.execute_batch("COMMIT").map_err(failed)?;
     Ok(forgot)
-}
-
-/// The store, with nobody else in it, in a transaction.
-fn alone(path: &Path) -> Result<Connection, StoreError> {
-    schema::look(path)?;
-    let failed = |e| sql(path, e);
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let conn = Connection::open_with_flags(path, flags).map_err(failed)?;
-    schema::settings(&conn).map_err(failed)?;
-    conn.busy_timeout(std::time::Duration::from_millis(500))
-        .map_err(failed)?;
-    conn.pragma_update(None, "locking_mode", "EXCLUSIVE")
-        .map_err(failed)?;
-    let alone = |e: rusqlite::Error| match e.sqlite_error_code() {
-        Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked) => io(
-            path,
-            std::io::Error::other(
-                "another process has it open, and may be about to name what nothing names yet",
-            ),
-        ),
-        _ => sql(path, e),
-    };
-    conn.execute_batch("BEGIN EXCLUSIVE").map_err(alone)?;
-    Ok(conn)
 }
 
 type Hash = [u8; 32];

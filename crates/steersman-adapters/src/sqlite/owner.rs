@@ -2,6 +2,7 @@
 //! however that ends, so a claim is granted at once when the owner is gone.
 
 use super::error::io;
+use super::file::{beside, inode, inode_of};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -16,17 +17,25 @@ pub(super) struct OwnerLock {
 
 impl Drop for OwnerLock {
     fn drop(&mut self) {
-        // Unlinked while it is still locked: who opened it meanwhile finds that it is no longer in its place.
-        let _ = std::fs::remove_file(&self.path);
+        // Unlinked while it is still locked: who opened it meanwhile finds that it is no longer in its place. What lies there
+        // instead is somebody else's.
+        if self.still() {
+            let _ = std::fs::remove_file(&self.path);
+        }
         let _ = self.file.unlock();
+    }
+}
+
+impl OwnerLock {
+    /// Whether it lies where others look for it: else whoever comes next takes the session.
+    pub(super) fn still(&self) -> bool {
+        in_place(&self.file, &self.path)
     }
 }
 
 /// The folder of lock files of a store.
 pub(super) fn folder(store: &Path) -> PathBuf {
-    let mut name = store.as_os_str().to_owned();
-    name.push(".owners");
-    name.into()
+    beside(store, ".owners")
 }
 
 /// Takes the lock of a session, or says who holds it.
@@ -101,18 +110,8 @@ fn lives(_: &str) -> bool {
     true
 }
 
-#[cfg(unix)]
 fn in_place(file: &File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    match (file.metadata(), std::fs::metadata(path)) {
-        (Ok(ours), Ok(there)) => (ours.dev(), ours.ino()) == (there.dev(), there.ino()),
-        _ => false,
-    }
-}
-
-#[cfg(not(unix))]
-fn in_place(_: &File, path: &Path) -> bool {
-    path.exists()
+    inode_of(file).is_ok_and(|ours| inode(path).is_ok_and(|there| ours == there))
 }
 
 /// The process that owns a session now, if one does. Looks at this session only: a process may own thousands.

@@ -1,11 +1,7 @@
 //! The tables, their versions, and what is refused before anything is touched.
 
-use super::error::io;
-use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags};
-use std::io::Read;
+use rusqlite::{Connection, OptionalExtension};
 use std::path::Path;
-use std::time::Duration;
 use steersman_runtime::store::StoreError;
 
 /// Marks a file as ours: `STRM`.
@@ -86,56 +82,67 @@ const MIGRATIONS: &[&str] = &["
         id INTEGER NOT NULL, person INTEGER NOT NULL, rating INTEGER NOT NULL, reason TEXT, by TEXT NOT NULL,
         PRIMARY KEY (id, person)
     ) WITHOUT ROWID;
+",
+"
+    -- Which store it is, and whether an effect of class `unsafe` ever began in it.
+    CREATE TABLE store (id BLOB NOT NULL, begun INTEGER NOT NULL);
+    INSERT INTO store VALUES (randomblob(16), 0);
+    -- Sessions whose next line says that a person accepted the store, and what was the matter (0: a copy, 1: it lost lines).
+    CREATE TABLE accepted (no INTEGER PRIMARY KEY, at INTEGER NOT NULL, was INTEGER NOT NULL);
 "];
+
+/// The first format in which a store has a name.
+const NAMED: u32 = 4;
 
 /// The newest format that this program knows.
 pub(super) fn known() -> u32 {
     MIGRATIONS.len() as u32
 }
 
-/// Refuses what is not ours or newer than we are, by looking at the file's first bytes alone.
-pub(super) fn look(path: &Path) -> Result<(), StoreError> {
-    let mut head = [0_u8; 100];
+/// Bytes of a file by which it is judged: SQLite's header, and the beginning of the tree of its tables.
+pub(super) const BEGINNING: usize = 108;
+
+/// Refuses what is not ours or newer than we are, by looking at the file's first bytes alone. `beginning` is as long as there
+/// are bytes.
+pub(super) fn look(path: &Path, beginning: &[u8]) -> Result<(), StoreError> {
     let corrupt = |what: &str| StoreError::Corrupt {
         place: path.display().to_string(),
         what: what.to_owned(),
     };
-    // A pipe would be waited for, a device might never end.
-    if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-        return Err(corrupt("it is no file"));
+    if beginning.is_empty() {
+        return Ok(());
     }
-    let read = std::fs::File::open(path).and_then(|mut f| {
-        let len = f.metadata()?.len();
-        if len == 0 {
-            return Ok(false);
-        }
-        f.read_exact(&mut head).map(|()| true)
-    });
-    match read {
-        Ok(true) => {}
-        Ok(false) => return Ok(()),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => {
-            return Err(corrupt("it is too short for a store"));
-        }
-        Err(e) => return Err(io(path, e)),
+    if beginning.len() < BEGINNING {
+        return Err(corrupt("it is too short for a store"));
     }
-    if !head.starts_with(b"SQLite format 3\0") {
+    if !beginning.starts_with(b"SQLite format 3\0") {
         return Err(corrupt(
             "it is no SQLite file, or its first bytes are damaged",
         ));
     }
-    let number =
-        |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-    refuse(path, number(68), number(60))
+    let number = |at: usize| {
+        let four = [0, 1, 2, 3].map(|k| beginning[at + k]);
+        u32::from_be_bytes(four)
+    };
+    let application = number(68);
+    // The first page of a store names it from the moment on in which it lists tables: both are written together.
+    let lists_tables = beginning[100] == 5 || beginning[103..105] != [0, 0];
+    if application == 0 && lists_tables {
+        return Err(foreign(path));
+    }
+    refuse(path, application, number(60))
+}
+
+fn foreign(path: &Path) -> StoreError {
+    StoreError::Corrupt {
+        place: path.display().to_string(),
+        what: "it is a SQLite file of another program".to_owned(),
+    }
 }
 
 fn refuse(path: &Path, application: u32, version: u32) -> Result<(), StoreError> {
     if application != APPLICATION && (application, version) != (0, 0) {
-        return Err(StoreError::Corrupt {
-            place: path.display().to_string(),
-            what: "it is a SQLite file of another program".to_owned(),
-        });
+        return Err(foreign(path));
     }
     if (application, version) == (APPLICATION, 0) {
         return Err(StoreError::Corrupt {
@@ -152,73 +159,47 @@ fn refuse(path: &Path, application: u32, version: u32) -> Result<(), StoreError>
     Ok(())
 }
 
-/// What every connection is told.
-pub(super) fn settings(conn: &Connection) -> rusqlite::Result<()> {
-    conn.busy_timeout(Duration::from_secs(10))?;
-    conn.set_prepared_statement_cache_capacity(64);
-    conn.pragma_update(None, "synchronous", "FULL")?;
-    conn.pragma_update(None, "foreign_keys", "OFF")
-}
-
-/// Whether the store lies on a disk that nobody can write.
-pub(super) fn frozen(path: &Path) -> bool {
-    let opened = std::fs::OpenOptions::new().append(true).open(path);
-    opened.is_err_and(|e| e.kind() == std::io::ErrorKind::ReadOnlyFilesystem)
-}
-
-/// A connection that only reads. On a disk that cannot be written SQLite refuses a store that was closed well, since
-/// it has no journal beside it and none can be made; nobody can write such a file either, so it is read as it is.
-pub(super) fn reader(path: &Path, may_be_frozen: bool) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let open = |name: &Path, flags: OpenFlags| {
-        let conn = Connection::open_with_flags(name, flags)?;
-        settings(&conn)?;
-        // Opening alone reads nothing.
-        conn.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
-        Ok(conn)
-    };
-    let opened = open(path, flags);
-    let (Err(e), Some(name)) = (&opened, path.to_str()) else {
-        return opened;
-    };
-    let cannot = e.sqlite_error_code() == Some(ErrorCode::CannotOpen);
-    if !may_be_frozen || !cannot || Path::new(&format!("{name}-wal")).exists() {
-        return opened;
+/// Whether nothing was ever written to it. Refuses what is not ours, or newer, where only its journal says so.
+pub(super) fn is_empty(conn: &Connection, path: &Path) -> Result<bool, StoreError> {
+    let sql = |e| super::error::sql(path, e);
+    let (application, found) = version(conn).map_err(sql)?;
+    refuse(path, application, found)?;
+    if application == APPLICATION {
+        return Ok(false);
     }
-    let name = name
-        .replace('%', "%25")
-        .replace('?', "%3f")
-        .replace('#', "%23");
-    let uri = format!("file:{name}?immutable=1");
-    open(Path::new(&uri), flags | OpenFlags::SQLITE_OPEN_URI)
+    let tables: u32 = conn
+        .query_row("SELECT count(*) FROM sqlite_schema", [], |r| r.get(0))
+        .map_err(sql)?;
+    if tables > 0 {
+        return Err(foreign(path));
+    }
+    Ok(true)
 }
 
-/// Brings the store to our format. One that is newer (known only to its journal so far) is left as it is.
+/// The application and the format that it says.
+fn version(conn: &Connection) -> rusqlite::Result<(u32, u32)> {
+    Ok((
+        conn.pragma_query_value(None, "application_id", |r| r.get(0))?,
+        conn.pragma_query_value(None, "user_version", |r| r.get(0))?,
+    ))
+}
+
+/// The store's id, and whether an effect of class `unsafe` ever began in it; none if its format knows neither.
+pub(super) fn store(conn: &Connection) -> rusqlite::Result<Option<(String, bool)>> {
+    if version(conn)?.1 < NAMED {
+        return Ok(None);
+    }
+    conn.query_row("SELECT lower(hex(id)), begun FROM store", [], |r| {
+        Ok((r.get(0)?, r.get(1)?))
+    })
+    .optional()
+}
+
+/// Brings a store that was judged to our format.
 pub(super) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), StoreError> {
     let sql = |e| super::error::sql(path, e);
-    let version = |conn: &Connection| -> rusqlite::Result<(u32, u32)> {
-        Ok((
-            conn.pragma_query_value(None, "application_id", |r| r.get(0))?,
-            conn.pragma_query_value(None, "user_version", |r| r.get(0))?,
-        ))
-    };
-    let (application, found) = version(conn).map_err(sql)?;
-    if let Err(e) = refuse(path, application, found) {
-        // Closing must not move the journal into the file either.
-        conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
-            .map_err(sql)?;
-        return Err(e);
-    }
-    if found == known() {
+    if version(conn).map_err(sql)?.1 == known() {
         return Ok(());
-    }
-    if found == 0 {
-        let tables: u32 = conn
-            .query_row("SELECT count(*) FROM sqlite_schema", [], |r| r.get(0))
-            .map_err(sql)?;
-        if tables > 0 && application != APPLICATION {
-            return refuse(path, 1, 0);
-        }
     }
     conn.pragma_update(None, "journal_mode", "WAL")
         .map_err(sql)?;

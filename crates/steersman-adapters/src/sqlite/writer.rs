@@ -1,12 +1,15 @@
 //! The one thread that writes: it takes all that waits and puts it into one transaction, so that one sync carries the
 //! lines of many sessions.
 
+use super::append::key;
 use super::error::sql;
+use super::file::Held;
+use super::mark::{Marker, Witness};
 use rusqlite::Connection;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
+use steersman_machine::ids::Line;
 use steersman_runtime::store::queue::Queue;
 use steersman_runtime::store::{COMPANY, StoreError};
 use tokio::sync::oneshot;
@@ -53,12 +56,19 @@ where
     }
 }
 
-/// What the writer remembers of sessions that are claimed through it.
-#[derive(Default)]
+/// What the writer remembers: sessions that are claimed through it, and what is marked outside the store.
 pub(super) struct State {
     sessions: std::collections::HashMap<i64, Claimed>,
     /// The number of the transaction.
     transaction: u64,
+    held: Arc<Held>,
+    marker: Marker,
+    /// Whether the store says that an effect of class `unsafe` ever began in it.
+    is_begun: bool,
+    /// One begins with this transaction.
+    begins: bool,
+    /// The key of the last line of this transaction.
+    newest: Option<i64>,
 }
 
 #[derive(Default)]
@@ -70,9 +80,58 @@ struct Claimed {
 }
 
 impl State {
+    pub(super) fn new(held: Arc<Held>, marker: Marker, is_begun: bool) -> Self {
+        Self {
+            sessions: std::collections::HashMap::new(),
+            transaction: 0,
+            held,
+            marker,
+            is_begun,
+            begins: false,
+            newest: None,
+        }
+    }
     /// A transaction begins.
     fn begin(&mut self) {
         self.transaction += 1;
+        (self.begins, self.newest) = (false, None);
+    }
+    /// An effect of class `unsafe` begins when this transaction is on disk.
+    pub(super) fn begins_unsafe(&mut self, conn: &Connection) -> rusqlite::Result<()> {
+        self.begins = true;
+        if !self.is_begun {
+            conn.execute("UPDATE store SET begun = 1", [])?;
+        }
+        Ok(())
+    }
+    /// The transaction is about to be committed: a store that says that it has a mark has one.
+    fn commits(&mut self, conn: &Connection) -> Result<(), StoreError> {
+        if self.begins {
+            self.marker.make()?;
+        }
+        if self.marker.is_made() {
+            let inbox = conn
+                .prepare_cached("SELECT value FROM counter WHERE name = 'inbox'")
+                .and_then(|mut counter| counter.query_row([], |r| r.get(0)))
+                .map_err(|e| self.error(e))?;
+            let line = self.newest;
+            self.marker.acknowledges(Witness { line, inbox });
+        }
+        Ok(())
+    }
+    /// The transaction is on disk. Before an effect of class `unsafe` begins the mark is, too.
+    fn committed(&mut self, conn: &Connection) -> Result<(), StoreError> {
+        self.marker.tell(self.begins)?;
+        if self.begins && !self.is_begun {
+            self.is_begun = true;
+            // From here on a copy of the file alone says that it needs a mark.
+            conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+                .map_err(|e| self.error(e))?;
+        }
+        Ok(())
+    }
+    fn error(&self, e: rusqlite::Error) -> StoreError {
+        sql(self.held.path(), e)
     }
     /// Whether this epoch was found to be the newest in this transaction: nobody else writes while it is open, and
     /// whoever claims in it begins anew here.
@@ -99,8 +158,9 @@ impl State {
     pub(super) fn last(&self, no: i64) -> u64 {
         self.sessions.get(&no).map_or(0, |s| s.last)
     }
-    pub(super) fn wrote(&mut self, no: i64, line: u64) {
-        self.sessions.entry(no).or_default().last = line;
+    pub(super) fn wrote(&mut self, no: i64, line: Line) {
+        self.sessions.entry(no).or_default().last = line.0;
+        self.newest = Some(key(no, line));
     }
     /// Whether something of this epoch failed: nothing behind it is written.
     pub(super) fn failed(&self, no: i64, epoch: u64) -> bool {
@@ -122,7 +182,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(conn: Connection, path: PathBuf) -> std::io::Result<Self> {
+    pub(super) fn start(conn: Connection, mut state: State) -> std::io::Result<Self> {
         let queue = Arc::<Queue<Box<dyn Task>>>::default();
         let tasks = queue.clone();
         let transactions = Arc::<AtomicU64>::default();
@@ -130,10 +190,9 @@ impl Writer {
         let thread = std::thread::Builder::new()
             .name("steersman-writer".to_owned())
             .spawn(move || {
-                let mut state = State::default();
                 while let Some(mut group) = tasks.group(COMPANY) {
                     made.fetch_add(1, Ordering::Relaxed);
-                    let result = write(&conn, &mut state, &mut group).map_err(|e| sql(&path, e));
+                    let result = write(&conn, &mut state, &mut group);
                     for task in group {
                         task.finish(&mut state, result.clone());
                     }
@@ -185,15 +244,20 @@ fn write(
     conn: &Connection,
     state: &mut State,
     group: &mut [Box<dyn Task>],
-) -> rusqlite::Result<()> {
+) -> Result<(), StoreError> {
     state.begin();
-    let run = || -> rusqlite::Result<()> {
-        conn.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+    let run = || -> Result<(), StoreError> {
+        let held = state.held.clone();
+        let failed = |e| sql(held.path(), e);
+        let simple = |statement: &str| conn.prepare_cached(statement)?.execute([]);
+        simple("BEGIN IMMEDIATE").map_err(failed)?;
+        held.still()?;
         for task in group {
-            task.run(conn, state)?;
+            task.run(conn, state).map_err(failed)?;
         }
-        conn.prepare_cached("COMMIT")?.execute([])?;
-        Ok(())
+        state.commits(conn)?;
+        simple("COMMIT").map_err(failed)?;
+        state.committed(conn)
     };
     let result = run();
     if result.is_err() && !conn.is_autocommit() {

@@ -12,6 +12,7 @@ mod command;
 mod embeddings;
 mod http;
 mod listener;
+mod marked;
 mod mcp;
 mod messages;
 mod pairing;

@@ -1,6 +1,5 @@
 //! Against a real model behind a real server: `scripts/real-model.sh`, then
-//! `STEERSMAN_REAL_MODEL=http://127.0.0.1:18080/v1` and `--ignored`. `cargo xtask ci` runs them where the variable is set,
-//! and says where it is not.
+//! `STEERSMAN_REAL_MODEL=http://127.0.0.1:18080/v1` and `--ignored`. `cargo xtask ci` starts the server.
 //!
 //! The model has 135 million parameters: these tests look at shape and control flow, never at wording.
 

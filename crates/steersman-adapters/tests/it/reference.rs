@@ -1,6 +1,5 @@
 //! Against MCP servers that other people wrote, and their conformance suite for clients: `scripts/mcp-servers.sh`, then
-//! `STEERSMAN_MCP_SERVERS=FOLDER` and `--ignored`. `cargo xtask ci` runs them where the variable is set, and says where it
-//! is not.
+//! `STEERSMAN_MCP_SERVERS=FOLDER` and `--ignored`. `cargo xtask ci` installs them.
 
 use crate::tools::{env, network, run_of, shown};
 use serde_json::{Value as Json, json};

@@ -15,10 +15,10 @@ use steersman_runtime::store::{
 };
 
 /// A folder of its own, gone at the end.
-struct Folder(PathBuf);
+pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let n = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("sqlite-{}-{n}", std::process::id());
@@ -27,11 +27,11 @@ impl Folder {
         Self(path)
     }
 
-    fn file(&self) -> PathBuf {
+    pub(crate) fn file(&self) -> PathBuf {
         self.0.join("sessions.db")
     }
 
-    fn store(&self) -> SqliteStore {
+    pub(crate) fn store(&self) -> SqliteStore {
         SqliteStore::open(self.file()).unwrap()
     }
 }
@@ -70,7 +70,7 @@ impl Place for Folder {
     }
 }
 
-fn session(id: &str) -> NewSession {
+pub(crate) fn session(id: &str) -> NewSession {
     NewSession {
         id: id.into(),
         network: "desk".into(),
@@ -82,7 +82,7 @@ fn session(id: &str) -> NewSession {
     }
 }
 
-fn batch(n: u64, bytes: &[u8], urgent: bool) -> Batch {
+pub(crate) fn batch(n: u64, bytes: &[u8], urgent: bool) -> Batch {
     Batch {
         rows: vec![Row {
             n: Line(n),
@@ -93,7 +93,7 @@ fn batch(n: u64, bytes: &[u8], urgent: bool) -> Batch {
     }
 }
 
-fn message(id: &str) -> InboxMessage {
+pub(crate) fn message(id: &str) -> InboxMessage {
     InboxMessage {
         id: id.into(),
         at: Time(1),
@@ -133,13 +133,13 @@ fn child() {
     });
 }
 
-struct Other {
-    child: Child,
+pub(crate) struct Other {
+    pub(crate) child: Child,
     said: std::io::Lines<BufReader<std::process::ChildStdout>>,
 }
 
 impl Other {
-    fn start(file: &Path) -> Self {
+    pub(crate) fn start(file: &Path) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "sqlite::child", "--ignored", "--nocapture", "-q"])
             .env("STEERSMAN_TEST_STORE", file)
@@ -152,14 +152,14 @@ impl Other {
     }
 
     /// The next line that begins so; what the test harness prints is passed over.
-    fn says(&mut self, beginning: &str) -> String {
+    pub(crate) fn says(&mut self, beginning: &str) -> String {
         let mut lines = self.said.by_ref().map(Result::unwrap);
         lines
             .find_map(|l| Some(l[l.find(beginning)?..].to_owned()))
             .unwrap()
     }
 
-    fn write(&mut self, n: u64) -> String {
+    pub(crate) fn write(&mut self, n: u64) -> String {
         writeln!(self.child.stdin.as_mut().unwrap(), "{n}").unwrap();
         self.said.next().unwrap().unwrap()
     }
@@ -594,7 +594,7 @@ async fn a_store_of_the_first_format_is_carried_over() {
     drop(store);
     let conn = rusqlite::Connection::open(folder.file()).unwrap();
     conn.execute_batch(
-        "ALTER TABLE inbox DROP COLUMN said; ALTER TABLE event_seen DROP COLUMN said; DROP TABLE memory; DROP TABLE memory_rating; PRAGMA user_version = 1",
+        "ALTER TABLE inbox DROP COLUMN said; ALTER TABLE event_seen DROP COLUMN said; DROP TABLE memory; DROP TABLE memory_rating; DROP TABLE store; DROP TABLE accepted; PRAGMA user_version = 1",
     )
     .unwrap();
     drop(conn);

@@ -103,11 +103,14 @@ pub(crate) struct Test {
     /// Run each test twice: what comes out otherwise the second time is a failure.
     #[arg(long)]
     pub(crate) replay: bool,
+    /// Run commands and requests of class `pure` and `read` for real where a test gives no outcomes for them.
+    #[arg(long)]
+    pub(crate) real: bool,
     /// Write the results into this file, as JUnit XML.
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
     /// Make a test of this session instead, which holds; print it.
-    #[arg(long, value_name = "SESSION", conflicts_with_all = ["name", "replay", "junit"])]
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["name", "replay", "real", "junit"])]
     pub(crate) record: Option<String>,
     /// Write the recorded test into this file: tests/NAME.yaml. Overwrites nothing.
     #[arg(long, value_name = "FILE", requires = "record")]

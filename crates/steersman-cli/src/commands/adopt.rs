@@ -2,10 +2,11 @@
 
 use crate::cli::{Adopt, Global};
 use crate::commands::act::Reached;
-use crate::commands::branching::{Spot, adoptable};
+use crate::commands::branching::Spot;
 use crate::error::{CommandError, Exit};
 use crate::printer::{Printer, yellow};
 use crate::words::line as one_line;
+use steersman::runtime::branches::refusal;
 use steersman::runtime::engine::Inspection;
 use steersman::runtime::inbox::Message;
 use steersman_machine::interaction::Cause;
@@ -30,9 +31,9 @@ pub(crate) async fn run(
         at: spot.line,
     };
     let (target, name) = (&spot.target, &spot.name);
-    let reached = match adoptable(&target.inspection, spot.branch) {
-        Ok(()) => target.reach(message, None, &args.own, printer).await,
-        Err(error) => Err(error),
+    let reached = match refusal(&target.inspection, &message) {
+        None => target.reach(message, None, &args.own, printer).await,
+        Some(why) => Err(CommandError::usage(why)),
     };
     match reached {
         Ok(Reached::Driven(play, ended, _)) => {
@@ -47,7 +48,7 @@ pub(crate) async fn run(
             play.report(ended).await
         }
         Ok(other) => target.noted(&other, printer).await,
-        Err(error) if error.exit == Exit::Usage && spot.moved().is_some() => {
+        Err(error) if error.exit == Exit::Usage && spot.goes_back() => {
             let short = target.place.short(&target.inspection.info.id).await?;
             Err(error.hint(format!(
                 "to go on with it all the same, and leave that behind: `steersman rewind {short}:{name}@head`"

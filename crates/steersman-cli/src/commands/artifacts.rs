@@ -5,7 +5,7 @@ use crate::commands::act::{Reached, Target, role};
 use crate::error::{CommandError, Exit};
 use crate::place::Place;
 use crate::printer::{Printer, bold, dim, red};
-use crate::words::{bytes, count, operand, table, tame};
+use crate::words::{bytes, count, operand, table};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
@@ -195,7 +195,7 @@ async fn one(
         }
         Ok(text) => {
             let rated = version.rating.as_ref();
-            let rated = rated.map_or_else(String::new, |r| format!(", {}", tame(&r.told())));
+            let rated = rated.map_or_else(String::new, |r| format!(", {}", r.told()));
             printer.talk(format!(
                 "{}   {}",
                 bold(&version.name),
@@ -217,7 +217,7 @@ async fn one(
 }
 
 fn in_list(rating: &Rating) -> String {
-    format!("{} by {}", rating.rating, tame(&rating.by))
+    format!("{} by {}", rating.rating, rating.by)
 }
 
 pub(crate) fn document(version: &Version) -> serde_json::Value {

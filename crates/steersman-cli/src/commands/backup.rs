@@ -3,10 +3,10 @@
 use crate::cli::{Backup, Global};
 use crate::error::{CommandError, Exit};
 use crate::locate;
-use crate::printer::Printer;
+use crate::printer::{Printer, typed};
+use crate::store;
 use crate::words::digits;
 use serde_json::json;
-use steersman_adapters::sqlite::{SqliteOptions, SqliteStore};
 
 pub(crate) async fn run(
     args: Backup,
@@ -19,11 +19,7 @@ pub(crate) async fn run(
         return Err(CommandError::usage(format!("`{to}` is there already"))
             .hint("name a new file: a backup replaces nothing"));
     }
-    let options = SqliteOptions {
-        read_only: true,
-        ..SqliteOptions::default()
-    };
-    let store = SqliteStore::open_with(&file, &options)?;
+    let store = store::look(&file)?;
     let bytes = store.backup(&args.to).await.map_err(|error| {
         CommandError::from(error)
             .hint("nothing was left behind; is there a folder, and room in it?")
@@ -36,6 +32,12 @@ pub(crate) async fn run(
     printer.talk(
         "It holds no key: keep the file `key` beside the store (or STEERSMAN_KEY) elsewhere, or what is sealed stays sealed.",
     );
+    if store.has_begun_unsafe().await? {
+        printer.talk(format!(
+            "Effects of class `unsafe` began in it: the copy opens for reading only, until {} says to drive it.",
+            typed(&format!("steersman doctor --accept-store --store {to}"))
+        ));
+    }
     printer.next(format!("steersman fsck --store {to}"), "verifies the copy");
     Ok(Exit::Answered)
 }

@@ -11,7 +11,7 @@ use crate::place::{self, branch_name};
 use crate::play::{self, Ended};
 use crate::printer::{Printer, typed};
 use serde_json::json;
-use steersman::runtime::branches::moved_since;
+use steersman::runtime::branches::refusal;
 use steersman::runtime::engine::{BranchView, Inspection};
 use steersman::runtime::inbox::Message;
 use steersman::runtime::session::Settled;
@@ -68,9 +68,13 @@ impl Spot {
         others.map(branch_name).collect()
     }
 
-    /// What the current branch came to since this one left its path; none if nothing.
-    pub(crate) fn moved(&self) -> Option<(Line, Vec<String>)> {
-        moved(&self.target.inspection, self.branch)
+    /// Whether a rewind goes on with the branch where an adoption is refused.
+    pub(crate) fn goes_back(&self) -> bool {
+        let inspection = &self.target.inspection;
+        let mut others = inspection.branches.iter();
+        let found = others.find(|b| b.id == self.branch && b.id != inspection.current);
+        let simulated = found.is_none_or(|b| b.snapshot.first_simulated.is_some());
+        !simulated && not_adoptable(inspection, self.branch).is_some()
     }
 }
 
@@ -84,33 +88,9 @@ pub(crate) fn free(inspection: &Inspection, label: Option<&str>) -> Result<(), C
     }
 }
 
-/// The same of a branch that cannot be taken over: it is current, or the current one came to something since.
-pub(crate) fn adoptable(inspection: &Inspection, branch: Id) -> Result<(), CommandError> {
-    if branch == inspection.current {
-        return Err(CommandError::usage("this branch is current already"));
-    }
-    let opening = inspection
-        .ledger
-        .branch(branch)
-        .and_then(|b| b.opening.as_ref());
-    if opening.is_some_and(|opening| opening.scope.is_some()) {
-        return Ok(());
-    }
-    match moved(inspection, branch) {
-        None => Ok(()),
-        Some((forked, paths)) => Err(CommandError::usage(format!(
-            "{} changed on the current branch since the fork at @{forked}: taking over this branch would lose that",
-            paths.join(", ")
-        ))),
-    }
-}
-
-/// What the current branch came to since another left its path, and the last line that both have; none if nothing.
-pub(crate) fn moved(inspection: &Inspection, branch: Id) -> Option<(Line, Vec<String>)> {
-    let current = inspection.current_branch()?;
-    let common = inspection.ledger.common(branch, current.id)?;
-    let paths = moved_since(&current.snapshot, common);
-    (current.id != branch && !paths.is_empty()).then_some((common, paths))
+/// Why a branch cannot be adopted, as far as the log tells now.
+pub(crate) fn not_adoptable(inspection: &Inspection, branch: Id) -> Option<String> {
+    refusal(inspection, &Message::Adopt { branch, at: None })
 }
 
 /// A branch that was begun, and what it came to.
@@ -188,7 +168,7 @@ impl Begun {
     /// that behind, and is refused behind an effect that was simulated.
     pub(crate) fn take_over(&self) -> Option<String> {
         let (short, name) = (&self.short, self.name());
-        let lost = moved(&self.inspection, self.branch().id).is_some();
+        let lost = not_adoptable(&self.inspection, self.branch().id).is_some();
         let simulated = self.branch().snapshot.first_simulated.is_some();
         match (lost, simulated) {
             (false, _) => Some(format!("steersman adopt {short}:{name}")),

@@ -12,12 +12,12 @@ use steersman::Network;
 use steersman::runtime::bind::{self, Values};
 use steersman::runtime::process_env;
 use steersman_machine::definition::summary::Beside;
-use steersman_machine::definition::{Diagnostic, Place, Severity};
+use steersman_machine::definition::{Diagnostic, Place, Severity, Shown};
 use steersman_machine::ids::Digest;
 use steersman_machine::interaction::Class;
 use steersman_machine::memory::told_scope;
 use steersman_machine::network::{
-    self, AgentDef, Approve, Does, Offer, OnLimit, Per, Source, ToolDef, ToolUse,
+    self, AgentDef, Approve, BuiltIn, Does, Offer, OnLimit, Per, Source, ToolDef, ToolUse,
 };
 
 pub(crate) async fn run(args: Check, printer: &Printer) -> Result<Exit, CommandError> {
@@ -27,9 +27,13 @@ pub(crate) async fn run(args: Check, printer: &Printer) -> Result<Exit, CommandE
         Err(Refused::Wrong(error)) => {
             let diagnostics = error.diagnostics;
             if printer.is_json() {
-                printer.json(
-                    &json!({ "ok": false, "diagnostics": all(&diagnostics), "tools": error.tools }),
-                )?;
+                let shown = Shown::of(&diagnostics);
+                printer.json(&json!({
+                    "ok": false,
+                    "diagnostics": all(shown.first),
+                    "more": shown.more,
+                    "tools": error.tools,
+                }))?;
                 return Ok(Exit::Definition);
             }
             complain(printer, &diagnostics, &error.tools);
@@ -40,6 +44,7 @@ pub(crate) async fn run(args: Check, printer: &Printer) -> Result<Exit, CommandE
         return super::servers::run(&network, printer).await;
     }
     let checked = network.checked();
+    let told = Shown::of(network.warnings());
     if printer.is_json() {
         printer.json(&json!({
             "ok": true,
@@ -49,12 +54,16 @@ pub(crate) async fn run(args: Check, printer: &Printer) -> Result<Exit, CommandE
             "people": checked.people.keys().collect::<Vec<_>>(),
             "tools": named(checked).map(|t| (t.name.to_string(), t.effect.word())).collect::<BTreeMap<_, _>>(),
             "tests": checked.tests.keys().collect::<Vec<_>>(),
-            "diagnostics": all(network.warnings()),
+            "diagnostics": all(told.first),
+            "more": told.more,
         }))?;
         return Ok(Exit::Answered);
     }
-    for diagnostic in network.warnings() {
+    for diagnostic in told.first {
         printer.complain(format!("{diagnostic}\n"));
+    }
+    if let Some(rest) = told.rest() {
+        printer.complain(format!("{rest}.\n"));
     }
     for row in proved(checked) {
         printer.data(row)?;
@@ -98,10 +107,14 @@ pub(crate) fn load(path: &Path) -> Result<Network, Refused> {
 /// The same for commands that need it to be right: what is wrong is told, warnings as well.
 pub(crate) fn required(path: &Path, printer: &Printer) -> Result<Network, CommandError> {
     let network = right(path, printer)?;
-    for diagnostic in network.warnings() {
+    let shown = Shown::of(network.warnings());
+    for diagnostic in shown.first {
         if diagnostic.severity == Severity::Warning {
             printer.talk(format!("{diagnostic}\n"));
         }
+    }
+    if let Some(rest) = shown.rest() {
+        printer.talk(format!("{rest}.\n"));
     }
     Ok(network)
 }
@@ -145,8 +158,12 @@ fn severity(severity: Severity) -> &'static str {
 }
 
 fn complain(printer: &Printer, diagnostics: &[Diagnostic], tools: &[String]) {
-    for diagnostic in diagnostics {
+    let shown = Shown::of(diagnostics);
+    for diagnostic in shown.first {
         printer.complain(format!("{diagnostic}\n"));
+    }
+    if let Some(rest) = shown.rest() {
+        printer.complain(format!("{rest}.\n"));
     }
     for tool in tools {
         printer.complain(format!("error: {tool}\n"));
@@ -233,7 +250,7 @@ fn proved(network: &network::Network) -> Vec<String> {
             row(class.word(), of.join(", "));
         }
     }
-    if network.tools.contains_key("memory_save") {
+    if network.tools.contains_key(BuiltIn::MemorySave.name()) {
         row("memory", memory(network));
     }
     let under = format!("\n{:14}", "");

@@ -10,7 +10,7 @@ use crate::error::{CommandError, Exit};
 use crate::log::Log;
 use crate::place::Place;
 use crate::printer::{Printer, bold, cyan, dim, typed, yellow};
-use crate::words::{arguments, digits, money, tame};
+use crate::words::{arguments, digits, money};
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -454,11 +454,7 @@ fn show(printer: &Printer, content: &Content) -> Result<(), CommandError> {
         Content::Tools(tools) => {
             printer.data(head("tools"))?;
             for tool in tools {
-                printer.data(format!(
-                    "  {}  {}",
-                    bold(&tool.name),
-                    tame(&tool.description)
-                ))?;
+                printer.data(format!("  {}  {}", bold(&tool.name), tool.description))?;
                 printer.data(dim(&format!("    {}", tool.parameters)))?;
             }
             Ok(())
@@ -476,7 +472,7 @@ fn show(printer: &Printer, content: &Content) -> Result<(), CommandError> {
                 printer.data(format!(
                     "  calls {}({})",
                     bold(&call.name),
-                    tame(&arguments(&call.args))
+                    arguments(&call.args)
                 ))?;
             }
             Ok(())
@@ -496,7 +492,7 @@ fn show(printer: &Printer, content: &Content) -> Result<(), CommandError> {
 }
 
 fn indent(text: &str) -> String {
-    let rows: Vec<String> = tame(text).lines().map(|l| format!("  {l}")).collect();
+    let rows: Vec<String> = text.lines().map(|l| format!("  {l}")).collect();
     rows.join("\n")
 }
 

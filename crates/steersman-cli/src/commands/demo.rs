@@ -212,17 +212,22 @@ impl<'a> Stage<'a> {
 
     /// Runs it to its end: its talk goes where ours goes, its document is read.
     fn act(&self, service: &Service, args: &[&str]) -> Result<(ExitStatus, Json), CommandError> {
-        // ours drops the colours again where nobody would see them
+        let styled = self.printer.is_styled();
         let mut child = self
             .command(service, args)
-            .args(["--color", "always"])
+            .args(["--color", if styled { "always" } else { "never" }])
             .stderr(Stdio::piped())
             .spawn()?;
         if let Some(talk) = child.stderr.take() {
             for row in BufReader::new(talk).lines() {
                 let row = row?;
                 // shop and script go with the demo: there is nobody to send anything to
-                if !row.contains("steersman send") {
+                if row.contains("steersman send") {
+                    continue;
+                }
+                if styled {
+                    self.printer.relay(&row);
+                } else {
                     self.printer.talk(row);
                 }
             }

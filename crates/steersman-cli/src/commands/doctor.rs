@@ -8,6 +8,7 @@ use crate::commands::servers::renamed;
 use crate::error::{CommandError, Exit};
 use crate::locate;
 use crate::printer::{Printer, bold, dim, green, red, yellow};
+use crate::store;
 use crate::words::count;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -20,7 +21,6 @@ use steersman::{Network, Steersman};
 use steersman_adapters::catalog::Catalog;
 use steersman_adapters::reach::reach;
 use steersman_adapters::secrets::{KEY_FILE, KEY_VARIABLE};
-use steersman_adapters::sqlite::{SqliteOptions, SqliteStore};
 use steersman_machine::manifest::Manifest;
 use steersman_machine::network::{Network as CheckedNetwork, Source};
 
@@ -74,10 +74,13 @@ pub(crate) async fn run(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
+    if args.accept_store {
+        return accept(global, printer).await;
+    }
     let mut findings = Findings::default();
     versions(&mut findings);
     let file = locate::store(global.store.as_deref())?;
-    store(&mut findings, &file).await;
+    kept(&mut findings, &file).await;
     sealing(&mut findings, &file).await;
     keys(&mut findings);
     models(&mut findings, args.definition.as_deref()).await?;
@@ -87,6 +90,35 @@ pub(crate) async fn run(
     tell(printer, &findings)?;
     let bad = findings.0.iter().any(|f| f.health == Health::Bad);
     Ok(if bad { Exit::Failed } else { Exit::Answered })
+}
+
+/// A person accepts the store as it is.
+async fn accept(global: &Global, printer: &Printer) -> Result<Exit, CommandError> {
+    let file = locate::existing(global)?;
+    let shown = locate::shown(&file);
+    let doubt = Steersman::accept_store(&file).await.map_err(|error| {
+        CommandError::from(error)
+            .hint("nothing was accepted; no other process may have the store open meanwhile")
+    })?;
+    if printer.is_json() {
+        printer.json(&json!({
+            "store": file.display().to_string(),
+            "accepted": doubt.is_some(),
+            "why": doubt.as_ref().map(ToString::to_string),
+        }))?;
+    }
+    match doubt {
+        None => printer.talk(format!(
+            "There is nothing to accept: {shown} is driven as it is."
+        )),
+        Some(doubt) => {
+            printer.talk(format!("{doubt}."));
+            printer.talk(format!(
+                "Accepted. {shown} is driven from now on, and the next line of each of its sessions says so."
+            ));
+        }
+    }
+    Ok(Exit::Answered)
 }
 
 fn tell(printer: &Printer, findings: &Findings) -> Result<(), CommandError> {
@@ -136,7 +168,7 @@ fn versions(findings: &mut Findings) {
 }
 
 /// Whether the store is there, whole as far as its structure goes, and writable.
-async fn store(findings: &mut Findings, file: &Path) {
+async fn kept(findings: &mut Findings, file: &Path) {
     let shown = locate::shown(file);
     if !file.exists() {
         let parent = file.parent().unwrap_or(Path::new("."));
@@ -150,12 +182,7 @@ async fn store(findings: &mut Findings, file: &Path) {
         );
         return;
     }
-    let options = SqliteOptions {
-        read_only: true,
-        ..SqliteOptions::default()
-    };
-    let opened = SqliteStore::open_with(file, &options);
-    let store = match opened {
+    let store = match store::look(file) {
         Ok(store) => store,
         Err(error) => {
             findings
@@ -191,7 +218,12 @@ async fn store(findings: &mut Findings, file: &Path) {
             findings.add("store", Health::Bad, error.to_string());
         }
     }
-    if let Err(error) = std::fs::OpenOptions::new().append(true).open(file) {
+    if let Some(doubt) = store.doubt() {
+        findings
+            .add("store", Health::Bad, doubt.to_string())
+            .hint("once you know what happened meanwhile: steersman doctor --accept-store");
+    }
+    if let Err(error) = store.may_be_written() {
         findings
             .add(
                 "store",
@@ -259,11 +291,7 @@ async fn sealing(findings: &mut Findings, file: &Path) {
 
 /// Whether the store, if there is one, holds something that was sealed.
 async fn needs_key(file: &Path) -> bool {
-    let options = SqliteOptions {
-        read_only: true,
-        ..SqliteOptions::default()
-    };
-    match SqliteStore::open_with(file, &options) {
+    match store::look(file) {
         Ok(store) => store.holds_sealed().await.unwrap_or(false),
         // What is wrong with it is told by its own section.
         Err(_) => false,

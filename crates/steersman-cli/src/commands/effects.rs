@@ -1,13 +1,15 @@
 //! `effects`: what a session did to the world, or may have done.
 
+use crate::asked;
 use crate::cli::{Global, Look};
-use crate::deeds::{Deeds, Standing};
+use crate::deeds::{Deed, Deeds, Standing};
 use crate::error::{CommandError, Exit};
 use crate::place::Place;
 use crate::printer::{Printer, dim, green, red};
 use crate::words::{arguments, table};
-use steersman::runtime::pending::PendingKind;
+use steersman::runtime::pending::{Pending, PendingKind};
 use steersman_machine::commit::Why;
+use steersman_machine::network::Network;
 
 pub(crate) async fn run(
     args: Look,
@@ -34,9 +36,10 @@ pub(crate) async fn run(
         .all()
         .filter(|d| only.is_none_or(|branch| d.branch == branch))
         .collect();
+    let network = sight.inspection.network.as_deref();
     if printer.is_json() {
         for deed in shown {
-            printer.json(&deed.json())?;
+            printer.json(&deed.json(network))?;
         }
         return Ok(Exit::Answered);
     }
@@ -50,9 +53,9 @@ pub(crate) async fn run(
             vec![
                 d.id.to_string(),
                 d.class.word().to_owned(),
-                d.word(),
-                // of what harms nobody when it runs twice no attempts are counted
-                if d.counts() {
+                stands(d, network),
+                // of what harms nobody when it runs twice no attempts are counted, but for probes
+                if d.attempts > 0 || d.counts() {
                     d.attempts.to_string()
                 } else {
                     "-".into()
@@ -70,7 +73,7 @@ pub(crate) async fn run(
             i if matches!(
                 shown[i - 1].standing,
                 Standing::Doubt | Standing::Unknown | Standing::Held(_) | Standing::Barred
-            ) =>
+            ) || shown[i - 1].repeats.is_some() =>
             {
                 red(&row)
             }
@@ -89,8 +92,9 @@ pub(crate) async fn run(
         .iter()
         .any(|d| matches!(d.standing, Standing::Doubt | Standing::Held(Why::Doubt)));
     if doubt {
+        let done = settled_by(&sight.inspection.pending);
         printer.next(
-            format!("steersman resolve {} --done='{{...}}'", sight.short),
+            format!("steersman resolve {} {done}", sight.short),
             "or --not-performed, or --fail",
         );
         return Ok(Exit::Doubt);
@@ -110,4 +114,20 @@ pub(crate) async fn run(
         "each line with its ledger",
     );
     Ok(Exit::Answered)
+}
+
+/// How an effect stands, and which equal one it repeats by whose word.
+fn stands(deed: &Deed, network: Option<&Network>) -> String {
+    let word = deed.word();
+    match (&deed.repeats, deed.allowed(network)) {
+        (None, _) => word,
+        (Some(of), Some(by)) => format!("{word}, repeats {of} ({by})"),
+        (Some(of), None) => format!("{word}, repeats {of} (nobody allowed it)"),
+    }
+}
+
+/// The option that says that what is in doubt was done.
+fn settled_by(pending: &[Pending]) -> String {
+    let doubt = pending.iter().find(|p| p.kind == PendingKind::Doubt);
+    asked::done(doubt.map_or(&[], |doubt| &doubt.needs))
 }

@@ -6,12 +6,12 @@ use crate::error::{CommandError, Exit};
 use crate::locate;
 use crate::place::Place;
 use crate::printer::{Printer, typed, yellow};
+use crate::store::{Forgot, Passed, forgotten};
 use crate::words::count;
 use serde_json::json;
 use std::path::Path;
 use steersman::runtime::erase::{Erased, What, erased_artifacts};
 use steersman::runtime::store::{Memory, MemoryQuery, SessionQuery, StoreError};
-use steersman_adapters::sqlite::{Forgot, Passed, flush, forget};
 use steersman_machine::ids::{Id, Line};
 
 pub(crate) async fn run(
@@ -83,12 +83,8 @@ pub(crate) async fn run(
     }
     let passed = passed(&place, &contents).await?;
     drop((place, load));
-    let (path, id) = (file.clone(), info.id.clone());
-    let forgot = tokio::task::spawn_blocking(move || forget(&path, &id, &contents, &passed)).await;
-    let forgot = forgot.map_err(|e| CommandError::store(e.to_string()))?;
-    let path = file.clone();
-    let flushed = tokio::task::spawn_blocking(move || flush(&path)).await;
-    let flushed = flushed.map_err(|e| CommandError::store(e.to_string()))??;
+    let (forgot, flushed) = forgotten(&file, &info.id, contents, passed).await?;
+    let flushed = flushed?;
     let done = Done {
         all,
         erased,

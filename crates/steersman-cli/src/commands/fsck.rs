@@ -6,7 +6,8 @@ use crate::error::{CommandError, Exit};
 use crate::locate;
 use crate::place::shortest;
 use crate::printer::{Printer, dim, green, red, yellow};
-use crate::words::{count, tame};
+use crate::store::{self, File};
+use crate::words::count;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
@@ -16,17 +17,17 @@ use steersman::runtime::beside::differs;
 use steersman::runtime::bind;
 use steersman::runtime::engine::Engine;
 use steersman::runtime::erase::erased_artifacts;
-use steersman::runtime::inbox::{DecodeError, unread};
+use steersman::runtime::inbox::{self, DecodeError};
 use steersman::runtime::ledger::Ledger;
 use steersman::runtime::load::{Load, Report};
 use steersman::runtime::past::{DEFAULT_BOUND, Past};
 use steersman::runtime::store::{
     InboxMessage, MemoryQuery, SessionInfo, SessionQuery, Store, StoreError,
 };
-use steersman_adapters::sqlite::{SqliteOptions, SqliteStore};
 use steersman_machine::artifact::is_from_outside;
 use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Id, Line, Name};
+use steersman_machine::interaction::Doubtful;
 
 /// What is wrong with a session.
 #[derive(Default)]
@@ -50,14 +51,20 @@ pub(crate) async fn run(
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
     let file = locate::existing(global)?;
-    let options = SqliteOptions {
-        read_only: true,
-        ..SqliteOptions::default()
+    let store = store::look(&file)?;
+    let mut structure = store.check_structure().await?;
+    let (all, nameless) = sessions(&store).await?;
+    structure.extend(nameless);
+    let copied = match store.doubt() {
+        Some(StoreError::Unaccepted { was, why, .. }) => match was {
+            Doubtful::Copied => Some(why),
+            Doubtful::Lost => {
+                structure.push(why.clone());
+                None
+            }
+        },
+        _ => None,
     };
-    // looking repairs nothing, and needs no key
-    let store = SqliteStore::open_with(&file, &options)?;
-    let structure = store.check_structure().await?;
-    let all = store.sessions(&SessionQuery::default()).await?;
     let wanted = wanted(&args, &all)?;
     let (mut bad, mut lines, mut newer) = (structure.len(), 0, 0);
     // What is sealed is not looked at.
@@ -69,11 +76,11 @@ pub(crate) async fn run(
     }
     for (i, info) in wanted.iter().enumerate() {
         if std::io::stderr().is_terminal() {
-            printer.stream(&format!("\r\x1b[K  {} of {}", i + 1, wanted.len()));
+            printer.status(&format!("{} of {}", i + 1, wanted.len()));
         }
-        let found = check(&store, info, engine).await?;
+        let found = check(&store, info, engine).await.unwrap_or_else(unread);
         if std::io::stderr().is_terminal() {
-            printer.stream("\r\x1b[K");
+            printer.clear_status();
         }
         lines += found.report.lines;
         bad += found.damaged.len();
@@ -81,6 +88,12 @@ pub(crate) async fn run(
         newer += found.newer.len();
         let short = shortest(&info.id, all.iter().map(|i| &*i.id));
         told(printer, info, short, &found)?;
+    }
+    if let Some(why) = copied {
+        printer.talk(yellow(&format!(
+            "{} opens for reading only: {why}.",
+            locate::shown(&file)
+        )));
     }
     let memories = memories(&store, printer, &args).await?;
     bad += memories;
@@ -92,6 +105,7 @@ pub(crate) async fn run(
             "newer": newer,
             "beside": beside,
             "structure": structure,
+            "accepted": store.doubt().is_none(),
         }))?;
     }
     let sum = format!(
@@ -115,9 +129,11 @@ pub(crate) async fn run(
                 count(newer as u64, "place")
             )));
         }
-        printer.talk(dim(
-            "What is missing at the end of a log without a trace cannot be seen: compare with a backup.",
-        ));
+        if !store.has_begun_unsafe().await? {
+            printer.talk(dim(
+                "What is missing at the end of a log without a trace cannot be seen: compare with a backup.",
+            ));
+        }
         return Ok(Exit::Answered);
     }
     Err(CommandError::store(format!("{sum}: {} damaged", count(bad as u64, "place")))
@@ -126,12 +142,38 @@ pub(crate) async fn run(
         .hint("restore the store from a backup, or go on without the sessions named here"))
 }
 
+/// Sessions that can be found, and what is wrong with the ids of those that cannot, in words.
+async fn sessions(store: &File) -> Result<(Vec<SessionInfo>, Vec<String>), CommandError> {
+    let ids = store.ids().await?;
+    let nameless: Vec<String> = ids
+        .iter()
+        .filter_map(|(no, id)| Some(format!("session number {no}: {}", id.as_ref().err()?)))
+        .collect();
+    if nameless.is_empty() {
+        return Ok((store.sessions(&SessionQuery::default()).await?, nameless));
+    }
+    let mut found = Vec::new();
+    for id in ids.into_iter().filter_map(|(_, id)| id.ok()) {
+        let query = SessionQuery {
+            prefix: Some(id.to_string()),
+            ..SessionQuery::default()
+        };
+        let alike = store.sessions(&query).await?;
+        found.extend(alike.into_iter().filter(|info| info.id == id));
+    }
+    Ok((found, nameless))
+}
+
+/// A session that could not be looked at to its end.
+fn unread(error: CommandError) -> Found {
+    Found {
+        damaged: vec![error.message],
+        ..Found::default()
+    }
+}
+
 /// Contents of memories that are not what they were, or not there: how many.
-async fn memories(
-    store: &SqliteStore,
-    printer: &Printer,
-    args: &Fsck,
-) -> Result<usize, CommandError> {
+async fn memories(store: &File, printer: &Printer, args: &Fsck) -> Result<usize, CommandError> {
     if args.session.is_some() {
         return Ok(0);
     }
@@ -146,8 +188,7 @@ async fn memories(
         bad += 1;
         printer.complain(red(&format!(
             "memory {} of scope `{}`: {what}",
-            memory.id,
-            tame(&memory.scope)
+            memory.id, memory.scope
         )));
     }
     Ok(bad)
@@ -172,11 +213,7 @@ fn wanted(args: &Fsck, all: &[SessionInfo]) -> Result<Vec<SessionInfo>, CommandE
     Ok(found)
 }
 
-async fn check(
-    store: &SqliteStore,
-    info: &SessionInfo,
-    engine: &Engine,
-) -> Result<Found, CommandError> {
+async fn check(store: &File, info: &SessionInfo, engine: &Engine) -> Result<Found, CommandError> {
     let shared: Arc<dyn Store> = Arc::new(store.clone());
     let load = Load::new(shared.clone(), info.id.clone(), info.salt);
     let report = load.inspect().await?;
@@ -207,8 +244,8 @@ async fn check(
 }
 
 /// What lies in its inbox: whoever drives the session hears what can be read.
-fn messages(inbox: &[InboxMessage], found: &mut Found) {
-    for error in unread(inbox) {
+fn messages(lying: &[InboxMessage], found: &mut Found) {
+    for error in inbox::unread(lying) {
         match &error {
             DecodeError::Corrupt(_) => found.damaged.push(error.to_string()),
             DecodeError::Newer(id, _) => found.newer.push(format!("inbox message `{id}`")),
@@ -218,7 +255,7 @@ fn messages(inbox: &[InboxMessage], found: &mut Found) {
 
 /// What is kept beside a log that is whole, compared with it. One that is driven meanwhile moves on between two looks.
 async fn beside(
-    store: &SqliteStore,
+    store: &File,
     info: &SessionInfo,
     engine: &Engine,
 ) -> Result<Vec<String>, CommandError> {
@@ -240,7 +277,7 @@ async fn beside(
 
 /// Every line that is there verifies: whether some are missing at the end, and whether what is kept beside the log fits.
 async fn whole(
-    store: &SqliteStore,
+    store: &File,
     info: &SessionInfo,
     load: &Load,
     found: &mut Found,
@@ -259,8 +296,7 @@ async fn whole(
     let status = &info.state.status;
     if head == Line::NONE && !status.is_empty() {
         found.damaged.push(format!(
-            "its lines are missing: lists show it as `{}`",
-            tame(status)
+            "its lines are missing: lists show it as `{status}`"
         ));
     }
     let (ledger, _) = load.cold().ledger(head).await?;
@@ -295,7 +331,7 @@ async fn whole(
 
 /// What it is bound to is there: its definition, and what its MCP servers offered.
 async fn bound(
-    store: &SqliteStore,
+    store: &File,
     info: &SessionInfo,
     load: &Load,
     ledger: &Ledger,
@@ -335,7 +371,7 @@ async fn bound(
 /// What lines name of artifacts is there and fits its hash, on all branches. Gives back what is not there, in words: it
 /// may have been erased.
 async fn contents(
-    store: &SqliteStore,
+    store: &File,
     load: &Load,
     ledger: &Ledger,
     found: &mut Found,

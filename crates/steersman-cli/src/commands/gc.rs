@@ -4,9 +4,10 @@ use crate::cli::{Gc, Global};
 use crate::error::{CommandError, Exit};
 use crate::locate;
 use crate::printer::{Printer, typed};
+use crate::store;
 use crate::words::{count, digits};
 use serde_json::json;
-use steersman_adapters::sqlite::collect_garbage;
+use steersman::runtime::store::StoreError;
 
 pub(crate) async fn run(
     args: Gc,
@@ -14,12 +15,15 @@ pub(crate) async fn run(
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
     let file = locate::existing(global)?;
-    let (path, delete) = (file.clone(), args.yes);
-    let collected = tokio::task::spawn_blocking(move || collect_garbage(&path, delete))
-        .await
-        .map_err(|e| CommandError::store(e.to_string()))?;
+    let collected = store::garbage(&file, args.yes).await?;
     let garbage = collected.map_err(|error| {
-        CommandError::from(error).hint("stop what drives sessions of this store, and try again")
+        let told = CommandError::from(error.clone());
+        match error {
+            StoreError::Io { .. } => {
+                told.hint("stop what drives sessions of this store, and try again")
+            }
+            _ => told,
+        }
     })?;
     if printer.is_json() {
         printer.json(&json!({

@@ -78,7 +78,7 @@ fn show(
         return printer.json(&document(line, &told));
     }
     for row in told.lines() {
-        printer.data(crate::words::tame(row))?;
+        printer.data(row)?;
     }
     Ok(())
 }

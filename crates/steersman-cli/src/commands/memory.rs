@@ -5,11 +5,11 @@ use crate::cli::{Drive, Global, Memory as Args, MemoryAct};
 use crate::error::{CommandError, Exit};
 use crate::place::Place;
 use crate::printer::{Printer, bold, dim, typed, yellow};
-use crate::words::{ago, bytes, left, operand, table, tame};
+use crate::store::{self, Passed};
+use crate::words::{ago, bytes, left, operand, table};
 use serde_json::{Value as Json, json};
 use steersman::runtime::memory::MemoryError;
 use steersman::runtime::store::{Memory, MemoryQuery, Rated};
-use steersman_adapters::sqlite::{Passed, flush, forget};
 use steersman_machine::rating::BEST;
 
 /// Rows of a list, where nobody asks for all.
@@ -114,7 +114,7 @@ async fn list(
     }
     if memories.is_empty() {
         printer.talk(match scope {
-            Some(scope) => format!("Nothing is remembered in scope `{}`.", tame(&scope)),
+            Some(scope) => format!("Nothing is remembered in scope `{scope}`."),
             None => "Nothing is remembered.".to_owned(),
         });
         return Ok(Exit::Answered);
@@ -127,11 +127,11 @@ async fn list(
         .map(|memory| {
             vec![
                 memory.id.to_string(),
-                tame(&memory.name),
-                tame(&memory.scope),
+                memory.name.to_string(),
+                memory.scope.to_string(),
                 bytes(memory.len),
                 ago(now, memory.at.0),
-                tame(&memory.by),
+                memory.by.to_string(),
                 rated(memory),
                 memory.until.map_or_else(String::new, |at| left(at.0 - now)),
             ]
@@ -180,7 +180,7 @@ async fn search(
             }
             printer.data(about(&found.memory))?;
             for line in found.text.lines().filter(|line| !line.trim().is_empty()) {
-                printer.data(format!("  {}", tame(line)))?;
+                printer.data(format!("  {line}"))?;
             }
         }
     }
@@ -195,12 +195,8 @@ fn about(memory: &Memory) -> String {
         rated if rated.is_empty() => rated,
         rated => format!(", rated {rated}"),
     };
-    let (id, name, scope) = (memory.id, tame(&memory.name), tame(&memory.scope));
-    format!(
-        "{id}  {}   {}",
-        bold(&name),
-        dim(&format!("{scope}{rated}"))
-    )
+    let (id, name, scope) = (memory.id, &memory.name, &memory.scope);
+    format!("{id}  {}   {}", bold(name), dim(&format!("{scope}{rated}")))
 }
 
 async fn show(place: &Place, id: u64, printer: &Printer) -> Result<Exit, CommandError> {
@@ -238,13 +234,9 @@ async fn show(place: &Place, id: u64, printer: &Printer) -> Result<Exit, Command
     if let Some(reason) = memory.rating().and_then(|rated| rated.reason.as_ref()) {
         facts.push(format!("rated so because: {reason}"));
     }
-    printer.talk(dim(&tame(&facts.join(", "))));
-    printer.data(text.lines().map(tame_line).collect::<Vec<_>>().join("\n"))?;
+    printer.talk(dim(&facts.join(", ")));
+    printer.data(text.lines().collect::<Vec<_>>().join("\n"))?;
     Ok(Exit::Answered)
-}
-
-fn tame_line(line: &str) -> String {
-    tame(line)
 }
 
 async fn forgotten(
@@ -276,13 +268,8 @@ async fn forgotten(
     let path = place.file.clone();
     drop(place);
     // Contents that nothing else names go at once, if nobody else is in the store.
-    let deleted = tokio::task::spawn_blocking(move || {
-        let deleted = forget(&path, "", &hashes, &Passed::new());
-        flush(&path).and(deleted)
-    });
-    let deleted = deleted
-        .await
-        .map_err(|e| CommandError::store(e.to_string()))?;
+    let (deleted, flushed) = store::forgotten(&path, "", hashes, Passed::new()).await?;
+    let deleted = flushed.and(deleted);
     if printer.is_json() {
         printer.json(&json!({ "memories": gone, "forgotten": true }))?;
     }
@@ -309,7 +296,7 @@ async fn forgotten(
 fn rated(memory: &Memory) -> String {
     let rated = memory.rating();
     rated.map_or_else(String::new, |rated| {
-        format!("{} by {}", rated.rating, tame(&rated.by))
+        format!("{} by {}", rated.rating, rated.by)
     })
 }
 

@@ -229,7 +229,7 @@ fn tell(
             vec![
                 due(now, pending.due.map(|d| d.0)),
                 format!("{} {}", short(&info.id), pending.effect),
-                pending.role.as_deref().unwrap_or("-").to_owned(),
+                pending.askers().unwrap_or_else(|| "-".to_owned()),
                 what(pending),
                 sessions::labels(info),
             ]
@@ -340,8 +340,9 @@ fn what(pending: &Waits) -> String {
 
 fn field(info: &SessionInfo, now: i64, pending: &Waits, name: &str) -> Option<Field> {
     match name {
-        "for" => Some(Field::Text(
-            pending.role.as_deref().unwrap_or("-").to_owned(),
+        "for" if pending.roles.is_empty() => Some(Field::Text("-".to_owned())),
+        "for" => Some(Field::Any(
+            pending.roles.iter().map(ToString::to_string).collect(),
         )),
         "kind" => Some(Field::Text(pending.kind.word().to_owned())),
         "tool" => Some(Field::Text(pending.tool.as_deref()?.to_owned())),

@@ -11,6 +11,7 @@ use crate::play::{self, Ended, Leaving, Play};
 use crate::printer::{Printer, yellow};
 use crate::prompt::{Prompt, Typed};
 use crate::step::Keys;
+use crate::words;
 use serde_json::Value as Json;
 use std::io::Read;
 use std::time::Instant;
@@ -267,8 +268,7 @@ async fn converse(
 
 /// Whether whoever sits at the terminal may decide it: it is asked of the user, or of a person whose role that is.
 fn is_mine(pending: &Pending) -> bool {
-    let role = pending.role.as_deref().or(pending.by.as_deref());
-    matches!(role, None | Some("user" | "any"))
+    asked::is_users(pending)
 }
 
 /// Asks the person at the terminal. False: later.
@@ -313,7 +313,9 @@ async fn ask(
             (PendingKind::Question, text) => session.answer(effect, text, by).await?,
             (_, "l" | "later" | "") => return Ok(false),
             (PendingKind::Doubt, "d") => {
-                let result = "null".to_owned();
+                let Some(result) = gave(prompt, pending).await? else {
+                    return Ok(false);
+                };
                 session
                     .resolve(effect, Resolution::Done { result }, by)
                     .await?
@@ -354,6 +356,20 @@ async fn ask(
     }
 }
 
+/// The result of a call that happened, as far as the definition needs one; none: later.
+async fn gave(prompt: &mut Prompt, pending: &Pending) -> Result<Option<String>, CommandError> {
+    if pending.needs.is_empty() {
+        return Ok(Some("null".to_owned()));
+    }
+    let needs = pending.needs.join(", ");
+    let question = format!("  its result with {needs}, as JSON (empty: later) > ");
+    let Typed::Line(typed) = prompt.line(&question).await? else {
+        return Ok(None);
+    };
+    let typed = typed.trim();
+    Ok((!typed.is_empty()).then(|| words::value(typed).to_string()))
+}
+
 /// Other arguments, asked one by one; an empty line keeps the old value.
 async fn edited(prompt: &mut Prompt, pending: &Pending) -> Result<Option<Json>, CommandError> {
     let old: Json = pending
@@ -371,7 +387,7 @@ async fn edited(prompt: &mut Prompt, pending: &Pending) -> Result<Option<Json>, 
         };
         let typed = typed.trim();
         if !typed.is_empty() {
-            new.insert(name.to_string(), crate::words::value(typed));
+            new.insert(name.to_string(), words::value(typed));
         }
     }
     Ok(Some(Json::Object(new)))

@@ -2,7 +2,7 @@
 
 use crate::cli::{Global, Search};
 use crate::commands::act::{Reached, Target};
-use crate::commands::branching::{Spot, adoptable};
+use crate::commands::branching::Spot;
 use crate::error::{CommandError, Exit};
 use crate::log::read;
 use crate::play::Ended;
@@ -10,6 +10,7 @@ use crate::printer::{Printer, bold, dim, green, yellow};
 use crate::words::{self, count};
 use serde_json::{Map, Value as Json, json};
 use steersman::machine::search::{Method, Node, Plan, Score, Scorer, Seen, Tree, seen};
+use steersman::runtime::branches::refusal;
 use steersman::runtime::engine::Inspection;
 use steersman::runtime::inbox::Message;
 use steersman::runtime::ledger;
@@ -126,7 +127,7 @@ fn nothing(
     printer: &Printer,
 ) -> Exit {
     let why = known.without.map(|why| inspection.history.text(why));
-    let why = why.map_or_else(String::new, |why| format!(": {}", words::tame(&why)));
+    let why = why.map_or_else(String::new, |why| format!(": {why}"));
     printer.complain(format!("Nothing was adopted{why}."));
     if let Some(branch) = known.tried.first() {
         printer.next(
@@ -149,9 +150,9 @@ async fn adopt(
         branch,
         at: Some(at),
     };
-    let reached = match adoptable(&target.inspection, branch) {
-        Ok(()) => target.reach(message, None, &args.own, printer).await,
-        Err(error) => Err(error),
+    let reached = match refusal(&target.inspection, &message) {
+        None => target.reach(message, None, &args.own, printer).await,
+        Some(why) => Err(CommandError::usage(why)),
     };
     match reached {
         Ok(Reached::Driven(play, ended, _)) => play.report(ended).await,

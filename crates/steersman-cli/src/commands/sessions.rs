@@ -155,7 +155,10 @@ pub(crate) fn field(info: &SessionInfo, now: i64, name: &str) -> Option<Field> {
         "status" => Field::Text(status(info).to_owned()),
         "network" => Field::Text(info.network.to_string()),
         // by name or by digest
-        "definition" => Field::Either(info.network.to_string(), info.state.definition.to_string()),
+        "definition" => Field::Any(vec![
+            info.network.to_string(),
+            info.state.definition.to_string(),
+        ]),
         "digest" => Field::Text(info.state.definition.to_string()),
         "updated" => Field::Time(info.state.updated.0),
         "age" => Field::Span(now.saturating_sub(info.created.0)),

@@ -4,7 +4,7 @@ mod facts;
 
 use crate::asked;
 use crate::cli::{Global, Look};
-use crate::commands::branching::moved;
+use crate::commands::branching::not_adoptable;
 use crate::commands::sessions;
 use crate::deeds::Deeds;
 use crate::error::{CommandError, Exit};
@@ -373,7 +373,7 @@ impl Page<'_> {
             marks.push("dry".into());
         }
         let known = self.inspection.ledger.branch(branch.id);
-        if let Some(at) = known.and_then(|known| known.adopted) {
+        if let Some(at) = known.and_then(|known| Some(known.adopted?.upto)) {
             marks.push(format!("adopted up to @{at}"));
         }
         if let Some(at) = self.joined.get(&branch.id) {
@@ -552,11 +552,16 @@ impl Page<'_> {
                 continue;
             }
             let name = branch_name(branch);
-            let refused = moved(self.inspection, branch.id).map(|(line, paths)| {
-                format!(
-                    "would be refused: {} changed since @{line}",
-                    paths.join(", ")
-                )
+            let known = self.inspection.ledger.branch(branch.id);
+            if known.is_some_and(|known| known.adopted.is_some()) {
+                continue;
+            }
+            let refused = not_adoptable(self.inspection, branch.id).and_then(|_| {
+                let ledger = &self.inspection.ledger;
+                let forked = ledger.common(branch.id, self.inspection.current)?;
+                Some(format!(
+                    "would be refused: the current branch went on since @{forked}"
+                ))
             });
             let why = refused.unwrap_or_else(|| "goes on with what it came to".to_owned());
             printer.talk(format!(
@@ -636,11 +641,15 @@ impl Page<'_> {
                     "superseded": b.superseded,
                     "cancelled": is_cancelled(b),
                     "joined": self.joined.get(&b.id).map(|line| line.0),
-                    "adopted": ledger.branch(b.id).and_then(|known| known.adopted).map(|line| line.0),
+                    "adopted": ledger.branch(b.id).and_then(|known| Some(known.adopted?.upto.0)),
                 })
             })
             .collect();
-        document["effects"] = self.deeds().all().map(crate::deeds::Deed::json).collect();
+        document["effects"] = self
+            .deeds()
+            .all()
+            .map(|deed| deed.json(self.inspection.network.as_deref()))
+            .collect();
         document["holds"] = self.pending().into_iter().map(asked::json).collect();
         document["orders"] = ledger_orders(self.inspection).collect();
         document["inbox"] = self.inspection.inbox.len().into();

@@ -57,11 +57,11 @@ pub(crate) async fn run(
     let mut ran = Vec::new();
     for name in &names {
         let begun = Instant::now();
-        let report = if args.replay {
-            testing::replay(&network, name).await
-        } else {
-            testing::run(&network, name).await
+        let how = testing::How {
+            twice: args.replay,
+            real: args.real,
         };
+        let report = testing::run_as(&network, name, how).await;
         let passed = report.failures.is_empty();
         failed += u64::from(!passed);
         ran.push((report.clone(), begun.elapsed().as_secs_f64()));
@@ -72,6 +72,7 @@ pub(crate) async fn run(
                 "failures": report.failures,
                 "lines": report.lines,
                 "model_calls": report.model_calls,
+                "real": report.real,
             }))?;
             continue;
         }
@@ -96,6 +97,7 @@ pub(crate) async fn run(
                 "failures": [file.why],
                 "lines": 0,
                 "model_calls": 0,
+                "real": {},
             }))?;
             continue;
         }
@@ -113,16 +115,36 @@ pub(crate) async fn run(
         return Ok(Exit::Definition);
     }
     if failed == 0 {
-        printer.talk(green(&format!(
-            "{sum}, all passed. No model was asked, nothing outside was changed."
-        )));
+        printer.talk(green(&format!("{sum}, all passed. {}", outside(&ran))));
         return Ok(Exit::Answered);
     }
     printer.talk(format!(
-        "{sum}, {}",
-        bold(&red(&format!("{failed} failed")))
+        "{sum}, {}. {}",
+        bold(&red(&format!("{failed} failed"))),
+        outside(&ran)
     ));
     Ok(Exit::Differs)
+}
+
+/// What was asked outside of this process.
+fn outside(ran: &[(testing::Report, f64)]) -> String {
+    let mut real = std::collections::BTreeMap::<&str, u64>::new();
+    for (tool, n) in ran.iter().flat_map(|(report, _)| &report.real) {
+        *real.entry(tool).or_default() += n;
+    }
+    if real.is_empty() {
+        return "No model was asked, nothing outside was changed.".to_owned();
+    }
+    let times = |n: u64| match n {
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        n => format!("{n} times"),
+    };
+    let tools = real.into_iter();
+    let tools: Vec<String> = tools
+        .map(|(tool, n)| format!("{tool} {}", times(n)))
+        .collect();
+    format!("No model was asked. For real ran: {}.", tools.join(", "))
 }
 
 /// A file of tests that cannot be run, or a definition.

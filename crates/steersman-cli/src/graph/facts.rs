@@ -7,7 +7,7 @@ use steersman_machine::expression::{Expr, Template};
 use steersman_machine::ids::Name;
 use steersman_machine::network::{
     AgentDef, Approve, BuiltIn, Does, ModelAgent, Network, OnTimeout, Parameters, PersonDef,
-    Reflect, Requires, Source, ToolDef, ToolUse, Turns, TypeKind, Wait, WaitOn,
+    Reflect, Requires, Silence, Source, ToolDef, ToolUse, Turns, TypeKind, Wait, WaitOn,
 };
 use steersman_machine::search::{Method, Plan, Scorer};
 
@@ -65,7 +65,9 @@ pub(super) fn person(person: &PersonDef) -> Vec<Fact> {
     if let Some(timeout) = person.timeout {
         let then = match (&person.on_timeout, &person.instead) {
             (_, Some(instead)) => format!(", then {instead} acts instead"),
-            (Some(text), None) => format!(", then {}", words(text)),
+            (Some(Silence::Answer(text) | Silence::Say(text)), None) => {
+                format!(", then {}", words(text))
+            }
             (None, None) => String::new(),
         };
         facts.push(Fact::new("time", format!("{}{then}", time(timeout))));

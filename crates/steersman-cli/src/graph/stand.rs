@@ -168,19 +168,17 @@ impl Standing<'_> {
 
     /// Somebody is asked: their own box says so, too.
     fn asked(&self, drawn: &mut Drawn, pending: &Pending) {
-        let Some(by) = pending
-            .by
-            .as_ref()
-            .filter(|_| pending.branch == self.snapshot.branch)
-        else {
+        if pending.branch != self.snapshot.branch {
             return;
-        };
+        }
         let Some((at, inside)) = self.place(drawn, pending.agent.0) else {
             return;
         };
         let inside = within(drawn, at, inside);
-        if let Some(person) = drawn.placed.get(&(inside, by.clone())).copied() {
-            drawn.graph.mark(person).add(Is::Waits, "is asked");
+        for by in &pending.by {
+            if let Some(person) = drawn.placed.get(&(inside, by.clone())).copied() {
+                drawn.graph.mark(person).add(Is::Waits, "is asked");
+            }
         }
     }
 
@@ -450,7 +448,7 @@ fn mark(drawn: &mut Drawn, own: usize, part: &str, is: Is, text: &str) {
 /// What is waited for, in short.
 fn awaited(pending: &Pending) -> String {
     use steersman::runtime::pending::PendingKind as Kind;
-    let by = pending.by.as_deref().unwrap_or("a person");
+    let by = pending.by.join(" or ");
     match pending.kind {
         Kind::Event => format!("waits for event {}", pending.text),
         Kind::Timer | Kind::Again => "waits for its time".to_owned(),

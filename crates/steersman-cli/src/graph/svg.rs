@@ -3,7 +3,7 @@
 
 use super::layout::{self, Arrow, Laid, Plan};
 use super::{At, Cluster, Edge, Fact, Graph, Is, Kind, Mark, Node, What};
-use crate::words::{fold, tame};
+use crate::words::{fold, turns};
 use std::fmt::Write as _;
 
 /// The first line, by which a file is known as drawn by us.
@@ -515,12 +515,14 @@ fn arrow(edge: &Edge, points: &[(f64, f64)], x: f64, y: f64, out: &mut String) {
 /// A text inside of an element.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in tame(text).chars() {
+    for c in text.chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '\n' | '\t' => out.push(' '),
+            // no document of XML has them, and none of its readers shows them
+            c if c.is_control() || turns(c) => out.push('\u{fffd}'),
             c => out.push(c),
         }
     }

@@ -1,8 +1,11 @@
 //! Holds in words.
 
 use super::{Told, Tone};
-use steersman_machine::commit::{LedgerEntry, LogLine, Release, Why};
-use steersman_machine::ids::Id;
+use crate::texts::Texts;
+use crate::words::span;
+use steersman_machine::commit::{LedgerEntry, LogLine, Probing, Reaching, Release, Why};
+use steersman_machine::effect::Bodies as _;
+use steersman_machine::ids::{Id, Time};
 
 /// Effects that happened, by what a line's ledger says.
 pub(super) fn done(line: &LogLine) -> impl Iterator<Item = Id> {
@@ -59,4 +62,53 @@ pub(super) fn released(why: Why, how: Release, by: &str, said: Option<&str>) -> 
         (_, Release::Expired) => ("ran out of time".into(), Tone::Wrong),
         (_, Release::Outcome | Release::GivenUp) => (format!("settled by {by}"), Tone::Decided),
     }
+}
+
+/// A person is told that something waits for them.
+pub(super) fn reached(by: &str, what: &Reaching, texts: &Texts) -> Told {
+    let (mark, text, note, tone) = match what {
+        Reaching::Started { tool, attempt } => {
+            let note = format!("attempt {attempt}");
+            ("", format!("{tool} tells {by}"), note, Tone::Engine)
+        }
+        Reaching::Done => ("", format!("{by} was told"), "done".into(), Tone::Came),
+        Reaching::Failed(why) => {
+            let text = format!("{by} was not told: {}", texts.text(*why));
+            ("!", text, "it waits all the same".into(), Tone::Wrong)
+        }
+    };
+    (mark.to_owned(), text, note, tone)
+}
+
+/// A tool is asked whether an effect happened.
+pub(super) fn probed(probe: &str, of: &str, what: &Probing, now: Time, texts: &Texts) -> Told {
+    let (mark, text, note, tone) = match what {
+        Probing::Started { attempt, .. } => {
+            let note = format!("attempt {attempt}");
+            (
+                "",
+                format!("{probe} is asked whether {of} happened"),
+                note,
+                Tone::Engine,
+            )
+        }
+        Probing::Said { happened, said, .. } => {
+            let found = match happened {
+                Some(true) => "it happened",
+                Some(false) => "no trace of it",
+                None => "undecided",
+            };
+            let text = format!("{probe} answered {}", texts.text(*said));
+            ("", text, found.to_owned(), Tone::Came)
+        }
+        Probing::Failed { why, again, .. } => {
+            let note = again.map_or_else(
+                || "has decided nothing".to_owned(),
+                |at| format!("again in {}", span(at.0.saturating_sub(now.0))),
+            );
+            let text = format!("{probe} could not say: {}", texts.text(*why));
+            ("!", text, note, Tone::Wrong)
+        }
+    };
+    (mark.to_owned(), text, note, tone)
 }

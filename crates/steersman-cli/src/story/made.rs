@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use steersman_machine::commit::{Commit, LedgerEntry, LogLine};
 use steersman_machine::ids::{Id, Line, Name};
 use steersman_machine::interaction::Artifact;
+use steersman_machine::json::read;
 
 /// The lines that brought versions of an artifact, on each branch by the scope it lies in and its name.
 #[derive(Clone, Debug, Default)]
@@ -58,7 +59,7 @@ impl Versions {
 
 /// The arguments of a call that names branches, with their labels.
 pub(super) fn labelled(args: &str, labels: &BTreeMap<Id, String>) -> String {
-    let Ok(mut args) = serde_json::from_str::<Json>(args) else {
+    let Ok(mut args) = read::<Json>(args) else {
         return args.to_owned();
     };
     let named = args.get_mut("branches").and_then(Json::as_array_mut);

@@ -5,7 +5,7 @@ use super::{Fact, TEXT};
 use crate::story::modes;
 use crate::words::{count, digits, leaves, line as one_line, question};
 use serde_json::{Map, Value as Json};
-use steersman_machine::commit::{Hold, LedgerEntry, Release, Why};
+use steersman_machine::commit::{Hold, LedgerEntry, Probing, Release, Why};
 use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Id, Line};
 use steersman_machine::interaction::{Call, Choice, Interaction, Route, Target};
@@ -375,6 +375,7 @@ impl Past<'_> {
             LedgerEntry::Late { .. } => {
                 Fact::new("attempt", format!("an outcome came too late, @{line}"))
             }
+            LedgerEntry::Probe { what, .. } => Fact::new("probe", self.probed(line, what)),
             LedgerEntry::WouldAsk(_) => {
                 Fact::new("approval", format!("would be asked for, dry, @{line}"))
             }
@@ -385,6 +386,30 @@ impl Past<'_> {
         })
     }
 
+    fn probed(&self, line: Line, what: &Probing) -> String {
+        let text = |body| one_line(&self.texts().text(body), TEXT);
+        match what {
+            Probing::Started { tool, attempt } => {
+                format!("{tool} asked, attempt {attempt}, @{line}")
+            }
+            Probing::Said { happened, said, .. } => {
+                let found = match happened {
+                    Some(true) => "it happened",
+                    Some(false) => "no trace of it",
+                    None => "undecided",
+                };
+                format!("{found}, @{line}: {}", text(*said))
+            }
+            Probing::Failed { why, again, .. } => {
+                let again = again.map_or_else(
+                    || "has decided nothing".to_owned(),
+                    |at| format!("again at {}", time(at.0)),
+                );
+                format!("failed, {again}, @{line}: {}", text(*why))
+            }
+        }
+    }
+
     fn held(&self, line: Line, hold: &Hold) -> String {
         let ask = hold.ask.map_or_else(String::new, |body| {
             format!(": {}", one_line(&question(&self.texts().text(body)), TEXT))
@@ -393,7 +418,11 @@ impl Past<'_> {
             .about
             .as_ref()
             .map_or_else(String::new, |about| format!(" ({about})"));
-        format!("for {}{about} by {}, @{line}{ask}", word(hold.why), hold.by)
+        format!(
+            "for {}{about} by {}, @{line}{ask}",
+            word(hold.why),
+            hold.askers()
+        )
     }
 
     fn clock(&self, line: Line) -> String {

@@ -138,3 +138,36 @@ fn the_word_that_check_shows_is_that_of_the_sessions_that_start_here() {
     }
     assert_ne!(words[0], words[1], "other values are another binding");
 }
+
+#[test]
+fn many_mistakes_are_counted() {
+    let world = World::new();
+    let names: Vec<String> = (0..300).map(|k| format!("gone_{k}")).collect();
+    let text = format!(
+        "name: net\nagents:\n  a: {{ system: \"{{{{ state.x }}}}\", tools: [{}] }}\n",
+        names.join(", ")
+    );
+    world.write("net/steersman.yaml", &text);
+    let ran = world.run(&["check", "net"]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    assert_eq!(ran.err.matches("error[").count(), 100);
+    assert!(
+        ran.err.contains("\n201 more are not shown: E0201 (201)."),
+        "{}",
+        ran.err
+    );
+    assert!(
+        ran.err.contains("301 errors. Nothing was run."),
+        "{}",
+        ran.err
+    );
+    let (_, document) = world.json(&["check", "net"]);
+    assert_eq!(document["diagnostics"].as_array().unwrap().len(), 100);
+    let more: i64 = document["more"]
+        .as_object()
+        .unwrap()
+        .values()
+        .map(|n| n.as_i64().unwrap())
+        .sum();
+    assert_eq!(more, 201);
+}

@@ -36,7 +36,7 @@ fn what_waited_for_a_slot_does_not_begin_beside_a_doubt() {
     let ran = world.run(RUN);
     assert_eq!((ran.code, payments(&world)), (Some(7), 1), "{ran:?}");
     assert!(
-        ran.err.contains("the same call may have happened"),
+        ran.err.contains("The same call may have happened"),
         "{ran:?}"
     );
 
@@ -47,7 +47,8 @@ fn what_waited_for_a_slot_does_not_begin_beside_a_doubt() {
     let ran = world.run(RUN);
     assert_eq!((ran.code, payments(&world)), (Some(5), 2), "{ran:?}");
     assert!(
-        ran.err.contains("may have happened before. Do it now?"),
+        ran.err
+            .contains("may have happened before, and nobody knows"),
         "{ran:?}"
     );
 }
@@ -109,4 +110,117 @@ fn what_is_called_harmless_now_is_not_done_again_in_a_rerun() {
         let ran = world.run(&["rerun", session, "--set", &set]);
         assert_eq!((ran.code, payments(&world)), (Some(0), 1), "{ran:?}");
     }
+}
+
+const PROBED: &str = r#"name: desk
+state: { receipt: optional string }
+tools:
+  pay:
+    description: Pays.
+    parameters: { cents: number }
+    effect: unsafe
+    on_doubt: { probe: payments, done: result.id != none, else: not_performed, by: ops }
+    command: [sh, -c, "echo paid >> book; exit 1"]
+    set: { receipt: "{{ result.id }}" }
+    result: "Paid, {{ result.id }}."
+  payments:
+    effect: read
+    command: [sh, -c, "echo >> asked; while test -e wait; do sleep 0.1; done; test -e down && exit 3; echo '{\"id\": \"r-1\"}'"]
+agents:
+  desk: { system: You pay., tools: [pay] }
+  ops: { person: { role: ops } }
+entry: desk
+"#;
+
+fn probed() -> World {
+    let world = World::new();
+    world.write("steersman.yaml", PROBED);
+    world.write(
+        "script.yaml",
+        "desk: [ { call: { pay: { cents: 9 } } }, Paid. ]\n",
+    );
+    world
+}
+
+fn lines_of(world: &World, file: &str) -> usize {
+    std::fs::read_to_string(world.folder.join(file)).map_or(0, |text| text.lines().count())
+}
+
+#[test]
+fn a_probe_that_a_kill_ended_is_begun_again() {
+    let world = probed();
+    world.write("wait", "");
+    let null = std::process::Stdio::null;
+    let mut driver = world
+        .command(RUN)
+        .stdout(null())
+        .stderr(null())
+        .spawn()
+        .unwrap();
+    while lines_of(&world, "asked") == 0 {
+        std::thread::yield_now();
+    }
+    driver.kill().unwrap();
+    driver.wait().unwrap();
+    std::fs::remove_file(world.folder.join("wait")).unwrap();
+    let ran = world.run(&["run", "--resume", "last"]);
+    assert_eq!((ran.code, payments(&world)), (Some(0), 1), "{ran:?}");
+    assert_eq!(lines_of(&world, "asked"), 2);
+    let told = world.run(&["log", "last"]).out;
+    let why = world.run(&["why", "last", "2.0"]);
+    for said in ["payments attempt 2", "happened"] {
+        assert!(told.contains(said), "{told}");
+    }
+    assert!(why.out.contains("payments asked, attempt 2"), "{why:?}");
+    let effects = world.run(&["effects", "last"]).out;
+    let probe = effects
+        .lines()
+        .find(|row| row.contains("payments("))
+        .unwrap();
+    assert!(probe.contains("read") && probe.contains('2'), "{effects}");
+    let shown = world.run(&["show", "last"]).out;
+    assert!(
+        shown.contains("payments is asked whether pay happened"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_probe_that_fails_is_told_and_what_is_needed_is_named() {
+    let world = probed();
+    world.write("down", "");
+    let ran = world.run(RUN);
+    assert_eq!((ran.code, payments(&world)), (Some(7), 1), "{ran:?}");
+    let told = "the probe payments was tried once and failed";
+    assert!(ran.err.contains(told), "{ran:?}");
+    assert!(ran.err.contains("for ops"), "{ran:?}");
+    assert!(ran.err.contains("--done='{\"id\": ...}'"), "{ran:?}");
+    assert!(ran.err.contains("steersman retry"), "{ran:?}");
+    let (_, pending) = world.json(&["pending"]);
+    let pending = pending.to_string();
+    for told in [
+        "\"for\":[\"ops\"]",
+        "\"needs\":[\"id\"]",
+        "\"attempts\":1",
+        "\"failed\":true",
+    ] {
+        assert!(pending.contains(told), "{told}: {pending}");
+    }
+
+    for done in ["--done", "--done={}"] {
+        let refused = world.run(&["resolve", "last", done, "--as", "ops"]);
+        assert_ne!(refused.code, Some(0), "{refused:?}");
+        assert!(refused.err.contains("`pay` needs `id`"), "{refused:?}");
+    }
+    let refused = world.run(&["resolve", "last", "--fail"]);
+    assert!(
+        refused.err.contains("only `ops` may answer this"),
+        "{refused:?}"
+    );
+
+    std::fs::remove_file(world.folder.join("down")).unwrap();
+    let ran = world.run(&["retry", "last", "--effect", "2.0"]);
+    assert_eq!((ran.code, payments(&world)), (Some(0), 1), "{ran:?}");
+    let (_, shown) = world.json(&["show", "last"]);
+    assert!(shown.to_string().contains("r-1"), "{shown}");
 }

@@ -297,3 +297,162 @@ fn who_says_it_twice_does_not_wait() {
     let ran = world.run(&["run", "--resume", "last"]);
     assert_eq!(ran.code, Some(7), "{ran:?}");
 }
+
+/// A command on a terminal of its own, with colours: what it writes there.
+fn on_terminal(world: &World, args: &[&str]) -> String {
+    let words: Vec<String> = std::iter::once(env!("CARGO_BIN_EXE_steersman"))
+        .chain(args.iter().copied())
+        .map(|word| format!("'{}'", word.replace('\'', "'\\''")))
+        .collect();
+    let ours = world.command(&[]);
+    let mut command = Command::new("script");
+    command
+        .args(["-qec", &words.join(" "), "/dev/null"])
+        .current_dir(&world.folder)
+        .env_clear()
+        .stdin(Stdio::null());
+    for (name, value) in ours.get_envs().filter(|(name, _)| *name != "NO_COLOR") {
+        command.env(name, value.unwrap());
+    }
+    let ran = command.env("TERM", "xterm").output().unwrap();
+    let shown = String::from_utf8(ran.stdout).unwrap();
+    assert!(!shown.is_empty(), "{args:?} wrote nothing");
+    shown
+}
+
+/// What of a screen would be obeyed beside our own styles, the line that says how things stand, and ends of lines.
+fn obeyed(shown: &str) -> Vec<String> {
+    let ours = ["0", "1", "2", "4", "31", "32", "33", "36"].map(|code| format!("\u{1b}[{code}m"));
+    let status = ["\u{1b}[K", "\u{1b}[?2004l", "\u{1b}[?2004h"].map(str::to_owned);
+    let mut rest = shown.replace("\r\n", "\n").replace("\r\u{1b}[K", "\n");
+    for own in ours.iter().chain(&status) {
+        rest = rest.replace(own, "");
+    }
+    let rest = rest.replace("\n\r", "\n").replace("\r  ", "  ");
+    let bidi = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}');
+    let lines = rest.trim_matches('\r').lines();
+    let bad = lines.filter(|line| {
+        line.chars()
+            .any(|c| c != '\t' && (c.is_control() || bidi(c)))
+    });
+    bad.map(|line| format!("{line:?}")).collect()
+}
+
+#[test]
+#[expect(clippy::too_many_lines, reason = "one list of commands")]
+fn a_terminal_shows_what_strangers_wrote_and_obeys_none_of_it() {
+    const TOLD: &str = "\\e[35m\\e[2J\\a\\x9b31m\\u202etfel\\u2066\\u200f\\u061c\\x7f\\re";
+    let evil = "\u{1b}[35m\u{1b}[2J\u{7}\u{9b}31m\u{202e}tfel\u{2066}\u{200f}\u{61c}\u{7f}\re";
+    let world = World::new();
+    let server = format!("mcp: {{ s: {{ command: [sh, -c, \"echo '{TOLD}' >&2; exit 1\"] }} }}\n");
+    let definition = format!(
+        "name: net\nlabels: {{ about: \"{TOLD}\" }}\nstate: {{ note: {{ type: string, default: \"{TOLD}\" }} }}\noutcome: {{ note: state.note }}\ntools:\n  t: {{ description: \"{TOLD}\", parameters: {{ x: string }}, effect: unsafe, approve: {{ when: \"true\", ask: \"{TOLD} {{{{ args.x }}}}\" }}, command: [printf, \"%s\", \"{{{{ args.x }}}}\"], set: {{ note: \"{{{{ result }}}}\" }} }}\nagents:\n  a: {{ description: \"{TOLD}\", system: \"{TOLD}\", tools: [t, artifacts, memory, ask, todo] }}\n"
+    );
+    world.write("net/steersman.yaml", &definition);
+    world.write("served/steersman.yaml", &format!("{server}{definition}"));
+    world.write("wrong/steersman.yaml", &format!("name: net\nagents: {{ a: {{ system: \"{TOLD}\", \"{TOLD}\": 1, tools: [\"{TOLD}\"] }} }}\n"));
+    let script = format!(
+        "a:\n  - {{ text: \"{TOLD}\", call: {{ artifact_write: {{ name: x.md, content: \"{TOLD}\" }} }} }}\n  - {{ call: {{ memory_save: {{ name: m, content: \"{TOLD}\", tags: [\"{TOLD}\"] }} }} }}\n  - {{ call: {{ todo_add: {{ text: \"{TOLD}\" }} }} }}\n  - {{ call: {{ unknown: {{ \"{TOLD}\": \"{TOLD}\" }} }} }}\n  - {{ call: {{ t: {{ x: \"{TOLD}\" }} }} }}\n  - {{ call: {{ ask: {{ question: \"{TOLD}\", options: [\"{TOLD}\"] }} }} }}\n  - \"{TOLD}\"\n"
+    );
+    world.write("script.yaml", &script);
+    let mut bad = Vec::new();
+    let mut seen = |args: &[&str]| {
+        let shown = on_terminal(&world, args);
+        bad.extend(
+            obeyed(&shown)
+                .into_iter()
+                .map(|line| format!("{args:?}: {line}")),
+        );
+        shown
+    };
+    let asked = seen(&["run", "net", "--script", "script.yaml", "--input", "Hi"]);
+    assert!(asked.contains("\u{241b}[35m"), "{asked:?}");
+    assert!(asked.contains("<U+202E>"), "{asked:?}");
+    seen(&["pending"]);
+    seen(&["approve", "last", "--script", "script.yaml"]);
+    seen(&["pending"]);
+    seen(&["answer", "last", "yes", "--script", "script.yaml"]);
+    // a program gets each byte
+    let content = world.run(&["artifacts", "last", "x.md"]);
+    assert_eq!(content.out, evil, "{content:?}");
+    let told = world.run(&["show", evil]);
+    assert!(told.err.contains("\u{1b}[35m"), "{told:?}");
+    for command in [
+        "show",
+        "log",
+        "context",
+        "effects",
+        "graph",
+        "why",
+        "artifacts",
+        "export",
+        "pending",
+        "pause",
+        "resume",
+        "hold",
+        "release",
+        "retry",
+        "cancel",
+    ] {
+        seen(&[command, "last"]);
+    }
+    for args in [
+        &["artifacts", "last", "x.md"][..],
+        &["memory", "list"],
+        &["memory", "search", "tfel"],
+        &["memory", "show", "1"],
+        &["sessions"],
+        &["sessions", "--where", evil],
+        &["show", "last", "--json"],
+        &["export", "last", "--trajectories"],
+        &[
+            "fork",
+            "last",
+            "--label",
+            "b",
+            "--say",
+            evil,
+            "--script",
+            "script.yaml",
+        ],
+        &["rerun", "last", "--definition", "net"],
+        &["diff", "last", "last:b"],
+        &["join", "last", "b"],
+        &["adopt", "last", "b"],
+        &["rewind", "last@1"],
+        &["search", "last"],
+        &["migrate", "last", "net"],
+        &["fsck"],
+        &["gc"],
+        &["doctor"],
+        &["backup", "copy.db"],
+        &["erase", "last"],
+        &["check", "net"],
+        &["check", "wrong"],
+        &["check", "served", "--servers"],
+        &["test", "net"],
+        &["import", "aiwaves", evil],
+        &["explain", evil],
+        &["new", evil],
+        &["schema"],
+        &["completions", "bash"],
+        &["show", evil],
+        &[evil],
+        &[
+            "run",
+            "net",
+            "--script",
+            "script.yaml",
+            "--set",
+            evil,
+            "--input",
+            evil,
+        ],
+        &["send", "last", evil, "--script", "script.yaml"],
+        &["reject", "last", "--because", evil],
+        &["resolve", "last"],
+    ] {
+        seen(args);
+    }
+    assert!(bad.is_empty(), "{}", bad.join("\n"));
+}

@@ -44,6 +44,7 @@ mod search;
 mod secrets;
 mod shared;
 mod steps;
+mod store;
 mod suites;
 mod told;
 mod traces;

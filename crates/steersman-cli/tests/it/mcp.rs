@@ -172,7 +172,8 @@ fn what_a_model_sees_under_another_name_is_told() {
         page.contains(&format!("a model sees it as {told}")),
         "{page}"
     );
-    assert!(!page.contains("\u{1b}[31m"), "{page:?}");
+    let exact = "desk.read file/\u{1b}[31m";
+    assert!(page.contains(exact), "a pipe gets each byte: {page:?}");
     let (_, document) = world.json(&["check", "--servers"]);
     assert_eq!(
         document["renamed"]["desk.read file/\u{1b}[31m"], told,

@@ -267,15 +267,26 @@ fn every_invoice_is_posted_as_it_was_decided_and_none_twice() {
         "each sender hears once"
     );
 
-    let told = |who: &str| {
+    // A doubt is a question of its own, to the approver.
+    let told = |who: &str, of_doubt: bool| {
         let chat = booked.iter().filter(|entry| entry["kind"] == "chat");
-        chat.filter(|entry| entry["to"] == who).count()
+        let is_doubt = |entry: &&Json| {
+            let text = entry["text"].as_str().unwrap();
+            text.contains("may have happened")
+        };
+        let told = chat.filter(|entry| entry["to"] == who && is_doubt(entry) == of_doubt);
+        told.count()
     };
     let escalated = of(Fate::Escalated).chain(of(Fate::Expired)).count();
     assert_eq!(
-        (told("approver"), told("head_of_finance")),
+        (told("approver", false), told("head_of_finance", false)),
         (asked, escalated),
         "each is told once of each question"
+    );
+    assert_eq!(
+        (told("approver", true), told("head_of_finance", true)),
+        (doubts, 0),
+        "and once of each doubt"
     );
 
     let listed = office.sessions();

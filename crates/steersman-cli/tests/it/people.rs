@@ -207,3 +207,29 @@ fn the_terminal_asks_a_person_whose_role_is_the_users() {
     let (_, document) = world.json(&["show", "last"]);
     assert_eq!(document["outcome"]["winner"], "for", "{shown}");
 }
+
+/// What told a person before the process died has had its outcome.
+#[test]
+fn a_test_that_kills_behind_a_page_goes_on_as_a_process_does() {
+    for line in 1..=4 {
+        let world = world(PAY, TELL, "0");
+        let tests = format!(
+            r"tests:
+  killed:
+    script: {{ desk: [ {{ call: {{ pay: {{ cents: 7 }} }} }}, Done. ] }}
+    tools: {{ pay: [paid], page: [told] }}
+    steps:
+      - say: Pay.
+      - kill: {line}
+      - resume: true
+      - approve: pay
+        role: clerk
+    expect: [ {{ answer: Done. }} ]
+"
+        );
+        let definition = format!("{}{tests}", DESK.replace("RETRY", "0"));
+        world.write("steersman.yaml", &definition);
+        let ran = world.run(&["test"]);
+        assert_eq!(ran.code, Some(0), "killed behind line {line}: {ran:?}");
+    }
+}

@@ -102,6 +102,73 @@ fn what_nothing_on_record_answers_is_simulated_and_the_world_is_not_touched() {
     assert_eq!(payments(&world), 1);
 }
 
+/// The store knows what was said in a rerun as it knows what came through an inbox.
+#[test]
+fn a_rerun_in_which_something_else_is_said_verifies() {
+    let world = paid();
+    let session = recorded(&world);
+    for args in [
+        &["rerun", &*session, "--say", "Pay less."][..],
+        &["rerun", &format!("{session}@-2"), "--say", "Pay more."],
+    ] {
+        world.run(args);
+        let ran = world.run(&["fsck"]);
+        assert_eq!(ran.code, Some(0), "{args:?}: {ran:?}");
+    }
+}
+
+/// What a search tried behind the line that was adopted is no part of a rerun, and nothing in the rerun names it.
+#[test]
+fn a_rerun_of_a_session_that_adopted_a_forecast_verifies() {
+    let world = World::new();
+    world.write("steersman.yaml", DESK);
+    world.write(
+        "script.yaml",
+        "desk: [ Hello., { call: { pay: { cents: 5 } } }, Paid., Done. ]\n",
+    );
+    let ran = world.run(&["run", "--input", "Hi.", "--script", "script.yaml"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let session = recorded(&world);
+    let search = [
+        "search", &session, "--say", "Pay.", "--n", "2", "--score", "1",
+    ];
+    world.run(&[&search[..], &["--adopt"]].concat());
+    assert_eq!(payments(&world), 1);
+    for at in ["", "@-1", "@-2", "@-3"] {
+        let ran = world.run(&["rerun", &format!("{session}{at}")]);
+        let checked = world.run(&["fsck"]);
+        assert_eq!(checked.code, Some(0), "{at}: {checked:?} {ran:?}");
+    }
+}
+
+/// Values are bound anew on all branches of a session, and so they are in its rerun.
+#[test]
+fn a_session_that_was_bound_anew_beside_a_branch_is_rerun() {
+    let world = World::new();
+    let config = "config: { limit: { type: integer, default: 10 } }\n";
+    world.write("steersman.yaml", &format!("{DESK}{config}"));
+    world.write("script.yaml", "desk: [ Hello., A., B., C., D. ]\n");
+    let ran = world.run(&["run", "--input", "Hi.", "--script", "script.yaml"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let session = recorded(&world);
+    for args in [
+        &["fork", &*session, "--say", "Or so?", "--label", "other"][..],
+        &["join", &session, "other"],
+        &["migrate", &session, "--config", "limit=20"],
+        &["send", &session, "Go on."],
+    ] {
+        let ran = world.run(args);
+        assert_eq!(ran.code, Some(0), "{args:?}: {ran:?}");
+    }
+    for at in ["", "@-1", "@-2", "@-3"] {
+        let ran = world.run(&["rerun", &format!("{session}{at}"), "--json"]);
+        assert_eq!(ran.code, Some(0), "{at}: {ran:?}");
+        let rerun = document(&ran)["session"].as_str().unwrap().to_owned();
+        let ran = world.run(&["run", "--resume", &rerun]);
+        assert_eq!(ran.code, Some(0), "{at}: {ran:?}");
+    }
+}
+
 #[test]
 fn many_are_told_in_a_table_and_a_report() {
     let world = paid();

@@ -92,7 +92,7 @@ fn what_is_refused_leaves_no_line() {
             "nothing is being searched",
         ),
         (&["fork", "last@1", "--label", "other"], "exists already"),
-        (&["adopt", "last:other"], "changed on the current branch"),
+        (&["adopt", "last:other"], "went on since the fork"),
         (&["adopt", "last:main"], "current already"),
     ] {
         let ran = world.run(args);
@@ -181,7 +181,10 @@ fn what_would_be_lost_by_an_adoption_is_named() {
     let other = others.next().unwrap()["branch"].as_str().unwrap();
     let ran = world.run(&["adopt", &format!("last:{other}")]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
-    assert!(ran.err.contains("state.sum changed"), "{ran:?}");
+    assert!(
+        ran.err.contains("both wrote state: state.sum (@"),
+        "{ran:?}"
+    );
 }
 
 #[test]

@@ -282,3 +282,45 @@ fn forks_joins_and_adoptions_are_recorded() {
         assert_eq!(ran.code, Some(0), "{ran:?}");
     }
 }
+
+#[test]
+fn tests_ask_nothing_outside_unless_they_may() {
+    let world = World::new();
+    world.write(
+        "net/steersman.yaml",
+        r#"name: net
+tools:
+  look: { description: Looks., effect: read, command: [sh, -c, "echo looked >> book; echo seen"] }
+  fetch: { description: Asks., effect: pure, http: { url: "http://127.0.0.1:9/" } }
+  pay: { description: Pays., effect: unsafe, command: [sh, -c, "echo paid >> book"] }
+agents:
+  a: { system: You look., tools: [look, fetch, pay] }
+tests:
+  looks: { script: { a: [ { call: { look: {} } }, { call: { look: {} } }, Seen. ] }, steps: [ { say: Look. } ], expect: [ { answer: Seen. } ] }
+  is_told: { script: { a: [ { call: { look: {} } }, Seen. ] }, tools: { look: [ seen ] }, steps: [ { say: Look. } ], expect: [ { answer: Seen. } ] }
+  pays: { script: { a: [ { call: { pay: {} } }, Paid. ] }, steps: [ { say: Pay. } ], expect: [ { answer: Paid. } ] }
+"#,
+    );
+    let book = || std::fs::read_to_string(world.folder.join("net/book")).unwrap_or_default();
+    let ran = world.run(&["test", "net", "--name", "looks"]);
+    assert_eq!(ran.code, Some(8), "{ran:?}");
+    for told in ["`look` was called", "tools: { look: [ RESULT ] }", "--real"] {
+        assert!(ran.out.contains(told), "{told}: {ran:?}");
+    }
+    assert!(ran.err.contains("nothing outside was changed"), "{ran:?}");
+    let ran = world.run(&["test", "net", "--name", "told"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.err.contains("nothing outside was changed"), "{ran:?}");
+    assert_eq!(book(), "");
+
+    let ran = world.run(&["test", "net", "--name", "looks", "--real"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.err.contains("For real ran: look twice."), "{ran:?}");
+    let (_, document) = world.json(&["test", "net", "--name", "looks", "--real"]);
+    assert_eq!(document["real"], serde_json::json!({ "look": 2 }));
+    assert_eq!(book().lines().count(), 4);
+    // what changes the world never runs
+    let ran = world.run(&["test", "net", "--name", "pays", "--real"]);
+    assert_eq!(ran.code, Some(8), "{ran:?}");
+    assert!(!book().contains("paid"));
+}

@@ -188,7 +188,7 @@ fn two_branches_are_compared_by_what_each_has() {
     assert!(!page.contains("@person"), "{page}");
     insta::assert_snapshot!(page);
     let shown = world.run(&["show", "last"]);
-    assert!(shown.err.contains("rating of report.md"), "{shown:?}");
+    assert!(shown.err.contains("would be refused"), "{shown:?}");
     assert_eq!(
         scripted(&world, &["fork", "last", "--label", "two"]).code,
         Some(0)

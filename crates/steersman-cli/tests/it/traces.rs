@@ -63,15 +63,18 @@ fn went_back() -> World {
     world
 }
 
-/// T7: the used approval opens nothing in the new future; the same call is held as a repeat, and whoever rejects it has
-/// the model told what was done.
+/// T7: the used approval opens nothing in the new future; who is to approve the same call reads that it was done, and whoever
+/// rejects it has the model told what was done.
 #[test]
-fn a_rewind_past_a_used_approval_holds_the_same_call_as_a_repeat() {
+fn a_rewind_past_a_used_approval_asks_anew_and_says_what_was_done() {
     let world = went_back();
     let [(kind, held)] = &open(&world)[..] else {
         panic!("{:?}", open(&world));
     };
-    assert_eq!(kind, "repeat");
+    assert_eq!(kind, "approval");
+    let told = "The same call was done before on another branch (2.1, done at @";
+    let pending = world.run(&["pending", "--json"]).out;
+    assert!(pending.contains(told), "{pending}");
     let effects = world.json_lines(&["effects", "last"]);
     let stands = |id: &str| {
         let found = effects.iter().find(|row| row["effect"] == id);
@@ -94,7 +97,7 @@ fn a_rewind_past_a_used_approval_holds_the_same_call_as_a_repeat() {
         "main   left behind after @2",
         "again   rewound to @2, current",
         "not in this branch",
-        "done elsewhere",
+        "refused: rejected",
         "transfer: 1 intended, 1 done, 0 repeated",
         "U A TC TC TR TR A TC TR A F",
     ] {
@@ -102,15 +105,11 @@ fn a_rewind_past_a_used_approval_holds_the_same_call_as_a_repeat() {
     }
 }
 
-/// T7: who lets the repeat go is then asked for its own approval, and it is done once more.
+/// T7: who approves it knows that it is a repetition: nobody is asked twice, and it is done once more.
 #[test]
-fn a_repeat_that_may_go_needs_an_approval_of_its_own() {
+fn who_approves_a_repetition_is_asked_once() {
     let world = went_back();
     let approve = ["approve", "last", "--script", "again.yaml"];
-    let held = open(&world);
-    let ran = world.run(&approve);
-    assert_eq!(ran.code, Some(5), "{ran:?}");
-    assert_eq!(open(&world), [("approval".to_owned(), held[0].1.clone())]);
     assert_eq!(payments(&world), 1, "the old approval opens nothing here");
     let ran = world.run(&approve);
     assert_eq!(
@@ -120,6 +119,16 @@ fn a_repeat_that_may_go_needs_an_approval_of_its_own() {
     );
     assert_eq!(payments(&world), 2);
     assert_eq!(open(&world), []);
+    let effects = world.run(&["effects", "last"]);
+    assert!(
+        effects.out.contains("done, repeats 2.1 (user)"),
+        "{effects:?}"
+    );
+    let sum = "transfer: 2 intended, 2 done, 1 repeated";
+    assert!(effects.err.contains(sum), "{effects:?}");
+    let rows = world.json_lines(&["effects", "last"]);
+    let again = rows.iter().find(|row| row["repeats"] == "2.1");
+    assert_eq!(again.unwrap()["allowed"], "user", "{rows:?}");
 }
 
 const LEAD: &str = r#"name: lead
@@ -201,7 +210,7 @@ fn a_call_that_was_given_up_in_doubt_is_not_started_again() {
     let context = world.run(&["context", "last"]).out;
     for told in [
         "in_doubt: it may have happened (nobody knows)",
-        "in_doubt: the same call may have happened before",
+        "in_doubt: The same call may have happened before",
     ] {
         assert!(context.contains(told), "`{told}` in {context}");
     }

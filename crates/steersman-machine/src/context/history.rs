@@ -550,7 +550,7 @@ fn repeated(calls: &[Chain]) -> bool {
 
 fn is_error(result: &CallResult) -> bool {
     match result.how {
-        How::Done | How::Simulated | How::Finished | How::Released | How::DoneElsewhere => false,
+        How::Done | How::Simulated | How::Finished | How::Released | How::DoneBefore => false,
         // With `on_timeout` the definition answered in place of the event or person.
         How::Expired => result.code.is_some(),
         How::Failed
@@ -574,7 +574,7 @@ fn word(how: How) -> &'static str {
         How::Released => "released",
         How::Limit => "a limit was reached",
         How::Expired => "expired",
-        How::DoneElsewhere => "done elsewhere",
+        How::DoneBefore => "done elsewhere",
     }
 }
 

@@ -7,6 +7,7 @@ mod structure;
 mod types;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Patch as Change, Renderer, Snippet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -82,6 +83,10 @@ impl Place {
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().map_or(0, |l| l.chars().count()) + 1;
         (line, column)
+    }
+    /// Where it is, without the text of the file.
+    fn key(&self) -> (Arc<str>, usize, usize) {
+        (self.path.clone(), self.span.start, self.span.end)
     }
     /// What stands there.
     pub fn excerpt(&self) -> &str {
@@ -162,6 +167,21 @@ impl Diagnostic {
             self.label = Some(format!("did you mean `{near}`?"));
         }
         self
+    }
+
+    /// All that it says, in an order of no meaning: what says the same is told once.
+    pub(crate) fn told(&self) -> impl Ord + use<> {
+        let labels = self.labels.iter();
+        let labels: Vec<_> = labels.map(|(at, text)| (at.key(), text.clone())).collect();
+        let patch = self.patch.as_ref().map(|patch| {
+            let changes = patch.changes.iter();
+            let changes: Vec<_> = changes.map(|(at, with)| (at.key(), with.clone())).collect();
+            (patch.title.clone(), changes)
+        });
+        let at = self.at.as_ref().map(Place::key);
+        let texts = (self.message.clone(), self.label.clone(), self.notes.clone());
+        let rest = (self.help.clone(), self.severity, self.left_out);
+        (self.code, at, texts, labels, rest, patch)
     }
 
     /// Whether it refuses the definition.
@@ -248,6 +268,39 @@ impl fmt::Display for Diagnostic {
     }
 }
 
+/// Diagnostics that are shown of one definition: more help nobody.
+pub const SHOWN: usize = 100;
+
+/// What is shown of diagnostics: the first of them, and of the rest how many there are.
+#[derive(Clone, Debug)]
+pub struct Shown<'a> {
+    /// The first [`SHOWN`], errors before warnings.
+    pub first: &'a [Diagnostic],
+    /// How many more there are of each code.
+    pub more: BTreeMap<&'static str, usize>,
+}
+
+impl<'a> Shown<'a> {
+    /// What is shown of these.
+    pub fn of(found: &'a [Diagnostic]) -> Self {
+        let (first, rest) = found.split_at(found.len().min(SHOWN));
+        let mut more = BTreeMap::new();
+        for diagnostic in rest {
+            *more.entry(diagnostic.code).or_insert(0) += 1;
+        }
+        Self { first, more }
+    }
+
+    /// The rest in a sentence; none if all are shown.
+    pub fn rest(&self) -> Option<String> {
+        let all: usize = self.more.values().sum();
+        let codes = self.more.iter();
+        let codes: Vec<String> = codes.map(|(code, n)| format!("{code} ({n})")).collect();
+        let codes = codes.join(", ");
+        (all > 0).then(|| format!("{all} more are not shown: {codes}"))
+    }
+}
+
 /// The lines of a file around some spans: what a renderer needs to see of it.
 struct Window<'a> {
     text: &'a str,
@@ -277,41 +330,4 @@ impl<'a> Window<'a> {
         let at = |byte: usize| floor_char(self.text, byte.saturating_sub(self.start));
         at(span.start)..at(span.end).max(at(span.start))
     }
-}
-
-/// The name in `among` that is nearest to `name`, if one is near enough to be meant.
-pub(crate) fn near<'a>(name: &str, among: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let most = (name.chars().count() / 3).clamp(1, 3);
-    among
-        .into_iter()
-        .filter(|known| *known != name)
-        .map(|known| (distance(name, known), known))
-        .filter(|(distance, _)| *distance <= most)
-        .min_by_key(|(distance, known)| (*distance, *known))
-        .map(|(_, known)| known)
-}
-
-/// Edits between two names; two letters that changed places count as one.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (
-        a.chars().flat_map(char::to_lowercase).collect(),
-        b.chars().flat_map(char::to_lowercase).collect(),
-    );
-    let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let differs = usize::from(a[i - 1] != b[j - 1]);
-            let mut best = (rows[i - 1][j] + 1)
-                .min(row[j - 1] + 1)
-                .min(rows[i - 1][j - 1] + differs);
-            let swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
-            if swapped {
-                best = best.min(rows[i - 2][j - 2] + 1);
-            }
-            row.push(best);
-        }
-        rows.push(row);
-    }
-    rows[a.len()][b.len()]
 }

@@ -1,6 +1,6 @@
 //! The files of a definition, read and merged: imports first, then what names them.
 
-use super::diagnostic::{Diagnostic, near};
+use super::diagnostic::Diagnostic;
 use super::keys::FILE;
 use super::source::{Files, Key, Node, Sources, Span, Value, parse};
 use super::{shape, source};
@@ -27,7 +27,41 @@ pub(crate) struct Merged {
     /// Those of these files that are tests of this definition, and of nothing else.
     pub test_files: BTreeSet<String>,
     /// Whether something is wrong with a section or an entry, so that what depends on it is not judged.
-    pub broken: Vec<Span>,
+    pub broken: Broken,
+}
+
+/// Spans with wrong keys.
+#[derive(Default)]
+pub(crate) struct Broken {
+    /// File, start and end.
+    all: Vec<(u32, u32, u32)>,
+}
+
+impl Broken {
+    fn add(&mut self, span: Span) {
+        if span.file != u32::MAX {
+            self.all.push((span.file, span.start, span.end));
+        }
+    }
+    /// All were added: each gets the least end of those from it on, so that one look finds whether any lies within a span.
+    fn order(&mut self) {
+        self.all.sort_unstable();
+        let mut least = (u32::MAX, u32::MAX);
+        for (file, _, end) in self.all.iter_mut().rev() {
+            if *file != least.0 {
+                least = (*file, u32::MAX);
+            }
+            least.1 = least.1.min(*end);
+            *end = least.1;
+        }
+    }
+    /// Whether one of them lies within a span.
+    pub(crate) fn within(&self, span: Span) -> bool {
+        let from = (span.file, span.start, 0);
+        let first = self.all.partition_point(|broken| *broken < from);
+        let next = self.all.get(first);
+        next.is_some_and(|(file, _, end)| *file == span.file && *end <= span.end)
+    }
 }
 
 impl Merged {
@@ -70,11 +104,12 @@ pub(crate) fn load(
             settings: BTreeMap::new(),
             tests: Vec::new(),
             test_files: BTreeSet::new(),
-            broken: Vec::new(),
+            broken: Broken::default(),
         },
     };
     loader.file(&main, path);
     loader.tests(path);
+    loader.merged.broken.order();
     Some(loader.merged)
 }
 
@@ -124,7 +159,11 @@ impl Loader<'_> {
         }
         if main {
             let tests = node.get("tests").map(Node::entries).unwrap_or_default();
-            self.merged.tests.extend(tests.iter().cloned());
+            for (key, test) in tests {
+                let at = self.merged.tests.len();
+                self.known.insert(("tests", key.name.clone()), at);
+                self.merged.tests.push((key.clone(), test.clone()));
+            }
         }
     }
 
@@ -134,7 +173,7 @@ impl Loader<'_> {
         for diagnostic in &found {
             if let Some(at) = &diagnostic.at {
                 let file = self.sources.add(&at.path, &at.text);
-                self.merged.broken.push(Span {
+                self.merged.broken.add(Span {
                     file,
                     start: at.span.start as u32,
                     end: at.span.end as u32,
@@ -153,7 +192,7 @@ impl Loader<'_> {
             return None;
         };
         let Some(text) = self.files.text(&path).cloned() else {
-            let near = near(&path, self.files.paths());
+            let near = self.sources.near(&path, self.files.paths());
             self.found.push(Diagnostic::no_file(at, name, near));
             return None;
         };
@@ -176,7 +215,7 @@ impl Loader<'_> {
             return;
         }
         let Some(text) = self.files.text(&path).cloned() else {
-            let near = near(&path, self.files.paths());
+            let near = self.sources.near(&path, self.files.paths());
             return self.found.push(Diagnostic::no_file(at, name, near));
         };
         if self.open.len() >= source::MAX_DEPTH {
@@ -272,10 +311,14 @@ impl Loader<'_> {
             self.found.append(&mut wrong);
             self.judge(&node);
             for (key, test) in node.get("tests").map(Node::entries).unwrap_or_default() {
-                let tests = &self.merged.tests;
-                match tests.iter().find(|(known, _)| known.name == key.name) {
-                    None => self.merged.tests.push((key.clone(), test.clone())),
-                    Some((first, _)) => {
+                let known = &mut self.known;
+                match known.entry(("tests", key.name.clone())) {
+                    Entry::Vacant(free) => {
+                        free.insert(self.merged.tests.len());
+                        self.merged.tests.push((key.clone(), test.clone()));
+                    }
+                    Entry::Occupied(first) => {
+                        let (first, _) = &self.merged.tests[*first.get()];
                         let first = self.sources.place(first.span);
                         let here = self.sources.place(key.span);
                         self.found

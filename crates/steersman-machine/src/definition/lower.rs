@@ -19,13 +19,13 @@ mod values;
 
 pub(super) use values::constant_misfit;
 
-use super::diagnostic::{Diagnostic, Place, near};
+use super::diagnostic::{Diagnostic, Place};
 use super::load::{Merged, resolve};
 use super::site::{Code, Scope, Site, Wants};
 use super::source::{Files, Key, Kind, Node, Scalar, Sources, Span, Style, Value};
 use crate::expression::{Expr, Template};
 use crate::ids::Name;
-use crate::network::Network;
+use crate::network::{BuiltIn, Network};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -133,7 +133,11 @@ struct Side {
     searches: Vec<(Name, Span)>,
     approves: Vec<(Name, Span)>,
     starts: Vec<(Name, Span)>,
-    builtins: BTreeSet<&'static str>,
+    builtins: BTreeSet<BuiltIn>,
+    /// Agents that a task of a route leads to.
+    desk: BTreeSet<Name>,
+    /// Agents that hand off to others.
+    peers: BTreeSet<Name>,
     /// Tools of servers that are named: server and tool.
     remote: BTreeSet<(Name, Name)>,
     /// Names of all state entries.
@@ -161,6 +165,7 @@ pub(crate) fn lower(
         out: Side::default(),
     };
     lower.declare();
+    lower.floors();
     let network = lower.network();
     if let Some(score) = worth {
         lower.worth(network.entry.first(), score);
@@ -213,29 +218,8 @@ pub(crate) fn lower(
     }
 }
 
-/// Names that belong to the engine.
+/// Words that belong to the engine, beside the names of its tools ([`BuiltIn::reserves`]).
 pub(super) const RESERVED: [&str; 4] = ["finish", "stay", "user", "all"];
-/// Names of built-in tools and sets.
-pub(super) const BUILT_IN: [&str; 17] = [
-    "ask",
-    "todo",
-    "todo_add",
-    "todo_complete",
-    "todo_cancel",
-    "todo_update",
-    "fork",
-    "artifacts",
-    "artifact_write",
-    "artifact_read",
-    "artifact_list",
-    "artifact_search",
-    "notes",
-    "notes_search",
-    "done",
-    "need_help",
-    "handoff",
-];
-
 impl Lower<'_> {
     fn place(&self, span: Span) -> Option<Place> {
         self.sources.place(span)
@@ -246,8 +230,7 @@ impl Lower<'_> {
 
     /// Whether the keys within are wrong.
     fn is_broken(&self, span: Span) -> bool {
-        let mut broken = self.merged.broken.iter();
-        broken.any(|broken| span.contains(*broken))
+        self.merged.broken.within(span)
     }
 
     /// Collects the names of tools and agents before any is looked up.
@@ -261,7 +244,7 @@ impl Lower<'_> {
                     _ => Sort::Agent,
                 };
                 let at = self.place(key.span);
-                if RESERVED.contains(&&*key.name) || BUILT_IN.contains(&&*key.name) {
+                if RESERVED.contains(&&*key.name) || BuiltIn::reserves(&key.name) {
                     self.say(Diagnostic::reserved_name(at, &key.name));
                     continue;
                 }
@@ -366,7 +349,7 @@ impl Lower<'_> {
             .iter()
             .filter(|(_, declared)| fits(declared.sort))
             .map(|(name, _)| &**name);
-        let near = near(name, known).map(str::to_owned);
+        let near = self.sources.near(name, known).map(str::to_owned);
         let at = self.place(node.span);
         self.say(Diagnostic::unknown_name(at, words, name, near.as_deref()));
     }
@@ -444,7 +427,10 @@ impl Lower<'_> {
             return None;
         };
         let Some(text) = self.files.text(&path).cloned() else {
-            let near = near(&path, self.files.paths()).map(str::to_owned);
+            let near = self
+                .sources
+                .near(&path, self.files.paths())
+                .map(str::to_owned);
             self.say(Diagnostic::no_file(at, name, near.as_deref()));
             return None;
         };

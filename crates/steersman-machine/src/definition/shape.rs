@@ -1,7 +1,7 @@
 //! Judges a tree by the table of keys: unknown and reserved keys, kinds of values, YAML's traps. Everything is
 //! reported; what comes after reads what is well formed and passes over the rest.
 
-use super::diagnostic::{Diagnostic, near};
+use super::diagnostic::Diagnostic;
 use super::keys::{SHORT, TYPE, Table, Ty};
 use super::source::{Key, Kind, Node, Scalar, Sources, Span, Style, Value};
 use crate::price;
@@ -83,7 +83,7 @@ impl Shape<'_> {
             return; // said where it was read
         }
         let known = || table.keys.iter().map(|key| key.name);
-        let near = near(&key.name, known());
+        let near = self.sources.near(&key.name, known());
         let at = self.place(key.span);
         let found = if near.is_none() && is_rest_of_a_text(value) {
             Diagnostic::rest_of_a_text(at, &key.name, table.words)
@@ -284,7 +284,7 @@ impl Shape<'_> {
             }
             None => {
                 let at = self.place(node.span);
-                let near = near(text, names());
+                let near = self.sources.near(text, names());
                 self.found
                     .push(Diagnostic::unknown_word(at, text, &list_of(names()), near));
             }
@@ -318,7 +318,7 @@ impl Shape<'_> {
                     None => {
                         let known = || SHORT.iter().map(|(word, _)| *word);
                         let at = self.place(node.span);
-                        let near = near(word, known());
+                        let near = self.sources.near(word, known());
                         let words = list_of(known());
                         self.found
                             .push(Diagnostic::unknown_word(at, word, &words, near));
@@ -466,10 +466,19 @@ fn list_of_words(kinds: &[Ty]) -> String {
     words.join(" or ")
 }
 
-/// Names in backticks, with commas.
+/// Names of a list that are told.
+const LISTED: usize = 40;
+
+/// Names in backticks, with commas; of a long list the first.
 pub(crate) fn list_of<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
-    let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
-    names.join(", ")
+    let mut names = names.into_iter();
+    let told = names.by_ref().take(LISTED);
+    let mut told: Vec<String> = told.map(|name| format!("`{name}`")).collect();
+    let more = names.count();
+    if more > 0 {
+        told.push(format!("and {more} more"));
+    }
+    told.join(", ")
 }
 
 /// The short name of a type, and whether it is optional.

@@ -11,6 +11,7 @@ pub use node::{Key, Kind, Node, Scalar, Style, Value};
 pub(crate) use yaml::parse;
 
 use super::diagnostic::Place;
+use super::near::Nearby;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -160,6 +161,7 @@ impl Span {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sources {
     files: Vec<(Arc<str>, Arc<str>)>,
+    nearby: Nearby,
 }
 
 impl Sources {
@@ -170,6 +172,14 @@ impl Sources {
             self.files.len() - 1
         });
         index as u32
+    }
+    /// The name that was probably meant by one that is not known, of all names that this compilation looks up.
+    pub(crate) fn near<'a>(
+        &self,
+        name: &str,
+        among: impl IntoIterator<Item = &'a str>,
+    ) -> Option<&'a str> {
+        self.nearby.nearest(name, among)
     }
     pub(crate) fn path(&self, span: Span) -> Option<&Arc<str>> {
         self.files.get(span.file as usize).map(|(path, _)| path)
@@ -202,28 +212,67 @@ impl Sources {
     /// The place of a range of a scalar's text: escapes, folding and indentation counted in. The whole scalar where
     /// the way back is lost.
     pub(crate) fn locate(&self, node: &Node, range: Range<usize>) -> Span {
+        self.locator(node).at(range)
+    }
+    /// Finds the places of many ranges of one scalar: the way back is found once.
+    pub(crate) fn locator(&self, node: &Node) -> Locator<'_> {
         let span = node.span;
         let (Some(scalar), Some(source)) = (node.scalar(), self.text(span)) else {
-            return span;
+            return Locator {
+                span,
+                way: Way::Lost,
+            };
         };
         let quoted = usize::from(scalar.style == Style::Quoted);
         let inner = source.get(quoted..source.len().saturating_sub(quoted));
-        if inner == Some(&*scalar.text) && range.end <= scalar.text.len() {
-            let start = span.start as usize + quoted;
-            return Span::new(
-                span.file,
-                start + range.start..start + range.end.max(range.start),
-            );
-        }
-        match offsets(&scalar.text, source, scalar.style) {
-            Some(map) if range.start < map.len() && range.end < map.len() => {
-                let start = span.start as usize + map[range.start];
+        let way = if inner == Some(&*scalar.text) {
+            Way::Same(quoted)
+        } else {
+            let offsets = offsets(&scalar.text, source, scalar.style);
+            offsets.map_or(Way::Lost, |map| Way::Mapped(source, map))
+        };
+        Locator { span, way }
+    }
+}
+
+/// Where the text of one scalar lies in its file.
+#[derive(Debug)]
+pub(crate) struct Locator<'a> {
+    span: Span,
+    way: Way<'a>,
+}
+
+#[derive(Debug)]
+enum Way<'a> {
+    /// As it is, behind so many quotes.
+    Same(usize),
+    /// For each byte of the text and its end the byte of the source.
+    Mapped(&'a str, Vec<usize>),
+    /// It cannot be said.
+    Lost,
+}
+
+impl Locator<'_> {
+    /// The place of a range of the text.
+    pub(crate) fn at(&self, range: Range<usize>) -> Span {
+        let span = self.span;
+        let whole = span.range();
+        match &self.way {
+            Way::Same(quoted) if whole.start + 2 * quoted + range.end <= whole.end => {
+                let start = whole.start + quoted;
+                Span::new(
+                    span.file,
+                    start + range.start..start + range.end.max(range.start),
+                )
+            }
+            Way::Mapped(source, map) if range.start < map.len() && range.end < map.len() => {
+                let start = whole.start + map[range.start];
                 // behind the last byte, not before the next one: between them may lie indentation
                 let end = match range.end.checked_sub(1).filter(|last| *last >= range.start) {
-                    Some(last) => span.start as usize + map[last] + 1,
+                    Some(last) => whole.start + map[last] + 1,
                     None => start,
                 };
-                let end = ceil_char(source, end - span.start as usize) + span.start as usize;
+                let end = ceil_char(source, end - whole.start) + whole.start;
                 Span::new(span.file, start..end.max(start))
             }
             _ => span,

@@ -3,6 +3,7 @@
 use crate::commit::{Kind, Usage, Want};
 use crate::ids::{Digest, Id, Line, Name, Time};
 use crate::interaction::{Call, Choice, How, Target};
+use crate::network::BuiltIn;
 use crate::snapshot::{Counters, Effect, Snapshot, Span};
 use std::sync::Arc;
 
@@ -20,9 +21,6 @@ pub(crate) fn more(key: &str, per: &str, all: bool) -> Name {
     let all = if all { "/all" } else { "" };
     format!("{MORE}{key}/{per}{all}").into()
 }
-
-/// Tools that take down what is to be done: their calls are notes, not what was done.
-pub(crate) const NOTES: [&str; 4] = ["todo_add", "todo_complete", "todo_cancel", "todo_update"];
 
 /// Begins the name under which a tool that runs ahead of a turn is called. No name of a definition has a `/`.
 pub(crate) const AHEAD: &str = "before/";
@@ -45,16 +43,16 @@ pub(super) fn acts(call: &Call) -> bool {
         Target::Tool(_) | Target::Agent(_) | Target::Unknown => true,
         Target::Person(_) | Target::Wait | Target::Branches(_) => false,
     };
-    let ends = ["finish", "done", "need_help", "handoff"].contains(&&*call.name);
+    let notes_or_ends = |tool: BuiltIn| tool.takes_notes() || tool.ends();
     let beside = is_ahead(call)
         || crate::extract::is_extraction(&call.name)
         || crate::reflect::is_review(call);
-    target && !ends && !beside && !NOTES.contains(&&*call.name)
+    target && !beside && !BuiltIn::named(&call.name).is_some_and(notes_or_ends)
 }
 
 /// Whether a call that ended so gave what it was made for.
 pub(super) fn gives(how: How) -> bool {
-    how.is_ok() || how == How::DoneElsewhere
+    how.is_ok() || how == How::DoneBefore
 }
 
 impl Snapshot {

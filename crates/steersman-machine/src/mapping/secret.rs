@@ -1,7 +1,8 @@
 //! Which parts of a raw result are secret: those from which `set` fills a state entry of type `secret`.
 
-use crate::expression::Data;
+use super::WHOLE;
 use crate::expression::ast::{Node, NodeKind, Stmt, StmtKind};
+use crate::expression::{Data, Template};
 use crate::ids::Name;
 use crate::network::Type;
 use crate::view::is_secret;
@@ -17,20 +18,60 @@ enum Step {
     Index(i64),
 }
 
+/// What templates read of `result`.
+struct Reads {
+    /// By paths.
+    paths: Vec<Vec<Step>>,
+    /// Also where something else stands in for what is not there.
+    spared: bool,
+}
+
+/// Fields of `result` that these templates read and have no default for, in dots; the whole result is [`WHOLE`].
+pub(super) fn needed<'t>(templates: impl Iterator<Item = &'t Template>) -> Vec<String> {
+    let mut reads = Reads {
+        paths: Vec::new(),
+        spared: false,
+    };
+    for template in templates {
+        statements(template.body(), &mut reads);
+    }
+    let mut names: Vec<String> = Vec::new();
+    for path in &reads.paths {
+        let fields = path.iter().map_while(|step| match step {
+            Step::Field(name) => Some(name.as_str()),
+            Step::Index(_) => None,
+        });
+        let fields: Vec<&str> = fields.collect();
+        let name = if fields.is_empty() {
+            WHOLE.to_owned()
+        } else {
+            fields.join(".")
+        };
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
 /// The result with every part masked that is written to a secret, wherever the same text appears in it.
 pub(super) fn masked<'t>(
     result: &Json,
     set: &[(Name, Data)],
     declared: impl Fn(&str) -> Option<&'t Type>,
 ) -> Json {
-    let mut paths = Vec::new();
+    let mut reads = Reads {
+        paths: Vec::new(),
+        spared: true,
+    };
     for (name, data) in set {
         if declared(name).is_some_and(is_secret) {
             for template in data.templates() {
-                statements(template.body(), &mut paths);
+                statements(template.body(), &mut reads);
             }
         }
     }
+    let paths = reads.paths;
     if paths.is_empty() {
         return result.clone();
     }
@@ -91,11 +132,11 @@ fn scrub(json: &mut Json, texts: &[String]) {
     }
 }
 
-fn statements(body: &[Stmt], paths: &mut Vec<Vec<Step>>) {
+fn statements(body: &[Stmt], reads: &mut Reads) {
     for stmt in body {
         match &stmt.kind {
             StmtKind::Text(_) | StmtKind::Break | StmtKind::Continue => {}
-            StmtKind::Emit(node) => expressions(node, paths),
+            StmtKind::Emit(node) => expressions(node, reads),
             StmtKind::For {
                 over,
                 filter,
@@ -103,70 +144,80 @@ fn statements(body: &[Stmt], paths: &mut Vec<Vec<Step>>) {
                 otherwise,
                 ..
             } => {
-                expressions(over, paths);
+                expressions(over, reads);
                 if let Some(filter) = filter {
-                    expressions(filter, paths);
+                    expressions(filter, reads);
                 }
-                statements(body, paths);
-                statements(otherwise, paths);
+                statements(body, reads);
+                statements(otherwise, reads);
             }
             StmtKind::If {
                 test,
                 then,
                 otherwise,
             } => {
-                expressions(test, paths);
-                statements(then, paths);
-                statements(otherwise, paths);
+                expressions(test, reads);
+                statements(then, reads);
+                statements(otherwise, reads);
             }
             StmtKind::With { bind, body } => {
                 for (_, node) in bind {
-                    expressions(node, paths);
+                    expressions(node, reads);
                 }
-                statements(body, paths);
+                statements(body, reads);
             }
-            StmtKind::Set { value, .. } => expressions(value, paths),
+            StmtKind::Set { value, .. } => expressions(value, reads),
             StmtKind::SetBlock { filter, body, .. } => {
                 if let Some(filter) = filter {
-                    expressions(filter, paths);
+                    expressions(filter, reads);
                 }
-                statements(body, paths);
+                statements(body, reads);
             }
             StmtKind::FilterBlock { filter, body } => {
-                expressions(filter, paths);
-                statements(body, paths);
+                expressions(filter, reads);
+                statements(body, reads);
             }
         }
     }
 }
 
 /// The longest paths through `result` of constant steps; where a step is worked out, all below it counts.
-fn expressions(node: &Node, paths: &mut Vec<Vec<Step>>) {
+fn expressions(node: &Node, reads: &mut Reads) {
     if let Some((steps, root)) = chain(node)
         && root == "result"
     {
-        paths.push(steps);
+        reads.paths.push(steps);
         // Worked out steps may read the result too.
         for child in node.children() {
-            keys(child, paths);
+            keys(child, reads);
         }
         return;
     }
-    for child in node.children() {
-        expressions(child, paths);
+    match &node.kind {
+        NodeKind::Filter { name, args, .. } if !reads.spared && &**name == "default" => {
+            for arg in &args.positional {
+                expressions(arg, reads);
+            }
+        }
+        NodeKind::Test { name, .. } if !reads.spared && &**name == "defined" => {}
+        _ => {
+            for child in node.children() {
+                expressions(child, reads);
+            }
+        }
     }
 }
 
 /// Expressions inside the brackets of a chain.
-fn keys(node: &Node, paths: &mut Vec<Vec<Step>>) {
+fn keys(node: &Node, reads: &mut Reads) {
     match &node.kind {
-        NodeKind::Attr { of, .. } => keys(of, paths),
+        NodeKind::Attr { of, .. } => keys(of, reads),
         NodeKind::Item { of, key } => {
-            keys(of, paths);
-            expressions(key, paths);
+            keys(of, reads);
+            expressions(key, reads);
         }
         NodeKind::Var(_) => {}
-        _ => expressions(node, paths),
+        _ => expressions(node, reads),
     }
 }
 

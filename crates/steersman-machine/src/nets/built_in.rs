@@ -2,7 +2,7 @@
 
 use super::{Event, Net, NetView, Step};
 use crate::effect::Answer;
-use crate::fold::NOTES;
+use crate::network::BuiltIn;
 use serde_json::Value as Json;
 use std::fmt::Write as _;
 
@@ -83,7 +83,10 @@ impl Net for Refact {
 
 /// Whether all that it calls for are changes of the to-do list.
 fn only_notes(answer: &Answer) -> bool {
-    answer.asks.iter().all(|ask| NOTES.contains(&&*ask.name))
+    answer
+        .asks
+        .iter()
+        .all(|ask| BuiltIn::named(&ask.name).is_some_and(BuiltIn::takes_notes))
 }
 
 fn reflect(view: &NetView<'_>) -> String {

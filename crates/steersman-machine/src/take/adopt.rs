@@ -1,7 +1,7 @@
 //! A branch is adopted: a fork backwards.
 
 use crate::bounds::{ADOPTED, VALUES};
-use crate::branch::{self, Renewal};
+use crate::branch::{self, Conflict, Renewal};
 use crate::codec::{self, in_row};
 use crate::commit::{Admitted, Adoption};
 use crate::effect::{Known, Mapped, Request, Until};
@@ -119,12 +119,20 @@ impl Tick<'_> {
         branch: Id,
         from: &Snapshot,
     ) -> Result<Adoption, (&'static str, String)> {
-        if let Err(paths) = branch::adoptable(&self.snapshot, from) {
-            let short = "state that the branch wrote was written here since the fork";
-            let names = paths.iter().map(|(_, name)| rating::told_entry(name));
-            let names: Vec<String> = names.collect();
-            let why = format!("{} changed here since the fork", names.join(", "));
-            return Err((short, why));
+        match branch::adoptable(&self.snapshot, from) {
+            Ok(()) => {}
+            Err(Conflict::Moved(agent)) => {
+                let short = "the branch's agent went on here since the fork";
+                let name = self.agent(agent).def.clone();
+                return Err((short, format!("`{name}` went on here since the fork")));
+            }
+            Err(Conflict::Written(entries)) => {
+                let short = "state that the branch wrote was written here since the fork";
+                let names = entries.iter().map(|(_, name)| rating::told_entry(name));
+                let names: Vec<String> = names.collect();
+                let why = format!("{} changed here since the fork", names.join(", "));
+                return Err((short, why));
+            }
         }
         let before = self.texts.came_in().len();
         let adoption = self.adoption(branch, from);

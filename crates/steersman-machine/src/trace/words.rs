@@ -1,8 +1,9 @@
 //! The words by which traces and people name ends and holds.
 
-use crate::commit::{Reaching, Release, Usage, Why};
+use crate::commit::{Probing, Reaching, Recorded, Release, Usage, Why};
 use crate::effect::Bodies;
-use crate::interaction::{Cause, End, How};
+use crate::ids::Time;
+use crate::interaction::{Cause, Doubtful, End, How};
 use std::fmt::Write as _;
 
 /// The word for how a call closed.
@@ -19,7 +20,7 @@ pub fn how_word(how: How) -> &'static str {
         How::Released => "released",
         How::Limit => "limit",
         How::Expired => "expired",
-        How::DoneElsewhere => "done_elsewhere",
+        How::DoneBefore => "done_before",
     }
 }
 
@@ -45,6 +46,21 @@ pub fn cause_word(cause: Cause) -> &'static str {
         Cause::Cancelled => "cancelled",
         Cause::Deadlock => "deadlock",
         Cause::NoRule => "no_rule",
+    }
+}
+
+/// The words for an order that keeps tools from beginning, or takes that back.
+pub(super) fn barred(tool: Option<&str>, barred: bool, by: &str) -> String {
+    let word = if barred { "barred" } else { "unbarred" };
+    format!("{word} {} by {by}", tool.unwrap_or("*"))
+}
+
+/// The words for how an effect stands in the session that is rerun.
+pub(super) fn recorded(how: Recorded) -> &'static str {
+    match how {
+        Recorded::Done => "done",
+        Recorded::InDoubt => "in doubt",
+        Recorded::GivenUp => "given up",
     }
 }
 
@@ -81,6 +97,37 @@ pub(super) fn reaching(what: &Reaching, bodies: &dyn Bodies) -> String {
     }
 }
 
+/// How far a probe came.
+pub(super) fn probing(what: &Probing, bodies: &dyn Bodies) -> String {
+    match what {
+        Probing::Started { tool, attempt } => format!("{tool} attempt {attempt}"),
+        Probing::Said {
+            attempt,
+            happened,
+            said,
+        } => {
+            let found = match happened {
+                Some(true) => "happened",
+                Some(false) => "did not happen",
+                None => "undecided",
+            };
+            let said = super::quoted(bodies, *said);
+            format!("attempt {attempt} {found} {said}")
+        }
+        Probing::Failed {
+            attempt,
+            why,
+            again,
+        } => {
+            let again = again.map_or_else(String::new, |at| format!(", again at {}", at.0));
+            format!(
+                "attempt {attempt} failed {}{again}",
+                super::quoted(bodies, *why)
+            )
+        }
+    }
+}
+
 /// As much of a text as a trace shows.
 pub(super) fn cut(text: &str) -> String {
     match text.char_indices().nth(super::SHOWN) {
@@ -104,4 +151,13 @@ pub(super) fn usage_of(usage: &Usage) -> String {
         usage.input, usage.cached, usage.output
     );
     out
+}
+
+/// A store that a person accepted.
+pub(super) fn accepted(at: Time, was: Doubtful) -> String {
+    let was = match was {
+        Doubtful::Copied => "a copy, moved or restored",
+        Doubtful::Lost => "it had lost lines",
+    };
+    format!("store accepted at {}, {was}", at.0)
 }

@@ -4,7 +4,7 @@
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use steersman_machine::branch::adoptable;
+use steersman_machine::branch::{Conflict, adoptable};
 use steersman_machine::context::{RenderCache, request};
 use steersman_machine::effect::NewWrite;
 use steersman_machine::effect::Offered;
@@ -156,9 +156,10 @@ fn written(world: &World, branch: Id, behind: Line) -> BTreeSet<(Id, Name)> {
     found
 }
 
-/// A fork, writes on both sides, an adoption: refused iff an entry was written on both, and then nothing is changed.
+/// A fork, writes on both sides, an adoption: refused iff the agents of the branch went on here or an entry was written on
+/// both, and then nothing is changed.
 #[test]
-fn an_adoption_is_refused_exactly_where_both_sides_wrote() {
+fn an_adoption_is_refused_exactly_where_something_would_be_lost() {
     let network = Arc::new(two_entries());
     let (mut refused, mut taken) = (0_u32, 0_u32);
     for seed in 0..10_000 {
@@ -194,8 +195,15 @@ fn attempt(network: &Arc<Network>, dice: &mut Dice) -> Result<(bool, bool), Faul
         written(&world, branch, fork),
     );
     let both: Vec<_> = here.intersection(&there).cloned().collect();
+    let mut agents = world.at(Id::MAIN).agents.values();
+    let moved = agents.find(|agent| agent.last > fork).map(|agent| agent.id);
+    let wanted = match (moved, both.is_empty()) {
+        (Some(agent), _) => Err(Conflict::Moved(agent)),
+        (None, false) => Err(Conflict::Written(both)),
+        (None, true) => Ok(()),
+    };
     let judged = adoptable(world.at(Id::MAIN), world.at(branch));
-    assert_eq!(judged.clone().err().unwrap_or_default(), both, "the paths");
+    assert_eq!(judged, wanted);
     let (before, lines) = (world.at(Id::MAIN).clone(), world.lines().len());
     world.adopt(branch)?;
     let new = world.lines()[lines..]
@@ -211,5 +219,5 @@ fn attempt(network: &Arc<Network>, dice: &mut Dice) -> Result<(bool, bool), Faul
     } else {
         assert_eq!(*world.at(Id::MAIN), before, "a refusal changes nothing");
     }
-    Ok((both.is_empty(), adopted))
+    Ok((wanted.is_ok(), adopted))
 }

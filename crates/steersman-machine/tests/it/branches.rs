@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use std::sync::Arc;
-use steersman_machine::branch::{adoptable, stands};
+use steersman_machine::branch::{Conflict, adoptable, stands};
 use steersman_machine::effect::{Cancelled, Offered, Outcome, Until};
 use steersman_machine::expression::Data;
 use steersman_machine::ids::{Id, Line};
@@ -130,7 +130,10 @@ fn attack_1_01_an_adoption_that_conflicts_is_refused_with_the_path() -> Result<(
     let by = "user".into();
     w.offer(MAIN, vec![Offered::Edit { writes, by }])?;
     let conflicts = adoptable(w.at(MAIN), w.at(B1())).expect_err("both wrote it");
-    assert_eq!(conflicts, [(id(1, 0), "seen".into())]);
+    assert_eq!(
+        conflicts,
+        Conflict::Written(vec![(id(1, 0), "seen".into())])
+    );
     assert_eq!(adoptable(w.at(MAIN), w.at(B2())), Ok(()));
     let effect = *w
         .at(MAIN)
@@ -179,7 +182,7 @@ fn an_unset_entry_counts_as_written() -> Result<(), Fault> {
     )?;
     assert_eq!(
         adoptable(w.at(MAIN), w.at(b)),
-        Err(vec![(id(1, 0), "seen".into())])
+        Err(Conflict::Written(vec![(id(1, 0), "seen".into())]))
     );
     Ok(())
 }

@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 use steersman_machine::artifact::came_with;
 use steersman_machine::codec::{self, CodecError, Hash};
 use steersman_machine::commit::{
-    AgentFact, CallFact, Change, Commit, Fired, LedgerEntry, LogLine, Reaching, Text, Turned,
+    AgentFact, CallFact, Change, Commit, Fired, LedgerEntry, LogLine, Probing, Reaching, Recorded,
+    Text, Turned,
 };
 use steersman_machine::effect::{Mapped, NewArtifact, NewWrite};
-use steersman_machine::ids::{Body, Id, Line, Name};
-use steersman_machine::interaction::{Artifact, How, Reduce, Write as StateWrite};
+use steersman_machine::ids::{Body, Digest, Id, Line, Name, Time};
+use steersman_machine::interaction::{Artifact, Doubtful, How, Reduce, Write as StateWrite};
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::testing::schema::describe;
 
@@ -427,7 +428,7 @@ fn kept_outcomes_of_the_first_version_are_read_for_ever() {
         How::Released,
         How::Limit,
         How::Expired,
-        How::DoneElsewhere,
+        How::DoneBefore,
     ];
     let bare = |how| Mapped {
         shown: None,
@@ -473,9 +474,46 @@ fn orders() -> LogLine {
     }
 }
 
+/// The first line of an owner behind a person who accepted the store.
+fn accepted() -> LogLine {
+    let accepted = |was| LedgerEntry::StoreAccepted { at: Time(7), was };
+    LogLine {
+        n: Line(200),
+        prev: Line(102),
+        branch: Id::MAIN,
+        commit: None,
+        ledger: vec![accepted(Doubtful::Copied), accepted(Doubtful::Lost)],
+        bodies: Vec::new(),
+    }
+}
+
 /// Lines with what was not there at first.
-fn later() -> [(&'static str, LogLine); 2] {
-    [("states", states()), ("modes", modes())]
+fn later() -> [(&'static str, LogLine); 4] {
+    [
+        ("states", states()),
+        ("modes", modes()),
+        ("accepted", accepted()),
+        ("recorded", recorded()),
+    ]
+}
+
+/// What the session did that this one reruns.
+fn recorded() -> LogLine {
+    let hows = [Recorded::Done, Recorded::InDoubt, Recorded::GivenUp];
+    let known = hows.map(|how| LedgerEntry::Recorded {
+        effect: Id::new(Line(20), 1),
+        at: Line(22),
+        digest: Digest([7; 16]),
+        how,
+    });
+    LogLine {
+        n: Line(104),
+        prev: Line(103),
+        branch: Id::MAIN,
+        commit: None,
+        ledger: known.into(),
+        bodies: Vec::new(),
+    }
 }
 
 /// Why modes change, and what calls ask for.
@@ -528,6 +566,11 @@ fn outside() -> LogLine {
         by: "approver".into(),
         what,
     };
+    let probe = |what| LedgerEntry::Probe {
+        effect: Id::new(Line(103), 1),
+        of: Id::new(Line(20), 2),
+        what,
+    };
     let started = Reaching::Started {
         tool: "page".into(),
         attempt: 2,
@@ -543,6 +586,20 @@ fn outside() -> LogLine {
         ledger: vec![
             reach(started),
             reach(Reaching::Done),
+            probe(Probing::Started {
+                tool: "payments".into(),
+                attempt: 1,
+            }),
+            probe(Probing::Failed {
+                attempt: 1,
+                why: Body::new(Line(103), 0),
+                again: Some(Time(1_790_000_000_000)),
+            }),
+            probe(Probing::Said {
+                attempt: 2,
+                happened: Some(false),
+                said: Body::new(Line(103), 0),
+            }),
             reach(Reaching::Failed(Body::new(Line(103), 1))),
         ],
         bodies: vec![

@@ -578,3 +578,68 @@ fn a_partial_that_lacks_what_it_reads_is_found_where_it_is_included() {
     let at = found.at.as_ref().expect("a place");
     assert!(text[at.span.clone()].contains("include"), "{found}");
 }
+
+#[test]
+fn every_name_of_a_built_in_tool_is_reserved() {
+    use steersman_machine::network::BuiltIn;
+    let words = BuiltIn::ALL.iter().map(|tool| tool.name());
+    let mut names: BTreeSet<&str> = words.chain(BuiltIn::sets()).collect();
+    names.extend(["stay", "user", "all"]);
+    assert!(names.contains("memory_save") && names.contains("artifact_rate"));
+    for name in names {
+        for section in ["tools", "agents"] {
+            let own = match section {
+                "tools" => format!(
+                    "tools: {{ {name}: {{ description: Mine., effect: unsafe, command: [\"true\"] }} }}\nagents: {{ a: {{ system: S. }} }}"
+                ),
+                _ => format!("agents: {{ {name}: {{ system: S. }}, a: {{ system: S. }} }}"),
+            };
+            let (network, found) = compile(&Files::new("d.yaml", format!("{own}\nentry: a\n")));
+            assert!(network.is_none(), "{section} {name}");
+            assert_eq!(errors(&found), ["E0204"], "{section} {name}");
+        }
+    }
+}
+
+#[test]
+fn a_built_in_tool_that_is_offered_is_the_engines() {
+    use steersman_machine::network::{BuiltIn, Source};
+    let sets = BuiltIn::sets().join(", ");
+    let text = format!(
+        "agents:\n  a: {{ system: S., tools: [{sets}] }}\n  b: {{ description: B., system: S. }}\n  desk: {{ route: {{ tasks: {{ t: {{ agent: b }} }}, default: a }} }}\n  c: {{ description: C., system: S. }}\n  talk: {{ route: {{ handoff: {{ b: [c], c: [b] }} }} }}\nentry: [desk, talk]\n"
+    );
+    let network = network("d.yaml", &text);
+    for tool in BuiltIn::ALL {
+        let def = network.tools.get(tool.name());
+        let source = def.map(|def| def.source.clone());
+        assert_eq!(source, Some(Source::BuiltIn(*tool)), "{}", tool.name());
+    }
+}
+
+#[test]
+fn the_mode_of_an_agent_that_has_modes_is_never_none() {
+    let text = "
+state: { x: { type: string, default: '' } }
+tools:
+  t: { description: T., requires: \"mode == 'one'\", set: { x: y } }
+  u: { description: U., requires: \"mode == 'one'\", set: { x: y } }
+agents:
+  moded:
+    description: M.
+    context: { now: \"{{ mode }}\" }
+    start: one
+    exits: [ { when: \"mode == 'one' and state.x == 'y'\", to: two } ]
+    modes:
+      one: { system: S., tools: [ { tool: t, requires: \"mode == 'one'\" }, plain ] }
+      two: { system: S. }
+  plain: { description: P., system: S., tools: [ { tool: u, requires: \"mode != 'two'\" } ] }
+entry: moded
+";
+    let (_, found) = compile(&Files::new("d.yaml", text));
+    let at: Vec<(usize, &str)> = found
+        .iter()
+        .filter(|d| d.is_error())
+        .map(|d| (d.at.as_ref().unwrap().position().0, d.code))
+        .collect();
+    assert_eq!(at, [(5, "E0305"), (15, "E0305")], "{found:?}");
+}

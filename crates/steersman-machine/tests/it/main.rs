@@ -3,6 +3,7 @@
 mod apart;
 mod bounds;
 mod branches;
+mod calls;
 mod cases;
 mod codec;
 mod context;
@@ -21,3 +22,4 @@ mod table;
 mod traces;
 mod types;
 mod view;
+mod wide;

@@ -196,10 +196,10 @@ fn the_most_specific_code_wins() {
         assert_eq!(mapped.writes, [write("status", json!("closed"), false)]);
     }
     // The recorded result is seen, and no state changes.
-    let elsewhere = unsafe_tool("done_elsewhere");
+    let elsewhere = unsafe_tool("done_before");
     assert_eq!(
         (elsewhere.how, elsewhere.shown.as_deref()),
-        (How::DoneElsewhere, Some("so it is"))
+        (How::DoneBefore, Some("so it is"))
     );
     assert_eq!(elsewhere.writes, []);
 }
@@ -235,7 +235,7 @@ fn waits_end_with_a_payload_or_what_stands_in_its_place() {
     );
     assert_eq!(done.shown.as_deref(), Some("yes"));
     let late = map("wait_for", r#"{"t":"7"}"#, Target::Wait, fails("timeout"));
-    assert_eq!((late.how, late.code.as_deref()), (How::Expired, None));
+    assert_eq!((late.how, late.code.as_deref()), (How::Done, None));
     assert_eq!(late.shown.as_deref(), Some("No answer to 7."));
     let bare = map("wait_bare", "{}", Target::Wait, fails("timeout"));
     assert_eq!(

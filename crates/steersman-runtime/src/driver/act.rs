@@ -3,6 +3,7 @@
 use super::branches::{Acted, said};
 use super::draft::{Draft, Note, Offer};
 use super::{Driver, OutState, What};
+use crate::branches::unjoinable;
 use crate::engine::EngineError;
 use crate::inbox::{Begin, DecodeError, Message, Resolution};
 use crate::pending::may;
@@ -18,6 +19,27 @@ use steersman_machine::mapping::{Fault, Raw};
 use steersman_machine::network::{Parameters, Then};
 use steersman_machine::tick::allowed;
 use steersman_machine::types::misfit;
+
+/// Whose word ends a hold.
+pub(super) enum By {
+    /// A person's, in this role.
+    Person(Name),
+    /// Nobody's: a probe found no trace of it.
+    Probe,
+    /// Nobody's: its time ran out.
+    Time,
+}
+
+impl By {
+    /// As the log names it.
+    pub(super) fn name(&self) -> Name {
+        match self {
+            Self::Person(by) => by.clone(),
+            Self::Probe => "probe".into(),
+            Self::Time => "timeout".into(),
+        }
+    }
+}
 
 /// The tool that follows a join, with its arguments as they were given.
 fn follows(tool: Option<Name>, args: Option<&str>) -> Result<Option<Then>, String> {
@@ -48,6 +70,10 @@ impl Driver {
             if self.inbox.known.contains_key(&message.id) || self.ledger.accepted(&message.id) {
                 continue;
             }
+            if self.is_to_begin() {
+                // Its first line decides what else can be wanted of it: the rest is read behind that.
+                return Ok(());
+            }
             self.busy();
             // What it is for may have been over when it came, though nobody was there to see that.
             let came = message.at.min(self.engine.clock().now());
@@ -69,6 +95,18 @@ impl Driver {
         self.match_events().await
     }
 
+    /// Whether anything was committed: before that there is nothing that could be ordered.
+    fn has_commit(&self) -> bool {
+        let main = self.ledger.branch(Id::MAIN);
+        main.is_some_and(|main| main.commit.is_some())
+    }
+
+    /// Whether its first message is offered, and was not taken yet.
+    pub(super) fn is_to_begin(&self) -> bool {
+        let main = self.branches.get(&Id::MAIN);
+        !self.has_commit() && main.is_some_and(|main| !main.offers.is_empty())
+    }
+
     /// What cannot be read stays in the inbox, where everybody who looks sees it, and keeps nothing else up.
     fn set_aside(&mut self, message: &InboxMessage, error: &DecodeError) {
         if let Some(reply) = self.inbox.replies.remove(&message.id) {
@@ -82,7 +120,7 @@ impl Driver {
         if let Message::Start(begin) = wanted {
             return self.begin_session(message, *begin, came).await;
         }
-        if self.network.is_none() {
+        if self.network.is_none() || !self.has_commit() {
             return self.refuse(message, "the session has not begun").await;
         }
         let acted = match wanted {
@@ -155,7 +193,9 @@ impl Driver {
                 label,
                 say,
             } => self.rewind(&message, branch, at, label, say).await?,
-            joins @ (Message::Join { .. } | Message::JoinOn { .. }) => self.join(&message, joins),
+            joins @ (Message::Join { .. } | Message::JoinOn { .. }) => {
+                self.join(&message, joins)?
+            }
             Message::Adopt { branch, at } => self.adopt(&message, branch, at).await?,
             searched @ (Message::Search { .. } | Message::StopSearch(_)) => {
                 self.act_on_search(&message, searched).await?
@@ -170,7 +210,19 @@ impl Driver {
         }
     }
 
-    fn join(&mut self, message: &InboxMessage, wanted: Message) -> Acted {
+    fn join(&mut self, message: &InboxMessage, wanted: Message) -> Result<Acted, EngineError> {
+        if let Message::Join { branches, .. } | Message::JoinOn { branches, .. } = &wanted
+            && let Some(why) = self.ask(|cx| {
+                let stand = self.branches.iter().map(|(id, b)| (*id, &b.snapshot));
+                unjoinable(cx, &self.ledger, &stand.collect(), branches)
+            })?
+        {
+            return Ok(Err(why));
+        }
+        Ok(self.offer_join(message, wanted))
+    }
+
+    fn offer_join(&mut self, message: &InboxMessage, wanted: Message) -> Acted {
         let (branches, on, then, args) = match wanted {
             Message::Join {
                 branches,
@@ -243,7 +295,7 @@ impl Driver {
         message: InboxMessage,
         why: &str,
     ) -> Result<(), EngineError> {
-        let mut draft = Draft::new(self.next, self.ledger.current);
+        let mut draft = self.draft(self.ledger.current);
         draft.refuse(&message.id, why);
         self.receipt(&mut draft, &message.id, Fate::Refused(why.to_owned()));
         self.write(draft).await
@@ -254,7 +306,7 @@ impl Driver {
         message: &InboxMessage,
         entries: Vec<LedgerEntry>,
     ) -> Result<(), EngineError> {
-        let mut draft = Draft::new(self.next, self.ledger.current);
+        let mut draft = self.draft(self.ledger.current);
         draft.ledger.extend(entries);
         self.accepted(&mut draft, message);
         self.write(draft).await
@@ -342,7 +394,7 @@ impl Driver {
             if matches!(out.state, OutState::Over) {
                 return Ok(Err(not_open(effect)));
             }
-            if let Err(why) = may(self.network(), to, &by) {
+            if let Err(why) = may(self.network(), std::slice::from_ref(to), &by) {
                 return Ok(Err(why));
             }
             let text = match self.engine.sealer().open_text(sealed) {
@@ -376,9 +428,15 @@ impl Driver {
         if let (Some(out), Some(parameter)) = (self.outs.get_mut(&effect), about) {
             out.inputs.push((parameter, sealed.to_owned()));
         }
-        let mut draft = Draft::new(self.next, branch);
+        let mut draft = self.draft(branch);
         self.accepted(&mut draft, message);
-        self.go(&mut draft, effect, Why::Input, by, Some(sealed.to_owned()))?;
+        self.go(
+            &mut draft,
+            effect,
+            Why::Input,
+            By::Person(by),
+            Some(sealed.to_owned()),
+        )?;
         self.write(draft).await?;
         Ok(Ok(()))
     }
@@ -404,12 +462,12 @@ impl Driver {
             }
             return Ok(self.approve_edited(message, effect, by, &args));
         }
-        let mut draft = Draft::new(self.next, out.branch);
+        let mut draft = self.draft(out.branch);
         self.accepted(&mut draft, message);
         match why {
             Why::Budget => self.granted(&mut draft, effect, &by),
             Why::Approval | Why::Repeat | Why::Input | Why::Doubt => {
-                self.go(&mut draft, effect, why, by, None)?;
+                self.go(&mut draft, effect, why, By::Person(by), None)?;
             }
         }
         self.write(draft).await?;
@@ -479,7 +537,7 @@ impl Driver {
         draft: &mut Draft,
         effect: Id,
         why: Why,
-        by: Name,
+        by: By,
         text: Option<String>,
     ) -> Result<(), EngineError> {
         let Some(out) = self.outs.get(&effect) else {
@@ -498,7 +556,14 @@ impl Driver {
         match judged {
             Ok(()) => self.pass(draft, effect, why, by, text),
             Err(refusal) => {
-                draft.note(Self::released(effect, why, Release::Refused, "rule"));
+                let (how, by) = match why {
+                    // It did not happen, and is not to happen now.
+                    Why::Doubt => (Release::Go, by.name()),
+                    Why::Approval | Why::Input | Why::Budget | Why::Repeat => {
+                        (Release::Refused, "rule".into())
+                    }
+                };
+                draft.note(Self::released(effect, why, how, &by));
                 self.answer_fault(effect, "refused", &refusal.text);
                 Ok(())
             }
@@ -530,19 +595,14 @@ impl Driver {
         let said = reason.unwrap_or_else(|| format!("rejected by {by}"));
         let raw = match why {
             Why::Repeat => {
-                let about = self.ledger.hold(effect, why).and_then(|h| h.about.clone());
-                let before = about.and_then(|a| a.parse::<Id>().ok());
-                let recorded = match before {
-                    Some(before) => self.recorded(before)?,
-                    None => None,
+                let (code, text) = match self.held_about(effect, why) {
+                    Some(equal) => self.instead_of(equal)?,
+                    None => (
+                        "in_doubt",
+                        "the same call may have happened before".to_owned(),
+                    ),
                 };
-                let fault = match recorded {
-                    Some(recorded) => {
-                        Fault::new("done_elsewhere", recorded.shown.unwrap_or_default())
-                    }
-                    None => Fault::new("in_doubt", "the same call may have happened before"),
-                };
-                Raw::NotPerformed(fault)
+                Raw::NotPerformed(Fault::new(code, text))
             }
             Why::Budget => {
                 self.fail(effect, "limit", &said);
@@ -553,6 +613,11 @@ impl Driver {
                 return Ok(Ok(()));
             }
             Why::Approval | Why::Input | Why::Doubt => {
+                let said = match self.held_about(effect, why) {
+                    // What was done is not undone by that: the model is told.
+                    Some(equal) => format!("{said}. {}", self.what_came(equal)?),
+                    None => said,
+                };
                 Raw::NotPerformed(Fault::new("rejected", said))
             }
         };
@@ -594,16 +659,15 @@ impl Driver {
                     Err(e) => return Ok(Err(format!("the result is no JSON: {e}"))),
                 };
                 let raw = Raw::Done(result);
-                if let Some(why) = self.unfit(effect, &raw)? {
+                if let Some(why) = self.unfit(effect, &raw).await? {
                     return Ok(Err(why));
                 }
                 self.offer_raw(effect, raw, vec![released], Some(message), Some(by.clone()));
             }
             Resolution::NotPerformed => {
-                let mut draft = Draft::new(self.next, out.branch);
+                let mut draft = self.draft(out.branch);
                 self.accepted(&mut draft, message);
-                draft.note(released);
-                self.begin(&mut draft, effect);
+                self.go(&mut draft, effect, Why::Doubt, By::Person(by.clone()), None)?;
                 self.write(draft).await?;
             }
             Resolution::Fail => {
@@ -612,20 +676,6 @@ impl Driver {
             }
         }
         Ok(Ok(()))
-    }
-
-    /// Why a result that a person gives does not fit the definition.
-    fn unfit(&self, effect: Id, raw: &Raw) -> Result<Option<String>, EngineError> {
-        let branch = self.outs.get(&effect).map(|out| out.branch);
-        let Some(branch) = branch.and_then(|branch| self.branches.get(&branch)) else {
-            return Ok(None);
-        };
-        let mapped = self.mapped_in(&branch.snapshot, effect, raw, None)?;
-        let misfit = mapped.code.as_deref() == Some("misfit");
-        let why = mapped.shown.filter(|_| misfit);
-        Ok(why.map(|why| {
-            format!("this result does not fit ({why}): give the one that the tool would have given")
-        }))
     }
 
     /// Whether it began under an owner that is gone, on a branch that has no ticks: nobody asked whether it happened.
@@ -643,12 +693,18 @@ impl Driver {
     ) -> Result<Acted, EngineError> {
         let kept = match how {
             Resolution::Done { result } => match steersman_machine::json::read(&result) {
-                Ok(result) => Some(self.kept(effect, &Raw::Done(result)).await?),
+                Ok(result) => {
+                    let raw = Raw::Done(result);
+                    if let Some(why) = self.unfit(effect, &raw).await? {
+                        return Ok(Err(why));
+                    }
+                    Some(self.kept(effect, &raw).await?)
+                }
                 Err(e) => return Ok(Err(format!("the result is no JSON: {e}"))),
             },
             Resolution::NotPerformed | Resolution::Fail => None,
         };
-        let mut draft = Draft::new(self.next, self.ledger.current);
+        let mut draft = self.draft(self.ledger.current);
         self.keep_notes(&mut draft, vec![released], kept.as_deref());
         self.accepted(&mut draft, message);
         self.write(draft).await?;

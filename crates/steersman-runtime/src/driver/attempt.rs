@@ -32,8 +32,8 @@ pub(crate) enum FromTask {
     Model(Id, u32, Result<Answer, Failure>, Report),
     /// A tool ended.
     Tool(Id, u32, Raw),
-    /// A probe for this effect in doubt ended.
-    Probe(Id, Raw),
+    /// An attempt of a probe for an effect in doubt ended: the probe, the effect, the attempt.
+    Probe(Id, Id, u32, Raw),
     /// An attempt to tell a person that something waits for them ended.
     Reached(Id, u32, Raw),
     /// The delay before the next such attempt is over.

@@ -2,7 +2,7 @@
 
 use super::draft::{Draft, Note, Offer};
 use super::{Driver, OutState, What};
-use crate::branches::{not_adoptable, taken_label};
+use crate::branches::{not_adoptable, not_all_act, searched, taken_label};
 use crate::engine::EngineError;
 use crate::inbox::Message;
 use crate::load::Since;
@@ -100,17 +100,18 @@ impl Driver {
                 });
             }
             Request::Adopt { call, branch, at } => {
-                let done = self
-                    .ledger
-                    .branch(branch)
-                    .is_some_and(|b| b.adopted.is_some());
-                if !done {
+                // A branch that was rewound to before the adoption makes it once more: what it did for real is known.
+                let open = self.branches.get(&id).and_then(|b| {
+                    let open = b.snapshot.call(call.0, call.1)?;
+                    open.closed.is_none().then_some(())
+                });
+                if open.is_some() {
                     self.to_adopt.push((id, call, branch, at));
                 }
             }
             Request::Supersede { branches } => {
                 for branch in branches {
-                    if !self.is_awaited(branch, id) {
+                    if branch != self.ledger.current && !self.is_awaited(branch, id) {
                         self.supersede(draft, branch, None);
                     }
                 }
@@ -140,7 +141,7 @@ impl Driver {
     /// Branches that were superseded by the line that was written are in memory no longer.
     pub(super) async fn leave_behind(&mut self) -> Result<(), EngineError> {
         for id in std::mem::take(&mut self.left_behind) {
-            let mut draft = Draft::new(self.next, id);
+            let mut draft = self.draft(id);
             let outs: Vec<Id> = self
                 .outs
                 .iter()
@@ -250,7 +251,7 @@ impl Driver {
     /// Waits until a line is on disk, where it can be read.
     pub(super) async fn catch_up(&mut self, at: Line) -> Result<(), EngineError> {
         while self.writer.durable < at && !self.writer.is_idle() {
-            self.writer.written().await?;
+            self.next_written().await?;
         }
         self.past.written(self.writer.durable);
         Ok(())
@@ -263,7 +264,7 @@ impl Driver {
         at: Line,
     ) -> Result<Option<Line>, EngineError> {
         let mut at = at;
-        loop {
+        while at.is_some() {
             let line = match self.past.read(at).await {
                 Ok(line) => line,
                 Err(crate::store::StoreError::Corrupt { .. }) if at > self.writer.appended => {
@@ -277,11 +278,9 @@ impl Driver {
             if line.commit.is_some() {
                 return Ok(Some(at));
             }
-            if !line.prev.is_some() {
-                return Ok(None);
-            }
             at = line.prev;
         }
+        Ok(None)
     }
 
     // ---- what people do
@@ -318,7 +317,8 @@ impl Driver {
         say: Option<String>,
     ) -> Result<Acted, EngineError> {
         let from = branch.unwrap_or(self.ledger.current);
-        if let Some(why) = taken_label(&self.ledger, label.as_ref()) {
+        let taken = taken_label(&self.ledger, label.as_ref());
+        if let Some(why) = taken.or_else(|| searched(&self.ledger, from)) {
             return Ok(Err(why));
         }
         let opened = Opened {
@@ -354,6 +354,9 @@ impl Driver {
             )));
         };
         let mut snapshot = self.snapshot_at(from, at).await?;
+        if opened.rewound && snapshot.scope.is_some() {
+            return Ok(Err(not_all_act(from)));
+        }
         if let Some(line) = snapshot.first_simulated.filter(|_| !opened.dry) {
             let before = self.past.read(line).await?.prev;
             return Ok(Err(format!(
@@ -485,6 +488,9 @@ impl Driver {
         let Some(known) = self.ledger.branch(branch) else {
             return Ok(Err(format!("there is no branch {branch}")));
         };
+        if let Some(why) = searched(&self.ledger, branch) {
+            return Ok(Err(why));
+        }
         if known.opening.as_ref().is_none_or(|o| o.scope.is_none()) {
             return self.choose(message, branch, at).await;
         }
@@ -513,7 +519,7 @@ impl Driver {
         };
         let from = self.as_branch_of(target, branch, at).await?;
         if let Some(here) = self.branches.get(&target).filter(|_| message.is_some())
-            && let Some(why) = not_adoptable(&here.snapshot, &from)
+            && let Some(why) = not_adoptable(&self.ledger, &here.snapshot, &from)
         {
             return Ok(Err(why));
         }

@@ -294,7 +294,7 @@ impl Driver {
             return self.exhausted(id, Budget::Cost, left, bound).await;
         }
         if !self.ledger.slice.less(held).covers(bound) {
-            let mut draft = Draft::new(self.next, branch);
+            let mut draft = self.draft(branch);
             self.draw(&mut draft, bound, allowance, Amount::default());
             self.write(draft).await?;
         }
@@ -353,12 +353,12 @@ impl Driver {
         };
         match limit.then {
             OnLimit::Ask => {
-                let mut draft = Draft::new(self.next, branch);
+                let mut draft = self.draft(branch);
                 draft.hold(NewHold {
                     effect: id,
                     why: Why::Budget,
                     digest,
-                    by: "any".into(),
+                    by: vec!["any".into()],
                     ask: Some(&ask),
                     due: None,
                     about,
@@ -407,7 +407,7 @@ impl Driver {
         if !holds && !self.is_misshown() {
             return Ok(false);
         }
-        let mut draft = Draft::new(self.next, self.ledger.current);
+        let mut draft = self.draft(self.ledger.current);
         let reserved: Vec<Id> = self
             .outs
             .iter()

@@ -3,7 +3,7 @@
 use super::Driver;
 use super::branches::{Acted, ToBegin};
 use crate::bind;
-use crate::branches::not_chosen;
+use crate::branches::{adopted_already, not_adoptable, not_all_act, searched};
 use crate::engine::EngineError;
 use crate::ledger::Progress;
 use crate::store::InboxMessage;
@@ -26,12 +26,13 @@ impl Driver {
         let target = self.ledger.current;
         let head = self.ledger.branch(target).map_or(Line::NONE, |b| b.commit);
         let here = self.snapshot_at(target, head).await?;
-        if let Some(why) = not_chosen(&self.ledger, &here, branch) {
-            return Ok(Err(why));
-        }
         let Some(known) = self.ledger.branch(branch).cloned() else {
             return Ok(Err(format!("there is no branch {branch}")));
         };
+        let there = self.snapshot_at(branch, known.commit).await?;
+        if let Some(why) = not_adoptable(&self.ledger, &here, &there) {
+            return Ok(Err(why));
+        }
         let Some(forked) = self.ledger.common(branch, target) else {
             return Ok(Err("these branches have no line in common".to_owned()));
         };
@@ -55,6 +56,9 @@ impl Driver {
         }
         let at = at.unwrap_or(known.commit);
         let (branch, at) = self.adopted_from(branch, at, target).await?;
+        if let Some(why) = adopted_already(&self.ledger, branch) {
+            return Ok(Err(why));
+        }
         let opened = Opened {
             rewound: true,
             ..Opened::default()
@@ -165,6 +169,13 @@ impl Driver {
             return Ok(Err(format!("there is no branch {branch}")));
         };
         let superseded = known.superseded.is_some();
+        let scoped = known.opening.as_ref().is_some_and(|o| o.scope.is_some());
+        if let Some(why) = searched(&self.ledger, branch) {
+            return Ok(Err(why));
+        }
+        if scoped {
+            return Ok(Err(not_all_act(branch)));
+        }
         if superseded {
             let at = known.commit;
             let left = self.snapshot_at(branch, at).await?;

@@ -1,9 +1,10 @@
 //! A line while it is put together: what a tick did, and the ledger entries that go with it.
 
+use super::Driver;
 use crate::store::{InboxMessage, WaitChange};
 use std::sync::Arc;
-use steersman_machine::commit::{Commit, Hold, LedgerEntry, Release, Text, Why};
-use steersman_machine::effect::{Approval, NewArtifact, Step};
+use steersman_machine::commit::{Commit, Hold, LedgerEntry, Probing, Release, Text, Why};
+use steersman_machine::effect::{NewArtifact, Step};
 use steersman_machine::ids::{Body, Digest, Id, Line, Name, Time};
 
 /// Characters of a refusal that the log keeps: words for people, in which a stranger's text may be quoted.
@@ -22,6 +23,8 @@ pub(crate) struct Draft {
     pub(crate) waits: Vec<WaitChange>,
     pub(crate) timers: Vec<(Id, Option<Time>)>,
     pub(crate) urgent: bool,
+    /// An effect of class `unsafe` begins once it is on disk.
+    pub(crate) begins_unsafe: bool,
     pub(crate) then: Vec<super::OnDisk>,
     /// Effects that may begin once the line is appended, ahead of the disk.
     pub(crate) ready: Vec<Id>,
@@ -29,8 +32,23 @@ pub(crate) struct Draft {
     pub(crate) folds: bool,
 }
 
+impl Driver {
+    /// A line of a branch. Of one that has no ticks any more, the line is the current branch's, which always has ticks:
+    /// what the ledger says of an effect, a search or a message does not depend on the branch of the line.
+    pub(super) fn draft(&self, branch: Id) -> Draft {
+        let has_ticks = self.branches.contains_key(&branch);
+        let on = if has_ticks {
+            branch
+        } else {
+            self.ledger.current
+        };
+        Draft::new(self.next, on)
+    }
+}
+
 impl Draft {
-    pub(crate) fn new(n: Line, branch: Id) -> Self {
+    /// A line of a branch that has ticks; [`Driver::draft`] where that is not known.
+    pub(super) fn new(n: Line, branch: Id) -> Self {
         Self {
             n,
             branch: Some(branch),
@@ -167,6 +185,24 @@ impl Draft {
                     body,
                 }
             }
+            Note::Probed {
+                effect,
+                of,
+                attempt,
+                happened,
+                said,
+            } => {
+                let said = self.body(&said);
+                LedgerEntry::Probe {
+                    effect,
+                    of,
+                    what: Probing::Said {
+                        attempt,
+                        happened,
+                        said,
+                    },
+                }
+            }
             Note::Adopted(branch, at) => LedgerEntry::Adopted { branch, at },
             Note::Spend(effect, tokens, micros) => LedgerEntry::Spend {
                 effect,
@@ -183,25 +219,10 @@ pub(crate) struct NewHold<'a> {
     pub(crate) effect: Id,
     pub(crate) why: Why,
     pub(crate) digest: Digest,
-    pub(crate) by: Name,
+    pub(crate) by: Vec<Name>,
     pub(crate) ask: Option<&'a str>,
     pub(crate) due: Option<Time>,
     pub(crate) about: Option<Name>,
-}
-
-impl<'a> NewHold<'a> {
-    /// Somebody is asked to approve.
-    pub(crate) fn approval(effect: Id, digest: Digest, asked: &'a Approval, now: Time) -> Self {
-        Self {
-            effect,
-            why: Why::Approval,
-            digest,
-            by: asked.by.clone(),
-            ask: Some(&asked.ask),
-            due: asked.timeout.map(|ms| now.plus(ms)),
-            about: None,
-        }
-    }
 }
 
 /// A ledger entry that goes with an offer if it is taken.
@@ -212,6 +233,14 @@ pub(crate) enum Note {
     NotPerformed(Id, u32),
     Unknown(Id, u32),
     Late(Id, u32, String),
+    /// A probe answered.
+    Probed {
+        effect: Id,
+        of: Id,
+        attempt: u32,
+        happened: Option<bool>,
+        said: String,
+    },
     Released {
         effect: Id,
         why: Why,

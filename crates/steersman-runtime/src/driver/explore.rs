@@ -291,7 +291,7 @@ impl Driver {
         ran.sort_unstable();
         let stood = known.stood.iter();
         let last: HashMap<Id, Line> = stood.map(|s| (s.branch, s.at)).collect();
-        let mut draft = Draft::new(self.next, known.branch);
+        let mut draft = self.draft(known.branch);
         for (_, branch) in ran {
             let Some(at) = self.ledger.branch(branch).map(|b| b.commit) else {
                 continue;
@@ -439,7 +439,7 @@ impl Driver {
         branch: Id,
         stands: Vec<Id>,
     ) -> Result<(), EngineError> {
-        let mut draft = Draft::new(self.next, branch);
+        let mut draft = self.draft(branch);
         for effect in stands {
             self.state(effect, OutState::Ready);
             self.draw_escrow(&mut draft);
@@ -555,14 +555,9 @@ impl Driver {
         let judges = known.judged.iter().map(|(branch, _)| *branch);
         let tried = known.tried.iter().copied().chain(judges);
         let all: Vec<Id> = tried.chain(by_person.then_some(root)).collect();
-        let at = if self.branches.contains_key(&root) {
-            root
-        } else {
-            self.ledger.current
-        };
         let waits = self.outs.get(&id).map(|out| out.branch);
         let waits = waits.filter(|_| !by_person);
-        let mut draft = Draft::new(self.next, at);
+        let mut draft = self.draft(root);
         draft.urgent = true;
         draft.ledger.push(LedgerEntry::Search {
             search: id,
@@ -605,7 +600,7 @@ impl Driver {
         let (branch, at) = self.adopted_from(branch, at, target).await?;
         let from = self.as_branch_of(target, branch, at).await?;
         if let Some(here) = self.branches.get(&target)
-            && let Some(why) = not_adoptable(&here.snapshot, &from)
+            && let Some(why) = not_adoptable(&self.ledger, &here.snapshot, &from)
         {
             return self.without(id, &why).await;
         }
@@ -640,7 +635,7 @@ impl Driver {
         let Some(branch) = self.outs.get(&id).map(|out| out.branch) else {
             return Ok(());
         };
-        let mut draft = Draft::new(self.next, branch);
+        let mut draft = self.draft(branch);
         let why = draft.body(why);
         draft.ledger.push(LedgerEntry::Search {
             search: id,

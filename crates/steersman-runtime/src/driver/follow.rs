@@ -7,7 +7,6 @@
 
 use super::Driver;
 use super::attempt::FromTask;
-use super::draft::Draft;
 use super::rebind::Anew;
 use crate::bind::{self, ManifestHash, Values};
 use crate::engine::EngineError;
@@ -252,7 +251,7 @@ impl Driver {
 
     /// What could not be taken over stands in the ledger.
     async fn refuse_lists(&mut self, refused: &[String]) -> Result<(), EngineError> {
-        let mut draft = Draft::new(self.next, self.ledger.current);
+        let mut draft = self.draft(self.ledger.current);
         for why in refused {
             let why = draft.body(&clipped(std::slice::from_ref(why)));
             let message = REFRESH.into();

@@ -5,10 +5,23 @@ use std::sync::Arc;
 use steersman_machine::commit::Kind;
 use steersman_machine::context::History;
 use steersman_machine::ids::{Body, Id, Line};
-use steersman_machine::interaction::{End, How, Interaction, Origin, Target};
+use steersman_machine::interaction::{CallResult, End, How, Interaction, Origin, Target};
 use steersman_machine::network::{Does, Network, Route, RouteBy, Turns};
 use steersman_machine::snapshot::{Phase, Snapshot};
 use steersman_machine::tick::turns;
+
+/// What a user hears of a task that ended: the answer of an agent, what another person said, what stands in the place of
+/// a person who ran out of time. What the user said is nothing new to them.
+fn told_by(target: &Target, result: &CallResult) -> Option<Body> {
+    let by_user = result.by.as_deref() == Some("user");
+    let heard = match (target, result.how) {
+        (_, How::Finished) => true,
+        (Target::Person(_), How::Done) => !by_user,
+        (Target::Person(_), How::Expired) => result.code.is_none(),
+        _ => false,
+    };
+    result.body.filter(|_| heard)
+}
 
 /// Reads one branch.
 pub(super) struct Heard<'a> {
@@ -74,7 +87,7 @@ impl Heard<'_> {
         // Its own end, which is the answer, lies on top if it rests; below that each end is one that was heard before.
         let mut ends = u32::from(self.snapshot.agent(desk).phase == Phase::Resting);
         let mut told: Vec<Arc<str>> = Vec::new();
-        let mut closed: Vec<(Id, How, Option<Body>)> = Vec::new();
+        let mut closed: Vec<CallResult> = Vec::new();
         for interaction in self.down(desk) {
             match interaction {
                 Interaction::Finished { .. } if ends == 0 => break,
@@ -83,17 +96,17 @@ impl Heard<'_> {
                     from: Origin::Outside(_) | Origin::Call(_) | Origin::Agent(_),
                     ..
                 } => break,
-                Interaction::Result(result) => closed.push((result.call, result.how, result.body)),
+                Interaction::Result(result) => closed.push(result),
                 Interaction::Call(call) => {
-                    let result = closed.iter().find(|(id, ..)| *id == call.id);
+                    let result = closed.iter().find(|result| result.call == call.id);
                     let spoken = match call.target {
                         Target::Agent(member) => self.turns(member, call.id),
                         // Whoever is asked is told what for.
                         Target::Person(_) => 1,
                         Target::Tool(_) | Target::Wait | Target::Branches(_) | Target::Unknown => 0,
                     };
-                    if let Some((_, How::Finished, Some(body))) = result {
-                        let text = self.history.text(*body);
+                    if let Some(body) = result.and_then(|result| told_by(&call.target, result)) {
+                        let text = self.history.text(body);
                         let is_answer = ends == 0 && told.is_empty() && *text == *answer;
                         if !is_answer && !text.trim().is_empty() {
                             told.push(text);

@@ -21,11 +21,13 @@ mod events;
 mod everything;
 mod explore;
 mod follow;
+mod guard;
 mod heard;
 mod inspect;
 mod orders;
 mod outcome;
 mod parked;
+mod probe;
 mod reach;
 mod rebind;
 mod recorded;
@@ -103,6 +105,8 @@ pub(crate) struct Driver {
     queued: BTreeMap<Id, BTreeSet<Id>>,
     /// Model calls that wait for what others have reserved of the session's budget.
     short: BTreeSet<Id>,
+    /// Effects that begin when an equal one has ended, and that one.
+    behind: BTreeMap<Id, Id>,
     /// Branches that have something new.
     fresh: BTreeSet<Id>,
     /// Branches may have ended, or somebody may wait for some since it was last looked.
@@ -254,6 +258,8 @@ pub(crate) enum OnDisk {
     Start(Id),
     /// The attempt to tell a person begins.
     Reach(Id),
+    /// The attempt of a probe begins: the probe, the effect in doubt, the attempt.
+    Probe(Id, Id, u32),
     /// Somebody is told, or may ask soon.
     Receipt(Option<oneshot::Sender<Receipt>>, Receipt),
     /// The inbox and the box of events are looked at.
@@ -414,6 +420,8 @@ impl Driver {
                 self.start(effect).await?;
             } else if let Some(effect) = self.next_not_begun() {
                 self.not_begun(effect).await?;
+            } else if let Some(of) = self.next_probe() {
+                self.probe(of).await?;
             } else if let Some(wanted) = self.next_reach() {
                 self.reach(wanted).await?;
             } else if let Some(search) = self.next_search().filter(|_| !self.stands()) {
@@ -472,15 +480,21 @@ impl Driver {
 
     /// Waits until a line of this many bytes may be appended.
     async fn room(&mut self, bytes: usize) -> Result<(), EngineError> {
-        let alive = self.engine.0.alive.clone();
         while !self.writer.has_room(bytes, self.is_step()) {
-            tokio::select! {
-                biased;
-                written = self.writer.written() => written?,
-                () = alive.cancelled() => return Err(EngineError::Stopped),
-            }
-            self.reached_disk();
+            self.next_written().await?;
         }
+        Ok(())
+    }
+
+    /// Waits until more is on disk, and no longer than anybody wants this process to go on.
+    async fn next_written(&mut self) -> Result<(), EngineError> {
+        let alive = self.engine.0.alive.clone();
+        tokio::select! {
+            biased;
+            written = self.writer.written() => written?,
+            () = alive.cancelled() => return Err(EngineError::Stopped),
+        }
+        self.reached_disk();
         Ok(())
     }
 
@@ -518,6 +532,7 @@ impl Driver {
                 self.to_start.insert(effect);
             }
             OnDisk::Reach(effect) => self.start_reach(effect),
+            OnDisk::Probe(effect, of, attempt) => self.start_probe(effect, of, attempt),
             OnDisk::Receipt(reply, receipt) => {
                 self.inbox.soon.remove(&receipt.id);
                 if let Some(reply) = reply.or_else(|| self.inbox.replies.remove(&receipt.id)) {
@@ -637,8 +652,12 @@ impl Driver {
     /// What has to happen before anything goes on.
     fn outside(&self) -> Outside {
         // Who waits for a turn goes on by the clock of the limiter; who waits for a slot, when another ends.
-        let waits_for_slot =
-            |id: &Id| self.short.contains(id) || self.queued.values().any(|ids| ids.contains(id));
+        let waits_for_slot = |id: &Id| {
+            let before = self.behind.get(id);
+            before.is_some_and(|before| self.outs.contains_key(before))
+                || self.short.contains(id)
+                || self.queued.values().any(|ids| ids.contains(id))
+        };
         let running = self.outs.iter().filter(|(id, out)| match out.state {
             OutState::Running(_) => true,
             OutState::Queued => !self.ledger.paused && !waits_for_slot(id),
@@ -661,7 +680,7 @@ impl Driver {
     /// Nothing goes on by itself, and all is on disk.
     fn is_quiet(&self) -> bool {
         self.is_still()
-            && self.probing.is_empty()
+            && !self.is_probing()
             && !self.following.is_asking()
             && self.reaching_now() == 0
             && self.searches.judging() == 0

@@ -2,7 +2,7 @@
 
 use super::act::{not_open, word};
 use super::branches::{Acted, ToBegin};
-use super::draft::{Draft, Note};
+use super::draft::Note;
 use super::{Driver, OutState};
 use crate::engine::EngineError;
 use crate::store::InboxMessage;
@@ -118,7 +118,7 @@ impl Driver {
     pub(super) async fn keep_back(&mut self, id: Id) -> Result<(), EngineError> {
         let out = &self.outs[&id];
         let began = matches!(out.state, OutState::Starting) && out.touches_world();
-        let mut draft = Draft::new(self.next, out.branch);
+        let mut draft = self.draft(out.branch);
         if began {
             draft.note(Note::NotPerformed(id, out.attempt));
         }
@@ -151,6 +151,9 @@ impl Driver {
                 self.to_start.insert(id);
             }
             return Ok(Ok(()));
+        }
+        if let Some(acted) = self.probe_again(message, effect).await? {
+            return Ok(acted);
         }
         if let Some(effect) = effect {
             let held = self.ledger.effect(effect).and_then(|r| r.holds.first());

@@ -1,5 +1,6 @@
 //! How attempts end: offered, tried again, or in doubt. And what ends by time.
 
+use super::act::By;
 use super::attempt::{self, FromTask};
 use super::draft::{Draft, NewHold, Note, Offer};
 use super::{Driver, OutState, What};
@@ -8,22 +9,22 @@ use crate::feed::FeedItem;
 use crate::ledger::Amount;
 use crate::limiter::Ended;
 use crate::model::{Delta, Report};
+use crate::options::Judge;
 use crate::retry::{self, Next};
-use crate::toolset::{Progress, ToolRun};
-use futures::FutureExt;
+use crate::toolset::Progress;
 use serde_json::Value as Json;
 use std::sync::Arc;
 use steersman_machine::commit::{Kind, LedgerEntry, Release, Why};
 use steersman_machine::context::{self, RENDER_VERSION};
-use steersman_machine::effect::{Answer, Came, Failure, Offered, Outcome, Retry, ToolWork, Work};
+use steersman_machine::effect::{Answer, Came, Failure, Offered, Outcome, Work};
 use steersman_machine::expression::{Data, EvalError, Scope};
 use steersman_machine::ids::{Id, Name, Time};
 use steersman_machine::interaction::Class;
 use steersman_machine::mapping::{Fault, Raw};
-use steersman_machine::network::{ModelAgent, Offer as Offers, OnDoubt, OnTimeout, ProbeElse};
-use steersman_machine::view::View;
+use steersman_machine::network::{
+    ANYBODY, ModelAgent, Offer as Offers, OnDoubt, OnTimeout, ToolDef,
+};
 use steersman_machine::wait::{self, Meets};
-use tokio_util::sync::CancellationToken;
 
 impl Driver {
     /// A task tells of an attempt.
@@ -43,7 +44,9 @@ impl Driver {
                 self.model_ended(effect, attempt, result, report).await
             }
             FromTask::Tool(effect, attempt, raw) => self.tool_ended(effect, attempt, raw).await,
-            FromTask::Probe(effect, raw) => self.probed(effect, raw).await,
+            FromTask::Probe(effect, of, attempt, raw) => {
+                self.probed(effect, of, attempt, raw).await
+            }
             FromTask::Reached(effect, attempt, raw) => self.reached(effect, attempt, raw).await,
             FromTask::ReachAgain(effect) => {
                 self.reaching.remove(&effect);
@@ -151,7 +154,10 @@ impl Driver {
                 let spent = Amount::new(tokens, micros.unwrap_or_default());
                 let notes = vec![Note::Spend(effect, spent.tokens, spent.micros)];
                 self.unreserve(effect, spent);
-                self.judge(branch, effect, &mut answer);
+                if let Some(judge) = self.engine.0.options.judge.clone() {
+                    let asked = self.to_be_judged(branch, effect, &answer);
+                    judged(&*judge, asked, &mut answer).await;
+                }
                 self.answer_outcome(effect, Outcome::Answer(answer), notes);
                 Ok(())
             }
@@ -168,7 +174,7 @@ impl Driver {
         let branch = self.outs[&effect].branch;
         let now = self.engine.clock().now();
         // Who was asked may have to be paid, whatever became of the answer: as much as is known counts.
-        let mut draft = Draft::new(self.next, branch);
+        let mut draft = self.draft(branch);
         let mut out = self.outs.remove(&effect).expect("looked at a moment ago");
         let made = ![attempt::LIMITED, attempt::CIRCUIT_OPEN].contains(&&*failure.code);
         let lost = if super::budget::may_be_paid(&failure, &out) {
@@ -274,21 +280,11 @@ impl Driver {
         let world = out.touches_world();
         let branch = out.branch;
         self.retry_queued();
-        let (wanted, note) = match &raw {
-            Raw::Done(_) | Raw::Made { .. } | Raw::Failed(_) => (None, Note::Done(effect, attempt)),
-            Raw::NotPerformed(fault) => (
-                fault.again.map(Retry::After),
-                Note::NotPerformed(effect, attempt),
-            ),
-            Raw::Unknown(fault) => (
-                match tool.class {
-                    Class::Pure | Class::Read | Class::Idempotent => {
-                        Some(fault.again.map_or(Retry::Policy, Retry::After))
-                    }
-                    Class::Unsafe => None,
-                },
-                Note::Unknown(effect, attempt),
-            ),
+        let wanted = retry::wanted(&raw, tool.class);
+        let note = match &raw {
+            Raw::Done(_) | Raw::Made { .. } | Raw::Failed(_) => Note::Done(effect, attempt),
+            Raw::NotPerformed(_) => Note::NotPerformed(effect, attempt),
+            Raw::Unknown(_) => Note::Unknown(effect, attempt),
         };
         let notes: Vec<Note> = world.then_some(note).into_iter().collect();
         if let Some(wanted) = wanted
@@ -298,7 +294,7 @@ impl Driver {
             let now = self.engine.clock().now();
             let next = retry::next(wanted, attempt, attempts, self.values.seed, effect, now);
             if next != Next::GiveUp {
-                let mut draft = Draft::new(self.next, branch);
+                let mut draft = self.draft(branch);
                 // How this attempt ended is known before another begins.
                 for note in notes {
                     draft.note(note);
@@ -321,7 +317,7 @@ impl Driver {
 
     /// An `unsafe` effect of which nobody knows whether it happened: its declared way out.
     async fn doubt(&mut self, effect: Id, attempt: u32, raw: Raw) -> Result<(), EngineError> {
-        let mut draft = Draft::new(self.next, self.outs[&effect].branch);
+        let mut draft = self.draft(self.outs[&effect].branch);
         draft.note(Note::Unknown(effect, attempt));
         let reason = match &raw {
             Raw::Unknown(fault) | Raw::NotPerformed(fault) | Raw::Failed(fault) => {
@@ -342,29 +338,27 @@ impl Driver {
             return;
         };
         let digest = out.digest.expect("a tool has a digest");
-        let declared = self.tool_def(&tool.tool).and_then(|t| t.on_doubt.clone());
-        let declared = declared.unwrap_or(if self.engine.0.options.user_reachable {
-            OnDoubt::Ask
-        } else {
-            OnDoubt::Fail
-        });
+        let def = self.tool_def(&tool.tool);
+        let by = def.map_or_else(|| vec![ANYBODY.into()], ToolDef::doubt_askers);
+        let fails = match def.and_then(|def| def.on_doubt.as_ref()) {
+            Some(OnDoubt::Fail) => true,
+            Some(OnDoubt::Ask { .. } | OnDoubt::Probe { .. }) => false,
+            None => !self.engine.0.options.user_reachable,
+        };
         let ask = format!("`{}` may have happened ({reason}). Did it?", tool.tool);
         draft.hold(NewHold {
             effect,
             why: Why::Doubt,
             digest,
-            by: ANYBODY.into(),
+            by,
             ask: Some(&ask),
             due: None,
             about: None,
         });
-        match declared {
-            OnDoubt::Ask => self.state(effect, OutState::Held),
-            OnDoubt::Fail => self.give_up(effect, "rule", reason),
-            OnDoubt::Probe { probe, args, .. } => {
-                self.state(effect, OutState::Held);
-                self.start_probe(effect, &tool, &probe, &args);
-            }
+        // A declared probe follows from the open doubt: see `probe.rs`.
+        self.state(effect, OutState::Held);
+        if fails {
+            self.give_up(effect, "rule", reason);
         }
     }
 
@@ -387,121 +381,6 @@ impl Driver {
         self.answer_raw(effect, raw, vec![released]);
     }
 
-    /// Another tool finds out. It runs beside the log: it changes nothing outside, and only its verdict counts.
-    fn start_probe(&mut self, effect: Id, tool: &ToolWork, probe: &Name, args: &[(Name, Data)]) {
-        self.probing.insert(effect);
-        let said = match self.probe_run(effect, tool, probe, args) {
-            Ok((run, timeout)) => {
-                let toolset = self.engine.toolset(self.network(), probe).cloned();
-                let (clock, cancel) = (self.engine.clock().clone(), CancellationToken::new());
-                let place = self.place_of(run.clone());
-                async move {
-                    let turn = match place {
-                        Some((limiter, ask)) => Some(limiter.acquire(ask, &*clock).await),
-                        None => None,
-                    };
-                    if let Some(Err(_)) = turn {
-                        let why = "its rate lets the probe through too late";
-                        return Raw::NotPerformed(Fault::new("failed", why));
-                    }
-                    attempt::run_tool(toolset, run, timeout, clock, cancel, Arc::new(drop)).await
-                }
-                .left_future()
-            }
-            Err(fault) => std::future::ready(Raw::NotPerformed(fault)).right_future(),
-        };
-        let tasks = self.tasks.clone();
-        tokio::spawn(async move {
-            let raw = said.await;
-            let _ = tasks.send(Box::new(FromTask::Probe(effect, raw))).await;
-        });
-    }
-
-    /// What a probe is run with, and how long it may take.
-    fn probe_run(
-        &self,
-        effect: Id,
-        tool: &ToolWork,
-        probe: &Name,
-        args: &[(Name, Data)],
-    ) -> Result<(ToolRun, u64), Fault> {
-        let def = self
-            .tool_def(probe)
-            .ok_or_else(|| Fault::new("failed", "there is no such probe"))?;
-        let (timeout, class) = (def.timeout, def.effect);
-        let scope = self.scope(effect, serde_json::from_str(&tool.args).ok());
-        let args = rendered(args, &*scope).map_err(|e| Fault::new("failed", e.to_string()))?;
-        let args = Json::Object(args);
-        let run = ToolRun {
-            network: self.network().clone(),
-            session: self.session.clone(),
-            mark: self.mark_of(effect),
-            effect,
-            attempt: 0,
-            work: ToolWork {
-                tool: probe.clone(),
-                class,
-                args: args.to_string().into(),
-                approve: Vec::new(),
-                inputs: Vec::new(),
-            },
-            folder: self.values.folder(),
-            artifacts: self.artifacts(effect),
-            scope: self.scope(effect, Some(args)),
-        };
-        Ok((run, timeout))
-    }
-
-    async fn probed(&mut self, effect: Id, raw: Raw) -> Result<(), EngineError> {
-        self.probing.remove(&effect);
-        let in_doubt = self.is_in_doubt(effect);
-        let Some(out) = self.outs.get(&effect).filter(|_| in_doubt) else {
-            return Ok(());
-        };
-        let Some(tool) = out.tool().cloned() else {
-            return Ok(());
-        };
-        let declared = self.tool_def(&tool.tool).and_then(|t| t.on_doubt.clone());
-        let Some(OnDoubt::Probe {
-            done, otherwise, ..
-        }) = declared
-        else {
-            return Ok(());
-        };
-        // A probe that fails has decided nothing.
-        let (Raw::Done(result) | Raw::Made { result, .. }) = &raw else {
-            return Ok(());
-        };
-        let snapshot = &self.branches[&out.branch].snapshot;
-        let agent = out.wish.agent;
-        let args: Json = serde_json::from_str(&tool.args).unwrap_or_default();
-        let happened = self.ask(|cx| {
-            View::new(cx, snapshot, Some(agent))
-                .with("args", args)
-                .with("result", result.clone())
-                .holds(&done)
-        })?;
-        let branch = out.branch;
-        match (happened, otherwise) {
-            (Ok(true), _) => {
-                let released = Self::released(effect, Why::Doubt, Release::Outcome, "probe");
-                self.answer_raw(effect, raw, vec![released]);
-                Ok(())
-            }
-            (Ok(false), ProbeElse::NotPerformed) => {
-                let mut draft = Draft::new(self.next, branch);
-                draft.note(Self::released(effect, Why::Doubt, Release::Go, "probe"));
-                self.begin(&mut draft, effect);
-                self.write(draft).await
-            }
-            (Ok(false), ProbeElse::Fail) => {
-                self.give_up(effect, "probe", "the probe found no trace of it");
-                Ok(())
-            }
-            (Ok(false), ProbeElse::Ask) | (Err(_), _) => Ok(()),
-        }
-    }
-
     pub(super) fn released(effect: Id, why: Why, how: Release, by: &str) -> Note {
         Note::Released {
             effect,
@@ -512,19 +391,22 @@ impl Driver {
         }
     }
 
-    /// What an adapter has to judge: arguments and answers by a JSON Schema file.
-    fn judge(&self, branch: Id, effect: Id, answer: &mut Answer) {
+    /// What an adapter has to judge of an answer: its calls by their number, and what it says, by a JSON Schema file each.
+    fn to_be_judged(
+        &self,
+        branch: Id,
+        effect: Id,
+        answer: &Answer,
+    ) -> Vec<(Option<usize>, Arc<str>)> {
         use steersman_machine::network::{Parameters, TypeKind};
-        let Some(judge) = &self.engine.0.options.judge else {
-            return;
-        };
         let network = self.network();
         let Some(agent) = self.outs.get(&effect).map(|o| o.wish.agent) else {
-            return;
+            return Vec::new();
         };
         let agent = self.branches[&branch].snapshot.agent(agent);
         let def = network.agent(&agent.def);
-        for ask in &mut answer.asks {
+        let mut asked = Vec::new();
+        for (n, ask) in answer.asks.iter().enumerate() {
             let model = network.in_force(agent);
             let tool = model.and_then(|model| offered_as(model, &ask.name));
             let parameters = match tool {
@@ -536,22 +418,17 @@ impl Driver {
                 None => None,
             };
             if let Some(Parameters::Schema(schema)) = parameters {
-                ask.misfit = match steersman_machine::json::read(&ask.args) {
-                    Ok(args) => judge.misfit(schema, &args),
-                    Err(e) => Some(e.to_string()),
-                };
+                asked.push((Some(n), Arc::clone(schema)));
             }
         }
         if let Some(output) = &def.output
             && let TypeKind::Schema(schema) = &output.ty.kind
             && answer.asks.is_empty()
-            && let Some(text) = &answer.text
+            && answer.text.is_some()
         {
-            answer.misfit = match steersman_machine::json::read(text) {
-                Ok(json) => judge.misfit(schema, &json),
-                Err(e) => Some(e.to_string()),
-            };
+            asked.push((None, Arc::clone(schema)));
         }
+        asked
     }
 
     /// The model that was asked.
@@ -589,7 +466,8 @@ impl Driver {
         let holds = held.filter_map(|(id, _)| self.ledger.effect(*id));
         let holds = holds.flat_map(|r| &r.holds).filter_map(|hold| hold.due);
         let machine = self.branches.values().filter_map(|branch| branch.deadline);
-        outs.chain(holds).chain(machine).min()
+        let probes = self.probes_due();
+        outs.chain(holds).chain(machine).chain(probes).min()
     }
 
     /// Time passed: what is due ends, is tried again, or is offered the clock.
@@ -667,7 +545,7 @@ impl Driver {
     /// Whoever is next in line has the whole of their time: it begins when they can be asked.
     async fn holds_due(&mut self, by_then: Time) -> Result<(), EngineError> {
         let now = self.engine.clock().now();
-        let due: Vec<(Id, Why, Name)> = self
+        let due: Vec<(Id, Why, Vec<Name>)> = self
             .outs
             .keys()
             .filter_map(|id| self.ledger.effect(*id))
@@ -686,16 +564,15 @@ impl Driver {
             let asked = asked.and_then(|tool| tool.next_approval(&out.approved));
             let asked = asked.and_then(|asked| asked.asked(&by));
             let then = asked.map_or(OnTimeout::Reject, |asked| asked.on_timeout.clone());
-            let mut draft = Draft::new(self.next, out.branch);
+            let mut draft = self.draft(out.branch);
             match then {
                 OnTimeout::Approve => {
-                    self.go(&mut draft, effect, why, "timeout".into(), None)?;
+                    self.go(&mut draft, effect, why, By::Time, None)?;
                     self.write(draft).await?;
                 }
                 OnTimeout::Next(next) => {
-                    let digest = out.digest.expect("a tool has a digest");
                     draft.note(Self::released(effect, why, Release::Expired, "timeout"));
-                    draft.hold(NewHold::approval(effect, digest, &next, now));
+                    self.ask_approval(&mut draft, effect, &next, now);
                     self.write(draft).await?;
                 }
                 OnTimeout::Reject => {
@@ -723,7 +600,7 @@ impl Driver {
 }
 
 /// Arguments of a probe; one that is exactly a template through an unset optional is left out.
-fn rendered(
+pub(super) fn rendered(
     args: &[(Name, Data)],
     scope: &dyn Scope,
 ) -> Result<serde_json::Map<String, Json>, EvalError> {
@@ -758,5 +635,23 @@ fn offered_as<'a>(model: &'a ModelAgent, seen: &str) -> Option<&'a Name> {
     }
 }
 
-/// Who may answer where the definition names nobody.
-const ANYBODY: &str = "any";
+/// Says what of an answer does not fit, as an adapter judges it.
+async fn judged(judge: &dyn Judge, asked: Vec<(Option<usize>, Arc<str>)>, answer: &mut Answer) {
+    for (call, schema) in asked {
+        let text = match call {
+            Some(n) => Some(&answer.asks[n].args),
+            None => answer.text.as_ref(),
+        };
+        let Some(text) = text else {
+            continue;
+        };
+        let misfit = match steersman_machine::json::read(text) {
+            Ok(json) => judge.misfit(&schema, json).await,
+            Err(e) => Some(e.to_string()),
+        };
+        match call {
+            Some(n) => answer.asks[n].misfit = misfit,
+            None => answer.misfit = misfit,
+        }
+    }
+}

@@ -175,6 +175,7 @@ impl Driver {
             to_start: BTreeSet::new(),
             queued: BTreeMap::new(),
             short: BTreeSet::new(),
+            behind: BTreeMap::new(),
             fresh: BTreeSet::new(),
             look_at_ends: false,
             inbox: Inbox {
@@ -207,10 +208,11 @@ impl Driver {
     /// Reads what it owns: the ledger, and the snapshot of every branch that has ticks.
     pub(super) async fn read(&mut self) -> Result<(), EngineError> {
         (self.ledger, self.since) = self.load.ledger(self.claim.head).await?;
+        let current = self.ledger.current;
         let live: Vec<Id> = self
             .ledger
             .branches()
-            .filter(|(_, branch)| branch.superseded.is_none())
+            .filter(|(id, branch)| branch.superseded.is_none() || *id == current)
             .map(|(id, _)| id)
             .collect();
         for id in live {
@@ -283,6 +285,7 @@ impl Driver {
             && self.tasks.strong_count() == 1
             && self.from_tasks.is_empty()
             && self.next_reach().is_none()
+            && self.next_probe().is_none()
             && !self.is_misshown()
     }
 

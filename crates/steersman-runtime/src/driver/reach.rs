@@ -6,17 +6,18 @@
 //! may answer meanwhile, and what cannot be told stays open.
 
 use super::attempt::{self, FromTask};
-use super::draft::Draft;
 use super::transport::TransportScope;
 use super::{Driver, OnDisk, OutState};
 use crate::engine::EngineError;
 use crate::retry::{self, Next};
 use crate::toolset::ToolRun;
 use serde_json::json;
+use std::slice;
 use std::sync::Arc;
 use steersman_machine::commit::{LedgerEntry, Reaching};
-use steersman_machine::effect::{Bodies as _, Retry, ToolWork, Work};
+use steersman_machine::effect::{Bodies as _, ToolWork, Work};
 use steersman_machine::ids::{Id, Name, Time};
+use steersman_machine::interaction::Class;
 use steersman_machine::mapping::{Fault, Raw};
 use steersman_machine::view;
 use tokio_util::sync::CancellationToken;
@@ -64,18 +65,21 @@ impl Driver {
         if !reachable || self.is_halted() {
             return None;
         }
-        self.outs.keys().find_map(|of| {
-            let by = self.asked(*of)?;
-            let tool = network.people.get(&by)?.reach.clone()?;
-            let before = match self.ledger.reach(*of, &by) {
+        let mut all = self.outs.keys().flat_map(|of| {
+            let asked = self.asked(*of).iter();
+            asked.map(|by| (*of, by))
+        });
+        all.find_map(|(of, by)| {
+            let tool = network.people.get(by)?.reach.clone()?;
+            let before = match self.ledger.reach(of, by) {
                 Some((_, reach)) if reach.over => return None,
                 Some((effect, _)) if self.reaching.contains_key(&effect) => return None,
                 Some((effect, reach)) => Some((effect, reach.attempt)),
                 None => None,
             };
             Some(Wanted {
-                of: *of,
-                by,
+                of,
+                by: by.clone(),
                 tool,
                 before,
             })
@@ -90,29 +94,33 @@ impl Driver {
         if network.people.values().all(|person| person.reach.is_none()) {
             return false;
         }
-        self.outs.keys().any(|of| {
-            let Some(by) = self.asked(*of) else {
-                return false;
-            };
-            let person = network.people.get(&by);
+        let owed = |of: Id, by: &Name| {
+            let person = network.people.get(by);
+            let reach = self.ledger.reach(of, by);
             person.is_some_and(|person| person.reach.is_some())
-                && self
-                    .ledger
-                    .reach(*of, &by)
-                    .is_none_or(|(_, reach)| !reach.over)
-        })
+                && reach.is_none_or(|(_, reach)| !reach.over)
+        };
+        let mut all = self.outs.keys();
+        all.any(|of| self.asked(*of).iter().any(|by| owed(*of, by)))
     }
 
-    /// The person whom an effect waits for.
-    fn asked(&self, of: Id) -> Option<Name> {
-        let out = self.outs.get(&of)?;
+    /// The people whom an effect waits for: each of them is told, and any of them may answer.
+    fn asked(&self, of: Id) -> &[Name] {
+        let Some(out) = self.outs.get(&of) else {
+            return &[];
+        };
         let record = self.ledger.effect(of);
         if let Some(hold) = record.and_then(|record| record.holds.first()) {
-            return matches!(out.state, OutState::Held).then(|| hold.by.clone());
+            return match out.state {
+                // A probe may settle it without them.
+                OutState::Held if self.is_probed(of) => &[],
+                OutState::Held => &hold.by,
+                _ => &[],
+            };
         }
         match &out.wish.work {
-            Work::Ask { to, .. } if matches!(out.state, OutState::Waits) => Some(to.clone()),
-            _ => None,
+            Work::Ask { to, .. } if matches!(out.state, OutState::Waits) => slice::from_ref(to),
+            _ => &[],
         }
     }
 
@@ -124,7 +132,7 @@ impl Driver {
             tool,
             before,
         } = wanted;
-        let mut draft = Draft::new(self.next, self.outs[&of].branch);
+        let mut draft = self.draft(self.outs[&of].branch);
         let line = draft.n;
         let (effect, attempt) = match before {
             Some((effect, attempt)) => (effect, attempt + 1),
@@ -175,8 +183,8 @@ impl Driver {
     /// What an attempt is run with, and how long it may take; none if nothing waits any more.
     fn reach_run(&self, effect: Id) -> Option<(ToolRun, u64)> {
         let reach = self.ledger.reached(effect)?;
-        let by = self.asked(reach.of).filter(|by| *by == reach.by)?;
-        let person = self.network().people.get(&by)?;
+        let by = self.asked(reach.of).iter().find(|by| **by == reach.by)?;
+        let person = self.network().people.get(by)?;
         let tool = person.reach.clone()?;
         let def = self.tool_def(&tool)?;
         let question = self.question(reach.of)?;
@@ -251,17 +259,14 @@ impl Driver {
         let Some(reach) = self.ledger.reached(effect).cloned() else {
             return Ok(());
         };
-        let (wanted, fault) = match raw {
+        // What tells a person is idempotent: `check` says so.
+        let wanted = retry::wanted(&raw, Class::Idempotent);
+        let fault = match raw {
             Raw::Done(_) | Raw::Made { .. } => {
                 self.reaching.insert(effect, State::Over);
                 return self.note_reach(effect, &reach, None).await;
             }
-            Raw::Failed(fault) => (None, fault),
-            Raw::NotPerformed(fault) => (fault.again.map(Retry::After), fault),
-            Raw::Unknown(fault) => {
-                let wanted = fault.again.map_or(Retry::Policy, Retry::After);
-                (Some(wanted), fault)
-            }
+            Raw::Failed(fault) | Raw::NotPerformed(fault) | Raw::Unknown(fault) => fault,
         };
         let tool = self.network().people.get(&reach.by);
         let tool = tool.and_then(|person| self.tool_def(person.reach.as_ref()?));
@@ -291,7 +296,7 @@ impl Driver {
     ) -> Result<(), EngineError> {
         let out = self.outs.get(&reach.of);
         let branch = out.map_or(self.ledger.current, |out| out.branch);
-        let mut draft = Draft::new(self.next, branch);
+        let mut draft = self.draft(branch);
         let what = match why {
             Some(why) => Reaching::Failed(draft.body(&clipped(why))),
             None => Reaching::Done,
@@ -308,7 +313,7 @@ impl Driver {
 }
 
 /// As much of a reason as the log keeps.
-fn clipped(why: &str) -> String {
+pub(super) fn clipped(why: &str) -> String {
     const MOST: usize = 200;
     why.chars().take(MOST).collect()
 }

@@ -9,7 +9,7 @@ use crate::ledger::Progress;
 use crate::past::{ERASED, Past};
 use crate::session::Fate;
 use crate::store::{Store, StoreError};
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 use std::sync::Arc;
 use steersman_machine::codec;
 use steersman_machine::commit::{LogLine, Push, Release, Why};
@@ -123,7 +123,7 @@ impl Driver {
             (Raw::Unknown(_), Progress::Unknown) => return Ok(()),
             (Raw::Unknown(_), _) => Note::Unknown(effect, attempt),
         };
-        let mut draft = Draft::new(self.next, self.ledger.current);
+        let mut draft = self.draft(self.ledger.current);
         draft.note(note);
         self.write(draft).await
     }
@@ -220,6 +220,39 @@ impl Driver {
         };
         store_contents(&**self.engine.store(), &mut mapped).await?;
         Ok(codec::keep_outcome(&mapped))
+    }
+
+    /// Why a result that a person gives does not fit the definition. Who gives none has to give what is needed all the same.
+    pub(super) async fn unfit(
+        &mut self,
+        effect: Id,
+        raw: &Raw,
+    ) -> Result<Option<String>, EngineError> {
+        let Some((snapshot, tool)) = self.stood(effect).await? else {
+            return Ok(None);
+        };
+        let needed = self.tool_def(&tool.tool).map(mapping::needed);
+        let needed = needed.unwrap_or_default();
+        let nothing = Raw::Done(Json::Object(Map::new()));
+        let given = match raw {
+            Raw::Done(Json::Null) if !needed.is_empty() => &nothing,
+            raw => raw,
+        };
+        let left = !self.outs.contains_key(&effect);
+        let ran = left.then_some((&tool, &[][..]));
+        let mapped = self.mapped_in(&snapshot, effect, given, ran)?;
+        if mapped.code.as_deref() != Some("misfit") {
+            return Ok(None);
+        }
+        let why = mapped.shown.unwrap_or_default();
+        let needed: Vec<String> = needed.iter().map(|name| format!("`{name}`")).collect();
+        let needs = match &needed[..] {
+            [] => String::new(),
+            names => format!("; `{}` needs {}", tool.tool, names.join(", ")),
+        };
+        Ok(Some(format!(
+            "this result does not fit ({why}): give the one that the tool would have given{needs}"
+        )))
     }
 
     /// Where the call of an effect stood last while it was open, and what was run for it.

@@ -82,7 +82,7 @@ impl Driver {
         if self.network.is_none() {
             return Ok(());
         }
-        let mut draft = Draft::new(self.next, self.ledger.current);
+        let mut draft = self.draft(self.ledger.current);
         if !self.claimed {
             self.settle_earlier(&mut draft);
         }
@@ -103,8 +103,7 @@ impl Driver {
     /// A branch that was left has ticks again.
     pub(super) async fn take_up_branch(&mut self, id: Id) -> Result<(), EngineError> {
         let wishes = self.wished_on(id)?;
-        self.take_up_all(Draft::new(self.next, id), id, wishes)
-            .await?;
+        self.take_up_all(self.draft(id), id, wishes).await?;
         self.ask_again(id).await
     }
 
@@ -141,7 +140,7 @@ impl Driver {
         }
         if apart {
             self.write_ready(draft).await?;
-            draft = Draft::new(self.next, branch);
+            draft = self.draft(branch);
         }
         for (id, wish) in rest {
             self.take_up(&mut draft, id, wish).await?;
@@ -154,7 +153,7 @@ impl Driver {
         self.deadline(id)?;
         let snapshot = self.branches[&id].snapshot.clone();
         let requests = self.ask(|cx| branch::requests(cx, &snapshot))?;
-        let mut draft = Draft::new(self.next, id);
+        let mut draft = self.draft(id);
         for request in requests {
             self.take_request(&mut draft, id, request);
         }
@@ -209,7 +208,7 @@ impl Driver {
             }
             (Progress::Unknown, Class::Unsafe) => self.doubt_again(draft, effect, &record),
             (Progress::Started | Progress::Unknown | Progress::NotPerformed, _) => {
-                self.begin(draft, effect);
+                self.begin(draft, effect)?;
             }
             (Progress::Wished, _) if record.holds.is_empty() => self.gate(draft, effect)?,
             (Progress::Wished, _) => self.state(effect, OutState::Held),

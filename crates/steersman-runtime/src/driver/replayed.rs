@@ -47,16 +47,6 @@ impl Driver {
             self.answer_outcome(id, Outcome::Mapped(Mapped { how, ..mapped }), Vec::new());
             return Ok(true);
         }
-        // It is not done a second time, in no session, before somebody has said that it was not.
-        if let Asked::Tool(call) = asked
-            && !simulates
-            && recorded.doubts(call)
-        {
-            let message =
-                "the same call may have happened in the recording; that is not settled yet";
-            self.answer_fault(id, "in_doubt", message);
-            return Ok(true);
-        }
         if let Asked::Person(to, question) = asked
             && recorded.questions_end()
         {

@@ -73,15 +73,13 @@ impl Driver {
     }
 
     fn info(&self, now: Time) -> SessionState {
-        let busy = !self.probing.is_empty()
+        let busy = self.is_probing()
             || self.outs.values().any(|out| match out.state {
                 OutState::Held | OutState::Barred | OutState::Waits | OutState::Later(_) => false,
-                OutState::Ready | OutState::Queued => !self.ledger.paused,
-                OutState::Stands
-                | OutState::Starting
-                | OutState::Running(_)
-                | OutState::Soon(_)
-                | OutState::Over => true,
+                OutState::Ready | OutState::Queued | OutState::Soon(_) => !self.ledger.paused,
+                OutState::Stands | OutState::Starting | OutState::Running(_) | OutState::Over => {
+                    true
+                }
             });
         let offered = !self.fresh.is_empty();
         let mut state = SessionState {

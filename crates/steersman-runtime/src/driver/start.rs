@@ -1,7 +1,7 @@
 //! An effect begins: its request is rendered or its scope is built, and a task of its own runs the attempt.
 
 use super::attempt::{self, FromTask};
-use super::draft::{Draft, Note};
+use super::draft::Note;
 use super::{Driver, OnDisk, OutState};
 use crate::artifact::Artifacts;
 use crate::engine::EngineError;
@@ -43,7 +43,7 @@ impl Driver {
         }
         if again && out.tool().is_some() {
             // A slot, and `Started` for what touches the world, come first.
-            let mut draft = Draft::new(self.next, out.branch);
+            let mut draft = self.draft(out.branch);
             let timed = self
                 .ledger
                 .effect(id)
@@ -52,9 +52,7 @@ impl Driver {
             if timed.is_some() {
                 draft.timers.push((id, None));
             }
-            if !self.is_guarded(&mut draft, id)? {
-                self.begin_now(&mut draft, id);
-            }
+            self.begin_now(&mut draft, id)?;
             let ready = std::mem::take(&mut draft.ready);
             self.write(draft).await?;
             self.to_start.extend(ready);
@@ -348,8 +346,9 @@ impl Driver {
         }
         out.state = OutState::Soon(now);
         out.permit = None;
-        let mut draft = Draft::new(self.next, out.branch);
-        draft.note(Note::NotPerformed(id, out.attempt));
+        let (branch, attempt) = (out.branch, out.attempt);
+        let mut draft = self.draft(branch);
+        draft.note(Note::NotPerformed(id, attempt));
         self.retry_queued();
         self.write(draft).await
     }
@@ -447,7 +446,7 @@ impl Driver {
     async fn simulate(&mut self, id: Id, tool: &ToolWork) -> Result<(), EngineError> {
         let digest = super::wish::digest(tool);
         if !tool.approve.is_empty() {
-            let mut draft = Draft::new(self.next, self.outs[&id].branch);
+            let mut draft = self.draft(self.outs[&id].branch);
             draft.ledger.push(LedgerEntry::WouldAsk(id));
             self.write(draft).await?;
         }

@@ -5,7 +5,7 @@ use super::{Driver, OnDisk, OutState, What};
 use crate::engine::EngineError;
 use crate::load::Since;
 use crate::session::{Fate, Receipt};
-use crate::store::{self, Batch, Checkpoint, CheckpointOf, Row};
+use crate::store::{self, Batch, Checkpoint, CheckpointOf, Row, StoreAccepted};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use steersman_machine::bounds::MAX_LINE;
@@ -22,6 +22,8 @@ impl Driver {
     pub(super) async fn turn(&mut self, id: Id) -> Result<(), EngineError> {
         let now = self.now(id);
         self.fresh.remove(&id);
+        // What else came in was not read before its first line.
+        self.inbox.look |= self.is_to_begin();
         let Some(branch) = self.branches.get_mut(&id) else {
             return Ok(());
         };
@@ -33,7 +35,7 @@ impl Driver {
                 _ => true,
             });
         for offer in gone {
-            let mut draft = Draft::new(self.next, id);
+            let mut draft = self.draft(id);
             self.left_over(&mut draft, offer).await?;
             self.write(draft).await?;
         }
@@ -52,7 +54,7 @@ impl Driver {
         match self.step_that_fits(id, now, &mut offers, &mut offered)? {
             Ok(step) => self.take_step(id, step, offers, offered).await,
             Err(why) => {
-                let mut draft = Draft::new(self.next, id);
+                let mut draft = self.draft(id);
                 for offer in offers {
                     self.refused(&mut draft, offer, why.clone());
                 }
@@ -310,6 +312,8 @@ impl Driver {
             all.labels.extend(batch.labels);
             all.info = batch.info.or(all.info);
             all.checkpoints.extend(batch.checkpoints);
+            all.begins_unsafe |= batch.begins_unsafe;
+            all.tells_accepted |= batch.tells_accepted;
             all.urgent |= batch.urgent;
             then.extend(follows);
         }
@@ -324,15 +328,20 @@ impl Driver {
 
     /// A line as it goes to the store, folded into all that this owner knows; and what follows once it is there.
     async fn prepared(&mut self, mut draft: Draft) -> Result<(Batch, Vec<OnDisk>), EngineError> {
+        let mut tells_accepted = false;
         if !self.claimed {
             self.claimed = true;
-            draft.ledger.insert(
-                0,
-                LedgerEntry::Claimed {
-                    epoch: self.claim.epoch,
-                    mark: self.mark,
-                },
-            );
+            let claimed = LedgerEntry::Claimed {
+                epoch: self.claim.epoch,
+                mark: self.mark,
+            };
+            let accepted = self.claim.accepted.take();
+            tells_accepted = accepted.is_some();
+            let accepted =
+                accepted.map(|StoreAccepted { at, was }| LedgerEntry::StoreAccepted { at, was });
+            draft
+                .ledger
+                .splice(0..0, [claimed].into_iter().chain(accepted));
         }
         let id = draft.branch.expect("a draft names its branch");
         let now = self.now(id);
@@ -364,6 +373,7 @@ impl Driver {
         }
         self.ledger.fold(&line, &hash);
         self.made_line(&line);
+        self.look_behind();
         let line = Arc::new(line);
         self.past.add(line.clone());
         self.next = line.n.next();
@@ -379,6 +389,8 @@ impl Driver {
             labels: self.labels(&line),
             info: None,
             checkpoints: Vec::new(),
+            begins_unsafe: draft.begins_unsafe,
+            tells_accepted,
             urgent: draft.urgent || self.is_step(),
         };
         for id in &draft.ready {
@@ -395,9 +407,9 @@ impl Driver {
             if let LedgerEntry::Released {
                 effect, why, about, ..
             } = entry
+                && let Some(hold) = self.ledger.hold(*effect, *why)
             {
-                let hold = self.ledger.hold(*effect, *why);
-                *about = hold.and_then(|hold| hold.about.clone());
+                about.clone_from(&hold.about);
             }
         }
     }

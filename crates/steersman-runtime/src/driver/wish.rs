@@ -3,10 +3,11 @@
 //! A tool passes its gates in this order: the repeat guard, approval, secrets that a person is asked for, a free slot.
 //! Each gate that does not open is a hold in the line; a gate that was passed is passed for all attempts.
 
+use super::act::By;
 use super::draft::{Draft, NewHold, Note, Offer};
 use super::{Driver, OnDisk, Out, OutState, What};
 use crate::engine::EngineError;
-use crate::ledger::{Amount, Progress, Repeat};
+use crate::ledger::{Amount, Progress};
 use crate::limiter::{Ask, Limiter, Permit, Refused};
 use crate::seal::Sealer;
 use crate::store::WaitChange;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use steersman_machine::commit::{LedgerEntry, Release, Why};
 use steersman_machine::effect::{ToolWork, Wish, Work};
 use steersman_machine::ids::{Digest, Id, Name};
+use steersman_machine::interaction::Class;
 use steersman_machine::mapping::{Fault, Raw};
 use steersman_machine::network::{Source, ToolDef};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -151,8 +153,7 @@ impl Driver {
             return Ok(());
         }
         if let Some(approval) = tool.next_approval(&approved) {
-            draft.hold(NewHold::approval(id, digest, approval, now));
-            self.held(id);
+            self.ask_approval(draft, id, approval, now);
             return Ok(());
         }
         let asked = tool
@@ -164,38 +165,54 @@ impl Driver {
                 effect: id,
                 why: Why::Input,
                 digest,
-                by: "user".into(),
+                by: vec!["user".into()],
                 ask: Some(question),
                 due: None,
                 about: Some(parameter.clone()),
             });
-            self.held(id);
+            self.state(id, OutState::Held);
             return Ok(());
         }
-        self.begin(draft, id);
-        Ok(())
+        self.begin(draft, id)
     }
 
-    fn held(&mut self, id: Id) {
-        if let Some(out) = self.outs.get_mut(&id) {
-            out.state = OutState::Held;
-        }
+    /// Whether somebody is asked before it begins, for an approval or a secret.
+    fn is_to_be_asked(&self, id: Id) -> bool {
+        let out = &self.outs[&id];
+        let given = |name: &Name| out.inputs.iter().any(|(given, _)| given == name);
+        out.tool().is_some_and(|tool| {
+            let asks = tool.inputs.iter().any(|(name, _)| !given(name));
+            asks || tool.next_approval(&out.approved).is_some()
+        })
     }
 
     /// An attempt begins with this line if a slot is free, else when one becomes free.
-    pub(super) fn begin(&mut self, draft: &mut Draft, id: Id) {
+    pub(super) fn begin(&mut self, draft: &mut Draft, id: Id) -> Result<(), EngineError> {
         if self.is_barred(id) {
             self.bar(id);
-            return;
+            return Ok(());
         }
         if self.waits_for_go(id) {
-            return;
+            return Ok(());
         }
-        self.begin_now(draft, id);
+        self.begin_now(draft, id)
     }
 
-    /// The same where it may go on by now.
-    pub(super) fn begin_now(&mut self, draft: &mut Draft, id: Id) {
+    /// The same where it may go on by now, and no equal effect keeps it.
+    pub(super) fn begin_now(&mut self, draft: &mut Draft, id: Id) -> Result<(), EngineError> {
+        if self.is_halted() {
+            // What is not sent has no attempt: it begins when the session goes on.
+            self.state(id, OutState::Soon(self.engine.clock().now()));
+            self.to_start.insert(id);
+            return Ok(());
+        }
+        if self.is_guarded(draft, id)? {
+            return Ok(());
+        }
+        if self.is_to_be_asked(id) {
+            // It waited for an equal one before anybody was asked.
+            return self.gate(draft, id);
+        }
         let held = self.outs.get_mut(&id).and_then(|out| out.permit.take());
         let permit = match self.slot(id, held) {
             Ok(permit) => permit,
@@ -207,29 +224,30 @@ impl Driver {
                 if full == Full::Slots {
                     self.await_slot(id);
                 }
-                return;
+                return Ok(());
             }
         };
         let epoch = self.claim.epoch;
         let Some(agent) = self.outs.get(&id).map(|out| out.wish.agent) else {
-            return;
+            return Ok(());
         };
         self.unqueue(id, agent);
         let out = self.outs.get_mut(&id).expect("looked at a moment ago");
         out.permit = permit;
         if self.await_turn(id) {
-            return;
+            return Ok(());
         }
         let out = self.outs.get_mut(&id).expect("looked at a moment ago");
         let free = out.tool().is_none_or(|tool| tool.class.is_free());
         if free {
             out.state = OutState::Ready;
             draft.ready.push(id);
-            return;
+            return Ok(());
         }
         out.attempt += 1;
         out.state = OutState::Starting;
         draft.urgent = true;
+        draft.begins_unsafe |= out.tool().is_none_or(|tool| tool.class == Class::Unsafe);
         draft.ledger.push(LedgerEntry::Started {
             effect: id,
             attempt: out.attempt,
@@ -237,6 +255,7 @@ impl Driver {
             digest: out.digest.expect("a tool has a digest"),
         });
         draft.then.push(OnDisk::Start(id));
+        Ok(())
     }
 
     /// A slot of the tool in this process, and room in the exchange. `held`: the slot that it waited for and got.
@@ -310,6 +329,7 @@ impl Driver {
     pub(super) fn unqueue(&mut self, id: Id, agent: Id) {
         self.to_start.remove(&id);
         self.short.remove(&id);
+        self.behind.remove(&id);
         if let Some(ids) = self.queued.get_mut(&agent) {
             ids.remove(&id);
             if ids.is_empty() {
@@ -415,93 +435,11 @@ impl Driver {
             }
             Err(Refused::Long(millis) | Refused::Open(millis)) => {
                 let at = self.engine.clock().now().plus(millis);
-                let mut draft = Draft::new(self.next, self.outs[&id].branch);
+                let mut draft = self.draft(self.outs[&id].branch);
                 self.again_later(&mut draft, id, at);
                 self.write(draft).await
             }
         }
-    }
-
-    /// Whether a call may not begin now, since the same was done or doubted before: then it is answered or held. Asked again
-    /// where it waited for a slot: another may have come to be doubted meanwhile.
-    pub(super) fn is_guarded(&mut self, draft: &mut Draft, id: Id) -> Result<bool, EngineError> {
-        let out = &self.outs[&id];
-        let (agent, digest) = (out.wish.agent, out.digest);
-        let passed = out.passed.contains(&Why::Repeat);
-        let tool = out.tool().filter(|tool| !tool.class.is_free() && !passed);
-        let Some((tool, digest)) = tool.cloned().zip(digest) else {
-            return Ok(false);
-        };
-        let guarded = self.guard_repeat(draft, id, &tool, digest)?;
-        if guarded {
-            if let Some(out) = self.outs.get_mut(&id) {
-                out.permit = None;
-            }
-            self.unqueue(id, agent);
-        }
-        Ok(guarded)
-    }
-
-    /// The same was done or doubted before: answered or held. Whether it was.
-    fn guard_repeat(
-        &mut self,
-        draft: &mut Draft,
-        id: Id,
-        tool: &ToolWork,
-        digest: Digest,
-    ) -> Result<bool, EngineError> {
-        // What has begun under its own id is judged by its own attempts.
-        if self.ledger.effect(id).is_some_and(|r| r.attempt > 0) {
-            return Ok(false);
-        }
-        let branch = self.outs[&id].branch;
-        let Some(repeat) = self.ledger.repeat(digest, branch, id) else {
-            return Ok(false);
-        };
-        let allowed = self.tool_def(&tool.tool).is_some_and(|t| t.repeat_allowed);
-        let (before, at) = match repeat {
-            Repeat::InDoubt(_) => {
-                let message = "the same call may have happened; that is not settled yet";
-                self.answer_fault(id, "in_doubt", message);
-                return Ok(true);
-            }
-            Repeat::GivenUp(before) => (before, None),
-            Repeat::Done { .. } if allowed => return Ok(false),
-            Repeat::Done { effect, at, kept } => (effect, Some((at, kept))),
-        };
-        if self.engine.0.options.user_reachable {
-            let ask = match at {
-                None => format!("The same call ({before}) may have happened before. Do it now?"),
-                Some(_) => format!(
-                    "The same call ({before}) was carried out in a future that was left. Do it again?"
-                ),
-            };
-            draft.hold(NewHold {
-                effect: id,
-                why: Why::Repeat,
-                digest,
-                by: "user".into(),
-                ask: Some(&ask),
-                due: None,
-                about: Some(before.to_string().into()),
-            });
-            self.held(id);
-            return Ok(true);
-        }
-        self.answer_repeat(id, before)?;
-        Ok(true)
-    }
-
-    /// The guard's answer where nobody lets it run again.
-    pub(super) fn answer_repeat(&mut self, id: Id, before: Id) -> Result<(), EngineError> {
-        if let Some(recorded) = self.recorded(before)? {
-            let shown = recorded.shown.unwrap_or_default();
-            self.answer_fault(id, "done_elsewhere", &shown);
-        } else {
-            let message = "the same call may have happened before; nobody knows";
-            self.answer_fault(id, "in_doubt", message);
-        }
-        Ok(())
     }
 
     /// Answers a call in the world's place: it was not run.
@@ -539,21 +477,24 @@ impl Driver {
         draft: &mut Draft,
         id: Id,
         why: Why,
-        by: Name,
+        by: By,
         text: Option<String>,
     ) -> Result<(), EngineError> {
+        if let (Why::Approval, By::Person(by)) = (why, &by) {
+            self.approves_repetition(draft, id, by);
+        }
         draft.note(Note::Released {
             effect: id,
             why,
             how: Release::Go,
-            by,
+            by: by.name(),
             text,
         });
         let asked = self.ledger.hold(id, why).map(|hold| hold.by.clone());
         if let Some(out) = self.outs.get_mut(&id) {
             out.passed.push(why);
             if why == Why::Approval {
-                out.approved.extend(asked);
+                out.approved.extend(asked.into_iter().flatten());
             }
         }
         self.gate(draft, id)

@@ -49,6 +49,13 @@ pub struct Stood {
 }
 
 impl Search {
+    /// Whether a branch is one of its own: tried, opened for who judges, or the root that a person's search opened.
+    pub fn opened(&self, branch: Id) -> bool {
+        let judges = self.judged.iter().any(|(judge, _)| *judge == branch);
+        let root = self.agent.is_none() && self.branch == branch;
+        root || judges || self.tried.contains(&branch)
+    }
+
     /// The number of a branch that was tried.
     pub fn number(&self, branch: Id) -> Option<u32> {
         let at = self.tried.iter().position(|tried| *tried == branch)?;

@@ -45,8 +45,6 @@ pub(crate) struct Left {
     pub(crate) outcomes: BTreeMap<Asked, VecDeque<Mapped>>,
     pub(crate) answers: BTreeMap<Digest, VecDeque<Answer>>,
     pub(crate) heard: VecDeque<Heard>,
-    /// Calls that may have happened: nobody has said yet.
-    pub(crate) doubted: BTreeSet<Digest>,
 }
 
 impl Recorded {
@@ -75,11 +73,6 @@ impl Recorded {
     /// The next outcome of the same.
     pub(crate) fn take(&self, asked: &Asked) -> Option<Mapped> {
         self.left().outcomes.get_mut(asked)?.pop_front()
-    }
-
-    /// Whether the same call may have happened, and nobody has said yet.
-    pub(crate) fn doubts(&self, call: Digest) -> bool {
-        self.left().doubted.contains(&call)
     }
 
     /// The next answer to the same request, if one of these models gave it. Nobody pays for it again.

@@ -108,17 +108,27 @@ fn chain(all: &BTreeMap<Line, Arc<LogLine>>, head: Line) -> BTreeSet<Line> {
     path
 }
 
-/// A path with the branches that it heard of or that began on it by an agent.
+/// A path with the branches that it heard of or that began on it by an agent. Where values are bound anew that holds on
+/// all of them, since a session runs under one binding.
 fn needed(all: &BTreeMap<Line, Arc<LogLine>>, path: &BTreeSet<Line>) -> BTreeSet<Line> {
     let mut needed = path.clone();
+    let head = path.last().copied().unwrap_or(Line::NONE);
     loop {
         let mut more: BTreeSet<Line> = BTreeSet::new();
+        let branches: BTreeSet<Id> = needed
+            .iter()
+            .filter_map(|n| all.get(n).map(|line| line.branch))
+            .collect();
         for line in all.values() {
             let Some(commit) = &line.commit else { continue };
             let forked = commit.opening.as_ref().is_some_and(|o| o.of.is_some());
             if forked && needed.contains(&commit.parent) {
                 let last = all.values().rfind(|l| l.branch == line.branch);
                 more.extend(last.map(|l| chain(all, l.n)).into_iter().flatten());
+            }
+            let bound = commit.binding.is_some() && line.n <= head;
+            if bound && branches.contains(&line.branch) && !needed.contains(&line.n) {
+                more.extend(chain(all, line.n));
             }
             if !needed.contains(&line.n) {
                 continue;

@@ -220,9 +220,15 @@ impl<'a> Walk<'a> {
             LedgerEntry::Superseded { branch, .. } if *branch == self.target => false,
             entry => branch_of(entry).is_some_and(|branch| known.contains(&branch)),
         });
-        for entry in &entries {
-            if let LedgerEntry::Current(branch) = entry {
-                self.current = *branch;
+        for entry in &mut entries {
+            match entry {
+                LedgerEntry::Current(branch) => self.current = *branch,
+                // Of a branch that was tried there may be less here than there was.
+                LedgerEntry::Superseded { branch, after } => {
+                    let last = self.prev.get(branch).copied();
+                    *after = last.map_or(*after, |last| last.min(*after));
+                }
+                _ => {}
             }
         }
         entries

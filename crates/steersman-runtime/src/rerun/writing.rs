@@ -11,6 +11,8 @@ use steersman_machine::ids::{Line, Name, Time};
 
 /// So many rows are written at once.
 const ROWS: usize = 64;
+/// Entries of the ledger in one line at most: a line has a bound.
+const ENTRIES: usize = 512;
 
 /// A session that is written from its beginning on. All that was written is on disk.
 pub(super) struct Writing<'a> {
@@ -77,17 +79,21 @@ impl<'a> Writing<'a> {
         let now = last.commit.as_ref().map_or(Time(0), |commit| commit.now);
         let mut ledger = becomes;
         ledger.extend(paused.then_some(LedgerEntry::Paused(true)));
-        if !ledger.is_empty() {
-            let claim = self.claim().await?;
+        let claim = self.claim().await?;
+        let (mut prev, mut rows) = (last.n, Vec::new());
+        for entries in ledger.chunks(ENTRIES) {
             let line = LogLine {
-                n: last.n.next(),
-                prev: last.n,
+                n: prev.next(),
+                prev,
                 branch: last.branch,
                 commit: None,
-                ledger,
+                ledger: entries.to_vec(),
                 bodies: Vec::new(),
             };
-            let rows = vec![self.row(line, &claim).await?];
+            prev = line.n;
+            rows.push(self.row(line, &claim).await?);
+        }
+        if !rows.is_empty() {
             self.append(&claim, rows, Vec::new()).await?;
         }
         Ok(now)
@@ -119,7 +125,17 @@ impl<'a> Writing<'a> {
             .collect()
     }
 
-    async fn row(&mut self, mut line: LogLine, claim: &Claim) -> Result<Row, EngineError> {
+    /// A line as a row, with the ids of the messages that it accepts: the store knows them as it knows those of an inbox.
+    async fn row(
+        &mut self,
+        mut line: LogLine,
+        claim: &Claim,
+    ) -> Result<(Row, Vec<Name>), EngineError> {
+        let accepted = line.ledger.iter().filter_map(|entry| match entry {
+            LedgerEntry::Accepted(id) => Some(id.clone()),
+            _ => None,
+        });
+        let accepted = accepted.collect();
         for (hash, text) in codec::spill(&mut line) {
             let bytes: Arc<[u8]> = text.as_bytes().into();
             self.engine.store().put_blob(hash, bytes).await?;
@@ -127,22 +143,25 @@ impl<'a> Writing<'a> {
         let before = self.hashes.get(&line.prev).copied().unwrap_or_default();
         let (bytes, hash) = codec::encode(&line, &before, &claim.salt);
         self.hashes.insert(line.n, hash);
-        Ok(Row {
+        let row = Row {
             n: line.n,
             bytes: bytes.into(),
-        })
+        };
+        Ok((row, accepted))
     }
 
     async fn append(
         &self,
         claim: &Claim,
-        rows: Vec<Row>,
+        rows: Vec<(Row, Vec<Name>)>,
         labels: Vec<(Name, Option<Arc<str>>)>,
     ) -> Result<(), EngineError> {
         let pages = rows.len().div_ceil(ROWS);
         for (k, page) in rows.chunks(ROWS).enumerate() {
+            let (rows, accepted): (_, Vec<Vec<Name>>) = page.iter().cloned().unzip();
             let batch = Batch {
-                rows: page.to_vec(),
+                rows,
+                consumed: accepted.concat(),
                 labels: if k == 0 { labels.clone() } else { Vec::new() },
                 urgent: k + 1 == pages,
                 ..Batch::default()

@@ -141,6 +141,7 @@ impl Tables {
             first,
             head,
             salt: session.new.salt,
+            accepted: None,
             lock,
         })
     }

@@ -253,7 +253,7 @@ agents:
         let seen = world.engine.inspect("session").await.unwrap();
         let listed = pending::read(&seen.info.state.waits);
         assert_eq!(listed.as_ref(), Some(&seen.pending));
-        let words = |p: &Pending| format!("{} {}", p.kind.word(), p.by.as_deref().unwrap());
+        let words = |p: &Pending| format!("{} {}", p.kind.word(), p.by.join(" or "));
         let waits: Vec<String> = seen.pending.iter().map(words).collect();
         (seen.info.state.status.to_string(), waits.join(", "))
     };

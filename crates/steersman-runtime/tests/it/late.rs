@@ -63,7 +63,7 @@ async fn an_approval_behind_its_time_is_not_taken_and_the_next_in_line_is_asked(
     let Settled::Asks(pending) = &*settled else {
         panic!("{settled:?}")
     };
-    assert_eq!(pending[0].by.as_deref(), Some("head"));
+    assert_eq!(pending[0].by, ["head".into()]);
     assert_eq!(world.tools.count("pay"), 0);
 }
 

@@ -3,7 +3,8 @@
 use steersman_machine::commit::{Admission, Admitted, Commit, Hold, LedgerEntry as E, LogLine};
 use steersman_machine::commit::{Opening, Release, Why};
 use steersman_machine::ids::{Digest, Id, Line, Time};
-use steersman_runtime::ledger::{Amount, Ledger, Progress, Repeat};
+use steersman_machine::interaction::Class;
+use steersman_runtime::ledger::{Amount, Beginning, Ledger, Progress, Stands, Verdict};
 
 const SALT: [u8; 16] = [7; 16];
 
@@ -54,12 +55,36 @@ fn ledger(lines: &[LogLine]) -> Ledger {
     ledger
 }
 
+/// How the equal effect stands that keeps an effect of this class from beginning; none: it may begin.
+fn kept_by(ledger: &Ledger, class: Class, branch: Id, effect: Id) -> Option<(Id, Stands)> {
+    let verdict = ledger.verdict(Beginning {
+        effect,
+        branch,
+        digest: digest(),
+        class,
+        epoch: ledger.epoch,
+        may_repeat: false,
+        allowed: false,
+        line: ledger.line.next(),
+        beside: &[],
+    });
+    match verdict {
+        Verdict::Begins => None,
+        Verdict::Waits(other) => Some((other, Stands::Runs)),
+        Verdict::Doubted(equal) | Verdict::Repeats(equal) => Some((equal.effect, equal.stands)),
+    }
+}
+
+fn unsafe_kept_by(ledger: &Ledger, branch: Id, effect: Id) -> Option<(Id, Stands)> {
+    kept_by(ledger, Class::Unsafe, branch, effect)
+}
+
 fn hold(effect: Id, why: Why) -> E {
     E::Hold(Hold {
         effect,
         why,
         digest: digest(),
-        by: "user".into(),
+        by: vec!["user".into()],
         ask: None,
         due: None,
         about: None,
@@ -127,11 +152,10 @@ fn an_approved_effect_is_done() {
     assert_eq!(running.release(b, Why::Approval), Some(Release::Go));
     assert!(running.accepted("m6") && !running.accepted("m7"));
     assert_eq!(running.effect(b).unwrap().attempt, 1);
-    assert_eq!(
-        running.repeat(digest(), Id::MAIN, id(28, 0)),
-        None,
-        "it runs"
-    );
+    let other = id(28, 0);
+    let kept = unsafe_kept_by(&running, Id::MAIN, other);
+    assert_eq!(kept, Some((b, Stands::Runs)));
+    assert_eq!(kept_by(&running, Class::Idempotent, Id::MAIN, other), None);
     let ended = committed(line(24, Id::MAIN, vec![done(b, 1)]), outcome(b));
     let after = ledger(&[asked, given, ended]);
     let progress = Progress::Done {
@@ -139,10 +163,13 @@ fn an_approved_effect_is_done() {
         kept: None,
     };
     assert_eq!(after.effect(b).unwrap().progress, progress);
+    let kept = unsafe_kept_by(&after, Id::MAIN, other);
+    assert_eq!(kept, Some((b, Stands::Done)), "on its own path, too");
+    assert_eq!(kept_by(&after, Class::Idempotent, Id::MAIN, other), None);
     assert_eq!(
-        after.repeat(digest(), Id::MAIN, id(28, 0)),
+        unsafe_kept_by(&after, Id::MAIN, b),
         None,
-        "same branch, not abandoned"
+        "itself does not count"
     );
 }
 
@@ -161,8 +188,8 @@ fn a_doubt_has_three_ways_out() {
         [(b, 1)]
     );
     assert_eq!(
-        found.repeat(digest(), Id::MAIN, id(101, 0)),
-        Some(Repeat::InDoubt(b))
+        unsafe_kept_by(&found, Id::MAIN, id(101, 0)),
+        Some((b, Stands::InDoubt))
     );
     let unknown = E::Unknown {
         effect: b,
@@ -187,7 +214,7 @@ fn a_doubt_has_three_ways_out() {
     assert_eq!(happened.effect(b).unwrap().progress, progress);
     let did_not = with(Release::Go);
     assert_eq!(did_not.effect(b).unwrap().progress, Progress::NotPerformed);
-    assert_eq!(did_not.repeat(digest(), Id::MAIN, id(103, 0)), None);
+    assert_eq!(unsafe_kept_by(&did_not, Id::MAIN, id(103, 0)), None);
     for how in [Release::GivenUp, Release::Cancelled, Release::Expired] {
         let given_up = with(how);
         assert_eq!(
@@ -195,8 +222,8 @@ fn a_doubt_has_three_ways_out() {
             Progress::GivenUp { at: Line(102) }
         );
         assert_eq!(
-            given_up.repeat(digest(), Id::MAIN, id(103, 0)),
-            Some(Repeat::GivenUp(b))
+            unsafe_kept_by(&given_up, Id::MAIN, id(103, 0)),
+            Some((b, Stands::GivenUp))
         );
     }
 }
@@ -222,7 +249,8 @@ fn a_late_outcome_ends_a_doubt() {
         committed(line(101, Id::MAIN, vec![done(b, 1)]), outcome(b)),
     ]);
     assert_eq!(known.holds().count(), 0);
-    assert_eq!(known.repeat(digest(), Id::MAIN, id(102, 0)), None);
+    let kept = unsafe_kept_by(&known, Id::MAIN, id(102, 0));
+    assert_eq!(kept, Some((b, Stands::Done)));
 }
 
 /// The way out `fail`: the model is told in the line that says unknown.
@@ -297,21 +325,20 @@ fn a_rewind_leaves_done_effects_behind() {
     assert_eq!(there.listed().collect::<Vec<_>>(), [b]);
     assert!(there.on_path(r, Id::MAIN, Line(21)) && !there.on_path(r, Id::MAIN, Line(24)));
     assert!(there.on_path(r, r, Line(26)) && !there.on_path(Id::MAIN, r, Line(26)));
-    let repeat = Repeat::Done {
-        effect: b,
-        at: Line(24),
-        kept: None,
-    };
-    assert_eq!(there.repeat(digest(), r, id(28, 0)), Some(repeat));
+    for class in [Class::Unsafe, Class::Idempotent] {
+        let kept = kept_by(&there, class, r, id(28, 0));
+        assert_eq!(kept, Some((b, Stands::Done)));
+    }
     let back = line(27, Id::MAIN, vec![E::Current(Id::MAIN)]);
     let again = ledger(&lines.iter().cloned().chain([back]).collect::<Vec<_>>());
-    assert_eq!(again.repeat(digest(), Id::MAIN, id(28, 0)), None);
+    let kept = kept_by(&again, Class::Idempotent, Id::MAIN, id(28, 0));
+    assert_eq!(kept, None, "asked for again where it was done");
     assert_eq!(again.branch(Id::MAIN).unwrap().superseded, None);
 }
 
-/// An abandoned effect that still runs may be happening.
+/// An effect on a branch that was left may still run: its end is waited for.
 #[test]
-fn an_abandoned_effect_that_runs_is_in_doubt() {
+fn an_abandoned_effect_that_runs_is_waited_for() {
     let (b, r) = (id(2, 1), id(4, 1));
     let there = ledger(&[
         line(3, Id::MAIN, vec![claimed(1), started(b, 1, 1)]),
@@ -331,11 +358,10 @@ fn an_abandoned_effect_that_runs_is_in_doubt() {
             ],
         ),
     ]);
-    assert_eq!(
-        there.repeat(digest(), r, id(5, 0)),
-        Some(Repeat::InDoubt(b))
-    );
-    assert_eq!(there.repeat(digest(), r, b), None, "itself does not count");
+    for class in [Class::Unsafe, Class::Idempotent] {
+        let kept = kept_by(&there, class, r, id(5, 0));
+        assert_eq!(kept, Some((b, Stands::Runs)));
+    }
 }
 
 /// Promise 5: the open slice counts as spent once at a takeover, less what was settled.

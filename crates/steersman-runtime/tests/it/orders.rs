@@ -361,9 +361,10 @@ async fn a_branch_is_not_taken_over_where_something_would_be_lost() {
         },
     )
     .await;
-    assert!(
-        said.starts_with("main changed on the current branch since the fork at @"),
-        "{said}"
+    assert_eq!(
+        said,
+        "the current branch went on since the fork at @2 and stands at @6: taking over this branch would lose that; \
+         both wrote stacks: main (@6 here, @4 on the branch)"
     );
     assert_eq!(
         refused(
@@ -455,4 +456,37 @@ async fn a_branch_of_an_earlier_line_has_the_values_of_now() {
     assert_eq!(said, "You settle up to 20.");
     let seen = world.engine.inspect("session").await.unwrap();
     assert_eq!(seen.values.config["limit"], json!(20));
+}
+
+/// Somebody approves what a paused session asked: nothing begins, no attempt is counted, and lists show it as paused, in
+/// whatever process.
+#[tokio::test]
+async fn what_is_approved_while_it_is_paused_begins_when_it_goes_on() {
+    let script =
+        json!({ "main": ["Ready.", { "call": { "pay_asked": { "cents": 5 } } }, "Paid."] });
+    let world = World::new(script);
+    let session = world.start(DESK, "Hello.").await;
+    let _ = session.settled().await.unwrap();
+    session.say("Pay.").await.unwrap();
+    let effect = asked(&session.settled().await.unwrap());
+    session.pause().await.unwrap();
+    assert!(taken(&session.approve(effect, "user").await.unwrap().fate));
+    let shown = async |world: &World| {
+        let seen = world.engine.inspect("session").await.unwrap();
+        let attempts = seen
+            .ledger
+            .effect(effect)
+            .map_or(0, |record| record.attempt);
+        (seen.info.state.status.to_string(), attempts)
+    };
+    assert_eq!(*session.settled().await.unwrap(), Settled::Paused);
+    assert_eq!(shown(&world).await, ("paused".to_owned(), 0));
+    let world = world.killed().await;
+    assert_eq!(shown(&world).await, ("paused".to_owned(), 0));
+    let session = world.open().await;
+    assert_eq!(*session.settled().await.unwrap(), Settled::Paused);
+    assert_eq!(shown(&world).await, ("paused".to_owned(), 0));
+    session.resume().await.unwrap();
+    assert_eq!(answered(&session.settled().await.unwrap()), "Paid.");
+    assert_eq!(world.tools.count("pay_asked"), 1);
 }

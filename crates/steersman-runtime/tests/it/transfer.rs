@@ -216,14 +216,16 @@ async fn t5_the_way_out_fail_tells_the_model() {
         .resolve(effect, Resolution::Fail, "user")
         .await
         .unwrap();
-    // The model calls with the same arguments again: that is asked about, too.
+    // The model calls with the same arguments again: who approves that is told.
     assert_eq!(answered(&session.settled().await.unwrap()), "Sent.");
     session.say("Once more.").await.unwrap();
     let settled = session.settled().await.unwrap();
     let Settled::Asks(pending) = &*settled else {
         panic!("{settled:?}")
     };
-    assert_eq!(pending[0].kind.word(), "repeat");
+    assert_eq!(pending[0].kind.word(), "approval");
+    let told = "The same call may have happened before, and nobody knows (2.1, given up at @101).";
+    assert_eq!(&*pending[0].text, format!("Send 500 to 1234324? {told}"));
     assert_eq!(world.tools.count("transfer"), 1);
     session
         .reject(pending[0].effect, None, "user")
@@ -346,17 +348,14 @@ async fn t7_a_rewind_past_a_used_approval() {
     let Settled::Asks(pending) = &*settled else {
         panic!("{settled:?}")
     };
-    assert_eq!(pending[0].kind.word(), "repeat");
-    session.approve(pending[0].effect, "user").await.unwrap();
-    let settled = session.settled().await.unwrap();
-    let Settled::Asks(pending) = &*settled else {
-        panic!("{settled:?}")
-    };
     assert_eq!(
         pending[0].kind.word(),
         "approval",
         "the old one names another effect"
     );
+    let told = "The same call was done before on another branch (2.1, done at @5).";
+    assert_eq!(&*pending[0].text, format!("Send 500 to 1234324? {told}"));
+    // Who approved it knew that it is a repetition: nobody is asked twice.
     session.approve(pending[0].effect, "user").await.unwrap();
     session.settled().await.unwrap();
     assert_eq!(world.tools.count("transfer"), 2);

@@ -162,8 +162,8 @@ pub enum EventKind {
         /// What is asked for.
         #[serde(serialize_with = "word")]
         kind: PendingKind,
-        /// Who: `user`, a person of the definition, `any`.
-        by: Name,
+        /// Who, each of them alone: `user`, people of the definition, `any`.
+        by: Vec<Name>,
         /// The question.
         text: Arc<str>,
     },

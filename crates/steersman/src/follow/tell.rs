@@ -280,7 +280,7 @@ impl Teller {
                 return Ok(EventKind::Asked {
                     effect: call.id,
                     kind: PendingKind::Question,
-                    by: person.clone(),
+                    by: vec![person.clone()],
                     text: question.into(),
                 });
             }
@@ -305,7 +305,7 @@ impl Teller {
             return Ok(Vec::new());
         }
         let how = match result.how {
-            Ended::Done | Ended::Finished | Ended::Released | Ended::DoneElsewhere => How::Done,
+            Ended::Done | Ended::Finished | Ended::Released | Ended::DoneBefore => How::Done,
             Ended::Simulated => How::Simulated,
             Ended::Failed | Ended::NotInThisBranch => How::Failed,
             Ended::Refused => How::Refused,

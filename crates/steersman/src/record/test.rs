@@ -398,7 +398,7 @@ impl Recorder<'_> {
         let shown = result.body.map(|body| self.read.json(body));
         let shown = shown.unwrap_or_default();
         let gives = match result.how {
-            How::Done | How::Simulated | How::DoneElsewhere => shown,
+            How::Done | How::Simulated | How::DoneBefore => shown,
             How::Failed if result.code.is_some() => {
                 json!({ "error": result.code, "message": shown })
             }

@@ -2,27 +2,30 @@
 
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use steersman_machine::definition::test::{Gives, ToolOutcome};
 use steersman_machine::ids::{Id, Name, Time};
 use steersman_machine::interaction::Class;
 use steersman_machine::manifest::{Listed, Listing};
 use steersman_machine::mapping::{Fault, Raw};
 use steersman_machine::network::{Network, Source};
+use steersman_machine::rate::Rate;
 use steersman_runtime::Boxed;
 use steersman_runtime::clock::{Clock, Virtual};
 use steersman_runtime::model::scripted::nearest::{differs, distance, short};
 use steersman_runtime::toolset::{Asked, ServerAsk, ToolRun, Toolset};
 use tokio_util::sync::CancellationToken;
 
-/// Answers for the tools that a test names, for those that change the world, and for those in Rust that nobody registered;
-/// others run for real.
+/// Answers for the tools that a test names, for all that reach outside of the process, and for those in Rust that nobody
+/// registered. Where the world may be asked, commands and requests that change nothing run for real.
 pub(super) struct ToolOutcomes {
     left: Mutex<BTreeMap<Name, VecDeque<ToolOutcome>>>,
     /// Outcomes that were given, with effect and attempt, in order.
     given: Mutex<Vec<(Id, u32, Name, ToolOutcome)>>,
     named: Vec<Name>,
     registered: Vec<Name>,
+    /// Whether tools that only look may look outside where the test has no outcomes for them.
+    real: bool,
     clock: Virtual,
     /// When calls that wait for the clock end.
     waiting: Mutex<Vec<Time>>,
@@ -36,6 +39,7 @@ impl ToolOutcomes {
     pub(super) fn new(
         tools: &BTreeMap<Name, Vec<ToolOutcome>>,
         registered: Vec<Name>,
+        real: bool,
         clock: Virtual,
     ) -> Self {
         let left = tools
@@ -47,6 +51,7 @@ impl ToolOutcomes {
             given: Mutex::default(),
             named: tools.keys().cloned().collect(),
             registered,
+            real,
             clock,
             waiting: Mutex::default(),
             missed: Mutex::default(),
@@ -61,11 +66,11 @@ impl ToolOutcomes {
         waiting.iter().copied().filter(|at| *at > now).collect()
     }
 
-    /// The process died: effects that are not kept on disk had no outcome so far, and have the same when they run again.
-    pub(super) fn take_back(&self, kept: impl Fn(Id) -> bool) {
+    /// The process died: attempts whose end is not on disk had no outcome so far, and have the same when they run again.
+    pub(super) fn take_back(&self, kept: impl Fn(Id, u32) -> bool) {
         let mut left = lock(&self.left);
-        for (effect, _, tool, outcome) in lock(&self.given).drain(..).rev() {
-            if !kept(effect) {
+        for (effect, attempt, tool, outcome) in lock(&self.given).drain(..).rev() {
+            if !kept(effect, attempt) {
                 left.entry(tool).or_default().push_front(outcome);
             }
         }
@@ -76,10 +81,19 @@ impl ToolOutcomes {
         lock(&self.missed).clone()
     }
 
-    fn miss(&self, tool: &Name, args: &Json) {
+    fn miss(&self, run: &ToolRun) {
+        let (tool, args) = (&run.work.tool, &read(&run.work.args));
         let mut rows = vec![format!(
             "`{tool}` was called and the test has no (further) outcome for it under `tools:`"
         )];
+        if !self.named.contains(tool) {
+            rows.push(format!(
+                "  write what it gives: `tools: {{ {tool}: [ RESULT ] }}`"
+            ));
+            if only_looks(&run.network, tool) {
+                rows.push("  or run it: `steersman test --real`".to_owned());
+            }
+        }
         rows.push(format!("  called with: {}", short(&args.to_string())));
         let asked = lock(&self.asked);
         let of = asked.iter().filter(|(name, _)| name == tool).enumerate();
@@ -145,6 +159,38 @@ impl ToolOutcomes {
     }
 }
 
+/// Whether a tool reaches outside by a request or a command that changes nothing there.
+pub(super) fn only_looks(network: &Network, tool: &str) -> bool {
+    let def = network.tools.get(tool);
+    def.is_some_and(|tool| {
+        matches!(tool.source, Source::Http(_) | Source::Command { .. })
+            && matches!(tool.effect, Class::Pure | Class::Read)
+    })
+}
+
+/// What runs tools for real, and takes down which of them ran, and how often.
+pub(super) struct Ran<T> {
+    pub(super) tools: T,
+    pub(super) ran: Arc<Mutex<BTreeMap<String, u64>>>,
+}
+
+impl<T: Toolset> Toolset for Ran<T> {
+    fn has(&self, network: &Network, tool: &str) -> bool {
+        self.tools.has(network, tool)
+    }
+
+    fn place(&self, run: &ToolRun) -> Option<(String, Rate)> {
+        self.tools.place(run)
+    }
+
+    fn run<'a>(&'a self, run: &'a ToolRun, cancel: &'a CancellationToken) -> Boxed<'a, Raw> {
+        *lock(&self.ran)
+            .entry(run.work.tool.to_string())
+            .or_default() += 1;
+        self.tools.run(run, cancel)
+    }
+}
+
 /// Arguments as they are compared.
 fn read(args: &str) -> Json {
     serde_json::from_str(args).unwrap_or_else(|_| args.into())
@@ -177,14 +223,14 @@ impl Toolset for ToolOutcomes {
     fn has(&self, network: &Network, tool: &str) -> bool {
         let def = network.tools.get(tool);
         let native = def.is_some_and(|t| matches!(t.source, Source::Native { .. }));
-        // A test must not move money because a line was forgotten.
-        let changes = def.is_some_and(|t| matches!(t.effect, Class::Idempotent | Class::Unsafe));
+        // A test must not move money because a line was forgotten, nor hang on what lies outside of it.
         let outside =
             def.is_some_and(|t| matches!(t.source, Source::Http(_) | Source::Command { .. }));
+        let runs = self.real && only_looks(network, tool);
         let named = |names: &[Name]| names.iter().any(|name| **name == *tool);
         // Nor must it depend on a server that somebody runs.
         let remote = def.is_some_and(|t| matches!(t.source, Source::Mcp { .. }));
-        named(&self.named) || remote || native && !named(&self.registered) || changes && outside
+        named(&self.named) || remote || native && !named(&self.registered) || outside && !runs
     }
 
     /// A server offers what the definition names of it and what the test has outcomes for.
@@ -222,7 +268,7 @@ impl Toolset for ToolOutcomes {
                 again: None,
             };
             let Some(outcome) = self.take(run) else {
-                self.miss(tool, &read(&run.work.args));
+                self.miss(run);
                 return Raw::NotPerformed(fault(
                     "failed",
                     format!("the test has no further outcome for `{tool}`"),

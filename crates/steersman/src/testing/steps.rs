@@ -4,10 +4,10 @@ use super::subject::{Whole, essence};
 use super::{PATIENCE, Report, Stage, answers, told};
 use crate::{Error, Network, Session, Steersman};
 use serde_json::Value as Json;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-use steersman_machine::commit::{Admitted, LogLine};
+use steersman_machine::commit::{Admitted, LedgerEntry, LogLine, Probing, Reaching};
 use steersman_machine::definition::test::{Act, Expect, Kill, Resolve, Step, Test};
 use steersman_machine::ids::{Id, Line, Time};
 use steersman_machine::interaction::{Cause, Class, Interaction};
@@ -230,7 +230,7 @@ impl<'a> Run<'a> {
     }
 
     async fn compare(&self) -> Result<Option<String>, String> {
-        let stage = Stage::set(self.network, self.test)?;
+        let stage = self.stage.beside(self.network, self.test)?;
         let mut other = Run::new(&stage, self.network, self.test);
         other.undisturbed(self.test).await?;
         let mut found = Vec::new();
@@ -396,9 +396,12 @@ impl<'a> Run<'a> {
             };
             inspection.branches.iter().find_map(called).unwrap_or(true)
         };
-        self.stage
-            .tools
-            .take_back(|effect| admitted.contains(&effect) || !free(effect) && begun(effect));
+        let ended = ended_attempts(&lines);
+        self.stage.tools.take_back(|effect, attempt| {
+            admitted.contains(&effect)
+                || ended.get(&effect).is_some_and(|last| attempt <= *last)
+                || !free(effect) && begun(effect)
+        });
         Ok(())
     }
 
@@ -560,7 +563,7 @@ impl<'a> Run<'a> {
                     steps: self.test.steps[..=n].to_vec(),
                     ..self.test.clone()
                 };
-                let stage = Stage::set(self.network, &test)?;
+                let stage = self.stage.beside(self.network, &test)?;
                 let mut other = Run::new(&stage, self.network, &test);
                 other.undisturbed(&test).await?;
                 let (_, lines) = other.look().await?;
@@ -738,4 +741,26 @@ fn closes(line: &LogLine, tool: &str, all: &[Arc<LogLine>]) -> bool {
             .iter()
             .any(|p| matches!(&p.what, Interaction::Result(r) if r.how.is_ok() && named(r.call)))
     })
+}
+
+/// Of tools that the engine runs for itself, which no commit takes: the last attempt of each whose end is in the log.
+fn ended_attempts(lines: &[Arc<LogLine>]) -> BTreeMap<Id, u32> {
+    let mut ended = BTreeMap::new();
+    for entry in lines.iter().flat_map(|line| &line.ledger) {
+        let (effect, last) = match entry {
+            LedgerEntry::Reach { effect, what, .. } => match what {
+                Reaching::Started { attempt, .. } => (*effect, attempt - 1),
+                Reaching::Done | Reaching::Failed(_) => (*effect, u32::MAX),
+            },
+            LedgerEntry::Probe { effect, what, .. } => match what {
+                Probing::Started { attempt, .. } => (*effect, attempt - 1),
+                Probing::Said { attempt, .. } | Probing::Failed { attempt, .. } => {
+                    (*effect, *attempt)
+                }
+            },
+            _ => continue,
+        };
+        ended.insert(effect, last);
+    }
+    ended
 }

@@ -117,7 +117,7 @@ impl Subject for Whole<'_> {
                     PendingKind::Repeat => format!("repeat {tool}"),
                     PendingKind::Budget => "budget".into(),
                     PendingKind::Question => {
-                        format!("question {}", p.by.as_deref().unwrap_or("user"))
+                        format!("question {}", p.by.join(" or "))
                     }
                     PendingKind::Event => format!("event {}", p.text),
                     PendingKind::Hold => format!("hold {tool}"),

@@ -138,7 +138,9 @@ async fn f19_what_changes_the_world_is_never_run_by_a_test() {
     assert_ne!(definition, DEFINITION);
     let failures = failures_of(&definition, PAYS).await;
     let why = "`pay` was called and the test has no (further) outcome for it under `tools:`";
-    assert_eq!(failures, [format!("{why}\n  called with: {{\"cents\":7}}")]);
+    let write = "write what it gives: `tools: { pay: [ RESULT ] }`";
+    let told = format!("{why}\n  {write}\n  called with: {{\"cents\":7}}");
+    assert_eq!(failures, [told]);
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use super::{Call, Looked, unrendered};
 use crate::error::{CommandError, Exit};
 use crate::printer::{Printer, cyan, dim, typed};
-use crate::words::{arguments, digits, tame};
+use crate::words::{arguments, digits};
 use serde_json::{Value as Json, json};
 use steersman_machine::context::{Content, Explained, Origin, Segment, explain};
 use steersman_machine::tick::Cx;
@@ -84,7 +84,7 @@ pub(super) fn excerpt(segment: &Segment) -> String {
         }
         Content::Result { name, text, .. } => format!("= {name} {text}"),
     };
-    let row: String = tame(&text).split_whitespace().collect::<Vec<_>>().join(" ");
+    let row: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if row.chars().count() <= EXCERPT {
         return row;
     }

@@ -6,7 +6,7 @@ use crate::commands::{diff, sessions};
 use crate::error::{CommandError, Exit};
 use crate::filter::Filter;
 use crate::place::{Place, shortest};
-use crate::printer::{Printer, bold, dim, green, red, yellow};
+use crate::printer::{Printer, bold, dim, green, plain, red, yellow};
 use crate::words::{count, digits, line, money, table};
 use futures::stream::{self, StreamExt as _};
 use serde_json::{Value as Json, json};
@@ -97,7 +97,7 @@ impl Came {
             money(ran.micros)
         );
         for row in diff::rows(found, &self.short, "rerun") {
-            let _ = writeln!(page, "{}", anstream::adapter::strip_str(&row));
+            let _ = writeln!(page, "{}", plain(&row));
         }
         if let Some(left_out) = not_repeated(ran) {
             let _ = writeln!(page, "{left_out}");

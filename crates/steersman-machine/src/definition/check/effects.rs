@@ -2,11 +2,11 @@
 
 use super::super::diagnostic::Diagnostic;
 use super::super::lower::{Sort, constant_misfit};
-use super::super::source::Span;
+use super::super::source::{Key, Span};
 use super::Check;
 use crate::ids::Name;
 use crate::interaction::{Class, Reduce};
-use crate::network::{Does, Offer, OnDoubt, Parameters, Provider, Source};
+use crate::network::{AgentDef, Does, Offer, OnDoubt, Parameters, Provider, Source};
 use crate::price::Price;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -51,6 +51,8 @@ impl Check<'_> {
         };
         let limit = self.place(cost.span);
         let lowered = self.lowered;
+        let models = merged.section("models").iter();
+        let models: BTreeMap<&str, &Key> = models.map(|(key, _)| (&*key.name, key)).collect();
         for name in lowered.network.used_models() {
             let def = &lowered.network.models[name];
             if def.price.is_some() {
@@ -71,11 +73,8 @@ impl Check<'_> {
                 }
                 Some(_) | None => continue,
             };
-            let node = merged
-                .section("models")
-                .iter()
-                .find(|(key, _)| key.name == *name);
-            let at = node.and_then(|(key, _)| self.place(key.span));
+            let key = models.get(&**name);
+            let at = key.and_then(|key| self.place(key.span));
             self.say(Diagnostic::no_price(at, name, &why, limit.clone()));
         }
     }
@@ -226,51 +225,59 @@ impl Check<'_> {
         Some(node.get("on_doubt")?.get(key)?.span)
     }
 
-    /// Tools that one answer may call together and that write the same entry.
+    /// Tools that one answer may call together and that write the same entry: one warning for each entry.
     fn writers(&mut self) {
         let lowered = self.lowered;
         let network = &lowered.network;
-        let mut said: BTreeSet<(Name, Name, Name)> = BTreeSet::new();
-        for agent in network.agents.values() {
-            for model in agent.models() {
-                let offered: BTreeSet<&Name> = model
-                    .tools
-                    .iter()
-                    .map(|offered| match &offered.of {
-                        Offer::Tool(name) | Offer::Agent(name) => name,
-                    })
-                    .collect();
-                let mut writers: BTreeMap<&Name, Vec<(&Name, Span)>> = BTreeMap::new();
-                for (writer, entry, span) in &lowered.writes {
-                    if !offered.contains(writer) || self.reduces(entry) {
-                        continue;
-                    }
-                    let known = writers.entry(entry).or_default();
-                    if !known.iter().any(|(name, _)| *name == writer) {
-                        known.push((writer, *span));
-                    }
-                }
-                for (entry, writers) in writers {
-                    for (k, (first, other)) in writers.iter().enumerate() {
-                        for (second, span) in &writers[k + 1..] {
-                            let pair = (entry.clone(), (*first).clone(), (*second).clone());
-                            if said.insert(pair) {
-                                let (at, other) = (self.place(*span), self.place(*other));
-                                self.say(Diagnostic::two_writers(at, entry, first, second, other));
-                            }
-                        }
-                    }
+        let mut writes: BTreeMap<&Name, BTreeMap<&Name, Span>> = BTreeMap::new();
+        for (writer, entry, span) in &lowered.writes {
+            if !self.reduces(entry) {
+                let entries = writes.entry(writer).or_default();
+                entries.entry(entry).or_insert(*span);
+            }
+        }
+        // what several models are offered alike is looked at once
+        let models = network.agents.values().flat_map(AgentDef::models);
+        let offers: BTreeSet<Vec<&Name>> = models
+            .map(|model| {
+                let offered = model.tools.iter().map(|offered| match &offered.of {
+                    Offer::Tool(name) | Offer::Agent(name) => name,
+                });
+                offered.filter(|name| writes.contains_key(name)).collect()
+            })
+            .collect();
+        let mut together: BTreeMap<&Name, BTreeMap<&Name, Span>> = BTreeMap::new();
+        for offered in &offers {
+            let mut of_entry: BTreeMap<&Name, BTreeMap<&Name, Span>> = BTreeMap::new();
+            for writer in offered {
+                for (entry, span) in &writes[writer] {
+                    of_entry.entry(entry).or_default().insert(writer, *span);
                 }
             }
+            for (entry, writers) in of_entry {
+                if writers.len() > 1 {
+                    together.entry(entry).or_default().extend(writers);
+                }
+            }
+        }
+        for (entry, writers) in together {
+            let mut writers: Vec<(&Name, Span)> = writers.into_iter().collect();
+            // as they were written
+            writers.sort_by_key(|(_, span)| *span);
+            let [(_, first), (_, second), ..] = writers[..] else {
+                continue;
+            };
+            let (at, other) = (self.place(second), self.place(first));
+            let names = writers.iter().map(|(name, _)| &***name);
+            self.say(Diagnostic::many_writers(at, entry, names, other));
         }
     }
 
     /// Whether an entry says how several writes come together.
     fn reduces(&self, entry: &Name) -> bool {
-        let agents = self.lowered.network.agents.values();
-        agents
-            .flat_map(|agent| &agent.state)
-            .any(|(name, ty)| name == entry && ty.reduce != Reduce::Last)
+        let declared = self.entries.get(&**entry);
+        let mut declared = declared.into_iter().flatten();
+        declared.any(|(_, ty)| ty.reduce != Reduce::Last)
     }
 
     /// What a model is offered needs a description.

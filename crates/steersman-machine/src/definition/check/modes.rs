@@ -1,14 +1,14 @@
 //! Modes that cannot do what they say: exits that never fire, modes that nothing leads to, and those that never end.
 
 use super::super::diagnostic::Diagnostic;
-use super::super::source::{Node, Span};
+use super::super::source::{Key, Node, Span};
 use super::Check;
 use crate::ids::Name;
 use crate::network::{
     AgentDef, ExitsWhen, FINISH, Mode, ModeExit, ModelAgent, Modes, Network, Offer, Source,
     ToolChoice,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The modes to which tools may lead that a model is offered.
 enum Said {
@@ -28,20 +28,21 @@ impl Check<'_> {
             let Some(node) = self.entry_of("agents", name).cloned() else {
                 continue;
             };
-            self.mode_exits(&node, None, modes);
+            let at = Written::of(&node, modes);
+            self.mode_exits(&node, None, modes, &at);
             for mode in &modes.all {
-                self.mode_exits(&node, Some(mode), modes);
-                self.never_ends(&node, mode, modes);
+                self.mode_exits(&node, Some(mode), modes, &at);
+                self.never_ends(&node, mode, modes, &at);
             }
-            self.never_in_force(&node, modes);
+            self.never_in_force(modes, &at);
         }
         self.said_modes();
     }
 
-    fn mode_exits(&mut self, agent: &Node, mode: Option<&Mode>, modes: &Modes) {
+    fn mode_exits(&mut self, agent: &Node, mode: Option<&Mode>, modes: &Modes, at: &Written<'_>) {
         let network = &self.lowered.network;
         let (node, exits) = match mode {
-            Some(mode) => (node_of(agent, &mode.name), &mode.exits),
+            Some(mode) => (at.node(&mode.name), &mode.exits),
             None => (Some(agent), &modes.exits),
         };
         let nodes = node.and_then(|node| node.get("exits"));
@@ -49,6 +50,16 @@ impl Check<'_> {
         if nodes.len() != exits.len() {
             return;
         }
+        let within: Vec<&ModelAgent> = match mode {
+            Some(mode) => vec![&mode.model],
+            None => modes.all.iter().map(|mode| &mode.model).collect(),
+        };
+        let after_tool = |exit: &ModeExit| matches!(exit.cause, ExitsWhen::AfterTool(_));
+        let called = if exits.iter().any(after_tool) {
+            MayCall::of(network, &within)
+        } else {
+            MayCall::default()
+        };
         for (node, exit) in nodes.iter().zip(exits) {
             if let Some(mode) = mode.filter(|mode| mode.name == exit.to) {
                 let at = self.place(node.get("to").map_or(node.span, |to| to.span));
@@ -57,12 +68,8 @@ impl Check<'_> {
             let ExitsWhen::AfterTool(names) = &exit.cause else {
                 continue;
             };
-            let within: Vec<&ModelAgent> = match mode {
-                Some(mode) => vec![&mode.model],
-                None => modes.all.iter().map(|mode| &mode.model).collect(),
-            };
             for name in names {
-                if within.iter().any(|model| may_call(network, model, name)) {
+                if called.has(name) {
                     continue;
                 }
                 let at = self.place(of_name(node, name));
@@ -73,7 +80,7 @@ impl Check<'_> {
     }
 
     /// A model that must call something else than the end, in a mode that nothing leads out of.
-    fn never_ends(&mut self, agent: &Node, mode: &Mode, modes: &Modes) {
+    fn never_ends(&mut self, agent: &Node, mode: &Mode, modes: &Modes, at: &Written<'_>) {
         let ToolChoice::Tool(must) = &mode.model.tool_choice else {
             return;
         };
@@ -90,32 +97,30 @@ impl Check<'_> {
         if leaves || said || **must == *FINISH {
             return;
         }
-        let node = node_of(agent, &mode.name);
+        let node = at.node(&mode.name);
         let at = node.and_then(|node| node.get("tool_choice"));
         let at = at.or(agent.get("tool_choice")).map(|node| node.span);
         let at = at.and_then(|span| self.place(span));
         self.say(Diagnostic::mode_without_end(at, &mode.name, must));
     }
 
-    fn never_in_force(&mut self, agent: &Node, modes: &Modes) {
+    fn never_in_force(&mut self, modes: &Modes, at: &Written<'_>) {
         let network = &self.lowered.network;
-        let mut open = vec![&*modes.start];
+        let mut open = vec![modes.start.clone()];
+        open.extend(modes.exits.iter().map(|exit| exit.to.clone()));
         let mut seen = BTreeSet::new();
-        let mut all = Vec::new();
         while let Some(name) = open.pop() {
-            let Some(mode) = modes.get(name).filter(|_| seen.insert(name.to_owned())) else {
+            let Some(mode) = at.modes.get(&*name).filter(|_| seen.insert(name)) else {
                 continue;
             };
-            let exits = mode.exits.iter().chain(&modes.exits);
-            open.extend(exits.map(|exit| &*exit.to));
+            open.extend(mode.exits.iter().map(|exit| exit.to.clone()));
             match said(network, &mode.model) {
                 Said::Any => return,
-                Said::Only(names) => all.extend(names),
+                Said::Only(names) => open.extend(names),
             }
-            open.extend(all.iter().filter_map(|name| Some(&*modes.get(name)?.name)));
         }
         for mode in modes.all.iter().filter(|mode| !seen.contains(&*mode.name)) {
-            let at = key_of(agent, &mode.name).and_then(|span| self.place(span));
+            let at = at.key(&mode.name).and_then(|span| self.place(span));
             self.say(Diagnostic::mode_never_in_force(at, &mode.name));
         }
     }
@@ -123,20 +128,26 @@ impl Check<'_> {
     /// Modes that tools say: somebody who is offered the tool has them.
     fn said_modes(&mut self) {
         let lowered = self.lowered;
-        for (name, tool) in &lowered.network.tools {
-            let Some(mode) = tool.mode.as_ref().and_then(|mode| plain(&mode.source)) else {
+        let network = &lowered.network;
+        let mut lacking: BTreeMap<&Name, (&str, &AgentDef)> = BTreeMap::new();
+        for agent in network.agents.values() {
+            let Some(modes) = &agent.modes else {
                 continue;
             };
-            let agents = lowered.network.agents.values();
-            let offered = agents.filter(|agent| agent.modes.is_some() && calls(agent, name));
-            let lacking = offered.filter(|agent| {
-                let modes = agent.modes.as_ref();
-                modes.is_some_and(|modes| modes.get(mode).is_none())
-            });
-            let lacking: Vec<&AgentDef> = lacking.collect();
-            let Some(agent) = lacking.first() else {
-                continue;
-            };
+            let has: BTreeSet<&str> = modes.all.iter().map(|mode| &*mode.name).collect();
+            for used in agent.offers() {
+                let Offer::Tool(name) = &used.of else {
+                    continue;
+                };
+                let said = network.tools.get(name).and_then(|tool| tool.mode.as_ref());
+                if let Some(mode) = said.and_then(|mode| plain(&mode.source))
+                    && !has.contains(mode)
+                {
+                    lacking.entry(name).or_insert((mode, agent));
+                }
+            }
+        }
+        for (name, (mode, agent)) in lacking {
             let node = self.entry_of("tools", name);
             let at = node.and_then(|node| node.get("mode")).map(|node| node.span);
             let at = at.and_then(|span| self.place(span));
@@ -146,17 +157,28 @@ impl Check<'_> {
     }
 }
 
-/// The node of a mode.
-fn node_of<'a>(agent: &'a Node, mode: &Name) -> Option<&'a Node> {
-    let modes = agent.get("modes")?.entries();
-    let found = modes.iter().find(|(key, _)| key.name == *mode);
-    found.map(|(_, node)| node)
+/// The modes of an agent, and how they were written.
+struct Written<'a> {
+    modes: BTreeMap<&'a str, &'a Mode>,
+    entries: BTreeMap<&'a str, &'a (Key, Node)>,
 }
 
-fn key_of(agent: &Node, mode: &Name) -> Option<Span> {
-    let modes = agent.get("modes")?.entries();
-    let found = modes.iter().find(|(key, _)| key.name == *mode);
-    found.map(|(key, _)| key.span)
+impl<'a> Written<'a> {
+    fn of(agent: &'a Node, modes: &'a Modes) -> Self {
+        let entries = agent.get("modes").map(Node::entries).unwrap_or_default();
+        let entries = entries.iter().map(|entry| (&*entry.0.name, entry));
+        let modes = modes.all.iter().map(|mode| (&*mode.name, mode));
+        Self {
+            modes: modes.collect(),
+            entries: entries.collect(),
+        }
+    }
+    fn node(&self, mode: &Name) -> Option<&'a Node> {
+        self.entries.get(&**mode).map(|(_, node)| node)
+    }
+    fn key(&self, mode: &Name) -> Option<Span> {
+        self.entries.get(&**mode).map(|(key, _)| key.span)
+    }
 }
 
 /// Where an exit names a tool.
@@ -174,15 +196,10 @@ fn plain(source: &str) -> Option<&str> {
     Some(source.trim()).filter(|text| is_plain && !text.is_empty())
 }
 
-fn calls(agent: &AgentDef, tool: &Name) -> bool {
-    let mut uses = agent.offers();
-    uses.any(|used| matches!(&used.of, Offer::Tool(name) if name == tool))
-}
-
 /// What tools that are offered say of modes.
 fn said(network: &Network, model: &ModelAgent) -> Said {
     let mut only = BTreeSet::new();
-    for name in called(network, model) {
+    for name in called(network, &[model]) {
         let Some(tool) = network.tools.get(&name) else {
             continue;
         };
@@ -196,19 +213,38 @@ fn said(network: &Network, model: &ModelAgent) -> Said {
     Said::Only(only)
 }
 
-/// Whether a call of this name may be in an exchange: the tool is offered, runs ahead of a turn, or follows another.
-fn may_call(network: &Network, model: &ModelAgent, name: &Name) -> bool {
-    let listed = |server: &Name| name.split_once('.').is_some_and(|(of, _)| *of == **server);
-    called(network, model).contains(name)
-        || model.tools.iter().any(|used| used.seen == *name)
-        || model.servers.iter().any(|used| listed(&used.server))
+/// The names of calls that may be in an exchange: of tools that are offered, run ahead of a turn, or follow others.
+#[derive(Default)]
+struct MayCall {
+    names: BTreeSet<Name>,
+    servers: BTreeSet<Name>,
 }
 
-fn called(network: &Network, model: &ModelAgent) -> BTreeSet<Name> {
-    let offered = model.tools.iter().map(|used| match &used.of {
+impl MayCall {
+    fn of(network: &Network, models: &[&ModelAgent]) -> Self {
+        let seen = models.iter().flat_map(|model| &model.tools);
+        let seen = seen.map(|used| used.seen.clone());
+        let servers = models.iter().flat_map(|model| &model.servers);
+        let mut names = called(network, models);
+        names.extend(seen);
+        Self {
+            names,
+            servers: servers.map(|used| used.server.clone()).collect(),
+        }
+    }
+    fn has(&self, name: &Name) -> bool {
+        let server = name.split_once('.').map(|(server, _)| server);
+        self.names.contains(name) || server.is_some_and(|server| self.servers.contains(server))
+    }
+}
+
+fn called(network: &Network, models: &[&ModelAgent]) -> BTreeSet<Name> {
+    let offered = models.iter().flat_map(|model| &model.tools);
+    let offered = offered.map(|used| match &used.of {
         Offer::Tool(name) | Offer::Agent(name) => name,
     });
-    let ahead = model.before.iter().map(|before| &before.tool);
+    let ahead = models.iter().flat_map(|model| &model.before);
+    let ahead = ahead.map(|before| &before.tool);
     let mut open: Vec<&Name> = offered.chain(ahead).collect();
     let mut seen = BTreeSet::new();
     while let Some(name) = open.pop() {

@@ -1,13 +1,13 @@
 //! What root names mean at a site, and what is known of it.
 
-use super::super::diagnostic::{Diagnostic, near};
+use super::super::diagnostic::Diagnostic;
 use super::super::shape::list_of;
 use super::super::site::{Args, Scope};
 use super::super::source::Span;
 use super::Check;
 use super::kind::{Kind, Known};
 use crate::ids::Name;
-use crate::network::{Does, Parameters, Type};
+use crate::network::Parameters;
 
 /// Names that have a meaning everywhere.
 const EVERYWHERE: [&str; 8] = [
@@ -88,29 +88,20 @@ impl Check<'_> {
             return self.say(Diagnostic::reserved(at, &format!("`{root}`")));
         }
         let known = Self::known_roots(scope);
-        let near = near(root, known.iter().copied());
+        let near = self.sources.near(root, known.iter().copied());
         // what is a state entry or an argument was probably meant as one
-        let entry = self
-            .lowered
-            .states
-            .keys()
-            .any(|(_, name)| &**name == root)
-            .then(|| format!("state.{root}"));
+        let entry = self.entries.contains_key(root);
+        let entry = entry.then(|| format!("state.{root}"));
         let near = entry.as_deref().or(near);
         let known = list_of(known.iter().copied());
         self.say(Diagnostic::unknown_root(at, root, near, &known));
     }
 
     fn state(&mut self, scope: &Scope, name: &str, at: Span) -> Root {
-        let network = &self.lowered.network;
-        let mut found: Vec<(&Name, &Type)> = Vec::new();
-        for (owner, agent) in &network.agents {
-            let entries = agent.state.iter().filter(|(known, _)| &**known == name);
-            found.extend(entries.map(|(_, ty)| (owner, ty)));
-        }
-        let own = found
-            .iter()
-            .find(|(owner, _)| Some(*owner) == scope.agent.as_ref());
+        let found = self.entries.get(name).map_or(&[][..], Vec::as_slice);
+        let of = |owner: &Name| found.binary_search_by(|(known, _)| (*known).cmp(owner));
+        let own = scope.agent.as_ref().and_then(|agent| of(agent).ok());
+        let own = own.map(|k| &found[k]);
         let span = |owner: &Name| {
             self.lowered
                 .states
@@ -125,38 +116,27 @@ impl Check<'_> {
             (None, Args::Tool(tool)) => Some(tool),
             (None, _) => None,
         };
-        let above = user
-            .filter(|user| !self.idle.contains(*user))
-            .and_then(|user| self.above.get(user));
-        let visible: Vec<_> = match above {
-            Some(above) => found
-                .iter()
-                .filter(|(owner, _)| above.contains(*owner))
-                .collect(),
-            None => found.iter().collect(),
-        };
-        match (visible.as_slice(), found.first()) {
-            ([(owner, ty)], _) => Root::Known(Known::declared(ty, span(owner)), 1),
-            ([(owner, ty), rest @ ..], _) => {
-                if rest.iter().all(|(_, other)| other == ty) {
+        let user = user.filter(|user| !self.idle.contains(*user));
+        let user = user.filter(|user| self.above.has(user));
+        let is_above = |owner: &Name| user.is_none_or(|user| self.above.is(owner, user));
+        let mut visible = found.iter().filter(|(owner, _)| is_above(owner));
+        match (visible.next(), found.first()) {
+            (Some((owner, ty)), _) => {
+                if visible.all(|(_, other)| other == ty) {
                     return Root::Known(Known::declared(ty, span(owner)), 1);
                 }
                 Root::Known(Known::any(), 1)
             }
-            ([], Some((owner, _))) => {
+            (None, Some((owner, _))) => {
                 let declared = span(owner).and_then(|span| self.place(span));
                 let at = self.place(at);
                 let owner = (*owner).clone();
                 self.say(Diagnostic::state_not_above(at, name, &owner, declared));
                 Root::Wrong
             }
-            ([], None) => {
-                let names: Vec<Name> = network
-                    .agents
-                    .values()
-                    .flat_map(|agent| agent.state.iter().map(|(name, _)| name.clone()))
-                    .collect();
-                let near = near(name, names.iter().map(|name| &**name));
+            (None, None) => {
+                let names = self.entries.keys().map(|name| &**name);
+                let near = self.sources.near(name, names);
                 let at = self.place(at);
                 self.say(Diagnostic::unknown_state(at, name, near));
                 Root::Wrong
@@ -168,7 +148,7 @@ impl Check<'_> {
         let network = &self.lowered.network;
         let Some(config) = network.config.get(name) else {
             let known = || network.config.keys().map(|name| &**name);
-            let (near, known) = (near(name, known()), list_of(known()));
+            let (near, known) = (self.sources.near(name, known()), list_of(known()));
             let at = self.place(at);
             self.say(Diagnostic::unknown_field(at, "config", name, near, &known));
             return Root::Wrong;
@@ -191,7 +171,7 @@ impl Check<'_> {
         let network = &self.lowered.network;
         let Some(secret) = network.secrets.get(name) else {
             let known = || network.secrets.keys().map(|name| &**name);
-            let (near, known) = (near(name, known()), list_of(known()));
+            let (near, known) = (self.sources.near(name, known()), list_of(known()));
             let at = self.place(at);
             self.say(Diagnostic::unknown_field(at, "secrets", name, near, &known));
             return Root::Wrong;
@@ -220,8 +200,11 @@ impl Check<'_> {
         let of_server = name
             .split_once('.')
             .is_some_and(|(server, _)| network.mcp.contains_key(server));
-        if !names().any(|known| &**known == name) && !of_server {
-            let near = near(name, names().map(|name| &**name));
+        let is_known = network.tools.contains_key(name)
+            || network.agents.contains_key(name)
+            || network.people.contains_key(name);
+        if !is_known && !of_server {
+            let near = self.sources.near(name, names().map(|name| &**name));
             let at = self.place(at);
             self.say(Diagnostic::unknown_name(at, "tool or agent", name, near));
             return Root::Wrong;
@@ -245,6 +228,19 @@ impl Check<'_> {
         // Modes differ in other things.
         let model = agent.model(None)?;
         Some(model.before.iter().map(|before| before.named.clone()))
+    }
+
+    /// Whether whoever an expression is of is always in a mode: an agent with modes, or a tool that only such agents call.
+    fn has_mode(&self, scope: &Scope) -> bool {
+        let modes = |agent: &Name| {
+            let agent = self.lowered.network.agents.get(agent);
+            agent.is_some_and(|agent| agent.modes.is_some())
+        };
+        match (&scope.agent, &scope.args) {
+            (Some(agent), _) => modes(agent),
+            (None, Args::Tool(tool)) => self.moded.contains(tool),
+            (None, _) => false,
+        }
     }
 
     fn whole(&self, scope: &Scope, root: &str) -> Known {
@@ -303,7 +299,11 @@ impl Check<'_> {
                 ("of".into(), Kind::Integer, true),
             ]),
             "agent" | "session" => Known::of(Kind::Text),
-            "mode" | "answer" => Known {
+            "mode" => Known {
+                optional: !self.has_mode(scope),
+                ..Known::of(Kind::Text)
+            },
+            "answer" => Known {
                 optional: true,
                 ..Known::of(Kind::Text)
             },
@@ -333,17 +333,7 @@ impl Check<'_> {
         let Args::Router(plain) = args else {
             return None;
         };
-        let network = &self.lowered.network;
-        let routes = |name: &Name| {
-            let agent = network.agents.get(name);
-            agent.is_some_and(|agent| matches!(agent.does, Does::Route(_)))
-        };
-        let offers = self.lowered.offers.iter();
-        let mut above = offers
-            .filter(|(from, to, _)| to == plain && routes(from))
-            .map(|(from, ..)| from);
-        let first = above.next()?;
-        above.all(|other| other == first).then_some(first)
+        self.routers.get(plain).copied().flatten()
     }
 
     /// Where a parameter is declared.

@@ -1,6 +1,6 @@
 //! Operators, filters and tests: what they take, and what they give.
 
-use super::super::diagnostic::{Diagnostic, near};
+use super::super::diagnostic::Diagnostic;
 use super::super::shape::{list_of, with_article};
 use super::kind::{Family, Kind, Known};
 use super::types::{Facts, Walker};
@@ -136,7 +136,10 @@ impl Walker<'_, '_> {
             return;
         };
         if !words.iter().any(|known| known == word) {
-            let near = near(word, words.iter().map(String::as_str));
+            let near = self
+                .check
+                .sources
+                .near(word, words.iter().map(String::as_str));
             let at = self.place(node.span);
             let all = list_of(words.iter().map(String::as_str));
             let path = of.path.clone().unwrap_or_default();
@@ -204,8 +207,7 @@ impl Walker<'_, '_> {
 
     /// Help for a config value whose type was never written.
     fn config_type(&self, name: &str, known: &Known, other: &Known) -> Option<super::super::Patch> {
-        let config = self.check.merged.section("config").iter();
-        let (_, node) = config.rev().find(|(key, _)| &*key.name == name)?;
+        let node = self.check.entry_of("config", name)?;
         let wanted = matches!(other.kind, Kind::Integer | Kind::Number).then_some("number")?;
         if node.get("type").is_some() || known.kind != Kind::Text {
             return None;

@@ -3,7 +3,9 @@
 use super::super::diagnostic::Diagnostic;
 use super::super::lower::{Declared, Lowered, Sort};
 use super::super::shape::list_of;
+use super::super::source::Span;
 use super::Check;
+use super::above::Circles;
 use crate::ids::Name;
 use crate::network::{Approve, Offer, OnDoubt, Source, Then, ToolDef};
 use crate::search::Scorer;
@@ -21,8 +23,12 @@ fn led_to(tool: &ToolDef) -> Vec<&Name> {
             .filter_map(|on| then(on.then.as_ref())),
     );
     match &tool.on_doubt {
-        Some(OnDoubt::Probe { probe, .. }) => names.push(probe),
-        Some(OnDoubt::Ask | OnDoubt::Fail) | None => {}
+        Some(OnDoubt::Probe { probe, by, .. }) => {
+            names.push(probe);
+            names.extend(by);
+        }
+        Some(OnDoubt::Ask { by }) => names.extend(by),
+        Some(OnDoubt::Fail) | None => {}
     }
     names.extend(tool.reflect.as_ref().and_then(|r| r.by.as_ref()));
     let asked = tool.approve.iter().flat_map(Approve::line);
@@ -35,9 +41,12 @@ fn led_to(tool: &ToolDef) -> Vec<&Name> {
     names
 }
 
-/// For each name the names that lead to it directly.
-fn edges(lowered: &Lowered) -> BTreeMap<Name, BTreeSet<Name>> {
-    let mut edges: BTreeMap<Name, BTreeSet<Name>> = BTreeMap::new();
+/// For each name the names that it leads to directly.
+pub(super) type Edges = BTreeMap<Name, BTreeSet<Name>>;
+
+/// What leads where.
+pub(super) fn edges(lowered: &Lowered) -> Edges {
+    let mut edges: Edges = BTreeMap::new();
     let mut add = |from: &Name, to: &Name| {
         edges.entry(from.clone()).or_default().insert(to.clone());
     };
@@ -90,10 +99,7 @@ fn edges(lowered: &Lowered) -> BTreeMap<Name, BTreeSet<Name>> {
 }
 
 /// All that can be reached from a name, itself included.
-fn reached(
-    edges: &BTreeMap<Name, BTreeSet<Name>>,
-    from: impl IntoIterator<Item = Name>,
-) -> BTreeSet<Name> {
+fn reached(edges: &Edges, from: impl IntoIterator<Item = Name>) -> BTreeSet<Name> {
     let mut open: Vec<Name> = from.into_iter().collect();
     let mut seen = BTreeSet::new();
     while let Some(name) = open.pop() {
@@ -104,20 +110,33 @@ fn reached(
     seen
 }
 
-/// For each agent and tool that is used by an agent: the agents above, itself included.
-pub(super) fn above(lowered: &Lowered) -> BTreeMap<Name, BTreeSet<Name>> {
-    let edges = edges(lowered);
-    let mut above: BTreeMap<Name, BTreeSet<Name>> = BTreeMap::new();
-    for agent in lowered.network.agents.keys() {
-        for name in reached(&edges, [agent.clone()]) {
-            above.entry(name).or_default().insert(agent.clone());
+/// Tools that only agents with modes call.
+pub(super) fn moded(lowered: &Lowered, edges: &Edges) -> BTreeSet<Name> {
+    let network = &lowered.network;
+    // what an agent leads to over tools alone is called in its modes
+    let called = |from: Vec<&Name>| {
+        let mut open: Vec<&Name> = from;
+        let mut seen: BTreeSet<Name> = BTreeSet::new();
+        while let Some(name) = open.pop() {
+            let to = edges.get(name).into_iter().flatten();
+            for to in to.filter(|to| network.tools.contains_key(*to)) {
+                if seen.insert(to.clone()) {
+                    open.push(to);
+                }
+            }
         }
-    }
-    above
+        seen
+    };
+    let agents = network.agents.iter();
+    let (with, without): (Vec<_>, Vec<_>) = agents.partition(|(_, agent)| agent.modes.is_some());
+    let without = without.into_iter().map(|(name, _)| name);
+    let without = called(without.chain(network.people.keys()).collect());
+    let with = called(with.into_iter().map(|(name, _)| name).collect());
+    with.difference(&without).cloned().collect()
 }
 
 /// All that a session can come to, from wherever it may begin.
-fn reachable(lowered: &Lowered, edges: &BTreeMap<Name, BTreeSet<Name>>) -> BTreeSet<Name> {
+fn reachable(lowered: &Lowered, edges: &Edges) -> BTreeSet<Name> {
     let network = &lowered.network;
     let starts = network.events.values().filter_map(|event| {
         let start = event.start.as_ref()?;
@@ -139,8 +158,8 @@ fn reachable(lowered: &Lowered, edges: &BTreeMap<Name, BTreeSet<Name>>) -> BTree
 
 /// What serves nothing here and is not of the main file: what is imported may serve another, and the stored form no longer tells
 /// what was.
-pub(super) fn idle(lowered: &Lowered) -> BTreeSet<Name> {
-    let reached = reachable(lowered, &edges(lowered));
+pub(super) fn idle(lowered: &Lowered, edges: &Edges) -> BTreeSet<Name> {
+    let reached = reachable(lowered, edges);
     let declared = lowered.declared.iter();
     declared
         .filter(|(name, declared)| !reached.contains(*name) && declared.span.file != 0)
@@ -153,16 +172,15 @@ fn is_imported(declared: &Declared) -> bool {
 }
 
 impl Check<'_> {
-    pub(super) fn reach(&mut self, whole: bool) {
+    pub(super) fn reach(&mut self, edges: &Edges, whole: bool) {
         if !whole {
             return;
         }
-        let edges = edges(self.lowered);
-        self.unreachable(&edges);
-        self.circles(&edges);
+        self.unreachable(edges);
+        self.circles(edges);
     }
 
-    fn unreachable(&mut self, edges: &BTreeMap<Name, BTreeSet<Name>>) {
+    fn unreachable(&mut self, edges: &Edges) {
         let lowered = self.lowered;
         let network = &lowered.network;
         if network.entry.is_empty() {
@@ -184,10 +202,10 @@ impl Check<'_> {
     }
 
     /// Agents that can call each other, or themselves, without end.
-    fn circles(&mut self, edges: &BTreeMap<Name, BTreeSet<Name>>) {
+    fn circles(&mut self, edges: &Edges) {
         let lowered = self.lowered;
         let network = &lowered.network;
-        let agents: BTreeMap<Name, BTreeSet<Name>> = edges
+        let agents: Edges = edges
             .iter()
             .filter(|(name, _)| network.agents.contains_key(*name))
             .map(|(name, to)| {
@@ -195,29 +213,24 @@ impl Check<'_> {
                 (name.clone(), to.cloned().collect())
             })
             .collect();
-        let mut said: BTreeSet<Name> = BTreeSet::new();
-        for name in network.agents.keys() {
-            if said.contains(name) {
+        let mut offers: BTreeMap<&Name, Vec<(&Name, Span)>> = BTreeMap::new();
+        for (from, to, span) in &lowered.offers {
+            offers.entry(from).or_default().push((to, *span));
+        }
+        let found = Circles::of(network, &agents);
+        let mut circles = found.circles;
+        circles.sort();
+        for circle in circles {
+            let name = circle[0];
+            let itself = agents.get(name).is_some_and(|to| to.contains(name));
+            if circle.len() == 1 && !itself {
                 continue;
             }
-            let below = agents.get(name).into_iter().flatten().cloned();
-            let below = reached(&agents, below);
-            if !below.contains(name) {
-                continue;
-            }
-            let circle: Vec<Name> = below
-                .into_iter()
-                .filter(|other| {
-                    let next = agents.get(other).into_iter().flatten().cloned();
-                    reached(&agents, next).contains(name)
-                })
-                .collect();
-            let offer = lowered
-                .offers
-                .iter()
-                .find(|(from, to, _)| from == name && circle.contains(to));
-            let at = offer.and_then(|(_, _, span)| self.place(*span));
-            let names = list_of(circle.iter().map(|name| &**name));
+            let within = |to: &Name| circle.binary_search(&to).is_ok();
+            let offer = offers.get(name).into_iter().flatten();
+            let offer = offer.clone().find(|(to, _)| within(to));
+            let at = offer.and_then(|(_, span)| self.place(*span));
+            let names = list_of(circle.iter().map(|name| &***name));
             // What is written for one of them, or for all, ends the circle.
             let own = circle
                 .iter()
@@ -228,7 +241,6 @@ impl Check<'_> {
                 &names,
                 depth.unwrap_or(crate::network::DEPTH),
             ));
-            said.extend(circle);
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use super::super::diagnostic::Diagnostic;
 use super::Check;
+use super::above::Circles;
+use super::reach::Edges;
 use crate::ids::Name;
 use crate::network::{AgentDef, Does, Network, Offer, Parameters, Reflect, TypeKind};
 use crate::reflect::{ACCEPT, REVISE};
@@ -16,7 +18,16 @@ impl Check<'_> {
     pub(super) fn reviewers(&mut self) {
         let lowered = self.lowered;
         let network = &lowered.network;
-        let mut circles = BTreeSet::new();
+        let judged = network.agents.keys();
+        let judged: Edges = judged
+            .map(|name| (name.clone(), reviewers_of(network, name)))
+            .collect();
+        let circles = Circles::of(network, &judged);
+        let leads_back = |name: &Name| {
+            let alone = |at: &usize| circles.circles[*at].len() == 1;
+            !circles.of.get(name).is_none_or(alone) || judged[name].contains(name)
+        };
+        let mut said = BTreeSet::new();
         for (name, span) in &lowered.reviewers {
             let Some(def) = network.agents.get(name) else {
                 continue;
@@ -24,7 +35,7 @@ impl Check<'_> {
             if let Some(why) = unfit(def) {
                 let at = self.place(*span);
                 self.say(Diagnostic::unfit_reviewer(at, name, &why));
-            } else if leads_back(network, name) && circles.insert(name) {
+            } else if leads_back(name) && said.insert(name) {
                 let at = self.place(*span);
                 self.say(Diagnostic::reviewers_circle(at, name));
             }
@@ -75,27 +86,13 @@ fn unfit(def: &AgentDef) -> Option<String> {
     (!is_told).then(|| "is not told what to judge".to_owned())
 }
 
-/// Whether what an agent answers or calls is judged, over others or not, by itself.
-fn leads_back(network: &Network, name: &Name) -> bool {
-    let (mut open, mut seen) = (reviewers_of(network, name), BTreeSet::new());
-    while let Some(next) = open.pop() {
-        if next == *name {
-            return true;
-        }
-        if seen.insert(next.clone()) {
-            open.extend(reviewers_of(network, &next));
-        }
-    }
-    false
-}
-
 /// Who judges what an agent answers and calls.
-fn reviewers_of(network: &Network, name: &Name) -> Vec<Name> {
+fn reviewers_of(network: &Network, name: &Name) -> BTreeSet<Name> {
     let Some(def) = network.agents.get(name) else {
-        return Vec::new();
+        return BTreeSet::new();
     };
     let by = |reflect: &Option<Reflect>| reflect.as_ref().and_then(|r| r.by.clone());
-    let mut all: Vec<Name> = by(&def.reflect).into_iter().collect();
+    let mut all: BTreeSet<Name> = by(&def.reflect).into_iter().collect();
     let tools = def.offers().filter_map(|used| match &used.of {
         Offer::Tool(tool) => network.tools.get(tool),
         Offer::Agent(_) => None,

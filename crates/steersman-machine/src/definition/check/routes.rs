@@ -107,8 +107,7 @@ impl Check<'_> {
 
     /// Whether a tool or agent is used by somebody whom this agent leads to.
     fn is_below(&self, agent: &Name, used: &Name) -> bool {
-        let above = self.above.get(used);
-        above.is_some_and(|above| above.contains(agent))
+        self.above.is(agent, used)
     }
 
     /// States that nothing leads to.

@@ -3,10 +3,10 @@
 //! Conditions are strict: an optional must be narrowed before it is used. Templates and `outcome` are lenient: a path
 //! through an unset optional is none there.
 
-use super::super::diagnostic::{Diagnostic, Place, near};
+use super::super::diagnostic::{Diagnostic, Place};
 use super::super::shape::{list_of, with_article};
 use super::super::site::{Args, Code, Site, Wants};
-use super::super::source::Span;
+use super::super::source::{Locator, Span};
 use super::Check;
 use super::kind::{Family, Kind, Known};
 use super::names::Root;
@@ -30,6 +30,7 @@ impl Check<'_> {
                 check: self,
                 site,
                 locals: Vec::new(),
+                places: std::cell::OnceCell::new(),
             };
             walker.site();
         }
@@ -41,6 +42,8 @@ pub(super) struct Walker<'a, 'b> {
     site: &'a Site,
     strict: bool,
     locals: Vec<(Name, Known)>,
+    /// Where its text lies in its file.
+    places: std::cell::OnceCell<Locator<'b>>,
 }
 
 impl Walker<'_, '_> {
@@ -81,7 +84,9 @@ impl Walker<'_, '_> {
     }
 
     pub(super) fn span(&self, span: ast::Span) -> Span {
-        self.check.sources.locate(&self.site.node, span.range())
+        let sources = self.check.sources;
+        let places = self.places.get_or_init(|| sources.locator(&self.site.node));
+        places.at(span.range())
     }
     pub(super) fn place(&self, span: ast::Span) -> Option<Place> {
         self.check.place(self.span(span))
@@ -481,7 +486,7 @@ impl Walker<'_, '_> {
                 let found = fields.iter().find(|(field, ..)| **field == **name);
                 let Some((_, kind, may)) = found else {
                     let names = || fields.iter().map(|(name, ..)| &**name);
-                    let (near, all) = (near(name, names()), list_of(names()));
+                    let (near, all) = (self.check.sources.near(name, names()), list_of(names()));
                     let at = self.place(tail(step));
                     let of = self.part(of);
                     self.say(Diagnostic::unknown_field(at, &of, name, near, &all));

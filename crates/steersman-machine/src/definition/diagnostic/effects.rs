@@ -136,14 +136,26 @@ impl Diagnostic {
             diagnostic.label("`effect: read`, `idempotent` or `unsafe` says what it does")
         }
     }
-    pub(crate) fn two_writers(at: At, state: &str, first: &str, second: &str, other: At) -> Self {
-        Self::new(
-            "W0402",
-            at,
-            format!("`{first}` and `{second}` both write `state.{state}` and can be open together"),
+    pub(crate) fn many_writers<'a>(
+        at: At,
+        state: &str,
+        writers: impl ExactSizeIterator<Item = &'a str>,
+        other: At,
+    ) -> Self {
+        let more = writers.len().saturating_sub(2);
+        let told: Vec<String> = writers.take(2).map(|name| format!("`{name}`")).collect();
+        let (who, all, other_is) = match more {
+            0 => (told.join(" and "), "both", "the other one"),
+            _ => (
+                format!("{} and {more} more", told.join(", ")),
+                "all",
+                "another one",
+            ),
+        };
+        let what = format!("{who} {all} write `state.{state}` and can be open together");
+        Self::new("W0402", at, what).also(other, other_is).note(
+            "the one that stands later in the answer wins; `reduce:` at the state says otherwise",
         )
-        .also(other, "the other one")
-        .note("the one that stands later in the answer wins; `reduce:` at the state says otherwise")
     }
     pub(crate) fn no_last_rule(at: At) -> Self {
         Self::new("W0403", at, "the last rule has a condition")

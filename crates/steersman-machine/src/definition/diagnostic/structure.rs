@@ -161,6 +161,13 @@ impl Diagnostic {
     pub(crate) fn no_schema(at: At, path: &str, why: &str) -> Self {
         Self::new("E0120", at, format!("`{path}` is no JSON Schema: {why}"))
     }
+    pub(crate) fn unfit_schema(at: At, path: &str, why: &str) -> Self {
+        Self::new(
+            "E0120",
+            at,
+            format!("the schema `{path}` cannot be used: {why}"),
+        )
+    }
     pub(crate) fn odd_number(at: At, text: &str) -> Self {
         let place = at.clone();
         Self::new(

@@ -23,9 +23,10 @@ mod models;
 
 use super::write::{Yaml, literal, name};
 use super::{ImportError, Imported, Warning};
-use crate::definition::lower::{BUILT_IN, RESERVED};
+use crate::definition::lower::RESERVED;
 use crate::definition::source::Files;
 use crate::definition::{Diagnostic, compile};
+use crate::network::BuiltIn;
 use serde_json::{Map, Value as Json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -218,15 +219,14 @@ impl<'a> Import<'a> {
         let mut used: BTreeSet<String> = BTreeSet::new();
         for agent in self.agents.keys() {
             let taken = |name: &str| {
-                used.contains(name) || RESERVED.contains(&name) || BUILT_IN.contains(&name)
+                used.contains(name) || RESERVED.contains(&name) || BuiltIn::reserves(name)
             };
             let known = name(agent, "agent", &taken);
             used.insert(known.clone());
             self.agent_names.insert(agent, known);
         }
-        let taken = |name: &str| {
-            used.contains(name) || RESERVED.contains(&name) || BUILT_IN.contains(&name)
-        };
+        let taken =
+            |name: &str| used.contains(name) || RESERVED.contains(&name) || BuiltIn::reserves(name);
         if taken(&self.network) {
             self.network = name(&format!("{}_network", self.network), "network", &taken);
         }

@@ -93,7 +93,7 @@ pub(crate) static TOOL: Table = Table {
             "repeat",
             Ty::Word(&[("ask", true), ("allow", true)]),
             "ask",
-            "Equal arguments as an effect done on an abandoned branch.",
+            "A call with the same arguments as an effect that was done before in the session: a person is asked, or it runs.",
         ),
         key(
             "then",
@@ -255,14 +255,30 @@ pub(crate) static DOUBT: Table = Table {
     name: "Doubt",
     words: "a way out of doubt",
     keys: &[
-        key("probe", Ty::Name, "required", "A `pure` or `read` tool.").required(),
+        key(
+            "probe",
+            Ty::Name,
+            "none: a person says",
+            "A `pure` or `read` tool that finds out. It is tried again as its own `retry` says.",
+        ),
         key("args", DATA, "–", "Its arguments."),
-        key("done", Ty::Expr, "required", "Over `result`: it happened.").required(),
+        key(
+            "done",
+            Ty::Expr,
+            "required with `probe`",
+            "Over `result`: it happened.",
+        ),
         key(
             "else",
             Ty::Word(&[("not_performed", true), ("ask", true), ("fail", true)]),
             "ask",
             "When `done` is false.",
+        ),
+        key(
+            "by",
+            Ty::Or(&[Ty::Name, NAMES]),
+            "who is asked to approve the call, else `any`",
+            "Who is asked, where a probe has not settled it: people, `user` or `any`. One answer is enough.",
         ),
     ],
     one_of: &[],

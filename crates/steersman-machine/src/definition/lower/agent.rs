@@ -1,6 +1,6 @@
 //! Agents: model-driven, routed, plain; what they are offered, their contexts, limits and routes.
 
-use super::super::diagnostic::{Diagnostic, near};
+use super::super::diagnostic::Diagnostic;
 use super::super::shape;
 use super::super::site::{Args, Scope, Wants};
 use super::super::source::{Key, Node, Span};
@@ -13,8 +13,8 @@ use crate::branch::FORKS;
 use crate::ids::Name;
 use crate::join::JoinOn;
 use crate::network::{
-    AgentDef, Before, Chooser, Does, ModelAgent, Offer, Output, Parameters, ServerUse, ToolChoice,
-    ToolUse, Turns, wire_name,
+    AgentDef, Before, BuiltIn, Chooser, Does, FINISH, ModelAgent, Offer, Output, Parameters,
+    ServerUse, ToolChoice, ToolUse, Turns, wire_name,
 };
 
 /// Ways in which model calls make steps; others are registered in Rust.
@@ -250,9 +250,9 @@ impl Lower<'_> {
         scope: &Scope,
     ) -> (Vec<ToolUse>, Vec<ServerUse>) {
         let (mut tools, servers) = self.tool_uses(agent, node, scope);
-        for name in self.floor_tools(agent) {
-            self.out.builtins.insert(name);
-            tools.push(ToolUse::implied(name.into()));
+        for tool in self.floor_tools(agent) {
+            self.out.builtins.insert(tool);
+            tools.push(ToolUse::implied(tool.name().into()));
         }
         (tools, servers)
     }
@@ -302,7 +302,7 @@ impl Lower<'_> {
         let merged = self.merged;
         let known = || merged.section("models").iter().map(|(key, _)| &*key.name);
         if &*name != "default" && !known().any(|model| model == &*name) {
-            let near = near(&name, known().chain(["default"]));
+            let near = self.sources.near(&name, known().chain(["default"]));
             let at = node.and_then(|node| self.place(node.span));
             self.say(Diagnostic::unknown_name(at, "model", &name, near));
         }
@@ -330,7 +330,7 @@ impl Lower<'_> {
             "any" => {
                 let finishes = tools
                     .iter()
-                    .any(|tool| matches!(&tool.of, Offer::Tool(name) if &**name == "finish"));
+                    .any(|tool| matches!(&tool.of, Offer::Tool(name) if **name == *FINISH));
                 if !finishes {
                     let at = self.place(node.span);
                     self.say(Diagnostic::never_finishes(at));
@@ -340,8 +340,10 @@ impl Lower<'_> {
             name => {
                 let offered = || tools.iter().map(|tool| &*tool.seen);
                 if !offered().any(|seen| seen == name) {
-                    let near =
-                        near(name, offered().chain(["auto", "any", "none"])).map(str::to_owned);
+                    let near = self
+                        .sources
+                        .near(name, offered().chain(["auto", "any", "none"]))
+                        .map(str::to_owned);
                     let at = self.place(node.span);
                     self.say(Diagnostic::unknown_name(
                         at,
@@ -392,7 +394,7 @@ impl Lower<'_> {
             .find(|(key, _)| &*key.name == entry)
         else {
             let known: Vec<Name> = self.out.entries.iter().cloned().collect();
-            let near = near(entry, known.iter().map(|name| &**name));
+            let near = self.sources.near(entry, known.iter().map(|name| &**name));
             let at = self.place(node.span);
             self.say(Diagnostic::unknown_state(at, entry, near));
             return None;
@@ -451,12 +453,13 @@ impl Lower<'_> {
                 uses.push(offered);
             }
         }
-        let reads = uses.iter().any(|known| *known.seen == *builtin::READ);
+        let read = BuiltIn::ArtifactRead;
+        let reads = uses.iter().any(|known| *known.seen == *read.name());
         let has_any = !uses.is_empty() || !servers.is_empty();
-        if has_any && !reads && !self.out.declared.contains_key(builtin::READ) {
+        if has_any && !reads {
             // What a result spills can be read, whoever's tool it was.
-            self.out.builtins.insert(builtin::READ);
-            uses.push(ToolUse::implied(builtin::READ.into()));
+            self.out.builtins.insert(read);
+            uses.push(ToolUse::implied(read.name().into()));
         }
         (uses, servers)
     }
@@ -478,13 +481,19 @@ impl Lower<'_> {
             self.out.offers.push(place);
             return vec![self.tool_use(node, Offer::Tool(name), what.span, scope)];
         }
-        let built_in = if node.get("agent").is_none() {
-            builtin::set(&name)
-        } else {
-            None
+        let tools = match node.get("agent") {
+            None => BuiltIn::of_set(&name),
+            Some(_) => Vec::new(),
         };
-        if let Some(tools) = built_in {
-            self.out.builtins.extend(tools.iter().copied());
+        if tools.is_empty() {
+            let Some(of) = self.offer(node, what, &name) else {
+                return Vec::new();
+            };
+            let place = (agent.clone(), name, what.span);
+            self.out.offers.push(place);
+            vec![self.tool_use(node, of, what.span, scope)]
+        } else {
+            self.out.builtins.extend(&tools);
             if &*name == "ask" {
                 self.out.by_user.push(what.span);
             }
@@ -493,11 +502,11 @@ impl Lower<'_> {
             tools
                 .iter()
                 .map(|tool| {
-                    let of = Offer::Tool((*tool).into());
+                    let of = Offer::Tool(tool.name().into());
                     let seen = if one && node.get("as").is_some() {
                         settings.seen.clone()
                     } else {
-                        (*tool).into()
+                        tool.name().into()
                     };
                     let offered = ToolUse {
                         of,
@@ -507,13 +516,6 @@ impl Lower<'_> {
                     (offered, what.span)
                 })
                 .collect()
-        } else {
-            let Some(of) = self.offer(node, what, &name) else {
-                return Vec::new();
-            };
-            let place = (agent.clone(), name, what.span);
-            self.out.offers.push(place);
-            vec![self.tool_use(node, of, what.span, scope)]
         }
     }
 
@@ -531,7 +533,10 @@ impl Lower<'_> {
             Some(Sort::Agent | Sort::Person) => Some(Offer::Agent(name.clone())),
             None => {
                 let declared = self.out.declared.keys().map(|name| &**name);
-                let near = near(name, declared.chain(builtin::SETS)).map(str::to_owned);
+                let near = self
+                    .sources
+                    .near(name, declared.chain(BuiltIn::sets()))
+                    .map(str::to_owned);
                 let at = self.place(what.span);
                 self.say(Diagnostic::unknown_name(
                     at,

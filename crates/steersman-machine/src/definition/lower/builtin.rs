@@ -11,48 +11,15 @@ use crate::rating::{BEST, WORST};
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// Names that stand for built-in tools under `tools:`.
-pub(super) const SETS: [&str; 7] = [
-    "finish",
-    "ask",
-    "todo",
-    "fork",
-    "artifacts",
-    "notes",
-    "memory",
-];
-
-/// The tool that reads what has spilled.
-pub(super) const READ: &str = "artifact_read";
-
-/// The tool that searches transcript and documents.
-pub(super) const NOTES: &str = crate::notes::SEARCH;
-
-/// The tools that a built-in name under `tools:` stands for.
-pub(super) fn set(name: &str) -> Option<&'static [&'static str]> {
-    Some(match name {
-        "finish" => &["finish"],
-        "ask" => &["ask"],
-        "fork" => &["fork"],
-        "todo" => &["todo_add", "todo_complete", "todo_cancel", "todo_update"],
-        "artifacts" => &[
-            "artifact_write",
-            READ,
-            "artifact_list",
-            "artifact_search",
-            "artifact_rate",
-        ],
-        "memory" => &["memory_save", "memory_search", "memory_read", "memory_rate"],
-        "notes" => &[NOTES],
-        _ => return None,
-    })
-}
-
 /// Whether a test may give outcomes of it: what it gives depends on more than the session.
-pub(super) fn may_be_played(name: &str) -> bool {
+pub(super) fn may_be_played(tool: BuiltIn) -> bool {
     matches!(
-        name,
-        NOTES | "memory_save" | "memory_search" | "memory_read" | "memory_rate"
+        tool,
+        BuiltIn::NotesSearch
+            | BuiltIn::MemorySave
+            | BuiltIn::MemorySearch
+            | BuiltIn::MemoryRead
+            | BuiltIn::MemoryRate
     )
 }
 
@@ -100,29 +67,25 @@ pub(super) fn todo_list() -> Type {
     }
 }
 
-/// What it does, what it is told to be for, its parameters.
-type Told = (BuiltIn, &'static str, Vec<(&'static str, Type)>);
+/// What it is told to be for, and its parameters.
+type Told = (&'static str, Vec<(&'static str, Type)>);
 
-/// A tool that ends something, or gives the floor away, by name.
-fn ends(name: &str) -> Option<Told> {
-    Some(match name {
-        "finish" => (
-            BuiltIn::Finish,
+/// A tool that ends something, or gives the floor away.
+fn ends(tool: BuiltIn) -> Option<Told> {
+    Some(match tool {
+        BuiltIn::Finish => (
             "End the task with this result.",
             vec![("result", plain_text())],
         ),
-        "done" => (
-            BuiltIn::Done,
+        BuiltIn::Done => (
             "Say that the task is done, with what came of it.",
             vec![("result", optional(plain_text()))],
         ),
-        "need_help" => (
-            BuiltIn::NeedHelp,
+        BuiltIn::NeedHelp => (
             "Give the floor back: the user wants something else, or this is not yours to do.",
             vec![("request", told("What the user wants, in the user's words."))],
         ),
-        "handoff" => (
-            BuiltIn::Handoff,
+        BuiltIn::Handoff => (
             "Hand the conversation over to somebody else.",
             vec![("to", told("Who.")), ("reason", plain_text())],
         ),
@@ -130,26 +93,22 @@ fn ends(name: &str) -> Option<Told> {
     })
 }
 
-/// A tool of the to-do list, by name.
-fn todo(name: &str) -> Option<Told> {
-    Some(match name {
-        "todo_add" => (
-            BuiltIn::TodoAdd,
+/// A tool of the to-do list.
+fn todo(tool: BuiltIn) -> Option<Told> {
+    Some(match tool {
+        BuiltIn::TodoAdd => (
             "Add an item to the to-do list.",
             vec![("text", plain_text())],
         ),
-        "todo_complete" => (
-            BuiltIn::TodoComplete,
+        BuiltIn::TodoComplete => (
             "Mark an item of the to-do list as done, with its result.",
             vec![("id", whole()), ("result", plain_text())],
         ),
-        "todo_cancel" => (
-            BuiltIn::TodoCancel,
+        BuiltIn::TodoCancel => (
             "Cancel an item of the to-do list, with the reason.",
             vec![("id", whole()), ("reason", plain_text())],
         ),
-        "todo_update" => (
-            BuiltIn::TodoUpdate,
+        BuiltIn::TodoUpdate => (
             "Change the text of an item of the to-do list.",
             vec![("id", whole()), ("text", plain_text())],
         ),
@@ -187,11 +146,10 @@ fn stars() -> Type {
     }
 }
 
-/// A tool of the artifacts, by name.
-fn artifacts(name: &str) -> Option<Told> {
-    Some(match name {
-        "artifact_write" => (
-            BuiltIn::ArtifactWrite,
+/// A tool of the artifacts.
+fn artifacts(tool: BuiltIn) -> Option<Told> {
+    Some(match tool {
+        BuiltIn::ArtifactWrite => (
             "Keep a text as a new version of an artifact: a report, code, data. The user sees it at once.",
             vec![
                 ("name", told("A file name, such as `report.md`.")),
@@ -202,8 +160,7 @@ fn artifacts(name: &str) -> Option<Told> {
                 ),
             ],
         ),
-        READ => (
-            BuiltIn::ArtifactRead,
+        BuiltIn::ArtifactRead => (
             "Read an artifact by its lines: 200 from the first, where nothing else is said.",
             vec![
                 ("name", plain_text()),
@@ -212,18 +169,15 @@ fn artifacts(name: &str) -> Option<Told> {
                 ("lines", optional(whole())),
             ],
         ),
-        "artifact_list" => (
-            BuiltIn::ArtifactList,
+        BuiltIn::ArtifactList => (
             "List the artifacts: names, versions, media types, sizes, ratings, how they begin.",
             vec![],
         ),
-        "artifact_search" => (
-            BuiltIn::ArtifactSearch,
+        BuiltIn::ArtifactSearch => (
             "Find artifacts by words: the best first, with the lines that have them.",
             vec![("query", plain_text())],
         ),
-        "artifact_rate" => (
-            BuiltIn::ArtifactRate,
+        BuiltIn::ArtifactRate => (
             "Say how good an artifact is. What is rated well is found first.",
             vec![
                 ("name", plain_text()),
@@ -239,8 +193,8 @@ fn artifacts(name: &str) -> Option<Told> {
     })
 }
 
-/// A tool of the memory, by name.
-fn memory(name: &str) -> Option<Told> {
+/// A tool of the memory.
+fn memory(tool: BuiltIn) -> Option<Told> {
     let most = Type {
         description: Some("Memories at most; 5, where it is left out.".to_owned()),
         ..of_kind(TypeKind::Integer {
@@ -249,9 +203,8 @@ fn memory(name: &str) -> Option<Told> {
         })
     };
     let id = || told_whole("As `memory_search` gives it.");
-    Some(match name {
-        "memory_save" => (
-            BuiltIn::MemorySave,
+    Some(match tool {
+        BuiltIn::MemorySave => (
             "Remember something for later conversations: a text, or an artifact as it is now. One of the two.",
             vec![
                 ("name", told("A short name, such as `delivery-address`.")),
@@ -260,13 +213,11 @@ fn memory(name: &str) -> Option<Told> {
                 ("tags", optional(list(plain_text()))),
             ],
         ),
-        "memory_search" => (
-            BuiltIn::MemorySearch,
+        BuiltIn::MemorySearch => (
             "Find what earlier conversations remembered, by words: the best first.",
             vec![("query", plain_text()), ("most", optional(most))],
         ),
-        "memory_read" => (
-            BuiltIn::MemoryRead,
+        BuiltIn::MemoryRead => (
             "Read all of a memory by its lines: 200 from the first, where nothing else is said.",
             vec![
                 ("id", id()),
@@ -274,8 +225,7 @@ fn memory(name: &str) -> Option<Told> {
                 ("lines", optional(whole())),
             ],
         ),
-        "memory_rate" => (
-            BuiltIn::MemoryRate,
+        BuiltIn::MemoryRate => (
             "Say how good a memory is. What is rated well is found first.",
             vec![
                 ("id", id()),
@@ -297,41 +247,39 @@ fn simulated(built_in: BuiltIn) -> Option<Data> {
     Some(Data::Plain(json!(text)))
 }
 
-/// A built-in tool by name.
-fn tool(name: &'static str) -> Option<ToolDef> {
-    let (built_in, description, parameters): Told = match name {
-        "finish" | "done" | "need_help" | "handoff" => ends(name)?,
-        "ask" => (
-            BuiltIn::AskUser,
+/// A tool of no set with others.
+fn alone(tool: BuiltIn) -> Option<Told> {
+    Some(match tool {
+        BuiltIn::AskUser => (
             "Ask the user a question and wait for the answer.",
             vec![
                 ("question", plain_text()),
                 ("options", optional(list(plain_text()))),
             ],
         ),
-        "todo_add" | "todo_complete" | "todo_cancel" | "todo_update" => todo(name)?,
-        "fork" => (
-            BuiltIn::Fork,
+        BuiltIn::Fork => (
             "Try several ways at once: one branch of yourself for each instruction. Gives their results.",
             vec![("instructions", list(plain_text()))],
         ),
-        "artifact_write" | READ | "artifact_list" | "artifact_search" | "artifact_rate" => {
-            artifacts(name)?
-        }
-        "memory_save" | "memory_search" | "memory_read" | "memory_rate" => memory(name)?,
-        NOTES => (
-            BuiltIn::NotesSearch,
+        BuiltIn::NotesSearch => (
             "Find passages of this conversation and of the attached documents by their words.",
             notes_parameters(),
         ),
         _ => return None,
-    };
+    })
+}
+
+/// What a model is told of a built-in tool.
+fn tool(built_in: BuiltIn) -> ToolDef {
+    let sets = [ends, todo, artifacts, memory, alone];
+    let told = sets.iter().find_map(|told| told(built_in));
+    let (description, parameters) = told.expect("each built-in tool is in one of them");
     let parameters = parameters
         .into_iter()
         .map(|(name, ty)| (name.into(), ty))
         .collect();
-    Some(ToolDef {
-        name: name.into(),
+    ToolDef {
+        name: built_in.name().into(),
         description: description.to_owned(),
         parameters: Parameters::Fields(parameters),
         effect: match built_in {
@@ -361,7 +309,7 @@ fn tool(name: &'static str) -> Option<ToolDef> {
         timeout: 60_000,
         retry: 4,
         parallel: 8,
-    })
+    }
 }
 
 impl Lower<'_> {
@@ -371,7 +319,7 @@ impl Lower<'_> {
         mut tools: BTreeMap<Name, ToolDef>,
     ) -> BTreeMap<Name, ToolDef> {
         let used = self.out.builtins.iter();
-        tools.extend(used.filter_map(|name| Some(((*name).into(), tool(name)?))));
+        tools.extend(used.map(|of| (of.name().into(), tool(*of))));
         tools
     }
 }

@@ -1,6 +1,6 @@
 //! How contexts are put together, and what becomes of what grows old in them.
 
-use super::super::diagnostic::{Diagnostic, near};
+use super::super::diagnostic::Diagnostic;
 use super::super::site::{Scope, Wants};
 use super::super::source::Node;
 use super::{Lower, text, whole, word};
@@ -178,7 +178,9 @@ impl Lower<'_> {
             if let Some((tool, Parameters::Fields(fields))) = of
                 && !fields.iter().any(|(field, _)| *field == name)
             {
-                let near = near(&name, fields.iter().map(|(field, _)| &**field));
+                let near = self
+                    .sources
+                    .near(&name, fields.iter().map(|(field, _)| &**field));
                 let near = near.map(str::to_owned);
                 let at = self.place(item.span);
                 self.say(Diagnostic::unknown_argument(

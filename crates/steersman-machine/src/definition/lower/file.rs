@@ -1,6 +1,6 @@
 //! The file: values, models, events, what a session is found by and came to, entries.
 
-use super::super::diagnostic::{Diagnostic, near};
+use super::super::diagnostic::Diagnostic;
 use super::super::shape;
 use super::super::site::{Args, Scope, Wants};
 use super::super::source::{Key, Node, Span, Value};
@@ -10,7 +10,7 @@ use crate::expression::{Expr, Template};
 use crate::ids::{Digest, Name};
 use crate::network::{
     AgentDef, CallStyle, Config, EventDef, ModelDef, Network, PersonDef, Provider, Record, Secret,
-    SecretSource, StartDef, TypeKind,
+    SecretSource, Silence, StartDef, TypeKind,
 };
 use crate::price::Price;
 use crate::rate::Rate;
@@ -381,7 +381,7 @@ impl Lower<'_> {
         for (key, node) in merged.section("texts") {
             let Some(sentence) = texts::ALL.iter().find(|s| *s.key == *key.name) else {
                 let known = texts::ALL.iter().map(|s| s.key);
-                let near = near(&key.name, known).map(str::to_owned);
+                let near = self.sources.near(&key.name, known).map(str::to_owned);
                 let at = self.place(key.span);
                 let key = &key.name;
                 self.say(Diagnostic::unknown_name(
@@ -409,7 +409,7 @@ impl Lower<'_> {
     fn sentence(&mut self, sentence: &Sentence, node: &Node) -> Option<Template> {
         let at = self.place(node.span);
         let Some(text) = node.as_text() else {
-            let broken = self.merged.broken.iter().any(|b| node.span.contains(*b));
+            let broken = self.is_broken(node.span);
             if !broken {
                 self.say(Diagnostic::wrong_kind(at, "a text", node.kind_word()));
             }
@@ -541,7 +541,7 @@ impl Lower<'_> {
             on_timeout: on_timeout.and_then(|node| {
                 let text = self.text_of(node, "text", &scope);
                 let say = self.text_of(node, "say", &scope);
-                text.or(say)
+                text.map(Silence::Answer).or(say.map(Silence::Say))
             }),
             instead: on_timeout
                 .and_then(|node| node.get("to"))

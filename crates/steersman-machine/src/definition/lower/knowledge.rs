@@ -4,9 +4,9 @@ use super::super::diagnostic::Diagnostic;
 use super::super::load::resolve;
 use super::super::site::Scope;
 use super::super::source::Node;
-use super::{Lower, builtin, whole};
+use super::{Lower, whole};
 use crate::ids::Name;
-use crate::network::{Before, ModelAgent};
+use crate::network::{Before, BuiltIn, ModelAgent};
 use crate::notes;
 use serde_json::json;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ impl Lower<'_> {
             }
         }
         if documents.is_some() || relevant {
-            self.out.builtins.insert(builtin::NOTES);
+            self.out.builtins.insert(BuiltIn::NotesSearch);
         }
         if documents.is_some() {
             let args = json!({
@@ -65,7 +65,7 @@ impl Lower<'_> {
                 "most": notes::FEW,
             });
             all.push(Before {
-                tool: builtin::NOTES.into(),
+                tool: notes::SEARCH.into(),
                 args: Some(self.named_data(Some(&Node::json(&args)), scope)),
                 named: notes::KNOWLEDGE.into(),
                 show: true,

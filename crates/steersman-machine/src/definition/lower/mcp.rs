@@ -1,6 +1,6 @@
 //! MCP servers, and where definitions name their tools.
 
-use super::super::diagnostic::{Diagnostic, near};
+use super::super::diagnostic::Diagnostic;
 use super::super::shape::list_of;
 use super::super::site::{Args, Scope, Wants};
 use super::super::source::{Key, Node};
@@ -103,7 +103,9 @@ impl Lower<'_> {
         let servers = merged.section("mcp");
         let at = self.place(node.span);
         let Some((key, of)) = servers.iter().find(|(key, _)| &*key.name == server) else {
-            let near = near(server, servers.iter().map(|(key, _)| &*key.name));
+            let near = self
+                .sources
+                .near(server, servers.iter().map(|(key, _)| &*key.name));
             self.say(Diagnostic::unknown_name(at, "MCP server", server, near));
             return None;
         };

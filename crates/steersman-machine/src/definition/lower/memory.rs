@@ -1,6 +1,6 @@
 //! What agents see of others, and what is kept of what was said: views, summaries, extraction.
 
-use super::super::diagnostic::{Diagnostic, near};
+use super::super::diagnostic::Diagnostic;
 use super::super::site::{Scope, Wants};
 use super::super::source::Node;
 use super::{Lower, duration, whole};
@@ -107,7 +107,7 @@ impl Lower<'_> {
             };
             if !self.out.entries.contains(&name) {
                 let known: Vec<Name> = self.out.entries.iter().cloned().collect();
-                let near = near(&name, known.iter().map(|name| &**name));
+                let near = self.sources.near(&name, known.iter().map(|name| &**name));
                 let at = self.place(node.span);
                 self.say(Diagnostic::unknown_state(at, &name, near));
                 continue;

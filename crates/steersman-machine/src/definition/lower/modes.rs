@@ -2,7 +2,7 @@
 
 use super::super::diagnostic::Diagnostic;
 use super::super::site::{Scope, Wants};
-use super::super::source::{Key, Node, Value};
+use super::super::source::{Key, MAX_NODES, Node, Value};
 use super::{Lower, RESERVED, file::params, knowledge};
 use crate::ids::Name;
 use crate::network::{Context, ExitsWhen, FINISH, Limits, Mode, ModeExit, ModelAgent, Modes};
@@ -32,6 +32,18 @@ impl Lower<'_> {
             self.say(Diagnostic::nobody_to_choose(at, "modes"));
             return None;
         };
+        // each mode has what the agent has, as if it were written there
+        let each = agent.tools.len() + agent.servers.len() + agent.before.len();
+        let all = modes.entries().len().saturating_mul(each);
+        if all > MAX_NODES {
+            let at = self.place(modes.span);
+            let what = format!("the modes of `{}` have {all} tools together", key.name);
+            let most = format!(
+                "at most {MAX_NODES}, those of the agent counted for each mode: give modes `tools` of their own"
+            );
+            self.say(Diagnostic::too_big(at, what, most));
+            return None;
+        }
         let scope = Scope {
             message: true,
             ..scope.clone()

@@ -1,12 +1,12 @@
 //! Routes: what chooses who acts next.
 
-use super::super::diagnostic::{Diagnostic, near};
+use super::super::diagnostic::Diagnostic;
 use super::super::site::{Args, Scope, Wants};
 use super::super::source::{Key, Node, Span};
 use super::{Lower, flag, text, whole, word};
 use crate::ids::Name;
 use crate::network::{
-    Asks, Begin, Choosable, Desk, Exit, ExitCause, ExitTo, Fallback, GoOn, Graph, Handoff,
+    Asks, Begin, BuiltIn, Choosable, Desk, Exit, ExitCause, ExitTo, Fallback, GoOn, Graph, Handoff,
     OnChange, OnFailed, Orchestrator, Order, Requires, Route, RouteBy, Rule, RuleTo, Seen, Speaker,
     StateNode, Task, Unusable, ViewDef,
 };
@@ -196,7 +196,10 @@ impl Lower<'_> {
         }
         let known = self.out.declared.iter();
         let agents = known.filter(|(_, d)| d.sort != super::Sort::Tool);
-        let near = near(&key.name, agents.map(|(name, _)| &**name)).map(str::to_owned);
+        let near = self
+            .sources
+            .near(&key.name, agents.map(|(name, _)| &**name))
+            .map(str::to_owned);
         let at = self.place(key.span);
         self.say(Diagnostic::unknown_name(
             at,
@@ -350,7 +353,7 @@ impl Lower<'_> {
         let near = if ends {
             Some("finish")
         } else {
-            near(name, known())
+            self.sources.near(name, known())
         };
         let near = near.map(str::to_owned);
         let at = self.place(node.span);
@@ -413,7 +416,7 @@ impl Lower<'_> {
         let by_agent = || speakers.iter().find(|speaker| speaker.agent == *name);
         let Some(speaker) = by_role.or_else(by_agent) else {
             let known = || speakers.iter().map(|speaker| &*speaker.role);
-            let near = near(name, known()).map(str::to_owned);
+            let near = self.sources.near(name, known()).map(str::to_owned);
             let at = self.place(named.span);
             self.say(Diagnostic::unknown_name(
                 at,
@@ -594,7 +597,7 @@ impl Lower<'_> {
         let name = node.as_text()?.clone();
         if !self.out.entries.contains(&name) {
             let known: Vec<Name> = self.out.entries.iter().cloned().collect();
-            let near = near(&name, known.iter().map(|name| &**name));
+            let near = self.sources.near(&name, known.iter().map(|name| &**name));
             let at = self.place(node.span);
             self.say(Diagnostic::unknown_state(at, &name, near));
             return None;
@@ -631,21 +634,30 @@ impl Lower<'_> {
 
 impl Lower<'_> {
     /// The tools by which an agent may give away the floor, wherever it has one.
-    pub(super) fn floor_tools(&self, name: &Name) -> Vec<&'static str> {
-        let (mut desk, mut peers) = (false, false);
+    pub(super) fn floor_tools(&self, name: &Name) -> Vec<BuiltIn> {
+        let (desk, peers) = (&self.out.desk, &self.out.peers);
+        let desk = desk
+            .contains(name)
+            .then_some([BuiltIn::Done, BuiltIn::NeedHelp]);
+        let peers = peers.contains(name).then_some(BuiltIn::Handoff);
+        desk.into_iter().flatten().chain(peers).collect()
+    }
+
+    /// Collects who has the floor of a route, before anybody is told what they are offered.
+    pub(super) fn floors(&mut self) {
         for (_, node) in self.merged.section("agents") {
             let Some(route) = node.get("route") else {
                 continue;
             };
             let entries = |key: &str| route.get(key).map(Node::entries).unwrap_or_default();
-            desk |= entries("tasks").iter().any(|(key, task)| {
+            let tasks = entries("tasks").iter().map(|(key, task)| {
                 let named = task.get("agent").and_then(Node::as_text);
-                *named.unwrap_or(&key.name) == *name
+                named.unwrap_or(&key.name).clone()
             });
-            peers |= entries("handoff").iter().any(|(key, _)| key.name == *name);
+            self.out.desk.extend(tasks);
+            let peers = entries("handoff").iter().map(|(key, _)| key.name.clone());
+            self.out.peers.extend(peers);
         }
-        let desk = desk.then_some(["done", "need_help"]).into_iter().flatten();
-        desk.chain(peers.then_some("handoff")).collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Tests of the definition.
 
-use super::super::diagnostic::{Diagnostic, near};
+use super::super::diagnostic::Diagnostic;
 use super::super::site::{Scope, Wants};
 use super::super::source::{Node, Value};
 use super::super::test::{
@@ -10,6 +10,7 @@ use super::super::{shape, source};
 use super::builtin;
 use super::{Lower, Sort, duration, flag, sorted, text, whole, word};
 use crate::ids::Name;
+use crate::network::BuiltIn;
 use crate::rating::BEST;
 use std::collections::BTreeMap;
 
@@ -189,7 +190,7 @@ impl Lower<'_> {
         let known = self.out.declared.contains_key(agent);
         if !known {
             let names = self.out.declared.keys().map(|name| &**name);
-            let near = near(agent, names).map(str::to_owned);
+            let near = self.sources.near(agent, names).map(str::to_owned);
             let at = self.place(span);
             self.say(Diagnostic::unknown_name(
                 at,
@@ -238,7 +239,7 @@ impl Lower<'_> {
                     let known = [
                         "text", "call", "output", "accept", "revise", "error", "any", "weights",
                     ];
-                    let near = near(other, known);
+                    let near = self.sources.near(other, known);
                     let at = self.place(key.span);
                     let words = shape::list_of(known);
                     self.say(Diagnostic::unknown_key(
@@ -281,13 +282,15 @@ impl Lower<'_> {
                 .is_some_and(|declared| declared.sort == Sort::Tool)
                 || self.of_server(&key.name)
                 // What it finds is what lies in files.
-                || builtin::may_be_played(&key.name) && self.out.builtins.contains(&*key.name);
+                || BuiltIn::named(&key.name).is_some_and(|tool| {
+                    builtin::may_be_played(tool) && self.out.builtins.contains(&tool)
+                });
             if !is_tool {
                 let names = self.out.declared.iter();
                 let tools = names
                     .filter(|(_, d)| d.sort == Sort::Tool)
                     .map(|(name, _)| &**name);
-                let near = near(&key.name, tools).map(str::to_owned);
+                let near = self.sources.near(&key.name, tools).map(str::to_owned);
                 let at = self.place(key.span);
                 self.say(Diagnostic::unknown_name(
                     at,
@@ -389,7 +392,7 @@ impl Lower<'_> {
             let merged = self.merged;
             let events = || merged.section("events").iter().map(|(key, _)| &*key.name);
             if !events().any(|name| name == &*key.name) {
-                let near = near(&key.name, events());
+                let near = self.sources.near(&key.name, events());
                 let at = self.place(key.span);
                 self.say(Diagnostic::unknown_name(at, "event", &key.name, near));
             }

@@ -1,6 +1,6 @@
 //! Tools.
 
-use super::super::diagnostic::{Diagnostic, near};
+use super::super::diagnostic::Diagnostic;
 use super::super::site::{Args, Scope, Wants};
 use super::super::source::{Key, Node};
 use super::values::plain_text;
@@ -10,8 +10,8 @@ use crate::expression::{Expr, Template};
 use crate::ids::Name;
 use crate::interaction::Class;
 use crate::network::{
-    Approve, Http, HttpOutcome, OnDoubt, OnError, OnTimeout, Parameters, ProbeElse, Requires,
-    Source, Then, ToolDef, Wait, WaitOn,
+    ANYBODY, Approve, Http, HttpOutcome, OnDoubt, OnError, OnTimeout, Parameters, ProbeElse,
+    Requires, Source, Then, ToolDef, Wait, WaitOn,
 };
 use crate::rate::Rate;
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ const CODES: [&str; 16] = [
     "empty",
     "misfit",
     "in_doubt",
-    "done_elsewhere",
+    "done_before",
     "not_in_this_branch",
     "limit",
     "no_branches",
@@ -381,7 +381,7 @@ impl Lower<'_> {
             return Some(name);
         }
         let known = parameters.entries().iter().map(|(key, _)| &*key.name);
-        let near = near(&name, known).map(str::to_owned);
+        let near = self.sources.near(&name, known).map(str::to_owned);
         let at = self.place(node.span);
         self.say(Diagnostic::unknown_argument(
             at,
@@ -408,7 +408,7 @@ impl Lower<'_> {
             if !http && !CODES.contains(&&*key.name) {
                 let at = self.place(key.span);
                 let words = shape::list_of(CODES.into_iter().chain(["http_404", "http_4xx"]));
-                let near = near(&key.name, CODES);
+                let near = self.sources.near(&key.name, CODES);
                 self.say(Diagnostic::unknown_word(at, &key.name, &words, near));
             }
             let entry = OnError {
@@ -424,11 +424,37 @@ impl Lower<'_> {
     fn on_doubt(&mut self, node: Option<&Node>, scope: &Scope) -> Option<OnDoubt> {
         let node = node?;
         match node.as_text().map(|text| &**text) {
-            Some("ask") => return Some(OnDoubt::Ask),
+            Some("ask") => return Some(OnDoubt::Ask { by: Vec::new() }),
             Some("fail") => return Some(OnDoubt::Fail),
             _ => {}
         }
-        let probe = self.named(node.get("probe")?, Sort::Tool)?;
+        let by = node.get("by");
+        let listed = by.map_or(&[][..], |by| match by.items() {
+            [] => std::slice::from_ref(by),
+            items => items,
+        });
+        let by: Vec<Name> = listed
+            .iter()
+            .filter_map(|by| self.doubt_asker(by))
+            .collect();
+        let of_probe = ["args", "done", "else"];
+        let Some(probe) = node.get("probe") else {
+            let wants = if of_probe.iter().any(|key| node.get(key).is_some()) {
+                "probe"
+            } else {
+                "by"
+            };
+            if by.is_empty() && listed.is_empty() || wants == "probe" {
+                let at = self.place(node.span);
+                self.say(Diagnostic::missing_key(at, "a way out of doubt", wants));
+            }
+            return Some(OnDoubt::Ask { by });
+        };
+        if node.get("done").is_none() {
+            let at = self.place(node.span);
+            self.say(Diagnostic::missing_key(at, "a way out of doubt", "done"));
+        }
+        let probe = self.named(probe, Sort::Tool)?;
         let args = self.named_data(node.get("args"), scope);
         self.arguments_fit(node.get("args"), node.get("probe"), &probe, Sort::Tool, &[]);
         let done = self.expr(node.get("done")?, Wants::Condition, &scope.with_result())?;
@@ -442,7 +468,16 @@ impl Lower<'_> {
             args,
             done,
             otherwise,
+            by,
         })
+    }
+
+    /// A person, `user` or `any`.
+    fn doubt_asker(&mut self, node: &Node) -> Option<Name> {
+        match node.as_text() {
+            Some(name) if &**name == ANYBODY => Some(name.clone()),
+            _ => self.person(node),
+        }
     }
 
     /// A tool that follows a tool.
@@ -527,7 +562,9 @@ impl Lower<'_> {
         let merged = self.merged;
         let events = merged.section("events");
         let Some((_, declared)) = events.iter().find(|(key, _)| key.name == name) else {
-            let near = near(&name, events.iter().map(|(key, _)| &*key.name));
+            let near = self
+                .sources
+                .near(&name, events.iter().map(|(key, _)| &*key.name));
             let at = self.place(event.span);
             self.say(Diagnostic::unknown_name(at, "event", &name, near));
             return None;
@@ -544,7 +581,7 @@ impl Lower<'_> {
         for (key, value) in sorted(node.get("match")) {
             if !fields.iter().any(|(field, _)| field.name == key.name) {
                 let known = || fields.iter().map(|(field, _)| &*field.name);
-                let near = near(&key.name, known());
+                let near = self.sources.near(&key.name, known());
                 let at = self.place(key.span);
                 let known = shape::list_of(known());
                 let of = format!("events.{name}");
@@ -615,8 +652,10 @@ impl Lower<'_> {
             let argument = (of.clone(), key.name.clone(), value.clone());
             self.out.arguments.push(argument);
             if !declared.iter().any(|(name, _)| *name == key.name) {
-                let near =
-                    near(&key.name, declared.iter().map(|(name, _)| &**name)).map(str::to_owned);
+                let near = self
+                    .sources
+                    .near(&key.name, declared.iter().map(|(name, _)| &**name))
+                    .map(str::to_owned);
                 let at = self.place(key.span);
                 self.say(Diagnostic::unknown_argument(
                     at,
@@ -650,5 +689,6 @@ impl Lower<'_> {
 /// Whether a key is there, or one that is nearly written so: that it is misspelt was told already.
 fn is_meant(node: &Node, key: &str) -> bool {
     let mut written = node.entries().iter();
-    node.get(key).is_some() || written.any(|(name, _)| near(&name.name, [key]).is_some())
+    node.get(key).is_some()
+        || written.any(|(name, _)| super::super::near::near(&name.name, [key]).is_some())
 }

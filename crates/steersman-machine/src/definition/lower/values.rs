@@ -2,13 +2,14 @@
 
 use super::super::site::{Scope, Wants};
 use super::super::source::{Key, Kind, Node, Span, Value};
-use super::super::{diagnostic::Diagnostic, diagnostic::near, shape};
+use super::super::{diagnostic::Diagnostic, shape};
 use super::{Lower, duration, flag, sorted, text, word};
 use crate::bounds::{self, DEFAULTS};
 use crate::expression::Data;
 use crate::ids::Name;
 use crate::interaction::Reduce;
 use crate::network::{Parameters, Type, TypeKind};
+use crate::schemas::Bounded;
 use crate::types::{Misfit, misfit};
 use serde_json::Value as Json;
 
@@ -179,9 +180,9 @@ impl Lower<'_> {
 
     fn pattern(&mut self, node: &Node) -> Option<String> {
         let pattern = text(node, "pattern")?;
-        if let Some(why) = unbalanced(&pattern) {
+        if let Err(why) = crate::schemas::pattern(&pattern) {
             let at = node.get("pattern").and_then(|node| self.place(node.span));
-            self.say(Diagnostic::pattern(at, why));
+            self.say(Diagnostic::pattern(at, &why));
         }
         Some(pattern)
     }
@@ -189,7 +190,14 @@ impl Lower<'_> {
     fn schema(&mut self, node: &Node) -> Option<TypeKind> {
         let (path, text) = self.file(node)?;
         let why = match serde_json::from_str::<Json>(&text) {
-            Ok(Json::Object(_) | Json::Bool(_)) => return Some(TypeKind::Schema(text)),
+            Ok(schema @ (Json::Object(_) | Json::Bool(_))) => match Bounded::of(&schema) {
+                Ok(_) => return Some(TypeKind::Schema(text)),
+                Err(why) => {
+                    let at = self.place(node.span);
+                    self.say(Diagnostic::unfit_schema(at, &path, &why));
+                    return None;
+                }
+            },
             Ok(_) => "a schema is an object".to_owned(),
             Err(error) => error.to_string(),
         };
@@ -322,7 +330,9 @@ impl Lower<'_> {
         for (key, node) in sorted(node) {
             if !self.out.entries.contains(&key.name) {
                 let known: Vec<Name> = self.out.entries.iter().cloned().collect();
-                let near = near(&key.name, known.iter().map(|name| &**name));
+                let near = self
+                    .sources
+                    .near(&key.name, known.iter().map(|name| &**name));
                 let at = self.place(key.span);
                 self.say(Diagnostic::unknown_state(at, &key.name, near));
                 continue;
@@ -402,32 +412,4 @@ pub(crate) fn constant_misfit(ty: &Type, node: &Node) -> Option<Misfit> {
         return None;
     }
     misfit(ty, &node.to_json())
-}
-
-/// What is plainly wrong with a regular expression. It is compiled by an adapter; the machine holds no engine for it.
-fn unbalanced(pattern: &str) -> Option<&'static str> {
-    let (mut depth, mut class, mut chars) = (0_i32, false, pattern.chars());
-    while let Some(c) = chars.next() {
-        if c == '\\' {
-            if chars.next().is_none() {
-                return Some("it ends in `\\`");
-            }
-            continue;
-        }
-        match c {
-            '[' if !class => class = true,
-            ']' if class => class = false,
-            '(' if !class => depth += 1,
-            ')' if !class => depth -= 1,
-            _ => {}
-        }
-        if depth < 0 {
-            return Some("a `)` closes nothing");
-        }
-    }
-    match (class, depth) {
-        (true, _) => Some("a `[` is not closed"),
-        (false, 0) => None,
-        (false, _) => Some("a `(` is not closed"),
-    }
 }

@@ -418,7 +418,7 @@ fn calls_and_results() -> LogLine {
         How::Released,
         How::Limit,
         How::Expired,
-        How::DoneElsewhere,
+        How::DoneBefore,
     ];
     let results = hows.map(|how| {
         Interaction::Result(CallResult {
@@ -747,7 +747,7 @@ fn holds() -> LogLine {
             effect,
             why,
             digest: digest("send_money"),
-            by: name("user"),
+            by: vec![name("user"), name("supervisor")],
             ask: Some(Body::new(Line(61), 0)),
             due: Some(Time(1_790_000_000_000)),
             about: Some(name("20.1")),

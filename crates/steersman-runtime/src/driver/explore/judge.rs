@@ -2,7 +2,6 @@
 
 use super::super::Driver;
 use super::super::attempt::{self, FromTask};
-use super::super::draft::Draft;
 use crate::artifact::Artifacts;
 use crate::engine::EngineError;
 use crate::limiter::Refused;
@@ -222,7 +221,7 @@ impl Driver {
         if judging.is_empty() {
             return Ok(());
         }
-        let mut draft = Draft::new(self.next, known.branch);
+        let mut draft = self.draft(known.branch);
         let mut done = Vec::new();
         for ((branch, at), judging) in judging {
             let worth = match judging {

@@ -1,0 +1,357 @@
+//! The file of a store, whatever it is called: which file it is, and that one process at a time opens it by one name.
+//!
+//! SQLite keeps a journal beside the *name* of a file. Two names of one file (hard links, a file that is bound into another
+//! place, a file that was renamed while it is open) mean two journals, and lines that were acknowledged under one name
+//! are not seen under the other. So whoever writes holds a lock on the file itself, and is refused while a process holds it
+//! under another name.
+
+use super::error::io;
+use super::owner;
+use super::schema::BEGINNING;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Error, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+use steersman_runtime::store::StoreError;
+
+/// Device and inode: which file it is, for as long as it is mounted.
+pub(super) type Inode = (u64, u64);
+
+/// Names a file over reboots and remounts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct FileId {
+    inode: u64,
+    /// What the file system calls itself. Some make that of the number of their device, which may change with a mount.
+    system: u64,
+    /// The identifier that was given to the file system when it was made, where it can be had.
+    uuid: Option<String>,
+    /// When the file was made, in nanoseconds, where that is known: numbers of inodes are used again.
+    born: Option<u64>,
+}
+
+impl FileId {
+    #[cfg(unix)]
+    pub(super) fn of(path: &Path) -> std::io::Result<Self> {
+        use std::os::unix::fs::MetadataExt;
+        let found = std::fs::metadata(path)?;
+        let born = found.created().ok();
+        let born = born.and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
+        Ok(Self {
+            inode: found.ino(),
+            system: rustix::fs::statvfs(path)?.f_fsid,
+            uuid: uuid(found.dev()),
+            born: born.map(|since| since.as_nanos() as u64),
+        })
+    }
+
+    #[cfg(not(unix))]
+    pub(super) fn of(path: &Path) -> std::io::Result<Self> {
+        std::fs::metadata(path).map(|_| Self::default())
+    }
+
+    /// Whether both name the same file.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        let known = |a: &Option<String>, b: &Option<String>| a.is_some() && a == b;
+        let made_together = self.born.zip(other.born).is_none_or(|(a, b)| a == b);
+        self.inode == other.inode
+            && made_together
+            && (self.system == other.system || known(&self.uuid, &other.uuid))
+    }
+}
+
+/// What the file system on a device was called when it was made.
+#[cfg(unix)]
+fn uuid(device: u64) -> Option<String> {
+    use std::os::unix::fs::MetadataExt;
+    let all = std::fs::read_dir("/dev/disk/by-uuid").ok()?;
+    let mut all = all.filter_map(Result::ok);
+    let found = all.find(|entry| {
+        let disk = std::fs::metadata(entry.path());
+        disk.is_ok_and(|disk| disk.rdev() == device)
+    });
+    found.map(|entry| entry.file_name().to_string_lossy().into_owned())
+}
+
+/// Which file lies there now.
+#[cfg(unix)]
+pub(super) fn inode(path: &Path) -> std::io::Result<Inode> {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata(path).map(|found| (found.dev(), found.ino()))
+}
+
+#[cfg(unix)]
+pub(super) fn inode_of(file: &File) -> std::io::Result<Inode> {
+    use std::os::unix::fs::MetadataExt;
+    file.metadata().map(|found| (found.dev(), found.ino()))
+}
+
+#[cfg(not(unix))]
+pub(super) fn inode(path: &Path) -> std::io::Result<Inode> {
+    std::fs::metadata(path).map(|_| (0, 0))
+}
+
+#[cfg(not(unix))]
+pub(super) fn inode_of(_: &File) -> std::io::Result<Inode> {
+    Ok((0, 0))
+}
+
+/// Where a path leads: symlinks are followed, also of a file that is not there yet.
+pub(super) fn real(path: &Path) -> Result<PathBuf, StoreError> {
+    match std::fs::canonicalize(path) {
+        Ok(real) => return Ok(real),
+        Err(e) if e.kind() != ErrorKind::NotFound => return Err(io(path, e)),
+        Err(_) => {}
+    }
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let folder = std::fs::canonicalize(folder).map_err(|e| io(path, e))?;
+    let name = path
+        .file_name()
+        .ok_or_else(|| io(path, ErrorKind::InvalidInput.into()))?;
+    Ok(folder.join(name))
+}
+
+/// A file beside the store that is named after it.
+pub(super) fn beside(store: &Path, ending: &str) -> PathBuf {
+    let mut name = store.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+/// A store's file while this process has it open, shared by all its handles.
+///
+/// It is opened once and closed last: closing any descriptor of a file lets go of all locks that SQLite holds on it in the
+/// same process.
+pub(super) struct Held {
+    file: File,
+    path: PathBuf,
+    inode: Inode,
+    beginning: Vec<u8>,
+    writes: Mutex<Option<Name>>,
+}
+
+/// The lock that says by which name the store is open.
+struct Name {
+    _file: File,
+    inode: Inode,
+}
+
+fn all() -> &'static Mutex<BTreeMap<Inode, Weak<Held>>> {
+    static ALL: Mutex<BTreeMap<Inode, Weak<Held>>> = Mutex::new(BTreeMap::new());
+    &ALL
+}
+
+impl Held {
+    /// The file at a path to which no symlink leads.
+    pub(super) fn open(path: &Path, write: bool, make: bool) -> Result<Arc<Self>, StoreError> {
+        let failed = |e| io(path, e);
+        let mut all = all().lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, held| held.strong_count() > 0);
+        if cfg!(unix)
+            && let Ok(inode) = inode(path)
+            && let Some(held) = all.get(&inode).and_then(Weak::upgrade)
+            && held.path == path
+        {
+            return Ok(held);
+        }
+        // A pipe would be waited for, a device might never end.
+        if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+            return Err(StoreError::Corrupt {
+                place: path.display().to_string(),
+                what: "it is no file".to_owned(),
+            });
+        }
+        let mut options = OpenOptions::new();
+        options.read(true).write(write).create(write && make);
+        let file = options.open(path).map_err(failed)?;
+        let inode = inode_of(&file).map_err(failed)?;
+        let mut beginning = Vec::with_capacity(BEGINNING);
+        let mut first = (&file).take(BEGINNING as u64);
+        first.read_to_end(&mut beginning).map_err(failed)?;
+        let held = Arc::new(Self {
+            file,
+            path: path.to_owned(),
+            inode,
+            beginning,
+            writes: Mutex::default(),
+        });
+        all.insert(inode, Arc::downgrade(&held));
+        Ok(held)
+    }
+
+    #[cfg(unix)]
+    pub(super) fn may_be_written(&self) -> std::io::Result<()> {
+        Ok(rustix::fs::access(
+            &self.path,
+            rustix::fs::Access::WRITE_OK,
+        )?)
+    }
+
+    #[cfg(not(unix))]
+    pub(super) fn may_be_written(&self) -> std::io::Result<()> {
+        OpenOptions::new().append(true).open(&self.path).map(drop)
+    }
+
+    /// Where it lies: no symlink leads there.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its first bytes when this process opened it.
+    pub(super) fn beginning(&self) -> &[u8] {
+        &self.beginning
+    }
+
+    /// Takes the locks of whoever writes: on the file itself, and on the name by which it is open.
+    pub(super) fn write(&self) -> Result<(), StoreError> {
+        let failed = |e| io(&self.path, e);
+        let mut writes = self.writes.lock().unwrap_or_else(PoisonError::into_inner);
+        if writes.is_some() {
+            return Ok(());
+        }
+        one_name(&self.path)?;
+        let folder = owner::folder(&self.path);
+        // A process that was killed may have been starting a program, which holds its locks until it has become that.
+        let mut tries = 500;
+        let locked = |file: &File| match file.try_lock() {
+            Ok(()) => Ok(true),
+            Err(TryLockError::WouldBlock) => Ok(false),
+            Err(TryLockError::Error(e)) => Err(io(&folder, e)),
+        };
+        loop {
+            std::fs::create_dir_all(&folder).map_err(|e| io(&folder, e))?;
+            let name = folder.join(OPEN);
+            // One at a time finds out, so that nobody takes who is refused for one who has it open.
+            let gate = lock_file(&folder.join(GATE))?;
+            let is_first = locked(&gate)?;
+            let file = lock_file(&name)?;
+            let others = is_first && !locked(&file)?;
+            let free = is_first && locked(&self.file)?;
+            let inode = inode_of(&file).map_err(failed)?;
+            let is_there =
+                inode_at(&name) == Some(inode) && inode_at(&self.path) == Some(self.inode);
+            if (free || others) && is_there {
+                let shared = self
+                    .file
+                    .try_lock_shared()
+                    .and_then(|()| file.try_lock_shared());
+                match shared {
+                    Ok(()) => {
+                        *writes = Some(Name { _file: file, inode });
+                        return Ok(());
+                    }
+                    Err(TryLockError::WouldBlock) => {}
+                    Err(TryLockError::Error(e)) => return Err(failed(e)),
+                }
+            }
+            let unlocked = self.file.unlock();
+            unlocked.map_err(failed)?;
+            if tries == 0 {
+                return Err(failed(Error::other(
+                    "another process has this file open under another name, or the folder with its locks was removed \
+                     meanwhile; end that process first",
+                )));
+            }
+            tries -= 1;
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Refuses to go on if the file or the lock on its name is no longer in its place: whoever comes next finds others
+    /// there, and what is written here may be lost.
+    pub(super) fn still(&self) -> Result<(), StoreError> {
+        if !cfg!(unix) {
+            return Ok(());
+        }
+        let gone = |what: &str| Err(io(&self.path, Error::other(what.to_owned())));
+        if inode_at(&self.path) != Some(self.inode) {
+            return gone(
+                "the file was removed or replaced while it was open; nothing more is written",
+            );
+        }
+        let writes = self.writes.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = owner::folder(&self.path).join(OPEN);
+        if writes
+            .as_ref()
+            .is_some_and(|held| inode_at(&name) != Some(held.inode))
+        {
+            return gone(
+                "the folder with its locks was removed or replaced while it was open; nothing more is written",
+            );
+        }
+        Ok(())
+    }
+}
+
+/// In the folder of lock files: held by every process that has the store open by this name.
+const OPEN: &str = ".open";
+
+/// Beside it: held while a process finds out whether it may open the store.
+const GATE: &str = ".gate";
+
+fn lock_file(path: &Path) -> Result<File, StoreError> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    options.open(path).map_err(|e| io(path, e))
+}
+
+fn inode_at(path: &Path) -> Option<Inode> {
+    inode(path).ok()
+}
+
+/// Refuses a file that has other names than this one: a journal that was left beside another name would not be read.
+#[cfg(unix)]
+fn one_name(path: &Path) -> Result<(), StoreError> {
+    use std::os::unix::fs::MetadataExt;
+    let links = std::fs::metadata(path).map_err(|e| io(path, e))?.nlink();
+    let refused = |what: String| {
+        Err(io(
+            path,
+            Error::other(format!(
+                "{what}, and what was written under another name may lie in a journal beside that name"
+            )),
+        ))
+    };
+    if links > 1 {
+        return refused(format!(
+            "the file has {links} names (hard links): remove the others, or work on a copy made by `steersman backup`"
+        ));
+    }
+    if is_bound(path) {
+        return refused(
+            "the file alone is bound to this place (a bind mount): bind its folder instead"
+                .to_owned(),
+        );
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn one_name(_: &Path) -> Result<(), StoreError> {
+    Ok(())
+}
+
+/// Whether the file is a mount of its own.
+#[cfg(target_os = "linux")]
+fn is_bound(path: &Path) -> bool {
+    use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+    let mount = |path: &Path| {
+        let found = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID).ok()?;
+        // An old kernel does not say it.
+        (found.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(found.stx_mnt_id)
+    };
+    let folder = path.parent().and_then(mount);
+    folder
+        .zip(mount(path))
+        .is_some_and(|(folder, file)| folder != file)
+}
+
+#[cfg(all(unix, not(target_os = "linux")))]
+fn is_bound(_: &Path) -> bool {
+    false
+}

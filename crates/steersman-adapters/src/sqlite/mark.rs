@@ -1,0 +1,308 @@
+//! The mark of a store: a small file beside it (`NAME.mark`) that says which file the store is, and up to where its logs
+//! were written when something last began outside that must not happen twice.
+//!
+//! A log that lost its end looks like a log that ended there, and a copy looks like the store: neither can tell by itself
+//! that payments were made behind its last line. Both are found by comparing with the mark. **Stored**: two slots of
+//! [`SLOT`] bytes, each with a JSON object and a sum over it. The newest slot that was synced is not overwritten before the other one
+//! is synced, so a torn write loses nothing.
+
+use super::error::io;
+use super::file::{FileId, beside};
+use serde::{Deserialize, Serialize};
+use std::fs::{File, OpenOptions};
+use std::io::{Error, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use steersman_runtime::store::StoreError;
+
+/// Bytes of a slot.
+const SLOT: usize = 512;
+/// Hexadecimal digits of the sum.
+const SUM: usize = 16;
+
+/// What the mark says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Mark {
+    /// The form.
+    version: u32,
+    /// Grows with each.
+    number: u64,
+    /// Whether it was synced before anybody went on.
+    synced: bool,
+    /// The random id of the store.
+    pub(super) store: String,
+    /// Its file.
+    pub(super) file: FileId,
+    /// What is in it at least.
+    pub(super) holds: Witness,
+}
+
+/// The newest that was acknowledged. Transactions come back in order: if this is there, all before it is.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Witness {
+    /// The key of a line.
+    pub(super) line: Option<i64>,
+    /// How often something was put into an inbox.
+    pub(super) inbox: i64,
+}
+
+impl Witness {
+    /// Both, where this is newer.
+    fn over(self, before: Self) -> Self {
+        Self {
+            line: self.line.or(before.line),
+            inbox: self.inbox.max(before.inbox),
+        }
+    }
+}
+
+/// The place of a store's mark.
+pub(super) fn path(store: &Path) -> PathBuf {
+    beside(store, ".mark")
+}
+
+/// Reads the mark of a store; none if there is none.
+///
+/// # Errors
+/// In words, if it is there and says nothing that can be read.
+pub(super) fn read(store: &Path) -> Result<Option<Mark>, String> {
+    let path = path(store);
+    let told = |e: Error| format!("its mark {} cannot be read: {e}", path.display());
+    match File::open(&path) {
+        Ok(mut file) => slots(&mut file)
+            .map_err(told)?
+            .into_iter()
+            .flatten()
+            .max_by_key(|mark| mark.number)
+            .map(Some)
+            .ok_or_else(|| format!("its mark {} is damaged", path.display())),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(told(e)),
+    }
+}
+
+fn slots(file: &mut File) -> std::io::Result<[Option<Mark>; 2]> {
+    let mut bytes = Vec::with_capacity(2 * SLOT);
+    file.seek(SeekFrom::Start(0))?;
+    file.take(2 * SLOT as u64).read_to_end(&mut bytes)?;
+    Ok([0, SLOT].map(|at| decode(bytes.get(at..at + SLOT)?)))
+}
+
+fn sum_of(json: &[u8]) -> String {
+    blake3::hash(json).to_hex()[..SUM].to_owned()
+}
+
+fn decode(slot: &[u8]) -> Option<Mark> {
+    let (sum, json) = slot.split_at(SUM);
+    let json = json.trim_ascii();
+    let mark: Mark = serde_json::from_slice(json).ok()?;
+    (sum == sum_of(json).as_bytes() && mark.version == 1).then_some(mark)
+}
+
+fn encode(mark: &Mark) -> std::io::Result<[u8; SLOT]> {
+    let json = serde_json::to_vec(mark)?;
+    let mut slot = [b' '; SLOT];
+    slot[..SUM].copy_from_slice(sum_of(&json).as_bytes());
+    let room = slot.get_mut(SUM + 1..SUM + 1 + json.len());
+    room.ok_or(ErrorKind::FileTooLarge)?.copy_from_slice(&json);
+    slot[SLOT - 1] = b'\n';
+    Ok(slot)
+}
+
+/// The mark of a store that is open for writing. There is no file before something begins that must not happen twice.
+pub(super) struct Marker {
+    store: PathBuf,
+    id: String,
+    file: Option<File>,
+    /// What was acknowledged since, and is told with the next one.
+    newest: Witness,
+}
+
+impl Marker {
+    /// Of a store whose mark, if it has one, was compared with it.
+    pub(super) fn new(store: &Path, id: String, is_marked: bool) -> Result<Self, StoreError> {
+        let mut marker = Self {
+            store: store.to_owned(),
+            id,
+            file: None,
+            newest: Witness::default(),
+        };
+        if is_marked {
+            marker.file = Some(marker.open(false).map_err(|e| marker.failed(e))?);
+        }
+        Ok(marker)
+    }
+
+    fn failed(&self, e: Error) -> StoreError {
+        io(&path(&self.store), e)
+    }
+
+    fn open(&self, make: bool) -> std::io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(make).truncate(false);
+        options.open(path(&self.store))
+    }
+
+    /// Whether there is a mark.
+    pub(super) fn is_made(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Makes the mark, which outlives a power cut then. It is there before the store says that it needs one.
+    pub(super) fn make(&mut self) -> Result<(), StoreError> {
+        if self.file.is_some() {
+            return Ok(());
+        }
+        let made = self.open(true).and_then(|mut file| {
+            let id = FileId::of(&self.store)?;
+            put(&mut file, &self.id, Some(&id), Witness::default(), true)?;
+            if let Some(folder) = self.store.parent() {
+                File::open(folder)?.sync_all()?;
+            }
+            Ok(file)
+        });
+        self.file = Some(made.map_err(|e| self.failed(e))?);
+        Ok(())
+    }
+
+    /// A line was written in this transaction, or something put into an inbox.
+    pub(super) fn acknowledges(&mut self, newer: Witness) {
+        self.newest = newer.over(self.newest);
+    }
+
+    /// Says what is on disk now. `synced`: nobody goes on before the mark is on disk, too.
+    pub(super) fn tell(&mut self, synced: bool) -> Result<(), StoreError> {
+        let newest = std::mem::take(&mut self.newest);
+        let Some(file) = &mut self.file else {
+            return Ok(());
+        };
+        if !synced && newest == Witness::default() {
+            return Ok(());
+        }
+        let told = put(file, &self.id, None, newest, synced);
+        match told {
+            Err(e) if synced => Err(self.failed(e)),
+            // It says less than it could.
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Writes a slot. Several processes may do that: one at a time, each over what the others said.
+fn put(
+    file: &mut File,
+    store: &str,
+    of: Option<&FileId>,
+    newest: Witness,
+    synced: bool,
+) -> std::io::Result<()> {
+    file.lock()?;
+    let put = || -> std::io::Result<()> {
+        let slots = slots(file)?;
+        let newest_of = |synced: bool| {
+            let all = slots.iter().enumerate();
+            let all = all.filter_map(|(at, slot)| Some((at, slot.as_ref()?)));
+            let all = all.filter(|(_, mark)| mark.store == store && (mark.synced || !synced));
+            all.max_by_key(|(_, mark)| mark.number)
+        };
+        let before = newest_of(false).map(|(_, mark)| mark);
+        let file_id = match (of, before) {
+            (Some(of), _) => of.clone(),
+            (None, Some(before)) => before.file.clone(),
+            (None, None) => return Err(Error::other("it is no longer what it was")),
+        };
+        let mark = Mark {
+            version: 1,
+            number: 1 + slots
+                .iter()
+                .flatten()
+                .map(|mark| mark.number)
+                .max()
+                .unwrap_or(0),
+            synced,
+            store: store.to_owned(),
+            file: file_id,
+            holds: newest.over(before.map(|before| before.holds).unwrap_or_default()),
+        };
+        let at = match newest_of(true) {
+            Some((0, _)) => SLOT,
+            _ => 0,
+        };
+        file.seek(SeekFrom::Start(at as u64))?;
+        file.write_all(&encode(&mark)?)?;
+        if synced {
+            file.sync_data()?;
+        }
+        Ok(())
+    };
+    let mut put = put;
+    let result = put();
+    file.unlock()?;
+    result
+}
+
+/// Marks a store that a person accepted, as it is now.
+pub(super) fn anew(store: &Path, id: &str, holds: Witness) -> Result<(), StoreError> {
+    let path = path(store);
+    let made = || -> std::io::Result<()> {
+        // What was there may be damaged, or of another store.
+        let part = beside(store, ".mark.part");
+        let _ = std::fs::remove_file(&part);
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&part)?;
+        put(&mut file, id, Some(&FileId::of(store)?), holds, true)?;
+        std::fs::rename(&part, &path)?;
+        match store.parent() {
+            Some(folder) => File::open(folder)?.sync_all(),
+            None => Ok(()),
+        }
+    };
+    made().map_err(|e| io(&path, e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FileId, SLOT, Witness, decode, path, put, read};
+    use std::fs::OpenOptions;
+
+    fn holds(line: i64) -> Witness {
+        Witness {
+            line: Some(line),
+            inbox: 0,
+        }
+    }
+
+    /// Whatever a power cut makes of a slot that was not synced: what was synced is read.
+    #[test]
+    fn what_was_synced_is_never_overwritten_by_what_is_not() {
+        let store = std::env::temp_dir().join(format!("steersman-mark-{}", std::process::id()));
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(path(&store))
+            .unwrap();
+        let id = FileId::default();
+        let mut synced = 0;
+        for line in 1..40 {
+            let now = line % 5 == 1;
+            put(&mut file, "a", Some(&id), holds(line), now).unwrap();
+            if now {
+                synced = line;
+            }
+            let told = read(&store).unwrap().unwrap();
+            assert_eq!(told.holds.line, Some(line));
+            let bytes = std::fs::read(path(&store)).unwrap();
+            let kept = bytes.chunks(SLOT).filter_map(decode);
+            let kept = kept.filter(|mark| mark.synced).map(|mark| mark.holds.line);
+            assert_eq!(kept.max().unwrap(), Some(synced), "{line}");
+        }
+        std::fs::write(path(&store), [7; 2 * SLOT]).unwrap();
+        assert!(read(&store).unwrap_err().contains("damaged"));
+        std::fs::remove_file(path(&store)).unwrap();
+        assert_eq!(read(&store), Ok(None));
+    }
+}

@@ -1,0 +1,201 @@
+//! SQLite's journal, looked at from outside: whether whole transactions lie behind the place at which it is damaged.
+//!
+//! SQLite reads a journal up to the first frame that does not verify and takes what comes behind for a rest of earlier times.
+//! After a power cut that is right: at most the last transaction is torn, and nobody was told that it is on disk. If a
+//! second transaction of the same salts begins behind it, the first had been synced: it was acknowledged, and is lost.
+
+use std::path::Path;
+
+const HEADER: usize = 32;
+const FRAME: usize = 24;
+
+/// What is wrong with a journal, in words; none if nothing is, or if there is none.
+pub(super) fn damage(store: &Path) -> std::io::Result<Option<String>> {
+    let path = super::file::beside(store, "-wal");
+    let mut before: Option<(String, Vec<u8>)> = None;
+    // Another process may be writing: what it wrote while this one read is looked at again.
+    loop {
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(e),
+        };
+        let Some(found) = judge(&bytes) else {
+            return Ok(None);
+        };
+        match before {
+            Some((what, seen)) if what == found && seen == bytes => {
+                return Ok(Some(format!("{}: {what}", path.display())));
+            }
+            _ => before = Some((found, bytes)),
+        }
+    }
+}
+
+fn number(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+type Sum = (u32, u32);
+
+/// SQLite's checksum, over words of the order that the header names.
+fn sum(bytes: &[u8], is_big: bool, from: Sum) -> Sum {
+    let (mut a, mut b) = from;
+    for pair in bytes.chunks_exact(8) {
+        let word = |at: usize| {
+            let word = [pair[at], pair[at + 1], pair[at + 2], pair[at + 3]];
+            if is_big {
+                u32::from_be_bytes(word)
+            } else {
+                u32::from_le_bytes(word)
+            }
+        };
+        a = a.wrapping_add(word(0)).wrapping_add(b);
+        b = b.wrapping_add(word(4)).wrapping_add(a);
+    }
+    (a, b)
+}
+
+/// A frame as far as it can be read.
+struct Frame<'a> {
+    head: &'a [u8],
+    page: &'a [u8],
+}
+
+impl Frame<'_> {
+    /// The last one of its transaction.
+    fn commits(&self) -> bool {
+        number(self.head, 4) != 0
+    }
+    fn salts(&self) -> (u32, u32) {
+        (number(self.head, 8), number(self.head, 12))
+    }
+    fn sum(&self, is_big: bool, before: Sum) -> Sum {
+        sum(self.page, is_big, sum(&self.head[..8], is_big, before))
+    }
+    fn told(&self) -> Sum {
+        (number(self.head, 16), number(self.head, 20))
+    }
+}
+
+fn frames(bytes: &[u8], page: usize) -> impl Iterator<Item = Frame<'_>> {
+    let all = bytes[HEADER..].chunks_exact(FRAME + page);
+    all.map(|frame| Frame {
+        head: &frame[..FRAME],
+        page: &frame[FRAME..],
+    })
+}
+
+fn judge(bytes: &[u8]) -> Option<String> {
+    if bytes.len() < HEADER {
+        return None;
+    }
+    let head = &bytes[..HEADER];
+    let (magic, page) = (number(head, 0), number(head, 8) as usize);
+    let is_big = magic & 1 == 1;
+    let known =
+        magic & !1 == 0x377f_0682 && page.is_power_of_two() && (512..=65_536).contains(&page);
+    let whole = known && sum(&head[..24], is_big, (0, 0)) == (number(head, 24), number(head, 28));
+    if !whole {
+        return headless(bytes);
+    }
+    let salts = (number(head, 16), number(head, 20));
+    let mut before = (number(head, 24), number(head, 28));
+    let mut bad: Option<(usize, bool)> = None;
+    let (mut commits, mut last) = (0, 0);
+    for (at, frame) in frames(bytes, page).enumerate() {
+        let is_ours = frame.salts() == salts;
+        if bad.is_none() {
+            let sum = frame.sum(is_big, before);
+            if is_ours && sum == frame.told() {
+                before = sum;
+                continue;
+            }
+            bad = Some((at, is_ours && frame.commits()));
+        }
+        if is_ours {
+            last = at;
+            commits += usize::from(frame.commits());
+        }
+    }
+    let (at, ended) = bad?;
+    let later = commits > 1 || (ended && last > at);
+    later.then(|| {
+        format!(
+            "frame {} does not verify, and {} written after it cannot be read",
+            at + 1,
+            match last - at {
+                1 => "1 frame that was".to_owned(),
+                n => format!("up to {n} frames that were"),
+            }
+        )
+    })
+}
+
+/// The header does not verify, so SQLite reads nothing of it. Frames whose salts agree were written behind one that did.
+fn headless(bytes: &[u8]) -> Option<String> {
+    let commits = [4_096, 512, 1_024, 2_048, 8_192, 16_384, 32_768, 65_536].map(|page| {
+        let mut all = frames(bytes, page);
+        let Some(first) = all.next() else { return 0 };
+        let same = all.take_while(|frame| frame.salts() == first.salts());
+        1 + same.count()
+    });
+    let frames = commits.into_iter().max().unwrap_or(0);
+    (frames > 1).then(|| {
+        format!("its header does not verify, and up to {frames} frames behind it cannot be read")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::judge;
+    use rusqlite::Connection;
+
+    /// A journal of so many transactions, as a process leaves it that is killed.
+    fn journal(name: &str, transactions: u32) -> Vec<u8> {
+        let folder =
+            std::env::temp_dir().join(format!("steersman-wal-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let conn = Connection::open(folder.join("a.db")).unwrap();
+        conn.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (x)")
+            .unwrap();
+        for n in 1..transactions {
+            conn.execute("INSERT INTO t VALUES (?1)", [n]).unwrap();
+        }
+        let bytes = std::fs::read(folder.join("a.db-wal")).unwrap();
+        drop(conn);
+        std::fs::remove_dir_all(folder).unwrap();
+        bytes
+    }
+
+    const STRIDE: usize = 24 + 4_096;
+
+    #[test]
+    fn a_whole_journal_is_well_and_so_is_one_that_was_cut() {
+        let whole = journal("whole", 9);
+        for len in (0..=whole.len()).step_by(61) {
+            assert_eq!(judge(&whole[..len]), None, "{len}");
+        }
+    }
+
+    #[test]
+    fn every_flipped_bit_before_the_last_transactions_is_found() {
+        let whole = journal("bits", 9);
+        let last = whole.len() - 2 * STRIDE;
+        for bit in (0..last * 8).step_by(97).chain(0..32 * 8) {
+            let mut bytes = whole.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(judge(&bytes).is_some(), "bit {bit}");
+        }
+    }
+
+    /// A power cut may leave the end of a transaction without its beginning: nobody was told that it is on disk.
+    #[test]
+    fn a_torn_last_transaction_is_no_damage() {
+        let whole = journal("torn", 9);
+        let mut torn = whole.clone();
+        let last = whole.len() - STRIDE;
+        torn[last + 30..].fill(0);
+        assert_eq!(judge(&torn), None);
+    }
+}

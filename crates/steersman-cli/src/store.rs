@@ -1,0 +1,49 @@
+//! The store as a file: the one place of the program that knows which kind it is.
+
+use crate::error::CommandError;
+use std::path::{Path, PathBuf};
+use steersman::runtime::store::StoreError;
+pub(crate) use steersman_adapters::sqlite::{Forgot, Garbage, Passed, SqliteStore as File};
+use steersman_adapters::sqlite::{SqliteOptions, collect_garbage, flush, forget};
+
+/// Opens it to look at it: nothing is repaired, no key is needed.
+pub(crate) fn look(file: &Path) -> Result<File, StoreError> {
+    let options = SqliteOptions {
+        read_only: true,
+        ..SqliteOptions::default()
+    };
+    File::open_with(file, &options)
+}
+
+/// Does what waits for disks and locks, where nobody waits for the thread.
+async fn apart<T: Send + 'static>(
+    file: &Path,
+    run: impl FnOnce(&Path) -> T + Send + 'static,
+) -> Result<T, CommandError> {
+    let file: PathBuf = file.to_owned();
+    let done = tokio::task::spawn_blocking(move || run(&file)).await;
+    done.map_err(|e| CommandError::store(e.to_string()))
+}
+
+/// Finds what nothing names any more, and deletes it if `delete`.
+pub(crate) async fn garbage(
+    file: &Path,
+    delete: bool,
+) -> Result<Result<Garbage, StoreError>, CommandError> {
+    apart(file, move |file| collect_garbage(file, delete)).await
+}
+
+/// Deletes contents that a session names, unless something else does, and then what was overwritten: what came of either.
+pub(crate) async fn forgotten(
+    file: &Path,
+    session: &str,
+    contents: Vec<[u8; 32]>,
+    passed: Passed,
+) -> Result<(Result<Forgot, StoreError>, Result<bool, StoreError>), CommandError> {
+    let session = session.to_owned();
+    apart(file, move |file| {
+        let forgot = forget(file, &session, &contents, &passed);
+        (forgot, flush(file))
+    })
+    .await
+}

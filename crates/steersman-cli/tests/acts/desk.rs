@@ -1,0 +1,161 @@
+//! What the campaign plays on: a definition with tools of every class, and messages that ask for their calls.
+
+use crate::plan::Random;
+use crate::server::What;
+use std::fmt::Write;
+
+/// From here on somebody approves a payment.
+pub(crate) const DEAR: u64 = 100_000;
+
+/// How often of a hundred times the same is asked for once more, and a branch touches the world.
+pub(crate) const SAME: u64 = 30;
+
+/// A desk with a sub-agent; all that it reaches is the server on this port.
+pub(crate) fn definition(port: u16) -> String {
+    DEFINITION.replace("PORT", &port.to_string())
+}
+
+const DEFINITION: &str = r#"steersman: 1
+name: desk
+config: { limit: { type: integer, default: 10 } }
+state: { paid: { type: integer, default: 0 } }
+models:
+  default: { provider: compatible, url: "http://127.0.0.1:PORT/v1", model: scripted, calls: native, max_tokens: 200, window: 100000 }
+limits: { tokens: { max: 900000000 } }
+tools:
+  pay:
+    description: Pays. Somebody approves large amounts, and may change them.
+    parameters: { to: string, cents: integer }
+    effect: unsafe
+    simulate: pretended
+    approve: { when: args.cents >= 100000, by: clerk, edit: [cents] }
+    http: { method: POST, url: "http://127.0.0.1:PORT/tool/pay", json: "{{ args }}" }
+    set: { paid: "{{ state.paid + args.cents }}" }
+  wire:
+    description: Pays, and can be looked up.
+    parameters: { to: string, cents: integer }
+    effect: unsafe
+    simulate: pretended
+    http: { method: POST, url: "http://127.0.0.1:PORT/tool/wire", json: "{{ args }}" }
+    on_doubt: { probe: wired, args: { to: "{{ args.to }}", cents: "{{ args.cents }}" }, done: result.there == true, else: not_performed }
+  wired:
+    description: Looks up whether it was paid.
+    parameters: { to: string, cents: integer }
+    effect: read
+    http: { url: "http://127.0.0.1:PORT/done", query: { tool: wire, to: "{{ args.to }}", cents: "{{ args.cents }}" } }
+  charge:
+    description: Charges. Whoever is in doubt is told so.
+    parameters: { to: string, cents: integer }
+    effect: unsafe
+    on_doubt: fail
+    http: { method: POST, url: "http://127.0.0.1:PORT/tool/charge", json: "{{ args }}" }
+  mail:
+    description: Sends a mail, once under its key.
+    parameters: { to: string, cents: integer }
+    effect: idempotent
+    retry: 1
+    simulate: pretended
+    http: { method: POST, url: "http://127.0.0.1:PORT/tool/mail", json: "{{ args }}" }
+  big:
+    description: Reads much.
+    effect: read
+    http: { url: "http://127.0.0.1:PORT/big" }
+agents:
+  clerk: { person: { role: clerk } }
+  helper: { description: Helps., system: You help., tools: [pay, mail, big] }
+  desk: { system: "You settle, up to {{ config.limit }}.", tools: [pay, wire, charge, mail, big, helper, fork] }
+entry: desk
+"#;
+
+/// Draws what is asked for. Amounts are new each time, unless the same is asked for once more.
+#[derive(Default)]
+pub(crate) struct Wishes {
+    last: u64,
+    /// What was asked for, of each session.
+    asked: Vec<What>,
+}
+
+impl Wishes {
+    /// The steps of a message for this session.
+    pub(crate) fn steps(&mut self, session: usize, random: &mut Random) -> String {
+        let mut text = String::new();
+        for at in 0..=random.below(3) {
+            let space = if at == 0 { "" } else { " " };
+            let step = match random.below(12) {
+                0..=5 => self.call(session, random),
+                6 | 7 => format!(
+                    "{}+{}",
+                    self.call(session, random),
+                    self.call(session, random)
+                ),
+                8 => format!("big+{}", self.call(session, random)),
+                9 | 10 => {
+                    let (one, other) = (self.helped(session, random), self.helped(session, random));
+                    format!("help({one},{other})")
+                }
+                _ => {
+                    let (one, other) = (self.call(session, random), self.call(session, random));
+                    format!("fork({one}|{other},big)")
+                }
+            };
+            let _ = write!(text, "{space}{step}");
+        }
+        text
+    }
+
+    fn call(&mut self, session: usize, random: &mut Random) -> String {
+        let tool = match random.below(10) {
+            0..=4 => "pay",
+            5 | 6 => "wire",
+            7 => "charge",
+            _ => "mail",
+        };
+        self.with_args(tool, session, random)
+    }
+
+    fn helped(&mut self, session: usize, random: &mut Random) -> String {
+        match random.below(5) {
+            0..=2 => self.with_args("pay", session, random),
+            3 => self.with_args("mail", session, random),
+            _ => "big".to_owned(),
+        }
+    }
+
+    fn with_args(&mut self, tool: &str, session: usize, random: &mut Random) -> String {
+        let to = format!("s{session}");
+        let same: Vec<What> = self
+            .asked
+            .iter()
+            .filter(|known| known.to == to && known.tool == tool)
+            .cloned()
+            .collect();
+        if let (Some(before), true) = (random.of(&same), random.percent(SAME)) {
+            return format!("{tool}:{to}:{}", before.cents);
+        }
+        let cents = self.amount(tool == "pay" && random.percent(45));
+        self.asked.push(What {
+            tool: tool.to_owned(),
+            to: to.clone(),
+            cents,
+        });
+        format!("{tool}:{to}:{cents}")
+    }
+
+    /// An amount that nobody asked for before.
+    pub(crate) fn amount(&mut self, dear: bool) -> u64 {
+        self.last += 1;
+        self.last + if dear { DEAR } else { 0 }
+    }
+
+    /// An amount that was asked for, or a new one.
+    pub(crate) fn other_amount(&mut self, random: &mut Random) -> u64 {
+        let asked: Vec<u64> = self.asked.iter().map(|what| what.cents).collect();
+        match random.of(&asked) {
+            Some(before) if random.percent(50) => *before,
+            _ => {
+                let dear = random.percent(30);
+                self.amount(dear)
+            }
+        }
+    }
+}

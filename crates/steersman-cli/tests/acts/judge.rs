@@ -1,0 +1,453 @@
+//! What must hold, whatever was typed and whoever was killed.
+
+use crate::plan::Random;
+use crate::play::{World, is_done, is_unknown, words};
+use crate::process::Ended;
+use crate::server::What;
+use serde_json::Value as Json;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Something that must not be.
+#[derive(Clone, Debug)]
+pub(crate) struct Finding {
+    /// In a sentence that is the same each time.
+    pub(crate) what: String,
+    /// What was seen.
+    pub(crate) seen: String,
+}
+
+impl Finding {
+    pub(crate) fn new(what: &str, ended: &Ended) -> Self {
+        let code = ended
+            .code
+            .map_or("none".to_owned(), |code| code.to_string());
+        Self {
+            what: what.to_owned(),
+            seen: format!(
+                "$ steersman {}\nexit {code}\n{}{}",
+                ended.typed.join(" "),
+                ended.out,
+                ended.err
+            ),
+        }
+    }
+
+    fn of(what: impl Into<String>, seen: impl Into<String>) -> Self {
+        Self {
+            what: what.into(),
+            seen: seen.into(),
+        }
+    }
+}
+
+/// Exit codes as the reference lists them.
+const CODES: [i32; 10] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 130];
+
+/// What a process told and how it ended is as documented.
+pub(crate) fn output(ended: &Ended) -> Result<(), Finding> {
+    if ended.hangs {
+        return Err(Finding::new("a command does not end", ended));
+    }
+    if ended.err.contains("panicked at") || ended.out.contains("panicked at") {
+        return Err(Finding::new("a command panics", ended));
+    }
+    match ended.code {
+        Some(code) if !CODES.contains(&code) => {
+            Err(Finding::new("an exit code is not documented", ended))
+        }
+        None if !ended.killed => Err(Finding::new("a command dies by itself", ended)),
+        _ => Ok(()),
+    }
+}
+
+/// What the journal must not show, at no time.
+pub(crate) fn along_the_way(world: &World) -> Result<(), Finding> {
+    let mut performed: BTreeMap<What, usize> = BTreeMap::new();
+    for call in world
+        .server
+        .calls()
+        .into_iter()
+        .filter(|call| call.performed)
+    {
+        if call.what.tool != "mail" {
+            *performed.entry(call.what).or_default() += 1;
+        }
+    }
+    for (what, times) in performed {
+        let allowed = 1 + world.words.get(&what).copied().unwrap_or(0);
+        if times > allowed {
+            return Err(Finding::of(
+                "an unsafe effect was performed twice without a person's word",
+                format!("{what}: {times} times, {allowed} allowed"),
+            ));
+        }
+        let dear = what.tool == "pay" && what.cents >= crate::desk::DEAR;
+        if dear && !world.approved.contains(&what) {
+            return Err(Finding::of(
+                "a call was performed that nobody approved with these arguments",
+                what.to_string(),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// All comes to rest, and the books agree.
+pub(crate) fn at_the_end(world: &mut World) -> Result<(), Finding> {
+    for session in 0..world.sessions.len() {
+        rest(world, session)?;
+    }
+    drive_reruns(world)?;
+    along_the_way(world)?;
+    for session in 0..world.sessions.len() {
+        answers(world, session)?;
+    }
+    let fsck = world.run(&words(&["fsck"]))?;
+    if fsck.code != Some(0) {
+        return Err(Finding::new("fsck finds damage", &fsck));
+    }
+    for session in 0..world.sessions.len() {
+        let shown = world.show(session)?;
+        let log = world.run(&words(&["log", &world.sessions[session].clone(), "--json"]))?;
+        let lines: Vec<Json> = log
+            .out
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect();
+        messages(world, session, &shown, &lines)?;
+        orders(world, session, &lines)?;
+        left_behind(&shown, &lines)?;
+        books(world, session)?;
+    }
+    Ok(())
+}
+
+// ---- rest
+
+/// As often as somebody types something until a session rests.
+const ROUNDS: usize = 60;
+
+/// Ends orders, answers what waits, and drives it until nothing is open.
+fn rest(world: &mut World, session: usize) -> Result<(), Finding> {
+    let id = world.sessions[session].clone();
+    let mut random = Random::new(session as u64);
+    let mut last = String::new();
+    for _ in 0..ROUNDS {
+        let shown = world.show(session)?;
+        let Some(typed) = next(world, session, &shown, &mut random) else {
+            return Ok(());
+        };
+        world
+            .story
+            .push(format!("steersman {}  # to rest", typed.join(" ")));
+        let ended = world.run(&typed)?;
+        last = format!("{}\n{}{}", typed.join(" "), ended.out, ended.err);
+        along_the_way(world)?;
+        if typed[0] == "run" {
+            probed(&world.show(session)?)?;
+        }
+    }
+    Err(Finding::of(
+        "a session does not come to rest",
+        format!("{id} after {ROUNDS} commands; the last: {last}"),
+    ))
+}
+
+/// Of what can be looked up nobody is asked.
+fn probed(shown: &Json) -> Result<(), Finding> {
+    let idle = shown["orders"].as_array().is_none_or(Vec::is_empty);
+    let holds = shown["holds"].as_array().into_iter().flatten();
+    let mut asked = holds.filter(|hold| hold["kind"] == "doubt" && hold["tool"] == "wire");
+    match asked.next() {
+        Some(hold) if idle => Err(Finding::of(
+            "a person is asked what a probe can tell",
+            hold.to_string(),
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn next(
+    world: &mut World,
+    session: usize,
+    shown: &Json,
+    random: &mut Random,
+) -> Option<Vec<String>> {
+    let id = world.sessions[session].clone();
+    let empty = Vec::new();
+    let orders = shown["orders"].as_array().unwrap_or(&empty);
+    if let Some(order) = orders.iter().find_map(Json::as_str) {
+        return Some(match order.strip_suffix(" is held") {
+            None => words(&["resume", &id]),
+            Some(tool) if !tool.contains(' ') => words(&["release", &id, "--tool", tool]),
+            _ => words(&["release", &id]),
+        });
+    }
+    let holds = shown["holds"].as_array().unwrap_or(&empty);
+    for hold in holds {
+        return Some(match hold["kind"].as_str() {
+            Some("approval" | "repeat") if random.percent(50) => world.reject(session, hold),
+            Some("approval" | "repeat" | "budget") => world.approve(session, hold, None),
+            Some("doubt") => world.resolve(session, hold, random),
+            _ => continue,
+        });
+    }
+    let status = shown["status"].as_str().unwrap_or_default();
+    let rests = matches!(status, "answered" | "failed" | "limit" | "cancelled");
+    let open = !rests || !holds.is_empty() || shown["inbox"] != 0;
+    open.then(|| words(&["run", "--resume", &id]))
+}
+
+/// Sessions that began beside ours are reruns; one that was killed goes on, too.
+fn drive_reruns(world: &mut World) -> Result<(), Finding> {
+    let listed = world.run(&words(&["sessions", "--all", "--json"]))?;
+    for line in listed.out.lines() {
+        let session: Json = serde_json::from_str(line).unwrap_or_default();
+        let id = session["session"].as_str().unwrap_or_default().to_owned();
+        if world.sessions.contains(&id) {
+            continue;
+        }
+        let driven = world.run(&words(&["run", "--resume", &id]))?;
+        if matches!(driven.code, Some(2..=4)) {
+            return Err(Finding::new("a rerun cannot be driven on", &driven));
+        }
+    }
+    Ok(())
+}
+
+/// A session that rests hears a message and answers it.
+fn answers(world: &mut World, session: usize) -> Result<(), Finding> {
+    let id = world.sessions[session].clone();
+    let sent = world.run(&words(&["send", &id, "last do", "--id", "last", "--json"]))?;
+    let answer = sent.json()["answer"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
+    if sent.code == Some(0) && answer == "Done last." {
+        return Ok(());
+    }
+    Err(Finding::new("a session that rests does not answer", &sent))
+}
+
+// ---- the books
+
+fn rows(line: &Json) -> impl Iterator<Item = &str> {
+    let rows = line["rows"].as_array();
+    rows.into_iter().flatten().filter_map(Json::as_str)
+}
+
+/// Every acknowledged message was taken once, or is listed.
+fn messages(
+    world: &mut World,
+    session: usize,
+    shown: &Json,
+    lines: &[Json],
+) -> Result<(), Finding> {
+    let mut taken: BTreeMap<&str, usize> = BTreeMap::new();
+    for row in lines.iter().flat_map(rows) {
+        if let Some(id) = row.strip_prefix("ledger accepted ") {
+            *taken.entry(id).or_default() += 1;
+        }
+        if let Some(id) = row.strip_prefix("ledger  accepted ") {
+            *taken.entry(id).or_default() += 1;
+        }
+    }
+    let mut missing = Vec::new();
+    for message in world.messages.iter().filter(|m| m.session == session) {
+        match taken.get(&*message.id).copied().unwrap_or(0) {
+            0 if message.acknowledged => missing.push(message.id.clone()),
+            0 | 1 => {}
+            times => {
+                return Err(Finding::of(
+                    "a message was taken twice",
+                    format!("{} {times} times", message.id),
+                ));
+            }
+        }
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let pending = world.run(&words(&["pending", "--all", "--json"]))?;
+    let listed = pending
+        .out
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Json>(line).ok())
+        .filter(|row| row["kind"] == "inbox" && row["session"] == shown["session"])
+        .count();
+    if missing.len() <= listed {
+        return Ok(());
+    }
+    Err(Finding::of(
+        "an acknowledged message was neither taken nor is it listed",
+        format!("{missing:?}; pending lists {listed}"),
+    ))
+}
+
+/// Nothing began that an order forbade.
+fn orders(world: &World, session: usize, lines: &[Json]) -> Result<(), Finding> {
+    let calls = world.server.calls();
+    let mut paused = false;
+    let mut barred: BTreeSet<String> = BTreeSet::new();
+    for line in lines {
+        let before = (paused, barred.clone());
+        for row in rows(line) {
+            let Some(entry) = row.strip_prefix("ledger").map(str::trim) else {
+                continue;
+            };
+            match entry.split(' ').collect::<Vec<_>>()[..] {
+                ["paused", ..] => paused = true,
+                ["resumed", ..] => paused = false,
+                ["barred", tool, ..] => drop(barred.insert(tool.to_owned())),
+                ["unbarred", tool, ..] => drop(barred.remove(tool)),
+                ["started", effect, ..] => {
+                    let known = world.effects.get(&(session, effect.to_owned()));
+                    let tool = known.and_then(|e| e["tool"].as_str()).unwrap_or_default();
+                    let held = before.1.contains("*") || before.1.contains(tool);
+                    let what = known.and_then(|e| What::read(tool, &e["args"]));
+                    let arrived = what.is_some_and(|what| calls.iter().any(|c| c.what == what));
+                    let attempts = known.and_then(|e| e["attempts"].as_u64());
+                    let once = attempts == Some(1);
+                    if arrived && once && before.0 && paused {
+                        let seen = format!("{effect} {tool} in line {}", line["line"]);
+                        return Err(Finding::of("an effect began in a paused session", seen));
+                    }
+                    if arrived && once && held {
+                        let seen = format!("{effect} {tool} in line {}", line["line"]);
+                        return Err(Finding::of("an effect began that was held", seen));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What was current once and is not any more has no ticks.
+fn left_behind(shown: &Json, lines: &[Json]) -> Result<(), Finding> {
+    let mut was: BTreeSet<String> = BTreeSet::from(["main".to_owned()]);
+    for row in lines.iter().flat_map(rows) {
+        if let Some(name) = row.strip_prefix("ledger").map(str::trim)
+            && let Some(name) = name.strip_prefix("current ")
+        {
+            was.insert(name.to_owned());
+        }
+    }
+    for branch in shown["branches"].as_array().into_iter().flatten() {
+        let id = branch["id"].as_str().unwrap_or_default();
+        let label = branch["label"].as_str().unwrap_or(id);
+        let once = was.contains(id) || was.contains(label);
+        let is_current = shown["current"] == id || shown["current"] == label;
+        if once && !is_current && branch["superseded"] != true {
+            return Err(Finding::of(
+                "a future that was left goes on",
+                format!("{branch}; current is {}", shown["current"]),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// What is told of calls that are equal.
+#[derive(Default)]
+struct Said {
+    attempts: u64,
+    done: usize,
+    unknown: usize,
+    effects: Vec<String>,
+}
+
+impl Said {
+    fn add(&mut self, effect: &Json) {
+        let standing = effect["standing"].as_str().unwrap_or_default();
+        self.attempts += effect["attempts"].as_u64().unwrap_or(0);
+        self.done += usize::from(is_done(standing));
+        self.unknown += usize::from(is_unknown(standing));
+        self.effects.push(effect.to_string());
+    }
+}
+
+/// What the session says of its effects is what the tool server saw.
+fn books(world: &World, session: usize) -> Result<(), Finding> {
+    let calls = world.server.calls();
+    let to = format!("s{session}");
+    let mut told: BTreeMap<What, Said> = BTreeMap::new();
+    // Of what was erased before anybody looked the arguments are not known: it may be any call of its tool.
+    let mut erased: BTreeMap<&str, Said> = BTreeMap::new();
+    for ((of, _), effect) in &world.effects {
+        let tool = effect["tool"].as_str().unwrap_or_default();
+        match What::read(tool, &effect["args"]) {
+            _ if *of != session => {}
+            Some(what) => told.entry(what).or_default().add(effect),
+            None => erased.entry(tool).or_default().add(effect),
+        }
+    }
+    let mut seen: BTreeMap<&What, (usize, usize)> = BTreeMap::new();
+    for call in calls.iter().filter(|call| call.what.to == to) {
+        let (arrived, performed) = seen.entry(&call.what).or_default();
+        *arrived += 1;
+        *performed += usize::from(call.performed);
+    }
+    let none = Said::default();
+    for (what, (arrived, performed)) in &seen {
+        let known = told.get(what).unwrap_or(&none);
+        let hidden = erased.get(&*what.tool).unwrap_or(&none);
+        let told = || {
+            let told = known.effects.join("\n");
+            format!("{what}: arrived {arrived} times, performed {performed} times; told:\n{told}")
+        };
+        if *arrived as u64 > known.attempts + hidden.attempts {
+            return Err(Finding::of(
+                "a call began of which no attempt is on record",
+                told(),
+            ));
+        }
+        let may_be = known.done + known.unknown + hidden.done + hidden.unknown;
+        if what.tool != "mail" && *performed > may_be {
+            return Err(Finding::of(
+                "an effect happened that is told not to have",
+                told(),
+            ));
+        }
+    }
+    for (what, known) in &told {
+        let performed = seen.get(what).map_or(0, |(_, performed)| *performed);
+        if known.done > performed {
+            return Err(Finding::of(
+                "an effect is told to be done that was never performed",
+                format!(
+                    "{what}: performed {performed} times; told:\n{}",
+                    known.effects.join("\n")
+                ),
+            ));
+        }
+    }
+    keys(world, session)
+}
+
+/// One effect, one key.
+fn keys(world: &World, session: usize) -> Result<(), Finding> {
+    let mut keys: BTreeMap<What, BTreeSet<String>> = BTreeMap::new();
+    for call in world.server.calls() {
+        if let (Some(key), true) = (call.key, call.what.to == format!("s{session}")) {
+            keys.entry(call.what).or_default().insert(key);
+        }
+    }
+    for (what, keys) in keys {
+        let begun = world.effects.iter().filter(|((of, _), effect)| {
+            let tool = effect["tool"].as_str().unwrap_or_default();
+            let args = What::read(tool, &effect["args"]);
+            let same = args.map_or(tool == what.tool, |args| args == what);
+            *of == session && same && effect["attempts"].as_u64().is_some_and(|n| n > 0)
+        });
+        let begun = begun.count();
+        if keys.len() > begun {
+            return Err(Finding::of(
+                "an idempotent effect has more than one key",
+                format!("{what}: {begun} effects, keys {keys:?}"),
+            ));
+        }
+    }
+    Ok(())
+}

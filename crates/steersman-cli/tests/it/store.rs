@@ -1,0 +1,476 @@
+//! Whose file a store is, under whatever name, and what becomes of one that knows less than what happened.
+
+use crate::world::{Ran, World};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Pays; the payment of which the book says `until` stays on its way until a file lets it go.
+fn till(until: u32) -> World {
+    let world = World::new();
+    world.write(
+        "till/steersman.yaml",
+        &format!(
+            "steersman: 1\nname: till\ntools:\n  pay:\n    description: Pays.\n    parameters: {{ n: integer }}\n    effect: unsafe\n    command: [sh, -c, \"echo paid >> book; if test $(wc -l < book) -ge {until}; then until test -e go; do sleep 0.02; done; fi; echo ok\"]\nagents: {{ desk: {{ system: You pay., tools: [pay] }} }}\n"
+        ),
+    );
+    let calls: Vec<String> = (1..=until + 2)
+        .map(|n| format!("{{ call: {{ pay: {{ n: {n} }} }} }}, "))
+        .collect();
+    let calls = calls.concat();
+    world.write("script.yaml", &format!("desk: [ {calls}Paid. ]\n"));
+    world
+}
+
+const RUN: &[&str] = &["run", "till", "--script", "script.yaml", "--input", "Pay."];
+const RESUME: &[&str] = &["run", "--resume", "last", "--script", "script.yaml"];
+
+fn book(world: &World) -> usize {
+    let book = std::fs::read_to_string(world.folder.join("till/book"));
+    book.unwrap_or_default().lines().count()
+}
+
+fn until(what: &str, is: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !is() {
+        assert!(began.elapsed() < Duration::from_mins(1), "never: {what}");
+        std::thread::yield_now();
+    }
+}
+
+/// A process that owns a session and is in the middle of a payment.
+fn paying(world: &World, payments: u32) -> Child {
+    let child = world
+        .command(RUN)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    until("paid", || book(world) == payments as usize);
+    child
+}
+
+fn killed(mut child: Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+fn at(world: &World, name: &str) -> std::path::PathBuf {
+    world.folder.join(".steersman").join(name)
+}
+
+fn with<'a>(args: &[&'a str], store: &'a str) -> Vec<&'a str> {
+    [args, &["--store", store]].concat()
+}
+
+/// Nothing was driven and no message taken, and it says what to type.
+fn is_refused(ran: &Ran, why: &str) {
+    assert_eq!(ran.code, Some(4), "{why}: {ran:?}");
+    assert!(ran.err.contains(why), "{why}: {ran:?}");
+}
+
+#[test]
+fn a_second_owner_is_refused_whatever_the_store_is_called() {
+    let world = till(1);
+    let mut owner = paying(&world, 1);
+    std::os::unix::fs::symlink(at(&world, "sessions.db"), world.folder.join("link.db")).unwrap();
+    let ran = world.run(&with(RESUME, "link.db"));
+    is_refused(&ran, &format!("owned by process {}", owner.id()));
+    std::fs::hard_link(at(&world, "sessions.db"), world.folder.join("hard.db")).unwrap();
+    is_refused(&world.run(&with(RESUME, "hard.db")), "has 2 names");
+    std::fs::remove_file(world.folder.join("hard.db")).unwrap();
+    // While it is open it cannot be taken under another name either.
+    std::fs::rename(at(&world, "sessions.db"), world.folder.join("moved.db")).unwrap();
+    is_refused(&world.run(&with(RESUME, "moved.db")), "under another name");
+    std::fs::rename(world.folder.join("moved.db"), at(&world, "sessions.db")).unwrap();
+    let looked = world.run(&with(&["show", "last"], "link.db"));
+    assert_eq!(looked.code, Some(0), "{looked:?}");
+    assert!(owner.try_wait().unwrap().is_none());
+    killed(owner);
+    // A name that was left behind: what was written under it may lie in a journal beside it.
+    std::fs::hard_link(at(&world, "sessions.db"), world.folder.join("hard.db")).unwrap();
+    is_refused(&world.run(&with(RESUME, "hard.db")), "has 2 names");
+    std::fs::remove_file(world.folder.join("hard.db")).unwrap();
+    let ran = world.run(&with(RESUME, "link.db"));
+    assert_eq!((ran.code, book(&world)), (Some(7), 1), "{ran:?}");
+}
+
+#[test]
+fn an_owner_whose_locks_vanished_writes_nothing_more_and_nobody_follows_while_it_lives() {
+    for gone in ["sessions.db.owners", "sessions.db"] {
+        let world = till(1);
+        let owner = paying(&world, 1);
+        let path = at(&world, gone);
+        if path.is_dir() {
+            std::fs::remove_dir_all(&path).unwrap();
+            let ran = world.run(RESUME);
+            is_refused(&ran, "the folder with its locks was removed");
+        } else {
+            std::fs::rename(&path, world.folder.join("taken.db")).unwrap();
+            std::fs::copy(world.folder.join("taken.db"), &path).unwrap();
+            let ran = world.run(RESUME);
+            is_refused(&ran, "opens for reading only");
+        }
+        world.write("till/go", "");
+        let ended = owner.wait_with_output().unwrap();
+        let err = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(4), "{gone}: {err}");
+        assert!(err.contains("nothing more is written"), "{gone}: {err}");
+        assert_eq!(book(&world), 1, "{gone}");
+        if path.is_dir() {
+            // It is over: what it began is in doubt, and not repeated.
+            let ran = world.run(RESUME);
+            assert_eq!((ran.code, book(&world)), (Some(7), 1), "{ran:?}");
+        }
+    }
+}
+
+/// A mount that goes with it.
+struct Mount<'a>(&'a Path);
+
+impl<'a> Mount<'a> {
+    fn bind(from: &Path, to: &'a Path) -> Self {
+        let done = Command::new("mount")
+            .arg("--bind")
+            .args([from, to])
+            .status();
+        assert!(done.unwrap().success());
+        Self(to)
+    }
+}
+
+impl Drop for Mount<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.0).status();
+    }
+}
+
+/// Told by `disk::`, which runs where file systems may be mounted.
+pub(crate) fn a_second_owner_is_refused_through_a_bind_mount() {
+    let world = till(1);
+    let owner = paying(&world, 1);
+    let folder = world.folder.join("elsewhere");
+    std::fs::create_dir(&folder).unwrap();
+    let mount = Mount::bind(&world.folder.join(".steersman"), &folder);
+    let ran = world.run(&with(RESUME, "elsewhere/sessions.db"));
+    is_refused(&ran, &format!("owned by process {}", owner.id()));
+    let file = world.folder.join("file.db");
+    world.write("file.db", "");
+    let other = Mount::bind(&at(&world, "sessions.db"), &file);
+    is_refused(&world.run(&with(RESUME, "file.db")), "a bind mount");
+    killed(owner);
+    // Its journal lies beside the other name.
+    is_refused(&world.run(&with(RESUME, "file.db")), "a bind mount");
+    drop(other);
+    let ran = world.run(&with(RESUME, "elsewhere/sessions.db"));
+    assert_eq!((ran.code, book(&world)), (Some(7), 1), "{ran:?}");
+    drop(mount);
+}
+
+/// A store in which three payments were made, closed.
+fn paid() -> World {
+    let world = till(3);
+    world.write("till/go", "");
+    world.write(
+        "script.yaml",
+        "desk: [ { call: { pay: { n: 1 } } }, { call: { pay: { n: 2 } } }, { call: { pay: { n: 3 } } }, Paid., More. ]\n",
+    );
+    let ran = world.run(RUN);
+    assert_eq!((ran.code, book(&world)), (Some(0), 3), "{ran:?}");
+    world
+}
+
+fn send(store: &str) -> Vec<&str> {
+    with(&["send", "last", "More?", "--script", "script.yaml"], store)
+}
+
+#[test]
+fn a_copy_is_not_driven_before_a_person_accepts_it() {
+    let world = paid();
+    let backup = world.run(&["backup", "backup.db"]);
+    assert!(backup.err.contains("--accept-store"), "{backup:?}");
+    std::fs::copy(at(&world, "sessions.db"), world.folder.join("copy.db")).unwrap();
+    for store in ["backup.db", "copy.db"] {
+        let why = "it is a copy, was moved, or was restored from a backup";
+        let refused = [
+            world.run(&send(store)),
+            world.run(&with(RESUME, store)),
+            world.run(&with(&["send", "last", "More?", "--no-run"], store)),
+            world.run(&with(&["hold", "pay"], store)),
+            world.run(&with(&["erase", "last", "--yes"], store)),
+            world.run(&with(&["gc", "--yes"], store)),
+        ];
+        for ran in refused {
+            is_refused(&ran, why);
+            assert!(ran.err.contains("doctor --accept-store"), "{ran:?}");
+        }
+        for look in [
+            &["show", "last"][..],
+            &["sessions"],
+            &["pending"],
+            &["fsck"],
+        ] {
+            let ran = world.run(&with(look, store));
+            assert_eq!(ran.code, Some(0), "{look:?} {ran:?}");
+            assert!(
+                ran.err.contains("opens for reading only"),
+                "{look:?} {ran:?}"
+            );
+        }
+        let doctor = world.run(&with(&["doctor"], store));
+        assert_eq!(doctor.code, Some(1), "{doctor:?}");
+        let accepted = world.run(&with(&["doctor", "--accept-store"], store));
+        assert_eq!(accepted.code, Some(0), "{accepted:?}");
+        let ran = world.run(&send(store));
+        assert_eq!((ran.code, ran.out.trim()), (Some(0), "More."), "{ran:?}");
+        for (command, told) in [
+            ("show", "a person accepted the store: it was a copy"),
+            ("log", "store accepted"),
+        ] {
+            let ran = world.run(&with(&[command, "last"], store));
+            assert!(ran.out.contains(told), "{ran:?}");
+        }
+        let again = world.run(&with(&["doctor", "--accept-store"], store));
+        assert!(again.err.contains("nothing to accept"), "{again:?}");
+        assert_eq!(world.run(&with(&["fsck"], store)).code, Some(0));
+    }
+    // Where it was it goes on without a word, whatever became of its copies.
+    let ran = world.run(&send(".steersman/sessions.db"));
+    assert_eq!((ran.code, ran.out.trim()), (Some(0), "More."), "{ran:?}");
+    let shown = world.run(&["show", "last"]).out;
+    assert!(!shown.contains("accepted the store"), "{shown}");
+}
+
+#[test]
+fn a_store_that_was_moved_or_restored_in_its_place_is_not_driven() {
+    let world = paid();
+    assert_eq!(world.run(&["backup", "backup.db"]).code, Some(0));
+    assert_eq!(world.run(&send(".steersman/sessions.db")).code, Some(0));
+    let file = at(&world, "sessions.db");
+    let now = std::fs::read(&file).unwrap();
+    // Written over the file that it is a backup of: lines are missing.
+    std::fs::write(
+        &file,
+        std::fs::read(world.folder.join("backup.db")).unwrap(),
+    )
+    .unwrap();
+    is_refused(&world.run(RESUME), "it lost lines that it had acknowledged");
+    let fsck = world.run(&["fsck"]);
+    is_refused(&fsck, "it lost lines that it had acknowledged");
+    std::fs::write(&file, &now).unwrap();
+    assert_eq!(world.run(&["fsck"]).code, Some(0));
+    // Put into its place as a file of its own.
+    std::fs::copy(&file, at(&world, "other")).unwrap();
+    std::fs::rename(at(&world, "other"), &file).unwrap();
+    is_refused(&world.run(RESUME), "its mark names another file");
+    // Moved, and its mark left behind.
+    let world = paid();
+    std::fs::rename(at(&world, "sessions.db"), world.folder.join("moved.db")).unwrap();
+    is_refused(
+        &world.run(&with(RESUME, "moved.db")),
+        "it has no mark beside it",
+    );
+    // Its folder may be called whatever it is: it is the same file, and its mark is there.
+    let world = paid();
+    std::fs::rename(world.folder.join(".steersman"), world.folder.join("kept")).unwrap();
+    let ran = world.run(&send("kept/sessions.db"));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+}
+
+#[test]
+fn a_copy_of_a_store_in_which_nothing_unsafe_began_just_opens() {
+    let world = World::new();
+    world.write(
+        "desk/steersman.yaml",
+        "name: desk\nagents: { desk: { system: You talk. } }\n",
+    );
+    world.write("script.yaml", "desk: [ One., Two. ]\n");
+    let ran = world.run(&["run", "desk", "--script", "script.yaml", "--input", "Go."]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(!at(&world, "sessions.db.mark").exists());
+    std::fs::copy(at(&world, "sessions.db"), world.folder.join("copy.db")).unwrap();
+    let ran = world.run(&send("copy.db"));
+    assert_eq!((ran.code, ran.out.trim()), (Some(0), "Two."), "{ran:?}");
+}
+
+/// The files of a store as a killed process left them, put back into their places as they were.
+struct Left {
+    files: Vec<(std::path::PathBuf, Vec<u8>)>,
+}
+
+impl Left {
+    fn by(world: &World) -> Self {
+        let names = ["sessions.db", "sessions.db-wal", "sessions.db.mark"];
+        let files = names.map(|name| {
+            let path = at(world, name);
+            let bytes = std::fs::read(&path).unwrap();
+            (path, bytes)
+        });
+        Self {
+            files: files.into(),
+        }
+    }
+
+    fn put_back(&self, world: &World, journal: &[u8]) {
+        let _ = std::fs::remove_file(at(world, "sessions.db-shm"));
+        for (path, bytes) in &self.files {
+            std::fs::write(path, bytes).unwrap();
+        }
+        std::fs::write(at(world, "sessions.db-wal"), journal).unwrap();
+    }
+
+    fn journal(&self) -> &[u8] {
+        &self.files[1].1
+    }
+}
+
+const FRAME: usize = 24 + 4_096;
+
+/// A bit of the journal is flipped, or the journal is cut: no payment is made again without a word of a person, and what is
+/// missing is said. `STEERSMAN_FLIPS` makes it long.
+#[test]
+fn a_log_that_lost_its_end_pays_nothing_again_and_says_so() {
+    let world = till(4);
+    killed(paying(&world, 4));
+    let left = Left::by(&world);
+    let journal = left.journal();
+    let whole = world.json(&["fsck"]).1["lines"].as_u64().unwrap();
+    let looks = crate::crash::count("STEERSMAN_FLIPS", 12) as usize;
+    let (frames, bits) = (journal.len() / FRAME, journal.len() * 8);
+    let cuts = (0..=frames).step_by((frames / looks).max(1));
+    let mut damaged: Vec<Vec<u8>> = cuts
+        .map(|frame| {
+            journal[..if frame == 0 { 0 } else { 32 + frame * FRAME }.min(journal.len())].to_vec()
+        })
+        .collect();
+    for bit in (0..bits).step_by((bits / looks).max(1)) {
+        let mut flipped = journal.to_vec();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        damaged.push(flipped);
+    }
+    let (mut told, mut lost) = (0, 0);
+    for (k, journal) in damaged.iter().enumerate() {
+        left.put_back(&world, journal);
+        let fsck = world.run(&["fsck", "--json"]);
+        let last = fsck.out.lines().last().unwrap_or("null");
+        let found: serde_json::Value = serde_json::from_str(last).unwrap();
+        let is_whole = found["lines"].as_u64() == Some(whole);
+        lost += u32::from(!is_whole);
+        assert!(is_whole || fsck.code == Some(4), "{k}: {fsck:?}");
+        let ran = world.run(RESUME);
+        assert_eq!(book(&world), 4, "{k}: {ran:?}");
+        if !is_whole {
+            is_refused(&ran, "opens for reading only");
+            told += 1;
+        }
+    }
+    println!(
+        "{} journals, {lost} without lines that were acknowledged, {told} told",
+        damaged.len()
+    );
+    assert!(lost > 0 && lost == told);
+    // Undamaged it goes on, and the last payment is in doubt.
+    left.put_back(&world, left.journal());
+    let ran = world.run(RESUME);
+    assert_eq!((ran.code, book(&world)), (Some(7), 4), "{ran:?}");
+}
+
+#[test]
+fn a_store_that_lost_lines_is_driven_once_a_person_says_so() {
+    let world = till(2);
+    killed(paying(&world, 2));
+    let left = Left::by(&world);
+    left.put_back(&world, &[]);
+    is_refused(&world.run(RESUME), "opens for reading only");
+    let doctor = world.run(&["doctor"]);
+    assert!(doctor.out.contains("--accept-store"), "{doctor:?}");
+    let accepted = world.run(&["doctor", "--accept-store"]);
+    assert_eq!(accepted.code, Some(0), "{accepted:?}");
+    world.write("till/go", "");
+    let ran = world.run(RESUME);
+    assert!(matches!(ran.code, Some(0 | 7)), "{ran:?}");
+    let shown = world.run(&["show", "last"]);
+    assert!(
+        shown
+            .out
+            .contains("a person accepted the store: it had lost lines"),
+        "{shown:?}"
+    );
+}
+
+/// Tables with our names make no store of a file that another program made.
+#[test]
+fn a_file_of_another_program_with_our_tables_is_left_alone() {
+    let world = paid();
+    let foreign = world.folder.join("foreign.db");
+    std::fs::copy(at(&world, "sessions.db"), &foreign).unwrap();
+    let conn = rusqlite::Connection::open(&foreign).unwrap();
+    conn.execute_batch(
+        "PRAGMA application_id = 0; PRAGMA user_version = 0; PRAGMA journal_mode = DELETE",
+    )
+    .unwrap();
+    drop(conn);
+    let before = std::fs::read(&foreign).unwrap();
+    for args in [
+        &["gc"][..],
+        &["gc", "--yes"],
+        &["backup", "copy.db"],
+        &["fsck"],
+        &["sessions"],
+        &["show", "last"],
+        &["erase", "last", "--yes"],
+        &["memory", "forget", "1", "--yes"],
+        &["doctor", "--accept-store"],
+        &["run", "--resume", "last"],
+        &["send", "last", "More?"],
+    ] {
+        let ran = world.run(&with(args, "foreign.db"));
+        is_refused(&ran, "a SQLite file of another program");
+        assert_eq!(std::fs::read(&foreign).unwrap(), before, "{args:?}");
+    }
+    let doctor = world.run(&with(&["doctor"], "foreign.db"));
+    assert_eq!(doctor.code, Some(1), "{doctor:?}");
+    assert!(doctor.out.contains("another program"), "{doctor:?}");
+    for beside in [
+        "copy.db",
+        "foreign.db-wal",
+        "foreign.db.owners",
+        "foreign.db.mark",
+    ] {
+        assert!(!world.folder.join(beside).exists(), "{beside}");
+    }
+}
+
+/// An id that is damaged names no session; all others are verified.
+#[test]
+fn a_damaged_id_is_damage_and_the_rest_is_verified() {
+    let world = paid();
+    let other = world.run(RUN);
+    assert_eq!(other.code, Some(0), "{other:?}");
+    let ids: Vec<String> = world
+        .json_lines(&["sessions", "--all"])
+        .iter()
+        .map(|session| session["session"].as_str().unwrap().to_owned())
+        .collect();
+    let file = at(&world, "sessions.db");
+    let whole = std::fs::read(&file).unwrap();
+    let places = |id: &str| -> Vec<usize> {
+        let places = whole.windows(id.len()).enumerate();
+        let places = places.filter(|(_, bytes)| *bytes == id.as_bytes());
+        places.map(|(at, _)| at).collect()
+    };
+    let mut looked = 0;
+    for place in places(&ids[0]) {
+        for bit in [1, 0x80] {
+            let mut bytes = whole.clone();
+            bytes[place + 3] ^= bit;
+            std::fs::write(&file, bytes).unwrap();
+            let fsck = world.run(&["fsck"]);
+            assert_eq!(fsck.code, Some(4), "{fsck:?}");
+            assert!(fsck.err.contains("session number"), "{fsck:?}");
+            assert!(fsck.err.contains("1 session, "), "the other one: {fsck:?}");
+            looked += 1;
+        }
+    }
+    assert!(looked >= 4, "the table and its index: {looked}");
+}

@@ -1,0 +1,551 @@
+//! JSON Schemas and patterns that come from outside: how large they may be, before anybody judges by them.
+//!
+//! A schema of a kilobyte can ask for more work than there is time: each of its references stands for all that it refers
+//! to. So the references are followed here, each once, and what they come to when they are written out is counted. What
+//! has too many, or leads back to itself without looking at a part of the value, is refused where it comes in: in `check`,
+//! and in the list of an MCP server. Judging itself has a limit of its own, which is whoever judges'.
+
+use regex::{Regex, RegexBuilder};
+use serde_json::{Map, Value as Json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Most bytes of a schema.
+pub const BYTES: usize = 128 << 10;
+/// Most schemas within one, references written out.
+pub const EXPANDED: u64 = 10_000;
+/// Deepest way through schemas within schemas and the references between them.
+pub const DEPTH: u32 = 200;
+/// Longest row of schemas that judge the same value, each by the next: references, `allOf` and the like.
+pub const ROW: u32 = 32;
+/// Most patterns of a schema.
+pub const PATTERNS: usize = 64;
+/// Longest pattern, in bytes.
+pub const PATTERN: usize = 1_000;
+/// Most bytes of a pattern that is compiled, and of what is kept to match by it.
+pub const COMPILED: usize = 512 << 10;
+
+/// The places of the schemas within a schema that passes: JSON Pointers, the schema itself first.
+#[derive(Clone, Debug)]
+pub struct Bounded {
+    places: Vec<String>,
+}
+
+impl Bounded {
+    /// Looks at a schema.
+    ///
+    /// # Errors
+    /// Why it cannot be used, and what to do, in words.
+    pub fn of(schema: &Json) -> Result<Self, String> {
+        let bytes = crate::bounds::size(schema);
+        if bytes > BYTES {
+            return Err(format!(
+                "it has {} KiB, at most {} KiB are taken",
+                bytes >> 10,
+                BYTES >> 10
+            ));
+        }
+        let graph = Graph::of(schema)?;
+        graph.patterns(schema)?;
+        graph.measure()?;
+        Ok(Self {
+            places: graph.places,
+        })
+    }
+
+    /// The places of all schemas within it.
+    pub fn places(&self) -> impl Iterator<Item = &str> {
+        self.places.iter().map(String::as_str)
+    }
+}
+
+/// Compiles a pattern that must hold for a whole text.
+///
+/// # Errors
+/// Why it cannot be used, in words.
+pub fn pattern(pattern: &str) -> Result<Regex, String> {
+    // alone first: what closes a group that it did not open would fit into the frame
+    not_long(pattern)?;
+    let compiled = match compile(pattern)? {
+        Ok(_) => compile(&format!("^(?:{pattern})$"))?,
+        wrong => wrong,
+    };
+    compiled.map_err(|error| {
+        let told = error.to_string();
+        let last = told.lines().last().unwrap_or_default();
+        last.trim_start_matches("error: ").to_owned()
+    })
+}
+
+fn not_long(pattern: &str) -> Result<(), String> {
+    let bytes = pattern.len();
+    if bytes > PATTERN {
+        return Err(format!("it has {bytes} bytes, at most {PATTERN} are taken"));
+    }
+    Ok(())
+}
+
+/// What is too large is refused; whether the rest is a pattern is the second question.
+fn compile(pattern: &str) -> Result<Result<Regex, regex::Error>, String> {
+    let mut builder = RegexBuilder::new(pattern);
+    builder.size_limit(COMPILED).dfa_size_limit(COMPILED);
+    match builder.build() {
+        Err(regex::Error::CompiledTooBig(_)) => {
+            Err("it stands for more than can be kept: repeat fewer or smaller parts".to_owned())
+        }
+        compiled => Ok(compiled),
+    }
+}
+
+/// What stands under a keyword.
+#[derive(Copy, Clone)]
+enum Holds {
+    /// A schema, or a list of them.
+    Schemas,
+    /// Schemas by name.
+    Named,
+}
+
+/// The keywords under which schemas stand; whether they judge the same value, and not a part of it.
+const KEYWORDS: [(&str, Holds, bool); 22] = [
+    ("allOf", Holds::Schemas, true),
+    ("anyOf", Holds::Schemas, true),
+    ("oneOf", Holds::Schemas, true),
+    ("not", Holds::Schemas, true),
+    ("if", Holds::Schemas, true),
+    ("then", Holds::Schemas, true),
+    ("else", Holds::Schemas, true),
+    ("dependentSchemas", Holds::Named, true),
+    ("dependencies", Holds::Named, true),
+    ("properties", Holds::Named, false),
+    ("patternProperties", Holds::Named, false),
+    ("additionalProperties", Holds::Schemas, false),
+    ("unevaluatedProperties", Holds::Schemas, false),
+    ("propertyNames", Holds::Schemas, false),
+    ("items", Holds::Schemas, false),
+    ("prefixItems", Holds::Schemas, false),
+    ("additionalItems", Holds::Schemas, false),
+    ("unevaluatedItems", Holds::Schemas, false),
+    ("contains", Holds::Schemas, false),
+    ("contentSchema", Holds::Schemas, false),
+    ("$defs", Holds::Named, false),
+    ("definitions", Holds::Named, false),
+];
+
+/// The keywords of a reference.
+const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+
+/// The schemas within a schema, and where they lead.
+struct Graph {
+    places: Vec<String>,
+    /// For each what is judged by on the way: to which, and whether of the same value.
+    leads: Vec<Vec<(usize, bool)>>,
+    /// Those that look twice at what others judged.
+    twice: BTreeSet<usize>,
+}
+
+/// Finds the schemas within a schema.
+struct Finder<'a> {
+    known: BTreeMap<String, usize>,
+    found: Vec<(String, &'a Json)>,
+}
+
+impl<'a> Finder<'a> {
+    fn at(&mut self, place: String, schema: &'a Json) -> usize {
+        if let Some(known) = self.known.get(&place) {
+            return *known;
+        }
+        self.known.insert(place.clone(), self.found.len());
+        self.found.push((place, schema));
+        self.found.len() - 1
+    }
+
+    /// The schemas under one keyword.
+    fn under(&mut self, place: &str, holds: Holds, value: &'a Json) -> Vec<usize> {
+        let is_schema = |value: &Json| value.is_object() || value.is_boolean();
+        let within: Vec<(String, &'a Json)> = match (holds, value) {
+            (Holds::Schemas, Json::Array(list)) => {
+                let list = list.iter().enumerate();
+                list.map(|(n, schema)| (n.to_string(), schema)).collect()
+            }
+            (Holds::Schemas, schema) if is_schema(schema) => {
+                return vec![self.at(place.to_owned(), schema)];
+            }
+            (Holds::Named, Json::Object(map)) => {
+                let map = map.iter();
+                map.map(|(name, schema)| (escaped(name), schema)).collect()
+            }
+            _ => return Vec::new(),
+        };
+        let within = within.into_iter().filter(|(_, schema)| is_schema(schema));
+        within
+            .map(|(step, schema)| self.at(format!("{place}/{step}"), schema))
+            .collect()
+    }
+}
+
+impl Graph {
+    fn of(root: &Json) -> Result<Self, String> {
+        let mut finder = Finder {
+            known: BTreeMap::new(),
+            found: Vec::new(),
+        };
+        finder.at(String::new(), root);
+        let anchors = anchors(root);
+        let mut leads: Vec<Vec<(usize, bool)>> = Vec::new();
+        let mut twice = BTreeSet::new();
+        // what is found on the way is looked at in its turn
+        while let Some((place, schema)) = finder.found.get(leads.len()).cloned() {
+            let mut to = Vec::new();
+            for (word, value) in schema.as_object().into_iter().flatten() {
+                let at = format!("{place}/{}", escaped(word));
+                let known = KEYWORDS.iter().find(|(known, ..)| known == word);
+                if let Some((_, holds, same)) = known {
+                    let under = finder.under(&at, *holds, value);
+                    let defines = matches!(&**word, "$defs" | "definitions");
+                    if !defines {
+                        to.extend(under.into_iter().map(|to| (to, *same)));
+                    }
+                }
+                if word.starts_with("unevaluated") {
+                    twice.insert(leads.len());
+                }
+                if word == "$id" && !place.is_empty() && !is_anchor(value) {
+                    return Err(format!(
+                        "`{at}`: a schema within another has an `$id` of its own; leave it out, and refer by `#/..`"
+                    ));
+                }
+                if let (true, Some(name)) = (REFERENCES.contains(&&**word), value.as_str()) {
+                    let (place, schema) =
+                        referred(root, &anchors, name).ok_or_else(|| no_reference(&at, name))?;
+                    to.push((finder.at(place, schema), true));
+                }
+            }
+            leads.push(to);
+        }
+        Ok(Self {
+            places: finder.found.into_iter().map(|(place, _)| place).collect(),
+            leads,
+            twice,
+        })
+    }
+
+    /// Whether no pattern is too large. Whether each is one says who judges: schemas write them in a dialect of their own.
+    fn patterns(&self, root: &Json) -> Result<(), String> {
+        let mut all: BTreeSet<&str> = BTreeSet::new();
+        for place in &self.places {
+            let schema = root.pointer(place).and_then(Json::as_object);
+            let of = |word: &str| schema.and_then(|schema| schema.get(word));
+            let named = of("patternProperties").and_then(Json::as_object);
+            let named = named.into_iter().flat_map(Map::keys).map(String::as_str);
+            let own = of("pattern").and_then(Json::as_str);
+            for text in named.chain(own) {
+                if !all.insert(text) {
+                    continue;
+                }
+                if let Err(why) = not_long(text).and_then(|()| compile(text)) {
+                    let text = crate::bounds::cut(text, 60);
+                    return Err(format!(
+                        "`{}`: the pattern `{text}` cannot be used: {why}",
+                        shown(place)
+                    ));
+                }
+            }
+            if all.len() > PATTERNS {
+                return Err(format!("it has more than {PATTERNS} patterns"));
+            }
+        }
+        Ok(())
+    }
+
+    /// What it comes to with its references written out.
+    fn measure(&self) -> Result<(), String> {
+        let same = self.measured(true)?;
+        let all = self.measured(false)?;
+        // of what only stands there each is prepared once
+        let total = all[0].all.saturating_add(all.len() as u64);
+        if all.iter().any(|size| size.depth > DEPTH) {
+            return Err(too_deep());
+        }
+        if total > EXPANDED {
+            return Err(format!(
+                "with its references written out it has more than {EXPANDED} schemas; refer to fewer, or to smaller ones"
+            ));
+        }
+        if let Some(at) = same.iter().position(|size| size.depth > ROW) {
+            return Err(format!(
+                "at `{}` more than {ROW} schemas judge one value, each by the next",
+                shown(&self.places[at])
+            ));
+        }
+        Ok(())
+    }
+
+    /// Measures each schema with all that it leads to, or with what judges the `same` value alone: then nothing may lead back.
+    /// Else what leads back counts as one.
+    fn measured(&self, same: bool) -> Result<Vec<Size>, String> {
+        let mut measured: Vec<Option<Size>> = vec![None; self.places.len()];
+        for first in 0..self.places.len() {
+            if measured[first].is_none() {
+                self.measure_from(first, same, &mut measured)?;
+            }
+        }
+        Ok(measured.into_iter().flatten().collect())
+    }
+
+    fn measure_from(
+        &self,
+        first: usize,
+        same: bool,
+        measured: &mut [Option<Size>],
+    ) -> Result<(), String> {
+        // which, how many of those that it leads to were looked at, and what they come to
+        let mut stack = vec![(first, 0, Size::ONE)];
+        let mut open = BTreeSet::from([first]);
+        while let Some((at, next, size)) = stack.last_mut() {
+            let Some((to, judges_same)) = self.leads[*at].get(*next).copied() else {
+                let (at, size) = (*at, *size);
+                measured[at] = Some(size);
+                open.remove(&at);
+                stack.pop();
+                if let Some((from, _, all)) = stack.last_mut() {
+                    all.with(size, self.twice.contains(from));
+                }
+                continue;
+            };
+            *next += 1;
+            if same && !judges_same {
+                continue;
+            }
+            if let Some(known) = measured[to] {
+                size.with(known, self.twice.contains(at));
+            } else if open.insert(to) {
+                if stack.len() >= DEPTH as usize {
+                    return Err(too_deep());
+                }
+                stack.push((to, 0, Size::ONE));
+            } else if same {
+                return Err(format!(
+                    "`{}` leads back to itself without looking at a part of the value",
+                    shown(&self.places[to])
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a schema comes to.
+#[derive(Copy, Clone, Debug)]
+struct Size {
+    /// Schemas, references written out.
+    all: u64,
+    /// The longest way.
+    depth: u32,
+}
+
+impl Size {
+    const ONE: Self = Self { all: 1, depth: 1 };
+
+    fn with(&mut self, other: Self, twice: bool) {
+        let times = if twice { 2 } else { 1 };
+        self.all = self.all.saturating_add(other.all.saturating_mul(times));
+        self.depth = self.depth.max(other.depth.saturating_add(1));
+    }
+}
+
+fn too_deep() -> String {
+    format!("it leads more than {DEPTH} schemas deep")
+}
+
+fn no_reference(at: &str, name: &str) -> String {
+    let name = crate::bounds::cut(name, 120);
+    format!(
+        "`{at}` refers to `{name}`: nothing is fetched, and within the schema nothing stands there"
+    )
+}
+
+fn is_anchor(id: &Json) -> bool {
+    id.as_str().is_some_and(|id| id.starts_with('#'))
+}
+
+fn escaped(step: &str) -> String {
+    step.replace('~', "~0").replace('/', "~1")
+}
+
+fn shown(place: &str) -> &str {
+    if place.is_empty() { "#" } else { place }
+}
+
+/// Names of schemas within a schema, and where they stand.
+fn anchors(root: &Json) -> BTreeMap<&str, (String, &Json)> {
+    let mut anchors = BTreeMap::new();
+    let mut open: Vec<(String, &Json)> = vec![(String::new(), root)];
+    while let Some((place, value)) = open.pop() {
+        match value {
+            Json::Object(map) => {
+                for word in ["$anchor", "$dynamicAnchor", "$id", "id"] {
+                    let name = map.get(word).and_then(Json::as_str);
+                    let name = match word {
+                        "$id" | "id" => name.and_then(|name| name.strip_prefix('#')),
+                        _ => name,
+                    };
+                    if let Some(name) = name.filter(|name| !name.is_empty()) {
+                        anchors.entry(name).or_insert((place.clone(), value));
+                    }
+                }
+                let map = map.iter();
+                open.extend(map.map(|(key, v)| (format!("{place}/{}", escaped(key)), v)));
+            }
+            Json::Array(list) => {
+                let list = list.iter().enumerate();
+                open.extend(list.map(|(n, v)| (format!("{place}/{n}"), v)));
+            }
+            _ => {}
+        }
+    }
+    anchors
+}
+
+/// What a reference refers to within the schema.
+fn referred<'a>(
+    root: &'a Json,
+    anchors: &BTreeMap<&str, (String, &'a Json)>,
+    name: &str,
+) -> Option<(String, &'a Json)> {
+    let own = root.get("$id").and_then(Json::as_str).unwrap_or_default();
+    let own = own.trim_end_matches('#');
+    let within = name.strip_prefix(own).unwrap_or(name);
+    let within = match within.strip_prefix('#') {
+        Some(within) => within,
+        // the schema by its own name
+        None if within.is_empty() => "",
+        None => return None,
+    };
+    let within = decoded(within)?;
+    if within.is_empty() || within.starts_with('/') {
+        let schema = root.pointer(&within)?;
+        return (schema.is_object() || schema.is_boolean()).then_some((within, schema));
+    }
+    anchors.get(&*within).cloned()
+}
+
+/// A fragment of an address without its `%..`.
+fn decoded(text: &str) -> Option<String> {
+    if !text.contains('%') {
+        return Some(text.to_owned());
+    }
+    let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
+    while let Some((first, tail)) = rest.split_first() {
+        if *first == b'%' {
+            let hex = std::str::from_utf8(tail.get(..2)?).ok()?;
+            bytes.push(u8::from_str_radix(hex, 16).ok()?);
+            rest = &tail[2..];
+        } else {
+            bytes.push(*first);
+            rest = tail;
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Bounded, DEPTH, PATTERN, PATTERNS, ROW, pattern};
+    use serde_json::{Map, Value as Json, json};
+
+    fn why(schema: &Json) -> String {
+        Bounded::of(schema).map_or_else(|why| why, |_| "it is taken".to_owned())
+    }
+
+    /// Definitions each of which refers twice to the next one.
+    fn doubled(n: usize, word: &str) -> Json {
+        let mut defs = Map::new();
+        for k in 0..n {
+            let next = json!({ "$ref": format!("#/$defs/d{}", k + 1) });
+            let both = if word == "properties" {
+                json!({ "a": next, "b": next })
+            } else {
+                json!([next, next])
+            };
+            defs.insert(format!("d{k}"), json!({ word: both }));
+        }
+        defs.insert(format!("d{n}"), json!({ "type": "string" }));
+        json!({ "$defs": defs, "$ref": "#/$defs/d0" })
+    }
+
+    #[test]
+    fn references_are_counted_as_if_they_were_written_out() {
+        for word in ["allOf", "anyOf", "oneOf", "properties"] {
+            assert_eq!(why(&doubled(8, word)), "it is taken", "{word}");
+            let told = why(&doubled(28, word));
+            assert!(
+                told.starts_with("with its references written out it has more than 10000"),
+                "{word}: {told}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_leads_back_to_itself_looks_at_a_part_on_the_way() {
+        let tree = json!({ "type": "object", "properties": { "below": { "type": "array", "items": { "$ref": "#" } } } });
+        assert_eq!(why(&tree), "it is taken");
+        for circle in [
+            json!({ "$ref": "#" }),
+            json!({ "allOf": [{ "$ref": "#" }] }),
+            json!({ "$defs": { "a": { "$ref": "#/$defs/b" }, "b": { "not": { "$ref": "#/$defs/a" } } }, "$ref": "#/$defs/a" }),
+            json!({ "$dynamicAnchor": "a", "anyOf": [{ "$dynamicRef": "#a" }] }),
+        ] {
+            assert!(why(&circle).contains("leads back to itself"), "{circle}");
+        }
+    }
+
+    #[test]
+    fn depth_rows_and_patterns_are_bounded() {
+        let nested = |n: usize, word: &str| {
+            (0..n).fold(
+                json!({ "type": "string" }),
+                |within, _| json!({ word: within }),
+            )
+        };
+        assert_eq!(why(&nested(60, "items")), "it is taken");
+        assert!(why(&nested(DEPTH as usize, "items")).contains("schemas deep"));
+        assert!(why(&nested(ROW as usize, "not")).contains("judge one value"));
+        let many: Map<String, Json> = (0..=PATTERNS)
+            .map(|k| (format!("p{k}"), json!({ "pattern": format!("^{k}$") })))
+            .collect();
+        assert!(why(&json!({ "properties": many })).contains("more than 64 patterns"));
+        let long = "x".repeat(PATTERN + 1);
+        for wrong in [long.as_str(), r"\p{L}{1000}", r"[a-z]{1000}{1000}"] {
+            let told = why(&json!({ "pattern": wrong }));
+            assert!(told.contains("cannot be used"), "{told}");
+        }
+        for wrong in ["a)|(b", "(", "(?=a)b"] {
+            assert!(pattern(wrong).is_err(), "{wrong}");
+        }
+        assert!(pattern("[a-z]{1,40}").is_ok_and(|p| p.is_match("abc") && !p.is_match("abc1")));
+        assert!(why(&json!({ "description": "x".repeat(200 << 10) })).contains("200 KiB"));
+    }
+
+    #[test]
+    fn references_stay_within() {
+        let of = |reference: &str| json!({ "$id": "https://example.invalid/s.json", "$defs": { "a/b": { "$anchor": "x" } }, "$ref": reference });
+        for known in [
+            "#/$defs/a~1b",
+            "#/%24defs/a~1b",
+            "#x",
+            "https://example.invalid/s.json#x",
+        ] {
+            assert_eq!(why(&of(known)), "it is taken", "{known}");
+        }
+        for unknown in ["#/$defs/c", "#y", "other.json", "file:///etc/passwd"] {
+            assert!(
+                why(&of(unknown)).contains("nothing is fetched"),
+                "{unknown}"
+            );
+        }
+        // what stands in a place of no keyword is followed where something refers to it
+        let odd = json!({ "x-more": { "s": { "items": { "$ref": "#/x-more/s" } } }, "$ref": "#/x-more/s" });
+        let places = Bounded::of(&odd).unwrap();
+        assert!(places.places().any(|place| place == "/x-more/s/items"));
+    }
+}

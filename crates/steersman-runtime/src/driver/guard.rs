@@ -1,0 +1,220 @@
+//! The repeat guard: what the ledger says of equal effects ([`crate::ledger::Verdict`]) becomes a wait, an answer or a hold.
+//! `Started` is written behind it and nowhere else, so no way to the start of an effect goes past it.
+
+use super::draft::{Draft, NewHold};
+use super::{Driver, Out, OutState};
+use crate::engine::EngineError;
+use crate::ledger::{Beginning, Equal, Stands, Verdict};
+use steersman_machine::commit::{LedgerEntry, Release, Why};
+use steersman_machine::effect::{Approval, ToolWork};
+use steersman_machine::ids::{Digest, Id, Name, Time};
+use steersman_machine::interaction::Class;
+
+impl Driver {
+    /// Whether a call may not begin now because of an equal one: then it waits for its end, is answered, or is held. Asked again
+    /// whenever it is about to begin: another may have begun meanwhile.
+    pub(super) fn is_guarded(&mut self, draft: &mut Draft, id: Id) -> Result<bool, EngineError> {
+        let out = &self.outs[&id];
+        let Some((tool, digest)) = out.tool().cloned().zip(out.digest) else {
+            return Ok(false);
+        };
+        let agent = out.wish.agent;
+        match self
+            .ledger
+            .verdict(self.beginning(draft, id, &tool, digest))
+        {
+            Verdict::Begins => return Ok(false),
+            // Who approves it is told, and their word is the word for the repetition.
+            Verdict::Repeats(_) if tool.next_approval(&out.approved).is_some() => return Ok(false),
+            verdict => {
+                if let Some(out) = self.outs.get_mut(&id) {
+                    out.permit = None;
+                }
+                self.unqueue(id, agent);
+                self.keeps_from(draft, id, &tool, verdict)?;
+            }
+        }
+        Ok(true)
+    }
+
+    fn beginning<'a>(
+        &self,
+        draft: &'a Draft,
+        id: Id,
+        tool: &ToolWork,
+        digest: Digest,
+    ) -> Beginning<'a> {
+        let out = &self.outs[&id];
+        Beginning {
+            effect: id,
+            branch: out.branch,
+            digest,
+            class: tool.class,
+            epoch: self.claim.epoch,
+            may_repeat: self.tool_def(&tool.tool).is_some_and(|t| t.repeat_allowed),
+            allowed: out.passed.contains(&Why::Repeat),
+            line: draft.n,
+            beside: &draft.ledger,
+        }
+    }
+
+    fn keeps_from(
+        &mut self,
+        draft: &mut Draft,
+        id: Id,
+        tool: &ToolWork,
+        verdict: Verdict,
+    ) -> Result<(), EngineError> {
+        match verdict {
+            Verdict::Begins => {}
+            Verdict::Waits(before) => self.waits_behind(id, before),
+            Verdict::Doubted(equal) if self.is_tried_again(equal, tool.class) => {
+                self.waits_behind(id, equal.effect);
+            }
+            Verdict::Doubted(equal) => {
+                let message = format!("{} It is not started while that is open.", equal.told());
+                self.answer_fault(id, "in_doubt", &message);
+            }
+            Verdict::Repeats(equal) if self.engine.0.options.user_reachable => {
+                let ask = format!("{} Do it again?", equal.told());
+                let approver = tool.approve.first().map(|approval| approval.by.clone());
+                draft.hold(NewHold {
+                    effect: id,
+                    why: Why::Repeat,
+                    digest: self.outs[&id].digest.expect("a tool has a digest"),
+                    by: vec![approver.unwrap_or_else(|| "user".into())],
+                    ask: Some(&ask),
+                    due: None,
+                    about: Some(equal.name().into()),
+                });
+                self.state(id, OutState::Held);
+            }
+            Verdict::Repeats(equal) => {
+                let (code, text) = self.instead_of(equal)?;
+                self.answer_fault(id, code, &text);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the equal effect is one that this process tries again under its key: that ends by itself.
+    fn is_tried_again(&self, equal: Equal, class: Class) -> bool {
+        let out = self.outs.get(&equal.effect);
+        let ends = |out: &Out| !matches!(out.state, OutState::Held | OutState::Over);
+        class == Class::Idempotent && !equal.recorded && out.is_some_and(ends)
+    }
+
+    fn waits_behind(&mut self, id: Id, before: Id) {
+        self.state(id, OutState::Queued);
+        self.behind.insert(id, before);
+    }
+
+    /// A line was written: effects that wait for the end of an equal one are looked at again.
+    pub(super) fn look_behind(&mut self) {
+        self.to_start.extend(self.behind.keys());
+    }
+
+    /// What a model reads in the place of a repetition that nobody allowed: what is on record of the equal effect.
+    pub(super) fn instead_of(&self, equal: Equal) -> Result<(&'static str, String), EngineError> {
+        let recorded = if equal.recorded {
+            None
+        } else {
+            self.recorded(equal.effect)?
+        };
+        Ok(match recorded {
+            Some(recorded) => ("done_before", recorded.shown.unwrap_or_default()),
+            None if equal.stands == Stands::Done => ("done_before", equal.told()),
+            None => ("in_doubt", equal.told()),
+        })
+    }
+
+    /// What a model reads of an equal effect beside another answer.
+    pub(super) fn what_came(&self, equal: Equal) -> Result<String, EngineError> {
+        let (_, text) = self.instead_of(equal)?;
+        let told = equal.told();
+        Ok(if text == told || text.is_empty() {
+            told
+        } else {
+            format!("{told} It gave: {text}")
+        })
+    }
+
+    /// The equal effect that a hold of this one names, as it stands now.
+    pub(super) fn held_about(&self, id: Id, why: Why) -> Option<Equal> {
+        let about = self.ledger.hold(id, why)?.about.clone()?;
+        let out = self.outs.get(&id)?;
+        let (tool, digest) = out.tool().zip(out.digest)?;
+        let draft = Draft::default();
+        let mut equals = self.ledger.equals(self.beginning(&draft, id, tool, digest));
+        equals.find(|equal| equal.name() == *about)
+    }
+
+    /// Opens the hold of an approval. Its question names an equal effect that was done or given up before, or an equal call
+    /// that waits beside it: who approves it knows that they allow a repetition.
+    pub(super) fn ask_approval(
+        &mut self,
+        draft: &mut Draft,
+        id: Id,
+        approval: &Approval,
+        now: Time,
+    ) {
+        let out = &self.outs[&id];
+        let (Some(tool), Some(digest)) = (out.tool(), out.digest) else {
+            return;
+        };
+        let repeats = |equal: &Equal| matches!(equal.stands, Stands::Done | Stands::GivenUp);
+        let equals = self.ledger.equals(self.beginning(draft, id, tool, digest));
+        let before = equals.filter(repeats).max_by_key(|equal| equal.at);
+        let beside = || {
+            let mut outs = self.outs.range(..id);
+            let same = |out: &Out| out.digest == Some(digest) && out.touches_world();
+            let waits = |out: &Out| !matches!(out.state, OutState::Over);
+            outs.find(|(_, out)| same(out) && waits(out))
+                .map(|(id, _)| *id)
+        };
+        let (about, told): (Option<Name>, String) = match before {
+            Some(equal) => (Some(equal.name().into()), equal.told()),
+            None => match beside() {
+                Some(other) => (
+                    Some(other.to_string().into()),
+                    format!("The same call waits beside it ({other})."),
+                ),
+                None => (None, String::new()),
+            },
+        };
+        let ask = if about.is_some() {
+            format!("{} {told}", approval.ask)
+        } else {
+            approval.ask.clone()
+        };
+        draft.hold(NewHold {
+            effect: id,
+            why: Why::Approval,
+            digest,
+            by: vec![approval.by.clone()],
+            ask: Some(&ask),
+            due: approval.timeout.map(|ms| now.plus(ms)),
+            about,
+        });
+        self.state(id, OutState::Held);
+    }
+
+    /// A person approved what they were told is a repetition: the ledger says so, and nobody is asked twice.
+    pub(super) fn approves_repetition(&mut self, draft: &mut Draft, id: Id, by: &Name) {
+        let hold = self.ledger.hold(id, Why::Approval);
+        let Some(about) = hold.and_then(|hold| hold.about.clone()) else {
+            return;
+        };
+        draft.ledger.push(LedgerEntry::Released {
+            effect: id,
+            why: Why::Repeat,
+            how: Release::Go,
+            about: Some(about),
+            by: by.clone(),
+            body: None,
+        });
+        if let Some(out) = self.outs.get_mut(&id) {
+            out.passed.push(Why::Repeat);
+        }
+    }
+}

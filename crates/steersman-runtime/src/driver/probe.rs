@@ -1,0 +1,405 @@
+//! Probes: tools that find out whether an effect in doubt happened.
+//!
+//! A probe is an effect of class `read`, with an id and attempts of its own in the ledger; nothing of it is in a commit. That
+//! one is wanted follows from an open doubt whose tool declares it, so whoever takes a session over begins it again. It is
+//! tried again as its own `retry` says. What it found and what follows from that stand in one line. An answer that comes
+//! when the doubt is open no more, or its effect is out no more, is noted as late and settles nothing.
+
+use super::act::{By, word};
+use super::attempt::{self, FromTask};
+use super::branches::Acted;
+use super::draft::{Draft, Note};
+use super::reach::clipped;
+use super::transport::{mask_text, readable};
+use super::{Driver, OnDisk, OutState};
+use crate::engine::EngineError;
+use crate::retry::{self, LONG, Next};
+use crate::store::InboxMessage;
+use crate::toolset::ToolRun;
+use serde_json::Value as Json;
+use std::sync::Arc;
+use steersman_machine::commit::{LedgerEntry, Probing, Release, Why};
+use steersman_machine::effect::ToolWork;
+use steersman_machine::expression::{Data, Expr};
+use steersman_machine::ids::{Id, Name, Time};
+use steersman_machine::interaction::Class;
+use steersman_machine::mapping::{self, Fault, Raw};
+use steersman_machine::network::{OnDoubt, ProbeElse};
+use steersman_machine::view::View;
+use tokio_util::sync::CancellationToken;
+
+impl Driver {
+    /// The doubt of an effect that is out and whose tool declares a probe; its name.
+    fn probe_of(&self, of: Id) -> Option<&Name> {
+        let out = self.outs.get(&of)?;
+        if !matches!(out.state, OutState::Held) || !self.is_in_doubt(of) {
+            return None;
+        }
+        self.ledger.hold(of, Why::Doubt)?;
+        match self.tool_def(&out.tool()?.tool)?.on_doubt.as_ref()? {
+            OnDoubt::Probe { probe, .. } => Some(probe),
+            OnDoubt::Ask { .. } | OnDoubt::Fail => None,
+        }
+    }
+
+    /// Whether a probe of this effect runs, is to begin, or is tried again soon. One that is put off for long is not
+    /// waited for: people may know sooner.
+    pub(super) fn is_probed(&self, of: Id) -> bool {
+        let soon = self.engine.clock().now().plus(LONG);
+        self.probe_of(of).is_some()
+            && self.ledger.probe(of).is_none_or(|(_, probe)| {
+                !probe.over && probe.again.is_none_or(|again| again <= soon)
+            })
+    }
+
+    /// Whether anything is found out by probes at the moment, or soon.
+    pub(super) fn is_probing(&self) -> bool {
+        let soon = || self.outs.keys().any(|of| self.is_probed(*of));
+        !self.probing.is_empty() || (!self.is_halted() && soon())
+    }
+
+    /// When attempts are due that are waited for.
+    pub(super) fn probes_due(&self) -> impl Iterator<Item = Time> {
+        self.outs.keys().filter_map(|of| {
+            self.probe_of(*of)?;
+            self.ledger.probe(*of)?.1.again
+        })
+    }
+
+    /// The effect in doubt of which a probe is to be asked next.
+    pub(super) fn next_probe(&self) -> Option<Id> {
+        if self.network.is_none() || self.is_halted() {
+            return None;
+        }
+        let now = self.engine.clock().now();
+        let due = |of: &Id| match self.ledger.probe(*of) {
+            None => true,
+            Some((id, probe)) => {
+                !probe.over
+                    && !self.probing.contains(&id)
+                    && probe.again.is_none_or(|again| again <= now)
+            }
+        };
+        let mut all = self.outs.keys().copied();
+        all.find(|of| self.probe_of(*of).is_some() && due(of))
+    }
+
+    /// The line of an attempt, which begins when that is on disk: so the log counts all that began.
+    pub(super) async fn probe(&mut self, of: Id) -> Result<(), EngineError> {
+        let draft = self.draft(self.outs[&of].branch);
+        self.probe_with(draft, vec![of]).await
+    }
+
+    async fn probe_with(&mut self, mut draft: Draft, all: Vec<Id>) -> Result<(), EngineError> {
+        let mut begun = Vec::new();
+        for of in all {
+            let Some(tool) = self.probe_of(of).cloned() else {
+                continue;
+            };
+            let (effect, attempt) = match self.ledger.probe(of) {
+                Some((effect, probe)) if !probe.over => (effect, probe.attempt + 1),
+                _ => (Id::new(draft.n, begun.len() as u32), 1),
+            };
+            draft.timers.push((of, None));
+            draft.ledger.push(LedgerEntry::Probe {
+                effect,
+                of,
+                what: Probing::Started { tool, attempt },
+            });
+            self.probing.insert(effect);
+            begun.push((effect, of, attempt));
+        }
+        let line = draft.n;
+        draft.urgent = true;
+        self.write(draft).await?;
+        for (effect, of, attempt) in begun {
+            self.writer
+                .when_durable(line, OnDisk::Probe(effect, of, attempt));
+        }
+        Ok(())
+    }
+
+    /// A person wants probes to be asked again: of this effect, or of all that have found out nothing so far. None: there
+    /// are none of these.
+    pub(super) async fn probe_again(
+        &mut self,
+        message: &InboxMessage,
+        effect: Option<Id>,
+    ) -> Result<Option<Acted>, EngineError> {
+        // Whoever reads the log may name the probe.
+        let named = effect.map(|id| self.ledger.probing(id).map_or(id, |probe| probe.of));
+        let asked = |of: &Id| match self.ledger.probe(*of) {
+            Some((id, probe)) => {
+                !self.probing.contains(&id) && (probe.over || probe.again.is_some())
+            }
+            None => false,
+        };
+        let all = self.outs.keys().copied();
+        let all = all.filter(|of| named.is_none_or(|named| named == *of));
+        let all: Vec<Id> = all
+            .filter(|of| self.probe_of(*of).is_some() && asked(of))
+            .collect();
+        let Some(first) = all.first() else {
+            let Some(of) = named.filter(|of| self.ledger.hold(*of, Why::Doubt).is_some()) else {
+                return Ok(None);
+            };
+            let tool = self.outs.get(&of).and_then(|out| out.tool());
+            let tool = tool.map_or("its tool", |tool| &tool.tool);
+            return Ok(Some(Err(match self.probe_of(of) {
+                Some(probe) => format!("`{probe}` is asked already whether {of} happened"),
+                None => format!(
+                    "{of} waits for {}: `{tool}` declares no probe that could be asked again",
+                    word(Why::Doubt)
+                ),
+            })));
+        };
+        let mut draft = self.draft(self.outs[first].branch);
+        self.accepted(&mut draft, message);
+        self.probe_with(draft, all).await?;
+        Ok(Some(Ok(())))
+    }
+
+    pub(super) fn start_probe(&self, effect: Id, of: Id, attempt: u32) {
+        let run = self.probe_run(effect, of, attempt);
+        let place = run
+            .as_ref()
+            .ok()
+            .and_then(|(run, _)| self.place_of(run.clone()));
+        let tool = run.as_ref().ok().map(|(run, _)| &run.work.tool);
+        let toolset = tool.and_then(|tool| self.engine.toolset(self.network(), tool).cloned());
+        let (clock, tasks) = (self.engine.clock().clone(), self.tasks.clone());
+        tokio::spawn(async move {
+            let turn = match place {
+                Some((limiter, ask)) => Some(limiter.acquire(ask, &*clock).await),
+                None => None,
+            };
+            let raw = match (run, turn) {
+                (Err(fault), _) => Raw::NotPerformed(fault),
+                (Ok(_), Some(Err(_))) => {
+                    let why = "its rate lets the probe through too late";
+                    Raw::NotPerformed(Fault::new("failed", why))
+                }
+                (Ok((run, timeout)), _) => {
+                    let cancel = CancellationToken::new();
+                    attempt::run_tool(toolset, run, timeout, clock, cancel, Arc::new(drop)).await
+                }
+            };
+            let told = FromTask::Probe(effect, of, attempt, raw);
+            let _ = tasks.send(Box::new(told)).await;
+        });
+    }
+
+    /// What a probe is run with, and how long it may take.
+    fn probe_run(&self, effect: Id, of: Id, attempt: u32) -> Result<(ToolRun, u64), Fault> {
+        let (tool, probe, args, _, _) = self
+            .declared(of)
+            .ok_or_else(|| Fault::new("failed", "there is no such probe"))?;
+        let def = self
+            .tool_def(&probe)
+            .ok_or_else(|| Fault::new("failed", "there is no such probe"))?;
+        let (timeout, class) = (def.timeout, def.effect);
+        let scope = self.scope(of, serde_json::from_str(&tool.args).ok());
+        let args = super::outcome::rendered(&args, &*scope)
+            .map_err(|e| Fault::new("failed", e.to_string()))?;
+        let args = Json::Object(args);
+        let run = ToolRun {
+            network: self.network().clone(),
+            session: self.session.clone(),
+            mark: self.mark_of(effect),
+            effect,
+            attempt,
+            work: ToolWork {
+                tool: probe,
+                class,
+                args: args.to_string().into(),
+                approve: Vec::new(),
+                inputs: Vec::new(),
+            },
+            folder: self.values.folder(),
+            artifacts: self.artifacts(of),
+            scope: self.scope(of, Some(args)),
+        };
+        Ok((run, timeout))
+    }
+
+    /// What an effect that is out declares of its probe.
+    fn declared(&self, of: Id) -> Option<Declared> {
+        let tool = self.outs.get(&of)?.tool()?.clone();
+        match self.tool_def(&tool.tool)?.on_doubt.clone()? {
+            OnDoubt::Probe {
+                probe,
+                args,
+                done,
+                otherwise,
+                ..
+            } => Some((tool, probe, args, done, otherwise)),
+            OnDoubt::Ask { .. } | OnDoubt::Fail => None,
+        }
+    }
+
+    /// An attempt ended.
+    pub(super) async fn probed(
+        &mut self,
+        effect: Id,
+        of: Id,
+        attempt: u32,
+        raw: Raw,
+    ) -> Result<(), EngineError> {
+        self.probing.remove(&effect);
+        let known = self
+            .ledger
+            .probing(effect)
+            .filter(|probe| probe.attempt == attempt);
+        let (Some(failed), true) = (known.map(|probe| probe.failed), self.probe_of(of).is_some())
+        else {
+            return self.probed_late(effect, of, attempt, &raw).await;
+        };
+        let (Raw::Done(result) | Raw::Made { result, .. }) = &raw else {
+            return self.probe_failed(effect, of, attempt, failed, raw).await;
+        };
+        let Some((tool, _, _, done, otherwise)) = self.declared(of) else {
+            return Ok(());
+        };
+        let (branch, agent) = (self.outs[&of].branch, self.outs[&of].wish.agent);
+        let snapshot = &self.branches[&branch].snapshot;
+        let args: Json = serde_json::from_str(&tool.args).unwrap_or_default();
+        let happened = self.ask(|cx| {
+            View::new(cx, snapshot, Some(agent))
+                .with("args", args)
+                .with("result", result.clone())
+                .holds(&done)
+        })?;
+        let said = Note::Probed {
+            effect,
+            of,
+            attempt,
+            happened: happened.as_ref().ok().copied(),
+            said: self.said_by_probe(of, result)?,
+        };
+        match (happened, otherwise) {
+            (Ok(true), _) => {
+                let released = Self::released(of, Why::Doubt, Release::Outcome, "probe");
+                self.answer_raw(of, raw, vec![said, released]);
+                Ok(())
+            }
+            (Ok(false), ProbeElse::NotPerformed) => {
+                let mut draft = self.draft(branch);
+                draft.note(said);
+                // It passes the same gates as before its first attempt.
+                self.go(&mut draft, of, Why::Doubt, By::Probe, None)?;
+                self.write(draft).await
+            }
+            (Ok(false), ProbeElse::Fail) => {
+                self.give_up(of, "probe", "the probe found no trace of it");
+                if let Some(offer) = self.last_offer(of) {
+                    offer.notes.insert(0, said);
+                }
+                Ok(())
+            }
+            (Ok(false), ProbeElse::Ask) | (Err(_), _) => {
+                let mut draft = self.draft(branch);
+                draft.note(said);
+                draft.urgent = true;
+                self.write(draft).await
+            }
+        }
+    }
+
+    /// It is tried again, or has decided nothing.
+    async fn probe_failed(
+        &mut self,
+        effect: Id,
+        of: Id,
+        attempt: u32,
+        failed: u32,
+        raw: Raw,
+    ) -> Result<(), EngineError> {
+        let wanted = retry::wanted(&raw, Class::Read);
+        let (Raw::Failed(fault) | Raw::NotPerformed(fault) | Raw::Unknown(fault)) = raw else {
+            return Ok(());
+        };
+        let probe = self.probe_of(of).and_then(|probe| self.tool_def(probe));
+        let attempts = 1 + probe.map_or(0, |def| def.retry);
+        let (now, seed) = (self.engine.clock().now(), self.values.seed);
+        let next =
+            wanted.map(|wanted| retry::next(wanted, failed + 1, attempts, seed, effect, now));
+        let again = match next {
+            Some(Next::After(millis)) => Some(now.plus(millis)),
+            Some(Next::At(at)) => Some(at),
+            Some(Next::GiveUp) | None => None,
+        };
+        let mut draft = self.draft(self.outs[&of].branch);
+        let mut why = format!("{}: {}", fault.code, fault.message);
+        self.mask_probed(of, &mut why);
+        let why = draft.body(&clipped(&why));
+        draft.urgent = true;
+        draft.timers.push((of, again));
+        draft.ledger.push(LedgerEntry::Probe {
+            effect,
+            of,
+            what: Probing::Failed {
+                attempt,
+                why,
+                again,
+            },
+        });
+        self.write(draft).await
+    }
+
+    /// The doubt was settled meanwhile, or its effect is out no more: what the probe says is noted and settles nothing.
+    async fn probed_late(
+        &mut self,
+        effect: Id,
+        of: Id,
+        attempt: u32,
+        raw: &Raw,
+    ) -> Result<(), EngineError> {
+        let said = match raw {
+            Raw::Done(result) | Raw::Made { result, .. } => {
+                // Only where the call is open is it known which parts of an answer are secret.
+                if self.outs.contains_key(&of) {
+                    self.said_by_probe(of, result)?
+                } else {
+                    format!("the probe of {of} answered")
+                }
+            }
+            Raw::Failed(fault) | Raw::NotPerformed(fault) | Raw::Unknown(fault) => {
+                format!("the probe of {of} failed ({})", fault.code)
+            }
+        };
+        let mut draft = self.draft(self.ledger.current);
+        draft.note(Note::Late(effect, attempt, said));
+        self.write(draft).await
+    }
+
+    /// The answer of a probe, as people and the log may see it.
+    fn said_by_probe(&self, of: Id, result: &Json) -> Result<String, EngineError> {
+        let Some((out, call)) = self
+            .outs
+            .get(&of)
+            .and_then(|out| Some((out, out.wish.call()?)))
+        else {
+            return Ok(String::new());
+        };
+        let snapshot = &self.branches[&out.branch].snapshot;
+        let agent = out.wish.agent;
+        let mut said = self.ask(|cx| mapping::told(cx, snapshot, agent, call, result))?;
+        self.mask_probed(of, &mut said);
+        Ok(clipped(&said))
+    }
+
+    /// Takes out what the probe or the effect could read of secrets.
+    fn mask_probed(&self, of: Id, text: &mut String) {
+        let Some(tool) = self.outs.get(&of).and_then(|out| out.tool()) else {
+            return;
+        };
+        let scope = self.scope(of, serde_json::from_str(&tool.args).ok());
+        let probe = self.probe_of(of);
+        for name in probe.into_iter().chain([&tool.tool]) {
+            mask_text(text, &readable(self.network(), name, &*scope));
+        }
+    }
+}
+
+/// An effect in doubt, its probe, the probe's arguments, when it happened, and what follows if it did not.
+type Declared = (ToolWork, Name, Vec<(Name, Data)>, Expr, ProbeElse);

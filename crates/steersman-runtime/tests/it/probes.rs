@@ -1,0 +1,383 @@
+//! Probes are effects of their own: they are tried again, begun again behind a kill, asked again by command, and told. One
+//! that answers too late settles nothing.
+
+use crate::spy::Behind;
+use crate::world::{Does, World, answered, asked};
+use serde_json::json;
+use std::sync::Arc;
+use steersman_machine::commit::{LedgerEntry, Probing};
+use steersman_machine::ids::Id;
+use steersman_machine::mapping::Fault;
+use steersman_runtime::engine::EngineError;
+use steersman_runtime::inbox::{CancelWhat, Message, Resolution};
+use steersman_runtime::pending::Pending;
+use steersman_runtime::session::{Fate, Session, Settled};
+use tokio::sync::Semaphore;
+
+fn desk(otherwise: &str) -> String {
+    format!(
+        r#"
+state: {{ open: {{ type: boolean, default: true }}, receipt: optional string }}
+tools:
+  pay:
+    description: Pays.
+    parameters: {{ cents: integer }}
+    effect: unsafe
+    requires: state.open
+    on_doubt: {{ probe: payments, args: {{ cents: "{{{{ args.cents }}}}" }}, done: result.id != none, else: {otherwise}, by: [ops, head] }}
+    set: {{ receipt: "{{{{ result.id }}}}" }}
+    result: "Paid: {{{{ result.id }}}}"
+    native: 1
+  payments: {{ parameters: {{ cents: integer }}, effect: read, native: 1, retry: 2 }}
+  page: {{ effect: idempotent, native: 1 }}
+agents:
+  desk: {{ system: You pay., tools: [pay] }}
+  ops:  {{ person: {{ role: operator, reach: page }} }}
+  head: {{ person: {{ role: head, reach: page }} }}
+entry: desk
+"#
+    )
+}
+
+fn world() -> World {
+    let world = World::new(json!({ "desk": [{ "call": { "pay": { "cents": 5 } } }, "So be it."] }));
+    world.tools.will("pay", Does::Unknown);
+    world
+}
+
+fn found() -> Does {
+    Does::Done(json!({ "id": "r-1" }))
+}
+
+fn not_found() -> Does {
+    Does::Done(json!({ "id": null }))
+}
+
+fn down() -> Does {
+    Does::NotPerformed(Fault::new("http_500", "out of order"))
+}
+
+/// Time passes until nothing goes on by itself.
+async fn rested(world: &World, session: &Session) -> Result<Arc<Settled>, EngineError> {
+    let settled = session.settled();
+    tokio::pin!(settled);
+    loop {
+        tokio::select! {
+            biased;
+            settled = &mut settled => return settled,
+            () = tokio::task::yield_now() => world.clock.advance(100),
+        }
+    }
+}
+
+async fn waiting(world: &World) -> Pending {
+    let seen = world.engine.inspect("session").await.unwrap();
+    seen.pending.first().unwrap().clone()
+}
+
+/// Waits until a tool has begun so often.
+async fn began(world: &World, tool: &str, times: usize) {
+    while world.tools.count(tool) < times {
+        tokio::task::yield_now().await;
+    }
+}
+
+async fn entries(world: &World) -> Vec<LedgerEntry> {
+    let lines = world.lines().await;
+    lines.iter().flat_map(|line| line.ledger.clone()).collect()
+}
+
+async fn is_late(world: &World) -> bool {
+    let late = |entry: &LedgerEntry| matches!(entry, LedgerEntry::Late { .. });
+    entries(world).await.iter().any(late)
+}
+
+#[tokio::test]
+async fn a_probe_is_tried_again_like_any_read() {
+    let world = world();
+    world.tools.will("payments", Does::Unknown);
+    world.tools.will("payments", Does::Unknown);
+    world.tools.will("payments", found());
+    let session = world.start(&desk("not_performed"), "Go.").await;
+    assert_eq!(
+        answered(&rested(&world, &session).await.unwrap()),
+        "So be it."
+    );
+    assert_eq!(world.tools.count("pay"), 1);
+    assert_eq!(world.tools.count("page"), 0, "nobody had to be told");
+    let runs = world.tools.runs().into_iter();
+    let runs: Vec<_> = runs.filter(|run| run.0 == "payments").collect();
+    assert!(runs.iter().all(|run| run.1 == runs[0].1), "{runs:?}");
+    let attempts: Vec<u32> = runs.iter().map(|run| run.2).collect();
+    assert_eq!(attempts, [1, 2, 3]);
+    insta::assert_snapshot!(world.printed().await);
+}
+
+#[tokio::test]
+async fn the_next_owner_begins_a_probe_again_that_a_kill_ended() {
+    let world = world();
+    world.tools.will("payments", Does::Hangs);
+    let session = world.start(&desk("not_performed"), "Go.").await;
+    began(&world, "payments", 1).await;
+    drop(session);
+    let world = world.killed().await;
+    world.tools.will("payments", found());
+    let session = world.open().await;
+    assert_eq!(
+        answered(&rested(&world, &session).await.unwrap()),
+        "So be it."
+    );
+    let runs = world.tools.runs().into_iter();
+    let runs: Vec<_> = runs.filter(|run| run.0 == "payments").collect();
+    assert_eq!((runs[0].2, runs[1].2), (1, 2));
+    assert_eq!(runs[0].1, runs[1].1, "one key for all attempts");
+    assert_eq!(world.tools.count("pay"), 1);
+}
+
+/// Before, inside and after a probe: it happened, and is done once whoever finds that out.
+#[tokio::test]
+async fn a_kill_behind_any_line_of_a_doubt_repeats_nothing() {
+    let play = |world: &World| {
+        for _ in 0..2 {
+            world.tools.will("payments", Does::Unknown);
+        }
+        for _ in 0..8 {
+            world.tools.will("payments", found());
+        }
+    };
+    let calm = world();
+    play(&calm);
+    let session = calm.start(&desk("ask"), "Go.").await;
+    rested(&calm, &session).await.unwrap();
+    let lines = calm.store.lines();
+    assert!(lines >= 8, "{lines} lines");
+    for kept in 0..lines {
+        let world = world();
+        play(&world);
+        world.store.write_only(kept, Behind::Silence);
+        let session = world.start(&desk("ask"), "Go.").await;
+        tokio::select! {
+            _ = rested(&world, &session) => {}
+            () = async {
+                for _ in 0..2_000 {
+                    tokio::task::yield_now().await;
+                }
+            } => {}
+        }
+        drop(session);
+        let begun = world.tools.count("pay");
+        let world = world.killed().await;
+        if begun == 0 {
+            // What this owner does is in doubt as well.
+            world.tools.will("pay", Does::Unknown);
+        }
+        let session = world.open().await;
+        let settled = rested(&world, &session).await.unwrap();
+        assert_eq!(answered(&settled), "So be it.", "killed behind line {kept}");
+        assert_eq!(world.tools.count("pay"), 1, "killed behind line {kept}");
+        let seen = world.engine.inspect("session").await.unwrap();
+        let branch = seen.current_branch().unwrap();
+        let values: Vec<String> = branch
+            .snapshot
+            .state
+            .values()
+            .map(|c| c.value.0.to_string())
+            .collect();
+        assert!(values.contains(&"\"r-1\"".to_owned()), "{kept}: {values:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_probe_that_fails_is_told_and_asked_again_by_command() {
+    let world = world();
+    world.tools.will("payments", down());
+    let session = world.start(&desk("ask"), "Go.").await;
+    let settled = rested(&world, &session).await.unwrap();
+    assert!(matches!(&*settled, Settled::Doubt(_)), "{settled:?}");
+    let told = waiting(&world).await;
+    let probe = told.probe.clone().unwrap();
+    assert!(probe.failed && probe.over, "{probe:?}");
+    assert_eq!(
+        (probe.attempts, &*probe.said.unwrap()),
+        (1, "http_500: out of order")
+    );
+    assert_eq!(told.needs, ["id"]);
+    // Nobody takes it up again and again; whoever does sees the same.
+    session.stop().await;
+    let world = world.killed().await;
+    let session = world.open().await;
+    rested(&world, &session).await.unwrap();
+    assert_eq!(world.tools.count("payments"), 1);
+
+    world.tools.will("payments", found());
+    let receipt = session.retry(Some(told.effect), "user").await.unwrap();
+    assert!(matches!(receipt.fate, Fate::Taken(_)), "{receipt:?}");
+    assert_eq!(
+        answered(&rested(&world, &session).await.unwrap()),
+        "So be it."
+    );
+    assert_eq!(
+        (world.tools.count("payments"), world.tools.count("pay")),
+        (2, 1)
+    );
+}
+
+#[tokio::test]
+async fn what_a_probe_says_after_the_doubt_was_settled_is_late() {
+    for settles in ["resolve", "cancel", "rewind"] {
+        let world = world();
+        let gate = Arc::new(Semaphore::new(0));
+        let answer = json!({ "id": "r-1" });
+        world
+            .tools
+            .will("payments", Does::Gate(gate.clone(), answer));
+        let session = world.start(&desk("not_performed"), "Go.").await;
+        began(&world, "payments", 1).await;
+        let effect = waiting(&world).await.effect;
+        match settles {
+            "resolve" => drop(
+                session
+                    .resolve(effect, Resolution::Fail, "operator")
+                    .await
+                    .unwrap(),
+            ),
+            "cancel" => drop(session.cancel(CancelWhat::Session, "user").await.unwrap()),
+            _ => drop(
+                session
+                    .rewind(steersman_machine::ids::Line(2), None)
+                    .await
+                    .unwrap(),
+            ),
+        }
+        gate.add_permits(1);
+        while !is_late(&world).await {
+            tokio::task::yield_now().await;
+        }
+        rested(&world, &session).await.unwrap();
+        let all = entries(&world).await;
+        let said = |entry: &&LedgerEntry| {
+            matches!(
+                entry,
+                LedgerEntry::Probe {
+                    what: Probing::Said { .. },
+                    ..
+                }
+            )
+        };
+        assert_eq!(all.iter().filter(said).count(), 0, "{settles}");
+        assert_eq!(world.tools.count("pay"), 1, "{settles}");
+        let seen = world.engine.inspect("session").await.unwrap();
+        let left = seen.ledger.effect(effect).unwrap();
+        assert!(
+            !matches!(
+                left.progress,
+                steersman_runtime::ledger::Progress::Done { .. }
+            ),
+            "{settles}: {left:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_a_probe_lets_run_again_passes_its_guard_again() {
+    let world = world();
+    let gate = Arc::new(Semaphore::new(0));
+    world
+        .tools
+        .will("payments", Does::Gate(gate.clone(), json!({ "id": null })));
+    let session = world.start(&desk("not_performed"), "Go.").await;
+    began(&world, "payments", 1).await;
+    let closes = Message::Edit {
+        writes: vec![("open".into(), Some("false".to_owned()))],
+        by: "user".into(),
+    };
+    session.send(closes).await.unwrap();
+    gate.add_permits(1);
+    assert_eq!(
+        answered(&rested(&world, &session).await.unwrap()),
+        "So be it."
+    );
+    assert_eq!(world.tools.count("pay"), 1);
+}
+
+#[tokio::test]
+async fn a_doubt_is_asked_of_whom_the_definition_names() {
+    let world = world();
+    world.tools.will("payments", not_found());
+    let session = world.start(&desk("ask"), "Go.").await;
+    rested(&world, &session).await.unwrap();
+    began(&world, "page", 2).await;
+    let told = waiting(&world).await;
+    assert_eq!(told.by, ["ops".into(), "head".into()]);
+    assert_eq!(told.roles, ["operator".into(), "head".into()]);
+    let resolve = |by: &'static str| session.resolve(told.effect, Resolution::NotPerformed, by);
+    let refused = resolve("user").await.unwrap().fate;
+    let Fate::Refused(why) = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(
+        &*why,
+        "only `operator` or `head` may answer this, not `user`"
+    );
+    world.tools.will("pay", found());
+    let taken = resolve("head").await.unwrap().fate;
+    assert!(matches!(taken, Fate::Taken(_)), "{taken:?}");
+    assert_eq!(
+        answered(&rested(&world, &session).await.unwrap()),
+        "So be it."
+    );
+}
+
+/// Whoever may approve a call may say whether it happened.
+#[tokio::test]
+async fn a_doubt_is_asked_of_the_approver_where_nobody_is_named() {
+    let definition = desk("ask").replace(", by: [ops, head]", "").replace(
+        "requires: state.open",
+        "approve: { when: args.cents > 0, by: head }",
+    );
+    let world = world();
+    world.tools.will("payments", not_found());
+    let session = world.start(&definition, "Go.").await;
+    let settled = rested(&world, &session).await.unwrap();
+    session.approve(asked(&settled), "head").await.unwrap();
+    rested(&world, &session).await.unwrap();
+    assert_eq!(waiting(&world).await.by, ["head".into()]);
+    // Of the approval and of the doubt: these are two questions.
+    began(&world, "page", 2).await;
+}
+
+#[tokio::test]
+async fn who_says_that_it_happened_gives_what_is_needed() {
+    let world = world();
+    world.tools.will("payments", not_found());
+    let session = world.start(&desk("ask"), "Go.").await;
+    let settled = rested(&world, &session).await.unwrap();
+    let effect: Id = asked(&settled);
+    for result in ["null", "{}"] {
+        let done = Resolution::Done {
+            result: result.to_owned(),
+        };
+        let fate = session
+            .resolve(effect, done, "operator")
+            .await
+            .unwrap()
+            .fate;
+        let Fate::Refused(why) = fate else {
+            panic!("{result} was taken: {fate:?}");
+        };
+        assert!(why.contains("`pay` needs `id`"), "{why}");
+    }
+    let done = Resolution::Done {
+        result: json!({ "id": "r-7" }).to_string(),
+    };
+    let fate = session
+        .resolve(effect, done, "operator")
+        .await
+        .unwrap()
+        .fate;
+    assert!(matches!(fate, Fate::Taken(_)), "{fate:?}");
+    assert_eq!(
+        answered(&rested(&world, &session).await.unwrap()),
+        "So be it."
+    );
+}

@@ -1,0 +1,146 @@
+//! What people may not order of branches, and is refused in words: it would leave a session that nobody can drive.
+
+use crate::search;
+use crate::sequences::{DESK, turns, within};
+use crate::spy::Behind;
+use crate::world::World;
+use serde_json::json;
+use steersman_machine::expression::Expr;
+use steersman_machine::ids::{Id, Line};
+use steersman_machine::join::JoinOn;
+use steersman_machine::search::{Method, Plan, Scorer};
+use steersman_runtime::inbox::Message;
+use steersman_runtime::session::{Fate, Fork, Search, Settled};
+
+/// The search of a person was cut by a kill, behind whatever line; what it opened is adopted, made current or gone back to
+/// before anything else is heard.
+#[tokio::test]
+async fn what_a_search_that_was_cut_opened_is_not_taken_from_it() {
+    for kept in 1..8 {
+        let world = World::new(search::script());
+        let session = world.start(&search::dice(""), "Roll.").await;
+        let _ = session.settled().await.unwrap();
+        let plan = Plan {
+            score: Some(Scorer::Expr(Expr::parse("state.sum").unwrap())),
+            ..Plan::of(Method::Beam, 2)
+        };
+        world.store.write_only(kept, Behind::Silence);
+        let wanted = Search {
+            at: Some(Line(1)),
+            ..Search::here(plan)
+        };
+        let _ = within(2_000, session.search(wanted)).await;
+        turns(200).await;
+        let world = world.killed().await;
+        let (root, known) = search::newest(&search::seen(&world).await);
+        let opened = known.tried.last().copied().unwrap_or(root);
+        let at = Line(2);
+        for message in [
+            Message::Adopt {
+                branch: root,
+                at: None,
+            },
+            Message::Adopt {
+                branch: opened,
+                at: None,
+            },
+            Message::Current(root),
+            Message::Rewind {
+                branch: Some(root),
+                at,
+                label: None,
+                say: None,
+            },
+        ] {
+            let fate = world
+                .engine
+                .order("session", message.clone())
+                .await
+                .unwrap()
+                .fate;
+            let Fate::Refused(why) = &fate else {
+                panic!("{message:?} behind {kept} lines: {fate:?}")
+            };
+            assert!(
+                why.contains("--stop") || why.contains("not on the path"),
+                "{why}"
+            );
+        }
+        let session = world.open().await;
+        assert!(matches!(
+            &*session.settled().await.unwrap(),
+            Settled::Answered { .. }
+        ));
+        let (_, known) = search::newest(&search::seen(&world).await);
+        assert!(known.over.is_some(), "it goes on to its end");
+    }
+}
+
+/// Nobody waits for ever: not for itself, not for who waits for it, not for what is not there.
+#[tokio::test]
+async fn a_branch_does_not_join_what_waits_for_it() {
+    let world = World::new(json!({ "desk": ["Ready.", "Here."] }));
+    let session = world.start(DESK, "Go.").await;
+    let _ = session.settled().await.unwrap();
+    session.fork(Fork::default()).await.unwrap();
+    let forked = search::seen(&world).await.branches[1].id;
+    let why = async |branches: Vec<Id>| {
+        let refused = session.join(branches, &JoinOn::All, None).await;
+        let Fate::Refused(why) = refused.unwrap().fate else {
+            panic!("it is refused")
+        };
+        why
+    };
+    assert!(why(vec![Id::MAIN]).await.contains("cannot wait for itself"));
+    let nowhere = Id::new(Line(77), 7);
+    assert_eq!(why(vec![nowhere]).await, "there is no branch 77.7");
+    session
+        .join(vec![forked], &JoinOn::All, None)
+        .await
+        .unwrap();
+    session.make_current(forked).await.unwrap();
+    let refused = why(vec![Id::MAIN]).await;
+    assert!(refused.contains("both would wait for ever"), "{refused}");
+}
+
+/// What was said in the same moment is read behind the line that begins the session.
+#[tokio::test]
+async fn what_is_ordered_with_the_first_message_is_read_behind_it() {
+    let world = World::new(json!({ "desk": ["Ready.", "Here."] }));
+    let session = world.start(DESK, "Go.").await;
+    let forked = session.fork(Fork::default()).await.unwrap().fate;
+    assert!(matches!(forked, Fate::Taken(Line(2..))), "{forked:?}");
+    let _ = session.settled().await.unwrap();
+}
+
+/// Where one agent acts, nobody goes on with the rest of the session.
+#[tokio::test]
+async fn a_branch_on_which_one_agent_acts_does_not_become_current() {
+    let world = World::new(search::script());
+    let definition = search::dice("search: { method: best_of, n: 2, score: state.sum }");
+    let session = world.start(&definition, "Roll.").await;
+    let _ = session.settled().await.unwrap();
+    let (_, known) = search::newest(&search::seen(&world).await);
+    let tried = known.tried[0];
+    let at = search::seen(&world)
+        .await
+        .ledger
+        .branch(tried)
+        .unwrap()
+        .commit;
+    for message in [
+        Message::Current(tried),
+        Message::Rewind {
+            branch: Some(tried),
+            at,
+            label: None,
+            say: None,
+        },
+    ] {
+        let fate = session.send(message).await.unwrap().fate;
+        let Fate::Refused(why) = &fate else {
+            panic!("{fate:?}")
+        };
+        assert!(why.contains("one agent acts"), "{why}");
+    }
+}

@@ -1,0 +1,435 @@
+//! Equal effects: whatever way leads to the start of a second one, an `unsafe` effect is repeated by a person's word only.
+
+use crate::world::{Does, World, answered};
+use serde_json::{Value as Json, json};
+use std::sync::Arc;
+use steersman_machine::ids::{Id, Line};
+use steersman_machine::mapping::Fault;
+use steersman_runtime::session::{Fate, Fork, Session, Settled};
+use tokio::sync::Semaphore;
+
+const DESK: &str = "
+tools:
+  pay: { description: Pays., parameters: { cents: integer }, effect: unsafe, native: 1 }
+  mail: { description: Mails., parameters: { cents: integer }, effect: idempotent, native: 1 }
+  ring: { description: Rings., parameters: { cents: integer }, effect: unsafe, repeat: allow, native: 1 }
+agents: { main: { system: You pay., tools: [pay, mail, ring] } }
+";
+
+fn call(tool: &str, cents: u32) -> Json {
+    json!({ "call": { tool: { "cents": cents } } })
+}
+
+fn twice(tool: &str) -> Json {
+    json!({ "call": [{ tool: { "cents": 5 } }, { tool: { "cents": 5 } }] })
+}
+
+/// What the one open question says, its kind, and what it is about.
+async fn question(session: &Session) -> (Id, &'static str, String) {
+    let settled = session.settled().await.unwrap();
+    let Settled::Asks(pending) = &*settled else {
+        panic!("{settled:?}")
+    };
+    let first = &pending[0];
+    (first.effect, first.kind.word(), first.text.to_string())
+}
+
+#[tokio::test]
+async fn a_model_that_asks_again_repeats_nothing() {
+    let world = World::new(json!({ "main": [call("pay", 5), call("pay", 5), "Paid."] }));
+    let session = world.start(DESK, "Pay.").await;
+    let (effect, kind, text) = question(&session).await;
+    assert_eq!(
+        (kind, &*text),
+        (
+            "repeat",
+            "The same call was done before (2.0, done at @3). Do it again?"
+        )
+    );
+    assert_eq!(world.tools.count("pay"), 1);
+    session.reject(effect, None, "user").await.unwrap();
+    assert_eq!(answered(&session.settled().await.unwrap()), "Paid.");
+    assert_eq!(world.tools.count("pay"), 1);
+    let printed = world.printed().await;
+    assert!(printed.contains("done_before \"pay is done\""), "{printed}");
+}
+
+#[tokio::test]
+async fn a_person_lets_it_be_done_again() {
+    let world =
+        World::new(json!({ "main": [call("pay", 5), call("pay", 5), call("pay", 5), "Paid."] }));
+    let session = world.start(DESK, "Pay.").await;
+    let (effect, ..) = question(&session).await;
+    session.approve(effect, "user").await.unwrap();
+    // The word was for that effect and for no other.
+    let (_, kind, _) = question(&session).await;
+    assert_eq!((kind, world.tools.count("pay")), ("repeat", 2));
+}
+
+#[tokio::test]
+async fn a_word_survives_the_process() {
+    let world = World::new(json!({ "main": [call("pay", 5), call("pay", 5), "Paid."] }));
+    let session = world.start(DESK, "Pay.").await;
+    let (effect, ..) = question(&session).await;
+    session.pause().await.unwrap();
+    session.approve(effect, "user").await.unwrap();
+    drop(session);
+    let world = world.killed().await;
+    let session = world.open().await;
+    session.resume().await.unwrap();
+    assert_eq!(answered(&session.settled().await.unwrap()), "Paid.");
+    assert_eq!(world.tools.count("pay"), 2);
+}
+
+#[tokio::test]
+async fn of_two_equal_calls_of_one_answer_the_second_waits_for_the_first() {
+    let world = World::new(json!({ "main": [twice("pay"), "Paid."] }));
+    let gate = Arc::new(Semaphore::new(0));
+    world
+        .tools
+        .will("pay", Does::Gate(gate.clone(), json!("first")));
+    let session = world.start(DESK, "Pay.").await;
+    for _ in 0..2_000 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(world.tools.count("pay"), 1, "never started beside it");
+    gate.add_permits(1);
+    let (effect, kind, _) = question(&session).await;
+    assert_eq!((kind, world.tools.count("pay")), ("repeat", 1));
+    session.reject(effect, None, "user").await.unwrap();
+    assert_eq!(answered(&session.settled().await.unwrap()), "Paid.");
+    assert_eq!(world.tools.count("pay"), 1);
+}
+
+/// What is proved not to have happened is none: the second is the first that happens.
+#[tokio::test]
+async fn behind_a_call_that_did_not_happen_an_equal_one_begins() {
+    let world = World::new(json!({ "main": [twice("pay"), "Paid."] }));
+    let refused = Fault::new("http_404", "no such account");
+    world.tools.will("pay", Does::NotPerformed(refused));
+    let session = world.start(DESK, "Pay.").await;
+    assert_eq!(answered(&session.settled().await.unwrap()), "Paid.");
+    assert_eq!(world.tools.count("pay"), 2);
+}
+
+/// The first is tried again later, and meanwhile an equal one was done: the first is a repetition now.
+#[tokio::test]
+async fn another_attempt_is_no_way_past_an_equal_effect() {
+    let definition = DESK.replace(
+        "effect: unsafe, native: 1 }\n  mail",
+        "effect: unsafe, retry: 3, native: 1 }\n  mail",
+    );
+    let world = World::new(json!({ "main": [twice("pay"), "Paid."] }));
+    let later = Fault {
+        again: Some(600_000),
+        ..Fault::new("http_503", "come back later")
+    };
+    world.tools.will("pay", Does::NotPerformed(later));
+    let session = world.start(&definition, "Pay.").await;
+    session.settled().await.unwrap();
+    assert_eq!(world.tools.count("pay"), 2, "the second was done meanwhile");
+    world.clock.advance(700_000);
+    for _ in 0..2_000 {
+        tokio::task::yield_now().await;
+    }
+    let (effect, kind, _) = question(&session).await;
+    assert_eq!((kind, world.tools.count("pay")), ("repeat", 2));
+    session.reject(effect, None, "user").await.unwrap();
+    assert_eq!(answered(&session.settled().await.unwrap()), "Paid.");
+}
+
+#[tokio::test]
+async fn an_idempotent_call_that_is_made_again_is_a_new_effect() {
+    let world = World::new(json!({ "main": [twice("mail"), call("mail", 5), "Sent."] }));
+    let session = world.start(DESK, "Mail.").await;
+    assert_eq!(answered(&session.settled().await.unwrap()), "Sent.");
+    assert_eq!(world.tools.count("mail"), 3);
+}
+
+#[tokio::test]
+async fn a_tool_may_allow_what_was_done() {
+    let world = World::new(json!({ "main": [twice("ring"), call("ring", 5), "Rung."] }));
+    let session = world.start(DESK, "Ring.").await;
+    assert_eq!(answered(&session.settled().await.unwrap()), "Rung.");
+    assert_eq!(world.tools.count("ring"), 3);
+    let world = World::new(json!({ "main": [call("ring", 5), call("ring", 5), "Rung."] }));
+    world.tools.will("ring", Does::Unknown);
+    let session = world
+        .start(
+            &DESK.replace("repeat: allow", "repeat: allow, on_doubt: fail"),
+            "Ring.",
+        )
+        .await;
+    let (_, kind, _) = question(&session).await;
+    assert_eq!(
+        (kind, world.tools.count("ring")),
+        ("repeat", 1),
+        "what nobody knows is asked about"
+    );
+}
+
+#[tokio::test]
+async fn where_nobody_can_be_asked_the_model_reads_what_is_on_record() {
+    let world = World::unattended(json!({ "main": [call("pay", 5), call("pay", 5), "Paid."] }));
+    let session = world.start(DESK, "Pay.").await;
+    assert_eq!(answered(&session.settled().await.unwrap()), "Paid.");
+    assert_eq!(world.tools.count("pay"), 1);
+    let printed = world.printed().await;
+    assert!(printed.contains("done_before \"pay is done\""), "{printed}");
+}
+
+#[tokio::test]
+async fn a_rewind_repeats_no_effect_of_what_it_leaves() {
+    for tool in ["pay", "mail"] {
+        let world =
+            World::new(json!({ "main": [call(tool, 5), "Done.", call(tool, 5), "Again."] }));
+        let session = world.start(DESK, "Go.").await;
+        assert_eq!(answered(&session.settled().await.unwrap()), "Done.");
+        session.rewind(Line(1), Some("Once more.")).await.unwrap();
+        let (_, kind, text) = question(&session).await;
+        assert_eq!((kind, world.tools.count(tool)), ("repeat", 1));
+        assert!(
+            text.contains("on another branch (2.0, done at @3)"),
+            "{text}"
+        );
+    }
+}
+
+/// Approvals that a person is to give name an equal effect that was done; their word is for the repetition, too.
+const APPROVED: &str = "
+tools:
+  pay:
+    description: Pays.
+    parameters: { cents: integer }
+    effect: unsafe
+    approve: { when: true, by: user, ask: Pay it?, timeout: 1h, on_timeout: approve }
+    native: 1
+agents: { main: { system: You pay., tools: [pay] } }
+";
+
+#[tokio::test]
+async fn who_approves_a_repetition_knows_it_and_is_asked_once() {
+    let world = World::new(json!({ "main": [call("pay", 5), call("pay", 5), "Paid."] }));
+    let session = world.start(APPROVED, "Pay.").await;
+    let (first, kind, text) = question(&session).await;
+    assert_eq!((kind, &*text), ("approval", "Pay it?"));
+    session.approve(first, "user").await.unwrap();
+    let (second, kind, text) = question(&session).await;
+    assert_eq!(kind, "approval");
+    assert_eq!(
+        text,
+        format!("Pay it? The same call was done before ({first}, done at @4).")
+    );
+    session.approve(second, "user").await.unwrap();
+    assert_eq!(answered(&session.settled().await.unwrap()), "Paid.");
+    assert_eq!(world.tools.count("pay"), 2);
+}
+
+#[tokio::test]
+async fn of_two_equal_calls_that_wait_the_second_says_so() {
+    let world = World::new(json!({ "main": [twice("pay"), "Paid."] }));
+    let session = world.start(APPROVED, "Pay.").await;
+    let settled = session.settled().await.unwrap();
+    let Settled::Asks(pending) = &*settled else {
+        panic!("{settled:?}")
+    };
+    let (first, second) = (pending[0].effect, pending[1].effect);
+    assert_eq!(
+        &*pending[1].text,
+        format!("Pay it? The same call waits beside it ({first}).")
+    );
+    session.approve(second, "user").await.unwrap();
+    session.settled().await.unwrap();
+    assert_eq!(world.tools.count("pay"), 1);
+    // The box of the first said nothing of the second, which is done now.
+    session.approve(first, "user").await.unwrap();
+    let (_, kind, text) = question(&session).await;
+    assert_eq!((kind, world.tools.count("pay")), ("repeat", 1), "{text}");
+}
+
+#[tokio::test]
+async fn a_time_out_that_approves_is_no_word_for_a_repetition() {
+    let world = World::new(json!({ "main": [call("pay", 5), call("pay", 5), "Paid."] }));
+    let session = world.start(APPROVED, "Pay.").await;
+    let (first, ..) = question(&session).await;
+    session.approve(first, "user").await.unwrap();
+    let (second, kind, _) = question(&session).await;
+    assert_eq!(kind, "approval");
+    world.clock.advance(2 * 3_600_000);
+    for _ in 0..2_000 {
+        tokio::task::yield_now().await;
+    }
+    let (held, kind, _) = question(&session).await;
+    assert_eq!(
+        (held, kind, world.tools.count("pay")),
+        (second, "repeat", 1)
+    );
+}
+
+/// An effect that runs on a branch that was left is waited for, and judged by how it ends.
+#[tokio::test]
+async fn what_runs_on_a_branch_that_was_left_is_waited_for() {
+    let world = World::new(json!({ "main": [call("pay", 5), "Paid."] }));
+    let gate = Arc::new(Semaphore::new(0));
+    world
+        .tools
+        .will("pay", Does::Gate(gate.clone(), json!("first")));
+    let session = world.start(DESK, "Pay.").await;
+    while world.tools.count("pay") == 0 {
+        tokio::task::yield_now().await;
+    }
+    session.rewind(Line(1), Some("Again.")).await.unwrap();
+    for _ in 0..2_000 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(world.tools.count("pay"), 1);
+    gate.add_permits(1);
+    let (effect, kind, _) = question(&session).await;
+    assert_eq!((kind, world.tools.count("pay")), ("repeat", 1));
+    session.approve(effect, "user").await.unwrap();
+    assert_eq!(answered(&session.settled().await.unwrap()), "Paid.");
+}
+
+/// Who waits for the end of an equal effect has its other gates before it, whatever happens meanwhile.
+#[tokio::test]
+async fn who_waits_for_an_equal_effect_is_approved_all_the_same() {
+    let definition = APPROVED.replace("when: true", "when: state.asks");
+    let definition = format!(
+        "state: {{ asks: {{ type: boolean, default: false }} }}\n{}",
+        definition.replace(
+            "agents:",
+            "  strict: { description: Asks., set: { asks: true } }\nagents:"
+        )
+    )
+    .replace("tools: [pay]", "tools: [pay, strict]");
+    let world = World::new(json!({
+        "main": [call("pay", 5), "Paid."],
+        "main@b": [{ "call": { "strict": {} } }, call("pay", 5), "Paid there."],
+    }));
+    let gate = Arc::new(Semaphore::new(0));
+    let refused = Fault::new("http_404", "no such account");
+    world
+        .tools
+        .will("pay", Does::Gate(gate.clone(), json!("first")));
+    world.tools.will("pay", Does::NotPerformed(refused));
+    let session = world.start(&definition, "Pay.").await;
+    while world.tools.count("pay") == 0 {
+        tokio::task::yield_now().await;
+    }
+    let fork = Fork {
+        at: Some(Line(1)),
+        label: Some("b".into()),
+        live: true,
+        ..Fork::default()
+    };
+    session.fork(fork).await.unwrap();
+    for _ in 0..2_000 {
+        tokio::task::yield_now().await;
+    }
+    session.hold(Some("pay"), "user").await.unwrap();
+    session.release(Some("pay"), "user").await.unwrap();
+    assert_eq!(world.tools.count("pay"), 1);
+    gate.add_permits(1);
+    assert_eq!(answered(&session.settled().await.unwrap()), "Paid.");
+    let seen = world.engine.inspect("session").await.unwrap();
+    let kinds: Vec<&str> = seen.pending.iter().map(|p| p.kind.word()).collect();
+    assert_eq!((kinds, world.tools.count("pay")), (vec!["approval"], 1));
+}
+
+const SEARCHED: &str = "
+state: { paid: { type: integer, default: 0, reduce: sum } }
+tools:
+  pay: { description: Pays., parameters: { cents: integer }, effect: unsafe, simulate: pretended, set: { paid: 1 }, native: 1 }
+  mail: { description: Mails., parameters: { cents: integer }, effect: idempotent, simulate: pretended, set: { paid: 1 }, native: 1 }
+agents:
+  main: { system: You pay., tools: [pay, mail]SEARCH }
+";
+
+async fn refused(session: &Session, branch: Id) -> String {
+    match session.adopt(branch, None).await.unwrap().fate {
+        Fate::Refused(why) => why,
+        fate => panic!("{fate:?}"),
+    }
+}
+
+/// What a search adopted is not adopted again: each time its effects would be performed once more.
+#[tokio::test]
+async fn what_a_search_adopted_is_adopted_once() {
+    for tool in ["pay", "mail"] {
+        let world = World::new(json!({ "main": [call(tool, 5), "Done."] }));
+        let search = ", search: { method: best_of, n: 2, score: state.paid }";
+        let definition = SEARCHED.replace("SEARCH", search);
+        let session = world.start(&definition, "Go.").await;
+        assert_eq!(answered(&session.settled().await.unwrap()), "Done.");
+        assert_eq!(world.tools.count(tool), 1, "it was simulated, then done");
+        let seen = world.engine.inspect("session").await.unwrap();
+        let (branch, known) = seen
+            .ledger
+            .branches()
+            .find(|(_, branch)| branch.adopted.is_some())
+            .unwrap();
+        let adopted = known.adopted.unwrap();
+        let why = refused(&session, branch).await;
+        assert_eq!(
+            why,
+            format!(
+                "branch `{branch}` was adopted already at @{}, up to @{}",
+                adopted.at, adopted.upto
+            )
+        );
+        for (other, _) in seen.ledger.branches().filter(|(id, _)| *id != seen.current) {
+            refused(&session, other).await;
+        }
+        assert_eq!(answered(&session.settled().await.unwrap()), "Done.");
+        assert_eq!(world.tools.count(tool), 1);
+    }
+}
+
+/// An adoption takes what was simulated on a dry branch for good: what the session did before is asked about.
+#[tokio::test]
+async fn an_adoption_repeats_nothing_unasked() {
+    for tool in ["pay", "mail"] {
+        let world = World::new(json!({
+            "main": ["Ready.", call(tool, 5), "Done."],
+            "main@one": [call(tool, 5), "Forecast."],
+            "main@two": [call(tool, 5), "Forecast, too."],
+        }));
+        let definition = SEARCHED.replace("SEARCH", "");
+        let session = world.start(&definition, "Go.").await;
+        assert_eq!(answered(&session.settled().await.unwrap()), "Ready.");
+        let mut branches = Vec::new();
+        for label in ["one", "two"] {
+            let fork = Fork {
+                label: Some(label.into()),
+                say: Some("What if?".into()),
+                ..Fork::default()
+            };
+            session.fork(fork).await.unwrap();
+            session.settled().await.unwrap();
+            let seen = world.engine.inspect("session").await.unwrap();
+            branches.push(seen.ledger.find_branch(label).unwrap());
+        }
+        session.adopt(branches[0], None).await.unwrap();
+        session.settled().await.unwrap();
+        assert_eq!(world.tools.count(tool), 1);
+        let why = refused(&session, branches[0]).await;
+        assert!(
+            why.starts_with("branch `one` was adopted already at @"),
+            "{why}"
+        );
+        let why = refused(&session, branches[1]).await;
+        assert!(
+            why.starts_with("the current branch went on since the fork"),
+            "{why}"
+        );
+        // Behind a rewind the other one can be had: what it simulated is what the first did.
+        session.rewind(Line(2), None).await.unwrap();
+        session.settled().await.unwrap();
+        session.adopt(branches[1], None).await.unwrap();
+        let (effect, kind, text) = question(&session).await;
+        assert_eq!((kind, world.tools.count(tool)), ("repeat", 1), "{text}");
+        session.reject(effect, None, "user").await.unwrap();
+        session.settled().await.unwrap();
+        assert_eq!(world.tools.count(tool), 1);
+    }
+}
