@@ -2,9 +2,11 @@
 
 use crate::transport::{Clients, body};
 use crate::wire::endpoint;
-use reqwest::Url;
+use reqwest::{StatusCode, Url};
 use serde_json::{Value as Json, json};
-use std::time::Duration;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Bytes of an answer about capabilities: chat templates are in it.
 const MAX: usize = 1 << 20;
@@ -12,7 +14,7 @@ const MAX: usize = 1 << 20;
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// What a server said about itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
     /// Kind of server: `llama.cpp`, `ollama`.
     pub server: Option<&'static str>,
@@ -20,36 +22,120 @@ pub struct Capabilities {
     pub tools: Option<bool>,
 }
 
-/// Asks a server with chat completions at this base address, in the ways of those that can be asked.
-pub(crate) async fn ask(clients: &Clients, base: &Url, model: &str) -> Capabilities {
+/// How long what a server said, or did not take, is believed. Behind one address another server or another version of
+/// the model may be started while this process goes on; nothing tells us of that. So it is asked again: rarely enough that
+/// the questions cost nothing beside the calls, soon enough that a swapped server is known before anybody wonders.
+const LIFE: Duration = Duration::from_mins(10);
+/// Servers and models that are remembered.
+const REMEMBERED: usize = 1_024;
+
+/// What was learned of models at their servers, for a bounded time each.
+#[derive(Debug)]
+pub(crate) struct Remembered<T>(Mutex<BTreeMap<(String, String), (T, Instant)>>);
+
+impl<T> Default for Remembered<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T: Copy> Remembered<T> {
+    /// What was learned of this model at this address and is still believed.
+    pub(crate) fn get(&self, base: &Url, model: &str, now: Instant) -> Option<T> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (what, since) = all.get(&(base.to_string(), model.to_owned()))?;
+        (now.saturating_duration_since(*since) < LIFE).then_some(*what)
+    }
+
+    /// This was learned now.
+    pub(crate) fn learn(&self, base: &Url, model: &str, what: T, now: Instant) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= REMEMBERED {
+            all.retain(|_, (_, since)| now.saturating_duration_since(*since) < LIFE);
+        }
+        if all.len() >= REMEMBERED {
+            all.pop_first();
+        }
+        all.insert((base.to_string(), model.to_owned()), (what, now));
+    }
+}
+
+/// What servers said of themselves: that one said nothing is remembered like all else. Whoever asks servers shares one.
+#[derive(Debug, Default)]
+pub(crate) struct Known(Remembered<Capabilities>);
+
+impl Known {
+    /// What a server with chat completions at this base address says, in the ways of those that can be asked. Where it
+    /// was not to be reached or out of order, nothing is known and nothing is remembered: the next one asks again.
+    pub(crate) async fn of(&self, clients: &Clients, base: &Url, model: &str) -> Capabilities {
+        if let Some(known) = self.0.get(base, model, Instant::now()) {
+            return known;
+        }
+        let Ok(said) = ask(clients, base, model).await else {
+            return Capabilities::default();
+        };
+        self.0.learn(base, model, said, Instant::now());
+        said
+    }
+
+    /// The server refused tools for this model.
+    pub(crate) fn has_no_tools(&self, base: &Url, model: &str) {
+        let now = Instant::now();
+        let known = self.0.get(base, model, now).unwrap_or_default();
+        let tools = Some(false);
+        self.0
+            .learn(base, model, Capabilities { tools, ..known }, now);
+    }
+}
+
+/// The server was not to be reached or out of order: that says nothing of what it can do.
+struct Silent;
+
+async fn ask(clients: &Clients, base: &Url, model: &str) -> Result<Capabilities, Silent> {
     let mut root = base.clone();
     root.set_query(None);
     root.set_path(base.path().trim_end_matches('/').trim_end_matches("v1"));
-    let Ok(client) = clients.of(base) else {
-        return Capabilities::default();
-    };
-    if let Some(props) = json_of(client.get(endpoint(&root, "props"))).await {
+    let client = clients.of(base).map_err(|_| Silent)?;
+    if let Some(props) = json_of(client.get(endpoint(&root, "props"))).await? {
         let found = of_props(&props);
         if found.server.is_some() {
-            return found;
+            return Ok(found);
         }
     }
     let show = client
         .post(endpoint(&root, "api/show"))
         .json(&json!({ "model": model }));
-    json_of(show)
-        .await
-        .map(|shown| of_show(&shown))
-        .unwrap_or_default()
+    let shown = json_of(show).await?;
+    Ok(shown.map(|shown| of_show(&shown)).unwrap_or_default())
 }
 
-async fn json_of(request: reqwest::RequestBuilder) -> Option<Json> {
+/// What the server answers; none where it does not know the question.
+async fn json_of(request: reqwest::RequestBuilder) -> Result<Option<Json>, Silent> {
     let reading = async {
-        let mut response = request.send().await.ok()?.error_for_status().ok()?;
-        let bytes = body(&mut response, MAX).await.ok()?;
-        serde_json::from_slice(&bytes).ok()
+        let mut response = request.send().await.map_err(|_| Silent)?;
+        if !response.status().is_success() {
+            return if is_for_now(response.status()) {
+                Err(Silent)
+            } else {
+                Ok(None)
+            };
+        }
+        let bytes = body(&mut response, MAX).await.map_err(|_| Silent)?;
+        Ok(serde_json::from_slice(&bytes).ok())
     };
-    tokio::time::timeout(PATIENCE, reading).await.ok().flatten()
+    let patient = tokio::time::timeout(PATIENCE, reading).await;
+    patient.unwrap_or(Err(Silent))
+}
+
+/// Whether another answer may come soon: the server is starting, overloaded or out of order.
+fn is_for_now(status: StatusCode) -> bool {
+    let busy = [
+        StatusCode::REQUEST_TIMEOUT,
+        StatusCode::TOO_EARLY,
+        StatusCode::TOO_MANY_REQUESTS,
+    ];
+    let broken = status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED;
+    broken || busy.contains(&status)
 }
 
 /// `GET /props` of llama.cpp.
@@ -76,6 +162,33 @@ fn of_show(shown: &Json) -> Capabilities {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A server that was swapped is asked again, and what is kept of others has a bound.
+    #[test]
+    fn what_was_learned_is_believed_for_a_while() {
+        let base = Url::parse("http://127.0.0.1:1/v1").unwrap();
+        let (known, began) = (Remembered::default(), Instant::now());
+        known.learn(&base, "m", None::<bool>, began);
+        let last = began + LIFE.saturating_sub(Duration::from_secs(1));
+        assert_eq!(known.get(&base, "m", last), Some(None));
+        assert_eq!(known.get(&base, "m", began + LIFE), None);
+        assert_eq!(known.get(&base, "other", began), None);
+        for n in 0..2 * REMEMBERED {
+            known.learn(&base, &n.to_string(), Some(true), began);
+        }
+        assert_eq!(known.0.lock().unwrap().len(), REMEMBERED);
+    }
+
+    #[test]
+    fn a_server_that_is_out_of_order_says_nothing_of_what_it_can_do() {
+        for (status, for_now) in [(404, false), (401, false), (405, false), (501, false)]
+            .into_iter()
+            .chain([408, 425, 429, 500, 502, 503].map(|status| (status, true)))
+        {
+            let status = StatusCode::from_u16(status).unwrap();
+            assert_eq!(is_for_now(status), for_now, "{status}");
+        }
+    }
 
     #[test]
     fn servers_say_it_in_their_own_ways() {

@@ -1,7 +1,7 @@
 //! Which model a name of a definition means here: `auto` looks for a key, then for a server on this machine, and says
 //! what it took; where nothing is to be had it says what it looked for.
 
-use crate::capabilities;
+use crate::capabilities::Known;
 use crate::chat::encode::Dialect;
 use crate::chat::{Chat, Server};
 use crate::messages::{self, Messages};
@@ -66,6 +66,8 @@ const LIST_MAX: usize = 4 << 20;
 /// Knows OpenAI, Anthropic, and every other server that speaks as one of them does.
 pub struct Catalog {
     clients: Clients,
+    /// What servers said of themselves; the models share it.
+    known: Arc<Known>,
     timeouts: Timeouts,
     local: Vec<String>,
     hears: Box<dyn Fn(&str) + Send + Sync>,
@@ -78,6 +80,7 @@ impl Default for Catalog {
     fn default() -> Self {
         Self {
             clients: Clients::new(Duration::from_secs(2), Redirects::Never),
+            known: Arc::default(),
             timeouts: Timeouts::default(),
             local: LOCAL.map(str::to_owned).to_vec(),
             hears: Box::new(|_| {}),
@@ -189,13 +192,16 @@ impl Models for Catalog {
             let label = format!("{}/{model}", bound.provider).into();
             let timeouts = self.timeouts;
             match dialect {
-                Some(dialect) => Arc::new(Chat::new(Server {
-                    label,
-                    url,
-                    model,
-                    dialect,
-                    timeouts,
-                })),
+                Some(dialect) => {
+                    let server = Server {
+                        label,
+                        url,
+                        model,
+                        dialect,
+                        timeouts,
+                    };
+                    Arc::new(Chat::knowing(server, self.known.clone()))
+                }
                 None => Arc::new(Messages::new(messages::Server {
                     label,
                     url,
@@ -518,7 +524,11 @@ impl Look<'_> {
             return;
         }
         let Ok(base) = base_url(url) else { return };
-        let found = capabilities::ask(&self.catalog.clients, &base, model).await;
+        let found = self
+            .catalog
+            .known
+            .of(&self.catalog.clients, &base, model)
+            .await;
         if found.tools == Some(false) {
             let server = found.server.unwrap_or("the server");
             let what = match self.def.calls {

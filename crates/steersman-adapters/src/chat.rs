@@ -8,6 +8,7 @@ pub mod quirks;
 pub mod stream;
 mod strict;
 
+use crate::capabilities::{Known, Remembered};
 use crate::structured::{self, Style};
 use crate::transport::{Clients, Redirects};
 use crate::wire::fault::{NO_TOOLS, failure};
@@ -18,8 +19,8 @@ use encode::Dialect;
 use quirks::Quirks;
 use reqwest::Url;
 use serde_json::Value as Json;
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Arc;
+use std::time::Instant;
 use steersman_machine::context::Request;
 use steersman_machine::effect::{Answer, Failure, Retry};
 use steersman_machine::ids::Name;
@@ -48,21 +49,26 @@ pub struct Server {
 pub struct Chat {
     server: Server,
     clients: Clients,
-    /// Whether a server and model can call tools, where it said so.
-    tools: Mutex<BTreeMap<(String, String), bool>>,
+    /// What servers said of themselves.
+    known: Arc<Known>,
     /// What a server and model does not take, as it said.
-    quirks: Mutex<BTreeMap<(String, String), Quirks>>,
+    quirks: Remembered<Quirks>,
 }
 
 impl Chat {
     /// A model at this server. Nothing is sent before it is called.
     pub fn new(server: Server) -> Self {
+        Self::knowing(server, Arc::default())
+    }
+
+    /// The same, sharing what servers said of themselves with others who ask them.
+    pub(crate) fn knowing(server: Server, known: Arc<Known>) -> Self {
         let clients = Clients::new(server.timeouts.connect, Redirects::Never);
         Self {
             server,
             clients,
-            tools: Mutex::default(),
-            quirks: Mutex::default(),
+            known,
+            quirks: Remembered::default(),
         }
     }
 
@@ -94,7 +100,7 @@ impl Chat {
                         && call.request.calls == CallStyle::Auto
                         && native =>
                 {
-                    self.learn(&base, model, false);
+                    self.known.has_no_tools(&base, model);
                     native = false;
                 }
                 other => return other,
@@ -108,25 +114,8 @@ impl Chat {
         if self.server.dialect.openai || structured::tools(request).next().is_none() {
             return true;
         }
-        let key = (base.to_string(), model.to_owned());
-        let known = {
-            let tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
-            tools.get(&key).copied()
-        };
-        if let Some(known) = known {
-            return known;
-        }
-        let said = crate::capabilities::ask(&self.clients, base, model).await;
-        if let Some(tools) = said.tools {
-            self.learn(base, model, tools);
-        }
+        let said = self.known.of(&self.clients, base, model).await;
         said.tools.unwrap_or(true)
-    }
-
-    fn learn(&self, base: &Url, model: &str, tools: bool) {
-        let key = (base.to_string(), model.to_owned());
-        let mut known = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
-        known.insert(key, tools);
     }
 
     async fn once(
@@ -181,9 +170,8 @@ impl Chat {
         body: &Json,
         sink: &dyn Sink,
     ) -> Result<Answer, Failure> {
-        let key = (base.to_string(), model.to_owned());
-        let known = || self.quirks.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut quirks = known().get(&key).copied().unwrap_or_default();
+        let known = self.quirks.get(base, model, Instant::now());
+        let mut quirks = known.unwrap_or_default();
         loop {
             let sent = quirks.applied(body.clone());
             let failure = match self.send(call, base, &sent, sink).await {
@@ -193,7 +181,7 @@ impl Chat {
             if !quirks.learn(&failure.message, &sent) {
                 return Err(failure);
             }
-            known().insert(key.clone(), quirks);
+            self.quirks.learn(base, model, quirks, Instant::now());
         }
     }
 

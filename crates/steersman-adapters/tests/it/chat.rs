@@ -556,3 +556,39 @@ async fn without_native_tools_calls_go_through_structured_output() {
         ("no_tools", Retry::Never)
     );
 }
+
+/// Most servers that call themselves compatible know neither question. That is remembered: from then on a call is one
+/// request. A server that is out of order or cannot be reached has not said that it does not know.
+#[tokio::test]
+async fn what_a_server_cannot_tell_is_not_asked_before_each_call() {
+    let auto = Request {
+        calls: CallStyle::Auto,
+        ..request(vec![two_tools(), user("Hi")])
+    };
+    let not_found = || Reply::with(404, &[], "");
+    let said = || Reply::stream(&[HELLO, STOP, DONE]);
+    let cut = || Reply(vec![Frame::Cut]);
+    let mut replies = vec![Reply::with(503, &[], ""), said()];
+    replies.extend([not_found(), cut(), said()]);
+    replies.extend([not_found(), not_found()]);
+    replies.extend((0..5).map(|_| said()));
+    let server = Listener::new(replies).await;
+    let chat = chat(&server.url);
+    for _ in 0..7 {
+        ask(&chat, auto.clone()).await.unwrap();
+    }
+    let requests = server.requests();
+    let lines = requests.iter().map(|r| &*r.line).collect::<Vec<_>>();
+    let (post, props, show) = (
+        "POST /v1/chat/completions HTTP/1.1",
+        "GET /props HTTP/1.1",
+        "POST /api/show HTTP/1.1",
+    );
+    let expected = [
+        vec![props, post],
+        vec![props, show, post],
+        vec![props, show],
+        vec![post; 5],
+    ];
+    assert_eq!(lines, expected.concat());
+}

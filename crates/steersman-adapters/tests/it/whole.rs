@@ -191,8 +191,8 @@ async fn a_server_without_tools_serves_the_same_desk() {
         200,
         r#"{"chat_template":"x","chat_template_caps":{"supports_tools":false}}"#,
     );
+    // It is asked when the session begins, and not again before the calls.
     let model = Listener::new(vec![
-        props.clone(),
         props,
         text(r#"{"tool": "double", "arguments": {"n": 4}}"#),
         text(r#"{"answer": "It is 8."}"#),
