@@ -471,7 +471,9 @@ impl World {
             *sum = (sum.0 + u32::from(taken), sum.1 + 1);
         }
         if let Some(code) = ended.code {
-            self.story.push(format!("#   exit {code}"));
+            let why = ended.err.lines().find(|row| row.starts_with("error:"));
+            let why = why.map(|why| format!(" {why}")).unwrap_or_default();
+            self.story.push(format!("#   exit {code}{why}"));
         }
         let id = ended.typed.iter().position(|word| word == "--id");
         if let (true, Some(id)) = (taken, id.and_then(|at| ended.typed.get(at + 1))) {

@@ -130,8 +130,11 @@ impl World {
             .collect();
         let id = self.sessions[session].clone();
         if act == Act::Resolve {
+            // What failed as unknown may be resolved as well, by anybody.
             let unknown = shown["effects"].as_array().cloned().unwrap_or_default();
+            let is_held = |e: &Json| open.iter().any(|hold| hold["effect"] == e["effect"]);
             let unknown = unknown.into_iter().filter(|e| e["standing"] == "unknown");
+            let unknown: Vec<Json> = unknown.filter(|e| !is_held(e)).collect();
             let all: Vec<Json> = open.into_iter().chain(unknown).collect();
             return Ok(match random.of(&all) {
                 Some(doubt) => self.resolve(session, doubt, random),
@@ -202,8 +205,7 @@ impl World {
 
     /// Whoever looks at the journal knows what happened.
     pub(crate) fn resolve(&self, session: usize, doubt: &Json, random: &mut Random) -> Vec<String> {
-        let effect = doubt["effect"].as_str().unwrap_or_default();
-        let mut typed = words(&["resolve", &self.sessions[session], effect]);
+        let mut typed = self.decides("resolve", session, doubt);
         let what = What::read(doubt["tool"].as_str().unwrap_or_default(), &doubt["args"]);
         typed.push(match what.and_then(|what| self.happened(session, &what)) {
             _ if random.percent(15) => "--fail".to_owned(),

@@ -169,6 +169,41 @@ fn a_session_that_was_bound_anew_beside_a_branch_is_rerun() {
     }
 }
 
+/// A branch that a search left, with one that its agent forked, is rerun as it was before values were bound anew.
+#[test]
+fn a_branch_that_was_left_before_values_were_bound_anew_is_rerun() {
+    let world = World::new();
+    let config = "config: { limit: { type: integer, default: 10 } }\n";
+    let desk = DESK.replace("[look, pay]", "[look, pay, fork]");
+    world.write("steersman.yaml", &format!("{desk}{config}"));
+    world.write(
+        "script.yaml",
+        "desk: [ Hello., &f { call: { fork: { instructions: [Look.] } } }, *f, A., B., C., D., E., F., G. ]\n",
+    );
+    let ran = world.run(&["run", "--input", "Hi.", "--script", "script.yaml"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let session = recorded(&world);
+    for args in [
+        &[
+            "search", &session, "--say", "Try.", "--n", "2", "--score", "1",
+        ][..],
+        &["migrate", &session, "--config", "limit=20"],
+    ] {
+        let ran = world.run(args);
+        assert_eq!(ran.code, Some(0), "{args:?}: {ran:?}");
+    }
+    let shown = document(&world.run(&["show", &session, "--json"]));
+    let branches = shown["branches"].as_array().unwrap();
+    assert!(branches.len() > 4, "{branches:#?}");
+    for tried in branches.iter().filter_map(|b| b["id"].as_str()) {
+        let ran = world.run(&["rerun", &format!("{session}:{tried}"), "--json"]);
+        assert_eq!(ran.code, Some(0), "{tried}: {ran:?}");
+        let rerun = document(&ran)["session"].as_str().unwrap().to_owned();
+        let ran = world.run(&["run", "--resume", &rerun]);
+        assert_eq!(ran.code, Some(0), "{tried}: {ran:?}");
+    }
+}
+
 #[test]
 fn many_are_told_in_a_table_and_a_report() {
     let world = paid();

@@ -109,10 +109,17 @@ fn chain(all: &BTreeMap<Line, Arc<LogLine>>, head: Line) -> BTreeSet<Line> {
 }
 
 /// A path with the branches that it heard of or that began on it by an agent. Where values are bound anew that holds on
-/// all of them, since a session runs under one binding.
+/// all of them, since a session runs under one binding; so a path that was left before ends all that began on it there.
 fn needed(all: &BTreeMap<Line, Arc<LogLine>>, path: &BTreeSet<Line>) -> BTreeSet<Line> {
     let mut needed = path.clone();
     let head = path.last().copied().unwrap_or(Line::NONE);
+    let is_bound = |line: &LogLine| line.commit.as_ref().is_some_and(|c| c.binding.is_some());
+    let bound_later = all.range(head.next()..).find(|(_, line)| is_bound(line));
+    let end = bound_later.map_or(Line(u64::MAX), |(n, _)| *n);
+    let last_of = |branch: Id, before: Line| {
+        let mut lines = all.range(..before).rev().map(|(_, line)| line);
+        lines.find(|line| line.branch == branch)
+    };
     loop {
         let mut more: BTreeSet<Line> = BTreeSet::new();
         let branches: BTreeSet<Id> = needed
@@ -123,10 +130,10 @@ fn needed(all: &BTreeMap<Line, Arc<LogLine>>, path: &BTreeSet<Line>) -> BTreeSet
             let Some(commit) = &line.commit else { continue };
             let forked = commit.opening.as_ref().is_some_and(|o| o.of.is_some());
             if forked && needed.contains(&commit.parent) {
-                let last = all.values().rfind(|l| l.branch == line.branch);
+                let last = last_of(line.branch, end);
                 more.extend(last.map(|l| chain(all, l.n)).into_iter().flatten());
             }
-            let bound = commit.binding.is_some() && line.n <= head;
+            let bound = commit.binding.is_some() && line.n < end;
             if bound && branches.contains(&line.branch) && !needed.contains(&line.n) {
                 more.extend(chain(all, line.n));
             }
@@ -134,8 +141,7 @@ fn needed(all: &BTreeMap<Line, Arc<LogLine>>, path: &BTreeSet<Line>) -> BTreeSet
                 continue;
             }
             for branch in told_of(commit) {
-                let last = all.range(..line.n).map(|(_, l)| l);
-                let last = last.rev().find(|l| l.branch == branch);
+                let last = last_of(branch, line.n);
                 more.extend(last.map(|l| chain(all, l.n)).into_iter().flatten());
             }
         }
