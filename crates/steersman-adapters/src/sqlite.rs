@@ -35,8 +35,8 @@ use steersman_machine::ids::{Id, Line, Time};
 use steersman_runtime::Boxed;
 use steersman_runtime::store::{
     Batch, BoxedEvent, Checkpoint, CheckpointOf, Claim, InboxMessage, Memory, MemoryQuery,
-    NewMemory, NewSession, Rated, Row, SessionId, SessionInfo, SessionQuery, Store, StoreAccepted,
-    StoreError, first_line, within,
+    NewMemory, NewSession, PlaceWait, Rated, Row, SessionId, SessionInfo, SessionQuery, Store,
+    StoreAccepted, StoreError, first_line, within,
 };
 use tokio::sync::oneshot;
 use writer::{Said, State, Writer};
@@ -569,6 +569,25 @@ impl Store for SqliteStore {
                 }),
             };
             rows.into_iter().map(timer).collect()
+        })
+    }
+
+    fn outages(&self, each: usize) -> Boxed<'_, Result<Vec<PlaceWait>, StoreError>> {
+        Box::pin(async move {
+            let rows = self.read(move |conn| lists::outages(conn, each)).await?;
+            let waits = |(place, since, id, effect): (String, i64, String, i64)| {
+                let effect = effect_of(effect).ok_or_else(|| StoreError::Corrupt {
+                    place: format!("{}: session `{id}` outages", self.place()),
+                    what: format!("{effect} is no effect"),
+                })?;
+                Ok(PlaceWait {
+                    place: place.into(),
+                    since: Time(since),
+                    session: id.into(),
+                    effect,
+                })
+            };
+            rows.into_iter().map(waits).collect()
         })
     }
 

@@ -2,7 +2,7 @@
 
 use crate::printer::{bold, dim, red, yellow};
 use crate::words::{
-    WIDTH, arguments, fold, left, line as one_line, operand, question, quoted, written_out,
+    WIDTH, arguments, fold, left, line as one_line, operand, question, quoted, span, written_out,
 };
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
@@ -36,6 +36,7 @@ pub(crate) fn json(pending: &Pending) -> Json {
         "because": pending.because,
         "due": pending.due.map_or(Json::Null, |t| time(t.0)),
         "next": pending.next,
+        "place": pending.place,
         "since": time(pending.since.0),
         "needs": pending.needs,
         "probe": pending.probe.as_ref().map(|probe| json!({
@@ -105,9 +106,13 @@ pub(crate) fn frame(pending: &Pending, now: i64) -> Vec<String> {
         PendingKind::Input => "sealed: no model, log or export sees it",
         PendingKind::Budget => "the budget is used up",
         PendingKind::Hold => "effects of this tool are held; what is held begins with the release",
+        PendingKind::Outage => "it goes on when somebody answers",
         PendingKind::Question | PendingKind::Event | PendingKind::Timer | PendingKind::Again => "",
     };
     let mut fine = fine.to_owned();
+    if pending.kind == PendingKind::Outage {
+        fine = format!("since {}: {fine}", span(now - pending.since.0));
+    }
     if let Some(due) = pending.due {
         let separator = if fine.is_empty() { "" } else { "; " };
         let left = left(due.0 - now);
@@ -277,6 +282,10 @@ pub(crate) fn commands(session: &str, pending: &Pending, only: bool) -> Vec<Stri
             let tool = pending.tool.as_deref().unwrap_or("TOOL");
             vec![format!("steersman release {session} --tool {tool}")]
         }
+        PendingKind::Outage => vec![
+            format!("steersman resume {session}"),
+            "steersman run --all".to_owned(),
+        ],
         PendingKind::Again => vec![
             format!("steersman run --resume {session}"),
             format!("steersman retry {session} --effect {}", pending.effect),

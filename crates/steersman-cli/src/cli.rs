@@ -356,6 +356,9 @@ pub(crate) struct Drive {
     /// Take the time from this file (milliseconds since 1970, or RFC 3339), for tests.
     #[arg(long, value_name = "FILE")]
     pub(crate) clock: Option<PathBuf>,
+    /// How long to stay while a model does not answer [default: 60s at a terminal, else 0s].
+    #[arg(long, value_name = "DURATION", value_parser = crate::words::duration)]
+    pub(crate) wait: Option<std::time::Duration>,
 }
 
 /// When a line must be on disk.

@@ -61,6 +61,7 @@ impl Deed {
             Standing::Held(Why::Input) => "waits for input".into(),
             Standing::Held(Why::Budget) => "waits for budget".into(),
             Standing::Held(Why::Repeat) => "waits: done before".into(),
+            Standing::Held(Why::Outage) => "waits for its place".into(),
             Standing::Held(Why::Doubt) | Standing::Doubt => "in doubt".into(),
             Standing::Barred => "held".into(),
             Standing::Running => "running".into(),

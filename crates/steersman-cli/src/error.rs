@@ -18,7 +18,7 @@ pub(crate) enum Exit {
     Definition = 3,
     /// The store or the binding refused.
     Store = 4,
-    /// It waits: for a person, an event, time.
+    /// It waits: for a person, an event, time, or a model that is down.
     Waits = 5,
     /// A limit was reached.
     Limit = 6,

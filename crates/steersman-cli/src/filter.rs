@@ -87,7 +87,8 @@ const STATUSES: &[&str] = &[
 
 /// What may wait.
 const KINDS: &[&str] = &[
-    "approval", "input", "doubt", "budget", "repeat", "question", "event", "timer", "again", "hold",
+    "approval", "input", "doubt", "budget", "repeat", "question", "event", "timer", "again",
+    "hold", "outage",
 ];
 
 impl Filter {

@@ -9,6 +9,7 @@ use crate::log::{Log, read};
 use crate::printer::{Printer, dim, yellow};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use steersman::Steersman;
 use steersman::runtime::engine::{BranchView, Engine, Inspection};
 use steersman::runtime::store::{SessionInfo, SessionQuery, Store};
@@ -22,7 +23,12 @@ const SHORT: usize = 4;
 pub(crate) struct Place {
     pub(crate) steersman: Steersman,
     pub(crate) file: PathBuf,
+    /// How long a command stays while a model does not answer.
+    pub(crate) wait: Duration,
 }
+
+/// What that is where somebody looks, unless they say otherwise.
+const WAIT: Duration = Duration::from_secs(60);
 
 impl Place {
     /// The store, made if it is not there.
@@ -59,12 +65,21 @@ impl Place {
             setup = setup.script_file(script);
         }
         let printer = Printer::new(global);
+        let wait = match drive.wait {
+            Some(wait) => wait,
+            None if printer.can_ask() => WAIT,
+            None => Duration::ZERO,
+        };
         setup = setup.heard_by(move |sentence| printer.talk(dim(sentence)));
         if let Some(clock) = &drive.clock {
             setup = setup.clock(Arc::new(FileClock::new(clock)?));
         }
         let steersman = setup.open(&file).await?;
-        Ok(Self { steersman, file })
+        Ok(Self {
+            steersman,
+            file,
+            wait,
+        })
     }
 
     /// The store if there is one, to look at; looking makes none, and works where nothing can be written.
@@ -86,7 +101,11 @@ impl Place {
         if let Some(doubt) = steersman.doubt() {
             Printer::new(global).talk(yellow(&format!("{doubt}.")));
         }
-        Ok(Self { steersman, file })
+        Ok(Self {
+            steersman,
+            file,
+            wait: Duration::ZERO,
+        })
     }
 
     /// The store that must be there for what is to be done.

@@ -1,5 +1,7 @@
 //! Drives a session until nothing goes on by itself, and tells its story meanwhile.
 
+mod stay;
+
 use crate::asked;
 use crate::error::{CommandError, Exit};
 use crate::log::bound_by;
@@ -168,7 +170,7 @@ impl<'a> Play<'a> {
                 None => return self.leave_off().await,
                 Some(Stood::Settled(settled)) => {
                     self.rest().await?;
-                    return Ok(Ended::Settled(settled));
+                    return self.stay(settled).await;
                 }
                 Some(Stood::At(line)) => {
                     self.rest().await?;

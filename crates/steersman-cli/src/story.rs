@@ -13,7 +13,7 @@ pub(crate) use row::{Row, Tone};
 
 use crate::texts::Texts;
 use crate::words::{accepted_store, arguments, count, question, span};
-use holds::{hold_word, released};
+use holds::{hold_word, outage, released};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -593,6 +593,12 @@ impl Story {
             }
             LedgerEntry::Hold(hold) => self.hold(hold, texts),
             LedgerEntry::Released {
+                why: Why::Outage,
+                how,
+                about,
+                ..
+            } => outage(about.as_deref(), *how),
+            LedgerEntry::Released {
                 effect,
                 why,
                 how,
@@ -751,6 +757,7 @@ impl Story {
             | LedgerEntry::NotPerformed { .. }
             | LedgerEntry::Late { .. }
             | LedgerEntry::Again { .. }
+            | LedgerEntry::Outage { .. }
             | LedgerEntry::Listed(_)
             | LedgerEntry::WouldAsk(_)
             | LedgerEntry::Reach { .. }
@@ -765,12 +772,7 @@ impl Story {
             || format!("{} waits", self.target(hold.effect).map_or("a call", |n| n)),
             |body| question(&texts.text(body)),
         );
-        (
-            "?".into(),
-            ask,
-            format!("{} by {}", hold_word(hold.why), hold.askers()),
-            Tone::Asked,
-        )
+        holds::held(hold, ask)
     }
 }
 

@@ -28,6 +28,26 @@ pub(crate) fn span(millis: i64) -> String {
     }
 }
 
+/// A span as people type it: `250ms`, `90s`, `10m`, `4h`, `3d`.
+pub(crate) fn duration(text: &str) -> Result<std::time::Duration, String> {
+    let wrong = || format!("`{text}` is no duration: `90s`, `10m`, `4h`");
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return Err(wrong()),
+    };
+    let millis = number.parse::<u64>().ok();
+    let millis = millis.and_then(|n| n.checked_mul(factor));
+    millis
+        .map(std::time::Duration::from_millis)
+        .ok_or_else(wrong)
+}
+
 /// When something is due: `2 h`, `overdue`, `-`.
 pub(crate) fn due(now: i64, at: Option<i64>) -> String {
     match at {

@@ -521,7 +521,7 @@ pub enum LedgerEntry {
         how: Release,
         /// What the hold was about: the parameter that was asked for (`input`), as in [`Hold::about`].
         about: Option<Name>,
-        /// Who answered: a role, `probe`, `rule`, `timeout`.
+        /// Who answered: a role, `probe`, `rule`, `timeout`, `place` (one that answers again).
         by: Name,
         /// The reason, edited arguments or sealed value, if any.
         body: Option<Body>,
@@ -672,6 +672,13 @@ pub enum LedgerEntry {
         digest: Digest,
         /// How it stands.
         how: Recorded,
+    },
+    /// Since then the place of a model does not answer, and a call of it is held: the hold of this line names the place.
+    Outage {
+        /// The call.
+        effect: Id,
+        /// Since when it waits.
+        since: Time,
     },
 }
 

@@ -168,10 +168,30 @@ pub struct ModelDef {
     pub calls: CallStyle,
     /// Models that are asked in its place, in this order.
     pub fallback: Vec<Name>,
+    /// How long its outages are waited for, and how often a call is tried before that.
+    pub retry: ModelRetry,
     /// How often it is asked at most.
     pub rate: Option<Rate>,
     /// What it costs; none: as the built-in table says of the model that it turns out to be.
     pub price: Option<Price>,
+}
+
+/// What is done before a call of a model fails because nobody answers.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct ModelRetry {
+    /// Attempts one after the other, at most.
+    pub times: u32,
+    /// For so many milliseconds an outage of its place is waited for then; 0: the call fails.
+    pub outage: u64,
+}
+
+impl Default for ModelRetry {
+    fn default() -> Self {
+        Self {
+            times: 5,
+            outage: 24 * 3_600_000,
+        }
+    }
 }
 
 impl Network {

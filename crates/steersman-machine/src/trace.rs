@@ -649,6 +649,7 @@ impl Trace {
                 effect, attempt, ..
             } => format!("late {effect} attempt {attempt}"),
             LedgerEntry::Again { effect, at } => format!("again {effect} at {}", at.0),
+            LedgerEntry::Outage { effect, since } => format!("out {effect} since {}", since.0),
             LedgerEntry::Opened { branch, .. } => format!("opened {}", self.branch(*branch)),
             LedgerEntry::Ended(id) => format!("ended {}", self.branch(*id)),
             LedgerEntry::Superseded { branch, after } => {

@@ -18,6 +18,8 @@ use steersman_machine::types::canonical;
 pub struct Kept {
     /// Effects, and when they are due.
     pub timers: BTreeMap<Id, Time>,
+    /// Calls that wait for a place: which, and since when.
+    pub outages: BTreeMap<Id, (Name, Time)>,
     /// Waits for events: effect, event, canonical JSON of the key.
     pub waits: BTreeSet<(Id, Name, Arc<str>)>,
     /// Ids of messages that were accepted or lie there.
@@ -34,6 +36,7 @@ pub async fn differs(
     let lines = feed.lines().await?;
     let mut found = Vec::new();
     times(inspection, kept, &mut found);
+    places(inspection, kept, &mut found);
     events(inspection, kept, &mut found);
     messages(inspection, &lines, kept, &mut found);
     listed(inspection, &lines, &mut found);
@@ -69,7 +72,30 @@ fn times(inspection: &Inspection, kept: &Kept, found: &mut Vec<String>) {
     }
 }
 
-fn shown(time: Time) -> String {
+fn places(inspection: &Inspection, kept: &Kept, found: &mut Vec<String>) {
+    let waits = inspection.pending.iter().filter_map(|pending| {
+        let place = pending.place.clone()?;
+        Some((pending.effect, (place, pending.since)))
+    });
+    let meant: BTreeMap<Id, (Name, Time)> = waits.collect();
+    for (effect, (place, since)) in &meant {
+        if kept.outages.get(effect) != Some(&(place.clone(), *since)) {
+            found.push(format!(
+                "{effect} waits for {place} since {}, and is not found by that",
+                shown(*since)
+            ));
+        }
+    }
+    for (effect, (place, _)) in &kept.outages {
+        if !meant.contains_key(effect) {
+            found.push(format!(
+                "{effect} is found as waiting for {place}, and does not wait for it"
+            ));
+        }
+    }
+}
+
+pub(crate) fn shown(time: Time) -> String {
     let time = jiff::Timestamp::from_millisecond(time.0);
     time.map_or_else(|_| "no time".to_owned(), |time| time.to_string())
 }

@@ -5,6 +5,7 @@
 mod begin;
 mod log;
 mod memory;
+mod outages;
 mod story;
 
 pub use story::{SALT, story};
@@ -43,6 +44,7 @@ pub async fn suite<P: Place>(make: impl Fn() -> P) {
     messages_are_accepted_once(&make()).await;
     events_find_their_waits(&make()).await;
     timers_come_soonest_first(&make()).await;
+    outages::who_waits_for_a_place_comes_oldest_first(&make()).await;
     lists_find_sessions(&make()).await;
     large_values(&make()).await;
     batches_nobody_waits_for_are_written(&make()).await;

@@ -18,7 +18,7 @@ use steersman_machine::ids::{Body, Digest, Id, Line, Name, Time};
 use steersman_machine::interaction::Class;
 
 /// Version of the form of ledgers in checkpoints, and of what the fold means. One of another version is discarded.
-pub const VERSION: u8 = 8;
+pub const VERSION: u8 = 9;
 
 /// What is known of the world behind a line.
 ///
@@ -212,6 +212,8 @@ pub struct Record {
     pub approved: Vec<Name>,
     /// Not to be tried before.
     pub again: Option<Time>,
+    /// Its place does not answer since then.
+    pub down: Option<Time>,
 }
 
 /// How far an effect came.
@@ -411,6 +413,9 @@ impl Ledger {
             LedgerEntry::Search { search, what } => self.searched(line, *search, what),
             LedgerEntry::Paused(paused) => self.paused = *paused,
             LedgerEntry::Recorded { .. } => self.recorded(entry),
+            LedgerEntry::Outage { effect, since } => {
+                self.record(line, *effect).down = Some(*since);
+            }
             LedgerEntry::Barred { tool, barred, .. } => {
                 if *barred {
                     self.barred.insert(tool.clone());
@@ -481,6 +486,9 @@ impl Ledger {
             record.approved.extend(asked.flat_map(|h| h.by.clone()));
         }
         record.holds.retain(|h| h.why != why);
+        if why == Why::Outage {
+            record.down = None;
+        }
         record.ended.push((why, how));
         let goes_on = matches!(how, Release::Go);
         if why == Why::Doubt {
@@ -510,6 +518,7 @@ impl Ledger {
             ended: Vec::new(),
             approved: Vec::new(),
             again: None,
+            down: None,
         })
     }
 

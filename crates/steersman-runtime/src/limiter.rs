@@ -11,6 +11,10 @@
 //! Who has to wait stands in a lane, of its rate and model. Only the first of a lane looks at the clock, so nothing wakes
 //! many at once, and sessions take turns in it, however much one of them asks. Behind a pause that a server asked for the
 //! lane begins slowly. All time is the [`Clock`]'s.
+//!
+//! Who is parked by an outage stands in the lane ahead of the others, in the order in which it was parked, and is never
+//! sent away ([`Limiter::wait`]). While the breaker is open one of them at a time is let through when its time is over, the
+//! one who tried least often first: a call that would always fail keeps no other from trying.
 
 use crate::clock::Clock;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -72,6 +76,15 @@ pub struct Ask {
     pub tokens: u64,
     /// It goes past the breaker: there is nothing at the place that could be out of order.
     pub unbroken: bool,
+}
+
+/// Since when somebody is parked, and how often it has tried the place since.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Since {
+    /// Since when: the oldest go first when the place answers.
+    pub parked: Time,
+    /// Who tried least often tries next while it does not.
+    pub tries: u32,
 }
 
 /// Why somebody was not let through.
@@ -157,6 +170,8 @@ struct Breaker {
 struct Lane {
     turns: VecDeque<Arc<str>>,
     waiting: BTreeMap<Arc<str>, VecDeque<(u64, Arc<Notify>)>>,
+    /// Parked by an outage, in the order in which they go when it is over: how often each tried, and who is called.
+    parked: BTreeMap<(Time, u64), (u32, Arc<Notify>)>,
 }
 
 /// What the first of a lane is told.
@@ -177,22 +192,11 @@ impl Limiter {
     /// Where that would take long, or nobody is let through.
     pub async fn acquire(self: &Arc<Self>, ask: Ask, clock: &dyn Clock) -> Result<Permit, Refused> {
         // Who finds nobody before it is through at once: it must not stand in the way of others before it runs again.
-        let (mut waits, mut look) = {
-            let mut state = self.lock();
-            let mut waits = Waits::join(self.clone(), ask, &mut state);
-            let look = waits.look(&mut state, clock.now());
-            (waits, look)
-        };
+        let (mut waits, mut look) = Waits::join(self, ask, None, clock);
         loop {
             match look {
                 None => waits.called.notified().await,
-                Some((Look::Go, _)) => {
-                    return Ok(Permit {
-                        limiter: self.clone(),
-                        ask: waits.ask.clone(),
-                        ticket: waits.ticket,
-                    });
-                }
+                Some((Look::Go, _)) => return Ok(waits.through()),
                 Some((Look::Refused(why), _)) => return Err(why),
                 Some((Look::At(at), now)) if at > now.plus(LONG) => {
                     return Err(Refused::Long(since(at, now)));
@@ -207,6 +211,41 @@ impl Limiter {
             look = waits.look(&mut self.lock(), clock.now());
         }
     }
+
+    /// Waits, parked, until the place answers and the call may be made, however long that takes; or until it is the one who
+    /// tries whether it does.
+    pub async fn wait(self: &Arc<Self>, ask: Ask, since: Since, clock: &dyn Clock) -> Permit {
+        let (mut waits, mut look) = Waits::join(self, ask, Some(since), clock);
+        loop {
+            let until = match look {
+                None => None,
+                Some((Look::Go, _)) => return waits.through(),
+                Some((Look::Refused(Refused::Long(millis) | Refused::Open(millis)), now)) => {
+                    Some(now.plus(millis))
+                }
+                Some((Look::At(at), _)) => Some(at),
+            };
+            match until {
+                None => waits.called.notified().await,
+                Some(at) => tokio::select! {
+                    () = clock.sleep_until(at) => {}
+                    () = waits.called.notified() => {}
+                },
+            }
+            look = waits.look(&mut self.lock(), clock.now());
+        }
+    }
+
+    /// Whether the breaker is open, or one call tries the place.
+    pub fn is_open(&self) -> bool {
+        self.lock().breaker.open.is_some()
+    }
+
+    /// How many are parked here.
+    pub fn parked(&self) -> usize {
+        let state = self.lock();
+        state.lanes.values().map(|lane| lane.parked.len()).sum()
+    }
 }
 
 fn since(at: Time, now: Time) -> u64 {
@@ -219,23 +258,49 @@ struct Waits {
     ask: Ask,
     ticket: u64,
     called: Arc<Notify>,
+    /// Since when it is parked, if it is.
+    parked: Option<Time>,
     left: bool,
 }
 
 impl Waits {
-    fn join(limiter: Arc<Limiter>, ask: Ask, state: &mut State) -> Self {
+    /// Takes a place, and is told what it would be told there.
+    fn join(
+        limiter: &Arc<Limiter>,
+        ask: Ask,
+        since: Option<Since>,
+        clock: &dyn Clock,
+    ) -> (Self, Option<(Look, Time)>) {
         let called = Arc::<Notify>::default();
+        let mut state = limiter.lock();
         state.tickets += 1;
         let ticket = state.tickets;
         let lane = (ask.rate, ask.model.clone());
         let lane = state.lanes.entry(lane).or_default();
-        lane.join(&ask.session, ticket, called.clone());
-        Self {
-            limiter,
+        match since {
+            Some(Since { parked, tries }) => {
+                let seat = (tries, called.clone());
+                lane.parked.insert((parked, ticket), seat);
+            }
+            None => lane.join(&ask.session, ticket, called.clone()),
+        }
+        let mut waits = Self {
+            limiter: limiter.clone(),
             ask,
             ticket,
             called,
+            parked: since.map(|since| since.parked),
             left: false,
+        };
+        let look = waits.look(&mut state, clock.now());
+        (waits, look)
+    }
+
+    fn through(&self) -> Permit {
+        Permit {
+            limiter: self.limiter.clone(),
+            ask: self.ask.clone(),
+            ticket: self.ticket,
         }
     }
 
@@ -243,6 +308,11 @@ impl Waits {
     fn look(&mut self, state: &mut State, now: Time) -> Option<(Look, Time)> {
         if !state.is_first(self) {
             return None;
+        }
+        if self.parked.is_none()
+            && let Some(behind) = state.behind_parked(now, &self.ask)
+        {
+            return behind.map(|look| (look, now));
         }
         let look = state.look(now, &self.ask, self.ticket);
         if matches!(look, Look::Go) {
@@ -254,10 +324,14 @@ impl Waits {
     fn leave(&mut self, state: &mut State) {
         self.left = true;
         let key = (self.ask.rate, self.ask.model.clone());
+        let is_open = state.breaker.open.is_some();
         if let Some(lane) = state.lanes.get_mut(&key) {
-            lane.leave(&self.ask.session, self.ticket);
-            lane.call();
-            if lane.turns.is_empty() {
+            match self.parked {
+                Some(parked) => drop(lane.parked.remove(&(parked, self.ticket))),
+                None => lane.leave(&self.ask.session, self.ticket),
+            }
+            lane.call(is_open);
+            if lane.turns.is_empty() && lane.parked.is_empty() {
                 state.lanes.remove(&key);
             }
         }
@@ -305,8 +379,23 @@ impl Lane {
         }
     }
 
-    fn call(&self) {
+    /// The ticket of the parked one who goes next, and who is called: while the place does not answer, the one who tried
+    /// least often.
+    fn first_parked(&self, is_open: bool) -> Option<(u64, &Arc<Notify>)> {
+        let mut parked = self.parked.iter();
+        let first = if is_open {
+            parked.min_by_key(|(place, (tries, _))| (*tries, **place))
+        } else {
+            parked.next()
+        };
+        first.map(|((_, ticket), (_, called))| (*ticket, called))
+    }
+
+    fn call(&self, is_open: bool) {
         if let Some((_, called)) = self.first() {
+            called.notify_one();
+        }
+        if let Some((_, called)) = self.first_parked(is_open) {
             called.notify_one();
         }
     }
@@ -320,16 +409,49 @@ impl State {
 
     fn is_first(&self, waits: &Waits) -> bool {
         let lane = self.lanes.get(&(waits.ask.rate, waits.ask.model.clone()));
-        lane.and_then(Lane::first)
-            .is_some_and(|(first, _)| *first == waits.ticket)
+        let is_open = self.breaker.open.is_some();
+        let first = lane.and_then(|lane| match waits.parked {
+            Some(_) => lane.first_parked(is_open).map(|(first, _)| first),
+            None => lane.first().map(|(first, _)| *first),
+        });
+        first == Some(waits.ticket)
+    }
+
+    /// What somebody is told behind whom others are parked: to come again, or (inside) nothing yet. None: nobody is.
+    fn behind_parked(&mut self, now: Time, ask: &Ask) -> Option<Option<Look>> {
+        let lane = self.lanes.get(&(ask.rate, ask.model.clone()))?;
+        if lane.parked.is_empty() || ask.unbroken {
+            return None;
+        }
+        if let Some(open) = self.breaker.open {
+            let left = since(open, now).clamp(PROBE, OPEN_MAX);
+            return Some(Some(Look::Refused(Refused::Open(left))));
+        }
+        let at = self.free_at(now, ask);
+        Some((at > now.plus(LONG)).then_some(Look::At(at)))
     }
 
     /// Something changed: the first of each lane looks again.
     fn call(&self) {
-        self.lanes.values().for_each(Lane::call);
+        let is_open = self.breaker.open.is_some();
+        self.lanes.values().for_each(|lane| lane.call(is_open));
     }
 
-    fn look(&mut self, now: Time, ask: &Ask, ticket: u64) -> Look {
+    /// The place answers again: who is parked there comes slowly.
+    fn got_through(&mut self, now: Time) {
+        let was_open = self.breaker.open.is_some();
+        self.breaker.got_through();
+        if !was_open {
+            return;
+        }
+        for ((_, model), _) in self.lanes.iter().filter(|(_, l)| !l.parked.is_empty()) {
+            let told = self.told.entry(model.clone()).or_default();
+            told.ramp.get_or_insert((now, RAMP));
+        }
+    }
+
+    /// When windows and the server's word leave room for a call.
+    fn free_at(&mut self, now: Time, ask: &Ask) -> Time {
         let mut at = now;
         if let Some(rate) = ask.rate {
             let windows = self.windows.entry(rate).or_default();
@@ -341,7 +463,11 @@ impl State {
             }
         }
         let told = self.told.entry(ask.model.clone()).or_default();
-        at = at.max(told.free_at(now, ask.tokens));
+        at.max(told.free_at(now, ask.tokens))
+    }
+
+    fn look(&mut self, now: Time, ask: &Ask, ticket: u64) -> Look {
+        let at = self.free_at(now, ask);
         // The breaker last, so that nobody is a probe who has to wait.
         let probe = (at <= now).then_some(ticket);
         if !ask.unbroken
@@ -352,6 +478,7 @@ impl State {
         if at > now {
             return Look::At(at);
         }
+        let told = self.told.entry(ask.model.clone()).or_default();
         told.take(now, ask.tokens);
         if let Some(rate) = ask.rate {
             let windows = self.windows.entry(rate).or_default();
@@ -481,6 +608,11 @@ impl Breaker {
 }
 
 impl Permit {
+    /// Whether it is leave to make a call at this place.
+    pub fn is_of(&self, limiter: &Arc<Limiter>) -> bool {
+        Arc::ptr_eq(&self.limiter, limiter)
+    }
+
     /// The server said of this model, while or before it answered, what is left.
     pub fn told(&self, now: Time, requests: Option<Left>, tokens: Option<Left>) {
         let mut state = self.limiter.lock();
@@ -500,11 +632,11 @@ impl Permit {
         let mut state = self.limiter.lock();
         match ended {
             Ended::Answered(tokens) => {
-                state.breaker.got_through();
+                state.got_through(now);
                 self.took(&mut state, tokens);
             }
             Ended::Pause(millis) => {
-                state.breaker.got_through();
+                state.got_through(now);
                 self.took(&mut state, Some(0));
                 let until = now.plus(millis.min(crate::retry::LONGEST));
                 let told = state.told.entry(self.ask.model.clone()).or_default();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use steersman_machine::context::Request;
 use steersman_machine::effect::{Answer, Failure, Retry};
 use steersman_machine::ids::{Id, Name};
-use steersman_machine::network::Network;
+use steersman_machine::network::{ModelDef, Network};
 use steersman_machine::price::Price;
 use tokio_util::sync::CancellationToken;
 
@@ -158,6 +158,28 @@ impl BoundModel {
             Some(model) => format!("{}/{model}", self.provider).into(),
             None => self.provider.clone(),
         }
+    }
+
+    /// Its place, for people and lists: who is asked, and where. `def`: as the definition has it; an address that it makes of
+    /// values may be secret, and is not told. `openai/gpt-5-mini`, `compatible/qwen at http://127.0.0.1:8080/v1`.
+    pub fn place(&self, def: Option<&ModelDef>) -> Name {
+        let label = self.label();
+        let written = def.and_then(|def| def.url.as_ref());
+        let url = match written {
+            Some(written) => written.text(),
+            None => self.url.as_deref(),
+        };
+        let Some(url) = url else {
+            return label;
+        };
+        // What may be secret in an address is no part of its name.
+        let bare = url.split(['?', '#']).next().unwrap_or_default();
+        let (scheme, rest) = bare.split_once("://").unwrap_or(("", bare));
+        let end = rest.find('/').unwrap_or(rest.len());
+        let (host, path) = rest.split_at(end);
+        let host = host.rsplit('@').next().unwrap_or_default();
+        let colon = if scheme.is_empty() { "" } else { "://" };
+        format!("{label} at {scheme}{colon}{host}{path}").into()
     }
 
     /// What it costs, if that is known. A script without a price costs nothing.

@@ -45,6 +45,8 @@ pub struct Pending {
     pub due: Option<Time>,
     /// Of an approval: who is asked then; none: it ends.
     pub next: Option<Name>,
+    /// Of an outage: the place that does not answer, as [`BoundModel::place`](crate::model::BoundModel::place) names it.
+    pub place: Option<Name>,
     /// Of a doubt: what somebody who says that it happened has to give of its result ([`mapping::needed`]).
     pub needs: Vec<String>,
     /// Of a doubt: the tool that was, or is, asked whether it happened.
@@ -156,10 +158,12 @@ pub enum PendingKind {
     Again,
     /// A person keeps effects of this tool from beginning, until it is released.
     Hold,
+    /// The place of its model does not answer.
+    Outage,
 }
 
 /// Kinds by their words.
-const KINDS: [PendingKind; 10] = [
+const KINDS: [PendingKind; 11] = [
     PendingKind::Approval,
     PendingKind::Input,
     PendingKind::Doubt,
@@ -170,6 +174,7 @@ const KINDS: [PendingKind; 10] = [
     PendingKind::Timer,
     PendingKind::Again,
     PendingKind::Hold,
+    PendingKind::Outage,
 ];
 
 impl PendingKind {
@@ -186,6 +191,7 @@ impl PendingKind {
             Self::Timer => "timer",
             Self::Again => "again",
             Self::Hold => "hold",
+            Self::Outage => "outage",
         }
     }
 
@@ -198,7 +204,7 @@ impl PendingKind {
             | Self::Budget
             | Self::Repeat
             | Self::Question => true,
-            Self::Event | Self::Timer | Self::Again | Self::Hold => false,
+            Self::Event | Self::Timer | Self::Again | Self::Hold | Self::Outage => false,
         }
     }
 }
@@ -240,6 +246,7 @@ fn entry(pending: &Pending) -> Json {
         "because": pending.because,
         "due": pending.due.map(|due| due.0),
         "next": pending.next,
+        "place": pending.place,
         "since": pending.since.0,
         "needs": pending.needs,
         "probe": pending.probe.as_ref().map(|probe| json!({
@@ -297,6 +304,7 @@ fn pending(entry: &Json) -> Option<Pending> {
         because: text("because"),
         due: entry.get("due")?.as_i64().map(Time),
         next: name("next"),
+        place: name("place"),
         since: Time(entry.get("since")?.as_i64()?),
         needs: texts("needs")?,
         probe: match entry.get("probe")? {
@@ -349,9 +357,16 @@ fn held(cx: &Cx<'_>, ledger: &Ledger, wish: &Wish, hold: &Hold, pending: &mut Pe
         Why::Doubt => PendingKind::Doubt,
         Why::Budget => PendingKind::Budget,
         Why::Repeat => PendingKind::Repeat,
+        Why::Outage => PendingKind::Outage,
     };
-    pending.by.clone_from(&hold.by);
     pending.due = hold.due;
+    if hold.why == Why::Outage {
+        let down = ledger.effect(hold.effect).and_then(|record| record.down);
+        pending.since = down.unwrap_or(pending.since);
+        pending.place.clone_from(&hold.about);
+    } else {
+        pending.by.clone_from(&hold.by);
+    }
     if let (Why::Doubt, Work::Tool(tool)) = (hold.why, &wish.work) {
         let def = cx.network.tools.get(&tool.tool);
         pending.needs = def.map(mapping::needed).unwrap_or_default();
@@ -392,6 +407,7 @@ fn waits_for(
         because: None,
         due: wish.due,
         next: None,
+        place: None,
         needs: Vec::new(),
         probe: None,
         since,

@@ -14,8 +14,6 @@ use steersman_machine::mapping::Raw;
 pub const LONG: u64 = 60_000;
 /// A server that asks for more than this, in milliseconds, is not waited for: it does not want to be asked again.
 pub const LONGEST: u64 = 7 * 24 * 3_600_000;
-/// Attempts of a model call at most.
-pub const MODEL_ATTEMPTS: u32 = 5;
 
 /// What follows a failed attempt.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -82,12 +82,16 @@ pub enum Fate {
 }
 
 /// What has to happen outside before anything goes on.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outside {
     /// Effects that run.
     pub running: usize,
     /// When time is the next to do something, where it is: a timer, a deadline, another attempt.
     pub due: Option<Time>,
+    /// A place that does not answer, if calls of any branch wait for one ([`PendingKind::Outage`]).
+    ///
+    /// [`PendingKind::Outage`]: crate::pending::PendingKind::Outage
+    pub place: Option<Name>,
 }
 
 /// How things stand when nothing goes on by itself.
@@ -465,6 +469,21 @@ impl Session {
         }
     }
 
+    /// Waits until it has settled otherwise than so. Where it went on meanwhile and came to the same, that is no news.
+    pub async fn settled_otherwise(&self, than: &Settled) -> Result<Arc<Settled>, EngineError> {
+        let mut standing = self.settled.clone();
+        loop {
+            match &*standing.borrow_and_update() {
+                Standing::Settled(settled, _) if **settled != *than => return Ok(settled.clone()),
+                Standing::Gone(why) => return Err(EngineError::Gone(why.clone())),
+                _ => {}
+            }
+            if standing.changed().await.is_err() {
+                return Err(EngineError::Gone(Arc::new(EngineError::Stopped)));
+            }
+        }
+    }
+
     /// Tells when it stands otherwise than now.
     pub(crate) fn standing(&self) -> watch::Receiver<Standing> {
         let mut standing = self.settled.clone();
@@ -483,7 +502,9 @@ impl Session {
             still.as_mut().enable();
             match &*standing.borrow_and_update() {
                 Standing::Busy | Standing::Stands { .. } => {}
-                Standing::Outside(outside) | Standing::Settled(_, outside) => return Ok(*outside),
+                Standing::Outside(outside) | Standing::Settled(_, outside) => {
+                    return Ok(outside.clone());
+                }
                 Standing::Gone(why) => return Err(EngineError::Gone(why.clone())),
             }
             tokio::select! {

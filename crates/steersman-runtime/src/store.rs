@@ -36,6 +36,19 @@ pub type SessionId = Arc<str>;
 /// A timer: its session, its effect, when it is due.
 pub type DueTimer = (SessionId, Id, Time);
 
+/// A call that waits for a place which does not answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlaceWait {
+    /// The place ([`BoundModel::place`](crate::model::BoundModel::place)).
+    pub place: Name,
+    /// Since when.
+    pub since: Time,
+    /// The session.
+    pub session: SessionId,
+    /// The call.
+    pub effect: Id,
+}
+
 /// A place where sessions are kept.
 pub trait Store: Send + Sync + 'static {
     /// Makes a session with nothing in its log, together with the message that begins it: both or neither. An id that
@@ -135,6 +148,10 @@ pub trait Store: Send + Sync + 'static {
     /// Timers that are due, over all sessions, soonest first.
     fn timers(&self, until: Time, limit: usize) -> Boxed<'_, Result<Vec<DueTimer>, StoreError>>;
 
+    /// Calls that wait for places which do not answer: of each place, by its name, at most `each`, those that wait longest
+    /// first.
+    fn outages(&self, each: usize) -> Boxed<'_, Result<Vec<PlaceWait>, StoreError>>;
+
     /// Remembers something, its content with it, in one step: the number that it has. What has a key that is known
     /// changes nothing, and gives the number that it got then. Memories that are past their time at `new.at` are dropped
     /// here.
@@ -231,6 +248,8 @@ pub struct Batch {
     pub waits: Vec<WaitChange>,
     /// Timers set (some) or cleared (none), by effect.
     pub timers: Vec<(Id, Option<Time>)>,
+    /// Calls that wait for a place since then (some), or wait no longer (none), by effect.
+    pub outages: Vec<(Id, Option<(Name, Time)>)>,
     /// Labels that changed; none removes one.
     pub labels: Vec<(Name, Option<Arc<str>>)>,
     /// What lists show, when it changed.

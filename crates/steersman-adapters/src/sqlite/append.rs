@@ -116,6 +116,19 @@ fn beside(conn: &Connection, no: i64, batch: &Batch) -> rusqlite::Result<()> {
                 .execute(params![no, effect])?,
         };
     }
+    for (effect, waits) in &batch.outages {
+        let effect = effect_no(*effect);
+        match waits {
+            Some((place, since)) => conn
+                .prepare_cached(
+                    "INSERT OR REPLACE INTO outage (no, effect, place, since) VALUES (?1, ?2, ?3, ?4)",
+                )?
+                .execute(params![no, effect, &**place, since.0])?,
+            None => conn
+                .prepare_cached("DELETE FROM outage WHERE no = ?1 AND effect = ?2")?
+                .execute(params![no, effect])?,
+        };
+    }
     for (name, value) in &batch.labels {
         match value {
             Some(value) => conn

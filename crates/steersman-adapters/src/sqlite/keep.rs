@@ -133,6 +133,7 @@ pub(super) fn orphans(conn: &Connection) -> rusqlite::Result<Vec<String>> {
         ("checkpoints", "no", "checkpoint"),
         ("timers", "no", "timer"),
         ("waits", "no", "wait"),
+        ("waits for a place", "no", "outage"),
         ("labels", "no", "label"),
     ] {
         let query = format!(
@@ -162,6 +163,10 @@ fn beside(conn: &Connection, no: i64) -> rusqlite::Result<Beside> {
         ),
         ("a timer", "SELECT max(effect) FROM timer WHERE no = ?1"),
         ("a wait", "SELECT max(effect) FROM wait WHERE no = ?1"),
+        (
+            "a wait for a place",
+            "SELECT max(effect) FROM outage WHERE no = ?1",
+        ),
     ] {
         let found: Option<i64> = conn.query_row(query, [no], |r| r.get(0))?;
         let line = found.map(|found| match what {
@@ -190,6 +195,14 @@ fn kept(conn: &Connection, no: i64) -> rusqlite::Result<Kept> {
     while let Some(row) = rows.next()? {
         if let Some(effect) = effect_of(row.get(0)?) {
             kept.waits.insert((effect, name(row, 1)?, name(row, 2)?));
+        }
+    }
+    let mut outages = conn.prepare("SELECT effect, place, since FROM outage WHERE no = ?1")?;
+    let mut rows = outages.query([no])?;
+    while let Some(row) = rows.next()? {
+        if let Some(effect) = effect_of(row.get(0)?) {
+            kept.outages
+                .insert(effect, (name(row, 1)?, Time(row.get(2)?)));
         }
     }
     kept.ids = conn

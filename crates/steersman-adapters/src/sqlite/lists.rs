@@ -328,3 +328,36 @@ pub(super) fn checked(
         what: "its content does not fit its hash".to_owned(),
     })
 }
+
+/// Calls that wait for places, of each place at most so many, oldest first: place, since when, session, effect.
+pub(super) fn outages(
+    conn: &Connection,
+    each: usize,
+) -> rusqlite::Result<Vec<(String, i64, String, i64)>> {
+    let places: Vec<String> = conn
+        .prepare_cached(
+            // One step of the index for each place, however many wait for it.
+            "WITH RECURSIVE place (name) AS (
+                 SELECT min(place) FROM outage
+                 UNION ALL SELECT (SELECT min(o.place) FROM outage o WHERE o.place > p.name) FROM place p
+                 WHERE p.name IS NOT NULL
+             ) SELECT name FROM place WHERE name IS NOT NULL",
+        )?
+        .query_map([], |r| r.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    let mut oldest = conn.prepare_cached(
+        "SELECT o.since, s.id, o.effect FROM outage o JOIN session s USING (no)
+         WHERE o.place = ?1 ORDER BY o.since, o.effect, s.id LIMIT ?2",
+    )?;
+    let each = i64::try_from(each).unwrap_or(i64::MAX);
+    let mut found = Vec::new();
+    for place in places {
+        let rows = oldest.query_map(params![place, each], |r| {
+            Ok((place.clone(), r.get(0)?, r.get(1)?, r.get(2)?))
+        })?;
+        for row in rows {
+            found.push(row?);
+        }
+    }
+    Ok(found)
+}

@@ -89,6 +89,13 @@ const MIGRATIONS: &[&str] = &["
     INSERT INTO store VALUES (randomblob(16), 0);
     -- Sessions whose next line says that a person accepted the store, and what was the matter (0: a copy, 1: it lost lines).
     CREATE TABLE accepted (no INTEGER PRIMARY KEY, at INTEGER NOT NULL, was INTEGER NOT NULL);
+",
+"
+    -- Calls that wait for a place which does not answer.
+    CREATE TABLE outage (
+        no INTEGER NOT NULL, effect INTEGER NOT NULL, place TEXT NOT NULL, since INTEGER NOT NULL, PRIMARY KEY (no, effect)
+    ) WITHOUT ROWID;
+    CREATE INDEX outage_place ON outage (place, since, effect, no);
 "];
 
 /// The first format in which a store has a name.

@@ -594,7 +594,7 @@ async fn a_store_of_the_first_format_is_carried_over() {
     drop(store);
     let conn = rusqlite::Connection::open(folder.file()).unwrap();
     conn.execute_batch(
-        "ALTER TABLE inbox DROP COLUMN said; ALTER TABLE event_seen DROP COLUMN said; DROP TABLE memory; DROP TABLE memory_rating; DROP TABLE store; DROP TABLE accepted; PRAGMA user_version = 1",
+        "ALTER TABLE inbox DROP COLUMN said; ALTER TABLE event_seen DROP COLUMN said; DROP TABLE memory; DROP TABLE memory_rating; DROP TABLE store; DROP TABLE accepted; DROP TABLE outage; PRAGMA user_version = 1",
     )
     .unwrap();
     drop(conn);
@@ -604,6 +604,7 @@ async fn a_store_of_the_first_format_is_carried_over() {
         ..message(id)
     };
     assert_eq!(store.inbox("s").await.unwrap(), [message("m1")]);
+    assert_eq!(store.outages(9).await.unwrap(), []);
     assert!(!store.deliver("s", says("m1")).await.unwrap());
     assert!(store.deliver("s", message("m2")).await.unwrap());
     let refused = store.deliver("s", says("m2")).await;

@@ -334,7 +334,10 @@ fn what(pending: &Waits) -> String {
     match (&pending.tool, &pending.args) {
         (Some(tool), Some(args)) => format!("{kind} {tool}({})", arguments(args)),
         (Some(tool), None) => format!("{kind} {tool}"),
-        (None, _) => format!("{kind} {}", pending.text),
+        (None, _) => match &pending.place {
+            Some(place) => format!("{kind} {place}"),
+            None => format!("{kind} {}", pending.text),
+        },
     }
 }
 

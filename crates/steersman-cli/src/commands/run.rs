@@ -290,7 +290,11 @@ async fn ask(
         PendingKind::Doubt => "  it [d]id happen  it did [n]ot  nobody [k]nows  [l]ater > ",
         PendingKind::Question => "  answer (empty: later) > ",
         PendingKind::Input => "  hidden (empty: later) > ",
-        PendingKind::Event | PendingKind::Timer | PendingKind::Again | PendingKind::Hold => {
+        PendingKind::Event
+        | PendingKind::Timer
+        | PendingKind::Again
+        | PendingKind::Hold
+        | PendingKind::Outage => {
             return Ok(false);
         }
     };

@@ -7,8 +7,9 @@ use crate::filter::{Field, Filter};
 use crate::locate;
 use crate::place::{Place, shortest};
 use crate::printer::{Printer, dim, typed};
-use crate::words::{ago, count, digits, money, table};
+use crate::words::{ago, count, digits, money, span, table};
 use serde_json::{Value as Json, json};
+use steersman::runtime::pending::{self, Pending};
 use steersman::runtime::session::Settled;
 use steersman::runtime::store::{SessionInfo, SessionQuery};
 
@@ -48,7 +49,7 @@ pub(crate) async fn run(
             vec![
                 shortest(&info.id, all.iter().map(|i| &*i.id)).to_owned(),
                 info.network.to_string(),
-                status(info).to_owned(),
+                stands(info, now),
                 ago(now, info.state.updated.0),
                 info.head.to_string(),
                 digits(info.state.tokens),
@@ -178,7 +179,7 @@ pub(crate) fn field(info: &SessionInfo, now: i64, name: &str) -> Option<Field> {
 
 /// A session in a list, as JSON.
 pub(crate) fn document(info: &SessionInfo) -> Json {
-    json!({
+    let mut document = json!({
         "session": &*info.id,
         "network": info.network,
         "definition": info.state.definition,
@@ -192,5 +193,32 @@ pub(crate) fn document(info: &SessionInfo) -> Json {
         "labels": info.labels.iter().map(|(n, v)| (n.to_string(), Json::from(&**v))).collect::<serde_json::Map<_, _>>(),
         "outcome": serde_json::from_str::<Json>(&info.state.outcome).unwrap_or(Json::Null),
         "owner": info.owner,
-    })
+    });
+    let places = places(info);
+    if !places.is_empty() {
+        let place = |p: &Pending| json!({ "place": p.place, "since": asked::time(p.since.0) });
+        document["places"] = places.iter().map(place).collect();
+    }
+    document
+}
+
+/// The calls of a session that wait for a place which does not answer.
+fn places(info: &SessionInfo) -> Vec<Pending> {
+    let waits = match status(info) {
+        "waits" | "doubt" => pending::read(&info.state.waits).unwrap_or_default(),
+        _ => Vec::new(),
+    };
+    waits.into_iter().filter(|p| p.place.is_some()).collect()
+}
+
+/// The same in a row of the list: for which place, and since when.
+fn stands(info: &SessionInfo, now: i64) -> String {
+    let places = places(info);
+    let Some((place, since)) = places
+        .first()
+        .and_then(|p| Some((p.place.clone()?, p.since.0)))
+    else {
+        return status(info).to_owned();
+    };
+    format!("{} for {place} since {}", status(info), span(now - since))
 }

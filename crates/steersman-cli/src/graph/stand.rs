@@ -452,6 +452,10 @@ fn awaited(pending: &Pending) -> String {
     match pending.kind {
         Kind::Event => format!("waits for event {}", pending.text),
         Kind::Timer | Kind::Again => "waits for its time".to_owned(),
+        Kind::Outage => format!(
+            "waits for {}",
+            pending.place.as_deref().unwrap_or("a place")
+        ),
         Kind::Doubt => format!(
             "{} is in doubt",
             pending.tool.as_deref().unwrap_or("a call")

@@ -3,7 +3,7 @@
 use super::{Told, Tone};
 use crate::texts::Texts;
 use crate::words::span;
-use steersman_machine::commit::{LedgerEntry, LogLine, Probing, Reaching, Release, Why};
+use steersman_machine::commit::{Hold, LedgerEntry, LogLine, Probing, Reaching, Release, Why};
 use steersman_machine::effect::Bodies as _;
 use steersman_machine::ids::{Id, Time};
 
@@ -39,6 +39,7 @@ pub(super) fn hold_word(why: Why) -> &'static str {
         Why::Doubt => "doubt",
         Why::Budget => "budget",
         Why::Repeat => "repeat",
+        Why::Outage => "outage",
     }
 }
 
@@ -62,6 +63,35 @@ pub(super) fn released(why: Why, how: Release, by: &str, said: Option<&str>) -> 
         (_, Release::Expired) => ("ran out of time".into(), Tone::Wrong),
         (_, Release::Outcome | Release::GivenUp) => (format!("settled by {by}"), Tone::Decided),
     }
+}
+
+/// A hold opens: somebody is asked, or a place does not answer.
+pub(super) fn held(hold: &Hold, ask: String) -> Told {
+    let word = hold_word(hold.why);
+    match hold.why {
+        Why::Outage => ("!".into(), ask, word.into(), Tone::Wrong),
+        _ => (
+            "?".into(),
+            ask,
+            format!("{word} by {}", hold.askers()),
+            Tone::Asked,
+        ),
+    }
+}
+
+/// A place does not answer, or does again.
+pub(super) fn outage(place: Option<&str>, how: Release) -> Told {
+    let place = place.unwrap_or("its place");
+    let (mark, text, tone) = match how {
+        Release::Go => ("", format!("{place} answers again"), Tone::Came),
+        Release::Expired => (
+            "!",
+            format!("{place} did not answer for as long as that is waited for"),
+            Tone::Wrong,
+        ),
+        _ => ("", format!("{place} is waited for no longer"), Tone::Engine),
+    };
+    (mark.into(), text, hold_word(Why::Outage).into(), tone)
 }
 
 /// A person is told that something waits for them.

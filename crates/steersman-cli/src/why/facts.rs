@@ -444,6 +444,7 @@ fn word(why: Why) -> &'static str {
         Why::Doubt => "doubt",
         Why::Budget => "budget",
         Why::Repeat => "repeat",
+        Why::Outage => "outage",
     }
 }
 
@@ -452,6 +453,7 @@ fn ended(why: Why, how: Release) -> &'static str {
         (Why::Doubt, Release::Go) => "did not happen, says",
         (Why::Doubt, Release::Outcome) => "was done, says",
         (Why::Doubt, Release::GivenUp) => "stays unknown, says",
+        (Why::Outage, Release::Go) => "over, told by the",
         (_, Release::Go) => "given by",
         (_, Release::Edited) => "given with other arguments by",
         (_, Release::Refused) => "refused by",

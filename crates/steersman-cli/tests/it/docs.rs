@@ -249,6 +249,12 @@ fn the_guide_to_people_is_true() {
 }
 
 #[test]
+fn the_guide_to_models_is_true() {
+    let guide = world::root().join("docs/guides/models.md");
+    transcript_is_true(&guide, &World::new());
+}
+
+#[test]
 fn the_guide_to_mcp_servers_is_what_happens() {
     let world = World::example("research");
     transcript_is_true(&world::root().join("docs/guides/mcp.md"), &world);

@@ -32,6 +32,7 @@ mod memory;
 mod nasty;
 mod office;
 mod orders;
+mod outages;
 mod people;
 mod readme;
 mod real;

@@ -18,7 +18,8 @@ pub struct Hold {
     pub ask: Option<Body>,
     /// When it ends by itself.
     pub due: Option<Time>,
-    /// The parameter that is asked for (`input`), or the effect that was done before (`repeat`, as `n.k`).
+    /// The parameter that is asked for (`input`), the effect that was done before (`repeat`, as `n.k`), or the place that
+    /// does not answer (`outage`).
     pub about: Option<Name>,
 }
 
@@ -42,6 +43,8 @@ pub enum Why {
     Budget,
     /// The same was done or doubted before.
     Repeat,
+    /// The place of the model does not answer: nobody is asked, and the call is made again when it does.
+    Outage,
 }
 
 /// How a hold ended.

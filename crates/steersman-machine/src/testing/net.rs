@@ -6,9 +6,9 @@ use crate::ids::{Digest, Name};
 use crate::interaction::{Class, Reduce};
 use crate::network::{
     AgentDef, Approve, Asks, BuiltIn, CallStyle, Chooser, Context, Does, Fallback, Limits,
-    ModelAgent, ModelDef, Network, Offer, OnFailed, Parameters, Part, PersonDef, Provider, Record,
-    Render, Requires, Route, RouteBy, Rule, RuleTo, Source, ToolChoice, ToolDef, ToolUse, Turns,
-    Type, TypeKind, Unusable, ViewDef, Wait, WaitOn,
+    ModelAgent, ModelDef, ModelRetry, Network, Offer, OnFailed, Parameters, Part, PersonDef,
+    Provider, Record, Render, Requires, Route, RouteBy, Rule, RuleTo, Source, ToolChoice, ToolDef,
+    ToolUse, Turns, Type, TypeKind, Unusable, ViewDef, Wait, WaitOn,
 };
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -90,6 +90,7 @@ impl Draft {
             params: BTreeMap::new(),
             calls: CallStyle::Auto,
             fallback: Vec::new(),
+            retry: ModelRetry::default(),
             rate: None,
             price: None,
         };

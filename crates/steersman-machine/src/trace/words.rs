@@ -72,6 +72,7 @@ pub fn why_word(why: Why) -> &'static str {
         Why::Doubt => "doubt",
         Why::Budget => "budget",
         Why::Repeat => "repeat",
+        Why::Outage => "outage",
     }
 }
 

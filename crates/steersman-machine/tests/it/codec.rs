@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use steersman_machine::artifact::came_with;
 use steersman_machine::codec::{self, CodecError, Hash};
 use steersman_machine::commit::{
-    AgentFact, CallFact, Change, Commit, Fired, LedgerEntry, LogLine, Probing, Reaching, Recorded,
-    Text, Turned,
+    AgentFact, CallFact, Change, Commit, Fired, Hold, LedgerEntry, LogLine, Probing, Reaching,
+    Recorded, Release, Text, Turned, Why,
 };
 use steersman_machine::effect::{Mapped, NewArtifact, NewWrite};
 use steersman_machine::ids::{Body, Digest, Id, Line, Name, Time};
@@ -488,13 +488,52 @@ fn accepted() -> LogLine {
 }
 
 /// Lines with what was not there at first.
-fn later() -> [(&'static str, LogLine); 4] {
+fn later() -> [(&'static str, LogLine); 5] {
     [
         ("states", states()),
         ("modes", modes()),
         ("accepted", accepted()),
         ("recorded", recorded()),
+        ("outage", outage()),
     ]
+}
+
+/// A model did not answer, and did again.
+fn outage() -> LogLine {
+    let effect = Id::new(Line(20), 1);
+    let place = Some(Name::from("openai/gpt-5-mini at https://api.openai.com/v1"));
+    let hold = Hold {
+        effect,
+        why: Why::Outage,
+        digest: Digest([7; 16]),
+        by: vec![Name::from("any")],
+        ask: Some(Body::new(Line(105), 0)),
+        due: Some(Time(1_790_000_000_000)),
+        about: place.clone(),
+    };
+    let released = LedgerEntry::Released {
+        effect,
+        why: Why::Outage,
+        how: Release::Go,
+        about: place,
+        by: Name::from("place"),
+        body: None,
+    };
+    LogLine {
+        n: Line(105),
+        prev: Line(104),
+        branch: Id::MAIN,
+        commit: None,
+        ledger: vec![
+            LedgerEntry::Outage {
+                effect,
+                since: Time(1_789_000_000_000),
+            },
+            LedgerEntry::Hold(hold),
+            released,
+        ],
+        bodies: vec![Text::Here("connection refused".into())],
+    }
 }
 
 /// What the session did that this one reruns.

@@ -466,7 +466,7 @@ impl Driver {
         self.accepted(&mut draft, message);
         match why {
             Why::Budget => self.granted(&mut draft, effect, &by),
-            Why::Approval | Why::Repeat | Why::Input | Why::Doubt => {
+            Why::Approval | Why::Repeat | Why::Input | Why::Doubt | Why::Outage => {
                 self.go(&mut draft, effect, why, By::Person(by), None)?;
             }
         }
@@ -559,7 +559,7 @@ impl Driver {
                 let (how, by) = match why {
                     // It did not happen, and is not to happen now.
                     Why::Doubt => (Release::Go, by.name()),
-                    Why::Approval | Why::Input | Why::Budget | Why::Repeat => {
+                    Why::Approval | Why::Input | Why::Budget | Why::Repeat | Why::Outage => {
                         (Release::Refused, "rule".into())
                     }
                 };
@@ -612,7 +612,7 @@ impl Driver {
                 }
                 return Ok(Ok(()));
             }
-            Why::Approval | Why::Input | Why::Doubt => {
+            Why::Approval | Why::Input | Why::Doubt | Why::Outage => {
                 let said = match self.held_about(effect, why) {
                     // What was done is not undone by that: the model is told.
                     Some(equal) => format!("{said}. {}", self.what_came(equal)?),
@@ -754,5 +754,6 @@ pub(super) fn word(why: Why) -> &'static str {
         Why::Doubt => "somebody to say whether it happened",
         Why::Budget => "more budget",
         Why::Repeat => "a word on doing it again",
+        Why::Outage => "an answer of its place",
     }
 }

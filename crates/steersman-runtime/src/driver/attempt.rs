@@ -54,11 +54,12 @@ pub(crate) enum FromTask {
     Judged(Id, (Id, steersman_machine::ids::Line), Raw),
 }
 
-/// Calls a model once, when the limiter of its place lets it through.
+/// Calls a model once, when the limiter of its place lets it through. `gate`: the place, who asks there, and the leave to do so
+/// of a call that waited for it.
 pub(crate) fn call_model(
     model: Arc<dyn Model>,
     call: ModelCall,
-    gate: (Arc<Limiter>, Ask),
+    gate: (Arc<Limiter>, Ask, Option<Permit>),
     timeouts: Timeouts,
     clock: Arc<dyn Clock>,
     cancel: CancellationToken,
@@ -66,11 +67,14 @@ pub(crate) fn call_model(
 ) {
     let (effect, attempt) = (call.effect, call.attempt);
     tokio::spawn(async move {
-        let (limiter, ask) = gate;
-        let let_through = tokio::select! {
-            biased;
-            let_through = limiter.acquire(ask, &*clock) => let_through,
-            () = cancel.cancelled() => return,
+        let (limiter, ask, leave) = gate;
+        let let_through = match leave {
+            Some(leave) => Ok(leave),
+            None => tokio::select! {
+                biased;
+                let_through = limiter.acquire(ask, &*clock) => let_through,
+                () = cancel.cancelled() => return,
+            },
         };
         let permit = match let_through {
             Ok(permit) => permit,

@@ -101,6 +101,12 @@ pub(super) fn expected(request: &Request, sent: u64) -> u64 {
     sent.saturating_add(longest.min(ANSWER))
 }
 
+/// Tokens that a call sends, as far as known.
+pub(super) fn sent(request: &Request) -> u64 {
+    let sent: u64 = request.segments.iter().map(|s| s.len).sum();
+    sent.div_ceil(BYTES)
+}
+
 /// The longest answer that is asked for.
 fn longest(params: &[(String, serde_json::Value)]) -> Option<u64> {
     // As servers call it.
@@ -195,8 +201,8 @@ impl Driver {
         };
         let wanted = self.limited(self.dearest.at_least(self.first()));
         let models = self.outs.values().filter(|out| out.is_model());
-        // What stands may never begin.
-        let begin = models.filter(|out| !matches!(out.state, OutState::Stands));
+        // What stands may never begin, and what is held not now.
+        let begin = models.filter(|out| !matches!(out.state, OutState::Stands | OutState::Held));
         let wished = begin.filter(|out| out.reserved.is_zero()).count() as u64;
         let before = draft.ledger.iter().map(drawn);
         let before = before.fold(Amount::default(), Amount::plus);
@@ -264,8 +270,7 @@ impl Driver {
 
     /// Reserves what a call may cost. False: it was held or failed instead.
     pub(super) async fn reserve(&mut self, id: Id, request: &Request) -> Result<bool, EngineError> {
-        let sent: u64 = request.segments.iter().map(|s| s.len).sum();
-        let sent = sent.div_ceil(BYTES);
+        let sent = sent(request);
         self.outs.get_mut(&id).expect("it is out").sent = sent;
         let Some(allowance) = self.allowance() else {
             return Ok(true);
@@ -392,7 +397,7 @@ impl Driver {
         self.settle(draft);
     }
 
-    fn settle(&mut self, draft: &mut Draft) {
+    pub(super) fn settle(&mut self, draft: &mut Draft) {
         self.drawn.clear();
         draft.ledger.push(LedgerEntry::Settle {
             tokens: 0,

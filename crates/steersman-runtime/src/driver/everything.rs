@@ -1,7 +1,7 @@
 //! Driving all sessions of a store: whatever has something to do is owned, driven until it settles, and let go of.
 
 use crate::engine::{Engine, EngineError, Happened};
-use crate::session::{Session, Standing};
+use crate::session::{Session, Settled, Standing};
 use crate::store::{SessionId, SessionQuery, StoreError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,6 +14,9 @@ const LOOK: u64 = 50;
 const DEAD: u32 = 20;
 /// Timers that are looked at together.
 const TIMERS: usize = 1_000;
+/// Sessions that wait here for one place that does not answer, parked; those that wait longest. The others lie in the store
+/// until one of these goes on.
+const WAITING: usize = 64;
 
 struct All<'a> {
     engine: &'a Engine,
@@ -23,6 +26,10 @@ struct All<'a> {
     seen: BTreeMap<SessionId, Vec<Name>>,
     /// Timers for which a session was taken and that are set all the same: it is paused, or held.
     tried: BTreeSet<(SessionId, Id, Time)>,
+    /// Sessions that are kept while a place does not answer, and that place.
+    waiting: BTreeMap<SessionId, Name>,
+    /// Calls for whose place a session was taken, and that wait all the same: it is paused, or held.
+    asked: BTreeSet<(SessionId, Id)>,
     /// Sessions that could not be taken. Something new in their inbox is a reason to try again.
     broken: BTreeSet<SessionId>,
 }
@@ -41,12 +48,15 @@ pub(crate) async fn run_all(
         driven: BTreeMap::new(),
         seen: BTreeMap::new(),
         tried: BTreeSet::new(),
+        waiting: BTreeMap::new(),
+        asked: BTreeSet::new(),
         broken: BTreeSet::new(),
     };
     let (mut version, mut looks) = (None, 0_u32);
     while !stop.is_cancelled() {
         if looks.is_multiple_of(DEAD) {
             all.take_dead().await?;
+            all.take_waiting().await?;
         }
         looks = looks.wrapping_add(1);
         let now = store.inbox_version().await?;
@@ -125,6 +135,52 @@ impl All<'_> {
         Ok(())
     }
 
+    /// Sessions that wait for a place, and that nobody drives: of each place those that wait longest.
+    async fn take_waiting(&mut self) -> Result<(), EngineError> {
+        let found = self.engine.store().outages(WAITING).await?;
+        let calls = found.iter().map(|w| (w.session.clone(), w.effect));
+        let calls: BTreeSet<(SessionId, Id)> = calls.collect();
+        // What waits no longer may wait again.
+        self.asked.retain(|call| calls.contains(call));
+        for waits in found {
+            let call = (waits.session.clone(), waits.effect);
+            let idle = !self.driven.contains_key(&call.0) && !self.broken.contains(&call.0);
+            let room = self.has_room(&waits.place);
+            if idle && room && !self.asked.contains(&call) && self.take(&call.0).await? {
+                self.asked.insert(call);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether another session may wait for this place here.
+    fn has_room(&self, place: &Name) -> bool {
+        let waiting = self.waiting.values().filter(|other| *other == place);
+        waiting.count() < WAITING
+    }
+
+    /// Whether a session that settled is kept: it goes on by itself when a place answers. It is told of once.
+    fn keeps(&mut self, id: &SessionId, session: &Session, standing: &Standing) -> bool {
+        let Standing::Settled(settled, outside) = standing else {
+            self.waiting.remove(id);
+            return false;
+        };
+        let Some(place) = &outside.place else {
+            self.waiting.remove(id);
+            return false;
+        };
+        if self.waiting.get(id) == Some(place) {
+            return true;
+        }
+        self.waiting.remove(id);
+        if !self.has_room(place) || **settled == Settled::Paused {
+            return false;
+        }
+        self.waiting.insert(id.clone(), place.clone());
+        (self.told)(Happened::Settled(session.clone(), settled.clone()));
+        true
+    }
+
     /// Lets go of what has settled.
     async fn let_go(&mut self) {
         let rest: Vec<SessionId> = self
@@ -143,6 +199,10 @@ impl All<'_> {
                 continue;
             };
             let standing = session.settled.borrow().clone();
+            if self.keeps(&id, &session, &standing) {
+                self.driven.insert(id, session);
+                continue;
+            }
             match standing {
                 Standing::Gone(why) => {
                     self.seen.remove(&id);

@@ -25,6 +25,7 @@ mod guard;
 mod heard;
 mod inspect;
 mod orders;
+mod outage;
 mod outcome;
 mod parked;
 mod probe;
@@ -105,6 +106,8 @@ pub(crate) struct Driver {
     queued: BTreeMap<Id, BTreeSet<Id>>,
     /// Model calls that wait for what others have reserved of the session's budget.
     short: BTreeSet<Id>,
+    /// Model calls whose places do not answer.
+    outages: outage::Outages,
     /// Effects that begin when an equal one has ended, and that one.
     behind: BTreeMap<Id, Id>,
     /// Branches that have something new.
@@ -196,7 +199,8 @@ pub(crate) struct Out {
     state: OutState,
     /// Slot of its tool, for as long as it runs.
     permit: Option<OwnedSemaphorePermit>,
-    /// Its turn at a place that has a rate, once that has come, until the attempt ends.
+    /// Its turn at a place, once that has come, of a tool until the attempt ends: of one that has a rate, or that did not
+    /// answer.
     turn: Option<Permit>,
     /// Streamed of the attempt that runs.
     shown: String,
@@ -452,6 +456,7 @@ impl Driver {
             }
         };
         let alive = self.engine.0.alive.clone();
+        self.take_seats();
         tokio::select! {
             biased;
             written = self.writer.written() => {
@@ -461,6 +466,7 @@ impl Driver {
             Some(told) = self.from_handles.recv() => self.told(told),
             Some(ended) = self.from_tasks.recv() => self.task_told(*ended).await?,
             () = timer => self.tick_clock().await?,
+            (id, permit) = self.outages.answered() => self.place_calls(id, permit),
             () = alive.cancelled() => return Err(EngineError::Stopped),
             () = calm => return Ok(true),
         }
@@ -674,6 +680,7 @@ impl Driver {
                 + self.reaching_now()
                 + usize::from(self.following.is_asking()),
             due: soon.chain(self.next_due()).min(),
+            place: self.place_out(),
         }
     }
 

@@ -152,6 +152,9 @@ impl Driver {
             }
             return Ok(Ok(()));
         }
+        if self.try_places(message, effect).await? {
+            return Ok(Ok(()));
+        }
         if let Some(acted) = self.probe_again(message, effect).await? {
             return Ok(acted);
         }

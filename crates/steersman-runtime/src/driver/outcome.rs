@@ -8,7 +8,7 @@ use crate::engine::EngineError;
 use crate::feed::FeedItem;
 use crate::ledger::Amount;
 use crate::limiter::Ended;
-use crate::model::{Delta, Report};
+use crate::model::{BoundModel, Delta, Report};
 use crate::options::Judge;
 use crate::retry::{self, Next};
 use crate::toolset::Progress;
@@ -152,7 +152,8 @@ impl Driver {
                 let (tokens, micros) = super::budget::spent(&answer, &self.outs[&effect], written);
                 answer.usage.micros = micros;
                 let spent = Amount::new(tokens, micros.unwrap_or_default());
-                let notes = vec![Note::Spend(effect, spent.tokens, spent.micros)];
+                let mut notes = vec![Note::Spend(effect, spent.tokens, spent.micros)];
+                notes.extend(self.outage_over(effect));
                 self.unreserve(effect, spent);
                 if let Some(judge) = self.engine.0.options.judge.clone() {
                     let asked = self.to_be_judged(branch, effect, &answer);
@@ -192,16 +193,14 @@ impl Driver {
         let tries = attempt.saturating_sub(out.tried).max(1);
         self.outs.insert(effect, out);
         self.withdraw(effect, attempt);
-        let next = retry::next(
-            failure.retry,
-            tries,
-            retry::MODEL_ATTEMPTS,
-            self.values.seed,
-            effect,
-            now,
-        );
+        let times = self.model_retry(effect, true).times;
+        let next = retry::next(failure.retry, tries, times, self.values.seed, effect, now);
+        let is_open = failure.code == attempt::CIRCUIT_OPEN;
         let waits_long = matches!(next, Next::GiveUp | Next::At(_));
-        let gives_up = waits_long || failure.code == attempt::CIRCUIT_OPEN;
+        // A call that is held tries each of its models once, and then waits again.
+        let is_tried = waits_long || is_open || self.is_out(effect);
+        let nobody = is_tried && self.notes_outage(effect, &failure);
+        let gives_up = waits_long || is_open || nobody;
         if gives_up && retry::may_fall_back(&failure) && self.falls_back(effect) {
             if let Some(lost) = lost {
                 draft.note(lost);
@@ -210,13 +209,20 @@ impl Driver {
             self.retry_queued();
             return self.write(draft).await;
         }
-        if next == Next::GiveUp {
-            // With one line: what was lost is neither forgotten nor counted twice.
-            self.answer_outcome(effect, Outcome::Failed(failure), lost.into_iter().collect());
+        // A request that is wrong by itself is wrong when the place answers, too.
+        let is_last = nobody || (next == Next::GiveUp && retry::may_fall_back(&failure));
+        if is_last && self.waits_for_place(effect, lost.clone()).await? {
             return Ok(());
         }
-        if let Some(lost) = lost {
-            draft.note(lost);
+        let over = self.outage_over(effect);
+        if next == Next::GiveUp {
+            // With one line: what was lost is neither forgotten nor counted twice.
+            let notes = lost.into_iter().chain(over).collect();
+            self.answer_outcome(effect, Outcome::Failed(failure), notes);
+            return Ok(());
+        }
+        for note in lost.into_iter().chain(over) {
+            draft.note(note);
         }
         match next {
             Next::After(millis) => self.again_soon(effect, millis),
@@ -433,14 +439,16 @@ impl Driver {
 
     /// The model that was asked.
     fn model_label(&self, effect: Id) -> Name {
-        let network = self.network();
-        let out = self.outs.get(&effect);
-        let name = out.and_then(|out| {
-            let chain = network.chain(out.asked.as_ref()?);
-            chain.get(out.rung).copied()
-        });
-        let bound = name.and_then(|n| self.values.models.iter().find(|m| m.name == *n));
-        bound.map_or_else(|| "unknown".into(), crate::model::BoundModel::label)
+        let bound = self.bound_of(effect);
+        bound.map_or_else(|| "unknown".into(), BoundModel::label)
+    }
+
+    /// The same, as it is bound.
+    pub(super) fn bound_of(&self, effect: Id) -> Option<&BoundModel> {
+        let out = self.outs.get(&effect)?;
+        let chain = self.network().chain(out.asked.as_ref()?);
+        let name = chain.get(out.rung).copied()?;
+        self.values.models.iter().find(|m| m.name == *name)
     }
 
     /// What was shown of model calls that are out on a branch.
@@ -558,6 +566,10 @@ impl Driver {
                 continue;
             };
             if !matches!(out.state, OutState::Held) {
+                continue;
+            }
+            if why == Why::Outage {
+                self.outage_expired(effect);
                 continue;
             }
             let asked = out.tool().filter(|_| why == Why::Approval);

@@ -5,11 +5,13 @@
 //! Who waits for people, events or times is parked at once, since these take their time. Who gave an answer is parked when
 //! nothing was said for a while: in a conversation the next message comes soon.
 
+use super::outage::Outages;
 use super::{Driver, Inbox, OutState, Writer, follow};
 use crate::bind::{self, Values};
 use crate::engine::{Engine, EngineError};
 use crate::feed::{FeedItem, Live};
 use crate::ledger::{Amount, Ledger};
+use crate::limiter::Permit;
 use crate::load::{Load, Since};
 use crate::past::{self, Past};
 use crate::session::{Receipt, Settled, Standing, ToDriver};
@@ -18,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use steersman_machine::context::RenderCache;
 use steersman_machine::effect::Bodies;
-use steersman_machine::ids::{Id, Time};
+use steersman_machine::ids::{Digest, Id, Name, Time};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 /// For how long nothing happens before a session that waits for nothing is parked, in milliseconds; and how much later
@@ -39,6 +41,7 @@ pub(crate) struct Parked {
     dearest: Amount,
     fates: VecDeque<Receipt>,
     following: follow::Following,
+    outages: Outages,
     kept: Kept,
     /// When time is the next to do something.
     due: Option<Time>,
@@ -49,17 +52,34 @@ pub(crate) struct Parked {
 /// What a parked session has of what its owner read from the store, and the store does not say.
 #[derive(Default)]
 struct Kept {
-    /// Since when its effects have been out.
-    since: Vec<(Id, Time)>,
+    /// Its effects that are out.
+    outs: Vec<(Id, KeptOut)>,
     /// By branch and agent, what the next request is measured against.
     caches: Vec<(Id, Id, RenderCache)>,
 }
 
+/// The same of an effect.
+struct KeptOut {
+    since: Time,
+    /// Of a model call: attempts so far, and the request as it was rendered first.
+    attempt: u32,
+    request: Option<(Digest, u64, Option<Name>)>,
+}
+
 /// What brought a parked session back.
 pub(super) struct Woken {
-    /// What it was told; none: time came.
-    told: Option<ToDriver>,
+    by: By,
     kept: Kept,
+}
+
+/// See [`Woken`].
+enum By {
+    /// It was told something.
+    Told(ToDriver),
+    /// Time came.
+    Time,
+    /// The place of a call that is held answers, or is to be tried.
+    Place(Id, Permit),
 }
 
 impl Parked {
@@ -90,6 +110,7 @@ impl Parked {
             dearest: Amount::default(),
             fates: VecDeque::new(),
             following: follow::Following::default(),
+            outages: Outages::default(),
             kept: Kept::default(),
             due: None,
             owes: false,
@@ -98,13 +119,13 @@ impl Parked {
 
     /// Waits until there is something to do. None if it was let go of meanwhile.
     pub(super) async fn over(mut self) -> Option<(Box<Driver>, Woken)> {
-        let told = match self.woken().await {
-            Ok(Some(ToDriver::Stop(ended))) if !self.owes => {
+        let by = match self.woken().await {
+            Ok(By::Told(ToDriver::Stop(ended))) if !self.owes => {
                 self.live.show(FeedItem::Closed);
                 self.end(EngineError::Stopped, Some(ended));
                 return None;
             }
-            Ok(told) => told,
+            Ok(by) => by,
             Err(why) => {
                 self.end(why, None);
                 return None;
@@ -112,13 +133,13 @@ impl Parked {
         };
         let kept = std::mem::take(&mut self.kept);
         let driver = Box::new(Driver::of(self));
-        if matches!(told, Some(ToDriver::Inbox(..))) {
+        if matches!(by, By::Told(ToDriver::Inbox(..)) | By::Place(..)) {
             driver.busy();
         }
-        Some((driver, Woken { told, kept }))
+        Some((driver, Woken { by, kept }))
     }
 
-    async fn woken(&mut self) -> Result<Option<ToDriver>, EngineError> {
+    async fn woken(&mut self) -> Result<By, EngineError> {
         let clock = self.engine.clock().clone();
         let due = self.due;
         let timer = async {
@@ -130,8 +151,9 @@ impl Parked {
         let alive = self.engine.0.alive.clone();
         tokio::select! {
             biased;
-            Some(told) = self.from_handles.recv() => Ok(Some(told)),
-            () = timer => Ok(None),
+            Some(told) = self.from_handles.recv() => Ok(By::Told(told)),
+            () = timer => Ok(By::Time),
+            (id, permit) = self.outages.answered() => Ok(By::Place(id, permit)),
             () = alive.cancelled() => Err(EngineError::Stopped),
         }
     }
@@ -175,6 +197,7 @@ impl Driver {
             to_start: BTreeSet::new(),
             queued: BTreeMap::new(),
             short: BTreeSet::new(),
+            outages: parked.outages,
             behind: BTreeMap::new(),
             fresh: BTreeSet::new(),
             look_at_ends: false,
@@ -232,9 +255,13 @@ impl Driver {
     pub(super) async fn wake(&mut self, woken: Woken) -> Result<(), EngineError> {
         self.read().await?;
         self.recover().await?;
-        for (effect, since) in woken.kept.since {
+        for (effect, kept) in woken.kept.outs {
             if let Some(out) = self.outs.get_mut(&effect) {
-                out.since = since;
+                out.since = kept.since;
+                if out.is_model() {
+                    (out.attempt, out.tried) = (kept.attempt, kept.attempt);
+                    out.request = kept.request;
+                }
             }
         }
         for (branch, agent, cache) in woken.kept.caches {
@@ -242,8 +269,10 @@ impl Driver {
                 branch.caches.insert(agent, cache);
             }
         }
-        if let Some(told) = woken.told {
-            self.told(told);
+        match woken.by {
+            By::Told(told) => self.told(told),
+            By::Time => {}
+            By::Place(id, permit) => self.place_calls(id, permit),
         }
         Ok(())
     }
@@ -255,8 +284,10 @@ impl Driver {
             && self.is_quiet()
             && !self.is_halted()
             && self.stepping == super::step::Stepping::Free
-            && self.outs.values().all(|out| match out.state {
-                OutState::Held | OutState::Waits | OutState::Later(_) => !out.is_model(),
+            && self.outs.iter().all(|(id, out)| match out.state {
+                // What was reserved for a model call lies in memory; one that waits for its place has nothing.
+                OutState::Held => !out.is_model() || self.is_seated(*id),
+                OutState::Waits | OutState::Later(_) => !out.is_model(),
                 _ => false,
             })
             // What lies there is looked at with every turn of the loop.
@@ -292,14 +323,21 @@ impl Driver {
     /// Gives up what can be read again.
     pub(super) fn park(self) -> Parked {
         let due = self.next_due();
-        let since = self.outs.iter().map(|(id, out)| (*id, out.since));
-        let since = since.collect();
+        let outs = self.outs.into_iter().map(|(id, out)| {
+            let kept = KeptOut {
+                since: out.since,
+                attempt: out.attempt,
+                request: out.request,
+            };
+            (id, kept)
+        });
+        let outs = outs.collect();
         let caches = self.branches.into_iter().flat_map(|(id, branch)| {
             let caches = branch.caches.into_iter();
             caches.map(move |(agent, cache)| (id, agent, cache.at_rest()))
         });
         let kept = Kept {
-            since,
+            outs,
             caches: caches.collect(),
         };
         Parked {
@@ -319,6 +357,7 @@ impl Driver {
             dearest: self.dearest,
             fates: self.inbox.fates,
             following: self.following,
+            outages: self.outages,
             kept,
             due,
             owes: self.claimed && !self.ledger.slice.is_zero(),

@@ -192,6 +192,8 @@ impl Driver {
                     self.state(effect, OutState::Waits);
                 }
                 _ if record.holds.is_empty() => draft.ready.push(effect),
+                // Whether its place answers is found out where it would begin.
+                _ if record.holds.iter().all(|h| h.why == Why::Outage) => draft.ready.push(effect),
                 _ => self.state(effect, OutState::Held),
             }
             return Ok(());

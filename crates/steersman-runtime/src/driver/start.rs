@@ -134,8 +134,15 @@ impl Driver {
                 return Ok(());
             }
         };
-        if !self.reserve(id, &request).await? {
+        let place = |driver: &Self, request: &Request| {
+            let transport = driver.model_transport(branch, agent, &request.model, &bound)?;
+            Ok(driver.gate_of(&bound, request, &transport))
+        };
+        if self.takes_seat(id, &request, place) {
             return Ok(());
+        }
+        if !self.reserve(id, &request).await? {
+            return self.leave_seat(id).await;
         }
         // What was drawn for it, and what a provider keeps of it, is on disk first.
         let mut before = self.covered_by();
@@ -183,11 +190,13 @@ impl Driver {
             request,
             transport,
         };
-        let gate = self.gate_of(id, &bound, &call);
+        let (limiter, ask) = self.gate_of(&bound, &call.request, &call.transport);
+        let leave = self.outs.get_mut(&id).and_then(|out| out.turn.take());
+        let leave = leave.filter(|leave| leave.is_of(&limiter));
         attempt::call_model(
             model,
             call,
-            gate,
+            (limiter, ask, leave),
             self.engine.0.options.model_timeouts,
             self.engine.clock().clone(),
             cancel,
@@ -271,8 +280,12 @@ impl Driver {
     }
 
     /// The limiter of a model's place, and what is asked of it.
-    fn gate_of(&self, id: Id, bound: &BoundModel, call: &ModelCall) -> (Arc<Limiter>, Ask) {
-        let transport = &call.transport;
+    fn gate_of(
+        &self,
+        bound: &BoundModel,
+        request: &Request,
+        transport: &Transport,
+    ) -> (Arc<Limiter>, Ask) {
         let part = |text: &Option<String>| text.clone().unwrap_or_default();
         let place = [
             bound.provider.to_string(),
@@ -286,12 +299,12 @@ impl Driver {
         } else {
             limiters.of(&place.each_ref().map(String::as_str))
         };
-        let def = self.network().models.get(&call.request.model);
+        let def = self.network().models.get(&request.model);
         let ask = Ask {
             session: self.session.clone(),
             model: bound.label(),
             rate: def.and_then(|def| def.rate),
-            tokens: super::budget::expected(&call.request, self.outs[&id].sent),
+            tokens: super::budget::expected(request, super::budget::sent(request)),
             unbroken: &*bound.provider == "scripted",
         };
         (limiter, ask)

@@ -240,6 +240,15 @@ impl Driver {
         let Some(out) = self.outs.remove(&effect) else {
             return;
         };
+        // It came to its end before its place was asked again.
+        if self.is_out(effect) && !draft.releases(effect, Why::Outage) {
+            draft.note(Self::released(
+                effect,
+                Why::Outage,
+                Release::Cancelled,
+                "rule",
+            ));
+        }
         self.unqueue(effect, out.wish.agent);
         self.quit_waiting(draft, &out);
         drop(out.permit);
@@ -258,7 +267,9 @@ impl Driver {
                 // A doubt outlives its call: the ledger goes on asking nobody, and notes a late outcome.
                 let how = match why {
                     Why::Doubt => Release::GivenUp,
-                    Why::Approval | Why::Input | Why::Budget | Why::Repeat => Release::Cancelled,
+                    Why::Approval | Why::Input | Why::Budget | Why::Repeat | Why::Outage => {
+                        Release::Cancelled
+                    }
                 };
                 draft.note(Note::Released {
                     effect,
@@ -309,6 +320,7 @@ impl Driver {
             all.events_taken.extend(batch.events_taken);
             all.waits.extend(batch.waits);
             all.timers.extend(batch.timers);
+            all.outages.extend(batch.outages);
             all.labels.extend(batch.labels);
             all.info = batch.info.or(all.info);
             all.checkpoints.extend(batch.checkpoints);
@@ -386,6 +398,7 @@ impl Driver {
             events_taken: draft.events_taken,
             waits: draft.waits,
             timers: draft.timers,
+            outages: super::outage::changed(&line),
             labels: self.labels(&line),
             info: None,
             checkpoints: Vec::new(),

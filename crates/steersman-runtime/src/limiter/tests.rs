@@ -278,3 +278,66 @@ fn places_are_told_apart_and_forgotten() {
         "what a window holds is not forgotten"
     );
 }
+
+/// Polls a parked one once.
+fn called(seat: &mut crate::Boxed<'_, Permit>) -> Option<Permit> {
+    use futures::FutureExt;
+    seat.now_or_never()
+}
+
+fn seat<'a>(
+    limiter: &'a Arc<Limiter>,
+    session: &str,
+    parked: i64,
+    clock: &'a Virtual,
+) -> crate::Boxed<'a, Permit> {
+    let since = Since {
+        parked: Time(parked),
+        tries: 0,
+    };
+    Box::pin(limiter.wait(ask(session, "", 0), since, clock))
+}
+
+#[test]
+fn while_nobody_answers_those_who_are_parked_try_in_turn() {
+    let (limiter, clock) = (Arc::<Limiter>::default(), clock());
+    for _ in 0..FAILURES {
+        let Some(Ok(permit)) = now_or_never(&limiter, ask("a", "", 0), &clock) else {
+            panic!("it is shut yet");
+        };
+        permit.end(clock.now(), Ended::Failed);
+    }
+    // They sit down in another order than they were parked.
+    let mut second = seat(&limiter, "b", 2, &clock);
+    assert!(called(&mut second).is_none());
+    let mut first = seat(&limiter, "a", 1, &clock);
+    assert!(called(&mut first).is_none());
+    assert_eq!(limiter.parked(), 2);
+    clock.advance(OPEN);
+    // Nobody else is the one who tries.
+    let other = now_or_never(&limiter, ask("c", "", 0), &clock);
+    assert!(matches!(other, Some(Err(Refused::Open(_)))));
+    assert!(called(&mut second).is_none());
+    let permit = called(&mut first).expect("it was parked first");
+    permit.end(clock.now(), Ended::Failed);
+    // It has tried: the other one does next, and goes behind it once the place answers.
+    let since = Since {
+        parked: Time(1),
+        tries: 1,
+    };
+    let mut first: crate::Boxed<'_, Permit> =
+        Box::pin(limiter.wait(ask("a", "", 0), since, &clock));
+    assert!(called(&mut first).is_none());
+    clock.advance(2 * OPEN);
+    assert!(called(&mut first).is_none());
+    let permit = called(&mut second).expect("it has not tried");
+    let mut third = seat(&limiter, "d", 3, &clock);
+    assert!(called(&mut third).is_none(), "one tries at a time");
+    permit.end(clock.now(), Ended::Answered(None));
+    clock.advance(RAMP);
+    assert!(called(&mut third).is_none());
+    drop(called(&mut first).expect("it was parked first"));
+    clock.advance(RAMP);
+    assert!(called(&mut third).is_some());
+    assert_eq!(limiter.parked(), 0);
+}

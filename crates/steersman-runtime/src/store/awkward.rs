@@ -11,8 +11,8 @@
 use super::tables::Tables;
 use super::{
     Batch, BoxedEvent, Checkpoint, CheckpointOf, Claim, InboxMessage, MAX_VALUE, Memory,
-    MemoryQuery, NewMemory, NewSession, Rated, Row, SessionId, SessionInfo, SessionQuery, Store,
-    StoreError, check,
+    MemoryQuery, NewMemory, NewSession, PlaceWait, Rated, Row, SessionId, SessionInfo,
+    SessionQuery, Store, StoreError, check,
 };
 use crate::Boxed;
 use std::collections::{HashMap, VecDeque};
@@ -328,6 +328,10 @@ impl Store for AwkwardStore {
         limit: usize,
     ) -> Boxed<'_, Result<Vec<(SessionId, Id, Time)>, StoreError>> {
         self.look(|i| Ok(i.tables.timers(until, limit)))
+    }
+
+    fn outages(&self, each: usize) -> Boxed<'_, Result<Vec<PlaceWait>, StoreError>> {
+        self.look(|i| Ok(i.tables.outages(each)))
     }
 
     fn remember(&self, new: NewMemory) -> Boxed<'_, Result<u64, StoreError>> {

@@ -2,7 +2,8 @@
 
 use super::{
     Batch, BoxedEvent, Checkpoint, CheckpointOf, Claim, InboxMessage, Memory, MemoryQuery,
-    NewMemory, NewSession, Rated, Row, SessionId, SessionInfo, SessionQuery, Store, StoreError,
+    NewMemory, NewSession, PlaceWait, Rated, Row, SessionId, SessionInfo, SessionQuery, Store,
+    StoreError,
 };
 use crate::Boxed;
 use std::sync::Arc;
@@ -108,6 +109,10 @@ impl<L: Layer> Store for L {
         limit: usize,
     ) -> Boxed<'_, Result<Vec<(SessionId, Id, Time)>, StoreError>> {
         self.below().timers(until, limit)
+    }
+
+    fn outages(&self, each: usize) -> Boxed<'_, Result<Vec<PlaceWait>, StoreError>> {
+        self.below().outages(each)
     }
     fn remember(&self, new: NewMemory) -> Boxed<'_, Result<u64, StoreError>> {
         self.below().remember(new)

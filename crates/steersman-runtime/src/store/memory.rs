@@ -5,7 +5,8 @@ use super::queue::Queue;
 use super::tables::Tables;
 use super::{
     Batch, BoxedEvent, COMPANY, Checkpoint, CheckpointOf, Claim, InboxMessage, Memory, MemoryQuery,
-    NewMemory, NewSession, Rated, Row, SessionId, SessionInfo, SessionQuery, Store, StoreError,
+    NewMemory, NewSession, PlaceWait, Rated, Row, SessionId, SessionInfo, SessionQuery, Store,
+    StoreError,
 };
 use crate::Boxed;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -234,6 +235,10 @@ impl Store for MemoryStore {
         limit: usize,
     ) -> Boxed<'_, Result<Vec<(SessionId, Id, Time)>, StoreError>> {
         ready(Ok(self.tables().timers(until, limit)))
+    }
+
+    fn outages(&self, each: usize) -> Boxed<'_, Result<Vec<PlaceWait>, StoreError>> {
+        ready(Ok(self.tables().outages(each)))
     }
 
     fn remember(&self, new: NewMemory) -> Boxed<'_, Result<u64, StoreError>> {

@@ -2,8 +2,8 @@
 
 use super::{
     Batch, BoxedEvent, Checkpoint, CheckpointOf, Claim, InboxMessage, Memory, MemoryQuery,
-    NewMemory, NewSession, Rated, Row, SessionInfo, SessionQuery, SessionState, StoreError, check,
-    first_line, meets, memories, within,
+    NewMemory, NewSession, PlaceWait, Rated, Row, SessionInfo, SessionQuery, SessionState,
+    StoreError, check, first_line, meets, memories, within,
 };
 use crate::store::{SaidHash, SessionId};
 use std::collections::hash_map::Entry;
@@ -39,6 +39,7 @@ pub(super) struct Session {
     known: HashMap<Name, Option<SaidHash>>,
     waits: BTreeMap<Id, Vec<(Name, Arc<str>)>>,
     timers: BTreeMap<Id, Time>,
+    outages: BTreeMap<Id, (Name, Time)>,
     labels: BTreeMap<Name, Arc<str>>,
     state: SessionState,
     pub(super) checkpoints: HashMap<CheckpointOf, BTreeMap<Line, Arc<[u8]>>>,
@@ -101,6 +102,7 @@ impl Tables {
             known: HashMap::new(),
             waits: BTreeMap::new(),
             timers: BTreeMap::new(),
+            outages: BTreeMap::new(),
             labels: BTreeMap::new(),
             state: SessionState {
                 updated: new.created,
@@ -199,6 +201,12 @@ impl Tables {
             match at {
                 Some(at) => session.timers.insert(effect, at),
                 None => session.timers.remove(&effect),
+            };
+        }
+        for (effect, waits) in batch.outages {
+            match waits {
+                Some(waits) => session.outages.insert(effect, waits),
+                None => session.outages.remove(&effect),
             };
         }
         for (label, value) in batch.labels {
@@ -394,6 +402,29 @@ impl Tables {
         due.sort_by_key(|(_, effect, at)| (*at, *effect));
         due.truncate(limit);
         due
+    }
+
+    pub(super) fn outages(&self, each: usize) -> Vec<PlaceWait> {
+        let of = |s: &Session| {
+            let session = s.new.id.clone();
+            let waits = s.outages.iter();
+            let waits = waits.map(|(effect, (place, since))| PlaceWait {
+                place: place.clone(),
+                since: *since,
+                session: session.clone(),
+                effect: *effect,
+            });
+            waits.collect::<Vec<_>>()
+        };
+        let mut all: Vec<PlaceWait> = self.sessions.values().flat_map(of).collect();
+        all.sort_by_key(|w| (w.place.clone(), w.since, w.effect, w.session.clone()));
+        let mut taken: HashMap<Name, usize> = HashMap::new();
+        all.retain(|waits| {
+            let taken = taken.entry(waits.place.clone()).or_default();
+            *taken += 1;
+            *taken <= each
+        });
+        all
     }
 }
 

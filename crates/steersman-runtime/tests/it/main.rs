@@ -21,6 +21,7 @@ mod ledger;
 mod memory;
 mod models;
 mod orders;
+mod outages;
 mod parked;
 mod past;
 mod places;

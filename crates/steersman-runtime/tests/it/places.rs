@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 /// What a model does next; when nothing is left it answers.
 #[derive(Clone)]
-enum Does {
+pub(crate) enum Does {
     Fails(&'static str, Retry),
     /// Answers, and tells what the server said beside it.
     Reports(Report),
@@ -37,15 +37,17 @@ enum Does {
 
 /// Models of several places that do what a test tells them, and remember who was asked when.
 #[derive(Clone, Default)]
-struct Rack {
+pub(crate) struct Rack {
     next: Arc<Mutex<BTreeMap<Name, Vec<Does>>>>,
     asked: Arc<Mutex<Vec<(i64, Name, String)>>>,
+    /// Sessions that were answered, and when.
+    pub(crate) answered: Arc<Mutex<Vec<(Arc<str>, Time)>>>,
     clock: Option<Virtual>,
     prices: BTreeMap<Name, Price>,
 }
 
 impl Rack {
-    fn will(&self, model: &str, does: impl IntoIterator<Item = Does>) {
+    pub(crate) fn will(&self, model: &str, does: impl IntoIterator<Item = Does>) {
         let mut next = self.next.lock().unwrap();
         next.entry(model.into()).or_default().extend(does);
     }
@@ -54,6 +56,16 @@ impl Rack {
         let mut next = self.next.lock().unwrap();
         let list = next.get_mut(model)?;
         (!list.is_empty()).then(|| list.remove(0))
+    }
+
+    /// How often anybody was asked.
+    pub(crate) fn tries(&self) -> usize {
+        self.asked.lock().unwrap().len()
+    }
+
+    /// All answer from here on.
+    pub(crate) fn forget(&self) {
+        self.next.lock().unwrap().clear();
     }
 
     /// Seconds since noon and who was asked.
@@ -104,6 +116,8 @@ impl Model for One {
                 Some(Does::Hangs) => std::future::pending().await,
                 None => {}
             }
+            let mut answered = rack.answered.lock().unwrap();
+            answered.push((call.session.clone(), Time(now)));
             Ok(Answer {
                 text: Some(format!("I am {name}.")),
                 usage,
@@ -146,18 +160,18 @@ impl Models for Rack {
     }
 }
 
-struct Stage {
-    rack: Rack,
-    clock: Virtual,
-    engine: Engine,
+pub(crate) struct Stage {
+    pub(crate) rack: Rack,
+    pub(crate) clock: Virtual,
+    pub(crate) engine: Engine,
 }
 
 impl Stage {
-    fn set(rack: Rack) -> Self {
+    pub(crate) fn set(rack: Rack) -> Self {
         Self::over(rack, Spy::default())
     }
 
-    fn over(rack: Rack, store: Spy) -> Self {
+    pub(crate) fn over(rack: Rack, store: Spy) -> Self {
         let clock = Virtual::at(NOON);
         let rack = Rack {
             clock: Some(clock.clone()),
@@ -181,7 +195,7 @@ impl Stage {
         }
     }
 
-    async fn start(&self, definition: &str) -> Session {
+    pub(crate) async fn start(&self, definition: &str) -> Session {
         self.try_start(definition).await.unwrap()
     }
 
@@ -195,7 +209,7 @@ impl Stage {
     }
 
     /// Lets time pass until the session waits for nothing but people, or has ended.
-    async fn settle(&self, session: &Session) -> Settled {
+    pub(crate) async fn settle(&self, session: &Session) -> Settled {
         loop {
             for _ in 0..50 {
                 tokio::task::yield_now().await;
@@ -211,7 +225,7 @@ impl Stage {
         }
     }
 
-    async fn lines(&self, session: &Session) -> Vec<Arc<LogLine>> {
+    pub(crate) async fn lines(&self, session: &Session) -> Vec<Arc<LogLine>> {
         let mut feed = self.engine.feed(session.id(), Line::NONE);
         feed.lines().await.unwrap()
     }
@@ -223,13 +237,13 @@ impl Stage {
     }
 }
 
-fn network(text: &str) -> Arc<Network> {
+pub(crate) fn network(text: &str) -> Arc<Network> {
     let text = format!("steersman: 1\nname: test\n{text}");
     let (network, found) = definition::compile(&Files::new("test.yaml", text));
     Arc::new(network.unwrap_or_else(|| panic!("{found:?}")))
 }
 
-fn since(due: Time, now: Time) -> u64 {
+pub(crate) fn since(due: Time, now: Time) -> u64 {
     u64::try_from(due.0 - now.0).unwrap()
 }
 
@@ -241,7 +255,7 @@ models:
 agents: { main: { system: You talk., params: { top_p: 1 } } }
 ";
 
-fn fails(code: &'static str) -> Does {
+pub(crate) fn fails(code: &'static str) -> Does {
     Does::Fails(code, Retry::Policy)
 }
 
@@ -378,7 +392,7 @@ async fn what_a_server_says_is_left_holds_for_all_sessions() {
 async fn a_place_that_is_out_of_order_is_left_alone() {
     let stage = Stage::set(Rack::default());
     stage.rack.will("default", vec![fails("unreachable"); 5]);
-    let alone = "models: { default: { provider: scripted, model: one } }\nagents: { main: { system: You talk. } }";
+    let alone = "models: { default: { provider: scripted, model: one, retry: { for: 0s } } }\nagents: { main: { system: You talk. } }";
     let first = stage.start(alone).await;
     assert_eq!(stage.settle(&first).await.word(), "failed");
     let opened = *stage.rack.times().last().unwrap();

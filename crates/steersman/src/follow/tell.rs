@@ -337,7 +337,11 @@ impl Teller {
                 let kind = EventKind::Asked {
                     effect: hold.effect,
                     kind: asked(hold.why),
-                    by: hold.by.clone(),
+                    // nobody can end that but the place
+                    by: match hold.why {
+                        Why::Outage => Vec::new(),
+                        _ => hold.by.clone(),
+                    },
                     text: self.text_or_none(hold.ask).await?,
                 };
                 (hold.effect, kind)
@@ -432,5 +436,6 @@ fn asked(why: Why) -> PendingKind {
         Why::Doubt => PendingKind::Doubt,
         Why::Budget => PendingKind::Budget,
         Why::Repeat => PendingKind::Repeat,
+        Why::Outage => PendingKind::Outage,
     }
 }

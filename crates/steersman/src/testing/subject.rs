@@ -121,6 +121,7 @@ impl Subject for Whole<'_> {
                     }
                     PendingKind::Event => format!("event {}", p.text),
                     PendingKind::Hold => format!("hold {tool}"),
+                    PendingKind::Outage => "outage".into(),
                     PendingKind::Timer | PendingKind::Again => return None,
                 })
             })

@@ -252,6 +252,12 @@ pub(crate) static MODEL: Table = Table {
             "Models that are asked in its place, in this order, when it cannot answer.",
         ),
         key(
+            "retry",
+            Ty::Table(&MODEL_RETRY),
+            "tried 5 times, then waited for 24 h",
+            "What is done while its place does not answer.",
+        ),
+        key(
             "calls",
             Ty::Word(&[
                 ("auto", true),
@@ -273,6 +279,26 @@ pub(crate) static MODEL: Table = Table {
             Ty::Table(&PRICE),
             "of the built-in table, where the provider's own address is asked",
             "What a million tokens cost.",
+        ),
+    ],
+    one_of: &[],
+};
+
+pub(crate) static MODEL_RETRY: Table = Table {
+    name: "ModelRetry",
+    words: "what is done while a model does not answer",
+    keys: &[
+        key(
+            "for",
+            Ty::Duration,
+            "24h",
+            "How long a call waits for a place that does not answer: the session is parked. `0s`: the call fails.",
+        ),
+        key(
+            "times",
+            Ty::Integer(1),
+            "5",
+            "Attempts of one call at most, one after the other, before it waits or fails.",
         ),
     ],
     one_of: &[],

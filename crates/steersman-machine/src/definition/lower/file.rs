@@ -5,12 +5,12 @@ use super::super::shape;
 use super::super::site::{Args, Scope, Wants};
 use super::super::source::{Key, Node, Span, Value};
 use super::values::{At, of_kind};
-use super::{Lower, Sort, duration, flag, real, sorted, text, word};
+use super::{Lower, Sort, count, duration, flag, real, sorted, text, word};
 use crate::expression::{Expr, Template};
 use crate::ids::{Digest, Name};
 use crate::network::{
-    AgentDef, CallStyle, Config, EventDef, ModelDef, Network, PersonDef, Provider, Record, Secret,
-    SecretSource, Silence, StartDef, TypeKind,
+    AgentDef, CallStyle, Config, EventDef, ModelDef, ModelRetry, Network, PersonDef, Provider,
+    Record, Secret, SecretSource, Silence, StartDef, TypeKind,
 };
 use crate::price::Price;
 use crate::rate::Rate;
@@ -226,6 +226,7 @@ impl Lower<'_> {
             params: BTreeMap::new(),
             calls: CallStyle::Auto,
             fallback: Vec::new(),
+            retry: ModelRetry::default(),
             rate: None,
             price: None,
         });
@@ -262,6 +263,7 @@ impl Lower<'_> {
                 _ => CallStyle::Auto,
             },
             fallback: self.fallback(node.get("fallback")),
+            retry: retry(node.get("retry")),
             rate: text(node, "rate").and_then(|text| Rate::parse(&text)),
             price: node.get("price").and_then(price),
         }
@@ -554,6 +556,18 @@ impl Lower<'_> {
 }
 
 /// Parameters of a model, sent as they are.
+/// What is not written is as without it.
+fn retry(node: Option<&Node>) -> ModelRetry {
+    let default = ModelRetry::default();
+    let Some(node) = node else {
+        return default;
+    };
+    ModelRetry {
+        times: count(node, "times", default.times),
+        outage: duration(node, "for").unwrap_or(default.outage),
+    }
+}
+
 /// Whether the fallbacks of one model, and theirs, come to another.
 fn leads_to(models: &BTreeMap<Name, ModelDef>, from: &str, to: &str) -> bool {
     let mut seen = BTreeSet::new();

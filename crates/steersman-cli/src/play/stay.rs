@@ -1,0 +1,59 @@
+//! Staying for a while where only a model is waited for that does not answer.
+
+use super::{Ended, Play};
+use crate::error::CommandError;
+use crate::printer::yellow;
+use crate::words::span;
+use std::sync::Arc;
+use std::time::Instant;
+use steersman::runtime::pending::PendingKind;
+use steersman::runtime::session::Settled;
+
+impl Play<'_> {
+    /// While nothing but a model is waited for that does not answer, somebody who looks stays for a while.
+    pub(super) async fn stay(&mut self, settled: Arc<Settled>) -> Result<Ended, CommandError> {
+        let wait = self.place.wait;
+        let (mut settled, began) = (settled, Instant::now());
+        let mut told = false;
+        loop {
+            let left = wait.saturating_sub(began.elapsed());
+            if self.keys.is_some() || left.is_zero() || !waits_for_place(&settled) {
+                return Ok(Ended::Settled(settled));
+            }
+            if !std::mem::replace(&mut told, true) {
+                let millis = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
+                let told = format!(
+                    "Nobody answers. Stays for {} (`--wait`); it goes on by itself when somebody does.",
+                    span(millis)
+                );
+                self.printer.talk(yellow(&told));
+            }
+            let (session, known) = (self.session.clone(), settled.clone());
+            let otherwise = session.settled_otherwise(&known);
+            tokio::pin!(otherwise);
+            let over = tokio::time::sleep(left);
+            tokio::pin!(over);
+            loop {
+                tokio::select! {
+                    biased;
+                    now = &mut otherwise => {
+                        settled = now?;
+                        break;
+                    }
+                    () = self.leaving.wanted() => return self.leave_off().await,
+                    () = &mut over => break,
+                    item = self.feed.next() => self.item(item?).await?,
+                }
+            }
+            self.rest().await?;
+        }
+    }
+}
+
+/// Whether nothing is waited for but places that do not answer.
+fn waits_for_place(settled: &Settled) -> bool {
+    match settled {
+        Settled::Waits(all) => !all.is_empty() && all.iter().all(|p| p.kind == PendingKind::Outage),
+        _ => false,
+    }
+}

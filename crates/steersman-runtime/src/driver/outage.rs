@@ -1,0 +1,416 @@
+//! A place that does not answer: a call of its model is held, and made when it answers again.
+//!
+//! The hold is written once, and stays open while the place is tried: a try writes what it may cost, where that is limited,
+//! and nothing else. In memory a held call has a seat at the limiter of its place ([`Limiter::wait`]), also while its session
+//! is parked. A takeover takes a new one, under the time that the log tells.
+
+use super::draft::{Draft, NewHold, Note};
+use super::{Driver, OutState};
+use crate::engine::EngineError;
+use crate::limiter::{Ask, Limiter, OPEN, OPEN_MAX, Permit, Since};
+use crate::retry;
+use crate::store::InboxMessage;
+use crate::{Boxed, clock::Clock};
+use futures::FutureExt;
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+use steersman_machine::commit::{LedgerEntry, LogLine, Release, Why};
+use steersman_machine::context::Request;
+use steersman_machine::effect::{Failure, Outcome, Retry};
+use steersman_machine::ids::{Digest, Id, Name, Time};
+use steersman_machine::network::{ANYBODY, ModelRetry};
+
+/// Code of a call whose place did not answer for as long as that is waited for.
+pub(super) const CODE: &str = "outage";
+
+/// Calls whose places do not answer, or did not a moment ago.
+#[derive(Default)]
+pub(super) struct Outages(BTreeMap<Id, Outage>);
+
+/// One of them.
+#[derive(Default)]
+struct Outage {
+    /// The first place of the chain that did not answer since all of it was asked last, and what it said.
+    down: Option<(Name, Failure)>,
+    /// How often it was tried since it is held.
+    tries: u32,
+    /// It is not tried before: nothing else keeps a place from being asked where others answer there.
+    pause: Option<Time>,
+    /// Where it waits, and as who.
+    gate: Option<(Arc<Limiter>, Ask, Time)>,
+    seat: Option<Boxed<'static, Permit>>,
+}
+
+impl Outages {
+    /// Nobody waits at a place while nothing may begin: whoever is called there has to come.
+    pub(super) fn stand_up(&mut self) {
+        for outage in self.0.values_mut() {
+            outage.seat = None;
+        }
+    }
+
+    /// The next place that answers, or is to be tried: for which call.
+    pub(super) async fn answered(&mut self) -> (Id, Permit) {
+        poll_fn(|cx| {
+            for (id, outage) in &mut self.0 {
+                if let Some(seat) = &mut outage.seat
+                    && let Poll::Ready(permit) = seat.as_mut().poll(cx)
+                {
+                    outage.seat = None;
+                    return Poll::Ready((*id, permit));
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+impl Outage {
+    /// Takes a seat, unless it has one or nobody told where.
+    fn sit(&mut self, clock: &Arc<dyn Clock>) {
+        let Some((limiter, ask, parked)) = self.gate.clone().filter(|_| self.seat.is_none()) else {
+            return;
+        };
+        let (clock, pause, tries) = (clock.clone(), self.pause, self.tries);
+        let since = Since { parked, tries };
+        self.seat = Some(Box::pin(async move {
+            if let Some(pause) = pause {
+                clock.sleep_until(pause).await;
+            }
+            limiter.wait(ask, since, &*clock).await
+        }));
+    }
+}
+
+/// Whether a failure says that nobody answers at a place: waiting mends it. `held`: nobody did before.
+fn is_outage(failure: &Failure, held: bool) -> bool {
+    let mended = match failure.retry {
+        Retry::Never => false,
+        Retry::Policy => true,
+        Retry::After(asked) => asked <= retry::LONGEST,
+    };
+    mended
+        && match &*failure.code {
+            "unreachable" | "provider_overloaded" | super::attempt::CIRCUIT_OPEN => true,
+            // By itself it may be this request.
+            "tls" | "timeout" | "disconnected" | "truncated" | "provider_error" => held,
+            _ => false,
+        }
+}
+
+impl Driver {
+    /// Whether a call is held because nobody answers.
+    pub(super) fn is_out(&self, id: Id) -> bool {
+        self.ledger.hold(id, Why::Outage).is_some()
+    }
+
+    /// What is done before a call fails because nobody answers: of the model that the agent asks, or the one of its chain
+    /// that is asked now.
+    pub(super) fn model_retry(&self, id: Id, of_rung: bool) -> ModelRetry {
+        let network = self.network();
+        let out = self.outs.get(&id);
+        let asked = out.and_then(|out| {
+            let chain = network.chain(out.asked.as_ref()?);
+            chain.get(if of_rung { out.rung } else { 0 }).copied()
+        });
+        let def = asked.and_then(|name| network.models.get(name));
+        def.map_or_else(ModelRetry::default, |def| def.retry)
+    }
+
+    /// Takes note of it where a failure says that nobody answers. A script is no place.
+    pub(super) fn notes_outage(&mut self, id: Id, failure: &Failure) -> bool {
+        if !is_outage(failure, self.is_out(id)) {
+            return false;
+        }
+        let bound = self.bound_of(id).filter(|b| &*b.provider != "scripted");
+        let models = &self.network().models;
+        let Some(place) = bound.map(|bound| bound.place(models.get(&bound.name))) else {
+            return false;
+        };
+        let outage = self.outages.0.entry(id).or_default();
+        outage.down.get_or_insert_with(|| (place, failure.clone()));
+        true
+    }
+
+    /// Nobody of the chain is left to ask. Where one of them did not answer, the call waits for that; false: it fails.
+    pub(super) async fn waits_for_place(
+        &mut self,
+        id: Id,
+        lost: Option<Note>,
+    ) -> Result<bool, EngineError> {
+        let Some((place, failure)) = self.outages.0.get_mut(&id).and_then(|o| o.down.take()) else {
+            return Ok(false);
+        };
+        let now = self.engine.clock().now();
+        let within = self.model_retry(id, false).outage;
+        let held = self.ledger.hold(id, Why::Outage);
+        let (is_held, until) = match held {
+            Some(hold) => (true, hold.due),
+            None => (false, Some(now.plus(within))),
+        };
+        if !is_held && within == 0 {
+            return Ok(false);
+        }
+        let mut draft = self.draft(self.outs[&id].branch);
+        if let Some(lost) = lost {
+            draft.note(lost);
+        }
+        let out = self.outs.get_mut(&id).expect("it failed a moment ago");
+        (out.rung, out.tried) = (0, out.attempt);
+        out.permit = None;
+        out.state = OutState::Held;
+        self.give_back_reserved(&mut draft);
+        if is_held && until.is_some_and(|until| until <= now) {
+            self.write(draft).await?;
+            self.outage_expired(id);
+            return Ok(true);
+        }
+        if !is_held {
+            let Failure { code, message, .. } = &failure;
+            let ask = format!("`{place}` does not answer ({code}: {message})");
+            draft.ledger.push(LedgerEntry::Outage {
+                effect: id,
+                since: now,
+            });
+            draft.hold(NewHold {
+                effect: id,
+                why: Why::Outage,
+                digest: Digest::of(place.as_bytes()),
+                by: vec![ANYBODY.into()],
+                ask: Some(&ask),
+                due: until,
+                about: Some(place),
+            });
+        }
+        let outage = self.outages.0.entry(id).or_default();
+        outage.gate = None;
+        if is_held {
+            outage.tries += 1;
+        }
+        outage.pause = Some(now.plus(pause(outage.tries)));
+        self.retry_queued();
+        self.write(draft).await?;
+        // Where it waits is found out where it would begin.
+        self.state(id, OutState::Soon(now));
+        self.to_start.insert(id);
+        Ok(true)
+    }
+
+    /// Where no call of a model is under way, what was drawn for them is given back.
+    fn give_back_reserved(&mut self, draft: &mut Draft) {
+        let under_way = self.outs.values().filter(|out| out.is_model()).any(|out| {
+            !matches!(
+                out.state,
+                OutState::Held | OutState::Stands | OutState::Over
+            )
+        });
+        if !under_way && !self.ledger.slice.is_zero() {
+            self.settle(draft);
+        }
+    }
+
+    /// Whether a call that is about to begin has to wait for its place: then it has a seat there.
+    pub(super) fn takes_seat(
+        &mut self,
+        id: Id,
+        request: &Request,
+        place: impl FnOnce(&Self, &Request) -> Result<(Arc<Limiter>, Ask), String>,
+    ) -> bool {
+        let is_next = self.outs[&id].turn.is_some();
+        let under_way = self.outages.0.get(&id).is_some_and(|o| o.down.is_some());
+        if !self.is_out(id) || is_next || under_way {
+            return false;
+        }
+        let seated = self.outages.0.get(&id).is_some_and(|o| o.seat.is_some());
+        if !seated {
+            // What is wrong with it is said where it begins.
+            let Ok((limiter, ask)) = place(self, request) else {
+                return false;
+            };
+            let parked = self.ledger.effect(id).and_then(|record| record.down);
+            let parked = parked.unwrap_or(self.outs[&id].since);
+            let clock = self.engine.clock().clone();
+            let outage = self.outages.0.entry(id).or_default();
+            if limiter.is_open() {
+                outage.pause = None;
+            }
+            outage.gate = Some((limiter, ask, parked));
+            outage.sit(&clock);
+        }
+        let outage = self.outages.0.get_mut(&id).expect("it has a seat");
+        let permit = outage.seat.as_mut().and_then(|seat| seat.now_or_never());
+        if let Some(permit) = permit {
+            outage.seat = None;
+            self.outs.get_mut(&id).expect("it is out").turn = Some(permit);
+            return false;
+        }
+        self.state(id, OutState::Held);
+        true
+    }
+
+    /// Those that wait for their places have seats there, unless nothing may begin.
+    pub(super) fn take_seats(&mut self) {
+        let (outs, ledger) = (&self.outs, &self.ledger);
+        self.outages.0.retain(|id, outage| {
+            outs.contains_key(id)
+                && (outage.down.is_some() || ledger.hold(*id, Why::Outage).is_some())
+        });
+        if self.is_halted() || self.stands() {
+            self.outages.stand_up();
+            for out in self.outs.values_mut().filter(|out| out.is_model()) {
+                out.turn = None;
+            }
+            return;
+        }
+        let clock = self.engine.clock().clone();
+        for (id, outage) in &mut self.outages.0 {
+            if matches!(self.outs[id].state, OutState::Held) {
+                outage.sit(&clock);
+            }
+        }
+    }
+
+    /// A place for which calls wait.
+    pub(super) fn place_out(&self) -> Option<Name> {
+        let mut held = self.outs.iter().filter_map(|(id, out)| match out.state {
+            OutState::Held => self.ledger.hold(*id, Why::Outage)?.about.clone(),
+            _ => None,
+        });
+        held.next()
+    }
+
+    /// Whether a call waits for its place and for nothing else, with a seat there.
+    pub(super) fn is_seated(&self, id: Id) -> bool {
+        self.outages.0.get(&id).is_some_and(|o| o.seat.is_some())
+    }
+
+    /// The place of a held call answers, or this call is the one that tries whether it does.
+    pub(super) fn place_calls(&mut self, id: Id, permit: Permit) {
+        let now = self.engine.clock().now();
+        let Some(out) = self.outs.get_mut(&id) else {
+            return;
+        };
+        out.turn = Some(permit);
+        out.state = OutState::Soon(now);
+        self.to_start.insert(id);
+        self.busy();
+    }
+
+    /// What ends the hold of a call that was answered, or failed for another reason than that nobody is there.
+    pub(super) fn outage_over(&mut self, id: Id) -> Option<Note> {
+        self.outages.0.remove(&id);
+        let held = self.is_out(id);
+        held.then(|| Self::released(id, Why::Outage, Release::Go, "place"))
+    }
+
+    /// The same where something of this session keeps the call now.
+    pub(super) async fn leave_seat(&mut self, id: Id) -> Result<(), EngineError> {
+        let out = self.outs.get_mut(&id).expect("it is out");
+        out.turn = None;
+        if !matches!(out.state, OutState::Held) {
+            return Ok(());
+        }
+        let Some(note) = self.outage_over(id) else {
+            return Ok(());
+        };
+        let mut draft = self.draft(self.outs[&id].branch);
+        draft.note(note);
+        // The timer is that of the hold that keeps it now, if that has one.
+        let holds = self.ledger.effect(id).map(|record| &record.holds);
+        let due = holds.into_iter().flatten().filter_map(|hold| {
+            let other = hold.why != Why::Outage;
+            hold.due.filter(|_| other)
+        });
+        draft.timers.extend(due.map(|due| (id, Some(due))));
+        self.write(draft).await
+    }
+
+    /// Nobody answered for as long as it was waited for.
+    pub(super) fn outage_expired(&mut self, id: Id) {
+        let now = self.engine.clock().now();
+        let hold = self.ledger.hold(id, Why::Outage);
+        let place = hold.and_then(|hold| hold.about.clone());
+        let place = place.unwrap_or_else(|| "its place".into());
+        let since = self.ledger.effect(id).and_then(|record| record.down);
+        let since = since.unwrap_or(now);
+        let said = hold.and_then(|hold| hold.ask);
+        let said = said.map(|said| steersman_machine::effect::Bodies::text(&*self.past, said));
+        let waited = u64::try_from(now.0.saturating_sub(since.0)).unwrap_or(0);
+        let message = format!(
+            "no answer since {}, for {}; it was waited for as long as its `retry.for` says. First: {}",
+            crate::beside::shown(since),
+            span(waited),
+            said.as_deref().unwrap_or(&place),
+        );
+        let failure = Failure {
+            code: CODE.to_owned(),
+            message,
+            retry: Retry::Never,
+        };
+        self.outages.0.remove(&id);
+        let note = Self::released(id, Why::Outage, Release::Expired, "timeout");
+        self.answer_outcome(id, Outcome::Failed(failure), vec![note]);
+    }
+
+    /// A person wants held calls to be tried now: they are as soon as the breaker lets one through. None: none is meant.
+    pub(super) async fn try_places(
+        &mut self,
+        message: &InboxMessage,
+        effect: Option<Id>,
+    ) -> Result<bool, EngineError> {
+        let meant = |id: &Id| effect.is_none_or(|wanted| wanted == *id) && self.is_out(*id);
+        let held: Vec<Id> = self.outs.keys().copied().filter(meant).collect();
+        if held.is_empty() {
+            return Ok(false);
+        }
+        self.accept_with(message, Vec::new()).await?;
+        let now = self.engine.clock().now();
+        for id in held {
+            let outage = self.outages.0.entry(id).or_default();
+            (outage.pause, outage.tries, outage.seat) = (None, 0, None);
+            if matches!(self.outs[&id].state, OutState::Held) {
+                self.state(id, OutState::Soon(now));
+                self.to_start.insert(id);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Calls that wait for a place from this line on, or wait no longer, as stores find them.
+pub(super) fn changed(line: &LogLine) -> Vec<(Id, Option<(Name, Time)>)> {
+    let entries = line.ledger.iter();
+    let since = |call: Id| {
+        entries.clone().find_map(|entry| match entry {
+            LedgerEntry::Outage { effect, since } if *effect == call => Some(*since),
+            _ => None,
+        })
+    };
+    let changed = entries.clone().filter_map(|entry| match entry {
+        LedgerEntry::Hold(hold) if hold.why == Why::Outage => {
+            let waits = hold.about.clone().zip(since(hold.effect));
+            Some((hold.effect, waits))
+        }
+        LedgerEntry::Released { effect, why, .. } if *why == Why::Outage => Some((*effect, None)),
+        _ => None,
+    });
+    changed.collect()
+}
+
+/// `24 h`, `90 min`, `40 s`: the largest unit of which it is a whole number, seconds where there is none.
+fn span(millis: u64) -> String {
+    let seconds = millis.div_ceil(1_000);
+    match seconds {
+        s if s > 0 && s.is_multiple_of(3_600) => format!("{} h", s / 3_600),
+        s if s > 0 && s.is_multiple_of(60) => format!("{} min", s / 60),
+        s => format!("{s} s"),
+    }
+}
+
+/// How long a call leaves a place alone at which others are answered, in milliseconds.
+fn pause(tries: u32) -> u64 {
+    OPEN.saturating_mul(1 << tries.min(16)).min(OPEN_MAX)
+}
