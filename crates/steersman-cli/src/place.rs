@@ -28,7 +28,7 @@ pub(crate) struct Place {
 }
 
 /// What that is where somebody looks, unless they say otherwise.
-const WAIT: Duration = Duration::from_secs(60);
+const WAIT: Duration = Duration::from_mins(1);
 
 impl Place {
     /// The store, made if it is not there.

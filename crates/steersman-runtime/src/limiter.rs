@@ -309,10 +309,8 @@ impl Waits {
         if !state.is_first(self) {
             return None;
         }
-        if self.parked.is_none()
-            && let Some(behind) = state.behind_parked(now, &self.ask)
-        {
-            return behind.map(|look| (look, now));
+        if self.parked.is_none() && state.has_parked(&self.ask) {
+            return state.behind_parked(now, &self.ask).map(|look| (look, now));
         }
         let look = state.look(now, &self.ask, self.ticket);
         if matches!(look, Look::Go) {
@@ -417,18 +415,20 @@ impl State {
         first == Some(waits.ticket)
     }
 
-    /// What somebody is told behind whom others are parked: to come again, or (inside) nothing yet. None: nobody is.
-    fn behind_parked(&mut self, now: Time, ask: &Ask) -> Option<Option<Look>> {
-        let lane = self.lanes.get(&(ask.rate, ask.model.clone()))?;
-        if lane.parked.is_empty() || ask.unbroken {
-            return None;
-        }
+    /// Whether others are parked ahead of whoever asks so.
+    fn has_parked(&self, ask: &Ask) -> bool {
+        let lane = self.lanes.get(&(ask.rate, ask.model.clone()));
+        !ask.unbroken && lane.is_some_and(|lane| !lane.parked.is_empty())
+    }
+
+    /// What somebody is told ahead of whom others are parked: to come again; none: nothing yet.
+    fn behind_parked(&mut self, now: Time, ask: &Ask) -> Option<Look> {
         if let Some(open) = self.breaker.open {
             let left = since(open, now).clamp(PROBE, OPEN_MAX);
-            return Some(Some(Look::Refused(Refused::Open(left))));
+            return Some(Look::Refused(Refused::Open(left)));
         }
         let at = self.free_at(now, ask);
-        Some((at > now.plus(LONG)).then_some(Look::At(at)))
+        (at > now.plus(LONG)).then_some(Look::At(at))
     }
 
     /// Something changed: the first of each lane looks again.

@@ -68,13 +68,16 @@ pub(crate) fn call_model(
     let (effect, attempt) = (call.effect, call.attempt);
     tokio::spawn(async move {
         let (limiter, ask, leave) = gate;
-        let let_through = match leave {
-            Some(leave) => Ok(leave),
-            None => tokio::select! {
-                biased;
-                let_through = limiter.acquire(ask, &*clock) => let_through,
-                () = cancel.cancelled() => return,
-            },
+        let let_through = async {
+            match leave {
+                Some(leave) => Ok(leave),
+                None => limiter.acquire(ask, &*clock).await,
+            }
+        };
+        let let_through = tokio::select! {
+            biased;
+            let_through = let_through => let_through,
+            () = cancel.cancelled() => return,
         };
         let permit = match let_through {
             Ok(permit) => permit,

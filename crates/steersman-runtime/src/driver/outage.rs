@@ -241,7 +241,7 @@ impl Driver {
             outage.sit(&clock);
         }
         let outage = self.outages.0.get_mut(&id).expect("it has a seat");
-        let permit = outage.seat.as_mut().and_then(|seat| seat.now_or_never());
+        let permit = outage.seat.as_mut().and_then(FutureExt::now_or_never);
         if let Some(permit) = permit {
             outage.seat = None;
             self.outs.get_mut(&id).expect("it is out").turn = Some(permit);
