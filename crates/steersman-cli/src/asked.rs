@@ -2,7 +2,7 @@
 
 use crate::printer::{bold, dim, red, yellow};
 use crate::words::{
-    WIDTH, arguments, fold, left, line as one_line, operand, question, quoted, span, written_out,
+    WIDTH, ago, arguments, fold, left, line as one_line, operand, question, quoted, written_out,
 };
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
@@ -111,7 +111,7 @@ pub(crate) fn frame(pending: &Pending, now: i64) -> Vec<String> {
     };
     let mut fine = fine.to_owned();
     if pending.kind == PendingKind::Outage {
-        fine = format!("since {}: {fine}", span(now - pending.since.0));
+        fine = format!("parked {}; {fine}", ago(now, pending.since.0));
     }
     if let Some(due) = pending.due {
         let separator = if fine.is_empty() { "" } else { "; " };

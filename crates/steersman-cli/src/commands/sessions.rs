@@ -7,7 +7,7 @@ use crate::filter::{Field, Filter};
 use crate::locate;
 use crate::place::{Place, shortest};
 use crate::printer::{Printer, dim, typed};
-use crate::words::{ago, count, digits, money, span, table};
+use crate::words::{ago, count, digits, money, table};
 use serde_json::{Value as Json, json};
 use steersman::runtime::pending::{self, Pending};
 use steersman::runtime::session::Settled;
@@ -220,5 +220,5 @@ fn stands(info: &SessionInfo, now: i64) -> String {
     else {
         return status(info).to_owned();
     };
-    format!("{} for {place} since {}", status(info), span(now - since))
+    format!("{} for {place}, parked {}", status(info), ago(now, since))
 }
