@@ -46,11 +46,51 @@ const STAGES: [Stage; 4] = [
 /// Cores that a budget counts on.
 const CORES: u32 = 2;
 
-/// Runs all stages, then the tests against counterparts. The first failure ends the run.
-fn all(without: &[&str]) -> Result<(), String> {
-    let counterparts = Counterparts::start(without);
+/// Which stages and counterparts a run has.
+#[derive(Default)]
+struct Wanted<'a> {
+    /// Only these; none: all.
+    only: Vec<&'a str>,
+    without: Vec<&'a str>,
+}
+
+impl<'a> Wanted<'a> {
+    /// Reads the words behind `cargo xtask ci`.
+    fn read(words: &[&'a str]) -> Result<Self, String> {
+        let mut wanted = Self::default();
+        let mut words = words.iter().copied();
+        while let Some(word) = words.next() {
+            if word == "--without" {
+                let name = words.next().filter(|name| counterpart::is_known(name));
+                wanted.without.push(name.ok_or_else(|| {
+                    let names = counterpart::names().join(", ");
+                    format!("--without takes the name of a counterpart: {names}")
+                })?);
+            } else if counterpart::is_known(word) || STAGES.iter().any(|s| s.name == word) {
+                wanted.only.push(word);
+            } else {
+                let stages = STAGES.iter().map(|stage| stage.name);
+                let names: Vec<&str> = stages.chain(counterpart::names()).collect();
+                return Err(format!(
+                    "`{word}` is no stage or counterpart of `ci`: {}; {}",
+                    names.join(", "),
+                    crate::USE
+                ));
+            }
+        }
+        Ok(wanted)
+    }
+
+    fn has(&self, name: &str) -> bool {
+        !self.without.contains(&name) && (self.only.is_empty() || self.only.contains(&name))
+    }
+}
+
+/// Runs the stages, then the tests against counterparts. The first failure ends the run.
+fn all(wanted: &Wanted) -> Result<(), String> {
+    let counterparts = Counterparts::start(|name| wanted.has(name));
     let mut done = Vec::new();
-    for stage in &STAGES {
+    for stage in STAGES.iter().filter(|stage| wanted.has(stage.name)) {
         done.push(timed(stage.name, stage.budget, || {
             say(&format!(
                 "== {}: cargo {}",
@@ -67,8 +107,9 @@ fn all(without: &[&str]) -> Result<(), String> {
             counterparts.test(counterpart)
         })?);
     }
-    say(&format!("== all passed: {}", done.join(", ")));
-    for name in without {
+    let passed = if wanted.only.is_empty() { "all " } else { "" };
+    say(&format!("== {passed}passed: {}", done.join(", ")));
+    for name in &wanted.without {
         say(&format!("== NOT TESTED, left out by --without: {name}"));
     }
     Ok(())
@@ -76,21 +117,7 @@ fn all(without: &[&str]) -> Result<(), String> {
 
 /// Runs `cargo xtask ci` with the words behind it.
 pub(crate) fn run_stages(words: &[&str]) -> Result<(), String> {
-    let mut without = Vec::new();
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        match (*word, words.next()) {
-            ("--without", Some(name)) if counterpart::is_known(name) => without.push(*name),
-            ("--without", _) => {
-                return Err(format!(
-                    "--without takes the name of a counterpart: {}",
-                    counterpart::names().join(", ")
-                ));
-            }
-            (other, _) => return Err(format!("`{other}` is no option of `ci`; {}", crate::USE)),
-        }
-    }
-    all(&without)
+    all(&Wanted::read(words)?)
 }
 
 /// Runs one stage and says how long it took. Load from outside stretches wall time and is nobody's fault, so a stage

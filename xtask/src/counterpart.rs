@@ -122,12 +122,9 @@ pub(crate) fn is_known(name: &str) -> bool {
 pub(crate) struct Counterparts(JoinHandle<Result<Ready, String>>);
 
 impl Counterparts {
-    /// Begins to install and start all but those that are left out, one after the other: some share what they install.
-    pub(crate) fn start(without: &[&str]) -> Self {
-        let wanted: Vec<&'static Counterpart> = ALL
-            .iter()
-            .filter(|one| !without.contains(&one.name))
-            .collect();
+    /// Begins to install and start those that are wanted, one after the other: some share what they install.
+    pub(crate) fn start(wanted: impl Fn(&str) -> bool) -> Self {
+        let wanted: Vec<&'static Counterpart> = ALL.iter().filter(|one| wanted(one.name)).collect();
         Self(thread::spawn(move || {
             let mut ready = Ready(Vec::new());
             for one in wanted {

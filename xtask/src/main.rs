@@ -9,8 +9,7 @@ mod tidy;
 
 use std::process::{Command, ExitCode};
 
-const USE: &str =
-    "use: cargo xtask ci [--without NAME]... | long [NAME]... | mutants [NAME]... | tidy | api";
+const USE: &str = "use: cargo xtask ci [NAME]... [--without NAME]... | long [NAME]... | mutants [NAME]... | tidy | api";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();

@@ -53,7 +53,7 @@ pub(crate) struct World {
     /// Typed and not waited for.
     open: Vec<(Option<Act>, Process)>,
     /// Acts until what is stalled goes on.
-    stalled: u32,
+    pub(crate) stalled: u32,
     pub(crate) wishes: Wishes,
     pub(crate) messages: Vec<Message>,
     /// How often a person let an equal call run again.
@@ -150,8 +150,9 @@ impl World {
         for (at, step) in plan.steps.iter().enumerate() {
             self.keep_driven(plan.drivers);
             if let Some(next) = plan.steps.get(at + 1) {
-                self.prepare(next)?;
+                self.prepare(next, true)?;
             }
+            self.prepare(step, false)?;
             self.step(step)?;
             if let Some(before) = before {
                 let row: &mut [u32; 20] = &mut self.covered.pairs[Act::number(before)];
@@ -200,15 +201,15 @@ impl World {
         self.story.push(row.trim_end().to_owned());
     }
 
-    /// Whoever is to answer needs something that waits: most often it is made, ahead of the act before.
-    fn prepare(&mut self, next: &Step) -> Result<(), Finding> {
+    /// Whoever is to answer needs something that waits: most often it is made, ahead of the act before or right before it.
+    fn prepare(&mut self, next: &Step, ahead: bool) -> Result<(), Finding> {
         let wanted = match next.act {
             Act::Approve | Act::Edit | Act::Reject => "approval",
             Act::Resolve => "doubt",
             _ => return Ok(()),
         };
         let mut random = Random::new(next.salt);
-        if self.stalled > 0 || random.percent(30) {
+        if self.stalled > 0 || random.percent(15) || random.percent(50) != ahead {
             return Ok(());
         }
         let session = next.session;
@@ -236,6 +237,11 @@ impl World {
             acknowledged: false,
             typed: typed.clone(),
         });
+        self.acts_between(typed)
+    }
+
+    /// Something that is typed so that an act finds what it needs; it is no act of the plan.
+    pub(crate) fn acts_between(&mut self, typed: Vec<String>) -> Result<(), Finding> {
         self.tell(&typed, "");
         let ended = self.run(&typed)?;
         self.ended(None, ended)

@@ -36,21 +36,11 @@ impl World {
             },
             Act::Pause => words(&["pause", &id]),
             Act::Resume => words(&["resume", &id]),
-            Act::Hold | Act::Release => {
-                let verb = if step.act == Act::Hold {
-                    "hold"
-                } else {
-                    "release"
-                };
-                match random.below(3) {
-                    0 => words(&[verb, &id, "--tool", "pay"]),
-                    1 => words(&[verb, &id, "--tool", "mail"]),
-                    _ => words(&[verb, &id]),
-                }
-            }
+            Act::Hold => self.held("hold", session, random),
+            Act::Release => self.release(session, random)?,
             Act::Retry if random.percent(50) => words(&["retry", &id]),
             Act::Retry => {
-                let effect = self.effect(session, random)?;
+                let effect = self.failed(session, random)?;
                 words(&["retry", &id, "--effect", &effect])
             }
             Act::Migrate => {
@@ -302,10 +292,14 @@ impl World {
         session: usize,
         random: &mut Random,
     ) -> Result<Vec<String>, Finding> {
+        if act == Act::Adopt && self.stalled == 0 && random.percent(60) {
+            return self.adopts_new(session, random);
+        }
         let one = self.branch(session, random)?;
         if act == Act::Adopt {
             return Ok(words(&["adopt", &one]));
         }
+        let one = self.beside(session, random)?.unwrap_or(one);
         let other = self.branch(session, random)?;
         let name = |typed: &str| {
             typed
@@ -321,6 +315,72 @@ impl World {
         }
         typed.extend(words(&["--on", on]));
         Ok(typed)
+    }
+
+    /// A branch beside the current one, if there is one.
+    fn beside(&mut self, session: usize, random: &mut Random) -> Result<Option<String>, Finding> {
+        let shown = self.show(session)?;
+        let branches = shown["branches"].as_array().into_iter().flatten();
+        let beside = branches.filter(|b| b["id"] != shown["current"] && b["superseded"] != true);
+        let names: Vec<&str> = beside
+            .filter_map(|b| b["label"].as_str().or_else(|| b["id"].as_str()))
+            .collect();
+        let id = &self.sessions[session];
+        Ok(random.of(&names).map(|name| format!("{id}:{name}")))
+    }
+
+    /// One that did not succeed, if there is one.
+    fn failed(&mut self, session: usize, random: &mut Random) -> Result<String, Finding> {
+        let shown = self.show(session)?;
+        let effects = shown["effects"].as_array().into_iter().flatten();
+        let failed =
+            effects.filter(|e| matches!(e["standing"].as_str(), Some("failed" | "unknown")));
+        let failed: Vec<String> = failed
+            .filter_map(|e| e["effect"].as_str().map(str::to_owned))
+            .collect();
+        match random.of(&failed) {
+            Some(effect) => Ok(effect.clone()),
+            None => self.effect(session, random),
+        }
+    }
+
+    fn held(&self, verb: &str, session: usize, random: &mut Random) -> Vec<String> {
+        let id = &*self.sessions[session];
+        match random.below(3) {
+            0 => words(&[verb, id, "--tool", "pay"]),
+            1 => words(&[verb, id, "--tool", "mail"]),
+            _ => words(&[verb, id]),
+        }
+    }
+
+    /// Most often of something that is held.
+    fn release(&mut self, session: usize, random: &mut Random) -> Result<Vec<String>, Finding> {
+        let any = self.held("release", session, random);
+        if random.percent(20) {
+            return Ok(any);
+        }
+        let shown = self.show(session)?;
+        let orders = shown["orders"].as_array().into_iter().flatten();
+        let held = orders.filter_map(|order| order.as_str()?.strip_suffix(" is held"));
+        let held: Vec<String> = held.map(str::to_owned).collect();
+        Ok(match random.of(&held) {
+            Some(tool) if !tool.contains(' ') => {
+                words(&["release", &self.sessions[session], "--tool", tool])
+            }
+            Some(_) => words(&["release", &self.sessions[session]]),
+            None => any,
+        })
+    }
+
+    /// A branch that was made just now: one that the current branch left behind is refused.
+    fn adopts_new(&mut self, session: usize, random: &mut Random) -> Result<Vec<String>, Finding> {
+        let text = self.say(session, random);
+        self.labels += 1;
+        let (id, label) = (&self.sessions[session], format!("b{}", self.labels));
+        let place = format!("{id}@head");
+        let adopts = words(&["adopt", &format!("{id}:{label}")]);
+        self.acts_between(words(&["fork", &place, "--say", &text, "--label", &label]))?;
+        Ok(adopts)
     }
 
     /// An effect of the session, as it is typed.

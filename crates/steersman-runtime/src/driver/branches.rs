@@ -138,9 +138,24 @@ impl Driver {
         self.left_behind.push(id);
     }
 
-    /// Branches that were superseded by the line that was written are in memory no longer.
+    /// Branches that were superseded by the line that was written go on no more, and who waits for one hears so.
     pub(super) async fn leave_behind(&mut self) -> Result<(), EngineError> {
-        for id in std::mem::take(&mut self.left_behind) {
+        self.forget_left().await?;
+        self.look_at_ends().await
+    }
+
+    async fn look_at_ends(&mut self) -> Result<(), EngineError> {
+        if std::mem::take(&mut self.may_have_ended) {
+            self.offer_ends().await?;
+        }
+        Ok(())
+    }
+
+    /// Branches that were superseded are in memory no longer.
+    async fn forget_left(&mut self) -> Result<(), EngineError> {
+        let left = std::mem::take(&mut self.left_behind);
+        self.may_have_ended |= !left.is_empty();
+        for id in left {
             let mut draft = self.draft(id);
             let outs: Vec<Id> = self
                 .outs
@@ -677,7 +692,7 @@ impl Driver {
                 .iter()
                 .any(|p| matches!(&p.what, Interaction::Call(call) if call.target == Target::Wait))
         });
-        self.look_at_ends |= branching || step.ended.is_some() || waits;
+        self.may_have_ended |= branching || step.ended.is_some() || waits;
         for effect in step.stop {
             self.stop_effect(&mut draft, effect);
         }
@@ -692,12 +707,9 @@ impl Driver {
         }
         self.write(draft).await?;
         self.deadline(id)?;
-        self.leave_behind().await?;
+        self.forget_left().await?;
         self.settle_requests().await?;
-        if std::mem::take(&mut self.look_at_ends) {
-            self.offer_ends().await?;
-        }
-        Ok(())
+        self.look_at_ends().await
     }
 }
 

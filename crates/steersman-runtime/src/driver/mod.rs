@@ -113,7 +113,7 @@ pub(crate) struct Driver {
     /// Branches that have something new.
     fresh: BTreeSet<Id>,
     /// Branches may have ended, or somebody may wait for some since it was last looked.
-    look_at_ends: bool,
+    may_have_ended: bool,
     writer: Writer<OnDisk>,
     next: Line,
     inbox: Inbox,

@@ -200,7 +200,7 @@ impl Driver {
             outages: parked.outages,
             behind: BTreeMap::new(),
             fresh: BTreeSet::new(),
-            look_at_ends: false,
+            may_have_ended: false,
             inbox: Inbox {
                 fates: parked.fates,
                 ..Inbox::default()

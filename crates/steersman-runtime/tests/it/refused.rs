@@ -103,6 +103,37 @@ async fn a_branch_does_not_join_what_waits_for_it() {
     assert!(refused.contains("both would wait for ever"), "{refused}");
 }
 
+/// A search that is stopped leaves its branches, and who waits for one hears that it is over.
+#[tokio::test]
+async fn who_waits_for_a_branch_of_a_search_hears_that_it_was_left() {
+    let asks = json!({ "call": { "pay_asked": { "cents": 3 } } });
+    let world = World::new(json!({ "desk": ["Ready.", asks, "Heard.", "More.", "Enough."] }));
+    let session = world.start(DESK, "Go.").await;
+    let _ = session.settled().await.unwrap();
+    let plan = Plan {
+        score: Some(Scorer::Expr(Expr::parse("state.sum").unwrap())),
+        live: true,
+        ..Plan::of(Method::BestOf, 1)
+    };
+    let wanted = Search {
+        say: Some("Pay.".to_owned()),
+        ..Search::here(plan)
+    };
+    session.search(wanted).await.unwrap();
+    turns(500).await;
+    let seen = search::seen(&world).await;
+    assert_eq!(seen.pending.len(), 1, "somebody approves on the branch");
+    let (_, known) = search::newest(&seen);
+    let joined = session.join(vec![known.tried[0]], &JoinOn::All, None).await;
+    assert!(matches!(joined.unwrap().fate, Fate::Taken(_)));
+    session.stop_search(None).await.unwrap();
+    let settled = within(5_000, session.settled()).await.unwrap().unwrap();
+    assert!(
+        matches!(&*settled, Settled::Asks(_)),
+        "it goes on, and pays: {settled:?}"
+    );
+}
+
 /// What was said in the same moment is read behind the line that begins the session.
 #[tokio::test]
 async fn what_is_ordered_with_the_first_message_is_read_behind_it() {

@@ -1,5 +1,5 @@
-//! Random sequences of what people order, with kills before, inside and behind each: no order panics, and none leaves a
-//! session that nobody can drive.
+//! Random sequences of what people order, with kills before, inside and behind each: no order panics, none leaves a session
+//! that nobody can drive, and no `unsafe` tool runs twice with equal arguments unless somebody who was told so let it.
 //!
 //! A sequence is one number. Each one ends with a new owner, who drives the session to rest or to a wait that `pending`
 //! lists, whatever was ordered before; then the store is checked as `fsck` checks it.
@@ -101,6 +101,8 @@ struct Play {
     acknowledged: BTreeSet<Name>,
     /// How often each act was ordered, and how often of these it was taken.
     acts: BTreeMap<&'static str, (u64, u64)>,
+    /// How often somebody let a call run again, knowing of an equal one: by tool and arguments.
+    words: BTreeMap<(String, String), usize>,
     kills: u64,
 }
 
@@ -150,6 +152,7 @@ impl Play {
             told: String::new(),
             acknowledged: BTreeSet::new(),
             acts: BTreeMap::new(),
+            words: BTreeMap::new(),
             kills: 0,
         }
     }
@@ -162,8 +165,7 @@ impl Play {
     // ---- acts
 
     /// What somebody wants next, of what they see.
-    async fn act(&mut self) -> Result<(&'static str, Message), Fault> {
-        let seen = self.seen().await?;
+    async fn act(&mut self, seen: &Inspection) -> Result<(&'static str, Message), Fault> {
         let lines = self.world.lines().await;
         let draws = &mut self.draws;
         let ids: Vec<Id> = seen.branches.iter().map(|b| b.id).collect();
@@ -175,10 +177,58 @@ impl Play {
         let place = Place { any, branch, line };
         Ok(match draws.below(22) {
             0..3 => speaks(draws, branch),
-            3..14 => branches(draws, &seen, place),
-            14..20 => orders(draws, &seen, branch),
-            _ => decides(draws, &seen),
+            3..14 => branches(draws, seen, place),
+            14..20 => orders(draws, seen, branch),
+            _ => decides(draws, seen),
         })
+    }
+
+    /// Keeps what is said of a second time, before it is said: whoever is told of an equal call lets that run, too.
+    fn says(&mut self, message: &Message, seen: &Inspection) {
+        let effect = match message {
+            Message::Approve {
+                effect, args: None, ..
+            }
+            | Message::Resolve {
+                effect,
+                how: Resolution::NotPerformed,
+                ..
+            } => *effect,
+            _ => return,
+        };
+        for asked in seen.pending.iter().filter(|p| p.effect == effect) {
+            let told = asked.text.contains("The same call ");
+            let again = matches!(asked.kind, PendingKind::Repeat | PendingKind::Doubt);
+            let (Some(tool), Some(args)) = (&asked.tool, &asked.args) else {
+                continue;
+            };
+            if told || again {
+                let args: Json = serde_json::from_str(args).unwrap();
+                let call = (tool.to_string(), args.to_string());
+                *self.words.entry(call).or_default() += 1;
+            }
+        }
+    }
+
+    /// By the record of the tools themselves no `unsafe` one ran more often than people said.
+    fn repeats(&self) -> Result<(), Fault> {
+        for tool in ["pay", "pay_asked"] {
+            let mut ran: BTreeMap<String, usize> = BTreeMap::new();
+            for args in self.world.tools.args(tool) {
+                *ran.entry(args.to_string()).or_default() += 1;
+            }
+            for (args, times) in ran {
+                let call = (tool.to_owned(), args);
+                let said = self.words.get(&call).copied().unwrap_or_default();
+                if times > 1 + said {
+                    let (tool, args) = call;
+                    return Err(format!(
+                        "`{tool}` ran {times} times with {args}, and people said so {said} times"
+                    ));
+                }
+            }
+        }
+        Ok(())
     }
 
     fn heard(&mut self, act: &'static str, receipt: Option<&Receipt>) {
@@ -195,7 +245,9 @@ impl Play {
 
     /// One act: it is waited for, or the next follows at once, or the process dies before it, in it or behind it.
     async fn step(&mut self) -> Result<(), Fault> {
-        let (act, message) = self.act().await?;
+        let seen = self.seen().await?;
+        let (act, message) = self.act(&seen).await?;
+        self.says(&message, &seen);
         writeln!(self.told, "{act} {message:?}").unwrap();
         let how = self.draws.below(8);
         let inside = self.draws.below(5);
@@ -227,7 +279,7 @@ impl Play {
         if self.draws.one_in(10) {
             self.world.clock.advance(11 * 60_000);
         }
-        Ok(())
+        self.repeats()
     }
 
     /// Goes on until it settles or waits for what the test does not give.
@@ -292,6 +344,7 @@ impl Play {
                 }
             };
             writeln!(self.told, "{message:?}").unwrap();
+            self.says(&message, &seen);
             let receipt = within(20_000, self.session.send(message)).await;
             let receipt = receipt
                 .ok_or("nobody hears what it asks for")?
@@ -300,6 +353,7 @@ impl Play {
             if let Fate::Refused(why) = receipt.fate {
                 return Err(format!("what it waits for is refused: {why}"));
             }
+            self.repeats()?;
         }
         Err("it comes to no rest".to_owned())
     }
@@ -315,7 +369,10 @@ impl Play {
             return Err(format!("whoever looks is not told of {untold:?}"));
         }
         let Some(first) = seen.pending.iter().max_by_key(|p| p.kind.is_asked()) else {
-            return Err("it waits, and for nothing that is listed".to_owned());
+            return Err(format!(
+                "it waits, and for nothing that is listed: {settled:?}, {:?}",
+                seen.settled
+            ));
         };
         let by: Name = "user".into();
         let effect = first.effect;
@@ -360,6 +417,7 @@ impl Play {
 
     /// What `fsck` looks at, and that nothing acknowledged is lost.
     async fn check(&self) -> Result<(), Fault> {
+        self.repeats()?;
         let stopped = within(20_000, self.session.clone().stop()).await;
         stopped.ok_or("it does not let go")?;
         let seen = self.seen().await?;
