@@ -87,7 +87,7 @@ impl<'a> Wanted<'a> {
 }
 
 /// Runs the stages, then the tests against counterparts. The first failure ends the run.
-fn all(wanted: &Wanted) -> Result<(), String> {
+fn all(wanted: &Wanted<'_>) -> Result<(), String> {
     let counterparts = Counterparts::start(|name| wanted.has(name));
     let mut done = Vec::new();
     for stage in STAGES.iter().filter(|stage| wanted.has(stage.name)) {
