@@ -104,7 +104,7 @@ pub(crate) fn frame(pending: &Pending, now: i64) -> Vec<String> {
         PendingKind::Doubt => "it was started, and no answer came; it is not repeated",
         PendingKind::Repeat => "the same was done or doubted before",
         PendingKind::Input => "sealed: no model, log or export sees it",
-        PendingKind::Budget => "the budget is used up",
+        PendingKind::Budget => "it may cost more than is left of a limit",
         PendingKind::Hold => "effects of this tool are held; what is held begins with the release",
         PendingKind::Outage => "it goes on when somebody answers",
         PendingKind::Question | PendingKind::Event | PendingKind::Timer | PendingKind::Again => "",
@@ -205,6 +205,28 @@ pub(crate) fn is_users(pending: &Pending) -> bool {
     pending.roles.is_empty() || roles.any(|role| matches!(&**role, "user" | "any"))
 }
 
+/// What moves a session on, whatever keeps it: commands, and why. What lies in its inbox is taken by whoever drives it; what
+/// was said there is taken only behind all that is open, so driving alone would change nothing. `said`: that is what lies there.
+pub(crate) fn advice(
+    session: &str,
+    status: &str,
+    waits: &[&Pending],
+    said: bool,
+) -> Vec<(String, &'static str)> {
+    if status == "paused" {
+        let resume = format!("steersman resume {session}");
+        return vec![(resume, "it is paused, and goes on")];
+    }
+    let Some(first) = waits.first().filter(|_| said) else {
+        let run = format!("steersman run --resume {session}");
+        return vec![(run, "takes what lies in its inbox")];
+    };
+    let commands = commands(session, first, waits.len() == 1).into_iter();
+    commands
+        .map(|command| (command, "then what was said is taken"))
+        .collect()
+}
+
 /// Commands that end a wait: command and what it does.
 pub(crate) fn commands(session: &str, pending: &Pending, only: bool) -> Vec<String> {
     let id = if only {
@@ -271,10 +293,12 @@ pub(crate) fn commands(session: &str, pending: &Pending, only: bool) -> Vec<Stri
             }
             all
         }
-        PendingKind::Event => vec![format!(
-            "steersman send {session} --event {} '{{...}}'",
-            pending.text
-        )],
+        PendingKind::Event => {
+            let names = pending.text.split(" or ");
+            names
+                .map(|name| format!("steersman send {session} --event {name} '{{...}}'"))
+                .collect()
+        }
         PendingKind::Hold if pending.because.as_deref() == Some(HELD_ALL) => {
             vec![format!("steersman release {session}")]
         }

@@ -13,7 +13,7 @@ pub(crate) use row::{Row, Tone};
 
 use crate::texts::Texts;
 use crate::words::{accepted_store, arguments, count, question, span};
-use holds::{hold_word, outage, released};
+use holds::{hold_word, outage, released, unbelievable};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -735,6 +735,7 @@ impl Story {
                 "store".into(),
                 Tone::Engine,
             ),
+            LedgerEntry::Unbelievable { input, output, .. } => unbelievable(*input, *output),
             LedgerEntry::Claimed { epoch, .. } if *epoch > 1 => (
                 String::new(),
                 format!("another owner goes on and numbers from {}", line.n),
@@ -763,6 +764,7 @@ impl Story {
             | LedgerEntry::Reach { .. }
             | LedgerEntry::Probe { .. }
             | LedgerEntry::Recorded { .. }
+            | LedgerEntry::More { .. }
             | LedgerEntry::Refused { .. } => return None,
         })
     }

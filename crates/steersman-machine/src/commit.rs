@@ -680,6 +680,29 @@ pub enum LedgerEntry {
         /// Since when it waits.
         since: Time,
     },
+    /// More than is left of a limit of the session: so much is asked for with a hold, or was granted. Of what is not limited,
+    /// or not short, nothing.
+    More {
+        /// The call that may cost so much.
+        effect: Id,
+        /// Tokens.
+        tokens: u64,
+        /// Millionths of the currency.
+        micros: u64,
+        /// Whether somebody granted it.
+        granted: bool,
+    },
+    /// A provider told numbers for a call that cannot be. The bound of the call stands in its usage and counts as spent.
+    Unbelievable {
+        /// The call.
+        effect: Id,
+        /// Tokens in, as told.
+        input: u64,
+        /// Tokens out, as told.
+        output: u64,
+        /// Millionths of the currency, as told.
+        micros: Option<u64>,
+    },
 }
 
 /// What became of a search over branches. The tree follows from these entries and the branches.

@@ -316,8 +316,9 @@ impl Tick<'_> {
 
     /// A sentence of the engine about a limit.
     fn says_of_limit(&self, agent: Id, sentence: &Sentence, reached: &Reached) -> String {
-        let max = reached.most();
-        self.says(agent, sentence, &[("name", reached.name()), ("max", &max)])
+        let (max, used) = (reached.most(), reached.used());
+        let values = [("name", reached.name()), ("max", &*max), ("used", &*used)];
+        self.says(agent, sentence, &values)
     }
 
     /// A sentence of the engine, as this agent or whoever deals with it reads it.
@@ -571,7 +572,8 @@ impl Tick<'_> {
         let spent = limits::no_more_corrections(state, limit) && limit.then == OnLimit::Fail;
         // Nothing follows: the end says what was wrong. Where something does, it follows upon the correction.
         if spent || state.counters.limited {
-            let reached = Reached::new(Key::own("corrections"), limit);
+            let used = u64::from(state.counters.corrections);
+            let reached = Reached::new(Key::own("corrections"), limit, used);
             let body = self.body(text);
             self.reach(agent, &reached, End::Task, Some(body));
             return;

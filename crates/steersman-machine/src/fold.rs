@@ -462,7 +462,7 @@ impl Snapshot {
         }
         let agent = self.agent_mut(owner);
         if matches!(call.target, Target::Person(_)) && is_more(&call.name) && result.how.is_ok() {
-            agent.counters.allow(&call.name);
+            agent.counters.allow(&call.name, now);
         }
         if acts(&call) && !gives(result.how) {
             agent.missed = Some((call.name.clone(), result.body));

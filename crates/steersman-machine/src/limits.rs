@@ -118,6 +118,8 @@ impl Limits {
 pub(crate) struct Reached {
     key: Key,
     max: u64,
+    /// What counted against it when that was seen.
+    used: u64,
     per: Per,
     /// What happens.
     pub(crate) then: OnLimit,
@@ -138,10 +140,11 @@ impl Key {
 }
 
 impl Reached {
-    pub(crate) fn new(key: Key, limit: &Limit) -> Self {
+    pub(crate) fn new(key: Key, limit: &Limit, used: u64) -> Self {
         Self {
             key,
             max: limit.max,
+            used,
             per: limit.per,
             then: limit.then,
         }
@@ -154,9 +157,19 @@ impl Reached {
 
     /// How much it allows, in words.
     pub(crate) fn most(&self) -> String {
+        self.words(self.max)
+    }
+
+    /// How much was used, in words.
+    pub(crate) fn used(&self) -> String {
+        self.words(self.used)
+    }
+
+    fn words(&self, n: u64) -> String {
         match self.key.name {
-            "cost" => money(self.max),
-            _ => self.max.to_string(),
+            "cost" => money(n),
+            "wall_time" => lasting(n),
+            _ => n.to_string(),
         }
     }
 
@@ -167,7 +180,7 @@ impl Reached {
 
     /// The name of the question for more.
     pub(crate) fn question(&self) -> Name {
-        more(self.key.name, &self.per.to_string(), self.key.all)
+        question(self.key, self.per)
     }
 
     /// It is not this agent's own: it ends, and whose it is decides when that one moves. A router makes no model call
@@ -178,6 +191,25 @@ impl Reached {
             _ => OnLimit::Fail,
         };
         Self { then, ..self }
+    }
+}
+
+fn question(key: Key, per: Per) -> Name {
+    more(key.name, &per.to_string(), key.all)
+}
+
+/// Milliseconds as people write them in a definition: `1h`, `90s`, `250ms`.
+fn lasting(millis: u64) -> String {
+    const UNITS: [(u64, &str); 4] = [
+        (86_400_000, "d"),
+        (3_600_000, "h"),
+        (60_000, "m"),
+        (1_000, "s"),
+    ];
+    let fits = |unit: &&(u64, &str)| millis >= unit.0 && millis.is_multiple_of(unit.0);
+    match UNITS.iter().find(fits) {
+        Some((unit, word)) => format!("{}{word}", millis / unit),
+        None => format!("{millis}ms"),
     }
 }
 
@@ -229,7 +261,7 @@ fn own(agent: &Agent, limits: &Limits, now: Time) -> Option<Reached> {
     let tries = u64::from(c.corrections).saturating_sub(1);
     let over = |name: &'static str, limit: &Limit, count: u64| {
         let key = Key::own(name);
-        (count >= most(c, key, limit)).then(|| Reached::new(key, limit))
+        (count >= most(c, key, limit)).then(|| Reached::new(key, limit, count))
     };
     let calls = &limits.model_calls;
     over(
@@ -260,8 +292,9 @@ fn covered(agent: &Agent, limits: &Limits, all: bool) -> Option<Reached> {
     let c = &agent.counters;
     let key = |name| Key { name, all };
     let over = |name, limit: &Limit, count: fn(&Span) -> u64| {
-        let reached = limit.written && count(span(c, limit.per)) >= most(c, key(name), limit);
-        reached.then(|| Reached::new(key(name), limit))
+        let used = count(span(c, limit.per));
+        let reached = limit.written && used >= most(c, key(name), limit);
+        reached.then(|| Reached::new(key(name), limit, used))
     };
     over("model_calls", &limits.model_calls, |s| s.model_calls.into())
         .or_else(|| over("ticks", &limits.ticks, |s| s.ticks.into()))
@@ -282,8 +315,9 @@ fn covered(agent: &Agent, limits: &Limits, all: bool) -> Option<Reached> {
 fn asked_for_agents(agent: &Agent, limits: &Limits, all: bool) -> Option<Reached> {
     let name = "agent_calls";
     let (c, key, limit) = (&agent.counters, Key { name, all }, &limits.agent_calls);
-    let over = (limit.written || !all) && agent_calls(c, limit) > most(c, key, limit);
-    over.then(|| Reached::new(key, limit))
+    let used = agent_calls(c, limit);
+    let over = (limit.written || !all) && used > most(c, key, limit);
+    over.then(|| Reached::new(key, limit, used))
 }
 
 fn span(counters: &Counters, per: Per) -> &Span {
@@ -307,15 +341,15 @@ fn agent_calls(c: &Counters, limit: &Limit) -> u64 {
     count(c, limit, c.agent_calls, |s| s.agent_calls)
 }
 
-/// What a limit allows, with as much again for each time that a person said so.
+/// What a limit allows, with what a person granted above it.
 fn most(c: &Counters, key: Key, limit: &Limit) -> u64 {
     let Some(said) = &span(c, limit.per).more else {
         return limit.max;
     };
-    let question = Reached::new(key, limit).question();
-    let times = said.iter().find(|(name, _)| *name == question);
-    let times = times.map_or(0, |(_, times)| u64::from(*times));
-    limit.max.saturating_mul(times + 1)
+    let question = question(key, limit.per);
+    let granted = said.iter().find(|(name, _)| *name == question);
+    let granted = granted.map_or(0, |(_, granted)| *granted);
+    limit.max.saturating_add(granted)
 }
 
 /// Whether an answer that cannot be used was the last that may be corrected.
@@ -328,28 +362,31 @@ pub(crate) fn no_more_corrections(agent: &Agent, limit: &Limit) -> bool {
 fn out_of_time(agent: &Agent, limits: &Limits, all: bool, now: Time) -> Option<Reached> {
     let limit = limits.wall_time.as_ref()?;
     let left = time_left(agent, limit, all, now);
-    (left <= 0).then(|| Reached::new(time(all), limit))
+    (left <= 0).then(|| of_time(agent, limit, all, now))
 }
 
 /// The key of a limit of time.
-pub(crate) fn time(all: bool) -> Key {
+fn time(all: bool) -> Key {
     Key {
         name: "wall_time",
         all,
     }
 }
 
-/// How many milliseconds an agent has left, with as much again for each time that a person allowed it. Of an answer
-/// the time does not count in which nothing but people and waits keeps it.
+/// A limit of time, as it stands at a moment.
+pub(crate) fn of_time(agent: &Agent, limit: &Limit, all: bool, now: Time) -> Reached {
+    let key = time(all);
+    let used = agent.counters.used(key.name, limit.per, now);
+    Reached::new(key, limit, used)
+}
+
+/// How many milliseconds an agent has left, with what a person granted. Of an answer the time does not count in which
+/// nothing but people and waits keeps it.
 fn time_left(agent: &Agent, limit: &Limit, all: bool, now: Time) -> i64 {
     let c = &agent.counters;
     let most = i64::try_from(most(c, time(all), limit)).unwrap_or(i64::MAX);
-    let stood = match limit.per {
-        Per::Answer => c.stood(now),
-        Per::Task | Per::Session => 0,
-    };
-    let past = now.0.saturating_sub(span(c, limit.per).began.0);
-    most.saturating_sub(past.saturating_sub(stood))
+    let used = c.used("wall_time", limit.per, now);
+    most.saturating_sub(i64::try_from(used).unwrap_or(i64::MAX))
 }
 
 /// When an agent's limit of time will be reached if it goes on as it does; none while its clock stands.
@@ -366,8 +403,9 @@ pub(crate) fn no_more_agents(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Opt
     let state = snapshot.agent(agent);
     let full = |agent: &Agent, limits: &Limits, key: Key| {
         let (c, limit) = (&agent.counters, &limits.agent_calls);
-        let full = agent_calls(c, limit) >= most(c, key, limit);
-        full.then(|| Reached::new(key, limit))
+        let used = agent_calls(c, limit);
+        let full = used >= most(c, key, limit);
+        full.then(|| Reached::new(key, limit, used))
     };
     let own = full(state, cx.network.limits_of(state), Key::own("agent_calls"));
     own.or_else(|| {

@@ -494,8 +494,10 @@ impl Tick<'_> {
         let digest = choice_digest(self.line, &route, self.texts.came_in());
         self.texts.forget(body);
         let again = self.agent(agent).counters.same;
-        let spent = again.is_some_and(|(d, times)| d == digest && u64::from(times) >= same.max);
-        spent.then(|| Reached::new(Key::own("same_call"), &same))
+        let times = again.filter(|(d, _)| *d == digest);
+        let times = times.map_or(0, |(_, times)| u64::from(times));
+        let spent = times > 0 && times >= same.max;
+        spent.then(|| Reached::new(Key::own("same_call"), &same, times))
     }
 
     fn push_route(

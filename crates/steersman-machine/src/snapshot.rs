@@ -325,9 +325,8 @@ pub struct Span {
     pub tokens: u64,
     /// Money, in millionths of the currency.
     pub micros: u64,
-    /// How often a person allowed as much again where one of its limits was reached, by the name of the question.
-    /// Hardly ever, so it lies apart.
-    pub more: Option<Arc<Vec<(Name, u32)>>>,
+    /// How much above a limit a person allowed, by the name of the question. Hardly ever, so it lies apart.
+    pub more: Option<Arc<Vec<(Name, u64)>>>,
 }
 
 impl Counters {
@@ -364,7 +363,7 @@ impl Span {
     }
 
     /// What people allowed.
-    pub(crate) fn allowed(&mut self) -> &mut Vec<(Name, u32)> {
+    pub(crate) fn allowed(&mut self) -> &mut Vec<(Name, u64)> {
         Arc::make_mut(self.more.get_or_insert_default())
     }
 

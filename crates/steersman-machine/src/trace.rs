@@ -24,7 +24,7 @@ pub use routes::chosen;
 use routes::route_of;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use words::{cut, usage_of};
+use words::{cut, of_limits, usage_of};
 
 /// Texts longer than this are cut, with `..` behind them.
 const SHOWN: usize = 60;
@@ -589,17 +589,11 @@ impl Trace {
         match entry {
             LedgerEntry::Claimed { epoch, .. } => format!("claimed, epoch {epoch}"),
             LedgerEntry::Accepted(message) => format!("accepted {message}"),
-            LedgerEntry::Escrow { tokens, micros } => {
-                format!("escrow {tokens} tokens {micros} micros")
-            }
-            LedgerEntry::Spend {
-                effect,
-                tokens,
-                micros,
-            } => format!("spend {effect} {tokens} tokens {micros} micros"),
-            LedgerEntry::Settle { tokens, micros } => {
-                format!("settle {tokens} tokens {micros} micros")
-            }
+            LedgerEntry::Escrow { .. }
+            | LedgerEntry::Spend { .. }
+            | LedgerEntry::Settle { .. }
+            | LedgerEntry::More { .. }
+            | LedgerEntry::Unbelievable { .. } => of_limits(entry),
             LedgerEntry::Hold(hold) => hold_of(hold, bodies),
             LedgerEntry::Released {
                 effect,

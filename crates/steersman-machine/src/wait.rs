@@ -57,7 +57,6 @@ pub(crate) fn limit_of_time(cx: &Cx<'_>, snapshot: &Snapshot) -> Option<(Time, I
             let own = own.map(|limit| (limit, false));
             let session = session.map(|limit| (limit, true));
             for (limit, all) in own.into_iter().chain(session) {
-                let reached = Reached::new(limits::time(all), &limit);
                 let due = limits::deadline(agent, &limit, all, snapshot.now);
                 if let Some(due) = due
                     && agent.phase != Phase::Resting
@@ -65,6 +64,7 @@ pub(crate) fn limit_of_time(cx: &Cx<'_>, snapshot: &Snapshot) -> Option<(Time, I
                     && first.is_none_or(|(at, ..)| due < at)
                     && !(limit.then == OnLimit::Ask && is_asking(snapshot, id))
                 {
+                    let reached = limits::of_time(agent, &limit, all, due);
                     first = Some((due, id, reached));
                 }
             }

@@ -2,6 +2,7 @@
 //! they belong to; nothing rewinds it, and the machine never reads it.
 
 mod equal;
+mod limits;
 mod own;
 mod search;
 
@@ -18,7 +19,7 @@ use steersman_machine::ids::{Body, Digest, Id, Line, Name, Time};
 use steersman_machine::interaction::Class;
 
 /// Version of the form of ledgers in checkpoints, and of what the fold means. One of another version is discarded.
-pub const VERSION: u8 = 9;
+pub const VERSION: u8 = 10;
 
 /// What is known of the world behind a line.
 ///
@@ -43,10 +44,10 @@ pub struct Ledger {
     /// Of what was paid, what no answer came of that anybody used: calls that were cut or broke off, and the slices of
     /// owners that died.
     pub lost: Amount,
-    /// How often somebody granted as many tokens again.
-    pub granted: u64,
-    /// The same of money.
-    pub granted_cost: u64,
+    /// What people granted above the limits of the session.
+    pub granted: Amount,
+    /// Calls for which providers told numbers that cannot be.
+    pub unbelievable: u64,
     /// A person paused the session.
     pub paused: bool,
     /// Tools whose effects a person keeps from beginning; none: all that may change the world.
@@ -70,9 +71,6 @@ pub struct Ledger {
     #[serde(skip)]
     started: BTreeMap<Digest, BTreeSet<Id>>,
 }
-
-/// What a hold of a budget is about, where that is money.
-pub(crate) const COST: &str = "cost";
 
 /// Whether a line takes the answer of an effect.
 pub(crate) fn answers(line: &LogLine, effect: Id) -> bool {
@@ -214,6 +212,8 @@ pub struct Record {
     pub again: Option<Time>,
     /// Its place does not answer since then.
     pub down: Option<Time>,
+    /// Of a call that is held because it may cost more than is left: so much is asked for.
+    pub wants: Amount,
 }
 
 /// How far an effect came.
@@ -253,8 +253,8 @@ impl Default for Ledger {
             calls: 0,
             slice: Amount::default(),
             lost: Amount::default(),
-            granted: 0,
-            granted_cost: 0,
+            granted: Amount::default(),
+            unbelievable: 0,
             paused: false,
             barred: BTreeSet::new(),
             current: Id::MAIN,
@@ -337,28 +337,11 @@ impl Ledger {
             LedgerEntry::Accepted(id) => {
                 self.accepted.insert(id.clone());
             }
-            LedgerEntry::Escrow { tokens, micros } => {
-                self.slice = self.slice.plus(Amount::new(*tokens, *micros));
-            }
-            LedgerEntry::Spend {
-                effect,
-                tokens,
-                micros,
-            } => {
-                let paid = Amount::new(*tokens, *micros);
-                if !answers(line, *effect) {
-                    self.lost = self.lost.plus(paid);
-                }
-                self.spent = self.spent.plus(paid);
-                self.slice = self.slice.less(paid);
-                self.calls += 1;
-            }
-            LedgerEntry::Settle { tokens, micros } => {
-                let unseen = Amount::new(*tokens, *micros);
-                self.spent = self.spent.plus(unseen);
-                self.lost = self.lost.plus(unseen);
-                self.slice = Amount::default();
-            }
+            LedgerEntry::Escrow { .. }
+            | LedgerEntry::Spend { .. }
+            | LedgerEntry::Settle { .. }
+            | LedgerEntry::More { .. }
+            | LedgerEntry::Unbelievable { .. } => self.limits(line, entry),
             LedgerEntry::Hold(hold) => self.held(line, hold),
             LedgerEntry::Released {
                 effect, why, how, ..
@@ -465,16 +448,6 @@ impl Ledger {
     }
 
     fn released(&mut self, at: Line, effect: Id, why: Why, how: Release) {
-        if (why, how) == (Why::Budget, Release::Go) {
-            let holds = self.effects.get(&effect).map(|record| &record.holds);
-            let mut holds = holds.into_iter().flatten();
-            let money = holds.any(|hold| hold.why == why && hold.about.as_deref() == Some(COST));
-            *if money {
-                &mut self.granted_cost
-            } else {
-                &mut self.granted
-            } += 1;
-        }
         if why == Why::Doubt {
             self.probes.retain(|_, probe| probe.of != effect);
         }
@@ -519,6 +492,7 @@ impl Ledger {
             approved: Vec::new(),
             again: None,
             down: None,
+            wants: Amount::default(),
         })
     }
 

@@ -144,7 +144,7 @@ pub enum PendingKind {
     Input,
     /// It may have happened.
     Doubt,
-    /// The budget is used up.
+    /// A call may cost more than is left of a limit of the session.
     Budget,
     /// The same was done or doubted before.
     Repeat,

@@ -166,6 +166,11 @@ pub(super) fn of_no(of: CheckpointOf) -> i64 {
     }
 }
 
+/// A sum as SQLite keeps it: what it does not hold stays at the greatest number, and is no negative one.
+fn integer(n: u64) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
 fn wait(conn: &Connection, no: i64, change: &WaitChange) -> rusqlite::Result<()> {
     let effect = effect_no(change.effect);
     conn.prepare_cached("DELETE FROM wait WHERE no = ?1 AND effect = ?2")?
@@ -200,9 +205,9 @@ fn info(conn: &Connection, no: i64, state: &SessionState) -> rusqlite::Result<()
         &*state.status,
         state.updated.0,
         &*state.definition,
-        state.micros as i64,
-        state.tokens as i64,
-        state.model_calls as i64,
+        integer(state.micros),
+        integer(state.tokens),
+        integer(state.model_calls),
         &*state.waits,
         &*state.outcome,
     ])?;

@@ -126,6 +126,9 @@ pub(crate) async fn run(
 /// What lies in an inbox.
 enum Lies {
     Event(Name),
+    /// Something is said.
+    Said,
+    /// Something else is wanted.
     Message,
     /// Nobody will hear it.
     Unread(DecodeError),
@@ -139,7 +142,7 @@ impl Lies {
             "network": &*info.network,
             "what": match self {
                 Self::Event(event) => format!("event {event}"),
-                Self::Message => "message".to_owned(),
+                Self::Said | Self::Message => "message".to_owned(),
                 Self::Unread(DecodeError::Corrupt(_)) => "damaged".to_owned(),
                 Self::Unread(DecodeError::Newer(..)) => "newer".to_owned(),
             },
@@ -161,7 +164,7 @@ impl Lies {
                     "event {event} for session {session} lies in its inbox until somebody drives it"
                 )
             }
-            Self::Message => {
+            Self::Said | Self::Message => {
                 format!("message for session {session} lies in its inbox until somebody drives it")
             }
             Self::Unread(error) => yellow(&format!("session {session}: {error}")),
@@ -173,6 +176,15 @@ impl Lies {
 fn dead(all: &[SessionInfo]) -> impl Iterator<Item = &SessionInfo> {
     all.iter()
         .filter(|info| sessions::status(info) == "interrupted")
+}
+
+/// Whether a message says something, which is taken when nothing else is open.
+fn is_said(message: &Message) -> bool {
+    match message {
+        Message::Say { .. } | Message::Sent { .. } => true,
+        Message::With { message, .. } => is_said(message),
+        _ => false,
+    }
 }
 
 /// What lies in inboxes of sessions that nobody drives. An event lies there until something waits for it.
@@ -197,6 +209,7 @@ async fn left<'a>(
                 info,
                 match Message::decode(&message) {
                     Ok(Message::Event { event, .. }) => Lies::Event(event),
+                    Ok(message) if is_said(&message) => Lies::Said,
                     Ok(_) => Lies::Message,
                     Err(error) => Lies::Unread(error),
                 },
@@ -261,10 +274,16 @@ fn tell(
     }
     talk(printer, found, rows.len());
     let mut next = Vec::new();
-    if let Some((info, _)) = left.iter().find(|(_, what)| matches!(what, Lies::Message)) {
-        next.push((
-            format!("steersman run --resume {}", short(&info.id)),
-            "takes what lies in its inbox",
+    let message = |what: &Lies| matches!(what, Lies::Said | Lies::Message);
+    if let Some((info, what)) = left.iter().find(|(_, what)| message(what)) {
+        let waits = found.iter().filter(|(other, _)| other.id == info.id);
+        let waits: Vec<&Waits> = waits.map(|(_, waits)| waits).collect();
+        let said = matches!(what, Lies::Said);
+        next.extend(asked::advice(
+            &short(&info.id),
+            sessions::status(info),
+            &waits,
+            said,
         ));
     }
     if let Some(info) = dead.first() {
@@ -276,12 +295,17 @@ fn tell(
     if !events.is_empty() || dead.len() > 1 {
         next.push(("steersman run --all".to_owned(), DRIVES));
     }
+    let said: Vec<String> = next.iter().map(|(command, _)| command.clone()).collect();
     for (command, why) in next {
         printer.next(command, why);
     }
     if let Some((info, first)) = found.first() {
         let only = found.iter().filter(|(i, _)| i.id == info.id).count() == 1;
-        let commands = asked::commands(&short(&info.id), first, only);
+        let mut commands = asked::commands(&short(&info.id), first, only);
+        commands.retain(|command| !said.contains(command));
+        if commands.is_empty() {
+            return Ok(());
+        }
         printer.talk(format!(
             "Next:  {}",
             commands

@@ -277,6 +277,12 @@ impl Page<'_> {
                 digits(ledger.lost.tokens)
             )));
         }
+        if ledger.unbelievable > 0 {
+            rows.push(dim(&format!(
+                "{}: what the provider told of its tokens cannot be, and the most that it could take counts",
+                count(ledger.unbelievable, "call")
+            )));
+        }
         let answered = self.answered();
         if answered.len() > 1 {
             let each = answered.iter().map(|(model, by)| {
@@ -607,6 +613,7 @@ impl Page<'_> {
             })
         });
         document["models"] = each.collect();
+        document["unbelievable"] = ledger.unbelievable.into();
         document["lost"] = json!({
             "tokens": ledger.lost.tokens,
             "cost": ledger.lost.micros as f64 / 1e6,

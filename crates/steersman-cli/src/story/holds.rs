@@ -2,7 +2,7 @@
 
 use super::{Told, Tone};
 use crate::texts::Texts;
-use crate::words::span;
+use crate::words::{digits, span};
 use steersman_machine::commit::{Hold, LedgerEntry, LogLine, Probing, Reaching, Release, Why};
 use steersman_machine::effect::Bodies as _;
 use steersman_machine::ids::{Id, Time};
@@ -141,4 +141,14 @@ pub(super) fn probed(probe: &str, of: &str, what: &Probing, now: Time, texts: &T
         }
     };
     (mark.to_owned(), text, note, tone)
+}
+
+/// Numbers of a provider that nobody believes.
+pub(super) fn unbelievable(input: u64, output: u64) -> Told {
+    let text = format!(
+        "the provider claims {} tokens in and {} out: that cannot be, and the most that the call could take counts",
+        digits(input),
+        digits(output)
+    );
+    (String::new(), text, "unbelievable".into(), Tone::Engine)
 }

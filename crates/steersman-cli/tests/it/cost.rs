@@ -41,6 +41,12 @@ fn a_budget_that_is_used_up_ends_the_session() {
     world.write("script.yaml", "desk: [ Hello. ]\n");
     let (code, ran) = world.json(&["run", "--script", "script.yaml", "--input", "Hi"]);
     assert_eq!(ran["code"], "limit", "{code:?} {ran}");
+    // Nothing was spent: what the next call may cost is more than all there is.
+    let told = ran.to_string();
+    assert!(
+        told.contains("of 0.05 that the session may spend, 0.00 is spent"),
+        "{told}"
+    );
 }
 
 #[test]

@@ -7,6 +7,7 @@
 )]
 
 mod act;
+mod advice;
 mod artifacts;
 mod bank;
 mod branches;

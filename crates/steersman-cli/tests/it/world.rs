@@ -29,6 +29,22 @@ pub(crate) struct Ran {
     pub(crate) err: String,
 }
 
+impl Ran {
+    /// What a person at a terminal sees.
+    pub(crate) fn all(&self) -> String {
+        [&*self.out, &*self.err].join("\n")
+    }
+}
+
+fn ran(command: &mut Command) -> Ran {
+    let output = command.output().unwrap();
+    Ran {
+        code: output.status.code(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
 impl World {
     pub(crate) fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -80,12 +96,23 @@ impl World {
     }
 
     pub(crate) fn run(&self, args: &[&str]) -> Ran {
-        let output = self.command(args).output().unwrap();
-        Ran {
-            code: output.status.code(),
-            out: String::from_utf8(output.stdout).unwrap(),
-            err: String::from_utf8(output.stderr).unwrap(),
-        }
+        ran(&mut self.command(args))
+    }
+
+    /// A line that is typed at a shell, where ours is installed.
+    pub(crate) fn shell(&self, typed: &str) -> Ran {
+        let ours = self.command(&[]);
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", typed])
+            .current_dir(&self.folder)
+            .env_clear()
+            .envs(
+                ours.get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            )
+            .stdin(Stdio::null());
+        ran(&mut shell)
     }
 
     /// Runs it with `--json` and reads the last document.

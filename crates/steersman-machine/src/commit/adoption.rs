@@ -97,8 +97,8 @@ pub enum AgentFact {
     CountBelow(Period, Counter, u64),
     /// When that began.
     Began(Period, Time),
-    /// How often a person allowed as much again where one of its limits was reached, by the name of the question.
-    More(Period, Name, u32),
+    /// How much above a limit a person allowed, by the name of the question.
+    More(Period, Name, u64),
     /// Digest of tool, arguments and result of the last exchanges, and how often it came.
     Same(Digest, u32),
     /// A limit was reached and one last model call with tools off was asked for.

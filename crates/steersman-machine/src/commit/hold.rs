@@ -39,7 +39,7 @@ pub enum Why {
     Input,
     /// It may have happened.
     Doubt,
-    /// The budget is used up.
+    /// It may cost more than is left of a limit of the session ([`LedgerEntry::More`](super::LedgerEntry::More) says how much).
     Budget,
     /// The same was done or doubted before.
     Repeat,

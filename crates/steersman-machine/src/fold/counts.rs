@@ -3,7 +3,7 @@
 use crate::commit::{Kind, Usage, Want};
 use crate::ids::{Digest, Id, Line, Name, Time};
 use crate::interaction::{Call, Choice, How, Target};
-use crate::network::BuiltIn;
+use crate::network::{BuiltIn, Per};
 use crate::snapshot::{Counters, Effect, Snapshot, Span};
 use std::sync::Arc;
 
@@ -20,6 +20,15 @@ pub(crate) fn is_more(name: &str) -> bool {
 pub(crate) fn more(key: &str, per: &str, all: bool) -> Name {
     let all = if all { "/all" } else { "" };
     format!("{MORE}{key}/{per}{all}").into()
+}
+
+/// The key of the limit for more of which this question asks, and since when that counts.
+fn asks_for(question: &str) -> Option<(&str, Per)> {
+    let mut parts = question.strip_prefix(MORE)?.split('/');
+    let (key, per) = (parts.next()?, parts.next()?);
+    let all = [Per::Answer, Per::Task, Per::Session];
+    let per = all.into_iter().find(|one| one.to_string() == per)?;
+    Some((key, per))
 }
 
 /// Begins the name under which a tool that runs ahead of a turn is called. No name of a definition has a `/`.
@@ -202,17 +211,51 @@ impl Counters {
         };
     }
 
-    /// A person allowed as much again.
-    pub(super) fn allow(&mut self, question: &Name) {
-        let span = match question.split('/').nth(2) {
-            Some("session") => &mut self.session,
-            Some("task") => &mut self.task,
-            _ => &mut self.answer,
+    /// A person allowed as much as the limit says from here on: what was used until now is granted above it. As much
+    /// again as the limit would be too little where one step took several times that.
+    pub(super) fn allow(&mut self, question: &Name, now: Time) {
+        let Some((key, per)) = asks_for(question) else {
+            return;
+        };
+        let used = self.used(key, per, now);
+        let span = match per {
+            Per::Session => &mut self.session,
+            Per::Task => &mut self.task,
+            Per::Answer => &mut self.answer,
         };
         let more = span.allowed();
         match more.iter_mut().find(|(name, _)| name == question) {
-            Some((_, times)) => *times += 1,
-            None => more.push((question.clone(), 1)),
+            Some((_, granted)) => *granted = used,
+            None => more.push((question.clone(), used)),
+        }
+    }
+
+    /// What counts against the limit of this key, in what it is written in.
+    pub(crate) fn used(&self, key: &str, per: Per, now: Time) -> u64 {
+        let span = match per {
+            Per::Session => &self.session,
+            Per::Task => &self.task,
+            Per::Answer => &self.answer,
+        };
+        match key {
+            "model_calls" => span.model_calls.into(),
+            "agent_calls" => span.agent_calls.into(),
+            "ticks" => span.ticks.into(),
+            "tokens" => span.tokens,
+            "cost" => span.micros,
+            "same_call" => self.same.map_or(0, |(_, times)| times.into()),
+            // The last try is still to be made.
+            "corrections" => self.corrections.saturating_sub(1).into(),
+            "wall_time" => {
+                let past = now.0.saturating_sub(span.began.0);
+                let stood = match per {
+                    Per::Answer => self.stood(now),
+                    Per::Task | Per::Session => 0,
+                };
+                u64::try_from(past.saturating_sub(stood)).unwrap_or(0)
+            }
+            // Bounds, for more of which nobody is asked.
+            _ => 0,
         }
     }
 

@@ -313,7 +313,7 @@ fn of_span(period: Period, span: &Span, facts: &mut Vec<AgentFact>) {
     let counts = counts.into_iter().filter(|(_, n)| *n > 0);
     facts.extend(counts.map(|(counter, n)| AgentFact::CountBelow(period, counter, n)));
     let more = more.iter().flat_map(|more| &**more);
-    facts.extend(more.map(|(name, times)| AgentFact::More(period, name.clone(), *times)));
+    facts.extend(more.map(|(name, amount)| AgentFact::More(period, name.clone(), *amount)));
 }
 
 /// What an adoption says of an agent's context.
@@ -432,10 +432,10 @@ pub(super) fn agent(adopted: &AdoptedAgent) -> Agent {
                 count_below(span(&mut agent.counters, period), counter, n);
             }
             AgentFact::Began(period, at) => span(&mut agent.counters, period).began = at,
-            AgentFact::More(period, name, times) => {
+            AgentFact::More(period, name, amount) => {
                 span(&mut agent.counters, period)
                     .allowed()
-                    .push((name, times));
+                    .push((name, amount));
             }
             AgentFact::Moved(line) => agent.counters.moved = line,
             AgentFact::Stood(millis) => agent.counters.stood = millis,

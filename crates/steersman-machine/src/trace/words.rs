@@ -1,6 +1,6 @@
 //! The words by which traces and people name ends and holds.
 
-use crate::commit::{Probing, Reaching, Recorded, Release, Usage, Why};
+use crate::commit::{LedgerEntry, Probing, Reaching, Recorded, Release, Usage, Why};
 use crate::effect::Bodies;
 use crate::ids::Time;
 use crate::interaction::{Cause, Doubtful, End, How};
@@ -161,4 +161,40 @@ pub(super) fn accepted(at: Time, was: Doubtful) -> String {
         Doubtful::Lost => "it had lost lines",
     };
     format!("store accepted at {}, {was}", at.0)
+}
+
+/// What the session may spend, and spent.
+pub(super) fn of_limits(entry: &LedgerEntry) -> String {
+    match entry {
+        LedgerEntry::Escrow { tokens, micros } => {
+            format!("escrow {tokens} tokens {micros} micros")
+        }
+        LedgerEntry::Spend {
+            effect,
+            tokens,
+            micros,
+        } => format!("spend {effect} {tokens} tokens {micros} micros"),
+        LedgerEntry::Settle { tokens, micros } => {
+            format!("settle {tokens} tokens {micros} micros")
+        }
+        LedgerEntry::More {
+            effect,
+            tokens,
+            micros,
+            granted,
+        } => {
+            let word = if *granted { "granted" } else { "wanted" };
+            format!("{word} for {effect} {tokens} tokens {micros} micros")
+        }
+        LedgerEntry::Unbelievable {
+            effect,
+            input,
+            output,
+            micros,
+        } => {
+            let micros = micros.map_or_else(String::new, |micros| format!(" {micros} micros"));
+            format!("unbelievable {effect} in {input} out {output}{micros}")
+        }
+        _ => String::new(),
+    }
 }

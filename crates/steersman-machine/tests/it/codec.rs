@@ -488,13 +488,14 @@ fn accepted() -> LogLine {
 }
 
 /// Lines with what was not there at first.
-fn later() -> [(&'static str, LogLine); 5] {
+fn later() -> [(&'static str, LogLine); 6] {
     [
         ("states", states()),
         ("modes", modes()),
         ("accepted", accepted()),
         ("recorded", recorded()),
         ("outage", outage()),
+        ("limits", limits()),
     ]
 }
 
@@ -533,6 +534,36 @@ fn outage() -> LogLine {
             released,
         ],
         bodies: vec![Text::Here("connection refused".into())],
+    }
+}
+
+/// More was asked for and granted, and what a provider told cannot be.
+fn limits() -> LogLine {
+    let effect = Id::new(Line(20), 1);
+    let more = |granted| LedgerEntry::More {
+        effect,
+        tokens: 8_235,
+        micros: 0,
+        granted,
+    };
+    let unbelievable = |micros| LedgerEntry::Unbelievable {
+        effect,
+        input: u64::MAX,
+        output: 7,
+        micros,
+    };
+    LogLine {
+        n: Line(105),
+        prev: Line(104),
+        branch: Id::MAIN,
+        commit: None,
+        ledger: vec![
+            more(false),
+            more(true),
+            unbelievable(None),
+            unbelievable(Some(u64::MAX)),
+        ],
+        bodies: Vec::new(),
     }
 }
 

@@ -3,15 +3,17 @@
 //! A model call reserves what it may cost at most as far as that is known: what it sends, and the longest answer, at the
 //! price of the dearest model that may come to be asked. What
 //! is reserved is covered by escrow that is on disk; what is spent is settled with the outcome. At a takeover the open
-//! slice counts as spent. A slice is drawn while there is still enough for the call that draws it, so that none waits
-//! for the disk but the first, and those that cost far more than the ones before. Of what has no limit nothing is drawn.
+//! slice counts as spent: what was not written may have been paid. So a slice is no more than the bounds of the calls that
+//! are out, and these wait until it is on disk; only what is little beside the rest of a limit is drawn ahead, so that calls
+//! need not wait. Of what has no limit nothing is drawn.
 
 use super::draft::{Draft, NewHold};
 use super::{Driver, Out, OutState};
 use crate::engine::EngineError;
-use crate::ledger::{Amount, COST};
+use crate::ledger::Amount;
 use crate::model::BoundModel;
-use steersman_machine::commit::{LedgerEntry, Release, Why};
+use std::fmt;
+use steersman_machine::commit::{LedgerEntry, Release, Usage, Why};
 use steersman_machine::context::{self, Request};
 use steersman_machine::effect::{Answer, Failure};
 use steersman_machine::ids::{Digest, Id, Line};
@@ -95,6 +97,30 @@ pub(super) fn spent(answer: &Answer, out: &Out, written: u64) -> (u64, Option<u6
     (input.saturating_add(output), micros)
 }
 
+/// What a provider told of a call.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Claim {
+    pub(crate) input: u64,
+    pub(crate) output: u64,
+    pub(crate) micros: Option<u64>,
+}
+
+/// Tokens that no call takes, in or out: ten times the largest context that a model has.
+const NO_CALL: u64 = 100_000_000;
+/// Money that no call costs, in millionths: a million.
+const NO_COST: u64 = 1_000_000_000_000;
+/// An answer that is so many times as long as was asked for is not believed. Some servers obey no bound, and some do not
+/// count what a model only thought; none is that far off.
+const TIMES: u64 = 1_000;
+
+/// Whether a call may have taken what is told. `longest`: what was asked for.
+fn is_believable(told: Claim, longest: Option<u64>) -> bool {
+    let longest = longest.map_or(NO_CALL, |asked| asked.saturating_mul(TIMES).min(NO_CALL));
+    told.input <= NO_CALL
+        && told.output <= longest
+        && told.micros.is_none_or(|micros| micros <= NO_COST)
+}
+
 /// Tokens that a call will take, as far as one can say: what it sends, and the longest answer where that is bounded.
 pub(super) fn expected(request: &Request, sent: u64) -> u64 {
     let longest = longest(&request.params).unwrap_or(SHORT_ANSWER);
@@ -124,6 +150,9 @@ const ANSWER: u64 = 8_192;
 const CALLS: u64 = 4;
 /// The same of money: a slice that is open when its owner dies counts as spent, and limits of money are tight.
 const PAID_CALLS: u64 = 2;
+/// What is drawn ahead is at most so much of what is left: one in so many. A kill costs that at most, beside the calls
+/// that were out.
+const LITTLE: u64 = 50;
 /// What the first call of a session is taken to need, in tokens.
 const FIRST: u64 = 10_000;
 /// The same where money is drawn: in, and out.
@@ -143,6 +172,41 @@ enum Budget {
     Cost,
 }
 
+/// A call may cost more than is left.
+struct Short {
+    budget: Budget,
+    /// The limit, with what was granted above it.
+    allowed: u64,
+    spent: u64,
+    /// What the call may cost.
+    bound: u64,
+}
+
+impl Short {
+    fn words(&self, n: u64) -> String {
+        match self.budget {
+            Budget::Tokens => format!("{n} tokens"),
+            Budget::Cost => money(n),
+        }
+    }
+}
+
+impl fmt::Display for Short {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "The next call may cost {}: of {} that the session may spend, {} {} spent",
+            self.words(self.bound),
+            self.words(self.allowed),
+            self.words(self.spent),
+            match self.budget {
+                Budget::Tokens => "are",
+                Budget::Cost => "is",
+            },
+        )
+    }
+}
+
 impl Driver {
     /// The limits of the session that are kept here. Those of an answer or a task the machine counts.
     fn limit_of(&self, budget: Budget) -> Option<Limit> {
@@ -154,15 +218,15 @@ impl Driver {
         limit.filter(|limit| limit.per == Per::Session)
     }
 
-    /// What the session may spend: the limits, and once more for each time somebody granted more; the greatest number
-    /// where there is none.
+    /// What the session may spend: the limits, and what people granted above them; the greatest number where there is
+    /// none.
     fn allowance(&self) -> Option<Amount> {
         let of = |budget, granted: u64| {
             let limit = self.limit_of(budget)?;
-            Some(limit.max.saturating_mul(1 + granted))
+            Some(limit.max.saturating_add(granted))
         };
-        let tokens = of(Budget::Tokens, self.ledger.granted);
-        let micros = of(Budget::Cost, self.ledger.granted_cost);
+        let tokens = of(Budget::Tokens, self.ledger.granted.tokens);
+        let micros = of(Budget::Cost, self.ledger.granted.micros);
         (tokens.is_some() || micros.is_some())
             .then(|| Amount::new(tokens.unwrap_or(u64::MAX), micros.unwrap_or(u64::MAX)))
     }
@@ -182,7 +246,16 @@ impl Driver {
         outs.fold(Amount::default(), |sum, out| sum.plus(out.reserved))
     }
 
-    /// What a call is taken to need before any was seen.
+    /// What a call is taken to need: the most that one needed, and before any was seen a guess.
+    fn usual(&self) -> Amount {
+        let usual = if self.dearest.is_zero() {
+            self.first()
+        } else {
+            self.dearest
+        };
+        self.limited(usual)
+    }
+
     fn first(&self) -> Amount {
         let models = self.network.iter().flat_map(|network| &network.models);
         let dearest = models.filter_map(|(name, def)| {
@@ -193,13 +266,13 @@ impl Driver {
         Amount::new(FIRST, dearest.max().unwrap_or(0))
     }
 
-    /// Draws a slice in a line that is written anyway, if what is left would not cover the calls that are wished and
-    /// one more.
+    /// Draws a slice ahead in a line that is written anyway, if what is left would not cover the calls that are wished and
+    /// one more, and if it is little beside what is left of the limit.
     pub(super) fn draw_escrow(&mut self, draft: &mut Draft) {
         let Some(allowance) = self.allowance() else {
             return;
         };
-        let wanted = self.limited(self.dearest.at_least(self.first()));
+        let wanted = self.usual();
         let models = self.outs.values().filter(|out| out.is_model());
         // What stands may never begin, and what is held not now.
         let begin = models.filter(|out| !matches!(out.state, OutState::Stands | OutState::Held));
@@ -207,19 +280,46 @@ impl Driver {
         let before = draft.ledger.iter().map(drawn);
         let before = before.fold(Amount::default(), Amount::plus);
         let open = self.ledger.slice.plus(before).less(self.reserved());
-        if !open.covers(wanted.times(wished + 1)) {
-            self.draw(draft, wanted, allowance, before);
+        let needed = wanted.times(wished + 1);
+        if !open.covers(needed) {
+            let ahead = self.ahead(wanted, needed, open, allowance);
+            self.draw(draft, ahead, allowance, before);
         }
+    }
+
+    /// What may be drawn ahead, where it is little: a slice of some calls, if what is needed fits into it. `open`: what is
+    /// drawn, and reserved by nobody.
+    fn ahead(&self, wanted: Amount, needed: Amount, open: Amount, allowance: Amount) -> Amount {
+        let rest = allowance.less(self.ledger.spent);
+        let of = |calls: u64, wanted: u64, needed: u64, open: u64, rest: u64| {
+            let little = rest / LITTLE;
+            let slice = wanted.saturating_mul(calls).max(needed);
+            let fits = needed > open && needed <= little;
+            let drawn = if fits { slice.min(little) } else { 0 };
+            drawn.saturating_sub(open)
+        };
+        Amount::new(
+            of(
+                CALLS,
+                wanted.tokens,
+                needed.tokens,
+                open.tokens,
+                rest.tokens,
+            ),
+            of(
+                PAID_CALLS,
+                wanted.micros,
+                needed.micros,
+                open.micros,
+                rest.micros,
+            ),
+        )
     }
 
     /// `before`: what this line has drawn already.
     fn draw(&mut self, draft: &mut Draft, wanted: Amount, allowance: Amount, before: Amount) {
         let taken = self.ledger.spent.plus(self.ledger.slice).plus(before);
-        let slice = Amount::new(
-            wanted.tokens.saturating_mul(CALLS),
-            wanted.micros.saturating_mul(PAID_CALLS),
-        );
-        let drawn = allowance.less(taken).at_most(slice);
+        let drawn = allowance.less(taken).at_most(wanted);
         if !drawn.is_zero() {
             draft.ledger.push(LedgerEntry::Escrow {
                 tokens: drawn.tokens,
@@ -291,16 +391,29 @@ impl Driver {
             return Ok(false);
         }
         if left.tokens < bound.tokens {
-            let (left, bound) = (left.tokens, bound.tokens);
-            return self.exhausted(id, Budget::Tokens, left, bound).await;
+            let short = Short {
+                budget: Budget::Tokens,
+                allowed: allowance.tokens,
+                spent: self.ledger.spent.tokens,
+                bound: bound.tokens,
+            };
+            return self.exhausted(id, short).await;
         }
         if left.micros < bound.micros {
-            let (left, bound) = (left.micros, bound.micros);
-            return self.exhausted(id, Budget::Cost, left, bound).await;
+            let short = Short {
+                budget: Budget::Cost,
+                allowed: allowance.micros,
+                spent: self.ledger.spent.micros,
+                bound: bound.micros,
+            };
+            return self.exhausted(id, short).await;
         }
-        if !self.ledger.slice.less(held).covers(bound) {
+        let open = self.ledger.slice.less(held);
+        if !open.covers(bound) {
             let mut draft = self.draft(branch);
-            self.draw(&mut draft, bound, allowance, Amount::default());
+            let ahead = self.ahead(bound, bound, open, allowance);
+            let drawn = bound.less(open).at_least(ahead);
+            self.draw(&mut draft, drawn, allowance, Amount::default());
             self.write(draft).await?;
         }
         self.outs.get_mut(&id).expect("it is out").reserved = bound;
@@ -315,50 +428,37 @@ impl Driver {
         }
     }
 
-    async fn exhausted(
-        &mut self,
-        id: Id,
-        budget: Budget,
-        left: u64,
-        bound: u64,
-    ) -> Result<bool, EngineError> {
-        let limit = self.limit_of(budget).expect("there is an allowance");
+    async fn exhausted(&mut self, id: Id, short: Short) -> Result<bool, EngineError> {
+        let limit = self.limit_of(short.budget).expect("there is an allowance");
         let branch = self.outs[&id].branch;
         // Who waits behind it may need less, and is not to wait for somebody who never begins.
         self.retry_short();
-        let (digest, about, used, ends) = match budget {
+        let (digest, ends, wants) = match short.budget {
             Budget::Tokens => (
                 Digest::of(b"tokens"),
-                None,
-                "the session's budget of tokens is used up",
                 Stops::Tokens,
+                Amount::new(short.bound, 0),
             ),
             Budget::Cost => (
-                Digest::of(COST.as_bytes()),
-                Some(COST.into()),
-                "the session's budget of money is used up",
+                Digest::of(b"cost"),
                 Stops::Money,
+                Amount::new(0, short.bound),
             ),
         };
-        if self.ends_search(id, branch, ends, used) {
+        let sentence = short.to_string();
+        if self.ends_search(id, branch, ends, &sentence) {
             return Ok(false);
         }
-        let ask = match budget {
-            Budget::Tokens => format!(
-                "The next call may need {bound} tokens, and of the budget of {} there are {left}. Go on with as much \
-                 again?",
-                limit.max
-            ),
-            Budget::Cost => format!(
-                "The next call may cost {}, and of the budget of {} there is {}. Go on with as much again?",
-                money(bound),
-                money(limit.max),
-                money(left)
-            ),
-        };
         match limit.then {
             OnLimit::Ask => {
+                let ask = format!("{sentence}. Allow {} more?", short.words(short.bound));
                 let mut draft = self.draft(branch);
+                draft.ledger.push(LedgerEntry::More {
+                    effect: id,
+                    tokens: wants.tokens,
+                    micros: wants.micros,
+                    granted: false,
+                });
                 draft.hold(NewHold {
                     effect: id,
                     why: Why::Budget,
@@ -366,14 +466,41 @@ impl Driver {
                     by: vec!["any".into()],
                     ask: Some(&ask),
                     due: None,
-                    about,
+                    about: None,
                 });
                 self.state(id, OutState::Held);
                 self.write(draft).await?;
             }
-            OnLimit::Answer | OnLimit::Fail | OnLimit::Finish => self.fail(id, "limit", used),
+            OnLimit::Answer | OnLimit::Fail | OnLimit::Finish => {
+                self.fail(id, "limit", &sentence);
+            }
         }
         Ok(false)
+    }
+
+    /// What a provider told of a call, where it cannot be: the bound of the call takes its place. A number that is taken as
+    /// it is told would draw a limit whole, or, where it does not fit, nothing.
+    pub(super) fn disbelieve(&self, effect: Id, usage: &mut Usage) -> Option<Claim> {
+        let out = self.outs.get(&effect)?;
+        let network = self.network();
+        let agent = self.branches[&out.branch].snapshot.agent(out.wish.agent);
+        let asked = out.asked.as_ref().map(|asked| network.chain(asked));
+        let asked = asked.and_then(|chain| chain.get(out.rung).copied());
+        let params = asked.map(|name| context::parameters_for(network, agent, name));
+        let longest = params.and_then(|params| longest(&params));
+        let told = Claim {
+            input: usage.input,
+            output: usage.output,
+            micros: usage.micros,
+        };
+        if is_believable(told, longest) {
+            usage.cached = usage.cached.min(usage.input);
+            return None;
+        }
+        (usage.input, usage.cached) = (out.sent, 0);
+        usage.output = longest.unwrap_or(ANSWER);
+        usage.micros = None;
+        Some(told)
     }
 
     /// A call was paid: what it had reserved is free.
@@ -442,8 +569,16 @@ impl Driver {
         }
     }
 
-    /// Somebody granted as much again.
+    /// Somebody granted what the call may cost.
     pub(super) fn granted(&mut self, draft: &mut Draft, id: Id, by: &str) {
+        let wants = self.ledger.effect(id).map(|record| record.wants);
+        let wants = wants.unwrap_or_default();
+        draft.ledger.push(LedgerEntry::More {
+            effect: id,
+            tokens: wants.tokens,
+            micros: wants.micros,
+            granted: true,
+        });
         draft.note(Self::released(id, Why::Budget, Release::Go, by));
         self.state(id, OutState::Ready);
         draft.ready.push(id);

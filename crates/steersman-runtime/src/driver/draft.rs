@@ -1,6 +1,7 @@
 //! A line while it is put together: what a tick did, and the ledger entries that go with it.
 
 use super::Driver;
+use super::budget::Claim;
 use crate::store::{InboxMessage, WaitChange};
 use std::sync::Arc;
 use steersman_machine::commit::{Commit, Hold, LedgerEntry, Probing, Release, Text, Why};
@@ -209,6 +210,12 @@ impl Draft {
                 tokens,
                 micros,
             },
+            Note::Unbelievable(effect, claim) => LedgerEntry::Unbelievable {
+                effect,
+                input: claim.input,
+                output: claim.output,
+                micros: claim.micros,
+            },
         };
         self.ledger.push(entry);
     }
@@ -249,6 +256,8 @@ pub(crate) enum Note {
         text: Option<String>,
     },
     Spend(Id, u64, u64),
+    /// What a provider told of a call, and nobody believes.
+    Unbelievable(Id, Claim),
     Adopted(Id, Line),
 }
 

@@ -148,12 +148,14 @@ impl Driver {
                 if let Some((digest, prefix, broke)) = rendered {
                     (usage.request, usage.prefix, usage.broke) = (Some(digest), prefix, broke);
                 }
-                let written = report.cache_write;
+                let claim = self.disbelieve(effect, &mut answer.usage);
+                let written = report.cache_write.min(answer.usage.input);
                 let (tokens, micros) = super::budget::spent(&answer, &self.outs[&effect], written);
                 answer.usage.micros = micros;
                 let spent = Amount::new(tokens, micros.unwrap_or_default());
                 let mut notes = vec![Note::Spend(effect, spent.tokens, spent.micros)];
                 notes.extend(self.outage_over(effect));
+                notes.extend(claim.map(|claim| Note::Unbelievable(effect, claim)));
                 self.unreserve(effect, spent);
                 if let Some(judge) = self.engine.0.options.judge.clone() {
                     let asked = self.to_be_judged(branch, effect, &answer);

@@ -515,8 +515,8 @@ async fn attack_1_11_a_crash_loop_spends_its_budget_and_stops() {
     let mut world = World::new(json!({ "main": ["One."] }));
     drop(world.start(&definition, "Go.").await);
     for round in 0..10 {
-        // The line with the escrow comes to the disk, the answer never.
-        world.store.write_only(1, crate::spy::Behind::Silence);
+        // The lines of the claim and of the escrow come to the disk, the answer never.
+        world.store.write_only(2, crate::spy::Behind::Silence);
         let session = world.open().await;
         settle().await;
         let seen = world.engine.inspect("session").await.unwrap();

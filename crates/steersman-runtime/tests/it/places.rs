@@ -14,6 +14,7 @@ use steersman_machine::price::Price;
 use steersman_runtime::bind::BindError;
 use steersman_runtime::clock::{Clock, Virtual};
 use steersman_runtime::engine::{Engine, EngineError, Options, Parts, StartOptions};
+use steersman_runtime::ledger::Amount;
 use steersman_runtime::model::{
     BoundModel, Left, Model, ModelCall, Models, ModelsError, Report, Sink,
 };
@@ -502,12 +503,13 @@ async fn a_budget_of_money_is_kept_and_asked_for() {
     };
     assert_eq!(
         &*pending[0].text,
-        "The next call may cost 0.10, and of the budget of 0.15 there is 0.09. Go on with as much again?"
+        "The next call may cost 0.10: of 0.15 that the session may spend, 0.06 is spent. Allow 0.10 more?"
     );
     session.approve(asked(&settled), "any").await.unwrap();
     assert_eq!(answered(&stage.settle(&session).await), "I am default.");
     let seen = stage.engine.inspect(&id).await.unwrap();
-    assert_eq!((seen.ledger.granted, seen.ledger.granted_cost), (0, 1));
+    // What the call may cost is granted, and nothing of what is not short.
+    assert_eq!(seen.ledger.granted, Amount::new(0, 100_000));
 }
 
 #[tokio::test]
@@ -532,36 +534,120 @@ agents: { main: { system: You talk., limits: { cost: { max: 1, per: answer } } }
     assert!(sessions.unwrap().is_empty());
 }
 
+/// A call that may cost more than the limit from the first: who is asked reads what it may cost, and a yes is enough for it.
 #[tokio::test]
-async fn what_an_owner_that_died_had_set_aside_counts_as_spent_and_is_told_apart() {
-    let store = Spy::default();
-    let rack = Rack::default();
-    rack.will("default", [Does::Hangs]);
-    let stage = Stage::over(rack.clone(), store.clone());
-    let session = stage.start(LIMITED).await;
-    while rack.asked().is_empty() {
-        tokio::task::yield_now().await;
-    }
-    let id = session.id().to_owned();
-    stage.engine.kill().await;
-    store.mend();
-    let again = Stage::over(rack.clone(), store);
-    let session = again.engine.open(&id).await.unwrap();
-    let settled = again.settle(&session).await;
-    let ledger = again.engine.inspect(&id).await.unwrap().ledger;
-    // Twice the longest answer of the dearest: of 0.25 too little is left for another call.
-    assert_eq!(ledger.lost.micros, 200_000);
-    assert_eq!(ledger.spent, ledger.lost);
+async fn a_person_is_asked_for_what_the_next_call_may_cost() {
+    let stage = Stage::set(Rack::default());
+    let session = stage.start(&LIMITED.replace("0.25", "0.01")).await;
+    let settled = stage.settle(&session).await;
     let Settled::Asks(pending) = &settled else {
         panic!("{settled:?}")
     };
-    assert!(
-        pending[0].text.contains("there is 0.05"),
-        "{}",
-        pending[0].text
+    assert_eq!(
+        &*pending[0].text,
+        "The next call may cost 0.10: of 0.01 that the session may spend, 0.00 is spent. Allow 0.10 more?"
     );
     session.approve(asked(&settled), "any").await.unwrap();
-    assert_eq!(answered(&again.settle(&session).await), "I am default.");
-    let ledger = again.engine.inspect(&id).await.unwrap().ledger;
-    assert_eq!(ledger.lost.micros, 200_000);
+    assert_eq!(answered(&stage.settle(&session).await), "I am default.");
+
+    let stage = Stage::set(Rack::default());
+    let fails = LIMITED.replace("0.25", "{ max: 0.01, on_limit: fail }");
+    let session = stage.start(&fails).await;
+    let settled = stage.settle(&session).await;
+    let Settled::Failed { code, message } = &settled else {
+        panic!("{settled:?}")
+    };
+    assert_eq!(
+        (&**code, &**message),
+        (
+            "limit",
+            "The next call may cost 0.10: of 0.01 that the session may spend, 0.00 is spent"
+        )
+    );
+}
+
+/// Owners that die while a model is asked: each call that died counts as what it may have cost, and no more. Then the
+/// session goes on.
+#[tokio::test]
+async fn as_many_kills_draw_as_many_bounds() {
+    const KILLS: u64 = 5;
+    for (limit, tight) in [
+        ("{ cost: 0.65 }", true),
+        ("{ tokens: 1000 }", true),
+        ("{ tokens: 100000 }", false),
+    ] {
+        let definition = LIMITED.replace("{ cost: 0.25 }", limit);
+        let store = Spy::default();
+        let rack = Rack::default();
+        rack.will("default", (0..KILLS).map(|_| Does::Hangs));
+        let mut stage = Stage::over(rack.clone(), store.clone());
+        let mut session = stage.start(&definition).await;
+        let id = session.id().to_owned();
+        for kill in 1..=KILLS {
+            while rack.asked().len() < kill as usize {
+                tokio::task::yield_now().await;
+            }
+            drop(session);
+            stage.engine.kill().await;
+            store.mend();
+            stage = Stage::over(rack.clone(), store.clone());
+            session = stage.engine.open(&id).await.unwrap();
+        }
+        assert_eq!(
+            answered(&stage.settle(&session).await),
+            "I am default.",
+            "{limit}"
+        );
+        let ledger = stage.engine.inspect(&id).await.unwrap().ledger;
+        // The longest answer has 100 tokens, the dearest costs 0.1, and what is sent is some words.
+        if limit.contains("cost") {
+            assert_eq!(ledger.lost.micros, KILLS * 100_000);
+        } else if tight {
+            let lost = ledger.lost.tokens;
+            assert!((KILLS * 100..=KILLS * 120).contains(&lost), "{lost}");
+        } else {
+            // Where there is plenty, what is drawn ahead is little of it.
+            let lost = ledger.lost.tokens;
+            assert!(lost <= KILLS * 100_000 / 50, "{lost}");
+        }
+        assert_eq!(ledger.slice, Amount::default());
+    }
+}
+
+/// Numbers that cannot be are told apart and kept as they were told; the most that the call could take counts.
+#[tokio::test]
+async fn what_a_provider_tells_is_believed_within_reason() {
+    for (told, counts) in [
+        ((u64::MAX, u64::MAX), 100),
+        ((7, 1 << 53), 100),
+        ((7, 300), 300),
+    ] {
+        let stage = Stage::set(Rack::default());
+        stage.rack.will("default", [Does::Used(told.0, 0, told.1)]);
+        let session = stage
+            .start(&LIMITED.replace("cost: 0.25", "tokens: 1000"))
+            .await;
+        assert_eq!(answered(&stage.settle(&session).await), "I am default.");
+        let seen = stage.engine.inspect(session.id()).await.unwrap();
+        let spent = seen.ledger.spent.tokens;
+        assert!((counts..counts + 20).contains(&spent), "{told:?}: {spent}");
+        let usage = stage.usage(&session).await;
+        assert_eq!(usage[0].tokens(), spent, "{told:?}");
+        let lines = stage.lines(&session).await;
+        let kept: Vec<(u64, u64)> = lines
+            .iter()
+            .flat_map(|line| &line.ledger)
+            .filter_map(|entry| match entry {
+                LedgerEntry::Unbelievable { input, output, .. } => Some((*input, *output)),
+                _ => None,
+            })
+            .collect();
+        let expected = if counts == 100 {
+            vec![told]
+        } else {
+            Vec::new()
+        };
+        assert_eq!(kept, expected);
+        assert_eq!(seen.ledger.unbelievable, expected.len() as u64);
+    }
 }

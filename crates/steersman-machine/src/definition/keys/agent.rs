@@ -665,7 +665,7 @@ const ON_LIMIT: Key = key(
         ("ask", true),
     ]),
     "as in Limits",
-    "`answer`: one last model call with tools off (a routed root fails); `fail`; `finish`: ends with what it has; `ask`: a person may allow as much again.",
+    "`answer`: one last model call with tools off (a routed root fails); `fail`; `finish`: ends with what it has; `ask`: a person may allow as much again from there.",
 );
 
 pub(crate) static LIMIT: Table = Table {

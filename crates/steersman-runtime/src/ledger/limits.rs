@@ -1,0 +1,49 @@
+//! What the session may spend, and spent, as the log says.
+
+use super::{Amount, Ledger, answers};
+use steersman_machine::commit::{LedgerEntry, LogLine};
+
+impl Ledger {
+    /// What the session may spend, and spent.
+    pub(super) fn limits(&mut self, line: &LogLine, entry: &LedgerEntry) {
+        match entry {
+            LedgerEntry::Escrow { tokens, micros } => {
+                self.slice = self.slice.plus(Amount::new(*tokens, *micros));
+            }
+            LedgerEntry::Spend {
+                effect,
+                tokens,
+                micros,
+            } => {
+                let paid = Amount::new(*tokens, *micros);
+                if !answers(line, *effect) {
+                    self.lost = self.lost.plus(paid);
+                }
+                self.spent = self.spent.plus(paid);
+                self.slice = self.slice.less(paid);
+                self.calls += 1;
+            }
+            LedgerEntry::Settle { tokens, micros } => {
+                let unseen = Amount::new(*tokens, *micros);
+                self.spent = self.spent.plus(unseen);
+                self.lost = self.lost.plus(unseen);
+                self.slice = Amount::default();
+            }
+            LedgerEntry::More {
+                effect,
+                tokens,
+                micros,
+                granted,
+            } => {
+                let amount = Amount::new(*tokens, *micros);
+                if *granted {
+                    self.granted = self.granted.plus(amount);
+                } else {
+                    self.record(line, *effect).wants = amount;
+                }
+            }
+            LedgerEntry::Unbelievable { .. } => self.unbelievable += 1,
+            _ => {}
+        }
+    }
+}
