@@ -36,13 +36,16 @@ pub(crate) enum Does {
     Hangs,
 }
 
+/// A session, and when it was answered.
+pub(crate) type Answered = (Arc<str>, Time);
+
 /// Models of several places that do what a test tells them, and remember who was asked when.
 #[derive(Clone, Default)]
 pub(crate) struct Rack {
     next: Arc<Mutex<BTreeMap<Name, Vec<Does>>>>,
     asked: Arc<Mutex<Vec<(i64, Name, String)>>>,
     /// Sessions that were answered, and when.
-    pub(crate) answered: Arc<Mutex<Vec<(Arc<str>, Time)>>>,
+    pub(crate) answered: Arc<Mutex<Vec<Answered>>>,
     clock: Option<Virtual>,
     prices: BTreeMap<Name, Price>,
 }
