@@ -8,12 +8,13 @@
 use crate::bounds::{ARTIFACT, FILES, NAME, PREVIEW, cut};
 use crate::effect::NewArtifact;
 use crate::ids::{Body, Id, Name};
-use crate::interaction::Artifact;
+use crate::interaction::{Artifact, Number};
 use crate::json;
 use crate::network::{Parameters, TypeKind};
 use crate::snapshot::{Agent, Snapshot};
 use imbl::Vector;
 use serde_json::Value as Json;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -305,7 +306,7 @@ fn called(snapshot: &Snapshot, agent: &Agent) -> String {
         other.parent == agent.parent
             && other.def == agent.def
             && other.named.is_none()
-            && other.path < agent.path
+            && (&other.path, other.id) < (&agent.path, agent.id)
     });
     match before.count() {
         0 => agent.def.to_string(),
@@ -313,25 +314,39 @@ fn called(snapshot: &Snapshot, agent: &Agent) -> String {
     }
 }
 
+/// The name, without its ending, of the artifact that a result becomes: the tool, the agent by its birth numbers, and which of
+/// the agent's calls it was. No owner that takes the session over changes any of that, and no other result of the session
+/// has it: an agent that sees two artifacts outward sees two names.
+pub(crate) fn spill_name(tool: &str, path: &[u32], number: Number) -> String {
+    let tool = &tool[..tool.floor_char_boundary(TOOL)];
+    let births: String = path.iter().map(|birth| format!("{birth}.")).collect();
+    format!("{}-{births}{number}", tool.replace('/', "_"))
+}
+
+/// Bytes of the name of a tool in the name of an artifact: room is left for the numbers.
+const TOOL: usize = NAME / 2;
+
+/// Stands around the name of the artifact that a result became.
+const IS_KEPT: (&str, &str) = (
+    "All of it is the artifact `",
+    "`; read on with artifact_read,",
+);
+
 /// What a call gets of a text that is too large, and the artifact that has all of it.
-pub(crate) fn spill(tool: &Name, call: Id, text: &str) -> (String, Content) {
-    // The lines of an artifact are what is read of it: compact JSON is one.
-    let is_json = text.starts_with(['{', '[']);
-    let pretty = is_json.then(|| json::read::<Json>(text).ok()).flatten();
-    let pretty = pretty.and_then(|json| serde_json::to_string_pretty(&json).ok());
-    let (text, end, media) = match &pretty {
-        Some(pretty) => (&**pretty, "json", "application/json"),
-        None => (text, "txt", "text/plain"),
+pub(crate) fn spill(stem: &str, text: &str) -> (String, Content) {
+    let (text, end, media) = match as_kept(text) {
+        Cow::Owned(pretty) => (Cow::Owned(pretty), "json", "application/json"),
+        Cow::Borrowed(text) => (Cow::Borrowed(text), "txt", "text/plain"),
     };
-    let name = format!("{}-{call}.{end}", tool.replace('/', "_"));
+    let name = format!("{stem}.{end}");
     let shown = &text[..text.floor_char_boundary(PREVIEW)];
     // Whole lines, unless one alone is longer.
     let shown = shown.rfind('\n').map_or(shown, |end| &shown[..=end]);
     let lines = text.lines().count();
     let next = shown.matches('\n').count() + 1;
+    let (is, read) = IS_KEPT;
     let preview = format!(
-        "{}\n[This is the beginning of {} bytes in {lines} lines. All of it is the artifact `{name}`; read on with \
-         artifact_read, from line {next}.]",
+        "{}\n[This is the beginning of {} bytes in {lines} lines. {is}{name}{read} from line {next}.]",
         shown.trim_end_matches('\n'),
         text.len(),
     );
@@ -341,4 +356,24 @@ pub(crate) fn spill(tool: &Name, call: Id, text: &str) -> (String, Content) {
         bytes: text.as_bytes().into(),
     };
     (preview, content)
+}
+
+/// A text as it stands in an artifact, JSON with a line for each value: the lines of an artifact are what is read of it, and
+/// compact JSON is one.
+pub(crate) fn as_kept(text: &str) -> Cow<'_, str> {
+    let is_json = text.starts_with(['{', '[']);
+    let pretty = is_json.then(|| json::read::<Json>(text).ok()).flatten();
+    let pretty = pretty.and_then(|json| serde_json::to_string_pretty(&json).ok());
+    pretty.map_or(Cow::Borrowed(text), Cow::Owned)
+}
+
+/// Which of the artifacts that a result made is what its text is the beginning of; none: the text is all there is.
+///
+/// Whoever takes a recorded result up again takes all of it, and leaves it to the call that it is for now to make an artifact
+/// of it, under its own name.
+pub fn kept_whole(text: &str, made: &[Artifact]) -> Option<usize> {
+    let (is, read) = IS_KEPT;
+    let (_, behind) = text.rsplit_once(is)?;
+    let (name, _) = behind.split_once(read)?;
+    made.iter().rposition(|artifact| *artifact.name == *name)
 }

@@ -70,6 +70,9 @@ pub const LABEL: usize = 1 << 10;
 /// A result of more bytes than this becomes an artifact, unless its tool says otherwise.
 pub const SPILL: usize = 16 << 10;
 
+/// The same of passages that a search found: each has its own bound, and there are at most [`crate::notes::MOST`] of them.
+pub const QUOTED: usize = 64 << 10;
+
 /// Most bytes of the beginning of such a result that its call gets.
 pub const PREVIEW: usize = 2 << 10;
 

@@ -430,7 +430,8 @@ impl Tick<'_> {
         match stands {
             Stands::Never(why) => {
                 results["note"] = why.into();
-                let mapped = Mapped::plain(How::Failed, Some("not_met"), results.to_string());
+                let mapped =
+                    Mapped::plain(How::Failed, Some("not_met"), told(&results).to_string());
                 self.close_branches(open, mapped);
             }
             _ if joins => self.joined(open, &results),
@@ -458,13 +459,16 @@ impl Tick<'_> {
         match chooser {
             None => self.joined(open, results),
             Some(Chooser::Tool(name)) => {
-                let args = chooser_args(&self.network.tool(&name).parameters, &in_place(results));
+                let args = chooser_args(
+                    &self.network.tool(&name).parameters,
+                    &in_place(&told(results)),
+                );
                 self.ask_to_choose(owner, call, &args);
             }
             Some(Chooser::Person(_)) => self.ask_to_choose(owner, call, results),
             Some(Chooser::Agent(name)) => {
                 let def = self.network.agent(&name);
-                let args = chooser_args(&def.parameters, &in_place(results));
+                let args = chooser_args(&def.parameters, &in_place(&told(results)));
                 let Does::Model(_) = def.does else {
                     return self.joined(open, results);
                 };
@@ -496,6 +500,7 @@ impl Tick<'_> {
 
     /// The one result of a call to branches holds theirs; a tool that a person named follows.
     pub(crate) fn joined(&mut self, open: &OpenCall, results: &Json) {
+        let results = &told(results);
         let mut mapped = Mapped::plain(How::Done, None, results.to_string());
         if *open.call.name == *JOIN {
             let args: Json = crate::json::read(&self.text(open.call.args)).unwrap_or_default();
@@ -551,7 +556,7 @@ impl Tick<'_> {
             "answers": ends["answers"],
             "branches": ends["branches"],
         });
-        let mapped = Mapped::plain(How::Done, None, text.to_string());
+        let mapped = Mapped::plain(How::Done, None, told(&text).to_string());
         self.close_branches(&open, mapped);
     }
 
@@ -672,6 +677,21 @@ pub(crate) fn results(ends: &[BranchEnd]) -> Json {
         })
         .collect();
     json!({ "answers": answers(ends), "branches": branches })
+}
+
+/// The same for whoever reads it: branches by number and label. Ids and lines are others after a takeover.
+pub(crate) fn told(results: &Json) -> Json {
+    let mut told = results.clone();
+    let branches = told.get_mut("branches").and_then(Json::as_array_mut);
+    for branch in branches.into_iter().flatten() {
+        if let Some(branch) = branch.as_object_mut() {
+            let unnamed = branch.get("branch") == branch.get("id");
+            branch.retain(|key, _| {
+                !(matches!(key.as_str(), "id" | "at") || unnamed && key == "branch")
+            });
+        }
+    }
+    told
 }
 
 /// Arguments for a tool or agent that is told of branches, by the names and types of its parameters: `branches`

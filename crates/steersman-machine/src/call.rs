@@ -17,7 +17,9 @@ use crate::commit::{Change, Kind, Made};
 use crate::effect::{Ask, Mapped, NewArtifact, Request};
 use crate::fold::MISFIT;
 use crate::ids::{Body, Id, Name};
-use crate::interaction::{Artifact, Call, CallResult, Class, How, Interaction, Target, Write};
+use crate::interaction::{
+    Artifact, Call, CallResult, Class, How, Interaction, Number, Target, Write,
+};
 use crate::network::{
     BuiltIn, Does, Mode, ModelAgent, Network, Offer, Parameters, Source, ToolDef, ToolUse, Type,
     TypeKind,
@@ -27,6 +29,7 @@ use crate::tick::Tick;
 use crate::types::arguments_misfit;
 use serde_json::{Map, Value as Json};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Code of a call to something that is not offered.
 pub(crate) const UNKNOWN_TOOL: &str = "unknown_tool";
@@ -45,16 +48,44 @@ enum To {
     Agent(Name, Option<String>),
 }
 
+/// What a result says.
+#[derive(Default)]
+pub(crate) enum Said {
+    #[default]
+    Nothing,
+    Text(String),
+    /// A text that stands elsewhere as well.
+    Body(Body),
+}
+
 /// Everything that a result carries.
 #[derive(Default)]
 pub(crate) struct Ending<'a> {
     pub(crate) code: Option<&'a str>,
-    pub(crate) body: Option<Body>,
+    pub(crate) said: Said,
     pub(crate) writes: Vec<Write>,
     pub(crate) artifacts: Vec<Artifact>,
     pub(crate) by: Option<Name>,
     /// The mode in which its caller is next.
     pub(crate) mode: Option<Name>,
+}
+
+/// What a result carries, as it goes onto the stack: [`Tick::fitted`] alone makes it.
+pub(crate) struct Fitted<'a> {
+    code: Option<&'a str>,
+    body: Option<Body>,
+    writes: Vec<Write>,
+    artifacts: Vec<Artifact>,
+    by: Option<Name>,
+    mode: Option<Name>,
+}
+
+/// The call behind which another one follows in its chain.
+#[derive(Copy, Clone)]
+pub(crate) struct Behind {
+    /// The call that began the chain.
+    pub(crate) chain: Id,
+    pub(crate) number: Number,
 }
 
 pub(crate) fn refuse(code: &str, text: impl Into<String>) -> Mapped {
@@ -172,6 +203,7 @@ impl Tick<'_> {
                     Target::Agent(self.instance(owner, &def, named.as_deref()))
                 }
             };
+            let number = self.number(owner, None);
             self.push(
                 owner,
                 Interaction::Call(Call {
@@ -182,6 +214,7 @@ impl Tick<'_> {
                     label: label.map(Name::from),
                     args,
                     chain: None,
+                    number,
                 }),
             );
             opened.push((id, found.refused));
@@ -194,6 +227,18 @@ impl Tick<'_> {
         self.wake(owner);
     }
 
+    /// Which of its agent's calls the next one is. Only calls that follow in a chain are opened in an order that depends on how
+    /// fast the others were, so these are counted behind the call that began it.
+    pub(crate) fn number(&self, owner: Id, behind: Option<Behind>) -> Number {
+        match behind {
+            Some(behind) => behind.number.next_step(),
+            None => Number {
+                call: self.agent(owner).calls + 1,
+                step: 0,
+            },
+        }
+    }
+
     /// Opens a call that the engine makes: a `then:`, a join, a router's plain tool, a question at a limit.
     pub(crate) fn open_call(
         &mut self,
@@ -201,7 +246,7 @@ impl Tick<'_> {
         tool: &Name,
         seen: Option<Name>,
         args: &Json,
-        chain: Option<Id>,
+        behind: Option<Behind>,
     ) -> Id {
         let def = self.network.tools.get(tool);
         let misfit = match (def, args.as_object()) {
@@ -214,7 +259,7 @@ impl Tick<'_> {
             (Some(_), None) => Some(refuse(MISFIT, "misfit: `args` must be an object")),
         };
         let target = def.map_or(Target::Unknown, target);
-        let id = self.engine_call(owner, tool, seen, target, args, chain);
+        let id = self.engine_call(owner, tool, seen, target, args, behind);
         if let Some(mapped) = misfit.or_else(|| self.judge(owner, id)) {
             self.close_call(owner, id, mapped);
         }
@@ -229,9 +274,10 @@ impl Tick<'_> {
         seen: Option<Name>,
         target: Target,
         args: &Json,
-        chain: Option<Id>,
+        behind: Option<Behind>,
     ) -> Id {
         let id = self.id();
+        let number = self.number(owner, behind);
         let args = self.body(args.to_string());
         self.push(
             owner,
@@ -242,7 +288,8 @@ impl Tick<'_> {
                 target,
                 label: None,
                 args,
-                chain,
+                chain: behind.map(|behind| behind.chain),
+                number,
             }),
         );
         self.wake(owner);
@@ -456,7 +503,10 @@ impl Tick<'_> {
         else {
             return;
         };
-        let chain = open.call.chain.unwrap_or(call);
+        let behind = Behind {
+            chain: open.call.chain.unwrap_or(call),
+            number: open.call.number,
+        };
         let mode = self.mode_said(owner, mapped.mode.as_deref());
         let writes = mode.and_then(|mode| {
             Ok((
@@ -488,10 +538,10 @@ impl Tick<'_> {
             hash: new.hash,
             len: new.len,
         };
-        let body = failed.clone().or(mapped.shown).map(|text| self.body(text));
+        let said = failed.clone().or(mapped.shown);
         let ending = Ending {
             code,
-            body,
+            said: said.map_or(Said::Nothing, Said::Text),
             writes,
             artifacts: mapped.artifacts.into_iter().map(made).collect(),
             by: mapped.by.as_deref().map(bounds::name),
@@ -502,7 +552,7 @@ impl Tick<'_> {
             && failed.is_none()
             && self.cancelling == 0
         {
-            self.open_call(owner, &tool.into(), None, &args, Some(chain));
+            self.open_call(owner, &tool.into(), None, &args, Some(behind));
         }
     }
 
@@ -517,7 +567,7 @@ impl Tick<'_> {
     ) {
         let ending = Ending {
             code,
-            body,
+            said: body.map_or(Said::Nothing, Said::Body),
             ..Ending::default()
         };
         self.end_call(owner, call, how, ending);
@@ -549,18 +599,89 @@ impl Tick<'_> {
             self.requests.push(Request::Supersede { branches });
         }
         self.changed |= !ending.writes.is_empty();
-        self.note_results(owner, call, how, ending.body);
         if let Some(review) = review {
             return self.end_review(owner, &review, how, ending);
         }
+        // What an agent said is handed on whole by a caller that ends with it.
+        let whole = match &ending.said {
+            Said::Body(body) => Some(*body),
+            Said::Text(_) | Said::Nothing => None,
+        };
+        let ending = self.fitted(owner, call, ending);
+        self.note_results(owner, call, how, ending.body);
         let failed = !asked
             && matches!(how, How::Failed | How::Limit | How::Refused | How::Unknown)
             && !self.is_handled(owner, call, ending.code);
-        self.closed.insert(owner, (ending.body, failed));
+        self.closed.insert(owner, (whole.or(ending.body), failed));
         self.push_end(owner, call, how, ending);
     }
 
-    pub(crate) fn push_end(&mut self, owner: Id, call: Id, how: How, ending: Ending<'_>) {
+    /// **The one way of a text into a result.** A text that is larger than a context takes becomes an artifact of the caller,
+    /// and the result has its beginning and its name, whoever gave it: a tool, an agent, a person, an event, a recording.
+    ///
+    /// What a routed agent calls answers in its place, and no model of its own reads that: it stays as it is.
+    pub(crate) fn fitted<'e>(&mut self, owner: Id, call: Id, ending: Ending<'e>) -> Fitted<'e> {
+        let Ending {
+            code,
+            said,
+            writes,
+            mut artifacts,
+            by,
+            mode,
+        } = ending;
+        let whole = match &said {
+            Said::Nothing => None,
+            Said::Text(text) => Some(Arc::from(&**text)),
+            Said::Body(body) => Some(self.text(*body)),
+        };
+        let spilled = whole.and_then(|whole| self.spilled(owner, call, &whole, &mut artifacts));
+        let body = match (spilled, said) {
+            (Some(beginning), _) => Some(self.body(beginning)),
+            (None, Said::Text(text)) => Some(self.body(text)),
+            (None, Said::Body(body)) => Some(body),
+            (None, Said::Nothing) => None,
+        };
+        Fitted {
+            code,
+            body,
+            writes,
+            artifacts,
+            by,
+            mode,
+        }
+    }
+
+    /// What a result says in the place of a text that does not fit; none: it fits.
+    fn spilled(
+        &mut self,
+        owner: Id,
+        call: Id,
+        text: &str,
+        artifacts: &mut Vec<Artifact>,
+    ) -> Option<String> {
+        let agent = self.agent(owner);
+        let open = &self.snapshot.call(owner, call)?.call;
+        let stem = artifact::spill_name(&open.name, &agent.path, open.number);
+        let tool = self.network.tools.get(&open.name);
+        let most = tool.map_or(bounds::SPILL, |tool| tool.render.spill);
+        let stands = tool.is_none() && agent.kind == Kind::Routed;
+        if text.len() <= most || stands {
+            return None;
+        }
+        let (beginning, content) = artifact::spill(&stem, text);
+        artifacts.push(Artifact {
+            scope: owner,
+            call,
+            name: content.name.as_str().into(),
+            media: content.media.as_str().into(),
+            hash: *blake3::hash(&content.bytes).as_bytes(),
+            len: content.bytes.len() as u64,
+        });
+        self.contents.push(content);
+        Some(beginning)
+    }
+
+    pub(crate) fn push_end(&mut self, owner: Id, call: Id, how: How, ending: Fitted<'_>) {
         if let Some(mode) = ending.mode.filter(|_| how.is_ok()) {
             self.change(Change::Asked(owner, call, mode));
         }

@@ -1,5 +1,6 @@
 //! What goes in and out of a tick: offers, outcomes, wishes, requests. None of it is stored.
 
+use crate::artifact::Content;
 use crate::commit::{Commit, Text, Usage, Want};
 use crate::ids::{Body, Id, Line, Name, Time};
 use crate::interaction::{Class, How};
@@ -561,6 +562,8 @@ pub struct Step {
     pub stop: Vec<Id>,
     /// What the driver is to do to branches.
     pub requests: Vec<Request>,
+    /// Contents of artifacts that the step made. They are in the store before the line is, as those are that outcomes bring.
+    pub contents: Vec<Content>,
     /// Offers that were left, by index, and what each waits for.
     pub left: Vec<(usize, Until)>,
     /// The top agent of the scope rests since this tick.

@@ -2,6 +2,7 @@
 //! is served.
 
 use crate::bounds::{self, CALLS};
+use crate::call::Said;
 use crate::commit::{Change, Kind};
 use crate::effect::Answer;
 use crate::fold::AHEAD;
@@ -694,7 +695,7 @@ impl Tick<'_> {
         };
         let ending = crate::call::Ending {
             code,
-            body,
+            said: body.map_or(Said::Nothing, Said::Body),
             writes,
             ..crate::call::Ending::default()
         };

@@ -284,6 +284,7 @@ impl Snapshot {
         // Nobody at rest calls: a person joins branches.
         begin_answer(agent, now);
         agent.phase = Phase::Calling;
+        agent.calls = agent.calls.max(call.number.call);
         agent.open += 1;
         agent.prepared |= is_ahead(call);
         if agent.kind == Kind::Routed {

@@ -7,6 +7,7 @@ use crate::fold::{is_ahead, is_more};
 use crate::ids::{Body, Id, Line, Name};
 use crate::reflect::is_review;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// One typed, immutable entry of a stack.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -152,9 +153,49 @@ pub struct Call {
     pub args: Body,
     /// The call that began the chain (`then:`, the follow-up of a wait), if this one follows.
     pub chain: Option<Id>,
+    /// Which of its agent's calls it is.
+    pub number: Number,
+}
+
+/// Which of its agent's calls a call is, over the agent's life: `3`, and `3_1` of the first that follows in its chain.
+///
+/// Ids hold the number of a line, which an owner that takes a session over shifts by what it writes itself. So whatever a
+/// model reads names calls by this number, and never by an id.
+#[derive(
+    Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct Number {
+    /// From 1; of what follows in a chain that of the call which began it.
+    pub call: u32,
+    /// 0, and from 1 the place behind that call.
+    pub step: u32,
+}
+
+impl Number {
+    /// Of the call that follows in the chain.
+    pub fn next_step(self) -> Self {
+        Self {
+            step: self.step + 1,
+            ..self
+        }
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.step {
+            0 => write!(f, "{}", self.call),
+            step => write!(f, "{}_{step}", self.call),
+        }
+    }
 }
 
 impl Call {
+    /// What stands for the provider's id of a call where no provider gave one, or gave one twice.
+    pub fn own_label(&self) -> String {
+        format!("call.{}", self.number)
+    }
+
     /// Whether the engine made it for itself: to judge, to fill state, ahead of a turn, at a limit, behind another call.
     pub fn is_of_engine(&self) -> bool {
         let beside = is_review(self)

@@ -121,27 +121,6 @@ pub fn map(cx: &Cx<'_>, snapshot: &Snapshot, owner: Id, call: Id, raw: &Raw) -> 
     }
 }
 
-/// What becomes of an outcome whose text is larger than its tool lets into a context: the text becomes an artifact, and the
-/// model sees its beginning. Comes after secrets were taken out of the text: a part of one could not be found any more.
-pub fn spilled(
-    cx: &Cx<'_>,
-    snapshot: &Snapshot,
-    owner: Id,
-    call: Id,
-    mut mapped: Mapped,
-) -> Mapped {
-    let open = snapshot.call(owner, call);
-    let tool = open.and_then(|open| cx.network.tools.get(&open.call.name));
-    if let (Some(tool), Some(text)) = (tool, &mapped.shown)
-        && text.len() > tool.render.spill
-    {
-        let (preview, content) = artifact::spill(&tool.name, call, text);
-        mapped.artifacts.push(content.version());
-        mapped.shown = Some(preview);
-    }
-    mapped
-}
-
 /// The whole of a result, where one of its fields is named otherwise: [`needed`].
 pub const WHOLE: &str = "result";
 

@@ -44,7 +44,7 @@ pub struct Findings {
 /// A piece of a document, or something that was said.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Passage {
-    /// Where it stands: file and heading, or who said it, and in which line of the session.
+    /// Where it stands: file and heading, or who said it, and which message it was.
     pub from: String,
     /// Its words.
     pub text: String,

@@ -13,7 +13,7 @@ pub(crate) mod tasks;
 
 pub(crate) use ask::{About, Question, described};
 
-use crate::call::{Ending, message_parameter, parse};
+use crate::call::{Ending, Said, message_parameter, parse};
 use crate::effect::{Answer, NewWrite};
 use crate::expression::Scope;
 use crate::finish::{Conclude, Finish};
@@ -645,6 +645,7 @@ impl Tick<'_> {
             Some(_) => Target::Unknown,
             None => Target::Agent(self.instance(agent, &next.name, None)),
         };
+        let number = self.number(agent, None);
         self.push(
             agent,
             Interaction::Call(Call {
@@ -655,13 +656,13 @@ impl Tick<'_> {
                 label: None,
                 args: body,
                 chain: None,
+                number,
             }),
         );
         if let Some(why) = why {
-            let body = self.body(format!("limit: {why}"));
             let ending = Ending {
                 code: Some("refused"),
-                body: Some(body),
+                said: Said::Text(format!("limit: {why}")),
                 ..Ending::default()
             };
             self.end_call(agent, id, How::Refused, ending);

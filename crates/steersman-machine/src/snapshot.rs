@@ -104,6 +104,8 @@ pub struct Agent {
     pub owed: Option<Id>,
     /// The call it works on, over turns.
     pub serving: Option<Id>,
+    /// Calls that it made over its life, without those that follow in a chain: the next one is numbered behind them.
+    pub calls: u32,
     /// Calls of its exchange that are still open.
     pub open: u32,
     /// Those of them that have begun: an effect was wished, or the called agent serves it.

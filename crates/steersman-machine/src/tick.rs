@@ -5,6 +5,7 @@
 //! usage, made, pushes, wished, modes), so: edits come before anything is pushed, and a wish that is withdrawn again
 //! in the same tick does not stay in the commit.
 
+use crate::artifact::Content;
 use crate::bounds::{self, LABEL, MOVES, PUSH, TICK, VALUES};
 use crate::commit::{Admission, Admitted, Change, Commit, Made, Push, Text, Want, Wished};
 use crate::effect::{Bodies, BranchEnd, Offered, Outcome, Request, Step, Until, Wish};
@@ -144,6 +145,8 @@ pub(crate) struct Tick<'a> {
     pub(crate) stop: Vec<Id>,
     /// What the driver is to do to branches.
     pub(crate) requests: Vec<Request>,
+    /// Contents of artifacts that this tick made.
+    pub(crate) contents: Vec<Content>,
     /// Offers that were left.
     pub(crate) left: Vec<(usize, Until)>,
     /// While it is above zero, nothing begins: something is being cancelled.
@@ -204,6 +207,7 @@ impl<'a> Tick<'a> {
             now,
             stop: Vec::new(),
             requests: Vec::new(),
+            contents: Vec::new(),
             left: Vec::new(),
             cancelling: 0,
             changed: false,
@@ -583,6 +587,7 @@ impl<'a> Tick<'a> {
             wishes: Vec::new(),
             stop: Vec::new(),
             requests: Vec::new(),
+            contents: Vec::new(),
             left: self.left,
             ended: None,
             made: 0,
@@ -627,6 +632,7 @@ impl<'a> Tick<'a> {
             wishes,
             stop: self.stop,
             requests: self.requests,
+            contents: self.contents,
             left: self.left,
             ended,
             made: self.next,

@@ -406,8 +406,14 @@ impl<'a> View<'a> {
 
     fn branch(&self) -> Json {
         let of = self.snapshot.of;
+        // Never its id: prompts read this, and ids are others after a takeover.
+        let name = match of {
+            Some((index, _)) => format!("b{index}"),
+            None if self.snapshot.branch == Id::MAIN => "main".to_owned(),
+            None => "branch".to_owned(),
+        };
         json!({
-            "name": self.snapshot.branch.to_string(),
+            "name": name,
             "index": of.map(|(index, _)| index),
             "of": of.map(|(_, of)| of),
         })

@@ -225,6 +225,15 @@ impl Artifacts {
     }
 }
 
+/// Stores what a step of the machine made, before a line names it.
+pub(crate) async fn store_made(store: &dyn Store, made: Vec<Content>) -> Result<(), StoreError> {
+    for content in made {
+        let hash = *blake3::hash(&content.bytes).as_bytes();
+        store.put_blob(hash, content.bytes).await?;
+    }
+    Ok(())
+}
+
 /// Runs the built-in set `artifacts`.
 pub(crate) struct ArtifactTools;
 

@@ -227,6 +227,12 @@ impl Past {
         }
     }
 
+    /// The text that an artifact consists of; none: it was erased, or is no text.
+    pub(crate) fn content(&self, hash: &Hash) -> Result<Option<Arc<str>>, StoreError> {
+        let bytes = self.store.blob_now(hash)?;
+        Ok(bytes.and_then(|bytes| std::str::from_utf8(&bytes).ok().map(Arc::from)))
+    }
+
     fn read_blob(&self, hash: &Hash) -> Result<Arc<str>, StoreError> {
         if let Some(text) = self.kept().blob(hash) {
             return Ok(text);

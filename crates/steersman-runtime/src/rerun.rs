@@ -212,7 +212,8 @@ impl Engine {
         let (wanted, paused) = walk_on(&mut walk, &mut writing, wanted).await?;
         let mut becomes = walk.becomes();
         becomes.extend(seen.ledger.as_recorded());
-        let walked = walk.over();
+        let mut walked = walk.over();
+        writing.keep(std::mem::take(&mut walked.contents)).await?;
         if let Some(why) = walked.diverged.as_ref().filter(|_| walked.lines.is_empty()) {
             return Err(EngineError::Refused(format!(
                 "it cannot begin under the other definition: {}; begin a new session under that one, or let the change come \
@@ -379,6 +380,7 @@ async fn walk_on(
         let Some(steps) = wanted.steps.clone() else {
             continue;
         };
+        writing.keep(std::mem::take(&mut walk.contents)).await?;
         writing.write(&walk.lines).await?;
         let at = Step {
             session: writing.session().clone(),

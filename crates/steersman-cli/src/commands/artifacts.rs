@@ -1,6 +1,6 @@
 //! `artifacts`: what a session made. Lists, shows and saves it.
 
-use crate::cli::{Artifacts as Args, Drive, Global};
+use crate::cli::{Artifacts as Args, Global};
 use crate::commands::act::{Reached, Target, role};
 use crate::error::{CommandError, Exit};
 use crate::place::Place;
@@ -25,7 +25,7 @@ pub(crate) async fn run(
     if let (Some(name), Some(rating)) = (&args.name, args.rate) {
         return rate(&args, name, rating, global, printer).await;
     }
-    let place = Place::required(global, &Drive::default()).await?;
+    let place = Place::to_look(global).await?;
     let sight = place.look(&args.address).await?;
     let mut name = sight.name();
     let mut snapshot = sight.branch().snapshot.clone();

@@ -209,6 +209,11 @@ fn a_copy_is_not_driven_before_a_person_accepts_it() {
             &["sessions"],
             &["pending"],
             &["fsck"],
+            &["log", "last"],
+            &["effects", "last"],
+            &["export", "last"],
+            &["artifacts", "last"],
+            &["why", "last"],
         ] {
             let ran = world.run(&with(look, store));
             assert_eq!(ran.code, Some(0), "{look:?} {ran:?}");

@@ -170,6 +170,8 @@ pub enum AgentFact {
     Draft(Option<Body>, Cause, DraftStands),
     /// So often in a row calls of this tool were sent back.
     SentBack(Name, u32),
+    /// Calls that it made over its life, without those that follow in a chain.
+    Called(u32),
 }
 
 /// Where an adopted draft stands.

@@ -249,7 +249,7 @@ impl At<'_> {
             }
             let label = match &call.label {
                 Some(label) if !ours => label.to_string(),
-                _ => call.id.to_string(),
+                _ => call.own_label(),
             };
             let name = crate::network::wire_name(seen(call));
             specs.push(CallSpec {

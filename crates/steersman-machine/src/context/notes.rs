@@ -6,7 +6,7 @@ use super::units::{self, Units};
 use super::{At, History, history};
 use crate::fold::is_ahead;
 use crate::ids::{Body, Id, Line, Name};
-use crate::interaction::{End, Interaction, Origin};
+use crate::interaction::{End, Interaction, Number, Origin};
 use crate::network::{Network, Seen};
 use crate::notes;
 use crate::snapshot::Snapshot;
@@ -56,8 +56,12 @@ impl At<'_> {
 pub struct Spoken {
     /// Where its text lies.
     pub body: Body,
-    /// The line that pushed it.
+    /// The line that pushed it. Nobody is shown it: it is another after a takeover.
     pub line: Line,
+    /// Of what was said which message it is, from 1; of a result the number of the call among those of its agent.
+    pub number: Number,
+    /// So many messages were said before.
+    pub behind: u32,
     /// Who said it, or the tool.
     pub who: Name,
     /// It was said, not given by a tool. Arguments that somebody was called with read as [`Transcript::words`] tells.
@@ -90,11 +94,13 @@ impl Transcript {
     pub fn upto(&self, line: Line) -> Vec<Spoken> {
         let mut all = Vec::new();
         if self.above.is_some() {
-            let entries = self.talk.behind(self.since).iter();
-            all.extend(entries.filter_map(|entry| {
+            let entries = self.talk.behind(self.since);
+            let mut said = self.talk.said_ahead_of(entries);
+            all.extend(entries.iter().filter_map(|entry| {
                 let What::Said(body) = &entry.what else {
                     return None;
                 };
+                said += 1;
                 let who = match &entry.who {
                     Who::Outside(None) => "user".into(),
                     Who::Outside(Some(who)) | Who::Member(who) => who.clone(),
@@ -102,6 +108,8 @@ impl Transcript {
                 Some(Spoken {
                     body: *body,
                     line: body.line(),
+                    number: message(said),
+                    behind: said - 1,
                     who,
                     said: true,
                 })
@@ -161,6 +169,13 @@ impl Transcript {
         seen
     }
 
+    /// Where it stands, for whoever reads it.
+    pub fn place(spoken: &Spoken) -> String {
+        let Spoken { who, number, .. } = spoken;
+        let kind = if spoken.said { "message" } else { "call" };
+        format!("{who}, {kind} {number}")
+    }
+
     /// What was said, in its own words: of arguments that somebody was called with the values.
     pub fn words(spoken: &Spoken, text: &str) -> String {
         if spoken.said {
@@ -171,6 +186,13 @@ impl Transcript {
     }
 }
 
+fn message(number: u32) -> Number {
+    Number {
+        call: number,
+        step: 0,
+    }
+}
+
 /// A stack, as what was said and given on it.
 #[derive(Debug, Default)]
 struct Own {
@@ -178,7 +200,7 @@ struct Own {
     last: Line,
     entries: Vec<Spoken>,
     /// Tools of calls that are open or were; none: what they give is not searched.
-    calls: BTreeMap<Id, Option<Name>>,
+    calls: BTreeMap<Id, Option<(Name, Number, u32)>>,
     /// What the agent says next judges its own draft.
     judges: bool,
     /// A draft was said since its last word.
@@ -188,6 +210,12 @@ struct Own {
 }
 
 impl Own {
+    /// How many messages were said.
+    fn said(&self) -> u32 {
+        let last = self.entries.iter().rev().find(|entry| entry.said);
+        last.map_or(0, |last| last.number.call)
+    }
+
     fn follow(&mut self, network: &Network, history: &dyn History, snapshot: &Snapshot, agent: Id) {
         let state = snapshot.agent(agent);
         if self.agent != Some(agent) {
@@ -230,10 +258,13 @@ impl Own {
         line: Line,
         interaction: &Interaction,
     ) {
+        let before = self.said();
         let mut add = |who: &Name, body: Body, said: bool| {
             self.entries.push(Spoken {
                 body,
                 line,
+                number: message(before + 1),
+                behind: before,
                 who: who.clone(),
                 said,
             });
@@ -279,9 +310,12 @@ impl Own {
                 let last = self.entries.iter().rev().find(|e| e.said && e.who == *own);
                 let told = last.map(|entry| entry.body);
                 if let Some(body) = body.filter(|body| drafted && told != Some(*body)) {
+                    let number = message(self.said() + 1);
                     self.entries.push(Spoken {
                         body,
                         line,
+                        number,
+                        behind: number.call - 1,
                         who: own.clone(),
                         said: true,
                     });
@@ -291,13 +325,20 @@ impl Own {
                 let tool = network.tools.get(&call.name);
                 let quotes = is_ahead(call) || *call.name == *notes::SEARCH;
                 let silent = tool.is_some_and(crate::call::is_last);
-                let named = (!quotes && !silent).then(|| call.name.clone());
+                let named = (!quotes && !silent).then(|| (call.name.clone(), call.number, before));
                 self.calls.insert(call.id, named);
             }
             Interaction::Result(result) => {
                 let named = self.calls.get(&result.call).cloned().flatten();
-                if let (Some(named), Some(body)) = (named, result.body) {
-                    add(&named, body, false);
+                if let (Some((who, number, behind)), Some(body)) = (named, result.body) {
+                    self.entries.push(Spoken {
+                        body,
+                        line,
+                        number,
+                        behind,
+                        who,
+                        said: false,
+                    });
                 }
             }
             Interaction::AssistantMessage { text: None, .. }

@@ -205,6 +205,13 @@ impl Talk {
         (mark.map(|mark| mark.body), &self.entries[from..])
     }
 
+    /// How many messages were said ahead of these entries, which are the newest ones.
+    pub(super) fn said_ahead_of(&self, newest: &[Entry]) -> u32 {
+        let ahead = &self.entries[..self.entries.len() - newest.len()];
+        let said = ahead.iter().filter(|e| matches!(e.what, What::Said(_)));
+        u32::try_from(said.count()).unwrap_or(u32::MAX)
+    }
+
     /// All of it; where a state was entered by this line, what came behind.
     pub(super) fn behind(&self, entered: Option<Line>) -> &[Entry] {
         let from = entered.and_then(|line| {

@@ -214,7 +214,7 @@ impl All<'_> {
         };
         let named = |label: &str| {
             calls.iter().zip(0..).find(|(chain, _)| {
-                let ours = chain.first.id.to_string();
+                let ours = chain.first.own_label();
                 chain.first.label.as_deref() == Some(label) || ours == label
             })
         };

@@ -28,6 +28,7 @@ pub(crate) fn of_agent(agent: &Agent) -> AdoptedAgent {
         phase,
         owed: _,
         serving,
+        calls,
         open,
         running,
         exchanges,
@@ -64,6 +65,7 @@ pub(crate) fn of_agent(agent: &Agent) -> AdoptedAgent {
     facts.extend(named.clone().map(Fact::Named));
     facts.extend(matches!(phase, Phase::Thinking | Phase::Routing).then_some(Fact::Owes));
     facts.extend(serving.map(Fact::Serving));
+    facts.extend(some(*calls).map(Fact::Called));
     facts.extend(some(*open).map(Fact::Open));
     facts.extend(some(*running).map(Fact::Running));
     facts.extend(some(*exchanges).map(Fact::Exchanges));
@@ -380,6 +382,7 @@ pub(super) fn agent(adopted: &AdoptedAgent) -> Agent {
             AgentFact::Named(name) => agent.named = Some(name),
             AgentFact::Owes => owes = true,
             AgentFact::Serving(call) => agent.serving = Some(call),
+            AgentFact::Called(n) => agent.calls = n,
             AgentFact::Open(n) => agent.open = n,
             AgentFact::Running(n) => agent.running = n,
             AgentFact::Exchanges(n) => agent.exchanges = n,

@@ -44,6 +44,7 @@ pub(super) fn newborn(id: Id, def: Name, kind: Kind, path: Path, now: Time) -> A
         phase: Phase::Resting,
         owed: None,
         serving: None,
+        calls: 0,
         open: 0,
         running: 0,
         exchanges: 0,

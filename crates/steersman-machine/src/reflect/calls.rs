@@ -6,7 +6,7 @@ use crate::commit::Kind;
 use crate::effect::Mapped;
 use crate::fold::is_ahead;
 use crate::ids::{Body, Id, Name};
-use crate::interaction::{Class, How, Interaction, Origin, Target};
+use crate::interaction::{Class, How, Interaction, Number, Origin, Target};
 use crate::limits;
 use crate::network::{Reflect, ToolDef};
 use crate::snapshot::OpenCall;
@@ -20,6 +20,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(crate) struct Result {
     call: Id,
+    number: Number,
     tool: Name,
     args: Body,
     gave: Option<Body>,
@@ -64,6 +65,7 @@ impl Tick<'_> {
             if how.is_ok() {
                 found.push(Result {
                     call: open.call.id,
+                    number: open.call.number,
                     tool: open.call.name.clone(),
                     args: open.call.args,
                     gave,
@@ -117,7 +119,7 @@ impl Tick<'_> {
                 reviews.push((result, reflect, prompt));
                 continue;
             }
-            let id = result.call.to_string();
+            let id = result.number.to_string();
             let values = [("tool", &*result.tool), ("args", &*args), ("call", &*id)];
             let (cx, snapshot) = (self.cx(), &self.snapshot);
             let text = with_form(&cx, snapshot, owner, prompt, texts::REFLECT_CALL, &values);

@@ -1,7 +1,7 @@
 //! Reviewers: agents that the engine calls with what they are to judge, and what they said of it.
 
 use super::{Judged, Reviewed, Verdict, judge_verdict, judged};
-use crate::call::Ending;
+use crate::call::{Ending, Said};
 use crate::effect::Mapped;
 use crate::fold::MISFIT;
 use crate::ids::{Id, Name};
@@ -11,6 +11,7 @@ use crate::texts;
 use crate::tick::Tick;
 use crate::types::arguments_misfit;
 use serde_json::{Map, Value as Json};
+use std::sync::Arc;
 
 /// What a reviewer is told.
 struct Material<'a> {
@@ -140,12 +141,16 @@ impl Tick<'_> {
 
     /// A judgement ended: its result says what it comes to. Arguments that are to be revised do not run.
     pub(crate) fn end_review(&mut self, owner: Id, call: &Call, how: How, ending: Ending<'_>) {
-        let said = ending.body.map(|body| self.text(body));
+        let said: Option<Arc<str>> = match &ending.said {
+            Said::Nothing => None,
+            Said::Text(text) => Some(Arc::from(&**text)),
+            Said::Body(body) => Some(self.text(*body)),
+        };
         let (how, mapped, verdict) = verdict(how, ending.code, said.as_deref());
         let shown = mapped.shown.unwrap_or_default();
-        let body = match (&said, ending.body) {
-            (Some(said), Some(body)) if **said == *shown => body,
-            _ => self.body(&*shown),
+        let same = match &ending.said {
+            Said::Body(body) => said.filter(|said| **said == *shown).map(|_| *body),
+            Said::Text(_) | Said::Nothing => None,
         };
         let about = judged(call);
         // What an unsafe tool is to be called with runs only if somebody said so: a judgement that cannot be used is none.
@@ -165,9 +170,10 @@ impl Tick<'_> {
         }
         let ending = Ending {
             code: mapped.code.as_deref(),
-            body: Some(body),
+            said: same.map_or_else(|| Said::Text(shown.clone()), Said::Body),
             ..ending
         };
+        let ending = self.fitted(owner, call.id, ending);
         self.push_end(owner, call.id, how, ending);
         if let (Some(Judged::Args(of, _)), true) = (about, revise) {
             self.send_back(owner, of, &shown);

@@ -26,7 +26,7 @@ impl Tick<'_> {
         let part = awaits_branches(&self.cx(), &self.snapshot, &open);
         let waiting = Some(part.ok_or(Until::Stale)?.0);
         self.admit_ends(&open, ends);
-        let gave = (!ends.is_empty()).then(|| crate::branch::results(ends));
+        let gave = (!ends.is_empty()).then(|| crate::branch::told(&crate::branch::results(ends)));
         self.part_met(&open, waiting, gave.as_ref());
         Ok(())
     }

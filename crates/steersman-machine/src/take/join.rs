@@ -51,6 +51,7 @@ impl Tick<'_> {
         self.admit_as(Admitted::Join, None, args.to_string().as_bytes());
         let id = self.id();
         let args = self.body(args.to_string());
+        let number = self.number(root, None);
         self.push(
             root,
             Interaction::Call(Call {
@@ -61,6 +62,7 @@ impl Tick<'_> {
                 label: None,
                 args,
                 chain: None,
+                number,
             }),
         );
         self.branch(root, id, Branched::Began(branches.to_vec()));

@@ -1,5 +1,6 @@
 //! An effect ended.
 
+use crate::artifact;
 use crate::branch::standing;
 use crate::commit::{Admitted, Kind, Want};
 use crate::effect::{Answer, Came, Mapped, Outcome, Until};
@@ -224,7 +225,10 @@ fn digested(outcome: &Outcome) -> Vec<u8> {
         }
         Outcome::Mapped(mapped) => {
             add(mapped.code.as_deref().unwrap_or_default());
-            add(mapped.shown.as_deref().unwrap_or_default());
+            // Of what became an artifact a recording has the text as that keeps it.
+            add(&artifact::as_kept(
+                mapped.shown.as_deref().unwrap_or_default(),
+            ));
             for write in &mapped.writes {
                 add(&write.name);
                 add(&write

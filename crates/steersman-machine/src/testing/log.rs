@@ -7,7 +7,7 @@ use crate::effect::Bodies;
 use crate::fold::fold;
 use crate::ids::{Body, Digest, Id, Line, Name, Time};
 use crate::interaction::{
-    Call, CallResult, Cause, Class, End, How, Interaction, Origin, Target, Write,
+    Call, CallResult, Cause, Class, End, How, Interaction, Number, Origin, Target, Write,
 };
 use crate::network::{Does, Network};
 use crate::snapshot::Snapshot;
@@ -224,6 +224,14 @@ impl Draft {
     pub fn agent_call(&mut self, agent: Id, name: &str, child: Id, args: &str) -> (Id, Body) {
         self.call_to(agent, name, args, Target::Agent(child), None)
     }
+    /// The number of a call: no other call of the log has it.
+    pub fn number(&self) -> Number {
+        let call = u32::try_from(self.n.0).expect("logs of tests are short") * 1_000;
+        Number {
+            call: call + self.things,
+            step: 0,
+        }
+    }
     /// A call of anything.
     pub fn call_to(
         &mut self,
@@ -234,9 +242,11 @@ impl Draft {
         chain: Option<Id>,
     ) -> (Id, Body) {
         let (id, args) = (self.id(), self.text(args));
+        let number = self.number();
         self.push(
             agent,
             Interaction::Call(Call {
+                number,
                 id,
                 name: name.into(),
                 seen: None,

@@ -185,6 +185,7 @@ impl Story {
                     label,
                     args,
                     chain: None,
+                    number: l.number(),
                 };
                 l.push(desk, Interaction::Call(call));
                 ids.push(id);

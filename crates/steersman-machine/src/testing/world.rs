@@ -361,6 +361,7 @@ impl World {
             requests,
             left,
             ended,
+            contents: _,
             made: _,
         } = step;
         if commit.is_none() {

@@ -186,9 +186,9 @@ fn a_request_in_the_order_of_its_parts() {
         r#"System: system "You help. Note: fine."
 Tools: tools ["look", "see", "told", "login", "helper", "reader"]
 History: user "Look at it."
-History: assistant "I look." 3.1:look({"what":"x"}) 3.2:noted({"n":3})
-History: error 3.1:look "http_404: not there"
-History: result 3.2:noted "seen (fine, 3)"
+History: assistant "I look." call.3002:look({"what":"x"}) call.3003:noted({"n":3})
+History: error call.3002:look "http_404: not there"
+History: result call.3003:noted "seen (fine, 3)"
 History: assistant "Not there."
 History: user "And now?"
 Now: user "It is 2023-11-14."
@@ -206,7 +206,7 @@ Now: user "It is 2023-11-14."
     assert_eq!(RENDER_VERSION, 1);
     assert_eq!(
         request.digest.to_string(),
-        "414c292a0e2994c66421f4f877f8a291"
+        "1871ee4e0d04e6383d12f9724f209902"
     );
 }
 
@@ -346,7 +346,7 @@ fn attack_2_15_exchanges_of_the_engine_and_chains() {
     let text = print(&request);
     assert!(
         text.contains(
-            "assistant \"\" 2.1:look({\"what\":\"x\"})\nHistory: result 2.1:look \"the last\""
+            "assistant \"\" call.2002:look({\"what\":\"x\"})\nHistory: result call.2002:look \"the last\""
         ),
         "{text}"
     );
@@ -373,7 +373,7 @@ fn calls_with_a_rendering_of_their_own_are_told_as_text() {
     valid(&request);
     let text = print(&request);
     assert!(
-        text.contains("assistant \"So.\\nI look at 4.\" 2.2:look({\"what\":\"y\"})\nHistory: result 2.2:look \"seen\"\nHistory: user \"[told] four of none yet\""),
+        text.contains("assistant \"So.\\nI look at 4.\" call.2003:look({\"what\":\"y\"})\nHistory: result call.2003:look \"seen\"\nHistory: user \"[told] four of none yet\""),
         "{text}"
     );
 }

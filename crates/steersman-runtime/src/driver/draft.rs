@@ -4,6 +4,7 @@ use super::Driver;
 use super::budget::Claim;
 use crate::store::{InboxMessage, WaitChange};
 use std::sync::Arc;
+use steersman_machine::artifact::Content;
 use steersman_machine::commit::{Commit, Hold, LedgerEntry, Probing, Release, Text, Why};
 use steersman_machine::effect::{NewArtifact, Step};
 use steersman_machine::ids::{Body, Digest, Id, Line, Name, Time};
@@ -18,6 +19,8 @@ pub(crate) struct Draft {
     pub(crate) branch: Option<Id>,
     pub(crate) commit: Option<Commit>,
     pub(crate) bodies: Vec<Text>,
+    /// What artifacts consist of that the commit names: stored before the line is.
+    pub(crate) contents: Vec<Content>,
     pub(crate) ledger: Vec<LedgerEntry>,
     pub(crate) consumed: Vec<Name>,
     pub(crate) events_taken: Vec<Name>,
@@ -62,6 +65,7 @@ impl Draft {
         Self {
             commit: step.commit.take(),
             bodies: std::mem::take(&mut step.bodies),
+            contents: std::mem::take(&mut step.contents),
             ..Self::new(n, branch)
         }
     }

@@ -72,7 +72,7 @@ impl Driver {
                 self.waits_behind(id, equal.effect);
             }
             Verdict::Doubted(equal) => {
-                let message = format!("{} It is not started while that is open.", equal.told());
+                let message = format!("{} It is not started while that is open.", equal.said());
                 self.answer_fault(id, "in_doubt", &message);
             }
             Verdict::Repeats(equal) if self.engine.0.options.user_reachable => {
@@ -123,15 +123,15 @@ impl Driver {
         };
         Ok(match recorded {
             Some(recorded) => ("done_before", recorded.shown.unwrap_or_default()),
-            None if equal.stands == Stands::Done => ("done_before", equal.told()),
-            None => ("in_doubt", equal.told()),
+            None if equal.stands == Stands::Done => ("done_before", equal.said()),
+            None => ("in_doubt", equal.said()),
         })
     }
 
     /// What a model reads of an equal effect beside another answer.
     pub(super) fn what_came(&self, equal: Equal) -> Result<String, EngineError> {
         let (_, text) = self.instead_of(equal)?;
-        let told = equal.told();
+        let told = equal.said();
         Ok(if text == told || text.is_empty() {
             told
         } else {

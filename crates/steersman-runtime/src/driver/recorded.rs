@@ -11,6 +11,7 @@ use crate::session::Fate;
 use crate::store::{Store, StoreError};
 use serde_json::{Map, Value as Json};
 use std::sync::Arc;
+use steersman_machine::artifact;
 use steersman_machine::codec;
 use steersman_machine::commit::{LogLine, Push, Release, Why};
 use steersman_machine::effect::{
@@ -308,7 +309,6 @@ impl Driver {
             let secrets = super::transport::readable(self.network(), &tool.tool, &*scope);
             super::transport::mask(&mut mapped, &secrets);
         }
-        let mut mapped = self.ask(|cx| mapping::spilled(cx, snapshot, owner, call, mapped))?;
         let sealer = self.engine.sealer();
         for write in &mut mapped.writes {
             if write.seal {
@@ -408,18 +408,13 @@ impl Past {
                 seal: false,
             });
         }
+        let (shown, artifacts) = self.whole(result)?;
         Ok(Mapped {
             how: result.how,
             code: result.code.as_ref().map(ToString::to_string),
-            shown: match result.body {
-                Some(body) => {
-                    let text = self.stored(body)?;
-                    Some(text.map_or_else(|| ERASED.to_owned(), |t| t.to_string()))
-                }
-                None => None,
-            },
+            shown: shown.map(|text| text.to_string()),
             writes,
-            artifacts: result.artifacts.iter().map(as_new).collect(),
+            artifacts: artifacts.map(as_new).collect(),
             then: self.followed(result.call, next)?,
             by: result.by.as_ref().map(ToString::to_string),
             mode: line
@@ -428,6 +423,30 @@ impl Past {
                 .and_then(|commit| commit.asked(result.call))
                 .map(ToString::to_string),
         })
+    }
+
+    /// The text of a result and the artifacts that it made. Where the text became one of them it is that one's content, and the
+    /// others are left; of one whose content was erased the beginning is left, too.
+    pub(crate) fn whole<'r>(
+        &self,
+        result: &'r CallResult,
+    ) -> Result<(Option<Arc<str>>, impl Iterator<Item = &'r Artifact>), StoreError> {
+        let made = &result.artifacts;
+        let text = match result.body {
+            Some(body) => Some(self.stored(body)?.unwrap_or_else(|| ERASED.into())),
+            None => None,
+        };
+        let kept = text
+            .as_ref()
+            .and_then(|text| artifact::kept_whole(text, made));
+        let whole = match kept {
+            Some(kept) => self.content(&made[kept].hash)?,
+            None => None,
+        };
+        let gone = kept.filter(|_| whole.is_some());
+        let left = made.iter().enumerate();
+        let left = left.filter(move |(k, _)| Some(*k) != gone);
+        Ok((whole.or(text), left.map(|(_, artifact)| artifact)))
     }
 
     /// The call that an outcome opened, its `then`: it was pushed right behind the result, in the chain of its call.

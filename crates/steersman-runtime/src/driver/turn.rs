@@ -2,6 +2,7 @@
 
 use super::draft::{Draft, Note, Offer};
 use super::{Driver, OnDisk, OutState, What};
+use crate::artifact::store_made;
 use crate::engine::EngineError;
 use crate::load::Since;
 use crate::session::{Fate, Receipt};
@@ -374,6 +375,7 @@ impl Driver {
         let (bytes, hash) = codec::encode(&line, &branch.hash, &self.claim.salt);
         let what = || format!("line {} of session `{}`", line.n, self.session);
         store::within(what, bytes.len())?;
+        store_made(&**self.engine.store(), draft.contents).await?;
         for (hash, text) in blobs {
             self.past.add_blob(hash, text.clone());
             let bytes: Arc<[u8]> = text.as_bytes().into();

@@ -264,22 +264,33 @@ impl Equal {
     /// What a person reads of it before they decide.
     pub fn told(&self) -> String {
         let Self { effect, at, .. } = self;
+        let place = match self.stands {
+            Stands::Done => format!("{effect}, done at @{at}"),
+            Stands::Runs => format!("{effect}, since @{at}"),
+            Stands::InDoubt => format!("{effect}, in doubt since @{at}"),
+            Stands::GivenUp => format!("{effect}, given up at @{at}"),
+        };
+        format!("{} ({place}).", self.words())
+    }
+
+    /// What a model reads of it: nothing in it is another after a takeover.
+    pub fn said(&self) -> String {
+        format!("{}.", self.words())
+    }
+
+    fn words(&self) -> String {
         let place = match (self.recorded, self.here) {
             (true, _) => " in the session that this one reruns",
             (false, true) => "",
             (false, false) => " on another branch",
         };
         match self.stands {
-            Stands::Done => {
-                format!("The same call was done before{place} ({effect}, done at @{at}).")
+            Stands::Done => format!("The same call was done before{place}"),
+            Stands::Runs => format!("The same call runs{place}"),
+            Stands::InDoubt => format!("The same call may have happened{place}"),
+            Stands::GivenUp => {
+                format!("The same call may have happened before{place}, and nobody knows")
             }
-            Stands::Runs => format!("The same call runs{place} ({effect}, since @{at})."),
-            Stands::InDoubt => {
-                format!("The same call may have happened{place} ({effect}, in doubt since @{at}).")
-            }
-            Stands::GivenUp => format!(
-                "The same call may have happened before{place}, and nobody knows ({effect}, given up at @{at})."
-            ),
         }
     }
 }

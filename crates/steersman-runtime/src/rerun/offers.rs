@@ -4,6 +4,7 @@
 use crate::past::{ERASED, Past};
 use crate::store::StoreError;
 use serde_json::Value as Json;
+use std::sync::Arc;
 use steersman_machine::commit::{Admitted, Binding, Commit, LogLine, Want};
 use steersman_machine::effect::{
     Answer, Ask, Bodies, Failure, Mapped, NewArtifact, Offered, Outcome, Retry, Said, Start,
@@ -11,7 +12,7 @@ use steersman_machine::effect::{
 use steersman_machine::extract::is_extraction;
 use steersman_machine::ids::{Body, Id, Name};
 use steersman_machine::interaction::{
-    Call, Choice, How, Interaction, Origin, Route, calls_of_answer,
+    Call, CallResult, Choice, How, Interaction, Origin, Route, calls_of_answer,
 };
 use steersman_machine::reflect::{asks_itself, said_again};
 use steersman_machine::snapshot::Snapshot;
@@ -295,6 +296,13 @@ impl Told<'_> {
         words.into_iter().map(reasoned).collect()
     }
 
+    /// All that a result said; what cannot be read is a fault of the past that is told.
+    fn whole(&self, result: &CallResult) -> Option<Arc<str>> {
+        let body = result.body?;
+        let whole = self.past.whole(result).ok().and_then(|(text, _)| text);
+        Some(whole.unwrap_or_else(|| self.text(body).into()))
+    }
+
     /// Something that was said, or the answer to a question.
     fn said(&self, id: Name, to: Option<Id>) -> Option<Said> {
         let question = to.and_then(|to| {
@@ -322,7 +330,7 @@ impl Told<'_> {
             }
             Interaction::Result(result) if Some(result.call) == question => Some(Said {
                 id: id.clone(),
-                text: self.text(result.body?).into(),
+                text: self.whole(result)?,
                 to,
                 by: result.by.clone(),
                 sender: None,

@@ -37,6 +37,7 @@ impl Walk<'_> {
                 refused.unwrap_or_else(|| "nobody takes it".to_owned())
             )));
         };
+        self.contents.extend(step.contents);
         let mut made = LogLine {
             n,
             prev: self.prev.get(&branch).copied().unwrap_or(Line::NONE),

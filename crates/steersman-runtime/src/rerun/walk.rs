@@ -14,6 +14,7 @@ use crate::store::StoreError;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use steersman_machine::artifact::Content;
 use steersman_machine::carry;
 use steersman_machine::commit::{
     Admitted, Binding, Change, Commit, LedgerEntry, LogLine, Opening, Text,
@@ -59,6 +60,8 @@ pub(crate) enum Next {
 pub(crate) struct Walked {
     /// The lines that came of it.
     pub(crate) lines: Vec<LogLine>,
+    /// What artifacts consist of that were made here and are in no recording.
+    pub(crate) contents: Vec<Content>,
     /// So many of them were followed.
     pub(crate) followed: u64,
     pub(crate) diverged: Option<Diverged>,
@@ -85,6 +88,7 @@ pub(crate) struct Walk<'a> {
     /// By branch and agent: a request is rendered from the one before.
     caches: BTreeMap<(Id, Id), RenderCache>,
     pub(super) lines: Vec<LogLine>,
+    pub(super) contents: Vec<Content>,
     followed: u64,
     /// The next line of the recording, by its place.
     at: usize,
@@ -130,6 +134,7 @@ impl<'a> Walk<'a> {
             asks: BTreeMap::new(),
             caches: BTreeMap::new(),
             lines: Vec::new(),
+            contents: Vec::new(),
             followed: 0,
             at: 0,
             diverged: None,
@@ -253,6 +258,7 @@ impl<'a> Walk<'a> {
     pub(crate) fn over(self) -> Walked {
         Walked {
             lines: self.lines,
+            contents: self.contents,
             followed: self.followed,
             diverged: self.diverged,
             left: self.left,
@@ -441,6 +447,7 @@ impl<'a> Walk<'a> {
         if made.branching != commit.branching {
             return Ok(Err("branches begin otherwise".to_owned()));
         }
+        self.contents.extend(step.contents);
         Ok(Ok(LogLine {
             commit: Some(made),
             bodies: step.bodies,

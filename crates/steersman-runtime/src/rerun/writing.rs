@@ -1,10 +1,12 @@
 //! What a recording gave, written as the beginning of a session.
 
 use super::walk::Changed;
+use crate::artifact::store_made;
 use crate::engine::{Engine, EngineError, Inspection};
 use crate::store::{Batch, Claim, NewSession, Row, SessionId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use steersman_machine::artifact::Content;
 use steersman_machine::codec::{self, Hash};
 use steersman_machine::commit::{LedgerEntry, LogLine};
 use steersman_machine::ids::{Line, Name, Time};
@@ -46,6 +48,11 @@ impl<'a> Writing<'a> {
 
     pub(super) fn session(&self) -> &SessionId {
         self.session
+    }
+
+    /// Stores what artifacts consist of, before lines name them.
+    pub(super) async fn keep(&self, made: Vec<Content>) -> Result<(), EngineError> {
+        Ok(store_made(&**self.engine.store(), made).await?)
     }
 
     /// Writes those of these lines that are not written yet.

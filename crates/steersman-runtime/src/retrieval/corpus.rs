@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use steersman_machine::context::{History, Spoken, Transcript};
 use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Body, Id, Line};
-use steersman_machine::interaction::Interaction;
+use steersman_machine::interaction::{Interaction, Number};
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::tick::Cx;
@@ -148,6 +148,8 @@ impl Said {
                 let spoken = Spoken {
                     body: *body,
                     line: body.line(),
+                    number: Number::default(),
+                    behind: 0,
                     who: "".into(),
                     said: true,
                 };
@@ -170,12 +172,18 @@ impl Said {
 fn cut(spoken: &Spoken, text: &str) -> Vec<(Piece, String)> {
     let words = Transcript::words(spoken, text);
     let passages = split::passages(&words, false).into_iter().enumerate();
+    // What a call gave stands between the message that it followed and the next one, whenever it came.
+    let (behind, call) = if spoken.said {
+        (2 * u64::from(spoken.behind) + 2, 0)
+    } else {
+        (2 * u64::from(spoken.behind) + 1, spoken.number.call)
+    };
+    let order = behind << 32 | u64::from(call);
     let pieces = passages.map(|(k, passage)| {
-        let at = u64::from(spoken.body.k()) << 20 | k as u64;
         let piece = Piece {
-            from: format!("{}, line {}", spoken.who, spoken.line),
+            from: Transcript::place(spoken),
             text: passage.text.as_str().into(),
-            rank: (u64::MAX - spoken.line.0, at),
+            rank: (u64::MAX - order, k as u64),
         };
         (piece, passage.text)
     });

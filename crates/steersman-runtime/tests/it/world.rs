@@ -45,6 +45,7 @@ pub(crate) enum Does {
 /// Tools that do what they are told, and remember what was asked of them.
 pub(crate) struct Tools {
     next: Mutex<BTreeMap<String, VecDeque<Does>>>,
+    always: Mutex<BTreeMap<String, Json>>,
     runs: Mutex<Vec<(String, String, u32, Json)>>,
     passwords: Mutex<Vec<String>>,
     /// What every MCP server offers, and how often that changed.
@@ -83,6 +84,12 @@ impl Tools {
         next.entry(tool.to_owned()).or_default().push_back(does);
     }
 
+    /// What a tool gives wherever nothing else is said.
+    pub(crate) fn always(&self, tool: &str, gives: Json) {
+        let mut always = self.always.lock().unwrap();
+        always.insert(tool.to_owned(), gives);
+    }
+
     /// Tool, key and attempt of all runs so far.
     pub(crate) fn runs(&self) -> Vec<(String, String, u32)> {
         let runs = self.runs.lock().unwrap();
@@ -116,6 +123,7 @@ impl Default for Tools {
         };
         Self {
             next: Mutex::default(),
+            always: Mutex::default(),
             runs: Mutex::default(),
             passwords: Mutex::default(),
             offers: Mutex::new((None, mark)),
@@ -158,7 +166,10 @@ impl Toolset for Tools {
                 next.get_mut(&tool).and_then(VecDeque::pop_front)
             };
             match does {
-                None => Raw::Done(json!(format!("{tool} is done"))),
+                None => {
+                    let always = self.always.lock().unwrap().get(&tool).cloned();
+                    Raw::Done(always.unwrap_or_else(|| json!(format!("{tool} is done"))))
+                }
                 Some(Does::Done(json)) => Raw::Done(json),
                 Some(Does::NotPerformed(fault)) => Raw::NotPerformed(fault),
                 Some(Does::Unknown) => Raw::Unknown(Fault::new("failed", "the line broke")),

@@ -402,7 +402,7 @@ pub(crate) static RENDER: Table = Table {
             "spill",
             Ty::Size,
             "16KiB",
-            "Larger results become artifacts: the call gets their beginning and a reference.",
+            "Larger results become artifacts: the call gets their beginning and a reference. Results of agents and people have 16KiB.",
         ),
     ],
     one_of: &[],

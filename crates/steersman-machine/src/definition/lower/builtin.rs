@@ -2,6 +2,7 @@
 
 use super::Lower;
 use super::values::{of_kind, plain_text};
+use crate::bounds::{QUOTED, SPILL};
 use crate::expression::Data;
 use crate::ids::Name;
 use crate::interaction::Class;
@@ -301,9 +302,12 @@ fn tool(built_in: BuiltIn) -> ToolDef {
         repeat_allowed: false,
         then: None,
         mode: None,
-        // What reads artifacts gives no more than fits, so nothing of it becomes another one.
         render: Render {
-            spill: usize::MAX,
+            spill: match built_in {
+                // Passages are quoted whole, and there are at most so many of them.
+                BuiltIn::NotesSearch | BuiltIn::MemorySearch => QUOTED,
+                _ => SPILL,
+            },
             ..Render::default()
         },
         timeout: 60_000,

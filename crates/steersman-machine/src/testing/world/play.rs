@@ -178,7 +178,6 @@ impl World {
             return Ok(());
         }
         let mapped = mapping::map(&self.cx(), self.at(branch), owner, call, raw);
-        let mapped = mapping::spilled(&self.cx(), self.at(branch), owner, call, mapped);
         self.mapped(effect, mapped)
     }
 

@@ -7,8 +7,8 @@ use steersman_machine::commit::{
 };
 use steersman_machine::ids::{Body, Digest, Id, Line, Name, Time};
 use steersman_machine::interaction::{
-    Artifact, Call, CallResult, Cause, Choice, Class, Covers, End, How, Interaction, Origin,
-    Reduce, Route, Summary, Target, Write,
+    Artifact, Call, CallResult, Cause, Choice, Class, Covers, End, How, Interaction, Number,
+    Origin, Reduce, Route, Summary, Target, Write,
 };
 
 pub(crate) const SALT: [u8; 16] = [3; 16];
@@ -67,6 +67,7 @@ pub(crate) fn tool_loop(at: u64) -> Vec<(&'static str, LogLine, usize)> {
             label: Some(name("call_abc123")),
             args: Body::new(Line(at), 1),
             chain: None,
+            number: Number { call: 7, step: 0 },
         };
         let said = Interaction::AssistantMessage {
             effect: id(at - 1, 0),
@@ -404,6 +405,7 @@ fn calls_and_results() -> LogLine {
             label: None,
             args: Body::new(Line(12), 0),
             chain: Some(id(11, 0)),
+            number: Number { call: 7, step: 2 },
         })
     });
     let hows = [
@@ -558,6 +560,7 @@ fn adoption() -> Adoption {
             label: None,
             args: said,
             chain: None,
+            number: Number { call: 9, step: 0 },
         },
         opened: Time(1_790_000_000_000),
         opened_at: 12,
@@ -636,6 +639,7 @@ fn agent_facts() -> Vec<AgentFact> {
         F::Owes,
         F::Serving(id(39, 0)),
         F::Open(3),
+        F::Called(9),
         F::Running(2),
         F::Exchanges(7),
         F::Queued(id(39, 1)),
