@@ -347,7 +347,7 @@ impl End {
             Some(_) => ("txt", "text/plain"),
             None => ("bin", "application/octet-stream"),
         };
-        let name = format!("{}-{}.{end}", run.work.tool.replace('/', "_"), run.effect);
+        let name = format!("{}.{end}", run.work.makes);
         let mut told = match text {
             Some(_) => String::new(),
             None => "what it printed is no text (UTF-8); ".to_owned(),

@@ -9,7 +9,6 @@ use serde_json::Value as Json;
 use std::time::Duration;
 use steersman_machine::artifact::{self, Content};
 use steersman_machine::expression::{Data, EvalError, Scope, Template};
-use steersman_machine::ids::Id;
 use steersman_machine::interaction::Class;
 use steersman_machine::mapping::{Fault, Raw};
 use steersman_machine::network::{Http, HttpOutcome, Network, Source, ToolDef};
@@ -69,8 +68,7 @@ impl HttpTools {
             };
             let place = Place {
                 save: save.as_deref(),
-                tool: &run.work.tool,
-                effect: run.effect,
+                makes: &run.work.makes,
             };
             outcome(http, status, response.headers(), body, &place)
         };
@@ -238,8 +236,7 @@ fn outcome(
 /// Where a body goes that becomes an artifact.
 struct Place<'a> {
     save: Option<&'a str>,
-    tool: &'a str,
-    effect: Id,
+    makes: &'a str,
 }
 
 /// What a body gives: an artifact where `save` says so and where it is no text, else its result.
@@ -270,9 +267,8 @@ fn done(headers: &HeaderMap, bytes: &[u8], place: &Place<'_>) -> Raw {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return Raw::Done(result(kind, text));
     }
-    let (tool, effect) = (place.tool, place.effect);
     let end = artifact::ending_of(media).unwrap_or("bin");
-    let name = format!("{tool}-{effect}.{end}");
+    let name = format!("{}.{end}", place.makes);
     let of = if media.is_empty() { "bytes" } else { media };
     let told = format!(
         "({} bytes of {of}, kept as the artifact `{name}`)",

@@ -206,7 +206,7 @@ impl McpTools {
             Ok(Ok(ServerResult::CallToolResult(result))) => {
                 let schemas = &self.schemas;
                 let schema = output.as_ref().map(|schema| (schema, schemas));
-                outcome::result(result, schema, is_http(server), run.effect).await
+                outcome::result(result, schema, is_http(server), &run.work.makes).await
             }
             Ok(Ok(ServerResult::InputRequiredResult(_))) => not_performed(
                 "the server asks for more input first, and nobody is asked for it here",

@@ -16,6 +16,7 @@ use imbl::Vector;
 use serde_json::Value as Json;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 /// Something that was made, before it is an artifact.
@@ -319,8 +320,12 @@ fn called(snapshot: &Snapshot, agent: &Agent) -> String {
 /// has it: an agent that sees two artifacts outward sees two names.
 pub(crate) fn spill_name(tool: &str, path: &[u32], number: Number) -> String {
     let tool = &tool[..tool.floor_char_boundary(TOOL)];
-    let births: String = path.iter().map(|birth| format!("{birth}.")).collect();
-    format!("{}-{births}{number}", tool.replace('/', "_"))
+    let mut name = format!("{}-", tool.replace('/', "_"));
+    for birth in path {
+        let _ = write!(name, "{birth}.");
+    }
+    let _ = write!(name, "{number}");
+    name
 }
 
 /// Bytes of the name of a tool in the name of an artifact: room is left for the numbers.

@@ -585,6 +585,7 @@ pub(crate) fn work(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Work {
     let chooser = fork_use(cx, snapshot, open.owner, open).and_then(|u| u.choose.as_ref());
     match chooser {
         Some(Chooser::Tool(tool)) => Work::Tool(ToolWork {
+            makes: tool.clone(),
             tool: tool.clone(),
             class: cx.network.tool(tool).effect,
             args,

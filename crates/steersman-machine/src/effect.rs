@@ -450,6 +450,9 @@ pub struct ToolWork {
     pub class: Class,
     /// JSON object of the arguments.
     pub args: Arc<str>,
+    /// Begins the names of contents that it gives and that nothing else names: the tool, and which of its agent's calls it is.
+    /// Models read them, and unlike the effect's id no takeover changes it.
+    pub makes: Name,
     /// People who decide first, one after the other.
     pub approve: Vec<Approval>,
     /// Secret parameters that a person is asked for: name and question.

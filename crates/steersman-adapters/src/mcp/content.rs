@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use steersman_machine::artifact::{self, Content};
-use steersman_machine::ids::Id;
 
 /// Pieces of content that are kept of one result.
 const CONTENT_MAX: usize = 32;
@@ -20,13 +19,13 @@ pub(super) struct Piece {
 }
 
 /// The pieces as what they become, and how many are left out.
-pub(super) fn made(effect: Id, pieces: Vec<Piece>) -> (Vec<Content>, usize) {
+pub(super) fn made(makes: &str, pieces: Vec<Piece>) -> (Vec<Content>, usize) {
     let more = pieces.len().saturating_sub(CONTENT_MAX);
     let kept = pieces.into_iter().take(CONTENT_MAX).enumerate();
     let made = kept.map(|(index, piece)| {
         let media = media(&piece.media);
         Content {
-            name: name(effect, index + 1, piece.name.as_deref(), &media),
+            name: name(makes, index + 1, piece.name.as_deref(), &media),
             media,
             bytes: piece.bytes,
         }
@@ -47,8 +46,8 @@ fn media(said: &str) -> String {
     }
 }
 
-/// A name that nothing else has: effect and place, and of what the source called it what is harmless.
-fn name(effect: Id, index: usize, said: Option<&str>, media: &str) -> String {
+/// A name that nothing else has: the call and the place, and of what the source called it what is harmless.
+fn name(makes: &str, index: usize, said: Option<&str>, media: &str) -> String {
     let harmless = |c: char| {
         let fits = c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
         if fits { c } else { '_' }
@@ -64,24 +63,22 @@ fn name(effect: Id, index: usize, said: Option<&str>, media: &str) -> String {
     } else {
         format!("-{said}")
     };
-    format!("{effect}-{index}{end}")
+    format!("{makes}-{index}{end}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::{media, name};
-    use steersman_machine::ids::{Id, Line};
 
     #[test]
     fn what_a_source_calls_its_content_cannot_lead_astray() {
-        let id = Id::new(Line(21), 1);
-        let told = |said| name(id, 1, said, "image/png");
-        assert_eq!(told(None), "21.1-1.png");
-        assert_eq!(told(Some("report.md")), "21.1-1-report.md");
-        assert_eq!(told(Some("../../etc/passwd")), "21.1-1-etc_passwd");
-        assert_eq!(told(Some("a\u{202e}b\n\0c")), "21.1-1-a_b__c");
+        let told = |said| name("t-3", 1, said, "image/png");
+        assert_eq!(told(None), "t-3-1.png");
+        assert_eq!(told(Some("report.md")), "t-3-1-report.md");
+        assert_eq!(told(Some("../../etc/passwd")), "t-3-1-etc_passwd");
+        assert_eq!(told(Some("a\u{202e}b\n\0c")), "t-3-1-a_b__c");
         let long = told(Some(&"x".repeat(500)));
-        assert_eq!(long.len(), "21.1-1-".len() + 40);
+        assert_eq!(long.len(), "t-3-1-".len() + 40);
         assert_eq!(media("Image/PNG; q=1"), "image/png");
         assert_eq!(
             media("text/html\nset-cookie: a"),

@@ -23,7 +23,6 @@ use serde_json::Value as Json;
 use std::error::Error;
 use std::sync::Arc;
 use steersman_machine::bounds::PREVIEW;
-use steersman_machine::ids::Id;
 use steersman_machine::json;
 use steersman_machine::mapping::{Fault, Raw};
 
@@ -49,7 +48,7 @@ pub(super) async fn result(
     result: CallToolResult,
     output: Option<(&Arc<str>, &Schemas)>,
     rounded: bool,
-    effect: Id,
+    makes: &str,
 ) -> Raw {
     let failed = result.is_error == Some(true);
     let structured = result.structured_content;
@@ -67,7 +66,7 @@ pub(super) async fn result(
             clip(&text, PREVIEW)
         );
     }
-    let (made, left_out) = content::made(effect, pieces);
+    let (made, left_out) = content::made(makes, pieces);
     if left_out > 0 {
         text = format!(
             "{text}

@@ -58,6 +58,7 @@ pub(crate) fn run_of(network: &Arc<Network>, tool: &str, names: Json, env: &Env)
         effect: Id::new(Line(21), 1),
         attempt: 1,
         work: ToolWork {
+            makes: format!("{tool}-21.1").as_str().into(),
             tool: tool.into(),
             class: network.tool(tool).effect,
             args: args.to_string().into(),

@@ -2,6 +2,7 @@
 
 use super::judge::use_of;
 use super::{class, parse};
+use crate::artifact;
 use crate::commit::Want;
 use crate::effect::{Approval, ToolWork, Wish, Work};
 use crate::extract::is_extraction;
@@ -126,7 +127,9 @@ fn of_tool(
     } else {
         args
     };
+    let path = &snapshot.agent(open.owner).path;
     let work = ToolWork {
+        makes: artifact::spill_name(&tool.name, path, open.call.number).into(),
         tool: tool.name.clone(),
         class,
         approve: approvals(cx, snapshot, open, tool),
@@ -287,7 +290,7 @@ fn shown(
         found = own.as_ref().and_then(text);
         at = agent.parent;
     }
-    found.filter(|name| crate::artifact::find(snapshot, Some(owner), name).is_some())
+    found.filter(|name| artifact::find(snapshot, Some(owner), name).is_some())
 }
 
 fn approval(

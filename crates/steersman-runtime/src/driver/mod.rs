@@ -415,7 +415,7 @@ impl Driver {
             if std::mem::take(&mut self.inbox.look) {
                 self.read_inbox().await?;
             } else if let Some(branch) = self.next_branch().filter(|_| !self.stands()) {
-                self.turn(branch).await?;
+                Box::pin(self.turn(branch)).await?;
             } else if std::mem::take(&mut self.inbox.late) {
                 self.inbox.look = true;
             } else if let Some(lists) = self.following.take() {

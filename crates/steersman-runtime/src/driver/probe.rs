@@ -209,6 +209,7 @@ impl Driver {
             effect,
             attempt,
             work: ToolWork {
+                makes: probe.clone(),
                 tool: probe,
                 class,
                 args: args.to_string().into(),

@@ -217,6 +217,7 @@ impl Driver {
             effect,
             attempt: reach.attempt,
             work: ToolWork {
+                makes: tool.clone(),
                 tool,
                 class: def.effect,
                 args: "{}".into(),

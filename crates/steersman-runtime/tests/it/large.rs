@@ -21,7 +21,8 @@ entry: desk
 "#;
 
 fn long(who: &str, lines: usize) -> String {
-    (0..lines).map(|n| format!("{who}, line {n}\n")).collect()
+    let rows: Vec<String> = (0..lines).map(|n| format!("{who}, line {n}\n")).collect();
+    rows.concat()
 }
 
 #[tokio::test]

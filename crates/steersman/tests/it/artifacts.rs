@@ -117,7 +117,7 @@ async fn a_large_result_becomes_an_artifact_that_can_be_read() {
         - call: { fetch: { lines: 10 } }
         - call: { artifact_read: { name: none } }
         - call: { fetch: { lines: 2000 } }
-        - call: { artifact_read: { name: fetch-6.0.txt, from: 1990 } }
+        - call: { artifact_read: { name: fetch-3.txt, from: 1990 } }
         - "{{ request.last }}"
         "#,
     )

@@ -173,12 +173,12 @@ clerk:
     told(&session, "Hello, I want a lamp.").await;
     let found = told(&session, "Look it up.").await;
     assert!(
-        found.contains("1. prices.txt:\n> A lamp") && found.contains("clerk, line "),
+        found.contains("1. prices.txt:\n> A lamp") && found.contains("clerk, message "),
         "{found}"
     );
     let found = told(&session, "Only what we said.").await;
     assert!(
-        found.contains("1. clerk, line 4:\n> My order is 4711.")
+        found.contains("1. clerk, message 2:\n> My order is 4711.")
             && !found.contains("\n1. prices.txt"),
         "{found}"
     );
@@ -212,7 +212,7 @@ async fn a_member_is_shown_what_fits_of_its_branch_alone() {
     let found = told(&session, "Where is the key?").await;
     assert!(found.starts_with("[relevant] "), "{found}");
     assert!(
-        found.contains("user, line 2:\n> The key is under the red stone."),
+        found.contains("user, message 1:\n> The key is under the red stone."),
         "{found}"
     );
     let fork = Fork {

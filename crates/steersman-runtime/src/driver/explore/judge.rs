@@ -150,6 +150,7 @@ impl Driver {
             effect,
             attempt: 1,
             work: ToolWork {
+                makes: tool.clone(),
                 tool: tool.clone(),
                 class,
                 args: args.to_string().into(),
