@@ -222,8 +222,8 @@ async fn what_is_no_text_stands_beside_the_result() {
     assert_eq!(
         seen,
         [
-            ("srv.t-21.1-1.png", "image/png", &b"hi"[..]),
-            ("srv.t-21.1-2-notes.txt", "text/plain", b"remember")
+            ("s.picture-21.1-1.png", "image/png", &b"hi"[..]),
+            ("s.picture-21.1-2-notes.txt", "text/plain", b"remember")
         ]
     );
 }
@@ -304,7 +304,7 @@ async fn a_text_that_is_very_large_is_an_artifact_and_whole() {
     let [content] = &*made else { panic!() };
     assert_eq!(
         (&*content.name, &*content.media),
-        ("srv.t-21.1-1-text.txt", "text/plain")
+        ("s.long-21.1-1-text.txt", "text/plain")
     );
     assert!(content.bytes.len() == 9_000_000 && content.bytes.iter().all(|byte| *byte == b'x'));
 }

@@ -1,5 +1,6 @@
 //! Lines as bytes: what was written can be read for ever, what was not is refused, and it is small.
 
+mod facts;
 mod lines;
 
 use lines::{SALT, every, tool_loop};

@@ -13,11 +13,11 @@ use steersman_machine::interaction::{
 
 pub(crate) const SALT: [u8; 16] = [3; 16];
 
-fn id(n: u64, k: u32) -> Id {
+pub(super) fn id(n: u64, k: u32) -> Id {
     Id::new(Line(n), k)
 }
 
-fn name(text: &str) -> Name {
+pub(super) fn name(text: &str) -> Name {
     text.into()
 }
 
@@ -25,7 +25,7 @@ fn text(text: &str) -> Text {
     Text::Here(text.into())
 }
 
-fn digest(text: &str) -> Digest {
+pub(super) fn digest(text: &str) -> Digest {
     Digest::of(text.as_bytes())
 }
 
@@ -589,7 +589,7 @@ fn adoption() -> Adoption {
             def: name("critic"),
             kind: Kind::Routed,
             path: [1, 3].into(),
-            facts: agent_facts(),
+            facts: super::facts::agent_facts(),
         }],
         calls: vec![call],
         cells: vec![
@@ -627,63 +627,6 @@ fn money() -> LogLine {
         1 << 40,
     )];
     line
-}
-
-fn agent_facts() -> Vec<AgentFact> {
-    use AgentFact as F;
-    let said = Body::new(Line(43), 0);
-    let mut facts = vec![
-        F::Parent(id(1, 0)),
-        F::Births(2),
-        F::Named(name("strict")),
-        F::Owes,
-        F::Serving(id(39, 0)),
-        F::Open(3),
-        F::Called(9),
-        F::Running(2),
-        F::Exchanges(7),
-        F::Queued(id(39, 1)),
-        F::Child(name("clerk"), id(33, 0)),
-        F::Args(said),
-        F::Message(said),
-        F::Unanswered(said),
-        F::Said(said),
-        F::Answer(said),
-        F::Ended(End::Turn, Cause::Answer),
-        F::Stack(Line(44), 31),
-        F::Mode(name("plan")),
-        F::Routes(3),
-        F::Pending(name("clerk")),
-        F::Acted(name("desk"), How::Finished, Some(said)),
-        F::Refused(1),
-        F::Same(digest("same"), 2),
-        F::LastCall,
-        F::Limited,
-        F::Began(Period::Task, Time(1_790_000_000_000)),
-        F::More(Period::Session, name("more/ticks/session"), 2),
-        F::Moved(Line(44)),
-        F::Stood(-5),
-        F::Calls {
-            name: name("look"),
-            ok: 2,
-            failed: 1,
-            args: Some(said),
-            result: None,
-        },
-    ];
-    let counters = [
-        Counter::ModelCalls,
-        Counter::ModelCallsAll,
-        Counter::AgentCalls,
-        Counter::Corrections,
-        Counter::Ticks,
-        Counter::Rounds,
-        Counter::ModeCalls,
-        Counter::Tokens,
-    ];
-    facts.push(F::CountBelow(Period::Answer, Counter::Tokens, 1 << 40));
-    facts.extend(counters.into_iter().map(|c| F::Count(c, 300)));
-    facts
 }
 
 fn ledger() -> LogLine {
