@@ -34,7 +34,7 @@ use std::sync::Arc;
 pub const VERSION: u8 = 1;
 
 /// Version of the form of snapshots in checkpoints, and of what the fold means. One of another version is discarded.
-pub const SNAPSHOT_VERSION: u8 = 10;
+pub const SNAPSHOT_VERSION: u8 = 11;
 
 /// The hash of a line; of `Line::NONE` all zeros.
 pub type Hash = [u8; 32];
