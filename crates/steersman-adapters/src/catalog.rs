@@ -414,7 +414,7 @@ impl Look<'_> {
         }
         Err(self.error(format!(
             "`auto` found nothing to talk to: {}. Set OPENAI_API_KEY or ANTHROPIC_API_KEY, or OPENAI_BASE_URL to a server's address, start a local server \
-             (Ollama, llama.cpp, vLLM), give the model a `url`, or take a script with --script FILE",
+             (Ollama, llama.cpp, vLLM), give the model a `url`, or take a script with --script-all FILE",
             looked.join("; ")
         )))
     }

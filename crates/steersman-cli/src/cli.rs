@@ -1,11 +1,13 @@
 //! The command tree: what can be typed, and nothing about what it does.
 
+mod drive;
 mod look;
 mod search;
 mod time;
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub(crate) use drive::{Drive, Durability};
 pub(crate) use look::{Artifacts, Context, Format, Graph, Memory, MemoryAct, Why};
 pub(crate) use search::Search;
 use std::path::PathBuf;
@@ -342,33 +344,6 @@ pub(crate) struct Run {
     pub(crate) verbose: bool,
     #[command(flatten)]
     pub(crate) drive: Drive,
-}
-
-/// How a session is driven.
-#[derive(Clone, Debug, Default, Args)]
-pub(crate) struct Drive {
-    /// Answers of models from a file instead of models. The session remembers it.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) script: Option<PathBuf>,
-    /// When a line must be on disk: before what depends on it leaves the process, or before anything goes on.
-    #[arg(long, value_name = "WHEN", default_value = "output")]
-    pub(crate) durability: Durability,
-    /// Take the time from this file (milliseconds since 1970, or RFC 3339), for tests.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) clock: Option<PathBuf>,
-    /// How long to stay while a model does not answer [default: 60s at a terminal, else 0s].
-    #[arg(long, value_name = "DURATION", value_parser = crate::words::duration)]
-    pub(crate) wait: Option<std::time::Duration>,
-}
-
-/// When a line must be on disk.
-#[derive(Copy, Clone, Debug, Default, ValueEnum)]
-pub(crate) enum Durability {
-    /// Before what depends on it leaves the process.
-    #[default]
-    Output,
-    /// Before anything goes on.
-    Step,
 }
 
 #[derive(Debug, Args)]

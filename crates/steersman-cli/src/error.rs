@@ -163,7 +163,7 @@ impl CommandError {
                 Self::usage(message)
             }
             EngineError::Bind(BindError::Model(_)) => {
-                Self::usage(message).hint("offline: --script FILE")
+                Self::usage(message).hint("offline: --script-all FILE")
             }
             EngineError::Bind(BindError::NoPrice { .. }) => {
                 Self::usage(message).hint("why, and what to write: steersman explain E0406")

@@ -44,25 +44,35 @@ impl Place {
             Durability::Output => steersman::Durability::Commit,
             Durability::Step => steersman::Durability::Step,
         });
-        if let Some(script) = &drive.script {
+        if let Some(script) = drive.script.as_ref().or(drive.script_all.as_ref()) {
+            let option = if drive.script.is_some() {
+                "--script"
+            } else {
+                "--script-all"
+            };
             // found out before a message is taken that nobody could answer
             let shown = script.display();
             let looked = std::fs::metadata(script).map_err(|e| match e.kind() {
                 std::io::ErrorKind::NotFound => {
-                    CommandError::usage(format!("there is no script `{shown}`")).hint(
-                        "--script names a YAML file with answers by agent, as seen from here; without it models are asked",
-                    )
+                    CommandError::usage(format!("there is no script `{shown}`")).hint(format!(
+                        "{option} names a YAML file with answers by agent, as seen from here; without it models are asked"
+                    ))
                 }
                 _ => CommandError::usage(format!("the script `{shown}` cannot be read: {e}"))
-                    .hint("--script names a YAML file that you may read"),
+                    .hint(format!("{option} names a YAML file that you may read")),
             })?;
             if looked.is_dir() {
                 return Err(
-                    CommandError::usage(format!("the script `{shown}` is a folder"))
-                        .hint("--script names a YAML file in it, with answers by agent"),
+                    CommandError::usage(format!("the script `{shown}` is a folder")).hint(format!(
+                        "{option} names a YAML file in it, with answers by agent"
+                    )),
                 );
             }
-            setup = setup.script_file(script);
+            setup = if drive.script.is_some() {
+                setup.script_file(script)
+            } else {
+                setup.script_all_file(script)
+            };
         }
         let printer = Printer::new(global);
         let wait = match drive.wait {

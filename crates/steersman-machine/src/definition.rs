@@ -172,6 +172,7 @@ fn run(
     let mut lowered = lower::lower(files, &mut sources, &merged, &mut found, worth);
     let mut broken = set_aside(&merged, &lowered, &mut found);
     let whole = !found.iter().any(Diagnostic::is_error);
+    lowered.network.leads = check::leads(&lowered);
     found.extend(check::check(&sources, &merged, &lowered, whole));
     broken.extend(set_aside(&merged, &lowered, &mut found));
     for (key, _) in &merged.tests {

@@ -39,7 +39,7 @@ use crate::price::Price;
 use crate::rate::Rate;
 use serde_json::Value as Json;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A checked definition.
@@ -84,6 +84,8 @@ pub struct Network {
     pub people: BTreeMap<Name, PersonDef>,
     /// Agents that may be talked to first; the first is the default.
     pub entry: Vec<Name>,
+    /// For each tool, agent and person those to whom it leads directly.
+    pub leads: BTreeMap<Name, BTreeSet<Name>>,
     /// Limits of the whole session.
     pub limits: Limits,
     /// Raw answers and requests to be kept.
@@ -222,10 +224,42 @@ impl Network {
             || agents.any(|agent| agent.all_limits().any(|limits| limits.cost.is_some()))
     }
 
-    /// Models that may be asked: those of agents, and what stands in for them. Not that of the embeddings: a session does
-    /// without it, and its calls are counted nowhere.
-    pub fn used_models(&self) -> std::collections::BTreeSet<&Name> {
-        let agents = self.agents.values().flat_map(|agent| {
+    /// The same definition for sessions that begin with this agent.
+    pub fn beginning_with(&self, entry: &Name) -> Self {
+        Self {
+            entry: vec![entry.clone()],
+            ..self.clone()
+        }
+    }
+
+    /// All to which these lead, themselves included.
+    fn reached<'a>(&'a self, from: impl IntoIterator<Item = &'a Name>) -> BTreeSet<&'a Name> {
+        let mut open: Vec<&Name> = from.into_iter().collect();
+        let mut seen = BTreeSet::new();
+        while let Some(name) = open.pop() {
+            if seen.insert(name) {
+                open.extend(self.leads.get(name).into_iter().flatten());
+            }
+        }
+        seen
+    }
+
+    /// Models that sessions may ask that begin at `entry`: those of agents to whom it leads, and what stands in for them.
+    /// Not that of the embeddings: a session does without it, and its calls are counted nowhere.
+    pub fn used_models(&self) -> BTreeSet<&Name> {
+        let reached = self.reached(&self.entry);
+        let agents = self.agents.iter();
+        let agents = agents.filter(|(name, _)| reached.contains(name));
+        self.models_of(agents.map(|(_, agent)| agent))
+    }
+
+    /// Models that may be asked, wherever a session begins.
+    pub fn all_models(&self) -> BTreeSet<&Name> {
+        self.models_of(self.agents.values())
+    }
+
+    fn models_of<'a>(&'a self, agents: impl Iterator<Item = &'a AgentDef>) -> BTreeSet<&'a Name> {
+        let agents = agents.flat_map(|agent| {
             let mut models = match &agent.does {
                 Does::Model(_) => agent.models().flat_map(ModelAgent::asks).collect(),
                 Does::Route(route) => route.models(),

@@ -284,17 +284,19 @@ impl Engine {
             nets,
         };
         let folder = values.folder();
-        let models = inner.models.resolve(&network, &inner.options.env, &folder);
-        values.models = models.await.map_err(BindError::Model)?;
-        bind::prices(&network, &mut values.models)?;
-        let asked = servers::ask(self, &network, &values).await?;
-        let (bound, manifest) = servers::bound(&network, asked)?;
-        values.manifest = manifest.as_ref().map(|text| ManifestHash::of(text));
         let entry = options
             .agent
             .clone()
             .or_else(|| network.entry.first().cloned())
             .expect("a network has an entry");
+        // What no agent uses to whom this entry leads need not be there.
+        let begun = network.beginning_with(&entry);
+        let models = inner.models.resolve(&begun, &inner.options.env, &folder);
+        values.models = models.await.map_err(BindError::Model)?;
+        bind::prices(&begun, &mut values.models)?;
+        let asked = servers::ask(self, &network, &values).await?;
+        let (bound, manifest) = servers::bound(&network, asked)?;
+        values.manifest = manifest.as_ref().map(|text| ManifestHash::of(text));
         let binding = bind::binding(&network, entry, &values);
         let id = options.id.unwrap_or_else(random_id);
         let mut salt = [0_u8; 16];

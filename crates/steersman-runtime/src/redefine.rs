@@ -103,7 +103,8 @@ impl Engine {
             manifest: None,
             ..bound_values.clone()
         };
-        let mut changed = Network::clone(&network);
+        let begun = network.beginning_with(&bound.entry);
+        let mut changed = begun.clone();
         changed
             .models
             .retain(|name, model| old.models.get(name) != Some(model));
@@ -121,7 +122,7 @@ impl Engine {
                 .extend(models.await.map_err(BindError::Model)?);
             values.models.sort_by(|a, b| a.name.cmp(&b.name));
         }
-        bind::prices(&network, &mut values.models)?;
+        bind::prices(&begun, &mut values.models)?;
         let asked = servers::ask(self, &network, &values).await?;
         let (complete, manifest) = servers::bound(&network, asked)?;
         values.manifest = manifest.as_ref().map(|text| ManifestHash::of(text));

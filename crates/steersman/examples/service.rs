@@ -69,7 +69,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     )
     .await?;
     let setup = match std::env::var("DESK_SCRIPT") {
-        Ok(script) => Steersman::options().script_file(script), // offline, without a model
+        Ok(script) => Steersman::options().script_all_file(script), // offline, without a model
         Err(_) => Steersman::options(),
     };
     serve(setup.open(store).await?, listener).await

@@ -100,7 +100,7 @@ impl FromStr for Cursor {
 /// use steersman::{Cursor, EventKind, Network, Steersman};
 ///
 /// let network = Network::from_yaml("agents: { desk: { system: You answer. } }").build()?;
-/// let steersman = Steersman::options().script("desk: [ It boils water. ]").in_memory();
+/// let steersman = Steersman::options().script_all("desk: [ It boils water. ]").in_memory();
 /// let session = steersman.start(&network).await?;
 /// let mut events = session.ask_streaming("What is a kettle?").await?;
 /// let mut shown = String::new();

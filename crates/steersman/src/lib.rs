@@ -49,7 +49,7 @@
 //!     }))
 //!     .build()?;                                           // every diagnostic at once
 //!
-//! let steersman = Steersman::options().script(SCRIPT).in_memory();     // or Steersman::open("sessions.db").await?
+//! let steersman = Steersman::options().script_all(SCRIPT).in_memory();     // or Steersman::open("sessions.db").await?
 //! let session = steersman.start(&network).await?;
 //! let mut turn = session.ask("My kettle arrived broken.").await?;
 //! loop {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use steersman_machine::definition;
 use steersman_machine::ids::Name;
-use steersman_machine::network::Network;
+use steersman_machine::network::{ModelDef, Network, Provider};
 use steersman_runtime::model::scripted::{Script as Answers, ScriptedModel, called};
 use steersman_runtime::model::{BoundModel, Model, Models, ModelsError};
 use steersman_runtime::{Boxed, Env};
@@ -19,19 +19,27 @@ pub(crate) enum Script {
     File(PathBuf),
 }
 
+/// A script, and which models it stands in for.
+#[derive(Clone, Debug)]
+pub(crate) struct Given {
+    pub(crate) script: Script,
+    /// All, and not only those that the definition calls `scripted`.
+    pub(crate) all: bool,
+}
+
 /// The word of the definition format for a model that answers from a script.
 const SCRIPTED: &str = "scripted";
 
 /// Answers from a script where one is given or was bound, else asks a catalog of real models.
 pub(crate) struct Scripted<M> {
     catalog: M,
-    script: Option<Script>,
+    script: Option<Given>,
     /// By file; none: the script of this process.
     read: Mutex<HashMap<Option<String>, ScriptedModel>>,
 }
 
 impl<M: Models> Scripted<M> {
-    pub(crate) fn over(catalog: M, script: Option<Script>) -> Self {
+    pub(crate) fn over(catalog: M, script: Option<Given>) -> Self {
         Self {
             catalog,
             script,
@@ -55,7 +63,8 @@ impl<M: Models> Scripted<M> {
         if let Some(model) = read.get(&key) {
             return Ok(model.clone());
         }
-        let model = match (&self.script, &key) {
+        let script = self.script.as_ref().map(|given| &given.script);
+        let model = match (script, &key) {
             (Some(Script::Text(text)), _) => parse("script", text).map_err(fail)?,
             (Some(Script::File(file)), _) => load(file).map_err(fail)?,
             (None, Some(file)) => load(Path::new(file)).map_err(fail)?,
@@ -92,19 +101,32 @@ impl<M: Models> Models for Scripted<M> {
         folder: &'a Path,
     ) -> Boxed<'a, Result<Vec<BoundModel>, ModelsError>> {
         Box::pin(async move {
-            let Some(script) = &self.script else {
+            let Some(given) = &self.script else {
                 return self.catalog.resolve(network, env, folder).await;
             };
-            let file = match script {
+            let stands_in = |def: &ModelDef| given.all || def.provider == Provider::Scripted;
+            if !network.models.values().any(stands_in) {
+                let first = network.models.keys().next().cloned();
+                return Err(ModelsError {
+                    name: first.unwrap_or_else(|| "default".into()),
+                    message: format!(
+                        "--script answers for models of the provider `scripted`, and `{}` has none; --script-all answers for all \
+                         models from a script",
+                        network.name
+                    ),
+                });
+            }
+            let file = match &given.script {
                 Script::Text(_) => None,
                 Script::File(file) => {
                     let full = std::path::absolute(file).unwrap_or_else(|_| file.clone());
                     Some(full.display().to_string())
                 }
             };
-            let bound: Vec<BoundModel> = network
+            let mut bound: Vec<BoundModel> = network
                 .models
                 .iter()
+                .filter(|(_, def)| stands_in(def))
                 .map(|(name, def)| BoundModel {
                     name: name.clone(),
                     provider: SCRIPTED.into(),
@@ -128,6 +150,12 @@ impl<M: Models> Models for Scripted<M> {
                         ),
                     });
                 }
+            }
+            let mut others = network.clone();
+            others.models.retain(|_, def| !stands_in(def));
+            if !others.models.is_empty() {
+                bound.extend(self.catalog.resolve(&others, env, folder).await?);
+                bound.sort_by(|a, b| a.name.cmp(&b.name));
             }
             Ok(bound)
         })

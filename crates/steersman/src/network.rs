@@ -338,7 +338,7 @@ impl Builder {
     ///     .net("checked", Checked)
     ///     .build()?;
     /// let script = "clerk: [ It is 41., One is missing., It is 42. ]";
-    /// let session = Steersman::options().script(script).in_memory().start(&network).await?;
+    /// let session = Steersman::options().script_all(script).in_memory().start(&network).await?;
     /// let Turn::Answer(answer) = session.ask("How much is it?").await? else { panic!("it answers") };
     /// assert_eq!(answer.text(), "It is 42.");
     /// # Ok(())
@@ -392,7 +392,7 @@ impl Builder {
     ///     })
     ///     .build()?;
     /// let script = "{ planner: [ { call: { note: { text: mend it } } } ], editor: [ Mended. ] }";
-    /// let session = Steersman::options().script(script).in_memory().start(&network).await?;
+    /// let session = Steersman::options().script_all(script).in_memory().start(&network).await?;
     /// let Turn::Answer(answer) = session.ask("It is broken.").await? else { panic!("it answers") };
     /// assert_eq!(answer.text(), "Mended.");
     /// # Ok(())

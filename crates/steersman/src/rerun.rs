@@ -18,7 +18,7 @@ use steersman_runtime::step::Steps;
 /// use steersman::{Network, Rerun, Steersman};
 ///
 /// let network = Network::from_yaml("agents: { greeter: { system: You greet. } }").build()?;
-/// let steersman = Steersman::options().script("greeter: [ Hello., Good day. ]").in_memory();
+/// let steersman = Steersman::options().script_all("greeter: [ Hello., Good day. ]").in_memory();
 /// let session = steersman.start(&network).await?;
 /// session.ask("Hi").await?;
 ///

@@ -37,7 +37,7 @@ impl Session {
     /// use steersman::{Network, Scorer, Search, SearchMethod, SearchPlan, Steersman, Turn};
     ///
     /// let network = Network::from_yaml("agents: { adder: { system: You add. } }").build()?;
-    /// let steersman = Steersman::options().script("adder: [ Hello., { any: [ Three., Four. ] } ]").in_memory();
+    /// let steersman = Steersman::options().script_all("adder: [ Hello., { any: [ Three., Four. ] } ]").in_memory();
     /// let session = steersman.start(&network).await?;
     /// session.ask("Hi").await?;
     ///

@@ -1,7 +1,7 @@
 //! Where sessions are kept and driven: a store, models and tools behind one handle.
 
 use crate::follow::{Cursor, Events};
-use crate::models::{OwnModels, Script, Scripted};
+use crate::models::{Given, OwnModels, Script, Scripted};
 use crate::session::Session;
 use crate::tool::RustTools;
 use crate::{Error, Network, Question, Rerun};
@@ -114,7 +114,7 @@ impl Steersman {
     /// use steersman::{Go, Network, StartOptions, Steersman, Stood};
     ///
     /// let network = Network::from_yaml("agents: { desk: { system: You answer. } }").build()?;
-    /// let steersman = Steersman::options().script("desk: [ It boils water. ]").in_memory();
+    /// let steersman = Steersman::options().script_all("desk: [ It boils water. ]").in_memory();
     /// let options = StartOptions { say: Some("What is a kettle?".into()), ..StartOptions::default() };
     /// let session = steersman.start_stepping(&network, options).await?;
     ///
@@ -447,7 +447,7 @@ impl Steersman {
 #[derive(Clone, Default)]
 #[must_use = "a setup does nothing until `open` or `in_memory`"]
 pub struct Setup {
-    script: Option<Script>,
+    script: Option<Given>,
     clock: Option<Arc<dyn Clock>>,
     durability: Durability,
     user_absent: bool,
@@ -464,14 +464,25 @@ pub struct Setup {
 type Hears = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl Setup {
-    /// Every model answers from this script instead: YAML, answers by agent.
-    pub fn script(mut self, text: impl Into<Arc<str>>) -> Self {
-        self.script = Some(Script::Text(text.into()));
-        self
+    /// Models that the definition calls `scripted` answer from this script: YAML, answers by agent.
+    pub fn script(self, text: impl Into<Arc<str>>) -> Self {
+        self.given(Script::Text(text.into()), false)
     }
     /// The same from a file. Its sessions remember it.
-    pub fn script_file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.script = Some(Script::File(path.into()));
+    pub fn script_file(self, path: impl Into<PathBuf>) -> Self {
+        self.given(Script::File(path.into()), false)
+    }
+    /// Every model answers from this script instead, whatever the definition says.
+    pub fn script_all(self, text: impl Into<Arc<str>>) -> Self {
+        self.given(Script::Text(text.into()), true)
+    }
+    /// The same from a file. Its sessions remember it.
+    pub fn script_all_file(self, path: impl Into<PathBuf>) -> Self {
+        self.given(Script::File(path.into()), true)
+    }
+
+    fn given(mut self, script: Script, all: bool) -> Self {
+        self.script = Some(Given { script, all });
         self
     }
     /// Takes the time from here.

@@ -109,7 +109,7 @@ impl Answer {
     ///     output: { fields: { supplier: string, cents: integer } }
     /// ").build()?;
     /// # let script = "reader: [ { output: { supplier: Acme, cents: 1200 } } ]";
-    /// # let steersman = Steersman::options().script(script).in_memory();
+    /// # let steersman = Steersman::options().script_all(script).in_memory();
     /// let session = steersman.start(&network).await?;
     /// if let Turn::Answer(answer) = session.ask("Acme, 12.00").await? {
     ///     let invoice: Invoice = answer.parse()?;

@@ -390,3 +390,36 @@ async fn a_model_that_stands_in_has_to_be_there() {
         "model `spare`: provider `anthropic` needs a key: set ANTHROPIC_API_KEY"
     );
 }
+
+/// A model that no agent uses to whom the entry leads need not be there.
+#[tokio::test]
+async fn only_what_an_entry_leads_to_is_needed() {
+    let definition = "
+models: { default: scripted, here: { url: \"http://127.0.0.1:1/v1\", model: m } }
+agents:
+  tells: { system: S. }
+  leads: { system: S., model: here, tools: [helps] }
+  helps: { description: H., system: S., model: here }
+  asks:  { system: S., model: here, tools: [other] }
+  other: { description: O., system: S. }
+entry: [tells, leads, asks]
+";
+    let network = network(definition);
+    let bound = async |entry: &str| {
+        let begun = network.beginning_with(&entry.into());
+        let catalog = Catalog::default();
+        let bound = catalog.resolve(&begun, &env(&[]), Path::new(".")).await;
+        bound.map(|bound| {
+            bound
+                .iter()
+                .map(|model| model.name.to_string())
+                .collect::<Vec<_>>()
+        })
+    };
+    assert_eq!(bound("leads").await.unwrap(), ["here"]);
+    assert!(bound("tells").await.is_err());
+    assert!(
+        bound("asks").await.is_err(),
+        "whom it calls answers from a script"
+    );
+}

@@ -92,7 +92,7 @@ impl<'a> Stage<'a> {
             &[
                 "run",
                 text(&self.folder)?,
-                "--script",
+                "--script-all",
                 text(&self.folder.join("script.yaml"))?,
                 "--input",
                 SAID,

@@ -343,7 +343,7 @@ async fn models(findings: &mut Findings, definition: Option<&Path>) -> Result<()
             };
             findings
                 .add("model", health, error.to_string())
-                .hint("without a model: --script FILE, or `steersman demo`");
+                .hint("without a model: --script-all FILE, or `steersman demo`");
             return Ok(());
         }
     };

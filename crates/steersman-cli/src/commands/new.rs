@@ -83,8 +83,8 @@ pub(crate) fn run(args: New, printer: &Printer) -> Result<Exit, CommandError> {
     ));
     printer.talk(format!(
         "       {}   {}",
-        bold("steersman run --script script.yaml --input \"Send 150 to anna\""),
-        dim("offline; without --script on a model"),
+        bold("steersman run --script-all script.yaml --input \"Send 150 to anna\""),
+        dim("offline; without --script-all on a model"),
     ));
     Ok(Exit::Answered)
 }

@@ -189,7 +189,7 @@ impl Changes {
         }
         CommandError {
             hints: vec![format!(
-                "{} is to answer what the recording does not: name its provider (--set models.default.provider=openai) and have its key, or give --script FILE",
+                "{} is to answer what the recording does not: name its provider (--set models.default.provider=openai) and have its key, or give --script-all FILE",
                 set.join(", ")
             )],
             ..error

@@ -10,7 +10,7 @@ fn parked() -> (World, Service) {
     let (code, _) = world.json(&[
         "run",
         "support",
-        "--script",
+        "--script-all",
         "support/script.yaml",
         "--input",
         SAID,
@@ -107,7 +107,7 @@ agents: { desk: { system: You wait., tools: [await_change] } }
             "--event",
             name,
             &fields,
-            "--script",
+            "--script-all",
             "script.yaml",
         ])
     };
@@ -124,7 +124,7 @@ agents: { desk: { system: You wait., tools: [await_change] } }
     assert!(world.json_lines(&["sessions"]).is_empty());
     // The same id is good when the session is there: nothing of the refused one was kept.
     assert_eq!(event(".", "placed", 1).code, Some(0));
-    let ran = world.run(&["run", "--resume", "last", "--script", "script.yaml"]);
+    let ran = world.run(&["run", "--resume", "last", "--script-all", "script.yaml"]);
     assert_eq!(ran.code, Some(5), "{ran:?}");
     let known = event(".", "placed", 1);
     assert_eq!(known.code, Some(0), "{known:?}");
@@ -135,7 +135,7 @@ agents: { desk: { system: You wait., tools: [await_change] } }
     assert_eq!(world.run(&["cancel", "last"]).code, Some(0));
     // It is there, and hears nothing: the event lies in its inbox, where everybody sees it.
     assert_eq!(event(".", "changed", 2).code, Some(0));
-    let ran = world.run(&["run", "--resume", "last", "--script", "script.yaml"]);
+    let ran = world.run(&["run", "--resume", "last", "--script-all", "script.yaml"]);
     assert_ne!(ran.code, Some(4), "{ran:?}");
     assert_eq!(world.json(&["show", "last"]).1["inbox"], 1);
 }
@@ -171,7 +171,7 @@ fn an_interrupt_cancels_what_waits() {
         "last",
         "Leave it.",
         "--interrupt",
-        "--script",
+        "--script-all",
         "after.yaml",
     ]);
     assert_eq!((code, &told["answer"]), (Some(0), &"Then not.".into()));
@@ -189,7 +189,7 @@ fn a_cancelled_session_stays_cancelled_and_can_be_talked_to() {
     assert_eq!((code, &told["status"]), (Some(0), &"cancelled".into()));
     assert_eq!(service.refunds(), 0);
     world.write("after.yaml", "desk: [ never, never, Here I am. ]\n");
-    let (code, told) = world.json(&["send", "last", "Hello?", "--script", "after.yaml"]);
+    let (code, told) = world.json(&["send", "last", "Hello?", "--script-all", "after.yaml"]);
     assert_eq!((code, &told["answer"]), (Some(0), &"Here I am.".into()));
 }
 
@@ -204,7 +204,7 @@ fn a_question_is_answered_from_another_process() {
         "script.yaml",
         "desk:\n  - call: { ask: { question: Which colour? } }\n  - \"So it is {{ request.last }}.\"\n",
     );
-    let (code, told) = world.json(&["run", "--script", "script.yaml", "--input", "Paint it."]);
+    let (code, told) = world.json(&["run", "--script-all", "script.yaml", "--input", "Paint it."]);
     assert_eq!(code, Some(5), "{told}");
     assert_eq!(told["pending"][0]["text"], "Which colour?");
     let (code, told) = world.json(&["answer", "last", "green"]);
@@ -235,7 +235,7 @@ agents: { support: { system: You help., tools: [ask_customer] } }
         "script.yaml",
         "support:\n  - call: { ask_customer: { ticket: T-9 } }\n  - \"They say {{ request.last }}.\"\n",
     );
-    let (code, told) = world.json(&["run", "--script", "script.yaml", "--input", "Ask."]);
+    let (code, told) = world.json(&["run", "--script-all", "script.yaml", "--input", "Ask."]);
     assert_eq!(code, Some(5), "{told}");
     assert_eq!(told["pending"][0]["kind"], "event");
     // of the wrong ticket: it lies in the box
@@ -285,7 +285,7 @@ agents: { support: { system: You help., tools: [await_answer] } }
         "script.yaml",
         "support: [ { call: { await_answer: {} } }, It came. ]\n",
     );
-    let (code, told) = world.json(&["run", "--script", "script.yaml", "--input", "Wait."]);
+    let (code, told) = world.json(&["run", "--script-all", "script.yaml", "--input", "Wait."]);
     assert_eq!(code, Some(5), "{told}");
     // of no such name, and of other fields: refused, and nothing lies about
     for (event, fields) in [
@@ -349,7 +349,7 @@ agents:
 ",
     );
     world.write("script.yaml", "desk: [ call: { pay: {} }, Paid. ]\n");
-    let ran = world.run(&["run", "--script", "script.yaml", "--input", "Pay."]);
+    let ran = world.run(&["run", "--script-all", "script.yaml", "--input", "Pay."]);
     assert_eq!(ran.code, Some(5), "{ran:?}");
     assert!(ran.err.contains("--as 'head of finance'"), "{ran:?}");
     let listed = |filter: &str| world.json_lines(&["pending", "--where", filter]).len();
@@ -390,7 +390,14 @@ agents: { desk: { system: You read mail., tools: [letter] } }
 ",
     );
     world.write("script.yaml", "desk: [ { call: { letter: {} } }, Read. ]\n");
-    let run = ["run", "desk", "--script", "script.yaml", "--input", "Wait."];
+    let run = [
+        "run",
+        "desk",
+        "--script-all",
+        "script.yaml",
+        "--input",
+        "Wait.",
+    ];
     let sent = |nr: u32| {
         let payload = format!("{{\"nr\": \"{nr}\"}}");
         let ran = world.run(&["send", "desk", "--event", "mail", &payload]);
@@ -416,7 +423,7 @@ fn a_name_in_a_script_that_no_agent_has_is_found_before_anything_is_said() {
         "name: desk\nagents: { desk: { system: You help. } }\n",
     );
     world.write("script.yaml", "desk: [ One. ]\ndesc: [ Two. ]\n");
-    let ran = world.run(&["run", "--script", "script.yaml", "--input", "Hi."]);
+    let ran = world.run(&["run", "--script-all", "script.yaml", "--input", "Hi."]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.err.contains("the script answers for `desc`"), "{ran:?}");
     assert!(world.json_lines(&["sessions"]).is_empty());
@@ -442,9 +449,9 @@ agents:
             "script.yaml",
             &format!("desk: [ {{ call: [{calls}] }}, Done. ]\n"),
         );
-        let ran = world.run(&["run", "--input", "Pay.", "--script", "script.yaml"]);
+        let ran = world.run(&["run", "--input", "Pay.", "--script-all", "script.yaml"]);
         assert_eq!(ran.code, None, "killed: {ran:?}");
-        let ran = world.run(&["run", "--resume", "last", "--script", "script.yaml"]);
+        let ran = world.run(&["run", "--resume", "last", "--script-all", "script.yaml"]);
         assert_eq!(ran.code, Some(7), "{ran:?}");
     };
     pays("{ pay: { cents: 5 } }, { pay: { cents: 6 } }");
@@ -472,7 +479,7 @@ fn a_question_with_options_says_what_to_type() {
         "script.yaml",
         "desk: [ { call: { ask: { question: \"Shall I?\", options: [\"yes, do\", later] } } }, Well. ]\n",
     );
-    let ran = world.run(&["run", "--script", "script.yaml", "--input", "Hi."]);
+    let ran = world.run(&["run", "--script-all", "script.yaml", "--input", "Hi."]);
     assert_eq!(ran.code, Some(5), "{ran:?}");
     let ran = world.run(&["pending"]);
     assert!(ran.err.contains("'yes, do'"), "{ran:?}");

@@ -78,7 +78,7 @@ fn world(state: &State) -> World {
     let world = World::new();
     world.write("steersman.yaml", &format!("{TOOLS}{}", state.limits));
     world.write("script.yaml", state.script);
-    let ran = world.run(&["run", "--script", "script.yaml", "--input", "Go."]);
+    let ran = world.run(&["run", "--script-all", "script.yaml", "--input", "Go."]);
     assert!(matches!(ran.code, Some(0 | 5)), "{}: {ran:?}", state.name);
     for typed in state.typed {
         world.run(typed);

@@ -29,7 +29,7 @@ fn press() -> World {
     let ran = world.run(&[
         "run",
         "press",
-        "--script",
+        "--script-all",
         "script.yaml",
         "--input",
         "Write.",
@@ -119,7 +119,7 @@ fn what_cannot_be_saved_keeps_nothing_else_from_it() {
     let ran = world.run(&[
         "run",
         "press",
-        "--script",
+        "--script-all",
         "script.yaml",
         "--input",
         "Write.",
@@ -163,7 +163,14 @@ fn an_export_writes_what_can_be_written_and_follows_no_link() {
   - Done.
 ",
     );
-    let run = ["run", "press", "--script", "script.yaml", "--input", "Go."];
+    let run = [
+        "run",
+        "press",
+        "--script-all",
+        "script.yaml",
+        "--input",
+        "Go.",
+    ];
     assert_eq!(world.run(&run).code, Some(0));
     let export = ["export", "--where", "network = press", "--artifacts", "out"];
     let ran = world.run(&export);

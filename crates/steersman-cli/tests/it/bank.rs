@@ -17,7 +17,7 @@ fn begin(script: &str, said: &str, code: i32) -> (World, Service) {
     } else {
         "said.yaml"
     };
-    let ran = world.run(&["run", "bank", "--script", script, "--input", said]);
+    let ran = world.run(&["run", "bank", "--script-all", script, "--input", said]);
     assert_eq!(ran.code, Some(code), "{ran:?}");
     (world, service)
 }
@@ -148,7 +148,14 @@ transfers:
   - 500.00 went to account 1234324.
 "#;
     world.write("said.yaml", script);
-    let ran = world.run(&["run", "bank", "--script", "said.yaml", "--input", "Hello"]);
+    let ran = world.run(&[
+        "run",
+        "bank",
+        "--script-all",
+        "said.yaml",
+        "--input",
+        "Hello",
+    ]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let typed: [(&[&str], i32); 7] = [
         (&["send", "last", "Transfer money"], 0),

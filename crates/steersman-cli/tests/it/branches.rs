@@ -26,7 +26,7 @@ fn paid() -> World {
 
 fn scripted(world: &World, args: &[&str]) -> Ran {
     let mut args = args.to_vec();
-    args.extend(["--script", "script.yaml"]);
+    args.extend(["--script-all", "script.yaml"]);
     world.run(&args)
 }
 
@@ -168,7 +168,7 @@ fn a_rewind_leaves_a_future_that_stays_readable_and_lists_what_it_did() {
         "Do not pay.",
         "--label",
         "again",
-        "--script",
+        "--script-all",
         "after.yaml",
     ]);
     assert_eq!(
@@ -257,7 +257,7 @@ fn a_branch_operation_reaches_the_process_that_owns_the_session() {
     );
     assert_eq!(scripted(&world, &["run", "--input", "Hi."]).code, Some(0));
     let mut owner = world
-        .command(&["send", "last", "Nap.", "--script", "script.yaml"])
+        .command(&["send", "last", "Nap.", "--script-all", "script.yaml"])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
@@ -294,7 +294,7 @@ fn a_killed_fork_leaves_a_whole_session() {
                 "And the fee?",
                 "--label",
                 "fee",
-                "--script",
+                "--script-all",
                 "script.yaml",
             ])
             .stdout(Stdio::null())
@@ -443,7 +443,7 @@ fn what_began_in_a_future_that_was_left_is_unknown_until_somebody_says() {
             "desk: [ Hello., { call: { pay: { cents: 5 } } }, Not., more ]\n",
         );
         assert_eq!(scripted(&world, &["run", "--input", "Hi."]).code, Some(0));
-        let send = ["send", "last", "Pay.", "--script", "script.yaml"];
+        let send = ["send", "last", "Pay.", "--script-all", "script.yaml"];
         let mut driver = world.command(&send).spawn().unwrap();
         while !world.folder.join("began").exists() {
             std::thread::yield_now();

@@ -23,7 +23,14 @@ fn desk(script: &str) -> World {
     let world = World::new();
     world.write("desk/steersman.yaml", DESK);
     world.write("script.yaml", script);
-    let ran = world.run(&["run", "desk", "--script", "script.yaml", "--input", "Hi."]);
+    let ran = world.run(&[
+        "run",
+        "desk",
+        "--script-all",
+        "script.yaml",
+        "--input",
+        "Hi.",
+    ]);
     assert!(matches!(ran.code, Some(0 | 5)), "{ran:?}");
     world
 }
@@ -170,7 +177,7 @@ fn f05_parked_sessions_go_to_the_address_of_now() {
     let service = Service::support(&mut world, false);
     for _ in 0..3 {
         let said = "My kettle (order 4711) arrived broken. I want my money back.";
-        let script = ["--script", "support/script.yaml", "--input", said];
+        let script = ["--script-all", "support/script.yaml", "--input", said];
         let ran = world.run(&[&["run", "support"][..], &script].concat());
         assert_eq!(ran.code, Some(5), "{ran:?}");
     }

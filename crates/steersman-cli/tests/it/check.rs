@@ -122,7 +122,7 @@ fn the_word_that_check_shows_is_that_of_the_sessions_that_start_here() {
         world.set("LIMIT", limit);
         let (_, told) = world.json(&["check"]);
         let digest = told["digest"].as_str().unwrap().to_owned();
-        let ran = world.run(&["run", "--script", "script.yaml", "--input", "Hi."]);
+        let ran = world.run(&["run", "--script-all", "script.yaml", "--input", "Hi."]);
         assert_eq!(ran.code, Some(0), "{ran:?}");
         let listed = world.json_lines(&["sessions"]);
         let word = listed[0]["definition"].as_str().unwrap().to_owned();

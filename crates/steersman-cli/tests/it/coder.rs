@@ -30,7 +30,7 @@ fn edits(world: &World, calls: &str) -> Json {
         "planner: [ {{ call: {{ make_plan: {{ steps: [ Try it. ] }} }} }}, Planned. ]\neditor: [ {calls}, I stop., I stop. ]\n"
     );
     world.write("said.yaml", &script);
-    let ran = world.run(&["run", "coder", "--script", "said.yaml", "--input", SAID]);
+    let ran = world.run(&["run", "coder", "--script-all", "said.yaml", "--input", SAID]);
     assert_ne!(ran.code, Some(0), "nothing is done: {ran:?}");
     let (_, shown) = world.json(&["show", "last"]);
     shown
@@ -42,7 +42,7 @@ fn what_the_readme_says_was_changed_was() {
     let ran = world.run(&[
         "run",
         "coder",
-        "--script",
+        "--script-all",
         "coder/script.yaml",
         "--input",
         SAID,
@@ -171,7 +171,7 @@ fn nothing_outside_of_the_folder_and_no_test_is_edited_or_read() {
             "planner: [ {{ call: {{ read_file: {{ path: \"{path}\" }} }} }}, No., No. ]\neditor: []\n"
         );
         world.write("said.yaml", &script);
-        world.run(&["run", "coder", "--script", "said.yaml", "--input", SAID]);
+        world.run(&["run", "coder", "--script-all", "said.yaml", "--input", SAID]);
         let told = world.run(&["log", "last"]).out;
         assert!(!told.contains("echo 30"), "{path}: {told}");
         assert!(
@@ -206,7 +206,7 @@ editor:
   - Done.
 ",
     );
-    let ran = world.run(&["run", "coder", "--script", "said.yaml", "--input", SAID]);
+    let ran = world.run(&["run", "coder", "--script-all", "said.yaml", "--input", SAID]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(
         std::fs::read_to_string(own.join("greet.sh")).unwrap(),

@@ -22,7 +22,7 @@ fn shop() -> World {
     let world = World::new();
     world.write("steersman.yaml", SHOP);
     world.write("script.yaml", SCRIPT);
-    let ran = world.run(&["run", "--script", "script.yaml", "--input", "Go."]);
+    let ran = world.run(&["run", "--script-all", "script.yaml", "--input", "Go."]);
     assert_eq!((ran.code, ran.out.trim()), (Some(0), "Done."), "{ran:?}");
     world
 }

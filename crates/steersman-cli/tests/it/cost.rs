@@ -17,7 +17,7 @@ fn lists_and_pages_say_what_was_spent() {
     world.write("script.yaml", "desk: [ Hello., Again. ]\n");
     let checked = world.run(&["check"]);
     assert!(checked.out.contains("costs 2.50 a session"), "{checked:?}");
-    let ran = world.run(&["run", "--script", "script.yaml", "--input", "Hi"]);
+    let ran = world.run(&["run", "--script-all", "script.yaml", "--input", "Hi"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let (_, shown) = world.json(&["show", "last"]);
     let cost = shown["cost"].as_f64().unwrap();
@@ -39,7 +39,7 @@ fn a_budget_that_is_used_up_ends_the_session() {
     let world = World::new();
     world.write("steersman.yaml", &DEFINITION.replace("2.5", "0.05"));
     world.write("script.yaml", "desk: [ Hello. ]\n");
-    let (code, ran) = world.json(&["run", "--script", "script.yaml", "--input", "Hi"]);
+    let (code, ran) = world.json(&["run", "--script-all", "script.yaml", "--input", "Hi"]);
     assert_eq!(ran["code"], "limit", "{code:?} {ran}");
     // Nothing was spent: what the next call may cost is more than all there is.
     let told = ran.to_string();

@@ -72,7 +72,7 @@ const SUPPORT: Example = Example {
             &[
                 "run",
                 "support",
-                "--script",
+                "--script-all",
                 "support/script.yaml",
                 "--input",
                 "My kettle (order 4711) arrived broken. I want my money back.",
@@ -94,7 +94,7 @@ const REACT: Example = Example {
         &[
             "run",
             "react",
-            "--script",
+            "--script-all",
             "react/script.yaml",
             "--input",
             "Why was the shop down last night?",
@@ -120,7 +120,7 @@ const INVOICE: Example = Example {
                 r#"{"message_id":"m1","from":"ap@acme.example"}"#,
                 "--file",
                 "pdf=invoice/mail/invoice-4711.pdf",
-                "--script",
+                "--script-all",
                 "invoice/script.yaml",
             ],
             0,
@@ -155,7 +155,7 @@ const BANK: Example = Example {
             &[
                 "run",
                 "bank",
-                "--script",
+                "--script-all",
                 "bank/script.yaml",
                 "--input",
                 "Hello",
@@ -186,7 +186,7 @@ const REFLECT: Example = Example {
             "react-reflect",
             "--entry",
             "careful",
-            "--script",
+            "--script-all",
             "react-reflect/careful.yaml",
             "--input",
             "What is the reversed founding year of the publisher of QST less 8?",
@@ -208,7 +208,7 @@ const DEBATE: Example = Example {
             &[
                 "run",
                 "debate",
-                "--script",
+                "--script-all",
                 "debate/script.yaml",
                 "--input",
                 "Debate libraries that lend tools.",
@@ -231,7 +231,7 @@ const CODER: Example = Example {
         &[
             "run",
             "coder",
-            "--script",
+            "--script-all",
             "coder/script.yaml",
             "--input",
             "The tests fail. Mend it.",
@@ -461,7 +461,7 @@ fn research_ends_as_undisturbed() {
     const RUN: &[&str] = &[
         "run",
         "research",
-        "--script",
+        "--script-all",
         "research/script.yaml",
         "--input",
         SAID,

@@ -48,7 +48,7 @@ fn a_full_disk_is_said_and_nothing_is_lost() {
     let args = [
         "run",
         "react",
-        "--script",
+        "--script-all",
         "react/script.yaml",
         "--input",
         SAID,
@@ -93,7 +93,7 @@ fn a_read_only_store_can_be_looked_at_and_refuses_the_rest() {
     let args = [
         "run",
         "react",
-        "--script",
+        "--script-all",
         "react/script.yaml",
         "--input",
         SAID,
@@ -124,7 +124,7 @@ fn what_is_no_store_is_left_alone() {
     let ran = world.run(&[
         "run",
         "react",
-        "--script",
+        "--script-all",
         "react/script.yaml",
         "--input",
         SAID,

@@ -28,7 +28,7 @@ fn payments(world: &World) -> usize {
 
 const TWICE: &str =
     "desk: [ { call: [ { pay: { cents: 9 } }, { pay: { cents: 9 } } ] }, So be it., So be it. ]\n";
-const RUN: &[&str] = &["run", "--input", "Pay.", "--script", "script.yaml"];
+const RUN: &[&str] = &["run", "--input", "Pay.", "--script-all", "script.yaml"];
 
 #[test]
 fn what_waited_for_a_slot_does_not_begin_beside_a_doubt() {

@@ -115,7 +115,7 @@ fn what_the_examples_do_becomes_tests() {
             } else {
                 Vec::new()
             };
-            let ran = world.run(&[&begin[..], &act, &["--script", &script]].concat());
+            let ran = world.run(&[&begin[..], &act, &["--script-all", &script]].concat());
             assert!(matches!(ran.code, Some(0 | 5 | 6)), "{name} {ran:?}");
         }
         let out = format!("{name}/tests/recorded.yaml");
@@ -141,7 +141,7 @@ fn support_asks_pays_and_answers() {
     page(&[
         "run",
         "support",
-        "--script",
+        "--script-all",
         "support/script.yaml",
         "--input",
         SAID,
@@ -175,7 +175,14 @@ fn a_rejection_reaches_the_model_and_nothing_is_paid() {
   - "Not this time: {{ request.last }}"
 "#,
     );
-    let (code, _) = world.json(&["run", "support", "--script", "script.yaml", "--input", SAID]);
+    let (code, _) = world.json(&[
+        "run",
+        "support",
+        "--script-all",
+        "script.yaml",
+        "--input",
+        SAID,
+    ]);
     assert_eq!(code, Some(5));
     let (code, told) = world.json(&["reject", "last", "--as", "supervisor", "--say", "too late"]);
     assert_eq!(code, Some(0));
@@ -193,7 +200,7 @@ fn an_edited_approval_pays_what_was_approved() {
     let (code, _) = world.json(&[
         "run",
         "support",
-        "--script",
+        "--script-all",
         "support/script.yaml",
         "--input",
         SAID,
@@ -232,7 +239,7 @@ fn react_reaches_its_limit_and_answers() {
         &[
             "run",
             "react",
-            "--script",
+            "--script-all",
             "react/script.yaml",
             "--input",
             "Why was the shop down last night?",
@@ -282,7 +289,7 @@ fn search_solves_the_game_of_24() {
     let world = World::example("search");
     let mut pages = Vec::new();
     let mut page = |args: &[&str]| pages.push(world.page(args));
-    let script = ["--script", "search/script.yaml"];
+    let script = ["--script-all", "search/script.yaml"];
     page(
         &[
             &["run", "search", "--input", "Go.", "--seed", "24"][..],

@@ -61,7 +61,7 @@ fn send(world: &World, id: &str) -> (Option<i32>, Json) {
         &payload,
         "--file",
         "letter=in/letter.txt",
-        "--script",
+        "--script-all",
         "script.yaml",
     ])
 }
@@ -118,7 +118,7 @@ fn what_comes_with_a_message_is_an_artifact_and_the_model_is_told() {
     let ran = world.run(&[
         "run",
         "mail.yaml",
-        "--script",
+        "--script-all",
         "script.yaml",
         "--input",
         "Read it.",
@@ -153,7 +153,7 @@ fn an_event_that_meets_a_wait_brings_its_content_along() {
     let ran = world.run(&[
         "run",
         "mail.yaml",
-        "--script",
+        "--script-all",
         "script.yaml",
         "--input",
         "Go.",

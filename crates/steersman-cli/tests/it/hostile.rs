@@ -72,7 +72,7 @@ fn a_definition_names_plain_files_of_its_folder() {
 fn a_script_and_a_store_end() {
     let world = World::new();
     net(&world, "agents: { a: { system: s } }\n");
-    let run = ["run", "net", "--script", "/dev/zero", "--input", "Hi"];
+    let run = ["run", "net", "--script-all", "/dev/zero", "--input", "Hi"];
     let (code, err) = soon(&world, &run);
     assert_eq!(code, Some(2), "{err}");
     assert!(err.contains("larger than 64 MiB"), "{err}");
@@ -103,7 +103,7 @@ fn what_strangers_wrote_moves_no_cursor() {
         args.extend(["--color", "always"]);
         world.run(&args)
     };
-    let asked = run(&["run", "net", "--script", "script.yaml", "--input", EVIL]);
+    let asked = run(&["run", "net", "--script-all", "script.yaml", "--input", EVIL]);
     assert_eq!(asked.code, Some(5), "{asked:?}");
     assert!(asked.err.contains("approval by user"), "{asked:?}");
     let unknown = run(&["show", EVIL]);
@@ -130,7 +130,7 @@ fn nothing_said_begins_nothing() {
     let world = World::new();
     net(&world, "agents: { a: { system: s } }\n");
     world.write("script.yaml", "a: [Hello., Again.]\n");
-    let run = ["run", "net", "--script", "script.yaml", "--input"];
+    let run = ["run", "net", "--script-all", "script.yaml", "--input"];
     for said in ["", "  \n", "-"] {
         let mut args = run.to_vec();
         args.push(said);
@@ -146,7 +146,7 @@ fn nothing_said_begins_nothing() {
     for id in ["", "a\nb", &long] {
         assert_eq!(world.run(&["send", "last", "Hi", "--id", id]).code, Some(2));
     }
-    let ran = world.run(&["send", "last", "Hi", "--script", "gone.yaml"]);
+    let ran = world.run(&["send", "last", "Hi", "--script-all", "gone.yaml"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert_eq!(world.json(&["show", "last"]).1["answer"], "Hello.");
 }
@@ -163,7 +163,7 @@ fn a_session_that_is_damaged_hides_no_other() {
         "ask.yaml",
         "a: [ { call: { enquire: { question: Well? } } } ]\n",
     );
-    let run = |script, said| ["run", "net", "--script", script, "--input", said];
+    let run = |script, said| ["run", "net", "--script-all", script, "--input", said];
     // what runs when its process dies is asked of the session itself
     let mut child = world
         .command(&run("nap.yaml", "to be damaged"))
@@ -235,7 +235,7 @@ fn a_secret_in_an_address_that_is_given_back_is_masked_as_it_was_written() {
         ),
     );
     world.write("script.yaml", "a: [ { call: { t: {} } }, Done. ]\n");
-    let run = ["run", "net", "--script", "script.yaml", "--input", "Go"];
+    let run = ["run", "net", "--script-all", "script.yaml", "--input", "Go"];
     assert_eq!(world.run(&run).code, Some(0));
     let context = world.run(&["context", "last"]).out;
     assert!(
@@ -257,7 +257,7 @@ fn an_idempotent_effect_that_stays_unknown_asks_nobody_in_vain() {
         ),
     );
     world.write("script.yaml", "a: [ { call: { t: {} } }, Done. ]\n");
-    let ran = world.run(&["run", "net", "--script", "script.yaml", "--input", "Go"]);
+    let ran = world.run(&["run", "net", "--script-all", "script.yaml", "--input", "Go"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(!ran.err.contains("not repeated"), "{ran:?}");
     let ran = world.run(&["effects", "last"]);
@@ -274,7 +274,7 @@ fn who_says_it_twice_does_not_wait() {
     );
     world.write("script.yaml", "a: [ { call: { t: {} } }, Done. ]\n");
     let mut run = world
-        .command(&["run", "net", "--script", "script.yaml", "--input", "Go"])
+        .command(&["run", "net", "--script-all", "script.yaml", "--input", "Go"])
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
@@ -365,13 +365,13 @@ fn a_terminal_shows_what_strangers_wrote_and_obeys_none_of_it() {
         );
         shown
     };
-    let asked = seen(&["run", "net", "--script", "script.yaml", "--input", "Hi"]);
+    let asked = seen(&["run", "net", "--script-all", "script.yaml", "--input", "Hi"]);
     assert!(asked.contains("\u{241b}[35m"), "{asked:?}");
     assert!(asked.contains("<U+202E>"), "{asked:?}");
     seen(&["pending"]);
-    seen(&["approve", "last", "--script", "script.yaml"]);
+    seen(&["approve", "last", "--script-all", "script.yaml"]);
     seen(&["pending"]);
-    seen(&["answer", "last", "yes", "--script", "script.yaml"]);
+    seen(&["answer", "last", "yes", "--script-all", "script.yaml"]);
     // a program gets each byte
     let content = world.run(&["artifacts", "last", "x.md"]);
     assert_eq!(content.out, evil, "{content:?}");
@@ -412,7 +412,7 @@ fn a_terminal_shows_what_strangers_wrote_and_obeys_none_of_it() {
             "b",
             "--say",
             evil,
-            "--script",
+            "--script-all",
             "script.yaml",
         ],
         &["rerun", "last", "--definition", "net"],
@@ -441,14 +441,14 @@ fn a_terminal_shows_what_strangers_wrote_and_obeys_none_of_it() {
         &[
             "run",
             "net",
-            "--script",
+            "--script-all",
             "script.yaml",
             "--set",
             evil,
             "--input",
             evil,
         ],
-        &["send", "last", evil, "--script", "script.yaml"],
+        &["send", "last", evil, "--script-all", "script.yaml"],
         &["reject", "last", "--because", evil],
         &["resolve", "last"],
     ] {

@@ -22,7 +22,7 @@ desk@slow: [ { call: { nap: {} } }, Slow. ]
 
 fn scripted(world: &World, args: &[&str]) -> Ran {
     let mut args = args.to_vec();
-    args.extend(["--script", "script.yaml"]);
+    args.extend(["--script-all", "script.yaml"]);
     world.run(&args)
 }
 
@@ -268,7 +268,7 @@ fn what_is_refused_leaves_nothing() {
 
 fn begins(world: &World, args: &[&str]) -> Child {
     let mut command = world.command(args);
-    command.args(["--script", "script.yaml"]);
+    command.args(["--script-all", "script.yaml"]);
     let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
     quiet.spawn().unwrap()
 }

@@ -20,7 +20,7 @@ fn desk() -> World {
         "desk: [ { call: { look: { what: planted-4711 } } }, Seen planted-4711., more ]\n",
     );
     let input = format!("What is {PLANTED}?");
-    let ran = world.run(&["run", "--input", &input, "--script", "script.yaml"]);
+    let ran = world.run(&["run", "--input", &input, "--script-all", "script.yaml"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     world
 }
@@ -80,7 +80,7 @@ fn a_damaged_line_is_named_with_what_to_do() {
 #[test]
 fn a_log_that_was_cut_off_is_noticed_where_something_names_what_is_gone() {
     let world = desk();
-    let ran = world.run(&["send", "last", "And now?", "--script", "script.yaml"]);
+    let ran = world.run(&["send", "last", "And now?", "--script-all", "script.yaml"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let path = world.folder.join(".steersman/sessions.db");
     let store = rusqlite::Connection::open(path).unwrap();
@@ -123,7 +123,7 @@ fn what_is_erased_is_in_no_file_and_everything_verifies() {
     }
     assert_eq!(world.run(&["fsck"]).code, Some(0));
     // it goes on all the same
-    let ran = world.run(&["send", "last", "Hello?", "--script", "script.yaml"]);
+    let ran = world.run(&["send", "last", "Hello?", "--script-all", "script.yaml"]);
     assert_eq!((ran.code, ran.out.trim()), (Some(0), "more"), "{ran:?}");
 }
 
@@ -138,7 +138,7 @@ fn what_is_open_is_not_erased() {
         "script.yaml",
         "desk: [ { call: { ask: { question: Which? } } }, So. ]\n",
     );
-    let ran = world.run(&["run", "--input", "Go.", "--script", "script.yaml"]);
+    let ran = world.run(&["run", "--input", "Go.", "--script-all", "script.yaml"]);
     assert_eq!(ran.code, Some(5), "{ran:?}");
     for args in [
         &["erase", "last", "--yes"][..],
@@ -166,7 +166,7 @@ fn only_what_nothing_names_is_collected() {
     assert_eq!(told["named"], 1, "the definition");
     // a long text lies beside the log; erased, nothing names it any more
     let long = "long ".repeat(8_000);
-    let ran = world.run(&["send", "last", &long, "--script", "script.yaml"]);
+    let ran = world.run(&["send", "last", &long, "--script-all", "script.yaml"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(world.json(&["gc"]).1["named"], 2);
     assert_eq!(world.run(&["erase", "last", "--yes"]).code, Some(0));
@@ -258,7 +258,7 @@ fn one_process_drives_every_session_of_the_store() {
             "run",
             "--input",
             "Wait.",
-            "--script",
+            "--script-all",
             "script.yaml",
             "--clock",
             "clock",
@@ -271,7 +271,7 @@ fn one_process_drives_every_session_of_the_store() {
             "--all",
             "--clock",
             "clock",
-            "--script",
+            "--script-all",
             "script.yaml",
             "--json",
         ])
@@ -335,7 +335,7 @@ agents: { desk: { system: You ask., tools: [look, ask] } }
         "script.yaml",
         "desk: [ { call: { look: { what: kettle } } }, Seen. ]\ndesk@other: [ { call: { ask: { question: Which? } } }, So. ]\n",
     );
-    let run = |args: &[&str]| world.run(&[args, &["--script", "script.yaml"]].concat());
+    let run = |args: &[&str]| world.run(&[args, &["--script-all", "script.yaml"]].concat());
     assert_eq!(run(&["run", "--input", "What is it?"]).code, Some(0));
     let forked = run(&["fork", "last@3", "--say", "And else?", "--label", "other"]);
     assert_eq!(forked.code, Some(5), "{forked:?}");
@@ -367,7 +367,7 @@ fn what_is_kept_beside_a_log_is_compared_with_it() {
         "script.yaml",
         "desk: [ { call: { await_answer: { ticket: T-1 } } }, Heard. ]\n",
     );
-    let ran = world.run(&["run", "--input", "Wait.", "--script", "script.yaml"]);
+    let ran = world.run(&["run", "--input", "Wait.", "--script-all", "script.yaml"]);
     assert_eq!(ran.code, Some(5), "{ran:?}");
     assert_eq!(world.run(&["fsck"]).code, Some(0));
     let path = world.folder.join(".steersman/sessions.db");
@@ -451,7 +451,7 @@ fn a_damaged_message_is_named_and_holds_up_nothing_else() {
     let fsck = world.run(&["fsck"]);
     assert_eq!(fsck.code, Some(4), "{fsck:?}");
     assert!(fsck.out.contains(&told), "{fsck:?}");
-    let run = ["run", "--resume", "last", "--script", "heard.yaml"];
+    let run = ["run", "--resume", "last", "--script-all", "heard.yaml"];
     let driven = world.run(&run);
     assert_eq!(driven.code, Some(0), "{driven:?}");
     assert!(driven.out.contains("the second one"), "{driven:?}");
@@ -478,7 +478,7 @@ fn what_lines_name_and_whose_they_are_is_looked_at() {
         "desk: [ x, x, One., Two., Three. ]\ndesk@aside: [ Four., Five., Six. ]\n",
     );
     let run = |args: &[&str]| {
-        let ran = world.run(&[args, &["--script", "script.yaml"]].concat());
+        let ran = world.run(&[args, &["--script-all", "script.yaml"]].concat());
         assert_eq!(ran.code, Some(0), "{args:?} {ran:?}");
     };
     run(&["fork", "last", "--label", "aside", "--say", "Begin."]);

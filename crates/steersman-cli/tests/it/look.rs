@@ -81,7 +81,7 @@ fn world(definition: &str, script: &str) -> World {
 }
 
 fn begin(world: &World, said: &str, code: i32) {
-    let mut args = vec!["run", "net", "--script", "script.yaml", "--input", said];
+    let mut args = vec!["run", "net", "--script-all", "script.yaml", "--input", said];
     if world.folder.join("clock.yaml").exists() {
         args.extend(["--clock", "clock.yaml"]);
     }
@@ -410,7 +410,7 @@ fn behind_what_a_member_came_to_stands_who_chose_it() {
 fn what_goes_on_by_itself_comes_of_the_words_before() {
     let world = world(DESK, BOOKED);
     begin(&world, "I want to visit.", 0);
-    let args = ["send", "last", "Ada", "--script", "script.yaml"];
+    let args = ["send", "last", "Ada", "--script-all", "script.yaml"];
     let ran = world.run(&args);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     // a definition in a file and the one that a session is bound to are drawn alike
@@ -456,7 +456,14 @@ fn what_was_erased_is_not_told_and_the_rest_is() {
 #[test]
 fn run_tells_what_routers_read_where_it_is_asked_to() {
     let world = world(PAY, "desk: [ Good day. ]\n");
-    let args = ["run", "net", "--script", "script.yaml", "--input", "Hello"];
+    let args = [
+        "run",
+        "net",
+        "--script-all",
+        "script.yaml",
+        "--input",
+        "Hello",
+    ];
     let ran = world.run(&args);
     assert!(
         ran.err.contains("-> desk (rule 1; route.count = 0)"),
@@ -526,7 +533,7 @@ fn modes_judges_and_searches_are_drawn() {
 fn what_was_answered_comes_before_who_judged_it() {
     let world = World::example("analyst");
     let ask = "Why are sales down since April?";
-    let script = ["--script", "analyst/script.yaml"];
+    let script = ["--script-all", "analyst/script.yaml"];
     let run = [&["run", "analyst", "--input", ask][..], &script].concat();
     assert_eq!(world.run(&run).code, Some(0));
 

@@ -33,7 +33,7 @@ fn check_asks_servers_where_it_is_told_to() {
     world.write("server.sh", "echo no licence >&2; exit 1");
     pages.push(world.page(&["check", "--servers"]));
     world.write("script.yaml", "clerk: [ Hello. ]");
-    pages.push(world.page(&["run", "--script", "script.yaml", "--input", "hi"]));
+    pages.push(world.page(&["run", "--script-all", "script.yaml", "--input", "hi"]));
     assert_snapshot!(pages.join("\n"));
     let (code, document) = world.json(&["check", "--servers"]);
     assert_eq!((code, &document["ok"]), (Some(2), &false.into()));
@@ -46,7 +46,7 @@ fn a_session_calls_a_server_and_is_shown_without_it() {
         "script.yaml",
         r#"clerk: [ { call: { desk__echo: { x: a } } }, "It says {{ request.last }}." ]"#,
     );
-    let mut pages = vec![world.page(&["run", "--script", "script.yaml", "--input", "hi"])];
+    let mut pages = vec![world.page(&["run", "--script-all", "script.yaml", "--input", "hi"])];
     std::fs::remove_file(world.folder.join("server.sh")).unwrap();
     pages.push(world.page(&["show", "last"]));
     pages.push(world.page(&["context", "last"]));
@@ -57,7 +57,7 @@ fn a_session_calls_a_server_and_is_shown_without_it() {
 fn what_servers_offered_is_verified() {
     let world = world(CLERK);
     world.write("script.yaml", "clerk: [ Hello. ]");
-    let ran = world.run(&["run", "--script", "script.yaml", "--input", "hi"]);
+    let ran = world.run(&["run", "--script-all", "script.yaml", "--input", "hi"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(world.run(&["fsck"]).code, Some(0));
     let store = rusqlite::Connection::open(world.folder.join(".steersman/sessions.db")).unwrap();
@@ -81,7 +81,7 @@ fn a_list_that_changed_is_told() {
         "script.yaml",
         r#"clerk: [ { call: { desk__change: {} } }, { call: { desk__new_one: {} } }, "It is {{ request.last }}." ]"#,
     );
-    let mut pages = vec![world.page(&["run", "--script", "script.yaml", "--input", "hi"])];
+    let mut pages = vec![world.page(&["run", "--script-all", "script.yaml", "--input", "hi"])];
     pages.push(world.page(&["show", "last"]));
     // What was shown to the model when it was asked first, and behind the change.
     pages.push(world.page(&["context", "last@2"]));
@@ -101,7 +101,7 @@ fn how_far_a_call_has_come_is_shown_while_it_runs() {
         r#"clerk: [ { call: { desk__patient: {} } }, "It says {{ request.last }}." ]"#,
     );
     let us = env!("CARGO_BIN_EXE_steersman");
-    let line = format!("{us} run --script script.yaml --input hi");
+    let line = format!("{us} run --script-all script.yaml --input hi");
     let mut child = std::process::Command::new("script")
         .args(["-qec", &line, "/dev/null"])
         .current_dir(&world.folder)

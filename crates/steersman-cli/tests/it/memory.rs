@@ -29,7 +29,7 @@ clerk:
 "#
         .replace("WHO", who);
         world.write("script.yaml", &script);
-        let ran = world.run(&["run", "shop", "--script", "script.yaml", "--input", who]);
+        let ran = world.run(&["run", "shop", "--script-all", "script.yaml", "--input", who]);
         assert_eq!(ran.code, Some(0), "{ran:?}");
     }
     world

@@ -16,7 +16,14 @@ fn with_tool(world: &World, tool: &str, script: &str) {
 }
 
 const LOOK_ONCE: &str = "desk: [ { call: { look: {} } }, Seen. ]\n";
-const RUN: &[&str] = &["run", "net", "--script", "script.yaml", "--input", "Go."];
+const RUN: &[&str] = &[
+    "run",
+    "net",
+    "--script-all",
+    "script.yaml",
+    "--input",
+    "Go.",
+];
 
 #[test]
 fn a_terminated_session_goes_on_where_it_was() {

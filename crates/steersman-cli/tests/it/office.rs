@@ -99,7 +99,7 @@ impl Office {
             &mail,
             "--file",
             "pdf=invoice.pdf",
-            "--script",
+            "--script-all",
             "script.yaml",
             "--clock",
             "clock.yaml",

@@ -27,7 +27,7 @@ fn desk(sessions: usize) -> World {
 
 fn scripted(world: &World, args: &[&str]) -> Ran {
     let mut args = args.to_vec();
-    args.extend(["--script", "script.yaml"]);
+    args.extend(["--script-all", "script.yaml"]);
     world.run(&args)
 }
 
@@ -97,7 +97,7 @@ fn effects_of_a_tool_are_held_in_all_sessions_that_match() {
         "{ran:?}"
     );
     assert_eq!(world.run(&hold).code, Some(0), "ordered once more it stays");
-    let (code, told) = world.json(&["send", "last", "Pay.", "--script", "script.yaml"]);
+    let (code, told) = world.json(&["send", "last", "Pay.", "--script-all", "script.yaml"]);
     assert_eq!(code, Some(5), "{told}");
     assert_eq!(told["pending"][0]["kind"], "hold");
     assert_eq!(payments(&world), 0);
@@ -176,7 +176,7 @@ fn values_are_bound_anew_and_the_change_is_shown_first() {
         (Some(1), &"refused".into()),
         "{told}"
     );
-    let context = world.run(&["fork", "last", "--say", "?", "--script", "script.yaml"]);
+    let context = world.run(&["fork", "last", "--say", "?", "--script-all", "script.yaml"]);
     assert!(context.code.is_some(), "{context:?}");
     world.write("script.yaml", "desk: [ never, \"{{ request.system }}\" ]\n");
     let ran = scripted(&world, &["send", "last", "What is the limit?"]);
@@ -253,7 +253,7 @@ fn a_killed_hold_holds_or_was_never_given() {
         child.wait().unwrap();
         let (_, shown) = world.json(&["show"]);
         let given = shown["orders"][0] == "pay is held" || shown["inbox"] == 1;
-        let (code, _) = world.json(&["send", "last", "Pay.", "--script", "script.yaml"]);
+        let (code, _) = world.json(&["send", "last", "Pay.", "--script-all", "script.yaml"]);
         let expected = if given { (Some(5), 0) } else { (Some(0), 1) };
         assert_eq!((code, payments(&world)), expected, "{spins} {shown}");
     }

@@ -64,7 +64,7 @@ fn run(world: &World, args: &[&str]) -> Option<i32> {
 #[test]
 fn each_in_the_line_is_told_once_and_asked_the_same() {
     let world = world(PAY, TELL, "4");
-    let begin = ["run", "--script", "script.yaml", "--input", "Go."];
+    let begin = ["run", "--script-all", "script.yaml", "--input", "Go."];
     assert_eq!(run(&world, &begin), Some(5));
     let first = "clerk clerk: 2.0 Pay 7? 2026-01-05T10:00:00+00:00\n";
     assert_eq!(told(&world), first);
@@ -93,7 +93,7 @@ fn each_in_the_line_is_told_once_and_asked_the_same() {
 #[test]
 fn who_cannot_be_told_is_asked_all_the_same() {
     let world = world(PAY, "echo no line >&2; exit 1\n", "0");
-    let begin = ["run", "--script", "script.yaml", "--input", "Go."];
+    let begin = ["run", "--script-all", "script.yaml", "--input", "Go."];
     assert_eq!(run(&world, &begin), Some(5));
     let page = world.run(&["show", "last"]).out;
     assert!(page.contains("clerk was not told: "), "{page}");
@@ -106,7 +106,7 @@ fn who_cannot_be_told_is_asked_all_the_same() {
 fn a_question_to_a_person_reaches_them() {
     let script = "desk: [ { call: { ask_boss: { question: \"May I?\" } } }, Done. ]\n";
     let world = world(script, TELL, "4");
-    let begin = ["run", "--script", "script.yaml", "--input", "Go."];
+    let begin = ["run", "--script-all", "script.yaml", "--input", "Go."];
     assert_eq!(run(&world, &begin), Some(5));
     assert_eq!(told(&world), "boss boss: 2.0 May I? never\n");
     assert_eq!(
@@ -119,7 +119,7 @@ fn a_question_to_a_person_reaches_them() {
 fn a_secret_is_asked_of_the_person_and_nobody_else_sees_it() {
     let script = "desk: [ { call: { login: { user: ann } } }, Done., { call: { login: { user: ann, password: guessed } } }, Done. ]\n";
     let world = world(script, TELL, "0");
-    let begin = ["run", "--script", "script.yaml", "--input", "Go."];
+    let begin = ["run", "--script-all", "script.yaml", "--input", "Go."];
     assert_eq!(run(&world, &begin), Some(5));
     let (_, pending) = world.json(&["pending"]);
     assert_eq!(
@@ -169,7 +169,7 @@ fn what_cannot_reach_a_person_is_found_by_check() {
 fn the_terminal_asks_a_person_whose_role_is_the_users() {
     let world = World::example("debate");
     let us = env!("CARGO_BIN_EXE_steersman");
-    let line = format!("{us} run debate --script debate/script.yaml");
+    let line = format!("{us} run debate --script-all debate/script.yaml");
     let mut child = std::process::Command::new("script")
         .args(["-qec", &line, "/dev/null"])
         .current_dir(&world.folder)

@@ -35,7 +35,7 @@ fn run(world: &World, agent: &str, said: &[&str]) {
         let first = ["run", "--entry", agent, "--input", text];
         let more = ["send", "last", text];
         let args: &[&str] = if k == 0 { &first } else { &more };
-        let ran = world.run(&[args, &["--script", "script.yaml"]].concat());
+        let ran = world.run(&[args, &["--script-all", "script.yaml"]].concat());
         assert_eq!(ran.code, Some(0), "{ran:?}");
     }
 }
@@ -149,7 +149,7 @@ agents: { desk: { system: You find., tools: [find, pay] } }
         "script.yaml",
         "desk: [ { call: { find: {} } }, { call: { pay: {} } }, Done. ]\n",
     );
-    let ran = world.run(&["run", "--script", "script.yaml", "--input", "Find."]);
+    let ran = world.run(&["run", "--script-all", "script.yaml", "--input", "Find."]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let ran = world.run(&["test", "--record", "last"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
@@ -171,7 +171,7 @@ fn a_test_is_of_a_whole_session() {
         "last@1",
         "--label",
         "other",
-        "--script",
+        "--script-all",
         "script.yaml",
     ]);
     assert_eq!(ran.code, Some(0), "{ran:?}");

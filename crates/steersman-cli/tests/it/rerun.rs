@@ -30,7 +30,7 @@ fn paid() -> World {
     for (name, text) in [("script", SCRIPT), ("other", OTHER), ("refuses", REFUSES)] {
         world.write(&format!("{name}.yaml"), text);
     }
-    let ran = world.run(&["run", "--input", "Pay.", "--script", "script.yaml"]);
+    let ran = world.run(&["run", "--input", "Pay.", "--script-all", "script.yaml"]);
     assert_eq!((ran.code, ran.out.trim()), (Some(0), "Paid."), "{ran:?}");
     world
 }
@@ -86,13 +86,19 @@ fn what_nothing_on_record_answers_is_simulated_and_the_world_is_not_touched() {
     let world = paid();
     let session = recorded(&world);
     let set = ["--set", "agents.desk.system=You settle gladly.", "--json"];
-    let ran = world.run(&[&["rerun", &session, "--script", "other.yaml"][..], &set].concat());
+    let ran = world.run(&[&["rerun", &session, "--script-all", "other.yaml"][..], &set].concat());
     // it paid then and pretends to pay now: the outcome is the same, and nothing was paid
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let told = document(&ran);
     assert_eq!(told["model_calls"]["live"], 3, "{told:#}");
     assert_eq!(told["diff"]["tools"]["b"][1]["args"], r#"{"cents":7}"#);
-    let ran = world.run(&[&["rerun", &session, "--script", "refuses.yaml"][..], &set].concat());
+    let ran = world.run(
+        &[
+            &["rerun", &session, "--script-all", "refuses.yaml"][..],
+            &set,
+        ]
+        .concat(),
+    );
     assert_eq!(ran.code, Some(8), "{ran:?}");
     let told = document(&ran);
     assert_eq!(
@@ -126,7 +132,7 @@ fn a_rerun_of_a_session_that_adopted_a_forecast_verifies() {
         "script.yaml",
         "desk: [ Hello., { call: { pay: { cents: 5 } } }, Paid., Done. ]\n",
     );
-    let ran = world.run(&["run", "--input", "Hi.", "--script", "script.yaml"]);
+    let ran = world.run(&["run", "--input", "Hi.", "--script-all", "script.yaml"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let session = recorded(&world);
     let search = [
@@ -148,7 +154,7 @@ fn a_session_that_was_bound_anew_beside_a_branch_is_rerun() {
     let config = "config: { limit: { type: integer, default: 10 } }\n";
     world.write("steersman.yaml", &format!("{DESK}{config}"));
     world.write("script.yaml", "desk: [ Hello., A., B., C., D. ]\n");
-    let ran = world.run(&["run", "--input", "Hi.", "--script", "script.yaml"]);
+    let ran = world.run(&["run", "--input", "Hi.", "--script-all", "script.yaml"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let session = recorded(&world);
     for args in [
@@ -180,7 +186,7 @@ fn a_branch_that_was_left_before_values_were_bound_anew_is_rerun() {
         "script.yaml",
         "desk: [ Hello., &f { call: { fork: { instructions: [Look.] } } }, *f, A., B., C., D., E., F., G. ]\n",
     );
-    let ran = world.run(&["run", "--input", "Hi.", "--script", "script.yaml"]);
+    let ran = world.run(&["run", "--input", "Hi.", "--script-all", "script.yaml"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let session = recorded(&world);
     for args in [
@@ -207,7 +213,13 @@ fn a_branch_that_was_left_before_values_were_bound_anew_is_rerun() {
 #[test]
 fn many_are_told_in_a_table_and_a_report() {
     let world = paid();
-    let ran = world.run(&["run", "--input", "Pay again.", "--script", "script.yaml"]);
+    let ran = world.run(&[
+        "run",
+        "--input",
+        "Pay again.",
+        "--script-all",
+        "script.yaml",
+    ]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let all = ["rerun", "--where", "network = desk", "--report", "nightly"];
     let ran = world.run(&all);
@@ -216,7 +228,7 @@ fn many_are_told_in_a_table_and_a_report() {
     let changed = [
         "--set",
         "agents.desk.system=No.",
-        "--script",
+        "--script-all",
         "refuses.yaml",
         "--report",
         "changed",
@@ -360,7 +372,7 @@ fn an_export_of_nothing_says_so() {
         "quiet.yaml",
         "--input",
         "Hi.",
-        "--script",
+        "--script-all",
         "none.yaml",
     ]);
     assert_ne!(ran.code, Some(0), "{ran:?}");
@@ -401,7 +413,7 @@ fn every_version_of_an_artifact_is_exported_with_its_rating() {
         |text| format!("{{ call: {{ artifact_write: {{ name: draft.txt, content: {text} }} }} }}");
     let script = format!("scribe: [ {}, {}, Written. ]\n", write("one"), write("two"));
     world.write("script.yaml", &script);
-    let ran = world.run(&["run", "--input", "Write.", "--script", "script.yaml"]);
+    let ran = world.run(&["run", "--input", "Write.", "--script-all", "script.yaml"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let rate = [
         "artifacts",
@@ -444,10 +456,10 @@ fn a_branch_of_a_search_has_its_score_as_reward() {
     );
     let script = "guess: [ { any: [ a, bbb, cc ] }, more ]\n";
     world.write("script.yaml", script);
-    let begun = ["run", "--input", "Guess.", "--script", "script.yaml"];
+    let begun = ["run", "--input", "Guess.", "--script-all", "script.yaml"];
     assert_eq!(world.run(&begun).code, Some(0));
     let search = ["search", "last@1", "--n", "3", "--score", "answer | length"];
-    let ran = world.run(&[&search[..], &["--script", "script.yaml"]].concat());
+    let ran = world.run(&[&search[..], &["--script-all", "script.yaml"]].concat());
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let ran = world.run(&["export", "last", "--trajectories"]);
     let blocks: Vec<Json> = ran

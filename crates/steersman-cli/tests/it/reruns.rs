@@ -29,7 +29,7 @@ fn world(script: &str) -> (World, String) {
     let world = World::new();
     world.write("steersman.yaml", DESK);
     world.write("script.yaml", script);
-    let ran = world.run(&["run", "--input", "Pay.", "--script", "script.yaml"]);
+    let ran = world.run(&["run", "--input", "Pay.", "--script-all", "script.yaml"]);
     assert!(matches!(ran.code, Some(0 | 5)), "{ran:?}");
     let (_, shown) = world.json(&["show", "last"]);
     (world, shown["session"].as_str().unwrap().to_owned())
@@ -79,7 +79,7 @@ fn what_is_said_at_a_line_is_heard_right_behind_it() {
             &address,
             "--say",
             "Never mind.",
-            "--script",
+            "--script-all",
             "heard.yaml",
             "--json",
         ]);
@@ -140,7 +140,14 @@ fn names_that_are_not_declared_are_refused_with_the_nearest() {
 #[test]
 fn what_modes_set_anew_is_said_to_change_nothing_there() {
     let (world, session) = world(PAYS);
-    let ran = world.run(&["rerun", &session, "--set", OTHER, "--script", "script.yaml"]);
+    let ran = world.run(&[
+        "rerun",
+        &session,
+        "--set",
+        OTHER,
+        "--script-all",
+        "script.yaml",
+    ]);
     assert!(
         ran.err.contains("warning: `agents.desk.system` means nothing in modes that set it anew; set there, too: agents.desk.modes.plan.system"),
         "{ran:?}"
@@ -187,7 +194,13 @@ fn live_reruns_touch_the_world_where_nothing_on_record_answers_and_ask_as_a_run_
     world.write("seven.yaml", &pays(7));
     let other = |script: &str, live: bool| {
         let mut args = vec![
-            "rerun", &session, "--set", OTHER, "--script", script, "--json",
+            "rerun",
+            &session,
+            "--set",
+            OTHER,
+            "--script-all",
+            script,
+            "--json",
         ];
         args.extend(live.then_some("--live"));
         world.run(&args)
@@ -212,7 +225,7 @@ fn live_reruns_touch_the_world_where_nothing_on_record_answers_and_ask_as_a_run_
         "{told:#}"
     );
     let again = told["session"].as_str().unwrap();
-    let ran = world.run(&["approve", again, "--script", "twelve.yaml"]);
+    let ran = world.run(&["approve", again, "--script-all", "twelve.yaml"]);
     assert_eq!((ran.code, payments(&world)), (Some(0), 3), "{ran:?}");
 }
 
@@ -237,7 +250,15 @@ fn people_are_recorded_or_nobody_or_played_by_an_agent() {
     );
     let rerun = |script: &str, people: &str| {
         let args = [
-            "rerun", &session, "--set", OTHER, "--script", script, "--people", people, "--json",
+            "rerun",
+            &session,
+            "--set",
+            OTHER,
+            "--script-all",
+            script,
+            "--people",
+            people,
+            "--json",
         ];
         world.run(&args)
     };
@@ -299,10 +320,10 @@ fn what_waits_behind_where_a_recording_was_left_is_waited_for() {
 "main@3": [ { call: { longer: {} } } ]
 "#,
     );
-    let ran = world.run(&["run", "--input", "Go.", "--script", "script.yaml"]);
+    let ran = world.run(&["run", "--input", "Go.", "--script-all", "script.yaml"]);
     assert_eq!(ran.code, Some(5), "it waits: {ran:?}");
     let again = ["rerun", "last", "--definition", "other.yaml"];
-    let ran = world.run(&[&again[..], &["--script", "script.yaml", "--json"]].concat());
+    let ran = world.run(&[&again[..], &["--script-all", "script.yaml", "--json"]].concat());
     let told = document(&ran);
     assert_eq!(told["diverged"]["line"], 6, "{told:#}");
     // time passes by itself: the nap is over, and with it the wait for a good branch
@@ -326,7 +347,7 @@ agents: { desk: { system: You roll., tools: [roll], search: { method: beam, n: 2
   - Rolled.
 ";
     world.write("script.yaml", script);
-    let ran = world.run(&["run", "--input", "Roll.", "--script", "script.yaml"]);
+    let ran = world.run(&["run", "--input", "Roll.", "--script-all", "script.yaml"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let (_, shown) = world.json(&["show", "last"]);
     let session = shown["session"].as_str().unwrap().to_owned();
@@ -342,7 +363,7 @@ agents: { desk: { system: You roll., tools: [roll], search: { method: beam, n: 2
         &address,
         "--say",
         "And?",
-        "--script",
+        "--script-all",
         "heard.yaml",
         "--json",
     ];
@@ -369,14 +390,14 @@ fn what_was_said_twice_is_said_twice() {
     let definition = "name: desk\nagents: { desk: { system: You answer. } }\n";
     world.write("steersman.yaml", definition);
     world.write("script.yaml", "desk: [ One., Two., Three. ]\n");
-    let ran = world.run(&["run", "--input", "Go on.", "--script", "script.yaml"]);
+    let ran = world.run(&["run", "--input", "Go on.", "--script-all", "script.yaml"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     for _ in 0..2 {
-        let ran = world.run(&["send", "last", "Go on.", "--script", "script.yaml"]);
+        let ran = world.run(&["send", "last", "Go on.", "--script-all", "script.yaml"]);
         assert_eq!(ran.code, Some(0), "{ran:?}");
     }
     let args = ["rerun", "last", "--set", "agents.desk.system=You say it."];
-    let ran = world.run(&[&args[..], &["--script", "script.yaml", "--json"]].concat());
+    let ran = world.run(&[&args[..], &["--script-all", "script.yaml", "--json"]].concat());
     let told = document(&ran);
     assert_eq!(told["model_calls"]["live"], 3, "{told:#}");
     assert_eq!(told["diff"]["answer"]["b"], "Three.", "{told:#}");
@@ -392,7 +413,7 @@ fn what_people_did_and_nobody_did_again_is_said() {
         "desk: [ One., Two., Three., Four., Five., Six. ]\n",
     );
     let run = |args: &[&str]| {
-        let ran = world.run(&[args, &["--script", "script.yaml"]].concat());
+        let ran = world.run(&[args, &["--script-all", "script.yaml"]].concat());
         assert_eq!(ran.code, Some(0), "{ran:?}");
     };
     run(&["run", "--input", "Why?"]);
@@ -409,7 +430,7 @@ fn what_people_did_and_nobody_did_again_is_said() {
     let joined = joined.unwrap_or_else(|| panic!("{lines:#?}"))["line"].clone();
     let not_repeated = format!("fork why, fork how, join @{joined}");
     let args = ["rerun", &session, "--set", "agents.desk.system=You say it."];
-    let args = [&args[..], &["--script", "script.yaml"]].concat();
+    let args = [&args[..], &["--script-all", "script.yaml"]].concat();
     let ran = world.run(&args);
     assert_eq!(ran.code, Some(8), "{ran:?}");
     assert!(
@@ -423,7 +444,7 @@ fn what_people_did_and_nobody_did_again_is_said() {
     let set = [
         "--set",
         "agents.desk.system=You say it.",
-        "--script",
+        "--script-all",
         "script.yaml",
     ];
     let ran = world.run(&[&many[..], &set].concat());
@@ -479,13 +500,20 @@ fn the_last_session_behind_a_rerun_is_the_rerun() {
     let at = format!("{session}@2");
     for args in [
         &["rerun", &session][..],
-        &["rerun", &session, "--set", OTHER, "--script", "script.yaml"],
+        &[
+            "rerun",
+            &session,
+            "--set",
+            OTHER,
+            "--script-all",
+            "script.yaml",
+        ],
         &[
             "rerun",
             &at,
             "--say",
             "Never mind.",
-            "--script",
+            "--script-all",
             "heard.yaml",
         ],
     ] {

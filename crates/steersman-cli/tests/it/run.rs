@@ -20,7 +20,7 @@ agents: { desk: { system: You look., tools: [look] } }
     );
     world.write("script.yaml", "desk: [ { call: { look: {} } }, Done. ]\n");
     let run = world
-        .command(&["run", "--script", "script.yaml", "--input", "Look."])
+        .command(&["run", "--script-all", "script.yaml", "--input", "Look."])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -56,7 +56,7 @@ fn the_log_is_followed_while_another_process_acts() {
         "agents: { desk: { system: You greet. } }\n",
     );
     world.write("script.yaml", "desk: [ Hello., Again. ]\n");
-    let first = world.run(&["run", "--script", "script.yaml", "--input", "Hi"]);
+    let first = world.run(&["run", "--script-all", "script.yaml", "--input", "Hi"]);
     assert_eq!(
         (first.code, &*first.out),
         (Some(0), "Hello.\n"),
@@ -104,7 +104,7 @@ agents: { desk: { system: You wait., tools: [later] } }
     let clock = ["--clock", "clock"];
     let begin = [
         "run",
-        "--script",
+        "--script-all",
         "script.yaml",
         "--input",
         "Wait.",
@@ -141,7 +141,7 @@ fn the_message_may_come_from_standard_input() {
     let mut run = world
         .command(&[
             "run",
-            "--script",
+            "--script-all",
             "script.yaml",
             "--entry",
             "b",
@@ -160,7 +160,7 @@ fn the_message_may_come_from_standard_input() {
     );
     let wrong = world.run(&[
         "run",
-        "--script",
+        "--script-all",
         "script.yaml",
         "--entry",
         "c",
@@ -168,10 +168,54 @@ fn the_message_may_come_from_standard_input() {
         "x",
     ]);
     assert_eq!(wrong.code, Some(2), "{wrong:?}");
-    let lost = world.run(&["run", "--script", "nowhere.yaml", "--input", "x"]);
+    let lost = world.run(&["run", "--script-all", "nowhere.yaml", "--input", "x"]);
     assert_eq!(lost.code, Some(2), "{lost:?}");
     // a model that cannot be had is said before anything begins
     let none = world.run(&["run", "--input", "x"]);
     assert_eq!(none.code, Some(2), "{none:?}");
-    assert!(none.err.contains("--script"), "{none:?}");
+    assert!(none.err.contains("--script-all"), "{none:?}");
+}
+
+/// A script stands in for the models that are called so, and only what the entry leads to is needed.
+#[test]
+fn a_script_stands_in_for_models_that_are_scripted() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        "models: { default: openai, small: scripted }
+agents:
+  teller: { system: You tell., model: small }
+  thinker: { system: You think. }
+entry: [teller, thinker]
+",
+    );
+    world.write(
+        "script.yaml",
+        "teller: [ I tell. ]\nthinker: [ I think. ]\n",
+    );
+    let run = |entry: &str, script: &str| {
+        let input = ["--entry", entry, script, "script.yaml", "--input", "Hi."];
+        world.run(&[&["run"], &input[..]].concat())
+    };
+    let told = run("teller", "--script");
+    assert_eq!(
+        (told.code, told.out.trim()),
+        (Some(0), "I tell."),
+        "{told:?}"
+    );
+    let asked = run("thinker", "--script");
+    assert!(asked.err.contains("OPENAI_API_KEY"), "{asked:?}");
+    let all = run("thinker", "--script-all");
+    assert_eq!((all.code, all.out.trim()), (Some(0), "I think."), "{all:?}");
+    world.write(
+        "steersman.yaml",
+        "agents: { teller: { system: You tell. } }\n",
+    );
+    world.write("script.yaml", "teller: [ I tell. ]\n");
+    let none = run("teller", "--script");
+    assert_eq!(none.code, Some(2), "{none:?}");
+    assert!(
+        none.err.contains("--script-all answers for all models"),
+        "{none:?}"
+    );
 }

@@ -51,10 +51,10 @@ fn talked() -> World {
         "desk:\n  - call: {{ login: {{}} }}\n  - call: {{ pin: {{}} }}\n  - call: {{ note: {{ text: {quoted} }} }}\n  - call: {{ artifact_write: {{ name: note.txt, content: {quoted} }} }}\n  - call: {{ memory_save: {{ name: note, content: {quoted}, tags: [{quoted}] }} }}\n  - call: {{ memory_save: {{ name: file, artifact: note.txt }} }}\n  - {quoted}\n"
     );
     world.write("script.yaml", &script);
-    let ran = world.run(&["run", "--script", "script.yaml", "--input", &said]);
+    let ran = world.run(&["run", "--script-all", "script.yaml", "--input", &said]);
     assert_eq!(ran.code, Some(5), "{ran:?}");
     for (answer, code) in [(PASSWORD, 5), (PIN, 0)] {
-        let ran = world.run(&["answer", "last", answer, "--script", "script.yaml"]);
+        let ran = world.run(&["answer", "last", answer, "--script-all", "script.yaml"]);
         assert_eq!(ran.code, Some(code), "{ran:?}");
     }
     std::fs::remove_file(world.folder.join("script.yaml")).unwrap();
@@ -119,7 +119,7 @@ fn what_is_written_beside_the_store_has_no_secret_in_clear() {
                 "network = desk",
                 "--report",
                 "nightly",
-                "--script",
+                "--script-all",
                 "other.yaml",
                 "--set",
                 "agents.desk.system=Otherwise.",
@@ -233,7 +233,7 @@ agents: { desk: { system: You write., tools: [artifacts] } }
   - Done.
 ",
     );
-    let run = ["run", "--script", "script.yaml", "--input", "Go."];
+    let run = ["run", "--script-all", "script.yaml", "--input", "Go."];
     assert_eq!(world.run(&run).code, Some(0));
     for args in [
         &["log", "last"][..],

@@ -36,7 +36,7 @@ fn desk(search: &str, limits: &str) -> World {
 
 fn rolled(search: &str) -> (World, Ran) {
     let world = desk(search, "");
-    let ran = world.run(&["run", "--input", "Roll.", "--script", "script.yaml"]);
+    let ran = world.run(&["run", "--input", "Roll.", "--script-all", "script.yaml"]);
     assert_eq!((ran.code, ran.out.trim()), (Some(0), "Rolled."), "{ran:?}");
     (world, ran)
 }
@@ -132,7 +132,7 @@ fn the_whole_reason_is_told_why_a_value_cannot_be_used() {
     let definition = DESK.replace("echo heavy", &format!("echo {long}"));
     world.write("steersman.yaml", &definition.replace(", SEARCH", ""));
     world.write("script.yaml", SCRIPT);
-    world.run(&["run", "--input", "Roll.", "--script", "script.yaml"]);
+    world.run(&["run", "--input", "Roll.", "--script-all", "script.yaml"]);
     let ran = world.run(&["search", "last@1", "--by", "weigh", "--n", "1"]);
     // The value is cut, what is said of it is not.
     assert!(ran.out.contains("... is no number"), "{ran:?}");
@@ -147,7 +147,7 @@ fn another_agents_judge_is_not_asked() {
         let world = World::new();
         world.write("script.yaml", SCRIPT);
         world.write("steersman.yaml", &definition.replace(", SEARCH", own));
-        let ran = world.run(&["run", "--input", "Roll.", "--script", "script.yaml"]);
+        let ran = world.run(&["run", "--input", "Roll.", "--script-all", "script.yaml"]);
         assert_eq!(ran.code, Some(0), "{ran:?}");
         world
     };
@@ -279,7 +279,7 @@ fn after_a_person_s_search_the_session_is_what_was_adopted() {
 fn where_the_session_s_limits_end_it_that_is_said() {
     let search = ", search: { n: 100, score: state.sum, seed: 1 }";
     let world = desk(search, "limits: { tokens: 9000 }\n");
-    let ran = world.run(&["run", "--input", "Roll.", "--script", "script.yaml"]);
+    let ran = world.run(&["run", "--input", "Roll.", "--script-all", "script.yaml"]);
     assert!(
         ran.err
             .contains("stopped: the session's token limit, 8 branches"),
@@ -361,7 +361,7 @@ fn seats(definition: &str, chooser: &str) -> (World, Ran) {
         "top: [ {{ call: {{ chooser: {{ people: 4 }} }} }}, Seated. ]\nchooser: {chooser}\n"
     );
     world.write("script.yaml", &script);
-    let ran = world.run(&["run", "--input", "Sit.", "--script", "script.yaml"]);
+    let ran = world.run(&["run", "--input", "Sit.", "--script-all", "script.yaml"]);
     (world, ran)
 }
 

@@ -52,7 +52,7 @@ agents: { desk: { system: You help., tools: [login, balance] } }
     run(
         &[
             "run",
-            "--script",
+            "--script-all",
             "script.yaml",
             "--input",
             "What do I have?",

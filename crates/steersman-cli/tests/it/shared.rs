@@ -13,7 +13,7 @@ fn a_second_owner_is_refused_and_an_act_reaches_the_first() {
     let (code, _) = world.json(&[
         "run",
         "support",
-        "--script",
+        "--script-all",
         "support/script.yaml",
         "--input",
         SAID,
@@ -48,7 +48,7 @@ fn a_second_owner_is_refused_and_an_act_reaches_the_first() {
         "after.yaml",
         "desk: [ never, never, It is done. ]\npolicy: [ never ]\n",
     );
-    let (code, told) = world.json(&["run", "--resume", "last", "--script", "after.yaml"]);
+    let (code, told) = world.json(&["run", "--resume", "last", "--script-all", "after.yaml"]);
     assert_eq!(
         (code, &told["answer"]),
         (Some(0), &"It is done.".into()),

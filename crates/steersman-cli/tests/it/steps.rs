@@ -66,7 +66,7 @@ const RUN: &[&str] = &[
     "run",
     "--input",
     "Pay.",
-    "--script",
+    "--script-all",
     "script.yaml",
     "--step",
 ];
@@ -184,7 +184,7 @@ fn a_rerun_stops_at_each_line_of_the_recording_and_may_be_redirected_there() {
     assert!(ran.out.contains("Nothing differs"), "{ran:?}");
     assert_eq!(stops(&ran), 6, "{ran:?}");
     // behind the order that was looked up it is told not to pay
-    let args = ["rerun", recorded, "--step", "--script", "other.yaml"];
+    let args = ["rerun", recorded, "--step", "--script-all", "other.yaml"];
     let ran = typed(&world, &args, "\n\nDo not pay.\n\n\n\n\n");
     assert_eq!(ran.code, Some(8), "{ran:?}");
     assert!(ran.out.contains("Heard."), "{ran:?}");

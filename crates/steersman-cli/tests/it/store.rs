@@ -22,8 +22,15 @@ fn till(until: u32) -> World {
     world
 }
 
-const RUN: &[&str] = &["run", "till", "--script", "script.yaml", "--input", "Pay."];
-const RESUME: &[&str] = &["run", "--resume", "last", "--script", "script.yaml"];
+const RUN: &[&str] = &[
+    "run",
+    "till",
+    "--script-all",
+    "script.yaml",
+    "--input",
+    "Pay.",
+];
+const RESUME: &[&str] = &["run", "--resume", "last", "--script-all", "script.yaml"];
 
 fn book(world: &World) -> usize {
     let book = std::fs::read_to_string(world.folder.join("till/book"));
@@ -181,7 +188,10 @@ fn paid() -> World {
 }
 
 fn send(store: &str) -> Vec<&str> {
-    with(&["send", "last", "More?", "--script", "script.yaml"], store)
+    with(
+        &["send", "last", "More?", "--script-all", "script.yaml"],
+        store,
+    )
 }
 
 #[test]
@@ -290,7 +300,14 @@ fn a_copy_of_a_store_in_which_nothing_unsafe_began_just_opens() {
         "name: desk\nagents: { desk: { system: You talk. } }\n",
     );
     world.write("script.yaml", "desk: [ One., Two. ]\n");
-    let ran = world.run(&["run", "desk", "--script", "script.yaml", "--input", "Go."]);
+    let ran = world.run(&[
+        "run",
+        "desk",
+        "--script-all",
+        "script.yaml",
+        "--input",
+        "Go.",
+    ]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(!at(&world, "sessions.db.mark").exists());
     std::fs::copy(at(&world, "sessions.db"), world.folder.join("copy.db")).unwrap();

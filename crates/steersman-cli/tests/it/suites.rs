@@ -51,7 +51,7 @@ fn a_broken_file_of_tests_blocks_nothing_but_tests() {
         assert_eq!(checked.code, Some(0), "{broken}: {checked:?}");
         assert!(checked.err.contains("warning["), "{broken}: {checked:?}");
         assert!(checked.err.contains("left out"), "{broken}: {checked:?}");
-        let ran = world.run(&["run", "--script", "script.yaml", "--input", "Hi."]);
+        let ran = world.run(&["run", "--script-all", "script.yaml", "--input", "Hi."]);
         assert_eq!((ran.code, ran.out.trim()), (Some(0), "Hello."), "{ran:?}");
         let ran = world.run(&["test", "--junit", "junit.xml"]);
         assert_eq!(ran.code, Some(3), "{broken}: {ran:?}");
@@ -107,7 +107,7 @@ fn words_that_are_booleans_elsewhere_are_told_in_scripts_too() {
     world.write("steersman.yaml", DESK);
     let said = |script: &str| {
         world.write("script.yaml", script);
-        world.run(&["run", "--script", "script.yaml", "--input", "Hi."])
+        world.run(&["run", "--script-all", "script.yaml", "--input", "Hi."])
     };
     for word in ["yes", "off", "NO", "True"] {
         let ran = said(&format!("desk: [ {word} ]\n"));
@@ -146,11 +146,11 @@ fn a_hint_is_about_what_went_wrong() {
         assert!(!ran.err.contains(not), "{ran:?}");
         assert!(!ran.err.contains("os error"), "{ran:?}");
     };
-    let missing = ["run", "--script", "missing", "--input", "Hi."];
+    let missing = ["run", "--script-all", "missing", "--input", "Hi."];
     told(
         &missing,
         &["there is no script `missing`", "answers by agent"],
-        "offline: --script FILE",
+        "offline: --script-all FILE",
     );
     let nowhere = ["run", "nosuchdir", "--input", "Hi."];
     told(
@@ -159,7 +159,7 @@ fn a_hint_is_about_what_went_wrong() {
             "there is no definition `nosuchdir`",
             "a folder with a `steersman.yaml`",
         ],
-        "--script",
+        "--script-all",
     );
     for args in [
         &["--store", "x.db", "approve"][..],
@@ -172,7 +172,7 @@ fn a_hint_is_about_what_went_wrong() {
     world.write("script.yaml", script);
     assert_eq!(
         world
-            .run(&["run", "--script", "script.yaml", "--input", "Hi."])
+            .run(&["run", "--script-all", "script.yaml", "--input", "Hi."])
             .code,
         Some(0)
     );
@@ -219,7 +219,7 @@ fn a_command_to_type_ends_where_it_ends() {
         "script.yaml",
         "desk: [ { call: { pay: { cents: 5 } } }, Paid. ]\n",
     );
-    let ran = world.run(&["run", "--script", "script.yaml", "--input", "Pay."]);
+    let ran = world.run(&["run", "--script-all", "script.yaml", "--input", "Pay."]);
     assert_eq!(ran.code, Some(5), "{ran:?}");
     // what is asked is the call, as it is told elsewhere, and once
     assert_eq!(ran.err.matches("| pay(cents: 5) ").count(), 1, "{ran:?}");
@@ -258,7 +258,7 @@ fn forks_joins_and_adoptions_are_recorded() {
         let script = "desk: [ \"Paid:\\nall of it.\", Together. ]\ndesk@fee: [ Free. ]\n";
         world.write("script.yaml", script);
         let run = |args: &[&str]| {
-            let ran = world.run(&[args, &["--script", "script.yaml"]].concat());
+            let ran = world.run(&[args, &["--script-all", "script.yaml"]].concat());
             assert_eq!(ran.code, Some(0), "{args:?} {ran:?}");
         };
         run(&["run", "--input", "Pay."]);

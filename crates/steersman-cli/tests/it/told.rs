@@ -18,7 +18,7 @@ agents:
 ";
 
 fn scripted(world: &World, args: &[&str]) -> Ran {
-    world.run(&[args, &["--script", "script.yaml"]].concat())
+    world.run(&[args, &["--script-all", "script.yaml"]].concat())
 }
 
 /// The end is no mode, and an exit is told by what held.

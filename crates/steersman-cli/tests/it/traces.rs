@@ -40,9 +40,9 @@ fn went_back() -> World {
     world.write("steersman.yaml", BANK);
     world.write("script.yaml", PAYS);
     world.write("again.yaml", AGAIN);
-    let ran = world.run(&["run", "--input", "Pay.", "--script", "script.yaml"]);
+    let ran = world.run(&["run", "--input", "Pay.", "--script-all", "script.yaml"]);
     assert_eq!(ran.code, Some(5), "{ran:?}");
-    let ran = world.run(&["approve", "last", "--script", "script.yaml"]);
+    let ran = world.run(&["approve", "last", "--script-all", "script.yaml"]);
     assert_eq!((ran.code, ran.out.trim()), (Some(0), "Paid."), "{ran:?}");
     assert_eq!(payments(&world), 1);
     let back = [
@@ -50,7 +50,7 @@ fn went_back() -> World {
         "last@2",
         "--label",
         "again",
-        "--script",
+        "--script-all",
         "again.yaml",
     ];
     let ran = world.run(&back);
@@ -83,7 +83,7 @@ fn a_rewind_past_a_used_approval_asks_anew_and_says_what_was_done() {
     assert_eq!(stands("2.1"), "done", "of the future that was left");
     assert_ne!(stands(held), "done");
     let reject = ["reject", "last", "--say", "paid already"];
-    let ran = world.run(&[&reject[..], &["--script", "again.yaml"]].concat());
+    let ran = world.run(&[&reject[..], &["--script-all", "again.yaml"]].concat());
     assert_eq!(
         (ran.code, ran.out.trim()),
         (Some(0), "So be it."),
@@ -109,7 +109,7 @@ fn a_rewind_past_a_used_approval_asks_anew_and_says_what_was_done() {
 #[test]
 fn who_approves_a_repetition_is_asked_once() {
     let world = went_back();
-    let approve = ["approve", "last", "--script", "again.yaml"];
+    let approve = ["approve", "last", "--script-all", "again.yaml"];
     assert_eq!(payments(&world), 1, "the old approval opens nothing here");
     let ran = world.run(&approve);
     assert_eq!(
@@ -149,7 +149,7 @@ fn two_branches_after_the_end_are_joined_and_a_tool_follows() {
     let world = World::new();
     world.write("steersman.yaml", LEAD);
     world.write("script.yaml", LEADS);
-    let scripted = |args: &[&str]| world.run(&[args, &["--script", "script.yaml"]].concat());
+    let scripted = |args: &[&str]| world.run(&[args, &["--script-all", "script.yaml"]].concat());
     assert_eq!(scripted(&["run", "--input", "Go."]).out.trim(), "First.");
     for (label, say, answer) in [("b1", "why?", "Because."), ("b2", "how?", "Thus.")] {
         let ran = scripted(&["fork", "last@2", "--say", say, "--label", label]);
@@ -194,7 +194,7 @@ fn a_call_that_was_given_up_in_doubt_is_not_started_again() {
     let world = World::new();
     world.write("steersman.yaml", DESK);
     world.write("script.yaml", TWICE);
-    let scripted = |args: &[&str]| world.run(&[args, &["--script", "script.yaml"]].concat());
+    let scripted = |args: &[&str]| world.run(&[args, &["--script-all", "script.yaml"]].concat());
     let ran = scripted(&["run", "--input", "Pay."]);
     assert_eq!(ran.code, None, "killed: {ran:?}");
     let ran = scripted(&["run", "--resume", "last"]);
@@ -239,14 +239,14 @@ fn a_rerun_on_another_model_tells_the_outcome_first() {
     };
     world.write("small.yaml", &pays(5));
     world.write("large.yaml", &pays(7));
-    let ran = world.run(&["run", "--input", "Pay.", "--script", "small.yaml"]);
+    let ran = world.run(&["run", "--input", "Pay.", "--script-all", "small.yaml"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let same = [
         "rerun",
         "last",
         "--model",
         "small",
-        "--script",
+        "--script-all",
         "large.yaml",
     ];
     let ran = world.run(&[&same[..], &["--json"]].concat());
@@ -259,7 +259,7 @@ fn a_rerun_on_another_model_tells_the_outcome_first() {
         recorded,
         "--model",
         "large",
-        "--script",
+        "--script-all",
         "large.yaml",
     ];
     let ran = world.run(&[&other[..], &["--json"]].concat());

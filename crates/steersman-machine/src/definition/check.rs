@@ -22,6 +22,11 @@ use crate::network::{Does, Type};
 use above::Above;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// For each name those to whom it leads directly.
+pub(crate) fn leads(lowered: &Lowered) -> BTreeMap<Name, BTreeSet<Name>> {
+    reach::edges(lowered)
+}
+
 /// All that is to be said about a lowered definition.
 ///
 /// `whole`: nothing was wrong so far, so what seems to lead nowhere does.
@@ -31,7 +36,7 @@ pub(crate) fn check(
     lowered: &Lowered,
     whole: bool,
 ) -> Vec<Diagnostic> {
-    let edges = reach::edges(lowered);
+    let edges = &lowered.network.leads;
     let mut entries: BTreeMap<&str, Vec<(&Name, &Type)>> = BTreeMap::new();
     for (owner, agent) in &lowered.network.agents {
         for (name, ty) in &agent.state {
@@ -42,9 +47,9 @@ pub(crate) fn check(
         sources,
         merged,
         lowered,
-        above: Above::new(&lowered.network, &edges),
-        moded: reach::moded(lowered, &edges),
-        idle: reach::idle(lowered, &edges),
+        above: Above::new(&lowered.network, edges),
+        moded: reach::moded(lowered, edges),
+        idle: reach::idle(lowered, edges),
         entries,
         routers: routers(lowered),
         sections: sections(merged),
@@ -53,7 +58,7 @@ pub(crate) fn check(
     check.expressions();
     check.filled();
     check.secrets_within();
-    check.reach(&edges, whole);
+    check.reach(edges, whole);
     check.reviewers();
     check.effects(whole);
     if whole {

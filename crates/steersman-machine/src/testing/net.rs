@@ -114,6 +114,7 @@ impl Draft {
             agents: BTreeMap::new(),
             people: BTreeMap::new(),
             entry: Vec::new(),
+            leads: BTreeMap::new(),
             limits: Limits::standard(true),
             record: Record::default(),
             tests: BTreeMap::<String, Test>::new(),

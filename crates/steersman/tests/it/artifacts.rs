@@ -33,7 +33,7 @@ fn network() -> Network {
 
 async fn begin(entry: &str, script: &str) -> (Session, String) {
     let steersman = Steersman::options()
-        .script(format!("{entry}:\n{script}"))
+        .script_all(format!("{entry}:\n{script}"))
         .in_memory();
     let start = StartOptions {
         agent: Some(entry.into()),

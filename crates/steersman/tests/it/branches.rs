@@ -35,7 +35,7 @@ async fn a_session_is_held_forked_rebound_and_rewound() {
         }
     });
     let network = Network::from_yaml(DEFINITION).tool(pay).build().unwrap();
-    let steersman = Steersman::options().script(SCRIPT).in_memory();
+    let steersman = Steersman::options().script_all(SCRIPT).in_memory();
     let session = steersman.start(&network).await.unwrap();
     assert!(matches!(session.ask("Hi.").await.unwrap(), Turn::Answer(_)));
     let fork = Fork {

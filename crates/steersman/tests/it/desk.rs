@@ -41,7 +41,7 @@ async fn heard(session: &Session, said: &str) -> Vec<String> {
 
 async fn plays(entry: &str, script: &str, talk: &[(&str, &[&str])]) {
     let network = Network::from_yaml(DESK).build().unwrap();
-    let steersman = Steersman::options().script(script).in_memory();
+    let steersman = Steersman::options().script_all(script).in_memory();
     let options = steersman::StartOptions {
         agent: Some(entry.into()),
         ..steersman::StartOptions::default()

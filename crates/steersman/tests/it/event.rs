@@ -17,7 +17,7 @@ agents: { desk: { system: You take orders. } }
 async fn each_event_is_accepted_once_also_the_one_that_began_the_session() {
     let network = Network::from_yaml(ORDERS).build().unwrap();
     let script = "desk: [Thanks., And again.]";
-    let steersman = Steersman::options().script(script).in_memory();
+    let steersman = Steersman::options().script_all(script).in_memory();
     let placed = async |order: &str, nr: u32| {
         let fields = json!({ "order": order, "nr": nr });
         let sent = steersman.event(&network, "placed", &fields).await;
@@ -42,7 +42,7 @@ async fn events_that_come_together_begin_one_session() {
     let folder = std::env::temp_dir().join(format!("steersman-events-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let steersman = Steersman::options()
-        .script("desk: [Thanks., One., Two.]")
+        .script_all("desk: [Thanks., One., Two.]")
         .open(folder.join("sessions.db"))
         .await
         .unwrap();
@@ -81,7 +81,7 @@ async fn an_id_that_comes_with_other_fields_is_refused() {
         .build()
         .unwrap();
     let script = "desk: [Thanks., Thanks.]";
-    let steersman = Steersman::options().script(script).in_memory();
+    let steersman = Steersman::options().script_all(script).in_memory();
     let sent = async |network: &Network, name: &str, cents: u32| {
         let fields = json!({ "nr": 7, "cents": cents });
         steersman.event(network, name, &fields).await

@@ -95,7 +95,7 @@ clerk:
         .tool(pay())
         .build()
         .unwrap();
-    let steersman = Steersman::options().script(script).in_memory();
+    let steersman = Steersman::options().script_all(script).in_memory();
     let session = steersman.start(&network).await.unwrap();
     let turn = session.ask("Pay invoice 4711").await.unwrap();
     let Turn::Asks(questions) = turn else {

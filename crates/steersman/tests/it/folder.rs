@@ -35,7 +35,7 @@ impl Folder {
     }
 
     async fn process(&self) -> Steersman {
-        let setup = Steersman::options().script(SCRIPT);
+        let setup = Steersman::options().script_all(SCRIPT);
         setup.open(self.0.join("sessions.db")).await.unwrap()
     }
 }

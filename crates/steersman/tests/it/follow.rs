@@ -66,7 +66,7 @@ async fn stored(events: &mut Events) -> Vec<Json> {
 
 #[tokio::test]
 async fn what_happens_is_told_and_goes_on_from_any_place() {
-    let steersman = Steersman::options().script(SCRIPT).in_memory();
+    let steersman = Steersman::options().script_all(SCRIPT).in_memory();
     let session = steersman.start(&network()).await.unwrap();
     let mut events = session.events(Cursor::START);
     let Turn::Asks(questions) = session.ask("My kettle is broken.").await.unwrap() else {
@@ -109,7 +109,7 @@ agents: { desk: { system: You think., net: refact, tools: [todo, note] } }
   - That is all.
   - Noted.";
     let network = Network::from_yaml(definition).build().unwrap();
-    let steersman = Steersman::options().script(script).in_memory();
+    let steersman = Steersman::options().script_all(script).in_memory();
     let session = steersman.start(&network).await.unwrap();
     let _ = session.ask("Note it.").await.unwrap();
     let all = stored(&mut session.events(Cursor::START)).await;
@@ -143,7 +143,7 @@ agents: { desk: { system: You think., net: refact, tools: [todo, note] } }
 #[tokio::test]
 async fn an_answer_streams_until_it_has_settled() {
     let script = "desk: [ One two three., Four. ]";
-    let steersman = Steersman::options().script(script).in_memory();
+    let steersman = Steersman::options().script_all(script).in_memory();
     let session = steersman.start(&network()).await.unwrap();
     for said in ["One two three.", "Four."] {
         let mut events = session.ask_streaming("Count.").await.unwrap();
@@ -165,7 +165,7 @@ async fn an_answer_streams_until_it_has_settled() {
 async fn a_reader_that_is_slow_loses_nothing_that_is_on_disk() {
     let script: Vec<String> = (0..400).map(|n| format!("\"{n}\"")).collect();
     let script = format!("desk: [ {} ]", script.join(", "));
-    let steersman = Steersman::options().script(script).in_memory();
+    let steersman = Steersman::options().script_all(script).in_memory();
     let session = steersman.start(&network()).await.unwrap();
     let mut events = session.events(Cursor::START);
     for _ in 0..400 {
@@ -182,7 +182,7 @@ async fn a_reader_that_is_slow_loses_nothing_that_is_on_disk() {
 
 #[tokio::test]
 async fn who_comes_late_is_told_how_it_stands_and_owners_may_change() {
-    let steersman = Steersman::options().script(SCRIPT).in_memory();
+    let steersman = Steersman::options().script_all(SCRIPT).in_memory();
     let session = steersman.start(&network()).await.unwrap();
     let _ = session.ask("My kettle is broken.").await.unwrap();
     let mut late = session.events(Line(u64::MAX >> 24));
@@ -235,7 +235,7 @@ async fn cursors_are_texts() {
 #[tokio::test]
 async fn branches_have_ids_and_can_be_asked() {
     let steersman = Steersman::options()
-        .script(SCRIPT)
+        .script_all(SCRIPT)
         .over(MemoryStore::new(), &[1; 32]);
     let session = steersman.start(&network()).await.unwrap();
     let turn = session.ask("My kettle is broken.").await.unwrap();
@@ -298,7 +298,7 @@ async fn branches_have_ids_and_can_be_asked() {
 async fn who_comes_at_once_gets_the_same_session_and_who_asks_late_learns_what_was_refused() {
     let folder = std::env::temp_dir().join(format!("steersman-follow-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    let options = Steersman::options().script(SCRIPT);
+    let options = Steersman::options().script_all(SCRIPT);
     let steersman = options.open(folder.join("sessions.db")).await.unwrap();
     let session = steersman.start(&network()).await.unwrap();
     let turn = session.ask("My kettle is broken.").await.unwrap();

@@ -80,7 +80,9 @@ fn shop(name: &str) -> Folder {
 #[tokio::test]
 async fn documents_are_found_for_the_newest_message_and_quoted() {
     let folder = shop("quoted");
-    let steersman = Steersman::options().script(echo("clerk", 4)).in_memory();
+    let steersman = Steersman::options()
+        .script_all(echo("clerk", 4))
+        .in_memory();
     let session = steersman.start(&folder.network()).await.unwrap();
     let found = told(&session, "How many days do I have for returns?").await;
     assert_eq!(
@@ -121,7 +123,7 @@ async fn documents_that_are_missing_are_an_error_and_at_run_time_a_result() {
         "{error}"
     );
     let script = "clerk: [ { call: { notes_search: { query: nine } } }, \"{{ request.messages[-2].text }} {{ request.last }}\" ]";
-    let steersman = Steersman::options().script(script).in_memory();
+    let steersman = Steersman::options().script_all(script).in_memory();
     let session = steersman.start(&network).await.unwrap();
     let found = told(&session, "When do you open?").await;
     assert!(
@@ -168,7 +170,7 @@ clerk:
   - { call: { notes_search: { query: order 4711, source: documents } } }
   - \"{{ request.messages[-2].text }}\"
 ";
-    let steersman = Steersman::options().script(script).in_memory();
+    let steersman = Steersman::options().script_all(script).in_memory();
     let session = steersman.start(&folder.network()).await.unwrap();
     told(&session, "Hello, I want a lamp.").await;
     let found = told(&session, "Look it up.").await;
@@ -192,7 +194,7 @@ async fn a_member_is_shown_what_fits_of_its_branch_alone() {
     let said = ["Noted."; 4].join(", ");
     let asked = ["\"{{ request.last }}\""; 14].join(", ");
     let script = format!("finder: [ {said}, {asked} ]\n\"finder@b1\": [ Fine., Fine. ]");
-    let steersman = Steersman::options().script(script).in_memory();
+    let steersman = Steersman::options().script_all(script).in_memory();
     let session = steersman.start(&network).await.unwrap();
     told(&session, "The key is under the red stone.").await;
     for text in CHAT {
@@ -245,7 +247,7 @@ async fn another_process_finds_the_same() {
         .into_iter()
         .chain(CHAT)
         .chain(["What is red?", "And the key?"]);
-    let memory = Steersman::options().script(&*script).in_memory();
+    let memory = Steersman::options().script_all(&*script).in_memory();
     let session = memory.start(&network).await.unwrap();
     let mut wanted = Vec::new();
     for line in lines.clone() {
@@ -259,7 +261,7 @@ async fn another_process_finds_the_same() {
     let mut found = Vec::new();
     let mut id: Option<String> = None;
     for line in lines {
-        let setup = Steersman::options().script(&*script);
+        let setup = Steersman::options().script_all(&*script);
         let process = setup.open(folder.0.join("sessions.db")).await.unwrap();
         let session = match &id {
             None => process.start(&network).await.unwrap(),

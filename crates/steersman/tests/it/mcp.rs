@@ -29,7 +29,7 @@ impl Folder {
     }
 
     async fn process(&self, script: &str) -> Steersman {
-        let setup = Steersman::options().script(script).user_absent();
+        let setup = Steersman::options().script_all(script).user_absent();
         setup.open(self.0.join("sessions.db")).await.unwrap()
     }
 

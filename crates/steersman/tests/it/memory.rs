@@ -38,7 +38,9 @@ fn shop() -> Network {
 }
 
 fn steersman(script: &str) -> Steersman {
-    Steersman::options().script(script.to_owned()).in_memory()
+    Steersman::options()
+        .script_all(script.to_owned())
+        .in_memory()
 }
 
 async fn told(session: &Session, text: &str) -> String {

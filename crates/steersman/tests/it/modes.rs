@@ -40,7 +40,7 @@ async fn a_tool_in_rust_says_the_mode_of_its_caller() {
         }))
         .build()
         .unwrap();
-    let steersman = Steersman::options().script(SCRIPT).in_memory();
+    let steersman = Steersman::options().script_all(SCRIPT).in_memory();
     let session = steersman.start(&network).await.unwrap();
     let mut events = session.events(Cursor::START);
     let turn = session.ask("Go.").await.unwrap();

@@ -62,7 +62,7 @@ async fn said(session: &Session) -> Vec<String> {
 }
 
 async fn asked(script: &str, text: &str) -> (Turn, Vec<String>) {
-    let steersman = Steersman::options().script(script).in_memory();
+    let steersman = Steersman::options().script_all(script).in_memory();
     let session = steersman.start(&network("1")).await.unwrap();
     let turn = session.ask(text).await.unwrap();
     (turn, said(&session).await)
@@ -108,7 +108,7 @@ async fn a_session_goes_on_only_where_its_net_is() {
     std::fs::create_dir_all(&folder).unwrap();
     let store = folder.join("sessions.db");
     let script = "clerk: [ It is 41., Right., It is 42., It is 1., Right., It is 2. ]";
-    let process = || Steersman::options().script(script).open(&store);
+    let process = || Steersman::options().script_all(script).open(&store);
     let steersman = process().await.unwrap();
     let session = steersman.start(&network("1")).await.unwrap();
     let _ = session.ask("How much?").await.unwrap();
@@ -195,7 +195,7 @@ entry: both
         .build()
         .unwrap();
     let steersman = Steersman::options()
-        .script("{ one: [ Here. ], two: [ There. ] }")
+        .script_all("{ one: [ Here. ], two: [ There. ] }")
         .in_memory();
     let session = steersman.start(&network).await.unwrap();
     let turn = session.ask("Go.").await.unwrap();

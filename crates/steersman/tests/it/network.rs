@@ -84,7 +84,7 @@ async fn a_network_built_in_rust_goes_through_the_same_checks() {
     assert!(wrong.to_string().contains("nobody"), "{wrong}");
 
     let script = "desk: [ { call: { pay: { to: anna, cents: 1500 } } }, \"{{ request.last }}\" ]";
-    let steersman = Steersman::options().script(script).in_memory();
+    let steersman = Steersman::options().script_all(script).in_memory();
     let session = steersman.start(&network).await.unwrap();
     let Turn::Asks(questions) = session.ask("Pay Anna.").await.unwrap() else {
         panic!("it asks first");
@@ -117,7 +117,7 @@ async fn a_session_goes_on_in_another_process() {
     let script = "desk: [ { call: { pay: { to: anna, cents: 1 } } }, Paid. ]";
     let id = {
         let steersman = Steersman::options()
-            .script(script)
+            .script_all(script)
             .open(&store)
             .await
             .unwrap();
@@ -130,7 +130,7 @@ async fn a_session_goes_on_in_another_process() {
         id
     };
     let steersman = Steersman::options()
-        .script(script)
+        .script_all(script)
         .open(&store)
         .await
         .unwrap();

@@ -77,7 +77,7 @@ fn serves() {
     let (store, script) = (var("DESK_STORE"), var("DESK_SCRIPT"));
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
-        let setup = steersman::Steersman::options().script_file(script);
+        let setup = steersman::Steersman::options().script_all_file(script);
         let steersman = setup.open(store).await.unwrap();
         let listener = tokio::net::TcpListener::bind(var("DESK_AT")).await.unwrap();
         std::fs::write(var("DESK_READY"), "").unwrap();

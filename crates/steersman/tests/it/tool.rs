@@ -23,7 +23,7 @@ async fn seen(tool: Tool, args: &str) -> String {
         .build()
         .unwrap();
     let script = format!("desk: [ {{ call: {{ count: {args} }} }}, \"{{{{ request.last }}}}\" ]");
-    let steersman = Steersman::options().script(script).in_memory();
+    let steersman = Steersman::options().script_all(script).in_memory();
     let session = steersman.start(&network).await.unwrap();
     match session.ask("Count.").await.unwrap() {
         Turn::Answer(answer) => answer.text().to_owned(),
@@ -138,7 +138,7 @@ async fn a_tool_knows_its_key_and_makes_artifacts_and_its_secret_is_shown_nowher
         .unwrap();
     let script = "desk: [ { call: { count: { n: 4 } } }, \"{{ request.last }}\" ]";
     let steersman = Steersman::options()
-        .script(script)
+        .script_all(script)
         .env(|name| (name == "TOKEN").then(|| "hunter2".to_owned()))
         .in_memory();
     let session = steersman.start(&network).await.unwrap();
@@ -177,7 +177,7 @@ async fn a_tool_hears_that_it_is_cancelled_and_says_what_became_of_it() {
     });
     let network = Network::from_yaml(DESK).tool(count).build().unwrap();
     let steersman = Steersman::options()
-        .script("desk: [ { call: { count: { n: 4 } } } ]")
+        .script_all("desk: [ { call: { count: { n: 4 } } } ]")
         .env(|_| Some("x".to_owned()))
         .in_memory();
     let session = steersman.start(&network).await.unwrap();

@@ -53,7 +53,7 @@ impl Check<'_> {
         let lowered = self.lowered;
         let models = merged.section("models").iter();
         let models: BTreeMap<&str, &Key> = models.map(|(key, _)| (&*key.name, key)).collect();
-        for name in lowered.network.used_models() {
+        for name in lowered.network.all_models() {
             let def = &lowered.network.models[name];
             if def.price.is_some() {
                 continue;

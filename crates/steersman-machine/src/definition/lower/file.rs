@@ -85,6 +85,7 @@ impl Lower<'_> {
             agents,
             people,
             entry,
+            leads: BTreeMap::new(),
             limits,
             record,
             tests,
