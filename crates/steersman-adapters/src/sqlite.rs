@@ -162,11 +162,12 @@ impl SqliteStore {
         self.inner.writer.as_ref().map_or(0, Writer::transactions)
     }
 
-    /// What SQLite itself finds wrong with the file's structure; empty if nothing.
+    /// What SQLite itself finds wrong with the file's structure, and with indexes that leave out what is in their tables; empty
+    /// if nothing.
     pub async fn check_structure(&self) -> Result<Vec<String>, StoreError> {
         self.read(|conn| {
             let mut found: Vec<String> = conn
-                .prepare("PRAGMA quick_check")?
+                .prepare("PRAGMA integrity_check")?
                 .query_map([], |r| r.get::<_, String>(0))?
                 .filter(|line| !matches!(line, Ok(ok) if ok == "ok"))
                 .collect::<rusqlite::Result<_>>()?;

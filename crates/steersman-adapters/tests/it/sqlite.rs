@@ -511,6 +511,41 @@ async fn a_flipped_bit_is_an_error_or_harmless() {
     assert!(found > 10, "a good part of the file is rows: {found}");
 }
 
+/// An index that is damaged hides what lies in its table: that is found, whichever bit it is.
+#[tokio::test]
+async fn an_index_that_hides_a_message_is_found() {
+    let (folder, good) = full(4).await;
+    let page: (usize, usize) = {
+        let conn = rusqlite::Connection::open(folder.file()).unwrap();
+        let root = "SELECT rootpage FROM sqlite_master WHERE name = 'inbox_waiting'";
+        let root: usize = conn.query_row(root, [], |r| r.get(0)).unwrap();
+        let size: usize = conn
+            .query_row("PRAGMA page_size", [], |r| r.get(0))
+            .unwrap();
+        (root, size)
+    };
+    let end = page.0 * page.1;
+    let mut hidden = 0;
+    for bit in 0..32 {
+        let mut bytes = good.clone();
+        bytes[end - 1 - bit / 8] ^= 1 << (bit % 8);
+        std::fs::write(folder.file(), &bytes).unwrap();
+        if let Ok(store) = SqliteStore::open(folder.file()) {
+            let lists = store.inbox("a").await.is_ok_and(|lies| lies.len() == 1);
+            let structure = store.check_structure().await;
+            hidden += u32::from(!lists);
+            assert!(
+                lists || !structure.is_ok_and(|found| found.is_empty()),
+                "bit {bit} hides the message"
+            );
+        }
+        for beside in ["sessions.db-wal", "sessions.db-shm"] {
+            let _ = std::fs::remove_file(folder.0.join(beside));
+        }
+    }
+    assert!(hidden > 0, "some of the bits say to whom it belongs");
+}
+
 #[tokio::test]
 async fn a_truncated_file_is_an_error() {
     let (folder, good) = full(60).await;
