@@ -26,7 +26,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 /// Sequences that are played unless somebody wants more.
-const SHORT: u64 = 16;
+const SHORT: u64 = 12;
 /// Sequences that are played at once: most of each is waiting for processes.
 const AT_ONCE: usize = 2;
 
