@@ -518,11 +518,11 @@ async fn an_index_that_hides_a_message_is_found() {
     let page: (usize, usize) = {
         let conn = rusqlite::Connection::open(folder.file()).unwrap();
         let root = "SELECT rootpage FROM sqlite_master WHERE name = 'inbox_waiting'";
-        let root: usize = conn.query_row(root, [], |r| r.get(0)).unwrap();
-        let size: usize = conn
+        let root: u32 = conn.query_row(root, [], |r| r.get(0)).unwrap();
+        let size: u32 = conn
             .query_row("PRAGMA page_size", [], |r| r.get(0))
             .unwrap();
-        (root, size)
+        (root as usize, size as usize)
     };
     let end = page.0 * page.1;
     let mut hidden = 0;
