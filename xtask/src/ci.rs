@@ -34,7 +34,7 @@ const STAGES: [Stage; 4] = [
     Stage {
         name: "tests",
         cargo: &["test", "--workspace"],
-        budget: Duration::from_mins(13),
+        budget: Duration::from_mins(16),
     },
     Stage {
         name: "docs",
