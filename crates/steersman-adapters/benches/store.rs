@@ -210,7 +210,7 @@ fn report(name: &str, count: u64, group: u64) {
     );
 }
 
-/// What the mark costs that is synced with a line at which an effect of class `unsafe` begins.
+/// Compares lines at which an effect of class `unsafe` begins, with which the mark is synced, with lines that begin none.
 #[expect(clippy::print_stdout, reason = "a benchmark reports")]
 fn marked(count: u64) {
     let lines: Vec<LogLine> = (1..=count).map(line).collect();

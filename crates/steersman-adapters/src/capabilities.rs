@@ -22,14 +22,14 @@ pub struct Capabilities {
     pub tools: Option<bool>,
 }
 
-/// How long what a server said, or did not take, is believed. Behind one address another server or another version of
-/// the model may be started while this process goes on; nothing tells us of that. So it is asked again: rarely enough that
-/// the questions cost nothing beside the calls, soon enough that a swapped server is known before anybody wonders.
+/// An answer of a server, or its refusal, is believed for this long. Another server, or another version of the model, may be
+/// started at the same address while this process goes on, and nothing tells us. So the server is asked again: rarely enough
+/// that the questions cost nothing beside the calls, soon enough that a new server is known before anybody wonders.
 const LIFE: Duration = Duration::from_mins(10);
 /// Servers and models that are remembered.
 const REMEMBERED: usize = 1_024;
 
-/// What was learned of models at their servers, for a bounded time each.
+/// Facts about models at their servers, each for a bounded time.
 #[derive(Debug)]
 pub(crate) struct Remembered<T>(Mutex<BTreeMap<(String, String), (T, Instant)>>);
 
@@ -40,7 +40,7 @@ impl<T> Default for Remembered<T> {
 }
 
 impl<T: Copy> Remembered<T> {
-    /// What was learned of this model at this address and is still believed.
+    /// The fact about this model at this address, if it is still believed.
     pub(crate) fn get(&self, base: &Url, model: &str, now: Instant) -> Option<T> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (what, since) = all.get(&(base.to_string(), model.to_owned()))?;
@@ -60,13 +60,14 @@ impl<T: Copy> Remembered<T> {
     }
 }
 
-/// What servers said of themselves: that one said nothing is remembered like all else. Whoever asks servers shares one.
+/// The answers of servers about themselves. That a server knows none of the questions is an answer and remembered, too. All
+/// that ask servers share one of these.
 #[derive(Debug, Default)]
 pub(crate) struct Known(Remembered<Capabilities>);
 
 impl Known {
-    /// What a server with chat completions at this base address says, in the ways of those that can be asked. Where it
-    /// was not to be reached or out of order, nothing is known and nothing is remembered: the next one asks again.
+    /// Asks the server with chat completions at this base address, in the ways of servers that can be asked. A server that
+    /// cannot be reached or is out of order says nothing, and nothing is remembered: the next call asks again.
     pub(crate) async fn of(&self, clients: &Clients, base: &Url, model: &str) -> Capabilities {
         if let Some(known) = self.0.get(base, model, Instant::now()) {
             return known;
@@ -109,7 +110,7 @@ async fn ask(clients: &Clients, base: &Url, model: &str) -> Result<Capabilities,
     Ok(shown.map(|shown| of_show(&shown)).unwrap_or_default())
 }
 
-/// What the server answers; none where it does not know the question.
+/// Reads the server's answer; none where it does not know the question.
 async fn json_of(request: reqwest::RequestBuilder) -> Result<Option<Json>, Silent> {
     let reading = async {
         let mut response = request.send().await.map_err(|_| Silent)?;

@@ -66,7 +66,7 @@ const LIST_MAX: usize = 4 << 20;
 /// Knows OpenAI, Anthropic, and every other server that speaks as one of them does.
 pub struct Catalog {
     clients: Clients,
-    /// What servers said of themselves; the models share it.
+    /// The answers of servers about themselves; all models share them.
     known: Arc<Known>,
     timeouts: Timeouts,
     local: Vec<String>,

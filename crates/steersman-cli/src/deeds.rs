@@ -54,6 +54,25 @@ pub(crate) enum Standing {
 }
 
 impl Deed {
+    /// An effect of the engine that no call of an agent made, as its first attempt begins: a message to a person, a probe.
+    fn beside(id: Id, tool: &Name, class: Class, about: &Json, line: &LogLine) -> Self {
+        Self {
+            id,
+            tool: tool.clone(),
+            class,
+            args: about.to_string(),
+            branch: line.branch,
+            line: line.n,
+            attempts: 0,
+            repeated: 0,
+            standing: Standing::Running,
+            settled: None,
+            repeats: None,
+            word: None,
+            digest: None,
+        }
+    }
+
     pub(crate) fn word(&self) -> String {
         match self.standing {
             Standing::Wished => "not started".into(),
@@ -223,21 +242,10 @@ impl Deeds {
         };
         if let Reaching::Started { tool, .. } = what {
             let about = json!({ "question": of.to_string(), "person": by });
-            let deed = self.by_id.entry(*effect).or_insert_with(|| Deed {
-                id: *effect,
-                tool: tool.clone(),
-                class: Class::Idempotent,
-                args: about.to_string(),
-                branch: line.branch,
-                line: line.n,
-                attempts: 0,
-                repeated: 0,
-                standing: Standing::Running,
-                settled: None,
-                repeats: None,
-                word: None,
-                digest: None,
-            });
+            let deed = self
+                .by_id
+                .entry(*effect)
+                .or_insert_with(|| Deed::beside(*effect, tool, Class::Idempotent, &about, line));
             deed.attempts += 1;
         }
         if let Some(deed) = self.by_id.get_mut(effect) {
@@ -256,21 +264,10 @@ impl Deeds {
         };
         if let Probing::Started { tool, .. } = what {
             let about = json!({ "doubt": of.to_string() });
-            let deed = self.by_id.entry(*effect).or_insert_with(|| Deed {
-                id: *effect,
-                tool: tool.clone(),
-                class: Class::Read,
-                args: about.to_string(),
-                branch: line.branch,
-                line: line.n,
-                attempts: 0,
-                repeated: 0,
-                standing: Standing::Running,
-                settled: None,
-                repeats: None,
-                word: None,
-                digest: None,
-            });
+            let deed = self
+                .by_id
+                .entry(*effect)
+                .or_insert_with(|| Deed::beside(*effect, tool, Class::Read, &about, line));
             deed.attempts += 1;
             self.begun_by.insert(*effect, self.owner);
         }

@@ -74,7 +74,7 @@ fn essence(seen: &Inspection) -> String {
 }
 
 /// Drives it to its end, whatever it asks.
-async fn to_the_end(session: &Session) {
+pub(crate) async fn to_the_end(session: &Session) {
     for _ in 0..8 {
         let settled = session.settled().await.unwrap();
         match &*settled {

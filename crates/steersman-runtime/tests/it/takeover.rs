@@ -1,8 +1,9 @@
 //! What models read is the same whoever drives the session, and wherever the owner before died: no name, number or place in it
 //! comes from a line of the log.
 
+use crate::crash::to_the_end;
 use crate::spy::{Behind, Spy};
-use crate::world::{Does, NOON, Tools, asked, network};
+use crate::world::{Does, NOON, Tools, network};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,12 +14,11 @@ use steersman_machine::mapping::Raw;
 use steersman_machine::network::Network;
 use steersman_runtime::clock::Virtual;
 use steersman_runtime::engine::{Engine, Options, Parts, StartOptions};
-use steersman_runtime::inbox::Resolution;
 use steersman_runtime::model::scripted::{Script, ScriptedModel};
 use steersman_runtime::model::{BoundModel, Model, ModelCall, Models, ModelsError, Sink};
 use steersman_runtime::retrieval::{Index, IndexError, Retrieval};
 use steersman_runtime::seal::Sealer;
-use steersman_runtime::session::{Session, Settled};
+use steersman_runtime::session::Session;
 use steersman_runtime::toolset::{ToolRun, Toolset};
 use steersman_runtime::{Boxed, Env};
 use tokio::sync::Semaphore;
@@ -238,29 +238,6 @@ impl Process {
         asked.dedup();
         asked
     }
-}
-
-async fn to_the_end(session: &Session) {
-    for _ in 0..8 {
-        let settled = session.settled().await.unwrap();
-        match &*settled {
-            Settled::Asks(_) => {
-                session.approve(asked(&settled), "user").await.unwrap();
-            }
-            // The test knows what the world knows: it was done.
-            Settled::Doubt(_) => {
-                let done = Resolution::Done {
-                    result: json!("pay is done").to_string(),
-                };
-                session
-                    .resolve(asked(&settled), done, "user")
-                    .await
-                    .unwrap();
-            }
-            _ => return,
-        }
-    }
-    panic!("it does not come to an end");
 }
 
 #[tokio::test]
