@@ -143,7 +143,8 @@ struct Windows {
 #[derive(Debug, Default)]
 struct Window {
     taken: VecDeque<(Time, u64, u64)>,
-    sum: u64,
+    /// Of numbers that others tell: wide enough for all of them.
+    sum: u128,
 }
 
 /// What a server said of one model.
@@ -503,24 +504,25 @@ impl Window {
         while let Some((at, amount, _)) = self.taken.front()
             && at.plus(quota.within) <= now
         {
-            self.sum -= amount;
+            self.sum -= u128::from(*amount);
             self.taken.pop_front();
         }
-        let amount = amount.min(quota.most);
+        let most = u128::from(quota.most);
+        let amount = u128::from(amount).min(most);
         let mut sum = self.sum;
         let mut at = now;
         for (taken, freed, _) in &self.taken {
-            if sum + amount <= quota.most {
+            if sum + amount <= most {
                 break;
             }
-            sum -= freed;
+            sum -= u128::from(*freed);
             at = taken.plus(quota.within);
         }
         at
     }
 
     fn take(&mut self, now: Time, ticket: u64, amount: u64) {
-        self.sum += amount;
+        self.sum += u128::from(amount);
         self.taken.push_back((now, amount, ticket));
     }
 
@@ -528,7 +530,7 @@ impl Window {
     fn correct(&mut self, ticket: u64, amount: u64) {
         let taken = self.taken.iter_mut().rev();
         if let Some((_, taken, _)) = { taken }.find(|(_, _, other)| *other == ticket) {
-            self.sum = self.sum - *taken + amount;
+            self.sum = self.sum - u128::from(*taken) + u128::from(amount);
             *taken = amount;
         }
     }

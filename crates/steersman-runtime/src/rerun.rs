@@ -25,6 +25,7 @@ pub(crate) use recorded::{Asked, Recorded};
 
 use crate::engine::{Engine, EngineError, Inspection};
 use crate::inbox::{Message, random_id};
+use crate::ledger::Amount;
 use crate::past::{self, Past};
 use crate::pending::PendingKind;
 use crate::redefine::Redefine;
@@ -330,9 +331,9 @@ impl Engine {
             _ => after.settled.clone(),
         });
         came.leaf = leaf(&after);
-        let spent = simulated.unwrap_or_default();
-        came.micros = after.ledger.spent.micros + spent.0;
-        came.tokens = after.ledger.spent.tokens + spent.1;
+        let (micros, tokens) = simulated.unwrap_or_default();
+        let spent = after.ledger.spent.plus(Amount::new(tokens, micros));
+        (came.micros, came.tokens) = (spent.micros, spent.tokens);
         if came.diverged.is_none() || paused {
             self.list(&after, &came).await?;
         }

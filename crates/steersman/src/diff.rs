@@ -16,6 +16,7 @@ use steersman_machine::trace::cause_word;
 use steersman_runtime::branches;
 use steersman_runtime::engine::{BranchView, Inspection};
 use steersman_runtime::known::Known;
+use steersman_runtime::ledger::Amount;
 use steersman_runtime::session::Settled;
 
 /// What one side has and the other side has.
@@ -381,16 +382,13 @@ impl Subject {
         matches!(does, Some(Does::Route(route)) if matches!(route.by, RouteBy::Tasks(_)))
     }
 
-    /// Model calls, tokens and millionths on the path.
-    fn used(&self) -> (u64, u64, u64) {
+    /// Model calls on the path, and what they took.
+    fn used(&self) -> (u64, Amount) {
         let commits = self.path.iter().filter_map(|line| line.commit.as_ref());
         let usage = commits.flat_map(|commit| &commit.usage);
-        usage.fold((0, 0, 0), |(calls, tokens, micros), used| {
-            (
-                calls + 1,
-                tokens + used.tokens(),
-                micros + used.micros.unwrap_or(0),
-            )
+        usage.fold((0, Amount::default()), |(calls, sum), used| {
+            let took = Amount::new(used.tokens(), used.micros.unwrap_or(0));
+            (calls + 1, sum.plus(took))
         })
     }
 }
@@ -528,12 +526,12 @@ fn compare(a: &Subject, b: &Subject) -> Diff {
             b: used_b.0,
         },
         tokens: Both {
-            a: used_a.1,
-            b: used_b.1,
+            a: used_a.1.tokens,
+            b: used_b.1.tokens,
         },
         micros: Both {
-            a: used_a.2,
-            b: used_b.2,
+            a: used_a.1.micros,
+            b: used_b.1.micros,
         },
     }
 }

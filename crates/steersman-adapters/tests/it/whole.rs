@@ -462,6 +462,53 @@ async fn what_a_server_claims_to_have_used_breaks_nothing() {
     assert_eq!(all.unwrap()[0].state.tokens, spent);
 }
 
+#[tokio::test]
+async fn no_field_of_a_usage_that_is_absurd_breaks_anything() {
+    let most = u64::MAX.to_string();
+    let beyond = format!("{most}0");
+    let fields = [
+        r#""prompt_tokens": MANY"#,
+        r#""completion_tokens": MANY"#,
+        r#""cached_tokens": MANY"#,
+        r#""prompt_tokens": 5, "completion_tokens": 1, "prompt_tokens_details": { "cached_tokens": MANY }"#,
+        r#""input_tokens": MANY, "output_tokens": MANY"#,
+    ];
+    for (field, many) in fields
+        .iter()
+        .flat_map(|field| [(field, &most), (field, &beyond)])
+    {
+        let usage = field.replace("MANY", many);
+        let event = format!(
+            r#"data: {{"choices":[{{"delta":{{"content":"Yes."}},"finish_reason":"stop"}}],"usage":{{{usage}}}}}"#
+        );
+        let reply = || Reply::stream(&[&format!("{event}\n\n"), "data: [DONE]\n\n"]);
+        let model = model(vec![reply(), reply(), reply()]).await;
+        let engine = engine(env(&[
+            ("MODEL_URL", &model.url),
+            ("MODEL_KEY", "k"),
+            ("BANK_URL", "-"),
+            ("BANK_KEY", "-"),
+        ]));
+        let session = start(&engine, DESK, "Hello?").await;
+        for _ in 0..2 {
+            assert_eq!(
+                answered(&session.settled().await.unwrap()),
+                "Yes.",
+                "{usage}"
+            );
+            session.say("And?").await.unwrap();
+        }
+        assert_eq!(
+            answered(&session.settled().await.unwrap()),
+            "Yes.",
+            "{usage}"
+        );
+        let seen = engine.inspect(session.id()).await.unwrap();
+        let spent = seen.ledger.spent.tokens;
+        assert!(spent < 30_000, "{usage}: {spent}");
+    }
+}
+
 /// Tools that ask one host at one rate share a limiter, whatever their paths; the time is the clock's, and nothing has been
 /// started of what only waits for its turn.
 #[tokio::test]

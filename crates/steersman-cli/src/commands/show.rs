@@ -310,7 +310,8 @@ impl Page<'_> {
     fn rows_at(&self, at: Line) -> Vec<String> {
         let answered = self.answered();
         let calls = answered.values().map(|by| by.calls).sum();
-        let tokens = answered.values().map(|by| by.tokens).sum();
+        let tokens = answered.values().map(|by| by.tokens);
+        let tokens = tokens.fold(0, u64::saturating_add);
         let lines = self.log.lines.iter().filter(|line| line.n <= at);
         let made = lines.filter_map(|line| line.commit.as_ref()).next_back();
         let made = made.map_or_else(String::new, |commit| {

@@ -123,7 +123,7 @@ impl Weight {
     /// Tokens of the next request: as the provider counted the one before, and what came since; else what is known in bytes.
     pub fn estimate(&self) -> u64 {
         if self.tokens > 0 {
-            return self.tokens + self.since / BYTES;
+            return self.tokens.saturating_add(self.since / BYTES);
         }
         let exchanges: u64 = self.exchanges.iter().copied().map(u64::from).sum();
         (exchanges + self.open) / BYTES
@@ -141,5 +141,21 @@ impl Weight {
         let weighed = self.exchanges.len();
         let first = (exchanges as usize).saturating_sub(weighed);
         (before as usize).saturating_sub(first).min(weighed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Weight;
+
+    /// The machine takes what is offered: nobody bounds it before.
+    #[test]
+    fn what_a_provider_tells_is_never_too_large_to_count() {
+        let weight = Weight {
+            tokens: u64::MAX,
+            since: 400,
+            ..Weight::default()
+        };
+        assert_eq!(weight.estimate(), u64::MAX);
     }
 }

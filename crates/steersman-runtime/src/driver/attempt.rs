@@ -54,6 +54,26 @@ pub(crate) enum FromTask {
     Judged(Id, (Id, steersman_machine::ids::Line), Raw),
 }
 
+/// Does this in a task of its own, and tells what came of it, if anybody waits for it. A panic is an answer too, whatever
+/// line it comes from: a session that waits for an attempt that nobody answers would wait for ever.
+pub(crate) fn spawn(
+    to: Tell,
+    panicked: impl FnOnce(&str) -> FromTask + Send + 'static,
+    work: impl Future<Output = Option<FromTask>> + Send + 'static,
+) {
+    tokio::spawn(async move {
+        // Told ahead of dropping the panic: what it carries is foreign, too.
+        let (told, _panic) = match AssertUnwindSafe(work).catch_unwind().await {
+            Ok(told) => (told, None),
+            Err(panic) => (Some(panicked(panic_text(&*panic))), Some(panic)),
+        };
+        if let Some(told) = told {
+            // An owner that is gone needs no answer.
+            let _ = to.send(Box::new(told)).await;
+        }
+    });
+}
+
 /// Calls a model once, when the limiter of its place lets it through. `gate`: the place, who asks there, and the leave to do so
 /// of a call that waited for it.
 pub(crate) fn call_model(
@@ -66,7 +86,15 @@ pub(crate) fn call_model(
     to: Tell,
 ) {
     let (effect, attempt) = (call.effect, call.attempt);
-    tokio::spawn(async move {
+    let panicked = move |text: &str| {
+        let failure = Failure {
+            code: "failed".to_owned(),
+            message: format!("the model's adapter panicked: {text}"),
+            retry: Retry::Never,
+        };
+        FromTask::Model(effect, attempt, Err(failure), Report::default())
+    };
+    spawn(to.clone(), panicked, async move {
         let (limiter, ask, leave) = gate;
         let let_through = async {
             match leave {
@@ -77,14 +105,13 @@ pub(crate) fn call_model(
         let let_through = tokio::select! {
             biased;
             let_through = let_through => let_through,
-            () = cancel.cancelled() => return,
+            () = cancel.cancelled() => return None,
         };
         let permit = match let_through {
             Ok(permit) => permit,
             Err(why) => {
-                let told = FromTask::Model(effect, attempt, Err(refused(why)), Report::default());
-                let _ = to.send(Box::new(told)).await;
-                return;
+                let told = Err(refused(why));
+                return Some(FromTask::Model(effect, attempt, told, Report::default()));
             }
         };
         let relay = Relay {
@@ -98,19 +125,14 @@ pub(crate) fn call_model(
             pieces: Arc::default(),
             to: to.clone(),
         };
-        let answer = AssertUnwindSafe(model.call(&call, &relay, &cancel)).catch_unwind();
         let result = tokio::select! {
             biased;
-            answer = answer => answer.unwrap_or_else(|panic| Err(Failure {
-                code: "failed".to_owned(),
-                message: format!("the model's adapter panicked: {}", panic_text(&*panic)),
-                retry: Retry::Never,
-            })),
+            answer = model.call(&call, &relay, &cancel) => answer,
             failure = silence(&relay, timeouts, &*clock) => {
                 cancel.cancel();
                 Err(failure)
             }
-            () = cancel.cancelled() => return,
+            () = cancel.cancelled() => return None,
         };
         let _ = to
             .send(Box::new(FromTask::Deltas(
@@ -123,9 +145,7 @@ pub(crate) fn call_model(
         if let Some(ended) = as_its_place_sees(&result) {
             relay.permit.end(clock.now(), ended);
         }
-        let _ = to
-            .send(Box::new(FromTask::Model(effect, attempt, result, report)))
-            .await;
+        Some(FromTask::Model(effect, attempt, result, report))
     });
 }
 
@@ -188,7 +208,7 @@ fn as_its_place_sees(result: &Result<Answer, Failure>) -> Option<Ended> {
     })
 }
 
-/// Runs a tool once, at most `timeout` milliseconds.
+/// Runs a tool once, at most `timeout` milliseconds. A panic is for [`spawn`], whose task this runs in.
 pub(crate) async fn run_tool(
     toolset: Option<Arc<dyn Toolset>>,
     run: ToolRun,
@@ -204,11 +224,11 @@ pub(crate) async fn run_tool(
         ));
     };
     let class = run.work.class;
-    let running = AssertUnwindSafe(toolset.run_heard(&run, &cancel, hear)).catch_unwind();
+    let running = toolset.run_heard(&run, &cancel, hear);
     tokio::pin!(running);
     let late = tokio::select! {
         biased;
-        raw = &mut running => return settled(raw, class),
+        raw = &mut running => return raw,
         () = clock.sleep(timeout), if toolset.is_timed() => "timeout",
         () = cancel.cancelled() => "cancelled",
     };
@@ -216,7 +236,7 @@ pub(crate) async fn run_tool(
     cancel.cancel();
     tokio::select! {
         biased;
-        raw = &mut running => told_why(settled(raw, class), late, timeout),
+        raw = &mut running => told_why(raw, late, timeout),
         () = clock.sleep(GRACE) => {
             let message = match late {
                 "timeout" => format!("no answer within {timeout} ms"),
@@ -240,11 +260,10 @@ fn told_why(raw: Raw, late: &str, timeout: u64) -> Raw {
     raw.map_fault(why)
 }
 
-fn settled(raw: Result<Raw, Box<dyn std::any::Any + Send>>, class: Class) -> Raw {
-    raw.unwrap_or_else(|panic| {
-        let message = format!("the tool panicked: {}", panic_text(&*panic));
-        unknown(class, fault("failed", message))
-    })
+/// An attempt of a tool of this class panicked.
+pub(crate) fn panicked(class: Class, text: &str) -> Raw {
+    let message = format!("the tool panicked: {text}");
+    unknown(class, fault("failed", message))
 }
 
 /// A panic or a cut proves nothing about the world, so it is unknown; whoever changes nothing outside just failed.

@@ -168,7 +168,10 @@ impl Driver {
         let tool = run.as_ref().ok().map(|(run, _)| &run.work.tool);
         let toolset = tool.and_then(|tool| self.engine.toolset(self.network(), tool).cloned());
         let (clock, tasks) = (self.engine.clock().clone(), self.tasks.clone());
-        tokio::spawn(async move {
+        let class = run.as_ref().map_or(Class::Read, |(run, _)| run.work.class);
+        let panicked =
+            move |text: &str| FromTask::Probe(effect, of, attempt, attempt::panicked(class, text));
+        attempt::spawn(tasks, panicked, async move {
             let turn = match place {
                 Some((limiter, ask)) => Some(limiter.acquire(ask, &*clock).await),
                 None => None,
@@ -184,8 +187,7 @@ impl Driver {
                     attempt::run_tool(toolset, run, timeout, clock, cancel, Arc::new(drop)).await
                 }
             };
-            let told = FromTask::Probe(effect, of, attempt, raw);
-            let _ = tasks.send(Box::new(told)).await;
+            Some(FromTask::Probe(effect, of, attempt, raw))
         });
     }
 

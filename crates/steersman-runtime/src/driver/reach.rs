@@ -162,7 +162,10 @@ impl Driver {
         let toolset = self.engine.toolset(self.network(), &run.work.tool).cloned();
         let (clock, tasks) = (self.engine.clock().clone(), self.tasks.clone());
         let place = self.place_of(run.clone());
-        tokio::spawn(async move {
+        let class = run.work.class;
+        let panicked =
+            move |text: &str| FromTask::Reached(effect, attempt, attempt::panicked(class, text));
+        attempt::spawn(tasks, panicked, async move {
             let turn = match place {
                 Some((limiter, ask)) => Some(limiter.acquire(ask, &*clock).await),
                 None => None,
@@ -174,9 +177,7 @@ impl Driver {
                 let cancel = CancellationToken::new();
                 attempt::run_tool(toolset, run, timeout, clock, cancel, Arc::new(drop)).await
             };
-            let _ = tasks
-                .send(Box::new(FromTask::Reached(effect, attempt, raw)))
-                .await;
+            Some(FromTask::Reached(effect, attempt, raw))
         });
     }
 

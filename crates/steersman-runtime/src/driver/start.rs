@@ -394,8 +394,10 @@ impl Driver {
             ..self.tool_run(id, tool)
         };
         let (clock, tasks) = (self.engine.clock().clone(), self.tasks.clone());
-        tokio::spawn(async move {
-            let told = tasks.clone();
+        let (told, class) = (tasks.clone(), tool.class);
+        let panicked =
+            move |text: &str| FromTask::Tool(id, attempt, attempt::panicked(class, text));
+        attempt::spawn(tasks, panicked, async move {
             // Whoever follows sees the next one, if this one finds no place.
             let hear = Arc::new(move |progress| {
                 let _ = told.try_send(Box::new(FromTask::Progress(id, attempt, progress)));
@@ -404,7 +406,7 @@ impl Driver {
                 Some(fault) => Raw::NotPerformed(fault),
                 None => attempt::run_tool(toolset, run, timeout, clock, cancel, hear).await,
             };
-            let _ = tasks.send(Box::new(FromTask::Tool(id, attempt, raw))).await;
+            Some(FromTask::Tool(id, attempt, raw))
         });
     }
 

@@ -5,10 +5,10 @@
 
 use super::act::By;
 use super::draft::{Draft, NewHold, Note, Offer};
-use super::{Driver, OnDisk, Out, OutState, What};
+use super::{Driver, FromTask, OnDisk, Out, OutState, What, attempt};
 use crate::engine::EngineError;
 use crate::ledger::{Amount, Progress};
-use crate::limiter::{Ask, Limiter, Permit, Refused};
+use crate::limiter::{Ask, LONG, Limiter, Permit, Refused};
 use crate::seal::Sealer;
 use crate::store::WaitChange;
 use crate::toolset::ToolRun;
@@ -369,9 +369,7 @@ impl Driver {
             if let Ok(permit) = slots.acquire_owned().await {
                 // Handed over, not given back: given back it goes to whoever waits next, in any session, and slots
                 // that many wait for are never free when their turn comes.
-                let _ = tasks
-                    .send(Box::new(super::FromTask::Slot(id, permit)))
-                    .await;
+                let _ = tasks.send(Box::new(FromTask::Slot(id, permit))).await;
             }
         });
     }
@@ -390,9 +388,10 @@ impl Driver {
             out.state = OutState::Queued;
         }
         let (clock, tasks) = (self.engine.clock().clone(), self.tasks.clone());
-        tokio::spawn(async move {
+        let panicked = move |_: &str| FromTask::Turn(id, Err(Refused::Long(LONG)));
+        attempt::spawn(tasks, panicked, async move {
             let turn = limiter.acquire(ask, &*clock).await;
-            let _ = tasks.send(Box::new(super::FromTask::Turn(id, turn))).await;
+            Some(FromTask::Turn(id, turn))
         });
         true
     }

@@ -71,6 +71,21 @@ fn tokens_are_estimated_before_and_corrected_afterwards() {
     assert!(take(1).is_none());
 }
 
+/// Nobody bounds what servers tell before it comes here.
+#[test]
+fn what_servers_tell_is_never_too_large_to_count() {
+    let (limiter, clock) = (Arc::<Limiter>::default(), clock());
+    let take = || now_or_never(&limiter, ask("a", "1000 tokens/min", 400), &clock);
+    let (Some(Ok(first)), Some(Ok(second))) = (take(), take()) else {
+        panic!("there is room for two");
+    };
+    first.end(clock.now(), Ended::Answered(Some(u64::MAX)));
+    second.end(clock.now(), Ended::Answered(Some(u64::MAX)));
+    assert!(take().is_none());
+    clock.advance(60_000);
+    assert!(matches!(take(), Some(Ok(_))));
+}
+
 #[test]
 fn what_failed_or_was_put_off_took_no_tokens() {
     let (limiter, clock) = (Arc::<Limiter>::default(), clock());

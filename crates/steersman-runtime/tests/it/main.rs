@@ -23,6 +23,7 @@ mod memory;
 mod models;
 mod orders;
 mod outages;
+mod panics;
 mod parked;
 mod past;
 mod places;

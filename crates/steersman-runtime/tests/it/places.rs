@@ -617,6 +617,43 @@ async fn as_many_kills_draw_as_many_bounds() {
     }
 }
 
+/// Whatever field an absurd number stands in, sums of it overflow nowhere: in windows, budgets, contexts that are compacted, rows.
+#[tokio::test]
+async fn absurd_usage_in_any_field_ends_no_session() {
+    const DEFINITION: &str = r#"
+models: { default: { provider: scripted, model: one, max_tokens: 100, window: 100000, rate: "1000000 tokens/s", price: { input: 5, output: 10 } } }
+agents: { main: { system: You talk. } }
+"#;
+    const MAX: u64 = u64::MAX;
+    for told in [
+        (MAX, 0, 0),
+        (0, MAX, 0),
+        (0, 0, MAX),
+        (7, MAX, 3),
+        (MAX, MAX, MAX),
+    ] {
+        let stage = Stage::set(Rack::default());
+        let (input, cached, output) = told;
+        let claim = vec![Does::Used(input, cached, output); 4];
+        stage.rack.will("default", claim);
+        let session = stage.start(DEFINITION).await;
+        for _ in 0..4 {
+            assert_eq!(answered(&stage.settle(&session).await), "I am default.");
+            session.say("And now?").await.unwrap();
+        }
+        assert_eq!(answered(&stage.settle(&session).await), "I am default.");
+        let spent = stage
+            .engine
+            .inspect(session.id())
+            .await
+            .unwrap()
+            .ledger
+            .spent;
+        assert!(spent.tokens < 10_000, "{told:?}: {spent:?}");
+        assert!(spent.micros < 10_000, "{told:?}: {spent:?}");
+    }
+}
+
 /// Numbers that cannot be are told apart and kept as they were told; the most that the call could take counts.
 #[tokio::test]
 async fn what_a_provider_tells_is_believed_within_reason() {

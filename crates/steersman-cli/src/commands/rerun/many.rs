@@ -312,7 +312,13 @@ async fn rerun(
 /// Tokens of all sessions, then and now.
 fn all_tokens(came: &[Came]) -> (u64, u64) {
     let each = came.iter().map(Came::tokens);
-    each.fold((0, 0), |(was, is), (a, b)| (was + a, is + b))
+    each.fold((0, 0), |(was, is), (a, b)| {
+        (was.saturating_add(a), is.saturating_add(b))
+    })
+}
+
+fn all_micros(came: &[Came]) -> u64 {
+    came.iter().map(Came::micros).fold(0, u64::saturating_add)
 }
 
 /// What was, and what is if that is something else.
@@ -334,7 +340,7 @@ fn totals(came: &[Came]) -> BTreeMap<&'static str, u64> {
 
 fn print(came: &[Came], printer: &Printer) -> Result<(), CommandError> {
     let totals = totals(came);
-    let micros: u64 = came.iter().map(Came::micros).sum();
+    let micros = all_micros(came);
     if printer.is_json() {
         for one in came {
             printer.json(&one.document())?;
@@ -385,7 +391,7 @@ fn report(folder: &Path, came: &[Came], stopped: Stopped, args: &Args) -> Result
             ))
         })
     };
-    let (totals, micros) = (totals(came), came.iter().map(Came::micros).sum::<u64>());
+    let (totals, micros) = (totals(came), all_micros(came));
     let (price, tokens) = (money(micros), from_to(all_tokens(came)));
     let spent = format!("Price: {price}. Tokens: {tokens}.");
     let mut summary = heading(args, &totals, &spent, stopped);

@@ -165,7 +165,8 @@ impl Driver {
         let (clock, tasks) = (self.engine.clock().clone(), self.tasks.clone());
         let (slots, place) = (self.slots(tool), self.place_of(run.clone()));
         let cancel = open.tools.0.clone();
-        tokio::spawn(async move {
+        let panicked = move |text: &str| FromTask::Judged(id, of, attempt::panicked(class, text));
+        attempt::spawn(tasks, panicked, async move {
             let let_through = async {
                 let slot = slots.acquire_owned().await;
                 let Some((limiter, ask)) = place else {
@@ -181,13 +182,13 @@ impl Driver {
             };
             let slot = tokio::select! {
                 biased;
-                () = cancel.cancelled() => return,
+                () = cancel.cancelled() => return None,
                 slot = let_through => slot,
             };
             let (cut, hear) = (cancel.child_token(), Arc::new(drop));
             let raw = attempt::run_tool(toolset, run, timeout, clock, cut, hear).await;
             drop(slot);
-            let _ = tasks.send(Box::new(FromTask::Judged(id, of, raw))).await;
+            Some(FromTask::Judged(id, of, raw))
         });
         Judging::Tool
     }
