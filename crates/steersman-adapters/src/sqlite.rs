@@ -3,8 +3,8 @@
 //! WAL and `synchronous=FULL`. One thread writes, and groups what many sessions want written into one transaction; a
 //! few read-only connections read. A line is one row under one integer key (the session's number << 40 | line), one
 //! insert that the owner's epoch guards. Beside the file, where no symlink leads, lies `NAME.owners/` with a locked file for
-//! each session that is owned now; it may be deleted when nobody runs. `NAME.mark` says what the store held at least when an
-//! effect of class `unsafe` last began; it belongs to the store.
+//! each session that is owned now; it may be deleted when nobody runs. `NAME.mark` says how many transactions the store holds
+//! at least, once an effect of class `unsafe` began in it; it belongs to the store.
 
 mod append;
 mod error;
@@ -17,6 +17,7 @@ mod open;
 mod owner;
 mod read;
 mod schema;
+mod stamp;
 mod wal;
 mod writer;
 
@@ -102,18 +103,15 @@ impl SqliteStore {
             }
             opened => opened?,
         };
-        let reader = || open::reader(&opened.path, wanted == For::Reading).map_err(failed);
+        let reader = || open::reader(&opened.path, opened.reads).map_err(failed);
         let pool = (0..READERS).map(|_| reader()).collect::<Result<_, _>>()?;
         let readers = Readers::start(pool, reader()?).map_err(|e| error::io(path, e))?;
-        let marked = (wanted == For::Making)
-            .then(|| opened.marker())
-            .transpose()?;
         let Opened {
             conn, doubt, held, ..
         } = opened;
-        let writer = match marked {
-            None => None,
-            Some((marker, is_begun)) => {
+        let writer = match wanted {
+            For::Reading => None,
+            For::Writing | For::Making => {
                 if let Some(pages) = options.max_pages {
                     conn.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
                         .map_err(failed)?;
@@ -121,7 +119,7 @@ impl SqliteStore {
                 // What is taken out of an inbox or erased leaves no trace in pages that are used again.
                 conn.pragma_update(None, "secure_delete", "ON")
                     .map_err(failed)?;
-                let state = State::new(held.clone(), marker, is_begun);
+                let state = State::new(held.clone());
                 Some(Writer::start(conn, state).map_err(|e| error::io(path, e))?)
             }
         };
@@ -144,7 +142,7 @@ impl SqliteStore {
 
     /// Whether an effect of class `unsafe` ever began in it: a copy of it is not driven before a person accepts it.
     pub fn has_begun_unsafe(&self) -> Boxed<'static, Result<bool, StoreError>> {
-        self.read(|conn| Ok(schema::store(conn)?.is_some_and(|(_, begun)| begun)))
+        self.read(|conn| Ok(schema::newest(conn)?.is_some_and(|newest| newest.begun)))
     }
 
     /// Whether the system lets this user write to its file.

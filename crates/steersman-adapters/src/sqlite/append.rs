@@ -74,7 +74,7 @@ pub(super) fn append(
         state.wrote(no, row.n);
     }
     if batch.begins_unsafe {
-        state.begins_unsafe(conn)?;
+        state.begins_unsafe();
     }
     if batch.tells_accepted {
         conn.execute("DELETE FROM accepted WHERE no = ?1", [no])?;

@@ -266,7 +266,7 @@ pub fn collect_garbage(path: &Path, delete: bool) -> Result<Garbage, StoreError>
         conn.execute("DELETE FROM blob WHERE hash = ?1", [hash])
             .map_err(failed)?;
     }
-    conn.execute_batch("COMMIT").map_err(failed)?;
+    alone.commit()?;
     if garbage.blobs > 0 {
         conn.execute_batch("VACUUM").map_err(failed)?;
     }
@@ -325,7 +325,7 @@ pub fn forget(
             forgot.shared += 1;
         }
     }
-    conn.execute_batch("COMMIT").map_err(failed)?;
+    alone.commit()?;
     Ok(forgot)
 }
 

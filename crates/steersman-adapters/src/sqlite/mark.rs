@@ -1,7 +1,7 @@
-//! The mark of a store: a small file beside it (`NAME.mark`) that says which file the store is, and up to where its logs
-//! were written when something last began outside that must not happen twice.
+//! The mark of a store: a small file beside it (`NAME.mark`) that says which file the store is, and how many transactions were
+//! written to it. There is none before something begins outside that must not happen twice.
 //!
-//! A log that lost its end looks like a log that ended there, and a copy looks like the store: neither can tell by itself
+//! A store that lost its end looks like a store that ended there, and a copy looks like the store: neither can tell by itself
 //! that payments were made behind its last line. Both are found by comparing with the mark. **Stored**: two slots of
 //! [`SLOT`] bytes, each with a JSON object and a sum over it. The newest slot that was synced is not overwritten before the other one
 //! is synced, so a torn write loses nothing.
@@ -14,6 +14,8 @@ use std::io::{Error, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use steersman_runtime::store::StoreError;
 
+/// **Stored**: the form of the object in a slot.
+const VERSION: u32 = 2;
 /// Bytes of a slot.
 const SLOT: usize = 512;
 /// Hexadecimal digits of the sum.
@@ -32,27 +34,8 @@ pub(super) struct Mark {
     pub(super) store: String,
     /// Its file.
     pub(super) file: FileId,
-    /// What is in it at least.
-    pub(super) holds: Witness,
-}
-
-/// The newest that was acknowledged. Transactions come back in order: if this is there, all before it is.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Witness {
-    /// The key of a line.
-    pub(super) line: Option<i64>,
-    /// How often something was put into an inbox.
-    pub(super) inbox: i64,
-}
-
-impl Witness {
-    /// Both, where this is newer.
-    fn over(self, before: Self) -> Self {
-        Self {
-            line: self.line.or(before.line),
-            inbox: self.inbox.max(before.inbox),
-        }
-    }
+    /// How many transactions are in it at least: they come back in order, so all before the newest are there with it.
+    pub(super) written: u64,
 }
 
 /// The place of a store's mark.
@@ -95,7 +78,7 @@ fn decode(slot: &[u8]) -> Option<Mark> {
     let (sum, json) = slot.split_at(SUM);
     let json = json.trim_ascii();
     let mark: Mark = serde_json::from_slice(json).ok()?;
-    (sum == sum_of(json).as_bytes() && mark.version == 1).then_some(mark)
+    (sum == sum_of(json).as_bytes() && mark.version == VERSION).then_some(mark)
 }
 
 fn encode(mark: &Mark) -> std::io::Result<[u8; SLOT]> {
@@ -108,28 +91,19 @@ fn encode(mark: &Mark) -> std::io::Result<[u8; SLOT]> {
     Ok(slot)
 }
 
-/// The mark of a store that is open for writing. There is no file before something begins that must not happen twice.
+/// The mark of a store that is open for writing.
 pub(super) struct Marker {
     store: PathBuf,
-    id: String,
+    /// Once the store needs one, whoever made it.
     file: Option<File>,
-    /// What was acknowledged since, and is told with the next one.
-    newest: Witness,
 }
 
 impl Marker {
-    /// Of a store whose mark, if it has one, was compared with it.
-    pub(super) fn new(store: &Path, id: String, is_marked: bool) -> Result<Self, StoreError> {
-        let mut marker = Self {
+    pub(super) fn new(store: &Path) -> Self {
+        Self {
             store: store.to_owned(),
-            id,
             file: None,
-            newest: Witness::default(),
-        };
-        if is_marked {
-            marker.file = Some(marker.open(false).map_err(|e| marker.failed(e))?);
         }
-        Ok(marker)
     }
 
     fn failed(&self, e: Error) -> StoreError {
@@ -142,19 +116,10 @@ impl Marker {
         options.open(path(&self.store))
     }
 
-    /// Whether there is a mark.
-    pub(super) fn is_made(&self) -> bool {
-        self.file.is_some()
-    }
-
-    /// Makes the mark, which outlives a power cut then. It is there before the store says that it needs one.
-    pub(super) fn make(&mut self) -> Result<(), StoreError> {
-        if self.file.is_some() {
-            return Ok(());
-        }
+    /// Makes the mark of a store that is about to say that it needs one. It outlives a power cut then.
+    pub(super) fn make(&mut self, id: &str) -> Result<(), StoreError> {
         let made = self.open(true).and_then(|mut file| {
-            let id = FileId::of(&self.store)?;
-            put(&mut file, &self.id, Some(&id), Witness::default(), true)?;
+            put(&mut file, id, Some(&FileId::of(&self.store)?), 0, true)?;
             if let Some(folder) = self.store.parent() {
                 File::open(folder)?.sync_all()?;
             }
@@ -164,22 +129,20 @@ impl Marker {
         Ok(())
     }
 
-    /// A line was written in this transaction, or something put into an inbox.
-    pub(super) fn acknowledges(&mut self, newer: Witness) {
-        self.newest = newer.over(self.newest);
+    /// Opens the mark of a store that says that it has one.
+    pub(super) fn find(&mut self) -> Result<(), StoreError> {
+        if self.file.is_none() {
+            self.file = Some(self.open(false).map_err(|e| self.failed(e))?);
+        }
+        Ok(())
     }
 
-    /// Says what is on disk now. `synced`: nobody goes on before the mark is on disk, too.
-    pub(super) fn tell(&mut self, synced: bool) -> Result<(), StoreError> {
-        let newest = std::mem::take(&mut self.newest);
+    /// Says how many transactions are on disk now. `synced`: nobody goes on before the mark is on disk, too.
+    pub(super) fn tell(&mut self, id: &str, written: u64, synced: bool) -> Result<(), StoreError> {
         let Some(file) = &mut self.file else {
             return Ok(());
         };
-        if !synced && newest == Witness::default() {
-            return Ok(());
-        }
-        let told = put(file, &self.id, None, newest, synced);
-        match told {
+        match put(file, id, None, written, synced) {
             Err(e) if synced => Err(self.failed(e)),
             // It says less than it could.
             _ => Ok(()),
@@ -192,11 +155,11 @@ fn put(
     file: &mut File,
     store: &str,
     of: Option<&FileId>,
-    newest: Witness,
+    written: u64,
     synced: bool,
 ) -> std::io::Result<()> {
     file.lock()?;
-    let put = || -> std::io::Result<()> {
+    let mut put = || -> std::io::Result<()> {
         let slots = slots(file)?;
         let newest_of = |synced: bool| {
             let all = slots.iter().enumerate();
@@ -211,7 +174,7 @@ fn put(
             (None, None) => return Err(Error::other("it is no longer what it was")),
         };
         let mark = Mark {
-            version: 1,
+            version: VERSION,
             number: 1 + slots
                 .iter()
                 .flatten()
@@ -221,7 +184,7 @@ fn put(
             synced,
             store: store.to_owned(),
             file: file_id,
-            holds: newest.over(before.map(|before| before.holds).unwrap_or_default()),
+            written: before.map_or(0, |before| before.written).max(written),
         };
         let at = match newest_of(true) {
             Some((0, _)) => SLOT,
@@ -234,14 +197,13 @@ fn put(
         }
         Ok(())
     };
-    let mut put = put;
     let result = put();
     file.unlock()?;
     result
 }
 
 /// Marks a store that a person accepted, as it is now.
-pub(super) fn anew(store: &Path, id: &str, holds: Witness) -> Result<(), StoreError> {
+pub(super) fn anew(store: &Path, id: &str, written: u64) -> Result<(), StoreError> {
     let path = path(store);
     let made = || -> std::io::Result<()> {
         // What was there may be damaged, or of another store.
@@ -252,7 +214,7 @@ pub(super) fn anew(store: &Path, id: &str, holds: Witness) -> Result<(), StoreEr
             .write(true)
             .create_new(true)
             .open(&part)?;
-        put(&mut file, id, Some(&FileId::of(store)?), holds, true)?;
+        put(&mut file, id, Some(&FileId::of(store)?), written, true)?;
         std::fs::rename(&part, &path)?;
         match store.parent() {
             Some(folder) => File::open(folder)?.sync_all(),
@@ -264,15 +226,8 @@ pub(super) fn anew(store: &Path, id: &str, holds: Witness) -> Result<(), StoreEr
 
 #[cfg(test)]
 mod tests {
-    use super::{FileId, SLOT, Witness, decode, path, put, read};
+    use super::{FileId, SLOT, decode, path, put, read};
     use std::fs::OpenOptions;
-
-    fn holds(line: i64) -> Witness {
-        Witness {
-            line: Some(line),
-            inbox: 0,
-        }
-    }
 
     /// Whatever a power cut makes of a slot that was not synced: what was synced is read.
     #[test]
@@ -287,18 +242,18 @@ mod tests {
             .unwrap();
         let id = FileId::default();
         let mut synced = 0;
-        for line in 1..40 {
-            let now = line % 5 == 1;
-            put(&mut file, "a", Some(&id), holds(line), now).unwrap();
+        for written in 1..40 {
+            let now = written % 5 == 1;
+            put(&mut file, "a", Some(&id), written, now).unwrap();
             if now {
-                synced = line;
+                synced = written;
             }
             let told = read(&store).unwrap().unwrap();
-            assert_eq!(told.holds.line, Some(line));
+            assert_eq!(told.written, written);
             let bytes = std::fs::read(path(&store)).unwrap();
             let kept = bytes.chunks(SLOT).filter_map(decode);
-            let kept = kept.filter(|mark| mark.synced).map(|mark| mark.holds.line);
-            assert_eq!(kept.max().unwrap(), Some(synced), "{line}");
+            let kept = kept.filter(|mark| mark.synced).map(|mark| mark.written);
+            assert_eq!(kept.max(), Some(synced), "{written}");
         }
         std::fs::write(path(&store), [7; 2 * SLOT]).unwrap();
         assert!(read(&store).unwrap_err().contains("damaged"));

@@ -3,17 +3,17 @@
 //! First it is judged by its first bytes, then by what its journal and its mark say. What is not ours is not touched. What may
 //! know less than what happened is opened for reading only, until a person accepts it.
 
-use super::append::key;
 use super::error::{io, sql};
-use super::file::{FileId, Held, real};
-use super::mark::{self, Marker, Witness};
+use super::file::{FileId, Held, beside, real};
+use super::mark::{self, Marker};
+use super::stamp::{Newest, stamp, stray};
 use super::{schema, wal};
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, params};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use steersman_machine::ids::{Line, Time};
+use steersman_machine::ids::Time;
 use steersman_machine::interaction::Doubtful;
 use steersman_runtime::store::StoreError;
 
@@ -35,8 +35,8 @@ pub(super) struct Opened {
     pub(super) path: PathBuf,
     /// Why it is not to be written; only where it was opened for reading.
     pub(super) doubt: Option<StoreError>,
-    /// Whether its mark is there and fits.
-    is_marked: bool,
+    /// How others read it.
+    pub(super) reads: Reads,
     /// The last to go: closing a descriptor of a file takes all its locks from SQLite.
     pub(super) held: Arc<Held>,
 }
@@ -55,17 +55,10 @@ pub(super) fn open(asked: &Path, to: For) -> Result<Opened, StoreError> {
         return Err(doubt);
     }
     schema::migrate(&mut opened.conn, &opened.path)?;
+    let newest = schema::newest(&opened.conn).map_err(|e| sql(&opened.path, e))?;
+    newest.ok_or_else(|| nameless(&opened.path))?;
     keep_journal(&opened.conn, &opened.path, false)?;
     Ok(opened)
-}
-
-impl Opened {
-    /// What marks a store that is open for writing, and whether an effect that must not happen twice ever began in it.
-    pub(super) fn marker(&self) -> Result<(Marker, bool), StoreError> {
-        let store = schema::store(&self.conn).map_err(|e| sql(&self.path, e))?;
-        let (id, begun) = store.ok_or_else(|| nameless(&self.path))?;
-        Ok((Marker::new(&self.path, id, self.is_marked)?, begun))
-    }
 }
 
 fn nameless(path: &Path) -> StoreError {
@@ -82,24 +75,33 @@ fn judged(asked: &Path, to: For) -> Result<Opened, StoreError> {
     let held = Held::open(&path, writes, to == For::Making)?;
     schema::look(&path, held.beginning())?;
     let journal = wal::damage(&path).map_err(|e| io(&path, e))?;
+    emptied(&path)?;
     if writes {
         held.write()?;
     }
     let conn = if writes {
         connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(|e| sql(&path, e))?
     } else {
-        reader(&path, true).map_err(|e| sql(&path, e))?
+        reader(&path, Reads::Frozen).map_err(|e| sql(&path, e))?
     };
     // Closing what is refused must not move its journal into the file.
     keep_journal(&conn, &path, true)?;
+    let mut reads = if writes { Reads::Live } else { Reads::Frozen };
+    let mut conn = conn;
+    let mut doubt = journal.map(|why| unaccepted(&path, Doubtful::Lost, why));
     let is_empty = schema::is_empty(&conn, &path)?;
-    let compared = compared(&conn, &path, is_empty)?;
-    let (doubt, is_marked) = match (journal, compared) {
-        (Some(why), _) => (Some(unaccepted(&path, Doubtful::Lost, why)), false),
-        (None, Compared::Doubt(was, why)) => (Some(unaccepted(&path, was, why)), false),
-        (None, Compared::Unmarked) => (None, false),
-        (None, Compared::Marked) => (None, true),
-    };
+    if doubt.is_none()
+        && !is_empty
+        && let Some(why) = stray(&conn, &path).map_err(|e| io(&path, e))?
+    {
+        doubt = Some(unaccepted(&path, Doubtful::Lost, why));
+        reads = Reads::FileAlone;
+        conn = reader(&path, reads).map_err(|e| sql(&path, e))?;
+    }
+    if doubt.is_none() {
+        let compared = compared(&conn, &path, is_empty)?;
+        doubt = compared.map(|(was, why)| unaccepted(&path, was, why));
+    }
     if is_empty && !writes {
         let nothing = || io(&path, std::io::Error::other("there is nothing in it yet"));
         return Err(doubt.unwrap_or_else(nothing));
@@ -108,8 +110,25 @@ fn judged(asked: &Path, to: For) -> Result<Opened, StoreError> {
         conn,
         path,
         doubt,
-        is_marked,
+        reads,
         held,
+    })
+}
+
+/// Refuses a file without a byte beside a journal with transactions: SQLite would delete the journal.
+fn emptied(path: &Path) -> Result<(), StoreError> {
+    let failed = |e| io(path, e);
+    let journal = wal::read(path).map_err(failed)?.unwrap_or_default();
+    let holds = wal::Journal::of(&journal).size > 0;
+    if !holds || std::fs::metadata(path).map_err(failed)?.len() > 0 {
+        return Ok(());
+    }
+    Err(StoreError::Corrupt {
+        place: path.display().to_string(),
+        what: format!(
+            "it is empty, and its journal {} is not: put the file back that belongs to the journal, or move the journal away",
+            beside(path, "-wal").display()
+        ),
     })
 }
 
@@ -143,10 +162,20 @@ fn settings(conn: &Connection) -> rusqlite::Result<()> {
     conn.pragma_update(None, "foreign_keys", "OFF")
 }
 
-/// Another connection to a store that is open, which only reads. On a disk that cannot be written SQLite refuses a store that
-/// was closed well, since it has no journal beside it and none can be made; nobody can write such a file either, so it is
-/// read as it is.
-pub(super) fn reader(path: &Path, may_be_frozen: bool) -> rusqlite::Result<Connection> {
+/// What a connection reads that only reads.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Reads {
+    /// The file and its journal.
+    Live,
+    /// The same. On a disk that cannot be written SQLite refuses a store that was closed well, since it has no journal beside it
+    /// and none can be made; nobody can write such a file either, so it is read as it is.
+    Frozen,
+    /// The file, and not the journal beside it.
+    FileAlone,
+}
+
+/// Another connection to a store that is open, which only reads.
+pub(super) fn reader(path: &Path, reads: Reads) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
     let open = |name: &Path, flags: OpenFlags| {
         let conn = connect(name, flags)?;
@@ -154,130 +183,95 @@ pub(super) fn reader(path: &Path, may_be_frozen: bool) -> rusqlite::Result<Conne
         conn.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
         Ok(conn)
     };
-    let opened = open(path, flags);
-    let (Err(e), Some(name)) = (&opened, path.to_str()) else {
-        return opened;
+    let alone = || {
+        let name = path
+            .to_str()
+            .ok_or(rusqlite::Error::InvalidPath(path.to_owned()))?;
+        let name = name
+            .replace('%', "%25")
+            .replace('?', "%3f")
+            .replace('#', "%23");
+        let uri = format!("file:{name}?immutable=1");
+        open(Path::new(&uri), flags | OpenFlags::SQLITE_OPEN_URI)
     };
-    let cannot = e.sqlite_error_code() == Some(ErrorCode::CannotOpen);
-    if !may_be_frozen || !cannot || super::file::beside(path, "-wal").exists() {
-        return opened;
+    if reads == Reads::FileAlone {
+        return alone();
     }
-    let name = name
-        .replace('%', "%25")
-        .replace('?', "%3f")
-        .replace('#', "%23");
-    let uri = format!("file:{name}?immutable=1");
-    open(Path::new(&uri), flags | OpenFlags::SQLITE_OPEN_URI)
+    let opened = open(path, flags);
+    let cannot = |e: &rusqlite::Error| e.sqlite_error_code() == Some(ErrorCode::CannotOpen);
+    let is_frozen = reads == Reads::Frozen
+        && opened.as_ref().is_err_and(cannot)
+        && !beside(path, "-wal").exists();
+    if is_frozen { alone() } else { opened }
 }
 
-/// What comes of comparing a store with its mark.
-enum Compared {
-    /// It needs none.
-    Unmarked,
-    /// It fits.
-    Marked,
-    /// It does not.
-    Doubt(Doubtful, String),
-}
-
-fn compared(conn: &Connection, path: &Path, is_empty: bool) -> Result<Compared, StoreError> {
-    let failed = |e| sql(path, e);
+/// What is the matter with a store when it is compared with its mark; none if nothing is, or if it needs none.
+fn compared(
+    conn: &Connection,
+    path: &Path,
+    is_empty: bool,
+) -> Result<Option<(Doubtful, String)>, StoreError> {
     let is_this = |mark: &mark::Mark| -> Result<bool, StoreError> {
         let file = FileId::of(path).map_err(|e| io(path, e))?;
         Ok(mark.file.is(&file))
     };
+    let lost = |why: String| Ok(Some((Doubtful::Lost, why)));
+    let copied = |why: &str| {
+        let why = format!(
+            "{why}: it is a copy, was moved, or was restored from a backup, and effects of class `unsafe` may have \
+             happened that are not in its logs"
+        );
+        Ok(Some((Doubtful::Copied, why)))
+    };
     let mark = mark::read(path);
     if is_empty {
-        return Ok(match mark {
-            Ok(Some(mark)) if is_this(&mark)? => Compared::Doubt(
-                Doubtful::Lost,
+        return match mark {
+            Ok(Some(mark)) if is_this(&mark)? => lost(
                 "all that was written to it is missing, and effects of class `unsafe` began in it"
                     .to_owned(),
             ),
-            _ => Compared::Unmarked,
-        });
+            _ => Ok(None),
+        };
     }
     // One of a format without a name was never marked.
-    let Some((id, begun)) = schema::store(conn).map_err(failed)? else {
-        return Ok(Compared::Unmarked);
+    let Some(Newest {
+        store,
+        begun,
+        written,
+    }) = schema::newest(conn).map_err(|e| sql(path, e))?
+    else {
+        return Ok(None);
     };
-    let copied = |why: &str| {
-        Compared::Doubt(
-            Doubtful::Copied,
-            format!(
-                "{why}: it is a copy, was moved, or was restored from a backup, and effects of class `unsafe` may have \
-                 happened that are not in its logs"
-            ),
-        )
-    };
-    Ok(match mark {
-        Ok(Some(mark)) if mark.store == id => {
+    match mark {
+        Ok(Some(mark)) if mark.store == store => {
             if !is_this(&mark)? {
                 copied("its mark names another file")
-            } else if let Some(lost) = missing(conn, mark.holds).map_err(failed)? {
-                Compared::Doubt(Doubtful::Lost, lost)
+            } else if written < mark.written {
+                lost(format!(
+                    "it lost what it had acknowledged: {} transactions were on disk, and it knows of {written}",
+                    mark.written
+                ))
             } else {
-                Compared::Marked
+                Ok(None)
             }
         }
+        // The transaction that gives a store its other id was committed.
+        Ok(Some(mark)) if mark.written > 0 && is_this(&mark)? => {
+            copied("the mark beside it is of another store")
+        }
         // Nothing ever began in it that must not happen twice.
-        Ok(_) | Err(_) if !begun => Compared::Unmarked,
+        _ if !begun => Ok(None),
         Ok(Some(_)) => copied("the mark beside it is of another store"),
         Ok(None) => copied("it has no mark beside it"),
-        Err(why) => Compared::Doubt(
-            Doubtful::Lost,
-            format!("{why}, so nobody knows whether its logs are whole"),
-        ),
-    })
-}
-
-/// What a store acknowledged and does not hold any more, in words.
-fn missing(conn: &Connection, holds: Witness) -> rusqlite::Result<Option<String>> {
-    if let Some(wanted) = holds.line {
-        let is_there = conn
-            .prepare("SELECT 1 FROM line WHERE key = ?1")?
-            .exists([wanted])
-            // What cannot be read is not there.
-            .unwrap_or(false);
-        if !is_there {
-            let (no, line) = (wanted >> 40, Line(wanted as u64 & Line::MAX.0));
-            let session = conn
-                .query_row("SELECT id FROM session WHERE no = ?1", [no], |r| r.get(0))
-                .optional()
-                .unwrap_or_default()
-                .unwrap_or_else(|| format!("number {no}"));
-            let last = conn
-                .query_row(
-                    "SELECT max(key) FROM line WHERE key BETWEEN ?1 AND ?2",
-                    params![key(no, Line::NONE), key(no, Line::MAX)],
-                    |r| r.get::<_, Option<i64>>(0),
-                )
-                .unwrap_or_default();
-            let last = last.map_or(0, |key| key as u64 & Line::MAX.0);
-            return Ok(Some(format!(
-                "it lost lines that it had acknowledged: line {line} of session `{session}` was on disk, and its log ends \
-                 at line {last}; lines of other sessions may be missing too"
-            )));
-        }
+        Err(why) => lost(format!("{why}, so nobody knows whether its logs are whole")),
     }
-    let inbox: i64 = conn
-        .query_row("SELECT value FROM counter WHERE name = 'inbox'", [], |r| {
-            r.get(0)
-        })
-        .unwrap_or(0);
-    Ok((inbox < holds.inbox).then(|| {
-        format!(
-            "it lost messages that it had acknowledged: {} were put into its inboxes, and it knows of {inbox}",
-            holds.inbox
-        )
-    }))
 }
 
 /// A store with nobody else in it, in a transaction.
 pub(super) struct Alone {
     pub(super) conn: Connection,
     pub(super) path: PathBuf,
-    _held: Arc<Held>,
+    held: Arc<Held>,
 }
 
 /// Opens a store for writing while no other process has it open.
@@ -309,11 +303,41 @@ fn by_itself(opened: Opened) -> Result<Alone, StoreError> {
     };
     conn.execute_batch("BEGIN EXCLUSIVE").map_err(alone)?;
     keep_journal(&conn, &path, false)?;
-    Ok(Alone {
-        conn,
-        path,
-        _held: held,
-    })
+    Ok(Alone { conn, path, held })
+}
+
+impl Alone {
+    /// The same without the journal, which does not belong to it and is kept beside it under another name.
+    fn without_journal(self) -> Result<Self, StoreError> {
+        let Self { conn, path, held } = self;
+        keep_journal(&conn, &path, true)?;
+        drop(conn);
+        let names = (1..).map(|n| beside(&path, &format!("-wal.stray-{n}")));
+        let free = names.into_iter().find(|name| !name.exists());
+        if let Some(free) = free {
+            std::fs::rename(beside(&path, "-wal"), &free).map_err(|e| io(&path, e))?;
+        }
+        let conn = reader(&path, Reads::FileAlone).map_err(|e| sql(&path, e))?;
+        by_itself(Opened {
+            conn,
+            path,
+            doubt: None,
+            reads: Reads::Live,
+            held,
+        })
+    }
+
+    /// Commits what was changed.
+    pub(super) fn commit(&self) -> Result<(), StoreError> {
+        let failed = |e| sql(&self.path, e);
+        let newest = stamp(&self.conn, false).map_err(failed)?;
+        self.conn.execute_batch("COMMIT").map_err(failed)?;
+        let mut marker = Marker::new(self.held.path());
+        if newest.begun {
+            marker.find()?;
+        }
+        marker.tell(&newest.store, newest.written, false)
+    }
 }
 
 /// Accepts a store as it is, on a person's word: what is the matter with it is over, its mark is made anew, and the next line of
@@ -332,7 +356,11 @@ pub fn accept(asked: &Path, at: Time) -> Result<Option<StoreError>, StoreError> 
         StoreError::Unaccepted { was, .. } => *was,
         _ => Doubtful::Lost,
     };
+    let reads = opened.reads;
     let mut alone = by_itself(opened)?;
+    if reads == Reads::FileAlone {
+        alone = alone.without_journal()?;
+    }
     let (conn, path) = (&mut alone.conn, &alone.path);
     let failed = |e| sql(path, e);
     conn.execute_batch("COMMIT").map_err(failed)?;
@@ -345,19 +373,12 @@ pub fn accept(asked: &Path, at: Time) -> Result<Option<StoreError>, StoreError> 
         params![at.0, was_no(was)],
     )
     .map_err(failed)?;
+    let newest = stamp(&tx, true).map_err(failed)?;
     tx.commit().map_err(failed)?;
     // What was damaged in the journal is gone with it.
     conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
         .map_err(failed)?;
-    let (id, _) = schema::store(conn)
-        .map_err(failed)?
-        .ok_or_else(|| nameless(path))?;
-    let inbox = conn
-        .query_row("SELECT value FROM counter WHERE name = 'inbox'", [], |r| {
-            r.get(0)
-        })
-        .map_err(failed)?;
-    mark::anew(path, &id, Witness { line: None, inbox })?;
+    mark::anew(path, &newest.store, newest.written)?;
     Ok(Some(doubt))
 }
 

@@ -1,5 +1,6 @@
 //! The tables, their versions, and what is refused before anything is touched.
 
+use super::stamp::{self, Newest, stamp};
 use rusqlite::{Connection, OptionalExtension};
 use std::path::Path;
 use steersman_runtime::store::StoreError;
@@ -96,10 +97,18 @@ const MIGRATIONS: &[&str] = &["
         no INTEGER NOT NULL, effect INTEGER NOT NULL, place TEXT NOT NULL, since INTEGER NOT NULL, PRIMARY KEY (no, effect)
     ) WITHOUT ROWID;
     CREATE INDEX outage_place ON outage (place, since, effect, no);
+",
+"
+    -- How many transactions were written to it, and which one was the newest (stamp.rs).
+    ALTER TABLE store ADD COLUMN written INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE store ADD COLUMN stamp BLOB NOT NULL DEFAULT x'';
 "];
 
 /// The first format in which a store has a name.
 const NAMED: u32 = 4;
+
+/// The first one in which it counts its transactions.
+const COUNTED: u32 = 6;
 
 /// The newest format that this program knows.
 pub(super) fn known() -> u32 {
@@ -191,25 +200,25 @@ fn version(conn: &Connection) -> rusqlite::Result<(u32, u32)> {
     ))
 }
 
-/// The store's id, and whether an effect of class `unsafe` ever began in it; none if its format knows neither.
-pub(super) fn store(conn: &Connection) -> rusqlite::Result<Option<(String, bool)>> {
-    if version(conn)?.1 < NAMED {
-        return Ok(None);
-    }
-    conn.query_row("SELECT lower(hex(id)), begun FROM store", [], |r| {
-        Ok((r.get(0)?, r.get(1)?))
-    })
-    .optional()
+/// What a store says of itself; none if its format does not know that.
+pub(super) fn newest(conn: &Connection) -> rusqlite::Result<Option<Newest>> {
+    let query = match version(conn)?.1 {
+        ..NAMED => return Ok(None),
+        NAMED..COUNTED => "SELECT lower(hex(id)), begun, 0 FROM store",
+        COUNTED.. => "SELECT lower(hex(id)), begun, written FROM store",
+    };
+    conn.query_row(query, [], stamp::newest).optional()
 }
 
 /// Brings a store that was judged to our format.
 pub(super) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), StoreError> {
     let sql = |e| super::error::sql(path, e);
+    // A copy that `backup` made is one file, and needs no journal beside it before it is written.
+    conn.pragma_update(None, "journal_mode", "WAL")
+        .map_err(sql)?;
     if version(conn).map_err(sql)?.1 == known() {
         return Ok(());
     }
-    conn.pragma_update(None, "journal_mode", "WAL")
-        .map_err(sql)?;
     let tx = conn
         .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
         .map_err(sql)?;
@@ -222,5 +231,12 @@ pub(super) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), StoreErr
         .map_err(sql)?;
     tx.pragma_update(None, "user_version", known())
         .map_err(sql)?;
-    tx.commit().map_err(sql)
+    stamp(&tx, false).map_err(sql)?;
+    tx.commit().map_err(sql)?;
+    if found > 0 {
+        // From here on the file has a stamp that a journal can name.
+        conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+            .map_err(sql)?;
+    }
+    Ok(())
 }

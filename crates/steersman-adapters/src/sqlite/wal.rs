@@ -11,24 +11,103 @@ const FRAME: usize = 24;
 
 /// What is wrong with a journal, in words; none if nothing is, or if there is none.
 pub(super) fn damage(store: &Path) -> std::io::Result<Option<String>> {
-    let path = super::file::beside(store, "-wal");
     let mut before: Option<(String, Vec<u8>)> = None;
     // Another process may be writing: what it wrote while this one read is looked at again.
     loop {
-        let bytes = match std::fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(e) => return Err(e),
+        let Some(bytes) = read(store)? else {
+            return Ok(None);
         };
         let Some(found) = judge(&bytes) else {
             return Ok(None);
         };
         match before {
             Some((what, seen)) if what == found && seen == bytes => {
+                let path = super::file::beside(store, "-wal");
                 return Ok(Some(format!("{}: {what}", path.display())));
             }
             _ => before = Some((found, bytes)),
         }
+    }
+}
+
+/// The bytes of a store's journal; none if there is none.
+pub(super) fn read(store: &Path) -> std::io::Result<Option<Vec<u8>>> {
+    match std::fs::read(super::file::beside(store, "-wal")) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+/// What SQLite reads of a journal.
+pub(super) struct Journal<'a> {
+    /// Bytes of a page.
+    pub(super) page: usize,
+    /// Pages of the file behind the last transaction.
+    pub(super) size: u32,
+    frames: Vec<Frame<'a>>,
+}
+
+impl<'a> Journal<'a> {
+    pub(super) fn of(bytes: &'a [u8]) -> Self {
+        let mut journal = Self {
+            page: 0,
+            size: 0,
+            frames: Vec::new(),
+        };
+        let Some(head) = Head::of(bytes) else {
+            return journal;
+        };
+        journal.page = head.page;
+        let mut before = head.sum;
+        let mut whole = 0;
+        for frame in frames(bytes, head.page) {
+            let sum = frame.sum(head.is_big, before);
+            if frame.salts() != head.salts || sum != frame.told() {
+                break;
+            }
+            before = sum;
+            let size = number(frame.head, 4);
+            journal.frames.push(frame);
+            if size != 0 {
+                (whole, journal.size) = (journal.frames.len(), size);
+            }
+        }
+        journal.frames.truncate(whole);
+        journal
+    }
+
+    /// The pages of all transactions, in their order: number and content.
+    pub(super) fn pages(&self) -> impl Iterator<Item = (u32, &'a [u8])> {
+        let all = self.frames.iter();
+        all.map(|frame| (number(frame.head, 0), frame.page))
+    }
+}
+
+/// What stands before the frames.
+struct Head {
+    is_big: bool,
+    page: usize,
+    salts: (u32, u32),
+    sum: Sum,
+}
+
+impl Head {
+    /// None if it does not verify: SQLite reads nothing then.
+    fn of(bytes: &[u8]) -> Option<Self> {
+        let head = bytes.get(..HEADER)?;
+        let (magic, page) = (number(head, 0), number(head, 8) as usize);
+        let is_big = magic & 1 == 1;
+        let known =
+            magic & !1 == 0x377f_0682 && page.is_power_of_two() && (512..=65_536).contains(&page);
+        let told = (number(head, 24), number(head, 28));
+        let whole = known && sum(&head[..24], is_big, (0, 0)) == told;
+        whole.then(|| Self {
+            is_big,
+            page,
+            salts: (number(head, 16), number(head, 20)),
+            sum: told,
+        })
     }
 }
 
@@ -90,17 +169,15 @@ fn judge(bytes: &[u8]) -> Option<String> {
     if bytes.len() < HEADER {
         return None;
     }
-    let head = &bytes[..HEADER];
-    let (magic, page) = (number(head, 0), number(head, 8) as usize);
-    let is_big = magic & 1 == 1;
-    let known =
-        magic & !1 == 0x377f_0682 && page.is_power_of_two() && (512..=65_536).contains(&page);
-    let whole = known && sum(&head[..24], is_big, (0, 0)) == (number(head, 24), number(head, 28));
-    if !whole {
+    let Some(head) = Head::of(bytes) else {
         return headless(bytes);
-    }
-    let salts = (number(head, 16), number(head, 20));
-    let mut before = (number(head, 24), number(head, 28));
+    };
+    let Head {
+        is_big,
+        page,
+        salts,
+        sum: mut before,
+    } = head;
     let mut bad: Option<(usize, bool)> = None;
     let (mut commits, mut last) = (0, 0);
     for (at, frame) in frames(bytes, page).enumerate() {

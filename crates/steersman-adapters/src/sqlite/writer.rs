@@ -1,10 +1,10 @@
 //! The one thread that writes: it takes all that waits and puts it into one transaction, so that one sync carries the
 //! lines of many sessions.
 
-use super::append::key;
 use super::error::sql;
 use super::file::Held;
-use super::mark::{Marker, Witness};
+use super::mark::Marker;
+use super::stamp::{Newest, stamp};
 use rusqlite::Connection;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -63,12 +63,15 @@ pub(super) struct State {
     transaction: u64,
     held: Arc<Held>,
     marker: Marker,
-    /// Whether the store says that an effect of class `unsafe` ever began in it.
-    is_begun: bool,
-    /// One begins with this transaction.
+    /// An effect of class `unsafe` begins with this transaction.
     begins: bool,
-    /// The key of the last line of this transaction.
-    newest: Option<i64>,
+}
+
+/// A transaction that is to be committed.
+struct Commits {
+    newest: Newest,
+    /// No effect of class `unsafe` began in the store before.
+    is_first: bool,
 }
 
 #[derive(Default)]
@@ -80,58 +83,53 @@ struct Claimed {
 }
 
 impl State {
-    pub(super) fn new(held: Arc<Held>, marker: Marker, is_begun: bool) -> Self {
+    pub(super) fn new(held: Arc<Held>) -> Self {
         Self {
             sessions: std::collections::HashMap::new(),
             transaction: 0,
+            marker: Marker::new(held.path()),
             held,
-            marker,
-            is_begun,
             begins: false,
-            newest: None,
         }
     }
     /// A transaction begins.
     fn begin(&mut self) {
         self.transaction += 1;
-        (self.begins, self.newest) = (false, None);
+        self.begins = false;
     }
     /// An effect of class `unsafe` begins when this transaction is on disk.
-    pub(super) fn begins_unsafe(&mut self, conn: &Connection) -> rusqlite::Result<()> {
+    pub(super) fn begins_unsafe(&mut self) {
         self.begins = true;
-        if !self.is_begun {
-            conn.execute("UPDATE store SET begun = 1", [])?;
-        }
-        Ok(())
     }
-    /// The transaction is about to be committed: a store that says that it has a mark has one.
-    fn commits(&mut self, conn: &Connection) -> Result<(), StoreError> {
-        if self.begins {
-            self.marker.make()?;
+    /// The transaction that is open wrote something and is about to be committed. A store that says that it has a mark has one,
+    /// whichever process began an effect of class `unsafe` in it.
+    fn commits(&mut self, conn: &Connection) -> Result<Commits, StoreError> {
+        let failed = |e| sql(self.held.path(), e);
+        let begun = conn
+            .prepare_cached("SELECT begun FROM store")
+            .and_then(|mut begun| begun.query_row([], |r| r.get(0)))
+            .map_err(failed)?;
+        let newest = stamp(conn, self.begins).map_err(failed)?;
+        if begun {
+            self.marker.find()?;
+        } else if newest.begun {
+            self.marker.make(&newest.store)?;
         }
-        if self.marker.is_made() {
-            let inbox = conn
-                .prepare_cached("SELECT value FROM counter WHERE name = 'inbox'")
-                .and_then(|mut counter| counter.query_row([], |r| r.get(0)))
-                .map_err(|e| self.error(e))?;
-            let line = self.newest;
-            self.marker.acknowledges(Witness { line, inbox });
-        }
-        Ok(())
+        Ok(Commits {
+            is_first: newest.begun && !begun,
+            newest,
+        })
     }
     /// The transaction is on disk. Before an effect of class `unsafe` begins the mark is, too.
-    fn committed(&mut self, conn: &Connection) -> Result<(), StoreError> {
-        self.marker.tell(self.begins)?;
-        if self.begins && !self.is_begun {
-            self.is_begun = true;
+    fn committed(&mut self, conn: &Connection, now: &Commits) -> Result<(), StoreError> {
+        let Newest { store, written, .. } = &now.newest;
+        self.marker.tell(store, *written, self.begins)?;
+        if now.is_first {
             // From here on a copy of the file alone says that it needs a mark.
             conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
-                .map_err(|e| self.error(e))?;
+                .map_err(|e| sql(self.held.path(), e))?;
         }
         Ok(())
-    }
-    fn error(&self, e: rusqlite::Error) -> StoreError {
-        sql(self.held.path(), e)
     }
     /// Whether this epoch was found to be the newest in this transaction: nobody else writes while it is open, and
     /// whoever claims in it begins anew here.
@@ -160,7 +158,6 @@ impl State {
     }
     pub(super) fn wrote(&mut self, no: i64, line: Line) {
         self.sessions.entry(no).or_default().last = line.0;
-        self.newest = Some(key(no, line));
     }
     /// Whether something of this epoch failed: nothing behind it is written.
     pub(super) fn failed(&self, no: i64, epoch: u64) -> bool {
@@ -252,12 +249,18 @@ fn write(
         let simple = |statement: &str| conn.prepare_cached(statement)?.execute([]);
         simple("BEGIN IMMEDIATE").map_err(failed)?;
         held.still()?;
+        let before = conn.total_changes();
         for task in group {
             task.run(conn, state).map_err(failed)?;
         }
-        state.commits(conn)?;
+        let commits = (conn.total_changes() > before)
+            .then(|| state.commits(conn))
+            .transpose()?;
         simple("COMMIT").map_err(failed)?;
-        state.committed(conn)
+        match commits {
+            Some(commits) => state.committed(conn, &commits),
+            None => Ok(()),
+        }
     };
     let result = run();
     if result.is_err() && !conn.is_autocommit() {

@@ -1,6 +1,6 @@
 //! What a store notes outside its log, and what it finds out by that when it is opened again.
 
-use crate::sqlite::{Folder, Other, batch, message, session};
+use crate::sqlite::{Folder, Other, batch, event, message, session};
 use std::path::PathBuf;
 use steersman_adapters::sqlite::{SqliteOptions, SqliteStore, accept};
 use steersman_machine::ids::{Line, Time};
@@ -50,8 +50,9 @@ impl Left {
         std::fs::write(&self.files[1].0, journal).unwrap();
     }
 
-    /// What is there: lines of the session, and how often something was put into an inbox. None: it is not driven.
-    async fn holds(&self) -> Option<(usize, u64)> {
+    /// What is there: lines of the session, how often something was put into an inbox, and events in the box. None: it is not
+    /// driven.
+    async fn holds(&self) -> Option<(usize, u64, usize)> {
         let store = match SqliteStore::open(&self.file) {
             Ok(store) => store,
             Err(StoreError::Unaccepted { .. } | StoreError::Corrupt { .. }) => return None,
@@ -59,12 +60,17 @@ impl Left {
         };
         let rows = store.rows("a", Line(1), Line::MAX, 999).await;
         let Ok(rows) = rows else { return None };
-        Some((rows.len(), store.inbox_version().await.unwrap()))
+        let events = store.event_box(Time(1), 99).await.unwrap();
+        Some((
+            rows.len(),
+            store.inbox_version().await.unwrap(),
+            events.len(),
+        ))
     }
 }
 
 /// A store with effects that must not happen twice, and other things between and behind them.
-async fn written() -> (Folder, (usize, u64)) {
+async fn written() -> (Folder, (usize, u64, usize)) {
     let folder = Folder::new();
     let store = folder.store();
     store.create(session("a")).await.unwrap();
@@ -80,10 +86,11 @@ async fn written() -> (Folder, (usize, u64)) {
         }
     }
     store.deliver("a", message("last")).await.unwrap();
+    store.deliver_event(event("mail")).await.unwrap();
     let left = Left::by(&folder);
     drop((store, claim));
     left.put_back(left.journal());
-    (folder, (24, 4))
+    (folder, (24, 4, 1))
 }
 
 const FRAME: usize = 24 + 4_096;
@@ -272,4 +279,321 @@ async fn many_effects_that_begin_together_share_a_mark() {
     let used = store.transactions() - before;
     assert_eq!(numbers.max().unwrap(), used + 1);
     assert!(used < 20, "{used}");
+}
+
+/// A store over several journals, each of which a killed process may leave: the files in each moment, and copies of all kinds.
+struct Life {
+    folder: Folder,
+    /// The file, its journal and a backup behind each transaction.
+    moments: Vec<(Vec<u8>, Vec<u8>, Vec<u8>)>,
+}
+
+const TRANSACTIONS: u64 = 16;
+
+impl Life {
+    /// With a mark from some transaction on, or without one.
+    async fn new(unsafe_from: Option<u64>) -> Self {
+        let folder = Folder::new();
+        let mut moments = Vec::new();
+        let mut open = None;
+        for n in 1..=TRANSACTIONS {
+            let (store, claim) = if let Some(open) = open.take() {
+                open
+            } else {
+                let store = folder.store();
+                if n == 1 {
+                    store.create(session("a")).await.unwrap();
+                }
+                let claim = store.claim("a").await.unwrap();
+                (store, claim)
+            };
+            let mut next = batch(n + 1_000 * claim.epoch, &[n as u8; 700], true);
+            next.begins_unsafe = unsafe_from.is_some_and(|from| n >= from && n % 3 == 0);
+            // What is not written in this journal lies in pages of its own.
+            next.rows[0].bytes = vec![n as u8; 5_000].into();
+            store.append(&claim, next).await.unwrap();
+            let backup = folder.0.join(format!("backup-{n}"));
+            store.backup(&backup).await.unwrap();
+            let bytes = |path: PathBuf| std::fs::read(path).unwrap_or_default();
+            moments.push((
+                bytes(folder.file()),
+                bytes(folder.file().with_extension("db-wal")),
+                bytes(backup),
+            ));
+            match n % 8 {
+                // The journal is emptied and begun anew.
+                3 => {
+                    let conn = rusqlite::Connection::open(folder.file()).unwrap();
+                    conn.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(()))
+                        .unwrap();
+                    open = Some((store, claim));
+                }
+                // It goes with the process.
+                6 => drop((store, claim)),
+                _ => open = Some((store, claim)),
+            }
+        }
+        // What is there at the end is what a killed process leaves.
+        let mark = std::fs::read(folder.file().with_extension("db.mark"));
+        drop(open);
+        if let Ok(mark) = mark {
+            std::fs::write(folder.file().with_extension("db.mark"), mark).unwrap();
+        }
+        Self { folder, moments }
+    }
+
+    /// The lines that are there if the store is driven, each whole.
+    async fn lines(&self, file: &[u8], journal: &[u8]) -> Option<usize> {
+        let beside = |ending: &str| self.folder.file().with_extension(ending);
+        let _ = std::fs::remove_file(beside("db-shm"));
+        std::fs::write(self.folder.file(), file).unwrap();
+        std::fs::write(beside("db-wal"), journal).unwrap();
+        let mark = std::fs::read(beside("db.mark"));
+        let store = match SqliteStore::open(self.folder.file()) {
+            Ok(store) => store,
+            Err(StoreError::Unaccepted { .. } | StoreError::Corrupt { .. }) => return None,
+            Err(e) => panic!("{e}"),
+        };
+        let rows = store.rows("a", Line(1), Line::MAX, 999).await.unwrap();
+        for (k, row) in rows.iter().enumerate() {
+            assert_eq!(
+                *row.bytes,
+                [k as u8 + 1; 5_000],
+                "nothing is missing before"
+            );
+        }
+        assert!(store.check_structure().await.unwrap().is_empty());
+        drop(store);
+        if let Ok(mark) = mark {
+            std::fs::write(beside("db.mark"), mark).unwrap();
+        }
+        Some(rows.len())
+    }
+}
+
+/// Whatever is put beside the journal of a killed process: the store is whole, or it is not driven.
+#[tokio::test]
+async fn a_file_that_was_put_before_a_journal_is_not_driven_unless_nothing_is_missing() {
+    let life = Life::new(Some(5)).await;
+    let last = life.moments.len() - 1;
+    let (mut driven, mut refused) = (0, 0);
+    for at in 0..=last {
+        let (file, journal, backup) = &life.moments[at];
+        for (file, journal) in [
+            (backup, &life.moments[last].1),
+            (file, &life.moments[last].1),
+            (&life.moments[last].0, journal),
+            (backup, journal),
+            (file, journal),
+        ] {
+            let lines = life.lines(file, journal).await;
+            assert!(
+                lines.is_none_or(|lines| lines == last + 1),
+                "{at}: {lines:?}"
+            );
+            driven += u32::from(lines.is_some());
+            refused += u32::from(lines.is_none());
+        }
+    }
+    assert!(driven > 3 && refused > 40, "{driven} {refused}");
+}
+
+/// Without a mark nobody knows what was acknowledged last. What is there belongs together all the same.
+#[tokio::test]
+async fn no_file_is_mixed_with_the_journal_of_another() {
+    let life = Life::new(None).await;
+    let (mut driven, mut refused) = (0, 0);
+    for (at, (_, journal, _)) in life.moments.iter().enumerate() {
+        for (of, (file, _, backup)) in life.moments.iter().enumerate() {
+            for file in [file, backup] {
+                let lines = life.lines(file, journal).await;
+                assert!(
+                    lines.is_none_or(|lines| lines == at + 1),
+                    "journal of {at}, file of {of}: {lines:?}"
+                );
+                driven += u32::from(lines.is_some());
+                refused += u32::from(lines.is_none());
+            }
+        }
+    }
+    assert!(driven > 50 && refused > 200, "{driven} {refused}");
+}
+
+/// A file that is brought up to date may be cut off at any page: its journal has all that it needs.
+#[tokio::test]
+async fn a_kill_while_the_journal_is_moved_into_the_file_loses_nothing() {
+    let life = Life::new(Some(5)).await;
+    let last = life.moments.last().unwrap();
+    assert_eq!(life.lines(&last.0, &last.1).await, Some(16));
+    let moved = std::fs::read(life.folder.file()).unwrap();
+    let pages = moved.len() / 4_096;
+    for upto in 0..=pages {
+        let mut file = last.0.clone();
+        file.resize(file.len().max(upto * 4_096), 0);
+        file[..upto * 4_096].copy_from_slice(&moved[..upto * 4_096]);
+        // Closing it wrote nothing but what was in the journal.
+        assert_eq!(life.lines(&file, &last.1).await, Some(16), "{upto}");
+    }
+}
+
+/// What is looked at while its journal is not its own is the file; accepting it keeps the journal under another name.
+#[tokio::test]
+async fn a_backup_that_was_put_before_a_journal_is_driven_once_a_person_says_so() {
+    let life = Life::new(None).await;
+    let (journal, backup) = (&life.moments[15].1, &life.moments[9].2);
+    assert_eq!(life.lines(backup, journal).await, None);
+    let refused = SqliteStore::open(life.folder.file()).err().unwrap();
+    assert!(
+        matches!(&refused, StoreError::Unaccepted { why, was: Doubtful::Lost, .. } if why.contains("was not written behind this file")),
+        "{refused}"
+    );
+    let looks = SqliteOptions {
+        read_only: true,
+        ..SqliteOptions::default()
+    };
+    let looked = SqliteStore::open_with(life.folder.file(), &looks).unwrap();
+    assert!(looked.doubt().is_some());
+    let lines = |rows: Vec<_>| rows.len();
+    assert_eq!(
+        looked
+            .rows("a", Line(1), Line::MAX, 99)
+            .await
+            .map(lines)
+            .unwrap(),
+        10
+    );
+    drop(looked);
+    accept(&life.folder.file(), Time(7)).unwrap().unwrap();
+    let stray = life.folder.file().with_extension("db-wal.stray-1");
+    assert_eq!(&std::fs::read(stray).unwrap(), journal);
+    let store = life.folder.store();
+    assert_eq!(
+        store
+            .rows("a", Line(1), Line::MAX, 99)
+            .await
+            .map(lines)
+            .unwrap(),
+        10
+    );
+    let claim = store.claim("a").await.unwrap();
+    assert!(claim.accepted.is_some());
+    store
+        .append(&claim, batch(claim.first.0, b"on", true))
+        .await
+        .unwrap();
+    assert!(life.folder.file().with_extension("db-wal").exists());
+}
+
+/// SQLite deletes the journal of a file without a byte.
+#[tokio::test]
+async fn an_emptied_file_does_not_take_its_journal_along() {
+    let (folder, whole) = written().await;
+    let left = Left::by(&folder);
+    std::fs::write(folder.file(), "").unwrap();
+    for read_only in [true, false] {
+        let options = SqliteOptions {
+            read_only,
+            ..SqliteOptions::default()
+        };
+        let refused = SqliteStore::open_with(folder.file(), &options)
+            .err()
+            .unwrap();
+        assert!(
+            refused.to_string().contains("move the journal away"),
+            "{refused}"
+        );
+    }
+    assert_eq!(std::fs::read(&left.files[1].0).unwrap(), left.journal());
+    left.put_back(left.journal());
+    assert_eq!(left.holds().await, Some(whole));
+}
+
+/// Whoever had the store open before: what it acknowledges since is missed, too.
+#[tokio::test]
+async fn a_mark_that_another_handle_made_is_kept_by_all() {
+    let folder = Folder::new();
+    folder.store().create(session("a")).await.unwrap();
+    let (before, store) = (folder.store(), folder.store());
+    let claim = store.claim("a").await.unwrap();
+    store.append(&claim, begins(1)).await.unwrap();
+    // Behind the first of them the journal is begun anew.
+    before.deliver("a", message("m1")).await.unwrap();
+    let cut = Left::by(&folder).journal().len();
+    before.deliver("a", message("m2")).await.unwrap();
+    let left = Left::by(&folder);
+    drop((before, store, claim));
+    left.put_back(&left.journal()[..cut]);
+    assert_eq!(left.holds().await, None);
+    left.put_back(left.journal());
+    assert_eq!(left.holds().await, Some((1, 2, 0)));
+}
+
+/// A copy from before the first effect that must not happen twice, in which others began since, is another store.
+#[tokio::test]
+async fn a_copy_that_went_its_own_way_is_not_taken_for_the_store() {
+    let (ours, theirs) = (Folder::new(), Folder::new());
+    ours.store().create(session("a")).await.unwrap();
+    std::fs::copy(ours.file(), theirs.file()).unwrap();
+    for (folder, lines) in [(&ours, 3), (&theirs, 9)] {
+        let store = folder.store();
+        let claim = store.claim("a").await.unwrap();
+        for n in 1..=lines {
+            store.append(&claim, begins(n)).await.unwrap();
+        }
+    }
+    let copied = std::fs::read(theirs.file()).unwrap();
+    std::fs::write(ours.file(), copied).unwrap();
+    let refused = SqliteStore::open(ours.file()).err().unwrap();
+    assert!(
+        matches!(refused, StoreError::Unaccepted { .. }),
+        "{refused}"
+    );
+}
+
+/// The other process of the next test: it writes until the disk is full, then something small.
+#[tokio::test]
+#[ignore = "the other process of a test"]
+async fn child() {
+    let Ok(file) = std::env::var("STEERSMAN_TEST_STORE") else {
+        return;
+    };
+    let store = SqliteStore::open(file).unwrap();
+    let claim = store.claim("a").await.unwrap();
+    store.append(&claim, begins(1)).await.unwrap();
+    let mut written = 1;
+    let large = |n| batch(n, &vec![7; 100_000], true);
+    while store.append(&claim, large(written + 1)).await.is_ok() {
+        written += 1;
+    }
+    store.deliver("a", message("small")).await.unwrap();
+    println!("written {written}");
+    // Nothing is moved into the file: it is killed.
+    std::process::abort();
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_line_that_the_disk_had_no_room_for_is_not_missed() {
+    let folder = Folder::new();
+    folder.store().create(session("a")).await.unwrap();
+    // A file may not grow beyond that, and who writes on hears of it.
+    let limited = "ulimit -c 0; ulimit -f 2048; trap '' XFSZ; exec \"$0\" \"$@\"";
+    let child = std::process::Command::new("sh")
+        .args(["-c", limited])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "marked::child", "--ignored", "--nocapture", "-q"])
+        .env("STEERSMAN_TEST_STORE", folder.file())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&child.stdout).into_owned();
+    let written = said.split("written ").nth(1);
+    let written: u64 = written
+        .unwrap_or_else(|| panic!("{child:?}"))
+        .trim()
+        .parse()
+        .unwrap();
+    assert!(written > 1);
+    let store = folder.store();
+    assert_eq!(store.head("a").await.unwrap(), Line(written));
+    assert_eq!(store.inbox("a").await.unwrap().len(), 1);
 }

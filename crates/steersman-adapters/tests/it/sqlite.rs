@@ -11,7 +11,7 @@ use steersman_runtime::conformance::{Place, SALT, story, suite};
 use steersman_runtime::inbox::{DecodeError, Message};
 use steersman_runtime::load::Load;
 use steersman_runtime::store::{
-    Batch, CheckpointOf, InboxMessage, NewSession, Row, SessionQuery, Store, StoreError,
+    Batch, BoxedEvent, CheckpointOf, InboxMessage, NewSession, Row, SessionQuery, Store, StoreError,
 };
 
 /// A folder of its own, gone at the end.
@@ -98,6 +98,18 @@ pub(crate) fn message(id: &str) -> InboxMessage {
         id: id.into(),
         at: Time(1),
         bytes: id.as_bytes().into(),
+    }
+}
+
+pub(crate) fn event(id: &str) -> BoxedEvent {
+    BoxedEvent {
+        id: id.into(),
+        network: "desk".into(),
+        event: "mail".into(),
+        message: id.as_bytes().into(),
+        fields: "{}".into(),
+        at: Time(1),
+        until: Time(9),
     }
 }
 

@@ -269,9 +269,9 @@ fn a_store_that_was_moved_or_restored_in_its_place_is_not_driven() {
         std::fs::read(world.folder.join("backup.db")).unwrap(),
     )
     .unwrap();
-    is_refused(&world.run(RESUME), "it lost lines that it had acknowledged");
+    is_refused(&world.run(RESUME), "it lost what it had acknowledged");
     let fsck = world.run(&["fsck"]);
-    is_refused(&fsck, "it lost lines that it had acknowledged");
+    is_refused(&fsck, "it lost what it had acknowledged");
     std::fs::write(&file, &now).unwrap();
     assert_eq!(world.run(&["fsck"]).code, Some(0));
     // Put into its place as a file of its own.
@@ -290,6 +290,36 @@ fn a_store_that_was_moved_or_restored_in_its_place_is_not_driven() {
     std::fs::rename(world.folder.join(".steersman"), world.folder.join("kept")).unwrap();
     let ran = world.run(&send("kept/sessions.db"));
     assert_eq!(ran.code, Some(0), "{ran:?}");
+}
+
+#[test]
+fn a_backup_that_was_put_before_the_journal_of_a_killed_process_is_not_driven() {
+    let world = paid();
+    assert_eq!(world.run(&["backup", "backup.db"]).code, Some(0));
+    assert_eq!(world.run(&send(".steersman/sessions.db")).code, Some(0));
+    std::fs::remove_file(world.folder.join("till/go")).unwrap();
+    killed(paying(&world, 4));
+    let journal = std::fs::read(at(&world, "sessions.db-wal")).unwrap();
+    std::fs::copy(world.folder.join("backup.db"), at(&world, "sessions.db")).unwrap();
+    let why = "was not written behind this file";
+    for command in [RESUME, RUN, &["fsck"], &["gc", "--yes"]] {
+        is_refused(&world.run(command), why);
+    }
+    // What is looked at is the file alone.
+    let shown = world.run(&["show", "last"]);
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    assert!(
+        shown.err.contains(why) && !shown.out.contains("More."),
+        "{shown:?}"
+    );
+    let accepted = world.run(&["doctor", "--accept-store"]);
+    assert_eq!(accepted.code, Some(0), "{accepted:?}");
+    let stray = at(&world, "sessions.db-wal.stray-1");
+    assert_eq!(std::fs::read(stray).unwrap(), journal);
+    let ran = world.run(&send(".steersman/sessions.db"));
+    assert_eq!((ran.code, ran.out.trim()), (Some(0), "More."), "{ran:?}");
+    assert_eq!(world.run(&["fsck"]).code, Some(0));
+    assert_eq!(book(&world), 4, "nothing was paid again");
 }
 
 #[test]

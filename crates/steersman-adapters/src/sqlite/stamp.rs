@@ -1,0 +1,128 @@
+//! The stamp of a store: every transaction gives it a random state and says which one it follows.
+//!
+//! SQLite lays its journal over whatever file lies beside it. Put back over a file that it was not written behind (a backup that
+//! was copied into the place of a killed process's store), it makes a mixture of both in which acknowledged lines are missing,
+//! and the newest of them is there. So the first transaction of a journal names the state that the file below has to be in. A
+//! file that was being brought up to date from its journal is in one of the states that the journal itself names.
+
+use super::file::beside;
+use super::wal::{self, Journal};
+use rusqlite::{Connection, Row, params};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+
+/// **Stored**: before each stamp. It is in no text, and its page holds nothing else.
+const SIGN: &[u8; 8] = b"\xffstate\xfe\xff";
+const STATE: usize = 8;
+
+type State = [u8; STATE];
+
+/// **Stored** as the sign and both states.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+struct Stamp {
+    is: State,
+    follows: State,
+}
+
+impl Stamp {
+    /// The one in a page, or in a value.
+    fn find(bytes: &[u8]) -> Option<Self> {
+        let at = memchr::memmem::find(bytes, SIGN)? + SIGN.len();
+        let (is, rest) = bytes[at..].split_first_chunk()?;
+        let (follows, _) = rest.split_first_chunk()?;
+        Some(Self {
+            is: *is,
+            follows: *follows,
+        })
+    }
+
+    fn bytes(self) -> Vec<u8> {
+        [&SIGN[..], &self.is, &self.follows].concat()
+    }
+}
+
+/// The newest transaction of a store.
+pub(super) struct Newest {
+    /// The store's id.
+    pub(super) store: String,
+    /// Whether an effect of class `unsafe` ever began in the store.
+    pub(super) begun: bool,
+    /// How many there were.
+    pub(super) written: u64,
+}
+
+/// Stamps the transaction that is open, as the last thing in it. `begins`: an effect of class `unsafe` begins with it. With the
+/// first one the store gets another id, since copies that were made before are other stores from then on.
+pub(super) fn stamp(conn: &Connection, begins: bool) -> rusqlite::Result<Newest> {
+    let (before, is): (Vec<u8>, State) = conn
+        .prepare_cached("SELECT stamp, randomblob(8) FROM store")?
+        .query_row([], |r| Ok((r.get(0)?, r.get(1)?)))?;
+    let follows = Stamp::find(&before).map_or([0; STATE], |before| before.is);
+    let stamp = Stamp { is, follows };
+    conn.prepare_cached(
+        "UPDATE store SET written = written + 1, stamp = ?1, begun = begun OR ?2,
+         id = CASE WHEN ?2 > begun THEN randomblob(16) ELSE id END RETURNING lower(hex(id)), begun, written",
+    )?
+    .query_row(params![stamp.bytes(), begins], newest)
+}
+
+pub(super) fn newest(row: &Row<'_>) -> rusqlite::Result<Newest> {
+    Ok(Newest {
+        store: row.get(0)?,
+        begun: row.get(1)?,
+        written: row.get::<_, i64>(2)? as u64,
+    })
+}
+
+/// Why the journal of a store is not to be laid over its file; none if it may be.
+pub(super) fn stray(conn: &Connection, store: &Path) -> std::io::Result<Option<String>> {
+    let root = conn.query_row(
+        "SELECT rootpage FROM sqlite_schema WHERE name = 'store'",
+        [],
+        |r| r.get(0),
+    );
+    // A store that does not say where it is, because both do not go together, has no stamp there.
+    let root: u32 = root.unwrap_or_default();
+    let mut before: Option<Vec<u8>> = None;
+    // Another process may be writing: it may have begun the journal anew while this one read the file.
+    loop {
+        let Some(bytes) = wal::read(store)? else {
+            return Ok(None);
+        };
+        let journal = Journal::of(&bytes);
+        if journal.pages().next().is_none() || fits(&journal, root, store)? {
+            return Ok(None);
+        }
+        if before.is_some_and(|before| before == bytes) {
+            return Ok(Some(format!(
+                "its journal {} was not written behind this file: one of them was replaced (by a backup, perhaps) while the \
+                 other was left, and what was in the one that is gone is missing; the journal is not read",
+                beside(store, "-wal").display()
+            )));
+        }
+        before = Some(bytes);
+    }
+}
+
+fn fits(journal: &Journal<'_>, root: u32, store: &Path) -> std::io::Result<bool> {
+    let ours = journal.pages().filter(|(page, _)| *page == root);
+    let stamps: Vec<Stamp> = ours.filter_map(|(_, page)| Stamp::find(page)).collect();
+    let mut file = File::open(store)?;
+    let mut page = Vec::new();
+    if root > 0 {
+        let at = u64::from(root - 1) * journal.page as u64;
+        file.seek(SeekFrom::Start(at))?;
+        file.take(journal.page as u64).read_to_end(&mut page)?;
+    }
+    if let Some(below) = Stamp::find(&page) {
+        let follows = stamps.first().is_some_and(|s| s.follows == below.is);
+        return Ok(follows || stamps.iter().any(|s| s.is == below.is));
+    }
+    // One that is new, or was written anew as a whole: all of it is in the journal. SQLite keeps one page for its locks.
+    let pages: BTreeSet<u32> = journal.pages().map(|(page, _)| page).collect();
+    let of_locks = (1 << 30) / journal.page as u32 + 1;
+    let mut wanted = (1..=journal.size).filter(|page| *page != of_locks);
+    Ok(wanted.all(|page| pages.contains(&page)))
+}
