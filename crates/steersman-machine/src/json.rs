@@ -3,9 +3,12 @@
 //! A whole number takes 64 bits here. One that does not fit (an amount in the smallest unit of a chain, a serial number) would
 //! be rounded to the nearest fraction by every common reader of JSON, and nobody would notice: it is read as the text of its
 //! digits instead. Where a whole number is declared that is a misfit, which says so; everywhere else each digit is there.
-//! Numbers with a fraction or an exponent are 64-bit floating point, as they are for most who write them.
+//! Numbers with a fraction or an exponent are 64-bit floating point, as they are for most who write them. Where values are
+//! compared, [`comparable`] and [`canonical`] say what is the same: the value, and not its spelling.
 
+use crate::types::canonical;
 use serde::de::DeserializeOwned;
+use serde_json::{Number, Value as Json};
 use std::borrow::Cow;
 
 /// No whole number of fewer characters is beyond 64 bits.
@@ -16,8 +19,55 @@ pub fn read<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
     serde_json::from_str(&exact(text))
 }
 
+/// No fraction is a whole number of more digits.
+const LONGEST: usize = 309;
+
+/// The one value that a text of JSON has, however it is written: texts are compared by it. A whole number that is written with
+/// a fraction or an exponent is the one that its digits say.
+pub fn comparable(text: &str) -> serde_json::Result<Json> {
+    let written = rewritten(text, |number| {
+        let whole = whole(number);
+        quoted(whole.as_deref().unwrap_or(number)).or(whole)
+    });
+    serde_json::from_str(&written).map(|json: Json| canonical(&json))
+}
+
 /// The same JSON with whole numbers that 64 bits do not hold in quotes. What is no JSON stays what it is.
 pub fn exact(text: &str) -> Cow<'_, str> {
+    rewritten(text, quoted)
+}
+
+fn quoted(number: &str) -> Option<String> {
+    is_beyond(number).then(|| format!("\"{number}\""))
+}
+
+/// The digits of a number with a fraction or an exponent that is a whole one; none of anything else.
+fn whole(number: &str) -> Option<String> {
+    if !number.contains(['.', 'e', 'E']) || serde_json::from_str::<Number>(number).is_err() {
+        return None;
+    }
+    let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
+    let (sign, mantissa) = match mantissa.strip_prefix('-') {
+        Some(mantissa) => ("-", mantissa),
+        None => ("", mantissa),
+    };
+    let (before, behind) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = [before, behind].concat();
+    let significant = digits.trim_start_matches('0');
+    if significant.is_empty() {
+        return Some("0".to_owned());
+    }
+    let leading = digits.len() - significant.len();
+    let digits = significant.trim_end_matches('0');
+    // Where the point stands behind these digits.
+    let point = i64::try_from(before.len()).ok()? - i64::try_from(leading).ok()?;
+    let point = point.checked_add(exponent.parse().ok()?)?;
+    let zeros = usize::try_from(point).ok()?.checked_sub(digits.len())?;
+    (digits.len() + zeros <= LONGEST).then(|| format!("{sign}{digits}{}", "0".repeat(zeros)))
+}
+
+/// The same JSON with other texts in the place of some of its numbers.
+fn rewritten(text: &str, other: impl Fn(&str) -> Option<String>) -> Cow<'_, str> {
     let bytes = text.as_bytes();
     let (mut out, mut copied, mut at) = (String::new(), 0, 0);
     while let Some(byte) = bytes.get(at) {
@@ -26,11 +76,9 @@ pub fn exact(text: &str) -> Cow<'_, str> {
             b'-' | b'0'..=b'9' => {
                 let end = bytes[at..].iter().position(|byte| !is_of_number(*byte));
                 let end = end.map_or(bytes.len(), |len| at + len);
-                if is_beyond(&text[at..end]) {
+                if let Some(number) = other(&text[at..end]) {
                     out.push_str(&text[copied..at]);
-                    out.push('"');
-                    out.push_str(&text[at..end]);
-                    out.push('"');
+                    out.push_str(&number);
                     copied = end;
                 }
                 at = end;
@@ -73,8 +121,8 @@ fn behind_string(bytes: &[u8], mut at: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::exact;
-    use serde_json::{Value as Json, json};
+    use super::{Json, exact};
+    use serde_json::json;
 
     #[test]
     fn no_digit_is_lost() {

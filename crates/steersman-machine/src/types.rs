@@ -6,11 +6,12 @@ use crate::network::{Parameters, Type, TypeKind};
 use crate::schemas;
 use crate::snapshot::is_sealed;
 use regex::Regex;
-use serde_json::{Map, Value as Json};
+use serde_json::{Map, Number, Value as Json};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The one form of a JSON value by which values are compared as texts: the fields of every object in order.
+/// The one form of a JSON value by which values are compared: the fields of every object in order, and whole numbers as such,
+/// however they are written. Values are equal where this is; texts of JSON are compared by [`json::comparable`].
 pub fn canonical(json: &Json) -> Json {
     match json {
         Json::Object(map) => {
@@ -19,8 +20,28 @@ pub fn canonical(json: &Json) -> Json {
             Json::Object(fields.into_iter().collect())
         }
         Json::Array(list) => list.iter().map(canonical).collect(),
-        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => json.clone(),
+        Json::Number(number) => whole(number).map_or_else(|| json.clone(), Json::Number),
+        Json::Null | Json::Bool(_) | Json::String(_) => json.clone(),
     }
+}
+
+/// Whether two JSON values are the same value.
+pub fn equal(a: &Json, b: &Json) -> bool {
+    a == b || canonical(a) == canonical(b)
+}
+
+/// The whole number that a fraction is, where 64 bits hold it.
+fn whole(number: &Number) -> Option<Number> {
+    let float = number.as_f64().filter(|_| number.is_f64())?;
+    if float.fract() != 0.0 {
+        return None;
+    }
+    // Beyond its range a cast gives the nearest number.
+    let whole = float as i128;
+    let signed = i64::try_from(whole).map(Number::from);
+    signed
+        .or_else(|_| u64::try_from(whole).map(Number::from))
+        .ok()
 }
 
 /// What does not fit, and where.

@@ -7,7 +7,7 @@
 mod parts;
 
 pub(crate) use parts::awaits_branches;
-pub use parts::{ForBranches, for_branches};
+pub use parts::{ForBranches, for_branches, is_met};
 
 use crate::commit::{Branched, Want, Wished};
 use crate::effect::{EventKey, Work};

@@ -467,7 +467,8 @@ async fn events_find_their_waits(place: &impl Place) {
     let effect = Id::new(Line(1), 0);
     let mut claims = Vec::new();
     for (id, key) in [
-        ("a", r#"{"order":7}"#),
+        // 7 and 7.0 are one value.
+        ("a", r#"{"order":7.0}"#),
         ("b", r#"{"order":8}"#),
         ("c", r#"{"from":"x","order":7}"#),
         ("d", "{}"),

@@ -124,7 +124,7 @@ impl Sealer {
     }
 
     /// What stands for a JSON value where values are compared: sealed parts by their keyed digest. What is left out and what is
-    /// null are the same, and so are 1 and 1.0.
+    /// null are the same.
     pub fn comparable(json: &Json) -> Json {
         canonical(&Self::unsealed(json))
     }
@@ -142,25 +142,13 @@ impl Sealer {
                     .collect(),
             ),
             Json::Array(list) => list.iter().map(Self::unsealed).collect(),
-            Json::Number(number) => Json::Number(whole(number).unwrap_or_else(|| number.clone())),
-            Json::Null | Json::Bool(_) | Json::String(_) => json.clone(),
+            Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => json.clone(),
         }
     }
 
     fn digest(&self, plain: &str) -> String {
         hex(&blake3::keyed_hash(&self.0.digest, plain.as_bytes()).as_bytes()[..16])
     }
-}
-
-/// A whole number that is written as a fraction, as one: where a fraction tells all whole numbers apart.
-fn whole(number: &serde_json::Number) -> Option<serde_json::Number> {
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    let float = number.as_f64().filter(|_| number.is_f64())?;
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "it has no fraction, and is far from the bounds"
-    )]
-    (float.fract() == 0.0 && float.abs() < EXACT).then(|| (float as i64).into())
 }
 
 /// Whether a sealed text stands anywhere in these bytes of a store: version, nonce and digest as [`Sealer::seal_text`] writes

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use steersman_machine::ids::{Id, Line, Name, Time};
 use steersman_machine::interaction::Doubtful;
+use steersman_machine::wait;
 
 /// No row, inbox message, event or label is longer than this. Blobs and checkpoints may be: a store splits them
 /// where its values are small.
@@ -456,15 +457,8 @@ pub fn within(what: impl FnOnce() -> String, size: usize) -> Result<(), StoreErr
 /// Whether an event's fields meet a wait's key: each field of the key is there and equal. A key or fields that are
 /// no JSON objects meet nothing.
 pub fn meets(key: &str, fields: &str) -> bool {
-    type Object = serde_json::Map<String, serde_json::Value>;
-    let (Ok(key), Ok(fields)) = (
-        serde_json::from_str::<Object>(key),
-        serde_json::from_str::<Object>(fields),
-    ) else {
-        return false;
-    };
-    key.iter()
-        .all(|(name, value)| fields.get(name) == Some(value))
+    let fields = serde_json::from_str(fields);
+    fields.is_ok_and(|fields| wait::is_met(key, &fields))
 }
 
 /// What a caller of a store branches on.

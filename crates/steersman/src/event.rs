@@ -70,7 +70,7 @@ impl Steersman {
             return self.put_into(network, session, name, &judged).await;
         }
         let now = self.engine().clock().now();
-        let fields: Arc<str> = canonical(&judged.fields).to_string().into();
+        let fields: Arc<str> = judged.fields.to_string().into();
         let message = judged.message(name);
         self.engine().keep(&judged.contents).await?;
         let id: Name = message_id(network.name(), name, id);
@@ -194,7 +194,7 @@ impl Judged<'_> {
     fn message(&self, name: &str) -> Message {
         let message = Message::Event {
             event: name.into(),
-            fields: canonical(&self.fields).to_string(),
+            fields: self.fields.to_string(),
         };
         message.with(&self.contents)
     }
@@ -253,6 +253,8 @@ fn judged<'a>(
     let (fields, contents) =
         named.map_err(|why| Error::Refused(format!("event `{name}`: {why}")))?;
     fits(def, name, &fields).map_err(Error::Refused)?;
+    // Whatever is made of them, an id too, is the same for the same values.
+    let fields = canonical(&fields);
     let id = render(&def.id, name, &fields)?;
     if id.trim().is_empty() {
         let why = format!(

@@ -10,7 +10,7 @@ use crate::mapping::{Fault, Raw};
 use crate::network::{Source, Wait, WaitOn};
 use crate::snapshot::{OpenCall, Snapshot};
 use crate::tick::Cx;
-use crate::types::canonical;
+use crate::types::{canonical, equal};
 use crate::view::View;
 use serde_json::Value as Json;
 use std::sync::Arc;
@@ -343,14 +343,17 @@ impl<'a> Look<'a> {
     }
 }
 
-/// Whether each field of a key is equal in an event.
-fn is_met(key: &str, payload: &Json) -> bool {
+/// Whether each field of a wait's key is there and equal in an event. A key that is no JSON object is met by nothing.
+pub fn is_met(key: &str, payload: &Json) -> bool {
     // What was erased is met by nothing.
     let Ok(Json::Object(key)) = serde_json::from_str(key) else {
         return false;
     };
-    key.iter()
-        .all(|(field, wanted)| payload.get(field) == Some(wanted))
+    let is_equal = |(field, wanted): (&String, &Json)| {
+        let found = payload.get(field);
+        found.is_some_and(|found| equal(found, wanted))
+    };
+    key.iter().all(is_equal)
 }
 
 /// Whether a template reads nothing but the arguments of the call.

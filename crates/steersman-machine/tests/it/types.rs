@@ -1,8 +1,10 @@
 //! The forms by which values are compared: canonical JSON, hexadecimal digits.
 
+use arbtest::arbitrary::{self, Unstructured};
 use serde_json::{Value as Json, json};
 use steersman_machine::ids::{Digest, hex, unhex};
-use steersman_machine::types::canonical;
+use steersman_machine::json::{comparable, read};
+use steersman_machine::types::{canonical, equal};
 
 #[test]
 fn equal_values_have_one_canonical_text() {
@@ -17,6 +19,120 @@ fn equal_values_have_one_canonical_text() {
     assert_eq!(canonical(&one), one, "it is the same value");
     // The order of a list is part of it.
     assert_ne!(text(&json!([1, 2])), text(&json!([2, 1])));
+}
+
+#[test]
+fn a_number_is_one_number_however_it_is_written() {
+    let value = |text: &str| comparable(text).unwrap();
+    for same in [
+        &["1", "1.0", "1e0", "10e-1", "0.1E+1", "100.00e-2"][..],
+        &["0", "-0", "0.0", "0e999"],
+        &["-7", "-7.0", "-70e-1"],
+        &["0.1", "1e-1", "0.10"],
+        &["10000000000000000", "1e16", "10000000000000000.0"],
+        &[
+            "9007199254740993",
+            "9007199254740993.0",
+            "9.007199254740993e15",
+        ],
+        &["18446744073709551615", "18446744073709551615.0"],
+        &["100000000000000000000", "1e20", "10e19"],
+        &["-9223372036854775809", "-9223372036854775809.0"],
+    ] {
+        for one in same {
+            assert_eq!(value(one), value(same[0]), "{one} and {}", same[0]);
+        }
+    }
+    for (one, other) in [
+        ("9007199254740992", "9007199254740993"),
+        ("9007199254740992.0", "9007199254740993"),
+        ("1e16", "10000000000000001"),
+        ("18446744073709551615", "18446744073709551616"),
+        ("1", "-1"),
+        ("1", "10"),
+        ("1", "\"1\""),
+        ("0.1", "0.11"),
+    ] {
+        assert_ne!(value(one), value(other), "{one} and {other}");
+    }
+    for broken in ["1.e5", "01e5", "+1.0", "1e", ".5"] {
+        assert!(comparable(broken).is_err(), "{broken}");
+    }
+    assert!(equal(
+        &json!({ "a": [1e16, 2.0] }),
+        &json!({ "a": [10_000_000_000_000_000_u64, 2] })
+    ));
+    assert!(!equal(
+        &json!(9_007_199_254_740_993_u64),
+        &json!(9_007_199_254_740_992.0)
+    ));
+}
+
+/// A number by its value: without zeros at its ends, and where its point stands.
+#[derive(Debug, PartialEq, Eq)]
+struct Decimal(bool, String, i64);
+
+/// A spelling of a number of up to 15 digits, which a fraction tells apart.
+fn spelled(u: &mut Unstructured<'_>, digits: u64, exponent: i64) -> arbitrary::Result<String> {
+    let mut digits = digits.to_string();
+    let mut exponent = exponent;
+    for _ in 0..u.int_in_range(0..=3)? {
+        if exponent > -20 && digits.len() < 40 {
+            (exponent, digits) = (exponent - 1, digits + "0");
+        }
+    }
+    if u.arbitrary()? && (0..30).contains(&exponent) {
+        digits.push_str(&"0".repeat(exponent.unsigned_abs() as usize));
+        exponent = 0;
+    }
+    let behind = u.int_in_range(0..=digits.len() - 1)?;
+    if behind > 0 {
+        digits.insert(digits.len() - behind, '.');
+        exponent += behind as i64;
+    }
+    while digits.len() > 1 && digits.starts_with('0') && !digits.starts_with("0.") {
+        digits.remove(0);
+    }
+    let sign = if u.arbitrary()? { "" } else { "+" };
+    Ok(match exponent {
+        0 => digits,
+        ..0 => format!("{digits}e{exponent}"),
+        _ => format!("{digits}E{sign}{exponent}"),
+    })
+}
+
+#[test]
+fn numbers_compare_equal_exactly_where_their_values_are() {
+    arbtest::arbtest(|u| {
+        // Few of them, so that some are equal.
+        let number = |u: &mut Unstructured<'_>| -> arbitrary::Result<(Decimal, String)> {
+            let (few, near) = (u.int_in_range(0..=30)?, u.int_in_range(0..=3)?);
+            let digits = *u.choose(&[few, 9_007_199_254_740_992 + near, u64::MAX - near])?;
+            let large = digits > 1_000;
+            let exponent = u.int_in_range(if large { 0..=2 } else { -3..=22 })?;
+            let negative = u.arbitrary()?;
+            let text = spelled(u, digits, exponent)?;
+            let text = if negative { format!("-{text}") } else { text };
+            let trimmed = digits.to_string();
+            let trimmed = trimmed.trim_end_matches('0');
+            let zeros = digits.to_string().len() - trimmed.len();
+            let value = if trimmed.is_empty() {
+                Decimal(false, String::new(), 0)
+            } else {
+                Decimal(negative, trimmed.to_owned(), exponent + zeros as i64)
+            };
+            Ok((value, text))
+        };
+        let ((a, one), (b, other)) = (number(u)?, number(u)?);
+        let digest = |text: &str| Digest::of(comparable(text).unwrap().to_string().as_bytes());
+        assert_eq!(digest(&one) == digest(&other), a == b, "{one} and {other}");
+        // What is read is equal where what is written is.
+        let read = |text: &str| read::<Json>(text).unwrap();
+        if a != b && a.2 >= 0 && b.2 >= 0 && !format!("{one}{other}").contains(['.', 'e', 'E']) {
+            assert!(!equal(&read(&one), &read(&other)), "{one} and {other}");
+        }
+        Ok(())
+    });
 }
 
 #[test]

@@ -18,7 +18,7 @@ use steersman_machine::join::JoinOn;
 use steersman_machine::mapping::{Fault, Raw};
 use steersman_machine::network::{Parameters, Then};
 use steersman_machine::tick::allowed;
-use steersman_machine::types::misfit;
+use steersman_machine::types::{equal, misfit};
 
 /// Whose word ends a hold.
 pub(super) enum By {
@@ -494,7 +494,7 @@ impl Driver {
         let mut merged: Map<String, Json> =
             steersman_machine::json::read(&tool.args).unwrap_or_default();
         for (name, value) in given {
-            let changed = merged.get(&name) != Some(&value);
+            let changed = !merged.get(&name).is_some_and(|was| equal(was, &value));
             if changed && !may.iter().any(|m| **m == *name) {
                 return Err(format!("the argument `{name}` may not be changed here"));
             }

@@ -6,7 +6,7 @@ use crate::engine::EngineError;
 use crate::inbox::Message;
 use crate::session::Fate;
 use crate::store::InboxMessage;
-use serde_json::{Map, Value as Json};
+use serde_json::Value as Json;
 use std::sync::Arc;
 use steersman_machine::effect::{Came, EventKey, NewArtifact, Offered, Outcome, Work};
 use steersman_machine::ids::{Id, Name};
@@ -95,7 +95,7 @@ impl Driver {
                 continue;
             };
             let here = out.branch == self.ledger.current && matches!(out.state, OutState::Waits);
-            let meets = |one: &EventKey| *one.event == *event && matches_key(&one.key, fields);
+            let meets = |one: &EventKey| *one.event == *event && wait::is_met(&one.key, fields);
             if !here || !any.iter().any(meets) {
                 continue;
             }
@@ -161,13 +161,4 @@ fn event_of(message: &InboxMessage) -> Option<(Name, String, Vec<NewArtifact>)> 
         Message::Event { event, fields } => Some((event, fields, came)),
         _ => None,
     }
-}
-
-/// Whether each field of a wait's key is equal in the event.
-fn matches_key(key: &str, fields: &Json) -> bool {
-    let Ok(key) = serde_json::from_str::<Map<String, Json>>(key) else {
-        return false;
-    };
-    key.iter()
-        .all(|(name, value)| fields.get(name) == Some(value))
 }

@@ -12,12 +12,12 @@ use crate::limiter::{Ask, LONG, Limiter, Permit, Refused};
 use crate::seal::Sealer;
 use crate::store::WaitChange;
 use crate::toolset::ToolRun;
-use serde_json::Value as Json;
 use std::sync::Arc;
 use steersman_machine::commit::{LedgerEntry, Release, Why};
 use steersman_machine::effect::{ToolWork, Wish, Work};
 use steersman_machine::ids::{Digest, Id, Name};
 use steersman_machine::interaction::Class;
+use steersman_machine::json;
 use steersman_machine::mapping::{Fault, Raw};
 use steersman_machine::network::{Source, ToolDef};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -567,7 +567,7 @@ impl Out {
 
 /// What approvals and the repeat guard compare: tool and arguments, sealed parts by their keyed digest.
 pub(crate) fn digest(tool: &ToolWork) -> Digest {
-    let args: Json = serde_json::from_str(&tool.args).unwrap_or_else(|_| (*tool.args).into());
+    let args = json::comparable(&tool.args).unwrap_or_else(|_| (*tool.args).into());
     let text = format!("{}\n{}", tool.tool, Sealer::comparable(&args));
     Digest::of(text.as_bytes())
 }

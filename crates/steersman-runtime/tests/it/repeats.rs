@@ -55,6 +55,44 @@ async fn a_model_that_asks_again_repeats_nothing() {
 }
 
 #[tokio::test]
+async fn a_number_is_the_same_however_a_model_writes_it() {
+    let desk = DESK.replace(
+        "pay: { description: Pays., parameters: { cents: integer }",
+        "pay: { description: Pays., parameters: { cents: number }",
+    );
+    let pay =
+        |args: &str| json!({ "call": { "pay": serde_json::from_str::<Json>(args).unwrap() } });
+    for (one, other, is_same) in [
+        ("5", "5.0", true),
+        ("1e16", "10000000000000000", true),
+        ("1e16", "10000000000000001", false),
+        ("9007199254740993", "9007199254740992", false),
+    ] {
+        let written = |cents: &str| pay(&format!(r#"{{"cents":{cents}}}"#));
+        let world = World::new(json!({ "main": [written(one), written(other), "Paid."] }));
+        let session = world.start(&desk, "Pay.").await;
+        let settled = session.settled().await.unwrap();
+        let count = world.tools.count("pay");
+        if is_same {
+            let Settled::Asks(pending) = &*settled else {
+                panic!("{one} and {other}: {settled:?}")
+            };
+            assert_eq!(
+                (pending[0].kind.word(), count),
+                ("repeat", 1),
+                "{one} and {other}"
+            );
+        } else {
+            assert_eq!(
+                (answered(&settled).as_str(), count),
+                ("Paid.", 2),
+                "{one} and {other}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_person_lets_it_be_done_again() {
     let world =
         World::new(json!({ "main": [call("pay", 5), call("pay", 5), call("pay", 5), "Paid."] }));

@@ -36,6 +36,24 @@ async fn each_event_is_accepted_once_also_the_one_that_began_the_session() {
     assert_ne!(first, other);
 }
 
+/// Of the same values the id is the same, so the second one is the first again.
+#[tokio::test]
+async fn an_event_has_one_id_however_its_numbers_are_written() {
+    let orders = ORDERS.replace("nr: integer", "nr: number");
+    let network = Network::from_yaml(orders).build().unwrap();
+    let steersman = Steersman::options()
+        .script_all("desk: [Thanks.]")
+        .in_memory();
+    let placed = async |nr: serde_json::Value| {
+        let fields = json!({ "order": "seven", "nr": nr });
+        steersman.event(&network, "placed", &fields).await.unwrap()
+    };
+    let Sent::Started(first) = placed(json!(1)).await else {
+        panic!("it begins a session");
+    };
+    assert_eq!(placed(json!(1.0)).await, Sent::Known(Some(first)));
+}
+
 #[tokio::test]
 async fn events_that_come_together_begin_one_session() {
     let network = Network::from_yaml(ORDERS).build().unwrap();

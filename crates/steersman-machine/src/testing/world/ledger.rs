@@ -157,7 +157,9 @@ impl World {
 
 /// The digest of a tool's name and arguments.
 pub(crate) fn digest(tool: &ToolWork) -> Digest {
-    Digest::of(format!("{}\n{}", tool.tool, tool.args).as_bytes())
+    let args = crate::json::comparable(&tool.args)
+        .map_or_else(|_| tool.args.to_string(), |args| args.to_string());
+    Digest::of(format!("{}\n{args}", tool.tool).as_bytes())
 }
 
 /// The hold that keeps a tool from running, where these have approved it.
