@@ -24,7 +24,7 @@ use pipe::Said;
 use rmcp::RoleClient;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, JsonObject, PaginatedRequestParams,
-    RequestMetaObject, ServerResult, Tool,
+    PingRequest, RequestMetaObject, ServerResult, Tool,
 };
 use rmcp::service::{PeerRequestOptions, RunningService, ServiceError};
 use serde_json::Value as Json;
@@ -45,6 +45,8 @@ use tokio_util::sync::CancellationToken;
 
 /// How long a connection over HTTP may take to come about.
 const CONNECT: Duration = Duration::from_secs(10);
+/// How long a server over HTTP may take to say that it still knows us.
+const ALIVE: Duration = Duration::from_secs(5);
 /// Connections that are kept.
 const KEPT: usize = 64;
 /// Pages of a list of tools at most.
@@ -101,6 +103,31 @@ impl Live {
     fn has_ended(&self) -> bool {
         self.service.is_closed() || self.service.is_transport_closed()
     }
+
+    /// Whether the server knows the session yet. One that does not say is taken to.
+    async fn is_known(&self) -> bool {
+        let ping = ClientRequest::PingRequest(PingRequest::default());
+        let options = PeerRequestOptions::with_timeout(ALIVE);
+        let asked = self.service.peer().send_request_with_option(ping, options);
+        let said = match asked.await {
+            Ok(asked) => asked.await_response().await,
+            Err(error) => Err(error),
+        };
+        !said.is_err_and(|error| outcome::is_expired(&error))
+    }
+}
+
+impl Slot {
+    fn newest(&self) -> Option<u64> {
+        let live = self.1.lock().unwrap_or_else(PoisonError::into_inner);
+        live.upgrade().map(|live| live.number)
+    }
+
+    /// The server does not know this connection any more: whoever comes next makes another one.
+    async fn forget(&self, gone: &Live) {
+        let mut state = self.0.lock().await;
+        state.live.take_if(|live| live.number == gone.number);
+    }
 }
 
 /// Why there is no connection: nothing was sent.
@@ -156,6 +183,23 @@ impl McpTools {
         Ok(live)
     }
 
+    /// The same, where what follows must not go to a server that forgot us: a call of which nobody could say whether it was
+    /// done, or a question that nobody asks again.
+    async fn asked(
+        &self,
+        place: &Place,
+        slot: &Slot,
+        server: &McpDef,
+    ) -> Result<Arc<Live>, NoConnection> {
+        let before = slot.newest();
+        let live = self.connected(place, slot).await?;
+        if !is_http(server) || before != Some(live.number) || live.is_known().await {
+            return Ok(live);
+        }
+        slot.forget(&live).await;
+        self.connected(place, slot).await
+    }
+
     /// One call of a tool, as far as it comes.
     async fn call(
         &self,
@@ -176,7 +220,15 @@ impl McpTools {
             Err(message) => return not_performed(message, None),
         };
         let slot = self.slot(&place);
-        let connected = Box::pin(self.connected(&place, &slot));
+        let connected = async {
+            match run.work.class {
+                Class::Unsafe => self.asked(&place, &slot, server).await,
+                Class::Pure | Class::Read | Class::Idempotent => {
+                    self.connected(&place, &slot).await
+                }
+            }
+        };
+        let connected = Box::pin(connected);
         let live = match cancel.run_until_cancelled(connected).await {
             Some(Ok(live)) => live,
             Some(Err(none)) => return not_performed(none.message, none.again),
@@ -216,7 +268,12 @@ impl McpTools {
             Ok(Err(ServiceError::McpError(error))) => {
                 outcome::fault(ServiceError::McpError(error), "")
             }
-            Ok(Err(error)) => outcome::fault(error, &live.said.last_words().await),
+            Ok(Err(error)) => {
+                if outcome::is_expired(&error) {
+                    slot.forget(&live).await;
+                }
+                outcome::fault(error, &live.said.last_words().await)
+            }
             Err(_) => {
                 let tail = live.said.last_words().await;
                 outcome::fault(ServiceError::TransportClosed, &tail)
@@ -235,7 +292,7 @@ impl McpTools {
         };
         let place = Place::of(server, &*ask.scope, &ask.folder, &self.env).map_err(none)?;
         let slot = self.slot(&place);
-        let live = self.connected(&place, &slot).await?;
+        let live = self.asked(&place, &slot, server).await?;
         let peer = live.service.peer();
         let mut listing = Listing {
             about: peer.peer_info().map_or_else(String::new, |info| {

@@ -153,7 +153,9 @@ fn http(
         return Err("`url` begins with neither http:// nor https://".to_owned());
     }
     let client = clients.of(&parsed)?;
-    let mut config = StreamableHttpClientTransportConfig::with_uri(url);
+    // A server that does not know the session any more may have done what it was asked: nothing is sent again from below.
+    let mut config =
+        StreamableHttpClientTransportConfig::with_uri(url).reinit_on_expired_session(false);
     for (name, value) in headers {
         let key = HeaderName::from_bytes(name.as_bytes())
             .map_err(|_| format!("`headers.{name}` is no name of a header"))?;

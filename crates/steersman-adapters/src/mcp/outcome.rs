@@ -244,6 +244,18 @@ pub(super) fn fault(error: ServiceError, tail: &str) -> Raw {
     }
 }
 
+/// Whether the server does not know the session any more in which it was asked.
+pub(super) fn is_expired(error: &ServiceError) -> bool {
+    let ServiceError::TransportSend(error) = error else {
+        return false;
+    };
+    let error: &(dyn Error + 'static) = &*error.error;
+    matches!(
+        error.downcast_ref(),
+        Some(StreamableHttpError::<reqwest::Error>::SessionExpired)
+    )
+}
+
 /// The words of what went wrong.
 pub(super) fn words(raw: Raw) -> String {
     match raw {
@@ -296,9 +308,14 @@ fn unsent(error: &DynamicTransportError, tail: &str) -> Raw {
         Some(StreamableHttpError::InsufficientScope(_)) => {
             not_performed("the credentials do not suffice (status 403)", None)
         }
-        Some(StreamableHttpError::SessionExpired) => {
-            not_performed("the server does not know the connection any more", Some(0))
-        }
+        Some(StreamableHttpError::SessionExpired) => Raw::Unknown(Fault {
+            status: Some(404),
+            again: Some(0),
+            ..Fault::new(
+                "http_404",
+                "the server does not know the session any more (status 404), which is no proof that nothing was done",
+            )
+        }),
         Some(StreamableHttpError::HttpStatus(status)) => of_status(status),
         Some(StreamableHttpError::UnexpectedServerResponse(said)) => {
             let said = clip(said, TOLD_MAX);

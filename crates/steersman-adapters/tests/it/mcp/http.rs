@@ -2,6 +2,7 @@
 
 use super::{ask, call, of, offers, once, refuses};
 use serde_json::{Value as Json, json};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use steersman_adapters::mcp::McpTools;
 use steersman_machine::network::Network;
@@ -16,6 +17,8 @@ type Asked = (String, String, Json);
 struct Server {
     url: String,
     seen: Arc<Mutex<Vec<Asked>>>,
+    /// It was started again: it knows nobody who does not greet it.
+    gone: Arc<AtomicBool>,
 }
 
 impl Server {
@@ -23,13 +26,14 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         let seen = Arc::new(Mutex::new(Vec::new()));
-        let told = seen.clone();
+        let (told, gone) = (seen.clone(), Arc::<AtomicBool>::default());
+        let forgets = gone.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, told.clone()));
+                tokio::spawn(serve(stream, told.clone(), forgets.clone()));
             }
         });
-        Self { url, seen }
+        Self { url, seen, gone }
     }
 
     fn network(&self, tool: &str, more: &str) -> Arc<Network> {
@@ -98,7 +102,15 @@ fn json_of(body: &Json) -> Vec<u8> {
 const EVENTS: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
 
-async fn serve(mut stream: TcpStream, seen: Arc<Mutex<Vec<Asked>>>) {
+fn greeting(answer: &impl Fn(Json) -> Json) -> Json {
+    answer(json!({
+        "protocolVersion": "2025-11-25",
+        "capabilities": { "tools": {} },
+        "serverInfo": { "name": "faulty", "version": "1" },
+    }))
+}
+
+async fn serve(mut stream: TcpStream, seen: Arc<Mutex<Vec<Asked>>>, gone: Arc<AtomicBool>) {
     while let Some(asked) = read(&mut stream).await {
         let (method, _, message) = asked.clone();
         seen.lock().unwrap().push(asked);
@@ -106,11 +118,12 @@ async fn serve(mut stream: TcpStream, seen: Arc<Mutex<Vec<Asked>>>) {
         let answer = |result: Json| json!({ "jsonrpc": "2.0", "id": id, "result": result });
         let reply = match (method.as_str(), message["method"].as_str()) {
             ("GET", _) => status("405 Method Not Allowed"),
-            (_, Some("initialize")) => json_of(&answer(json!({
-                "protocolVersion": "2025-11-25",
-                "capabilities": { "tools": {} },
-                "serverInfo": { "name": "faulty", "version": "1" },
-            }))),
+            (_, Some("initialize")) if gone.swap(false, Ordering::SeqCst) => {
+                json_of(&greeting(&answer))
+            }
+            _ if gone.load(Ordering::SeqCst) => status("404 Not Found"),
+            (_, Some("ping")) => json_of(&answer(json!({}))),
+            (_, Some("initialize")) => json_of(&greeting(&answer)),
             (_, Some("tools/list")) => json_of(&answer(json!({ "tools": [
                 { "name": "echo", "inputSchema": { "type": "object" } },
             ] }))),
@@ -138,6 +151,8 @@ async fn called(
     let text = |text: &str| answer(json!({ "content": [{ "type": "text", "text": text }] }));
     match tool {
         "echo" => return Some(json_of(&text("hello"))),
+        // It does it, and forgets whom for.
+        "forget" => return Some(status("404 Not Found")),
         // Whole numbers that 64 bits do not hold; the second one says the same in words.
         "wide" | "wide_said" => {
             let said = if tool == "wide" { "" } else { r#"{"wei":@}"# };
@@ -271,6 +286,51 @@ async fn every_answer_is_a_typed_outcome() {
         seen.iter().all(|(_, who, _)| who == "Bearer tok-123456"),
         "{seen:?}"
     );
+}
+
+/// A server that forgot us may have done what it was asked before. Nothing below sends a call again.
+#[tokio::test]
+async fn a_call_that_is_answered_with_404_was_sent_once() {
+    let server = Server::start().await;
+    let tools = McpTools::default();
+    for class in ["read", "idempotent", "unsafe"] {
+        let before = server.calls();
+        let network = server.network("forget", &format!("effect: {class}"));
+        for _ in 0..2 {
+            let said = once(&tools, &network).await;
+            assert!(
+                said.starts_with("unknown: http_404 404 again after 0: "),
+                "{class}: {said}"
+            );
+        }
+        assert_eq!(server.calls() - before, 2, "{class}");
+    }
+    // Whoever comes next greets it anew.
+    assert_eq!(
+        once(&tools, &server.network("echo", "")).await,
+        r#"done: "hello""#
+    );
+}
+
+/// A server that was started again is found out before anything that matters is sent to it.
+#[tokio::test]
+async fn who_was_forgotten_meanwhile_greets_anew() {
+    let server = Server::start().await;
+    let tools = McpTools::default();
+    let unsafe_one = server.network("echo", "effect: unsafe");
+    let idempotent = server.network("echo", "effect: idempotent");
+    assert_eq!(once(&tools, &unsafe_one).await, r#"done: "hello""#);
+    server.gone.store(true, Ordering::SeqCst);
+    assert_eq!(once(&tools, &unsafe_one).await, r#"done: "hello""#);
+    server.gone.store(true, Ordering::SeqCst);
+    assert_eq!(offers(&tools, &unsafe_one).await.tools.len(), 1);
+    server.gone.store(true, Ordering::SeqCst);
+    let said = once(&tools, &idempotent).await;
+    assert!(
+        said.starts_with("unknown: http_404 404 again after 0: "),
+        "{said}"
+    );
+    assert_eq!(once(&tools, &idempotent).await, r#"done: "hello""#);
 }
 
 #[tokio::test]
