@@ -115,7 +115,7 @@ pub(crate) fn frame(pending: &Pending, now: i64) -> Vec<String> {
     }
     if let Some(due) = pending.due {
         let separator = if fine.is_empty() { "" } else { "; " };
-        let left = left(due.0 - now);
+        let left = left(now, due.0);
         let _ = match &pending.next {
             Some(next) => write!(fine, "{separator}goes on to {next} in {left}"),
             None => write!(fine, "{separator}ends by itself in {left}"),

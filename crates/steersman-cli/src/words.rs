@@ -53,12 +53,13 @@ pub(crate) fn due(now: i64, at: Option<i64>) -> String {
     match at {
         None => "-".into(),
         Some(at) if at <= now => "overdue".into(),
-        Some(at) => left(at - now),
+        Some(at) => left(now, at),
     }
 }
 
-/// What is left of a span, to the nearest unit: of three days that began just now, `3 d`.
-pub(crate) fn left(millis: i64) -> String {
+/// What is left until a moment, to the nearest unit: of three days that began just now, `3 d`.
+pub(crate) fn left(now: i64, at: i64) -> String {
+    let millis = at.saturating_sub(now);
     let unit = match millis {
         ..60_000 => 1_000,
         60_000..3_600_000 => 60_000,
@@ -68,7 +69,7 @@ pub(crate) fn left(millis: i64) -> String {
     if millis < 1_000 {
         return span(millis);
     }
-    span((millis + unit / 2) / unit * unit)
+    span(millis.saturating_add(unit / 2) / unit * unit)
 }
 
 /// `1 line`, `2 lines`.
@@ -318,6 +319,10 @@ mod tests {
         assert_eq!(due(40, Some(3 * 86_400_000)), "3 d");
         assert_eq!(due(0, Some(59 * 60_000 + 59_900)), "1 h");
         assert_eq!(due(0, Some(999)), "999 ms");
+        // Clocks may say anything.
+        assert_eq!(due(i64::MIN, Some(i64::MAX)), "106751991167 d");
+        assert_eq!(left(i64::MAX, i64::MIN), "0 ms");
+        assert_eq!(ago(i64::MIN, i64::MAX), "just now");
         assert_eq!(count(1, "reply"), "1 reply");
         assert_eq!(count(2, "reply"), "2 replies");
         assert_eq!(count(0, "day"), "0 days");

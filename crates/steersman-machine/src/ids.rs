@@ -20,6 +20,17 @@ impl Time {
                 .saturating_add(i64::try_from(millis).unwrap_or(i64::MAX)),
         )
     }
+
+    /// This moment without `millis` milliseconds; saturates at the beginning of time.
+    pub fn minus(self, millis: u64) -> Self {
+        let millis = i64::try_from(millis).unwrap_or(i64::MAX);
+        Self(self.0.saturating_sub(millis))
+    }
+
+    /// Milliseconds from this moment to that one; none if it is over. Clocks may say anything: no difference is too large.
+    pub fn until(self, at: Self) -> u64 {
+        u64::try_from(at.0.saturating_sub(self.0)).unwrap_or(0)
+    }
 }
 
 /// The number of a line of a session's log. `Line::NONE` stands before every line.

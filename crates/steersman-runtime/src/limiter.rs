@@ -35,6 +35,9 @@ pub const OPEN_MAX: u64 = 300_000;
 const PROBE: u64 = 1_000;
 /// Milliseconds between the first calls behind a pause; less with each.
 const RAMP: u64 = 200;
+/// Those who look at the clock at once may tell of it in any order: so many milliseconds are not taken for a clock that was
+/// set back.
+const ASIDE: u64 = 1_000;
 /// Places that are remembered beside those in use.
 const PLACES: usize = 256;
 
@@ -126,6 +129,8 @@ pub struct Permit {
 
 #[derive(Debug, Default)]
 struct State {
+    /// The newest moment that was told.
+    seen: Option<Time>,
     tickets: u64,
     windows: BTreeMap<Rate, Windows>,
     told: BTreeMap<Arc<str>, Told>,
@@ -200,11 +205,11 @@ impl Limiter {
                 Some((Look::Go, _)) => return Ok(waits.through()),
                 Some((Look::Refused(why), _)) => return Err(why),
                 Some((Look::At(at), now)) if at > now.plus(LONG) => {
-                    return Err(Refused::Long(since(at, now)));
+                    return Err(Refused::Long(now.until(at)));
                 }
-                Some((Look::At(at), _)) => {
+                Some((Look::At(at), now)) => {
                     tokio::select! {
-                        () = clock.sleep_until(at) => {}
+                        () = passes(clock, now, at) => {}
                         () = waits.called.notified() => {}
                     }
                 }
@@ -222,14 +227,14 @@ impl Limiter {
                 None => None,
                 Some((Look::Go, _)) => return waits.through(),
                 Some((Look::Refused(Refused::Long(millis) | Refused::Open(millis)), now)) => {
-                    Some(now.plus(millis))
+                    Some((now, now.plus(millis)))
                 }
-                Some((Look::At(at), _)) => Some(at),
+                Some((Look::At(at), now)) => Some((now, at)),
             };
             match until {
                 None => waits.called.notified().await,
-                Some(at) => tokio::select! {
-                    () = clock.sleep_until(at) => {}
+                Some((now, at)) => tokio::select! {
+                    () = passes(clock, now, at) => {}
                     () = waits.called.notified() => {}
                 },
             }
@@ -249,8 +254,12 @@ impl Limiter {
     }
 }
 
-fn since(at: Time, now: Time) -> u64 {
-    u64::try_from(at.0.saturating_sub(now.0)).unwrap_or(0)
+/// The clock comes to this moment, or as much time passes as it was to take: the clock may be set back meanwhile.
+async fn passes(clock: &dyn Clock, now: Time, at: Time) {
+    tokio::select! {
+        () = clock.sleep_until(at) => {}
+        () = clock.sleep(now.until(at)) => {}
+    }
 }
 
 /// A place in a lane, given up when it is dropped.
@@ -307,6 +316,7 @@ impl Waits {
 
     /// What it is told now, if it is the first; who may go has left its place.
     fn look(&mut self, state: &mut State, now: Time) -> Option<(Look, Time)> {
+        let now = state.told_time(now);
         if !state.is_first(self) {
             return None;
         }
@@ -401,6 +411,31 @@ impl Lane {
 }
 
 impl State {
+    /// The time by which everything here goes on. A clock that was set back takes all moments along: a wait is as long as it
+    /// would have been, whatever it says.
+    fn told_time(&mut self, now: Time) -> Time {
+        let seen = self.seen.unwrap_or(now);
+        let back = now.until(seen);
+        if back <= ASIDE {
+            self.seen = Some(seen.max(now));
+            return seen.max(now);
+        }
+        let windows = self.windows.values_mut();
+        let windows = windows.flat_map(|w| [&mut w.requests, &mut w.tokens]);
+        let taken = windows.flat_map(|w| w.taken.iter_mut().map(|(at, ..)| at));
+        let told = self.told.values_mut().flat_map(|told| {
+            let left = [&mut told.requests, &mut told.tokens];
+            let left = left.into_iter().flatten().map(|(_, until)| until);
+            let ramp = told.ramp.iter_mut().map(|(next, _)| next);
+            left.chain(&mut told.pause).chain(ramp)
+        });
+        for at in taken.chain(told).chain(&mut self.breaker.open) {
+            *at = at.minus(back);
+        }
+        self.seen = Some(now);
+        now
+    }
+
     fn is_idle(&self) -> bool {
         let said = self.told.values().any(|told| told.pause.is_some());
         self.lanes.is_empty() && self.windows.is_empty() && self.breaker.open.is_none() && !said
@@ -425,7 +460,7 @@ impl State {
     /// What somebody is told ahead of whom others are parked: to come again; none: nothing yet.
     fn behind_parked(&mut self, now: Time, ask: &Ask) -> Option<Look> {
         if let Some(open) = self.breaker.open {
-            let left = since(open, now).clamp(PROBE, OPEN_MAX);
+            let left = now.until(open).clamp(PROBE, OPEN_MAX);
             return Some(Look::Refused(Refused::Open(left)));
         }
         let at = self.free_at(now, ask);
@@ -497,10 +532,6 @@ impl State {
 impl Window {
     /// When there will be room for so much. What is larger than the quota waits until all is free.
     fn free_at(&mut self, now: Time, quota: Quota, amount: u64) -> Time {
-        // A clock that was set back would keep what was taken for longer than its span.
-        for taken in self.taken.iter_mut().rev().take_while(|t| t.0 > now) {
-            taken.0 = now;
-        }
         while let Some((at, amount, _)) = self.taken.front()
             && at.plus(quota.within) <= now
         {
@@ -579,7 +610,7 @@ impl Breaker {
     fn look(&mut self, now: Time, ticket: Option<u64>) -> Option<u64> {
         let open = self.open?;
         if open > now {
-            return Some(since(open, now).min(OPEN_MAX));
+            return Some(now.until(open).min(OPEN_MAX));
         }
         match (self.probe, ticket) {
             (Some(_), _) => Some(PROBE),
@@ -618,6 +649,7 @@ impl Permit {
     /// The server said of this model, while or before it answered, what is left.
     pub fn told(&self, now: Time, requests: Option<Left>, tokens: Option<Left>) {
         let mut state = self.limiter.lock();
+        let now = state.told_time(now);
         let told = state.told.entry(self.ask.model.clone()).or_default();
         let until = |left: Left| (left.left, now.plus(left.millis.min(crate::retry::LONGEST)));
         if let Some(left) = requests {
@@ -632,6 +664,7 @@ impl Permit {
     /// The call ended.
     pub fn end(self, now: Time, ended: Ended) {
         let mut state = self.limiter.lock();
+        let now = state.told_time(now);
         match ended {
             Ended::Answered(tokens) => {
                 state.got_through(now);

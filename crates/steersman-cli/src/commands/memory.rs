@@ -133,7 +133,7 @@ async fn list(
                 ago(now, memory.at.0),
                 memory.by.to_string(),
                 rated(memory),
-                memory.until.map_or_else(String::new, |at| left(at.0 - now)),
+                memory.until.map_or_else(String::new, |at| left(now, at.0)),
             ]
         })
         .collect();

@@ -1,6 +1,7 @@
 //! Branches are apart: what happens on one changes nothing that is read on another, and an adoption is refused exactly where
 //! both sides wrote.
 
+use crate::random::asked;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -48,7 +49,7 @@ fn seen(world: &World, branch: Id, render: bool) -> Seen {
 fn nothing_on_one_branch_changes_what_is_read_on_another() {
     let (mut cases, mut rendered) = (0_u32, 0_u32);
     let mut seed = 0;
-    while cases < 10_000 {
+    while cases < 4_000 {
         seed += 1;
         let mut dice = Dice::new(seed);
         let mut world = begin(&mut dice).unwrap_or_else(|fault| panic!("seed {seed}: {fault}"));
@@ -87,7 +88,7 @@ fn nothing_on_one_branch_changes_what_is_read_on_another() {
             }
         }
     }
-    assert!(rendered > 200, "{rendered} requests were looked at");
+    assert!(rendered > 80, "{rendered} requests were looked at");
 }
 
 const ENTRIES: [&str; 2] = ["a", "b"];
@@ -156,13 +157,14 @@ fn written(world: &World, branch: Id, behind: Line) -> BTreeSet<(Id, Name)> {
     found
 }
 
-/// A fork, writes on both sides, an adoption: refused iff the agents of the branch went on here or an entry was written on
+/// 1,500 times, or as often as `STEERSMAN_RANDOM_SESSIONS` says: a fork, writes on both sides, an adoption: refused iff the agents of the branch went on here or an entry was written on
 /// both, and then nothing is changed.
 #[test]
 fn an_adoption_is_refused_exactly_where_something_would_be_lost() {
     let network = Arc::new(two_entries());
     let (mut refused, mut taken) = (0_u32, 0_u32);
-    for seed in 0..10_000 {
+    let count = asked("STEERSMAN_RANDOM_SESSIONS", 1_500);
+    for seed in 0..count {
         let mut dice = Dice::new(seed);
         let tried =
             attempt(&network, &mut dice).unwrap_or_else(|fault| panic!("seed {seed}: {fault}"));
@@ -170,8 +172,9 @@ fn an_adoption_is_refused_exactly_where_something_would_be_lost() {
         assert_eq!(wanted, was, "seed {seed}");
         *(if was { &mut taken } else { &mut refused }) += 1;
     }
+    let few = u32::try_from(count / 10).unwrap();
     assert!(
-        refused > 1_000 && taken > 1_000,
+        refused > few && taken > few,
         "{refused} refused, {taken} taken"
     );
 }

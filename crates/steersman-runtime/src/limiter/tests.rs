@@ -265,6 +265,48 @@ fn a_clock_that_is_set_back_keeps_nobody_for_longer_than_the_span() {
     assert!(through(&limiter, ask("a", "1/s", 0), &clock));
 }
 
+/// Whatever the clock says meanwhile, a breaker, a pause and what a server says is left last as long as they were to.
+#[test]
+fn a_clock_that_is_set_back_prolongs_no_wait() {
+    for ends in [
+        vec![Ended::Failed; FAILURES as usize],
+        vec![Ended::Pause(OPEN)],
+    ] {
+        let (limiter, clock) = (Arc::<Limiter>::default(), clock());
+        clock.advance(1_000_000_000);
+        let ask = || ask("a", "100/s", 0);
+        for ended in ends {
+            let Some(Ok(permit)) = now_or_never(&limiter, ask(), &clock) else {
+                panic!("it is let through");
+            };
+            permit.end(clock.now(), ended);
+        }
+        assert!(!through(&limiter, ask(), &clock));
+        clock.set(Time(0));
+        assert!(!through(&limiter, ask(), &clock), "no shorter either");
+        clock.advance(OPEN);
+        assert!(through(&limiter, ask(), &clock));
+    }
+}
+
+/// Who waits already looks again after the time that it was to take.
+#[tokio::test]
+async fn who_waits_while_the_clock_is_set_back_waits_no_longer() {
+    let (limiter, clock) = (Arc::<Limiter>::default(), clock());
+    clock.advance(1_000_000_000);
+    assert!(through(&limiter, ask("a", "1/s", 0), &clock));
+    let waits = limiter.acquire(ask("a", "1/s", 0), &clock);
+    tokio::pin!(waits);
+    assert!(futures::poll!(&mut waits).is_pending());
+    clock.set(Time(0));
+    assert!(futures::poll!(&mut waits).is_pending());
+    clock.advance(1_000);
+    while futures::poll!(&mut waits).is_pending() {
+        clock.advance(100);
+        assert!(clock.now() < Time(10_000), "it waits for the clock");
+    }
+}
+
 #[test]
 fn places_are_told_apart_and_forgotten() {
     let limiters = Limiters::default();

@@ -600,8 +600,7 @@ impl<'a> Run<'a> {
         loop {
             let due = self.settle().await?;
             let next = due.filter(|due| *due < end).unwrap_or(end);
-            let millis = u64::try_from(next.0 - clock.now().0).unwrap_or(0);
-            clock.advance(millis);
+            clock.advance(clock.now().until(next));
             if next == end {
                 return Ok(());
             }
