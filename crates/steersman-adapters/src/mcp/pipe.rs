@@ -10,7 +10,8 @@ use rmcp::model::{ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rustix::process::{Pid, Signal, kill_process_group};
-use serde_json::Value as Json;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use std::io::{Error, ErrorKind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -178,6 +179,14 @@ async fn listen(mut stderr: ChildStderr, said: Said) {
     said.1.send_replace(false);
 }
 
+/// What an answer that cannot be read is an answer to. Whatever else stands in it is passed over, however deep.
+#[derive(Deserialize)]
+struct Head {
+    id: RequestId,
+    result: Option<IgnoredAny>,
+    error: Option<IgnoredAny>,
+}
+
 /// The message that a line is. Of an answer that does not fit the protocol an error to the same question: whoever asked
 /// must not wait for ever.
 fn message(line: &[u8]) -> Option<ServerJsonRpcMessage> {
@@ -186,13 +195,10 @@ fn message(line: &[u8]) -> Option<ServerJsonRpcMessage> {
     match serde_json::from_str(&line) {
         Ok(message) => Some(message),
         Err(error) => {
-            let json: Json = serde_json::from_str(&line).ok()?;
-            let answers = json.get("result").or_else(|| json.get("error")).is_some();
-            let id: RequestId = serde_json::from_value(json.get("id")?.clone()).ok()?;
-            answers.then(|| {
-                let data = ErrorData::new(UNREADABLE, error.to_string(), None);
-                ServerJsonRpcMessage::error(data, Some(id))
-            })
+            let head: Head = serde_json::from_str(&line).ok()?;
+            head.result.or(head.error)?;
+            let data = ErrorData::new(UNREADABLE, error.to_string(), None);
+            Some(ServerJsonRpcMessage::error(data, Some(head.id)))
         }
     }
 }

@@ -154,6 +154,11 @@ async fn every_answer_is_a_typed_outcome() {
         unread.starts_with("unknown: failed: its answer is none"),
         "{unread}"
     );
+    let deep = once(&tools, &scripted(&diary, "", "deep", "")).await;
+    assert!(
+        deep.starts_with("unknown: failed: its answer is none that the protocol knows: recursion"),
+        "{deep}"
+    );
     assert_eq!(diary.lines("started"), 1, "one connection serves them all");
 }
 

@@ -50,6 +50,12 @@ fn states() -> Vec<State> {
             &[],
         ),
         state(
+            "a limit, and something said",
+            "limits: { tokens: 100 }\n",
+            "desk: [ Hello., Soon. ]\n",
+            &[SAY],
+        ),
+        state(
             "a hold",
             "",
             send,

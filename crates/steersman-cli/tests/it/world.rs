@@ -169,8 +169,35 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
+        end_all_in(&self.folder);
         let _ = std::fs::remove_dir_all(&self.folder);
     }
+}
+
+/// What was started in this folder ends: tools outlive a program that is killed.
+fn end_all_in(folder: &Path) {
+    let (Ok(folder), Ok(processes)) = (folder.canonicalize(), std::fs::read_dir("/proc")) else {
+        return;
+    };
+    for process in processes.flatten() {
+        let works_here = std::fs::read_link(process.path().join("cwd"));
+        if works_here.is_ok_and(|at| at.starts_with(&folder)) {
+            let id = process.file_name();
+            let _ = Command::new("kill").arg("-KILL").arg(id).status();
+        }
+    }
+}
+
+#[test]
+fn what_was_started_in_a_world_ends_with_it() {
+    let world = World::new();
+    let mut shell = Command::new("sh")
+        .args(["-c", "until test -e go; do sleep 0.02; done"])
+        .current_dir(&world.folder)
+        .spawn()
+        .unwrap();
+    drop(world);
+    assert!(!shell.wait().unwrap().success());
 }
 
 /// Where programs are found: ours first, as it is for whoever installed it.

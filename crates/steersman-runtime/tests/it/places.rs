@@ -537,6 +537,25 @@ agents: { main: { system: You talk., limits: { cost: { max: 1, per: answer } } }
     assert!(sessions.unwrap().is_empty());
 }
 
+/// What cannot be counts as the bound of its call, so a yes to the next one is enough, as often as it happens.
+#[tokio::test]
+async fn absurd_usage_parks_no_session_at_its_budget() {
+    const MAX: u64 = u64::MAX;
+    let stage = Stage::set(Rack::default());
+    stage
+        .rack
+        .will("default", vec![Does::Used(MAX, MAX, MAX); 4]);
+    let definition = LIMITED.replace("cost: 0.25", "tokens: { max: 150, on_limit: ask }");
+    let session = stage.start(&definition).await;
+    assert_eq!(answered(&stage.settle(&session).await), "I am default.");
+    for _ in 0..3 {
+        session.say("And now?").await.unwrap();
+        let settled = stage.settle(&session).await;
+        session.approve(asked(&settled), "any").await.unwrap();
+        assert_eq!(answered(&stage.settle(&session).await), "I am default.");
+    }
+}
+
 /// A call that may cost more than the limit from the first: who is asked reads what it may cost, and a yes is enough for it.
 #[tokio::test]
 async fn a_person_is_asked_for_what_the_next_call_may_cost() {

@@ -178,6 +178,15 @@ async fn called(
             let body = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 5\r\n\r\n<html";
             return Some(body.into());
         }
+        // Deeper than anybody reads.
+        "deep" => {
+            let nested = "[".repeat(5_000) + &"]".repeat(5_000);
+            let body = answer(json!({ "content": [], "structuredContent": { "n": "@" } }));
+            let body = body.to_string().replace(r#""@""#, &nested);
+            let len = body.len();
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
+            return Some(format!("{head}content-length: {len}\r\n\r\n{body}").into());
+        }
         "cut" => {}
         "stream" => {
             let event = format!("event: message\ndata: {}\n\n", text("in a stream"));
@@ -280,7 +289,12 @@ async fn every_answer_is_a_typed_outcome() {
     assert!(!cut.contains(&server.url), "{cut}");
     let empty = once(&tools, &server.network("empty", "timeout: 3s")).await;
     assert!(empty.starts_with("unknown: "), "{empty}");
-    assert_eq!(server.calls(), 11, "no call is repeated");
+    let deep = once(&tools, &server.network("deep", "")).await;
+    assert!(
+        deep.starts_with("unknown: failed: its answer is none"),
+        "{deep}"
+    );
+    assert_eq!(server.calls(), 12, "no call is repeated");
     let seen = server.seen.lock().unwrap();
     assert!(
         seen.iter().all(|(_, who, _)| who == "Bearer tok-123456"),

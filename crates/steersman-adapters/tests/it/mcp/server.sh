@@ -30,6 +30,12 @@ call() {
       exit 3
       ;;
     unreadable) printf '{"jsonrpc":"2.0","id":%s,"result":[1,2]}\n' "$id" ;;
+    deep)
+      printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[],"structuredContent":{"n":' "$id"
+      head -c 5000 /dev/zero | tr '\0' '['
+      head -c 5000 /dev/zero | tr '\0' ']'
+      printf '}}}\n'
+      ;;
     patient)
       token=${1#*\"progressToken\":}
       token=${token%%[,\}]*}
