@@ -27,11 +27,13 @@ pub use open::accept;
 use append::{effect_of, fenced, find, guarded, head, key, of_no};
 use error::sql;
 use file::Held;
+use lists::Trust;
 use open::{For, Opened};
 use read::Readers;
 use rusqlite::{Connection, OptionalExtension, params};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use steersman_machine::ids::{Id, Line, Time};
 use steersman_runtime::Boxed;
 use steersman_runtime::store::{
@@ -60,6 +62,8 @@ struct Inner {
     readers: Readers,
     writer: Option<Writer>,
     doubt: Option<StoreError>,
+    /// Something by which sessions are found is known to be damaged.
+    distrusts: AtomicBool,
     /// Behind all connections.
     held: Arc<Held>,
 }
@@ -128,6 +132,7 @@ impl SqliteStore {
             readers,
             writer,
             doubt,
+            distrusts: AtomicBool::new(false),
             held,
         };
         Ok(Self {
@@ -172,6 +177,7 @@ impl SqliteStore {
             // an index that is damaged says nothing of what is there
             if found.is_empty() {
                 found = keep::orphans(conn)?;
+                found.extend(lists::damaged_events(conn)?);
             }
             Ok(found)
         })
@@ -239,6 +245,25 @@ impl SqliteStore {
         };
         let inner = self.inner.clone();
         Box::pin(async move { heard(result?, &inner).await })
+    }
+
+    fn trust(&self) -> Trust {
+        if self.inner.distrusts.load(Ordering::Relaxed) {
+            Trust::Damaged
+        } else {
+            Trust::Whole
+        }
+    }
+
+    /// The effect of a number; none if it is none and that was told ([`Store::damaged_lists`]).
+    fn effect(&self, no: i64, session: &str, of: &str) -> Result<Option<Id>, StoreError> {
+        match effect_of(no) {
+            None if self.trust() == Trust::Whole => Err(StoreError::Corrupt {
+                place: format!("{}: session `{session}` {of}", self.place()),
+                what: format!("{no} is no effect"),
+            }),
+            effect => Ok(effect),
+        }
     }
 
     fn place(&self) -> String {
@@ -487,7 +512,8 @@ impl Store for SqliteStore {
     }
 
     fn inbox<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<Vec<InboxMessage>, StoreError>> {
-        self.read_of(session, lists::inbox)
+        let trust = self.trust();
+        self.read_of(session, move |conn, no| lists::inbox(conn, no, trust))
     }
 
     fn inbox_version(&self) -> Boxed<'_, Result<u64, StoreError>> {
@@ -530,8 +556,9 @@ impl Store for SqliteStore {
     ) -> Boxed<'a, Result<Vec<SessionInfo>, StoreError>> {
         Box::pin(async move {
             let (wanted, held) = (query.clone(), self.inner.held.clone());
+            let trust = self.trust();
             self.read(move |conn| {
-                let mut found = lists::sessions(conn, &wanted)?;
+                let mut found = lists::sessions(conn, &wanted, trust)?;
                 for info in &mut found {
                     info.owner = owner::owner(held.path(), &info.id);
                 }
@@ -547,46 +574,48 @@ impl Store for SqliteStore {
         limit: usize,
     ) -> Boxed<'_, Result<Vec<(SessionId, Id, Time)>, StoreError>> {
         Box::pin(async move {
-            let rows: Vec<(String, i64, i64)> = self
-                .read(move |conn| {
-                    conn.prepare_cached(
-                        "SELECT s.id, t.effect, t.at FROM timer t JOIN session s USING (no)
-                         WHERE t.at <= ?1 ORDER BY t.at, t.effect LIMIT ?2",
-                    )?
-                    .query_map(
-                        params![until.0, i64::try_from(limit).unwrap_or(i64::MAX)],
-                        |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?)),
-                    )?
-                    .collect()
-                })
+            let trust = self.trust();
+            let rows = self
+                .read(move |conn| lists::timers(conn, until, limit, trust))
                 .await?;
-            let timer = |(id, effect, at): (String, i64, i64)| match effect_of(effect) {
-                Some(effect) => Ok((id.into(), effect, Time(at))),
-                None => Err(StoreError::Corrupt {
-                    place: format!("{}: session `{id}` timers", self.place()),
-                    what: format!("{effect} is no effect"),
-                }),
-            };
-            rows.into_iter().map(timer).collect()
+            let mut found = Vec::new();
+            for (id, effect, at) in rows {
+                if let Some(effect) = self.effect(effect, &id, "timers")? {
+                    found.push((id.into(), effect, Time(at)));
+                }
+            }
+            Ok(found)
         })
     }
 
     fn outages(&self, each: usize) -> Boxed<'_, Result<Vec<PlaceWait>, StoreError>> {
         Box::pin(async move {
-            let rows = self.read(move |conn| lists::outages(conn, each)).await?;
-            let waits = |(place, since, id, effect): (String, i64, String, i64)| {
-                let effect = effect_of(effect).ok_or_else(|| StoreError::Corrupt {
-                    place: format!("{}: session `{id}` outages", self.place()),
-                    what: format!("{effect} is no effect"),
-                })?;
-                Ok(PlaceWait {
-                    place: place.into(),
-                    since: Time(since),
-                    session: id.into(),
-                    effect,
-                })
-            };
-            rows.into_iter().map(waits).collect()
+            let trust = self.trust();
+            let rows = self
+                .read(move |conn| lists::outages(conn, each, trust))
+                .await?;
+            let mut found = Vec::new();
+            for (place, since, id, effect) in rows {
+                if let Some(effect) = self.effect(effect, &id, "outages")? {
+                    found.push(PlaceWait {
+                        place: place.into(),
+                        since: Time(since),
+                        session: id.into(),
+                        effect,
+                    });
+                }
+            }
+            Ok(found)
+        })
+    }
+
+    fn damaged_lists(&self) -> Boxed<'_, Result<Vec<String>, StoreError>> {
+        Box::pin(async move {
+            let found = self.read(keep::damaged_lists).await?;
+            if !found.is_empty() {
+                self.inner.distrusts.store(true, Ordering::Relaxed);
+            }
+            Ok(found)
         })
     }
 

@@ -4,7 +4,7 @@
 
 use crate::engine::{EngineError, Inspection};
 use crate::feed::Feed;
-use crate::pending::PendingKind;
+use crate::pending::{PendingKind, is_misread};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use steersman_machine::commit::{Commit, LedgerEntry, LogLine, Text};
@@ -199,6 +199,9 @@ fn listed(inspection: &Inspection, lines: &[Arc<LogLine>], found: &mut Vec<Strin
             "lists show it as `{}`, and it is `{stands}`",
             state.status
         ));
+    }
+    if !at_work && inspection.network.is_some() && is_misread(&state.waits, &inspection.pending) {
+        found.push("lists show something else than what it waits for".to_owned());
     }
     // Erasing takes labels away, and no line says which.
     let is_erased = |text: &Text| matches!(text, Text::Erased { .. });

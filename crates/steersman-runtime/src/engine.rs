@@ -708,6 +708,8 @@ pub enum Happened {
     Settled(Session, Arc<Settled>),
     /// It cannot be driven, or is not any more. Others go on.
     Failed(SessionId, Arc<EngineError>),
+    /// Something by which sessions are found is damaged: some may not be found. Others go on.
+    Damaged(String),
 }
 
 /// A session as it is on disk, read without owning it.

@@ -105,7 +105,7 @@ impl Engine {
             labels: labels.map(|(name, _)| (name.clone(), None)).collect(),
             info: Some(SessionState {
                 outcome: "{}".into(),
-                waits: "[]".into(),
+                waits: crate::pending::list(&[]).into(),
                 ..seen.info.state.clone()
             }),
             // events that nothing waited for

@@ -3,6 +3,7 @@
 
 use crate::ledger::{Heard, Ledger};
 use serde_json::{Value as Json, json};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use steersman_machine::commit::{Hold, Why};
 use steersman_machine::effect::{Wish, Work};
@@ -212,20 +213,41 @@ impl PendingKind {
 /// Bytes of all that waits in a session, as lists keep it. What is more is looked up in the session.
 const LISTED: usize = 32 * 1024;
 
-/// What waits in a session, as lists keep it: JSON. `null` if it is too much for a list.
+/// Digits of the sum before what lists keep.
+const SUM: usize = 16;
+
+/// What waits in a session, as lists keep it: a sum and JSON, `null` if it is too much for a list.
 pub(crate) fn list(all: &[Pending]) -> String {
     let all: Json = all.iter().map(entry).collect();
-    let text = all.to_string();
+    let mut text = all.to_string();
     if text.len() > LISTED {
-        return Json::Null.to_string();
+        text = Json::Null.to_string();
     }
-    text
+    format!("{}{text}", sum(&text))
 }
 
-/// Reads what lists keep ([`SessionState::waits`](crate::store::SessionState::waits)). None: it is not kept there, look
-/// at the session.
+fn sum(text: &str) -> String {
+    blake3::hash(text.as_bytes()).to_hex()[..SUM].to_owned()
+}
+
+/// What lists keep; none if it is damaged.
+fn verified(list: &str) -> Option<&str> {
+    let (told, text) = list.split_at_checked(SUM)?;
+    (told == sum(text)).then_some(text)
+}
+
+/// Whether lists keep something else than what waits.
+pub(crate) fn is_misread(list: &str, all: &[Pending]) -> bool {
+    let waits = |all: &[Pending]| -> BTreeSet<(Id, PendingKind)> {
+        all.iter().map(|one| (one.effect, one.kind)).collect()
+    };
+    verified(list).is_none() || read(list).is_some_and(|listed| waits(&listed) != waits(all))
+}
+
+/// Reads what lists keep ([`SessionState::waits`](crate::store::SessionState::waits)). None: it is not kept there, or
+/// damaged; look at the session.
 pub fn read(list: &str) -> Option<Vec<Pending>> {
-    let all: Json = serde_json::from_str(list).ok()?;
+    let all: Json = serde_json::from_str(verified(list)?).ok()?;
     all.as_array()?.iter().map(pending).collect()
 }
 
@@ -475,5 +497,22 @@ fn waits_for(
         | Work::Simulate(_)
         | Work::Send { .. }
         | Work::Custom { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{list, read};
+
+    #[test]
+    fn what_lists_keep_is_read_as_it_was_written_or_not_at_all() {
+        let kept = list(&[]);
+        assert_eq!(read(&kept), Some(Vec::new()));
+        for bit in 0..kept.len() * 8 {
+            let mut bytes = kept.clone().into_bytes();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            let damaged = String::from_utf8_lossy(&bytes);
+            assert_eq!(read(&damaged), None, "{bit}");
+        }
     }
 }

@@ -350,7 +350,7 @@ impl Engine {
                 status: came.settled.word().into(),
                 updated: self.clock().now(),
                 definition: binding.map(|b| b.digest.short().into()).unwrap_or_default(),
-                waits: "[]".into(),
+                waits: crate::pending::list(&[]).into(),
                 outcome: branch
                     .map(|b| after.outcome_on(b).to_string())
                     .unwrap_or_default()

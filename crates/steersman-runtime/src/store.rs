@@ -129,7 +129,7 @@ pub trait Store: Send + Sync + 'static {
     /// (`Repeated`).
     fn deliver_event(&self, event: BoxedEvent) -> Boxed<'_, Result<bool, StoreError>>;
 
-    /// Events in the box for a wait that opens.
+    /// Events in the box for a wait that opens; one that a store finds damaged is left there.
     fn boxed_events<'a>(
         &'a self,
         network: &'a str,
@@ -137,7 +137,8 @@ pub trait Store: Send + Sync + 'static {
         key: &'a str,
     ) -> Boxed<'a, Result<Vec<BoxedEvent>, StoreError>>;
 
-    /// All events in the box, oldest first, at most `limit`. Those past their time are dropped here.
+    /// All events in the box, oldest first, at most `limit`. Those past their time are dropped here. One that a store finds
+    /// damaged comes without its message.
     fn event_box(&self, now: Time, limit: usize) -> Boxed<'_, Result<Vec<BoxedEvent>, StoreError>>;
 
     /// Sessions that match, newest first.
@@ -152,6 +153,12 @@ pub trait Store: Send + Sync + 'static {
     /// Calls that wait for places which do not answer: of each place, by its name, at most `each`, those that wait longest
     /// first.
     fn outages(&self, each: usize) -> Boxed<'_, Result<Vec<PlaceWait>, StoreError>>;
+
+    /// What is damaged of all by which sessions are found (lists, inboxes, timers, waits), in words. From then on this handle
+    /// gives what can be read without the parts that are damaged, and leaves out the rest.
+    fn damaged_lists(&self) -> Boxed<'_, Result<Vec<String>, StoreError>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
 
     /// Remembers something, its content with it, in one step: the number that it has. What has a key that is known
     /// changes nothing, and gives the number that it got then. Memories that are past their time at `new.at` are dropped
@@ -347,7 +354,7 @@ pub struct SessionState {
     pub tokens: u64,
     /// Model calls made.
     pub model_calls: u64,
-    /// What it waits for on any branch, while nothing of it runs: JSON, read by [`crate::pending::read`].
+    /// What it waits for on any branch, while nothing of it runs: read by [`crate::pending::read`].
     pub waits: Arc<str>,
     /// JSON object of its `outcome:`.
     pub outcome: Arc<str>,

@@ -3,6 +3,7 @@
 use super::SqliteStore;
 use super::append::{effect_of, find, key, name};
 use super::error::{io, sql};
+use super::lists;
 use super::open::{For, alone, open};
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
@@ -121,6 +122,49 @@ fn ids(conn: &Connection) -> rusqlite::Result<Ids> {
         });
         found.push((no, id));
     }
+    Ok(found)
+}
+
+/// What is damaged of all by which sessions are found, in words.
+pub(super) fn damaged_lists(conn: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut found = Vec::new();
+    let tables = [
+        "session", "inbox", "label", "timer", "wait", "outage", "event",
+    ];
+    for table in tables {
+        let is_there = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1";
+        if !conn.prepare_cached(is_there)?.exists([table])? {
+            continue;
+        }
+        let checked = conn
+            .prepare(&format!("PRAGMA integrity_check({table})"))
+            .and_then(|mut check| {
+                let lines = check.query_map([], |r| r.get::<_, String>(0))?;
+                lines.collect::<rusqlite::Result<Vec<_>>>()
+            })
+            .unwrap_or_else(|e| vec![e.to_string()]);
+        let damaged = checked.into_iter().filter(|line| line != "ok");
+        found.extend(damaged.map(|line| format!("table {table}: {line}")));
+    }
+    found.extend(lists::damaged_events(conn)?);
+    for table in ["timer", "outage"] {
+        let query = format!("SELECT no, effect FROM {table} NOT INDEXED");
+        let mut all = conn.prepare(&query)?;
+        let mut rows = all.query([])?;
+        while let Some(row) = rows.next()? {
+            let (no, effect): (i64, i64) = (row.get(0)?, row.get(1)?);
+            if effect_of(effect).is_none() {
+                found.push(format!(
+                    "table {table}: {effect} is no effect of session number {no}"
+                ));
+            }
+        }
+    }
+    let numbered = ids(conn)?;
+    let nameless = numbered
+        .into_iter()
+        .filter_map(|(no, id)| Some((no, id.err()?)));
+    found.extend(nameless.map(|(no, why)| format!("session number {no}: {why}")));
     Ok(found)
 }
 
@@ -321,7 +365,7 @@ pub fn forget(
         if unnamed.contains(hash) {
             let gone = conn.execute("DELETE FROM blob WHERE hash = ?1", [hash]);
             forgot.deleted += gone.map_err(failed)? as u64;
-        } else if super::lists::blob(conn, hash).map_err(failed)?.is_some() {
+        } else if lists::blob(conn, hash).map_err(failed)?.is_some() {
             forgot.shared += 1;
         }
     }
@@ -361,7 +405,7 @@ fn unnamed(
         }
     }
     while let Some(hash) = search.next.pop() {
-        if let Some(bytes) = super::lists::blob(conn, &hash)? {
+        if let Some(bytes) = lists::blob(conn, &hash)? {
             search.read(&bytes);
         }
     }

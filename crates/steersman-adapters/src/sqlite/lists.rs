@@ -2,7 +2,7 @@
 
 use super::append::name;
 use super::writer::Said;
-use rusqlite::types::Value;
+use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -13,6 +13,31 @@ use steersman_runtime::store::{
     SessionState, StoreError, meets,
 };
 
+/// How far what sessions are found by is gone by ([`Store::damaged_lists`](steersman_runtime::store::Store::damaged_lists)).
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Trust {
+    Whole,
+    /// Some of it is damaged: tables are read without their indexes, and rows that say nothing are left out.
+    Damaged,
+}
+
+impl Trust {
+    /// What follows the name of a table.
+    fn index(self) -> &'static str {
+        match self {
+            Self::Whole => "",
+            Self::Damaged => "NOT INDEXED",
+        }
+    }
+    /// The same of a table without row ids, which lies in an index itself.
+    fn index_of(self, table: &str) -> String {
+        match self {
+            Self::Whole => String::new(),
+            Self::Damaged => format!("INDEXED BY sqlite_autoindex_{table}_1"),
+        }
+    }
+}
+
 /// Eight bytes over what a message says, so that a damaged one is not taken for another.
 pub(super) fn sum(message: &InboxMessage) -> [u8; 8] {
     let mut hasher = blake3::Hasher::new();
@@ -20,6 +45,26 @@ pub(super) fn sum(message: &InboxMessage) -> [u8; 8] {
     hasher.update(message.id.as_bytes());
     hasher.update(&message.at.0.to_le_bytes());
     hasher.update(&message.bytes);
+    let mut sum = [0; 8];
+    sum.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
+    sum
+}
+
+/// The same of an event in the box.
+fn sum_of_event(event: &BoxedEvent) -> [u8; 8] {
+    let mut hasher = blake3::Hasher::new();
+    for part in [
+        event.id.as_bytes(),
+        event.network.as_bytes(),
+        event.event.as_bytes(),
+        event.fields.as_bytes(),
+        &event.message,
+    ] {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    hasher.update(&event.at.0.to_le_bytes());
+    hasher.update(&event.until.0.to_le_bytes());
     let mut sum = [0; 8];
     sum.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
     sum
@@ -92,10 +137,15 @@ pub(super) fn deliver(
 }
 
 /// What lies in an inbox; a message that is damaged is there without its bytes.
-pub(super) fn inbox(conn: &Connection, no: i64) -> rusqlite::Result<Vec<InboxMessage>> {
-    let mut statement = conn.prepare_cached(
-        "SELECT id, at, bytes, sum FROM inbox WHERE no = ?1 AND bytes IS NOT NULL ORDER BY seq",
-    )?;
+pub(super) fn inbox(
+    conn: &Connection,
+    no: i64,
+    trust: Trust,
+) -> rusqlite::Result<Vec<InboxMessage>> {
+    let mut statement = conn.prepare_cached(&format!(
+        "SELECT id, at, bytes, sum FROM inbox {} WHERE no = ?1 AND bytes IS NOT NULL ORDER BY seq",
+        trust.index()
+    ))?;
     let mut rows = statement.query([no])?;
     let mut messages = Vec::new();
     while let Some(row) = rows.next()? {
@@ -112,16 +162,29 @@ pub(super) fn inbox(conn: &Connection, no: i64) -> rusqlite::Result<Vec<InboxMes
     Ok(messages)
 }
 
+/// One that is damaged comes without its message.
 fn event(row: &rusqlite::Row<'_>) -> rusqlite::Result<BoxedEvent> {
-    Ok(BoxedEvent {
-        id: name(row, 0)?,
-        network: name(row, 1)?,
-        event: name(row, 2)?,
-        fields: name(row, 3)?,
-        message: row.get_ref(4)?.as_blob()?.into(),
-        at: Time(row.get(5)?),
-        until: Time(row.get(6)?),
-    })
+    let text = |column: usize| -> rusqlite::Result<Name> {
+        Ok(row.get_ref(column)?.as_str().unwrap_or_default().into())
+    };
+    let message = row.get_ref(4)?.as_blob().unwrap_or_default();
+    let mut event = BoxedEvent {
+        id: text(0)?,
+        network: text(1)?,
+        event: text(2)?,
+        fields: text(3)?,
+        message: message.into(),
+        at: Time(row.get_ref(5)?.as_i64().unwrap_or_default()),
+        until: Time(row.get_ref(6)?.as_i64().unwrap_or_default()),
+    };
+    let is_whole = match row.get_ref(7)? {
+        ValueRef::Null => true,
+        sum => sum.as_blob().is_ok_and(|sum| sum == sum_of_event(&event)),
+    };
+    if !is_whole {
+        event.message = Arc::default();
+    }
+    Ok(event)
 }
 
 /// Gives an event to the waits that it meets, or puts it into the box. False if its id is remembered.
@@ -153,8 +216,8 @@ pub(super) fn deliver_event(conn: &Connection, event: &BoxedEvent) -> Said<bool>
     }
     if waiting.is_empty() {
         conn.prepare_cached(
-            "INSERT OR REPLACE INTO event (id, network, event, fields, message, at, until)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            "INSERT OR REPLACE INTO event (id, network, event, fields, message, at, until, sum)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         )?
         .execute(params![
             &*event.id,
@@ -163,7 +226,8 @@ pub(super) fn deliver_event(conn: &Connection, event: &BoxedEvent) -> Said<bool>
             &*event.fields,
             &*event.message,
             event.at.0,
-            event.until.0
+            event.until.0,
+            sum_of_event(event)
         ])?;
     }
     Ok(Ok(true))
@@ -203,7 +267,7 @@ fn waiting(conn: &Connection, event: &BoxedEvent) -> rusqlite::Result<Vec<(i64, 
     Ok(found)
 }
 
-const EVENT: &str = "SELECT id, network, event, fields, message, at, until FROM event";
+const EVENT: &str = "SELECT id, network, event, fields, message, at, until, sum, seq FROM event";
 
 pub(super) fn boxed_events(
     conn: &Connection,
@@ -217,7 +281,43 @@ pub(super) fn boxed_events(
         ))?
         .query_map([network, named], event)?
         .collect::<rusqlite::Result<_>>()?;
-    Ok(all.into_iter().filter(|e| meets(key, &e.fields)).collect())
+    let met = |e: &BoxedEvent| !e.message.is_empty() && meets(key, &e.fields);
+    Ok(all.into_iter().filter(met).collect())
+}
+
+/// Events in the box that are damaged, in words.
+pub(super) fn damaged_events(conn: &Connection) -> rusqlite::Result<Vec<String>> {
+    let is_summed = "SELECT 1 FROM pragma_table_info('event') WHERE name = 'sum'";
+    if !conn.prepare(is_summed)?.exists([])? {
+        return Ok(Vec::new());
+    }
+    let mut all = conn.prepare(&format!("{EVENT} ORDER BY seq"))?;
+    let mut rows = all.query([])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let event = event(row)?;
+        if event.message.is_empty() {
+            found.push(format!("event `{}` in the box is damaged", event.id));
+        }
+    }
+    Ok(found)
+}
+
+/// Drops events that are past their time. One whose time may be what is damaged stays.
+fn drop_past(conn: &Connection, now: Time) -> rusqlite::Result<()> {
+    let mut past = Vec::new();
+    let mut all = conn.prepare_cached(&format!("{EVENT} WHERE until < ?1"))?;
+    let mut rows = all.query([now.0])?;
+    while let Some(row) = rows.next()? {
+        if !event(row)?.message.is_empty() {
+            past.push(row.get::<_, i64>(8)?);
+        }
+    }
+    for seq in past {
+        conn.prepare_cached("DELETE FROM event WHERE seq = ?1")?
+            .execute([seq])?;
+    }
+    Ok(())
 }
 
 pub(super) fn event_box(
@@ -225,8 +325,7 @@ pub(super) fn event_box(
     now: Time,
     limit: usize,
 ) -> rusqlite::Result<Vec<BoxedEvent>> {
-    conn.prepare_cached("DELETE FROM event WHERE until < ?1")?
-        .execute([now.0])?;
+    drop_past(conn, now)?;
     conn.prepare_cached(&format!("{EVENT} ORDER BY seq LIMIT ?1"))?
         .query_map([limit as i64], event)?
         .collect()
@@ -235,7 +334,9 @@ pub(super) fn event_box(
 pub(super) fn sessions(
     conn: &Connection,
     query: &SessionQuery,
+    trust: Trust,
 ) -> rusqlite::Result<Vec<SessionInfo>> {
+    let index = trust.index();
     let mut filter = String::from("1");
     let mut values: Vec<Value> = Vec::new();
     let text = |t: &str| Value::Text(t.to_owned());
@@ -254,7 +355,11 @@ pub(super) fn sessions(
         values.push(text(key));
     }
     if let Some((name, value)) = &query.label {
-        filter += " AND no IN (SELECT no FROM label WHERE name = ? AND value = ?)";
+        let _ = write!(
+            filter,
+            " AND no IN (SELECT no FROM label {} WHERE name = ? AND value = ?)",
+            trust.index_of("label")
+        );
         values.extend([text(name), text(value)]);
     }
     if !query.status.is_empty() {
@@ -263,7 +368,10 @@ pub(super) fn sessions(
         values.extend(query.status.iter().map(|s| text(s)));
     }
     if query.inbox {
-        filter += " AND no IN (SELECT no FROM inbox WHERE bytes IS NOT NULL)";
+        let _ = write!(
+            filter,
+            " AND no IN (SELECT no FROM inbox {index} WHERE bytes IS NOT NULL)"
+        );
     }
     if let Some(since) = query.since {
         filter += " AND updated >= ?";
@@ -274,37 +382,65 @@ pub(super) fn sessions(
     ));
     let mut statement = conn.prepare_cached(&format!(
         "SELECT no, id, network, key, created, status, updated, definition, micros, tokens, model_calls, waits, outcome,
-         salt FROM session WHERE {filter} ORDER BY updated DESC, no DESC LIMIT ?"
+         salt FROM session {index} WHERE {filter} ORDER BY updated DESC, no DESC LIMIT ?"
     ))?;
     let mut rows = statement.query(params_from_iter(values))?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        let no: i64 = row.get(0)?;
-        found.push(SessionInfo {
-            id: name(row, 1)?,
-            network: name(row, 2)?,
-            key: row.get::<_, Option<String>>(3)?.map(Into::into),
-            salt: row.get(13)?,
-            created: Time(row.get(4)?),
-            head: super::append::head(conn, no)?,
-            state: SessionState {
-                status: name(row, 5)?,
-                updated: Time(row.get(6)?),
-                definition: name(row, 7)?,
-                micros: row.get::<_, i64>(8)? as u64,
-                tokens: row.get::<_, i64>(9)? as u64,
-                model_calls: row.get::<_, i64>(10)? as u64,
-                waits: name(row, 11)?,
-                outcome: name(row, 12)?,
-            },
-            labels: conn
-                .prepare_cached("SELECT name, value FROM label WHERE no = ?1 ORDER BY name")?
-                .query_map([no], |r| Ok((name(r, 0)?, name(r, 1)?)))?
-                .collect::<rusqlite::Result<_>>()?,
-            owner: None,
-        });
+        match info(conn, row) {
+            Ok(info) => found.push(info),
+            Err(_) if trust == Trust::Damaged => {}
+            Err(e) => return Err(e),
+        }
     }
     Ok(found)
+}
+
+fn info(conn: &Connection, row: &rusqlite::Row<'_>) -> rusqlite::Result<SessionInfo> {
+    let no: i64 = row.get(0)?;
+    Ok(SessionInfo {
+        id: name(row, 1)?,
+        network: name(row, 2)?,
+        key: row.get::<_, Option<String>>(3)?.map(Into::into),
+        salt: row.get(13)?,
+        created: Time(row.get(4)?),
+        head: super::append::head(conn, no)?,
+        state: SessionState {
+            status: name(row, 5)?,
+            updated: Time(row.get(6)?),
+            definition: name(row, 7)?,
+            micros: row.get::<_, i64>(8)? as u64,
+            tokens: row.get::<_, i64>(9)? as u64,
+            model_calls: row.get::<_, i64>(10)? as u64,
+            waits: name(row, 11)?,
+            outcome: name(row, 12)?,
+        },
+        labels: conn
+            .prepare_cached("SELECT name, value FROM label WHERE no = ?1 ORDER BY name")?
+            .query_map([no], |r| Ok((name(r, 0)?, name(r, 1)?)))?
+            .collect::<rusqlite::Result<_>>()?,
+        owner: None,
+    })
+}
+
+/// Timers that are due, the soonest first: session, effect, when.
+pub(super) fn timers(
+    conn: &Connection,
+    until: Time,
+    limit: usize,
+    trust: Trust,
+) -> rusqlite::Result<Vec<(String, i64, i64)>> {
+    let mut statement = conn.prepare_cached(&format!(
+        "SELECT s.id, t.effect, t.at FROM timer t {} JOIN session s USING (no)
+         WHERE t.at <= ?1 ORDER BY t.at, t.effect LIMIT ?2",
+        trust.index_of("timer")
+    ))?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let rows = statement.query_map(params![until.0, limit], |r| {
+        Ok((r.get(0)?, r.get(1)?, r.get(2)?))
+    })?;
+    let is_told = |row: &rusqlite::Result<_>| row.is_ok() || trust == Trust::Whole;
+    rows.filter(is_told).collect()
 }
 
 /// A blob, and whether it fits its hash.
@@ -333,22 +469,24 @@ pub(super) fn checked(
 pub(super) fn outages(
     conn: &Connection,
     each: usize,
+    trust: Trust,
 ) -> rusqlite::Result<Vec<(String, i64, String, i64)>> {
+    let index = trust.index_of("outage");
     let places: Vec<String> = conn
-        .prepare_cached(
+        .prepare_cached(&format!(
             // One step of the index for each place, however many wait for it.
             "WITH RECURSIVE place (name) AS (
-                 SELECT min(place) FROM outage
-                 UNION ALL SELECT (SELECT min(o.place) FROM outage o WHERE o.place > p.name) FROM place p
+                 SELECT min(place) FROM outage {index}
+                 UNION ALL SELECT (SELECT min(o.place) FROM outage o {index} WHERE o.place > p.name) FROM place p
                  WHERE p.name IS NOT NULL
              ) SELECT name FROM place WHERE name IS NOT NULL",
-        )?
+        ))?
         .query_map([], |r| r.get(0))?
         .collect::<rusqlite::Result<_>>()?;
-    let mut oldest = conn.prepare_cached(
-        "SELECT o.since, s.id, o.effect FROM outage o JOIN session s USING (no)
+    let mut oldest = conn.prepare_cached(&format!(
+        "SELECT o.since, s.id, o.effect FROM outage o {index} JOIN session s USING (no)
          WHERE o.place = ?1 ORDER BY o.since, o.effect, s.id LIMIT ?2",
-    )?;
+    ))?;
     let each = i64::try_from(each).unwrap_or(i64::MAX);
     let mut found = Vec::new();
     for place in places {

@@ -102,6 +102,10 @@ const MIGRATIONS: &[&str] = &["
     -- How many transactions were written to it, and which one was the newest (stamp.rs).
     ALTER TABLE store ADD COLUMN written INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE store ADD COLUMN stamp BLOB NOT NULL DEFAULT x'';
+",
+"
+    -- Over all that an event says; none: not known.
+    ALTER TABLE event ADD COLUMN sum BLOB;
 "];
 
 /// The first format in which a store has a name.

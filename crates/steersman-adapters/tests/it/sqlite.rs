@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use steersman_adapters::sqlite::{SqliteOptions, SqliteStore};
-use steersman_machine::ids::{Line, Time};
+use steersman_machine::ids::{Id, Line, Time};
 use steersman_runtime::conformance::{Place, SALT, story, suite};
 use steersman_runtime::inbox::{DecodeError, Message};
 use steersman_runtime::load::Load;
@@ -523,39 +523,104 @@ async fn a_flipped_bit_is_an_error_or_harmless() {
     assert!(found > 10, "a good part of the file is rows: {found}");
 }
 
-/// An index that is damaged hides what lies in its table: that is found, whichever bit it is.
+/// The bytes of a table or index that has one page.
+fn page(folder: &Folder, name: &str) -> std::ops::Range<usize> {
+    let conn = rusqlite::Connection::open(folder.file()).unwrap();
+    let root = "SELECT rootpage FROM sqlite_master WHERE name = ?1";
+    let root: u32 = conn.query_row(root, [name], |r| r.get(0)).unwrap();
+    let size: u32 = conn
+        .query_row("PRAGMA page_size", [], |r| r.get(0))
+        .unwrap();
+    let end = root as usize * size as usize;
+    end - size as usize..end
+}
+
+fn flipped(folder: &Folder, good: &[u8], bit: usize) {
+    let mut bytes = good.to_vec();
+    bytes[bit / 8] ^= 1 << (bit % 8);
+    std::fs::write(folder.file(), &bytes).unwrap();
+    for beside in ["sessions.db-wal", "sessions.db-shm"] {
+        let _ = std::fs::remove_file(folder.0.join(beside));
+    }
+}
+
+/// A store in which a message and an event wait, and a timer is set.
+async fn waiting() -> (Folder, Vec<u8>) {
+    let (folder, _) = full(4).await;
+    let store = folder.store();
+    let claim = store.claim("a").await.unwrap();
+    let mut timed = batch(claim.first.0, b"timed", true);
+    timed.timers = vec![(Id::new(Line(7), 1), Some(Time(70)))];
+    store.append(&claim, timed).await.unwrap();
+    store.deliver_event(event("mail")).await.unwrap();
+    drop((store, claim));
+    let bytes = std::fs::read(folder.file()).unwrap();
+    (folder, bytes)
+}
+
+/// An index that is damaged hides what lies in its table: that is found, whichever bit it is, and then nothing is hidden.
 #[tokio::test]
-async fn an_index_that_hides_a_message_is_found() {
-    let (folder, good) = full(4).await;
-    let page: (usize, usize) = {
-        let conn = rusqlite::Connection::open(folder.file()).unwrap();
-        let root = "SELECT rootpage FROM sqlite_master WHERE name = 'inbox_waiting'";
-        let root: u32 = conn.query_row(root, [], |r| r.get(0)).unwrap();
-        let size: u32 = conn
-            .query_row("PRAGMA page_size", [], |r| r.get(0))
-            .unwrap();
-        (root as usize, size as usize)
-    };
-    let end = page.0 * page.1;
+async fn an_index_that_hides_a_message_is_found_and_passed_over() {
+    let (folder, good) = waiting().await;
     let mut hidden = 0;
-    for bit in 0..32 {
-        let mut bytes = good.clone();
-        bytes[end - 1 - bit / 8] ^= 1 << (bit % 8);
-        std::fs::write(folder.file(), &bytes).unwrap();
-        if let Ok(store) = SqliteStore::open(folder.file()) {
-            let lists = store.inbox("a").await.is_ok_and(|lies| lies.len() == 1);
-            let structure = store.check_structure().await;
+    for index in ["inbox_waiting", "timer_at"] {
+        let page = page(&folder, index);
+        for bit in (page.end - 4) * 8..page.end * 8 {
+            flipped(&folder, &good, bit);
+            let Ok(store) = SqliteStore::open(folder.file()) else {
+                continue;
+            };
+            let all = async || -> Result<(usize, Vec<_>), StoreError> {
+                let inbox = store.inbox("a").await?;
+                Ok((inbox.len(), store.timers(Time(99), 9).await?))
+            };
+            let meant = (1, vec![("a".into(), Id::new(Line(7), 1), Time(70))]);
+            let lists = all().await.is_ok_and(|found| found == meant);
             hidden += u32::from(!lists);
+            let structure = store.check_structure().await;
             assert!(
                 lists || !structure.is_ok_and(|found| found.is_empty()),
-                "bit {bit} hides the message"
+                "bit {bit} of {index} hides something"
             );
-        }
-        for beside in ["sessions.db-wal", "sessions.db-shm"] {
-            let _ = std::fs::remove_file(folder.0.join(beside));
+            let damaged = store.damaged_lists().await.unwrap();
+            assert!(lists || !damaged.is_empty(), "bit {bit} of {index}");
+            assert_eq!(all().await.unwrap(), meant, "bit {bit} of {index}");
         }
     }
-    assert!(hidden > 0, "some of the bits say to whom it belongs");
+    assert!(hidden > 10, "{hidden}");
+}
+
+/// An event in the box is what was written, or it is damaged.
+#[tokio::test]
+async fn an_event_that_was_damaged_in_the_box_is_told_and_ends_no_wait() {
+    let (folder, good) = waiting().await;
+    let page = page(&folder, "event");
+    let (mut found, told) = (0, event("mail"));
+    for bit in (page.end - 60) * 8..page.end * 8 {
+        flipped(&folder, &good, bit);
+        let Ok(store) = SqliteStore::open(folder.file()) else {
+            continue;
+        };
+        let Ok(events) = store.event_box(Time(1), 9).await else {
+            found += 1;
+            continue;
+        };
+        let is_whole = events == [told.clone()];
+        let taken = store.boxed_events("desk", "mail", "{}").await;
+        let taken = taken.unwrap_or_default();
+        assert!(taken.iter().all(|e| *e == told), "{bit} {taken:?}");
+        let structure = store.check_structure().await.unwrap();
+        assert!(
+            is_whole || !structure.is_empty(),
+            "{bit} {events:?} {structure:?}"
+        );
+        assert!(
+            is_whole || events.iter().all(|e| e.message.is_empty()),
+            "{bit}"
+        );
+        found += u32::from(!is_whole);
+    }
+    assert!(found > 300, "{found}");
 }
 
 #[tokio::test]
@@ -641,7 +706,7 @@ async fn a_store_of_the_first_format_is_carried_over() {
     drop(store);
     let conn = rusqlite::Connection::open(folder.file()).unwrap();
     conn.execute_batch(
-        "ALTER TABLE inbox DROP COLUMN said; ALTER TABLE event_seen DROP COLUMN said; DROP TABLE memory; DROP TABLE memory_rating; DROP TABLE store; DROP TABLE accepted; DROP TABLE outage; PRAGMA user_version = 1",
+        "ALTER TABLE inbox DROP COLUMN said; ALTER TABLE event_seen DROP COLUMN said; DROP TABLE memory; DROP TABLE memory_rating; DROP TABLE store; DROP TABLE accepted; DROP TABLE outage; ALTER TABLE event DROP COLUMN sum; PRAGMA user_version = 1",
     )
     .unwrap();
     drop(conn);

@@ -31,11 +31,11 @@ pub(crate) async fn run(
         printer.talk("Nothing waits.");
         return Ok(Exit::Answered);
     };
+    let mut broken: Vec<CommandError> = damage(&place).await?.into_iter().collect();
     let all = place.store().sessions(&SessionQuery::default()).await?;
     filter.known_among(sessions::label_names(&all))?;
     let now = place.now();
     let mut found: Vec<(&SessionInfo, Waits)> = Vec::new();
-    let mut broken: Vec<CommandError> = Vec::new();
     let mut unseen: Vec<&str> = Vec::new();
     for info in &all {
         let pending = match listed(info) {
@@ -121,6 +121,19 @@ pub(crate) async fn run(
         first
     });
     all_broken.map_or(Ok(Exit::Answered), Err)
+}
+
+/// What sessions are found by is damaged: then not all that waits may be found.
+async fn damage(place: &Place) -> Result<Option<CommandError>, CommandError> {
+    let damaged = place.store().damaged_lists().await?;
+    Ok(damaged.first().map(|first| {
+        let places = count(damaged.len() as u64, "place");
+        let why = format!(
+            "{}: what sessions are found by is damaged in {places} ({first}), and not all that waits may be listed",
+            crate::locate::shown(&place.file)
+        );
+        CommandError::store(why).hint("steersman fsck tells all that is damaged")
+    }))
 }
 
 /// What lies in an inbox.

@@ -34,6 +34,8 @@ pub(crate) async fn run(
     let place = Place::open(global, &args.drive).await?;
     let mut leaving = Leaving::listen()?;
     let stop = CancellationToken::new();
+    // What is damaged is told by whoever drives; from here on nobody goes by it.
+    place.store().damaged_lists().await?;
     let all = place.store().sessions(&SessionQuery::default()).await?;
     printer.talk(format!(
         "Drives all that have something to do in {}: {} so far. Ctrl-C leaves them resumable.",
@@ -170,6 +172,16 @@ impl Teller<'_> {
             Happened::Taken(_) => Ok(()),
             Happened::Settled(session, settled) => self.settled(&session, &settled).await,
             Happened::Failed(id, why) => self.failed(&id, &why).await,
+            Happened::Damaged(what) => {
+                if self.printer.is_json() {
+                    let document = json!({ "status": "damaged", "why": what });
+                    return self.printer.json(&document);
+                }
+                self.printer.complain(red(&format!(
+                    "{what}; what is found goes on. steersman fsck tells more"
+                )));
+                Ok(())
+            }
         }
     }
 

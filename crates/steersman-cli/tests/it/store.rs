@@ -37,7 +37,7 @@ fn book(world: &World) -> usize {
     book.unwrap_or_default().lines().count()
 }
 
-fn until(what: &str, is: impl Fn() -> bool) {
+fn until(what: &str, mut is: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is() {
         assert!(began.elapsed() < Duration::from_mins(1), "never: {what}");
@@ -525,4 +525,105 @@ fn a_damaged_id_is_damage_and_the_rest_is_verified() {
         }
     }
     assert!(looked >= 4, "the table and its index: {looked}");
+}
+
+/// What waits is told although the index by which it is found is damaged, and others are driven.
+#[test]
+fn an_index_that_hides_what_waits_is_told_and_passed_over() {
+    let world = paid();
+    assert_eq!(world.run(RUN).code, Some(0));
+    let all = world.json_lines(&["sessions", "--all"]);
+    for session in all.iter().rev() {
+        let id = session["session"].as_str().unwrap();
+        let sent = world.run(&["send", id, "More?", "--no-run"]);
+        assert_eq!(sent.code, Some(0), "{sent:?}");
+    }
+    let file = at(&world, "sessions.db");
+    let (good, end) = {
+        let conn = rusqlite::Connection::open(&file).unwrap();
+        let root = "SELECT rootpage FROM sqlite_master WHERE name = 'inbox_waiting'";
+        let root: usize = conn.query_row(root, [], |r| r.get::<_, u32>(0)).unwrap() as usize;
+        (std::fs::read(&file).unwrap(), root * 4_096)
+    };
+    let mark = std::fs::read(at(&world, "sessions.db.mark")).unwrap();
+    let mut hidden = 0;
+    for bit in 0..16 {
+        let mut bytes = good.clone();
+        bytes[end - 1 - bit / 8] ^= 1 << (bit % 8);
+        std::fs::write(&file, &bytes).unwrap();
+        std::fs::write(at(&world, "sessions.db.mark"), &mark).unwrap();
+        let listed = world.run(&["pending"]);
+        let told = listed.out.matches("message for session").count();
+        assert_eq!(told, 2, "{listed:?}");
+        let is_damaged = listed.err.contains("steersman fsck");
+        assert_eq!(
+            listed.code,
+            Some(if is_damaged { 4 } else { 0 }),
+            "{listed:?}"
+        );
+        if !is_damaged || hidden > 2 {
+            continue;
+        }
+        hidden += 1;
+        let (told, said) = (world.folder.join("told"), world.folder.join("said"));
+        let mut all = world
+            .command(&["run", "--all", "--script-all", "script.yaml", "--json"])
+            .stdout(std::fs::File::create(&told).unwrap())
+            .stderr(std::fs::File::create(&said).unwrap())
+            .spawn()
+            .unwrap();
+        let read = |path| std::fs::read_to_string(path).unwrap();
+        until("More.", || {
+            let ended = all.try_wait().unwrap();
+            assert!(
+                ended.is_none(),
+                "bit {bit}: {} {}",
+                read(&told),
+                read(&said)
+            );
+            read(&told).contains("\"More.\"")
+        });
+        assert!(read(&told).contains("\"damaged\""), "{}", read(&told));
+        killed(all);
+        for beside in ["sessions.db-wal", "sessions.db-shm"] {
+            let _ = std::fs::remove_file(at(&world, beside));
+        }
+    }
+    assert!(hidden > 0);
+}
+
+/// `pending` goes by lists; one that was damaged is not believed, and the session is looked at.
+#[test]
+fn a_list_that_shows_something_else_is_found() {
+    let world = till(1);
+    world.write(
+        "till/steersman.yaml",
+        "name: till\ntools:\n  ask_boss: { description: Asks the boss., parameters: { question: string }, ask: boss }\nagents: { boss: { person: { role: boss } }, desk: { system: You ask., tools: [ask_boss] } }\nentry: desk\n",
+    );
+    world.write(
+        "script.yaml",
+        "desk: [ { call: { ask_boss: { question: May I? } } } ]\n",
+    );
+    let ran = world.run(RUN);
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    let pending = world.run(&["pending"]).out;
+    assert!(pending.contains("question ask_boss"), "{pending}");
+    for damage in [
+        "replace(waits, 'boss', 'bess')",
+        "replace(waits, '\"effect\"', '\"effecu\"')",
+        "'[]'",
+        "''",
+    ] {
+        let conn = rusqlite::Connection::open(at(&world, "sessions.db")).unwrap();
+        conn.execute_batch(&format!("UPDATE session SET waits = {damage}"))
+            .unwrap();
+        drop(conn);
+        assert_eq!(world.run(&["pending"]).out, pending, "{damage}");
+        let fsck = world.run(&["fsck"]);
+        assert_eq!(fsck.code, Some(4), "{fsck:?}");
+        assert!(
+            fsck.out.contains("something else than what it waits for"),
+            "{fsck:?}"
+        );
+    }
 }

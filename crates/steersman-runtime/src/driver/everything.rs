@@ -32,6 +32,8 @@ struct All<'a> {
     asked: BTreeSet<(SessionId, Id)>,
     /// Sessions that could not be taken. Something new in their inbox is a reason to try again.
     broken: BTreeSet<SessionId>,
+    /// Damage that was told.
+    damaged: BTreeSet<String>,
 }
 
 /// Owns and drives every session that has something to do, until `stop`. What settles is let go of again: a timer, an
@@ -51,20 +53,28 @@ pub(crate) async fn run_all(
         waiting: BTreeMap::new(),
         asked: BTreeSet::new(),
         broken: BTreeSet::new(),
+        damaged: BTreeSet::new(),
     };
+    for what in store.damaged_lists().await? {
+        all.damage(what);
+    }
     let (mut version, mut looks) = (None, 0_u32);
     while !stop.is_cancelled() {
         if looks.is_multiple_of(DEAD) {
-            all.take_dead().await?;
-            all.take_waiting().await?;
+            let taken = all.take_dead().await;
+            all.survives(taken)?;
+            let taken = all.take_waiting().await;
+            all.survives(taken)?;
         }
         looks = looks.wrapping_add(1);
         let now = store.inbox_version().await?;
         if version != Some(now) {
             version = Some(now);
-            all.take_called().await?;
+            let taken = all.take_called().await;
+            all.survives(taken)?;
         }
-        all.take_due().await?;
+        let taken = all.take_due().await;
+        all.survives(taken)?;
         all.let_go().await;
         tokio::select! {
             () = engine.clock().sleep(LOOK) => {}
@@ -78,6 +88,24 @@ pub(crate) async fn run_all(
 }
 
 impl All<'_> {
+    /// Tells of damage once.
+    fn damage(&mut self, what: String) {
+        if self.damaged.insert(what.clone()) {
+            (self.told)(Happened::Damaged(what));
+        }
+    }
+
+    /// What is damaged by which some sessions are found keeps no others up.
+    fn survives(&mut self, looked: Result<(), EngineError>) -> Result<(), EngineError> {
+        match looked {
+            Err(EngineError::Store(error @ StoreError::Corrupt { .. })) => {
+                self.damage(error.to_string());
+                Ok(())
+            }
+            looked => looked,
+        }
+    }
+
     /// Sessions that were at work when their process died.
     async fn take_dead(&mut self) -> Result<(), EngineError> {
         let running = SessionQuery {

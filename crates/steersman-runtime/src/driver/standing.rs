@@ -89,7 +89,7 @@ impl Driver {
             tokens: self.ledger.spent.tokens,
             model_calls: self.ledger.calls,
             definition: self.shown.definition.clone(),
-            waits: "[]".into(),
+            waits: pending::list(&[]).into(),
             outcome: self.shown.outcome.clone(),
         };
         if let Some(branch) = self.branches.get(&self.ledger.current)

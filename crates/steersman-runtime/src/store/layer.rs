@@ -23,6 +23,9 @@ impl<L: Layer> Store for L {
     fn append(&self, claim: &Claim, batch: Batch) -> Boxed<'static, Result<(), StoreError>> {
         Layer::append(self, claim, batch)
     }
+    fn damaged_lists(&self) -> Boxed<'_, Result<Vec<String>, StoreError>> {
+        self.below().damaged_lists()
+    }
     fn create(&self, session: NewSession) -> Boxed<'_, Result<(), StoreError>> {
         self.below().create(session)
     }
