@@ -22,6 +22,7 @@ pub(crate) fn time(millis: i64) -> Json {
 /// Something that waits, as JSON.
 pub(crate) fn json(pending: &Pending) -> Json {
     json!({
+        "id": pending.id().to_string(),
         "effect": pending.effect.to_string(),
         "branch": pending.branch.to_string(),
         "agent": pending.agent.1,
@@ -229,10 +230,17 @@ pub(crate) fn advice(
 
 /// Commands that end a wait: command and what it does.
 pub(crate) fn commands(session: &str, pending: &Pending, only: bool) -> Vec<String> {
-    let id = if only {
+    // An order that could let something happen twice names what was seen, however late it is typed.
+    let named = matches!(pending.kind, PendingKind::Repeat | PendingKind::Doubt);
+    let id = if only && !named {
         String::new()
     } else {
-        format!(" {}", pending.effect)
+        format!(" {}", pending.id())
+    };
+    let again = if pending.kind == PendingKind::Repeat {
+        " --repeat"
+    } else {
+        ""
     };
     let role = match &pending.roles[..] {
         [role, ..] if !is_users(pending) => format!(" --as {}", quoted(role)),
@@ -245,7 +253,7 @@ pub(crate) fn commands(session: &str, pending: &Pending, only: bool) -> Vec<Stri
                 shown.map(|name| format!("steersman artifacts {session} {}", operand(name)));
             shown
                 .chain([
-                    format!("steersman approve {session}{id}{role}"),
+                    format!("steersman approve {session}{id}{again}{role}"),
                     format!("steersman reject {session}{id}{role} --say \"why not\""),
                 ])
                 .collect()

@@ -608,8 +608,11 @@ pub(crate) struct Answer {
 pub(crate) struct Approve {
     /// The session.
     pub(crate) session: String,
-    /// The held effect, if several are open.
+    /// The held effect, if several are open: by its id, or by its tool. `12.1@13` is exactly what `pending` listed.
     pub(crate) effect: Option<String>,
+    /// Do again what was done before, or may have been: such a question is answered by this word alone.
+    #[arg(long, conflicts_with = "edit")]
+    pub(crate) repeat: bool,
     /// Run it with another argument: `--edit cents=1200`. Only those that the definition lets be changed.
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) edit: Vec<String>,

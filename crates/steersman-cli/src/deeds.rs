@@ -138,8 +138,8 @@ pub(crate) struct Deeds {
     calls: BTreeMap<Id, (Name, Class, String)>,
     /// The newest effect of a call on its branch.
     of_call: BTreeMap<Id, Id>,
-    /// Effects whose last attempt ended as it is proved that it did not happen.
-    open_attempt: BTreeMap<Id, bool>,
+    /// How many attempts of an effect may have happened.
+    may_have: BTreeMap<Id, u32>,
     /// The owner that began the last attempt of an effect.
     begun_by: BTreeMap<Id, u64>,
     /// The newest owner.
@@ -327,7 +327,7 @@ impl Deeds {
                 let standing = match (why, how) {
                     (Why::Doubt, Release::Outcome) => Some(Standing::Done),
                     (Why::Doubt, Release::Go) => {
-                        self.open_attempt.insert(*effect, false);
+                        self.may_have.remove(effect);
                         Some(Standing::NotPerformed)
                     }
                     (Why::Doubt, Release::GivenUp) => Some(Standing::GivenUp),
@@ -347,11 +347,12 @@ impl Deeds {
                 ..
             } => {
                 self.begun_by.insert(*effect, *epoch);
-                let may_have = self.open_attempt.insert(*effect, true) == Some(true);
+                let attempts = self.may_have.entry(*effect).or_default();
+                *attempts += 1;
                 if let Some(deed) = self.by_id.get_mut(effect) {
                     deed.attempts += 1;
                     deed.digest = Some(*digest);
-                    deed.repeated += u32::from(may_have);
+                    deed.repeated += u32::from(*attempts > 1);
                 }
                 (*effect, Some(Standing::Running))
             }
@@ -360,8 +361,14 @@ impl Deeds {
                 (*effect, Some(Standing::Done))
             }
             LedgerEntry::NotPerformed { effect, .. } => {
-                self.open_attempt.insert(*effect, false);
-                (*effect, Some(Standing::NotPerformed))
+                let attempts = self.may_have.entry(*effect).or_default();
+                *attempts = attempts.saturating_sub(1);
+                // That the last one did not happen says nothing of those before it.
+                let standing = match *attempts {
+                    0 => Standing::NotPerformed,
+                    _ => Standing::Doubt,
+                };
+                (*effect, Some(standing))
             }
             LedgerEntry::Unknown { effect, .. } => (*effect, Some(Standing::Doubt)),
             _ => return,

@@ -17,7 +17,7 @@ pub use recorded::Recorded;
 pub use own::{Probing, Reaching};
 
 use crate::ids::{Body, Digest, Id, Line, Name, Time};
-use crate::interaction::{Artifact, Doubtful, Interaction, Write};
+use crate::interaction::{Artifact, Class, Doubtful, Interaction, Write};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
@@ -536,6 +536,8 @@ pub enum LedgerEntry {
         epoch: u64,
         /// The repeat guard's key: digest of tool name and arguments.
         digest: Digest,
+        /// The class that the tool had then: whatever it is called later, that is how the attempt is judged.
+        class: Class,
     },
     /// It happened.
     Done {
@@ -670,6 +672,8 @@ pub enum LedgerEntry {
         at: Line,
         /// Of tool name and arguments.
         digest: Digest,
+        /// The class that its tool had.
+        class: Class,
         /// How it stands.
         how: Recorded,
     },

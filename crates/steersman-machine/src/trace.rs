@@ -618,6 +618,7 @@ impl Trace {
                 attempt,
                 epoch,
                 digest,
+                class: _,
             } => format!(
                 "started {effect} attempt {attempt} epoch {epoch} {}",
                 digest.short()

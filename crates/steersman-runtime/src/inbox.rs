@@ -4,6 +4,7 @@
 //! Every act goes through the inbox, whoever owns the session: so it is durable before it is acknowledged, it is
 //! accepted once, and it waits there, outside every branch, until a tick takes it.
 
+use crate::pending::PendingId;
 use crate::store::InboxMessage;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -53,8 +54,8 @@ pub enum Message {
     },
     /// The answer to a question, or a secret that was asked for (`input`). Sealed, since it may be either.
     Answer {
-        /// The question's or the held effect.
-        effect: Id,
+        /// The question, or the hold that asks for the secret.
+        of: PendingId,
         /// The sealed text ([`crate::seal`]).
         sealed: String,
         /// Who answers.
@@ -62,8 +63,8 @@ pub enum Message {
     },
     /// An approval, a repetition or more budget is granted.
     Approve {
-        /// The held effect.
-        effect: Id,
+        /// The hold that was seen.
+        of: PendingId,
         /// Who decides.
         by: Name,
         /// A JSON object of arguments that replace those of the call; none: exactly as asked.
@@ -71,8 +72,8 @@ pub enum Message {
     },
     /// The same is refused.
     Reject {
-        /// The held effect.
-        effect: Id,
+        /// The hold that was seen.
+        of: PendingId,
         /// Who decides.
         by: Name,
         /// The reason, told to the model.
@@ -80,8 +81,8 @@ pub enum Message {
     },
     /// A person settles a doubt.
     Resolve {
-        /// The effect in doubt.
-        effect: Id,
+        /// The doubt that was seen; without a line, of an effect that no branch waits for any more.
+        of: PendingId,
         /// Who knows.
         by: Name,
         /// What is the case.

@@ -19,7 +19,7 @@ use steersman_machine::ids::{Body, Digest, Id, Line, Name, Time};
 use steersman_machine::interaction::Class;
 
 /// Version of the form of ledgers in checkpoints, and of what the fold means. One of another version is discarded.
-pub const VERSION: u8 = 10;
+pub const VERSION: u8 = 11;
 
 /// What is known of the world behind a line.
 ///
@@ -200,10 +200,12 @@ pub struct Record {
     pub attempt: u32,
     /// The owner that started it.
     pub epoch: u64,
+    /// The strictest class that its tool had when an attempt began; none: no attempt began.
+    pub class: Option<Class>,
     /// How far it came.
     pub progress: Progress,
-    /// What keeps it from running or from closing.
-    pub holds: Vec<Hold>,
+    /// What keeps it from running or from closing, by the lines that opened it.
+    pub holds: BTreeMap<Line, Hold>,
     /// How the holds before ended; they cover all attempts.
     pub ended: Vec<(Why, Release)>,
     /// Whose approval it has: the `by` of these holds.
@@ -223,10 +225,13 @@ pub enum Progress {
     #[default]
     Wished,
     /// The last attempt may be running, or its owner died.
-    Started,
-    /// The last attempt is proved not to have happened.
+    Started {
+        /// One before it may have happened: nobody knows.
+        doubtful: bool,
+    },
+    /// All attempts are proved not to have happened.
     NotPerformed,
-    /// Nobody knows whether the last attempt happened.
+    /// Nobody knows whether one of the attempts happened.
     Unknown,
     /// It happened.
     Done {
@@ -351,10 +356,12 @@ impl Ledger {
                 attempt,
                 epoch,
                 digest,
-            } => self.begun(line, *effect, *attempt, *epoch, *digest),
+                class,
+            } => self.begun(line, *effect, *attempt, *epoch, *digest, *class),
             LedgerEntry::Done { effect, kept, .. } => self.is_done(line, *effect, *kept),
             LedgerEntry::NotPerformed { effect, .. } => {
-                self.record(line, *effect).progress = Progress::NotPerformed;
+                let record = self.record(line, *effect);
+                record.progress = record.progress.not_performed();
             }
             LedgerEntry::Unknown { effect, .. } => {
                 self.record(line, *effect).progress = Progress::Unknown;
@@ -420,7 +427,9 @@ impl Ledger {
     fn held(&mut self, line: &LogLine, hold: &Hold) {
         let record = self.record(line, hold.effect);
         record.digest.get_or_insert(hold.digest);
-        record.holds.push(hold.clone());
+        record.holds.insert(line.n, hold.clone());
+        // It waits for a person now, and no more for a time.
+        record.again = None;
         // It is another question: whoever was told of one before is told of this one.
         let told = self.reaches.values_mut();
         for reach in told.filter(|reach| reach.of == hold.effect) {
@@ -434,13 +443,22 @@ impl Ledger {
         self.probes.retain(|_, probe| probe.of != effect);
     }
 
-    fn begun(&mut self, line: &LogLine, effect: Id, attempt: u32, epoch: u64, digest: Digest) {
+    fn begun(
+        &mut self,
+        line: &LogLine,
+        effect: Id,
+        attempt: u32,
+        epoch: u64,
+        digest: Digest,
+        class: Class,
+    ) {
         let record = self.record(line, effect);
         let first = record.attempt == 0;
         record.digest = Some(digest);
         record.attempt = attempt;
         record.epoch = epoch;
-        record.progress = Progress::Started;
+        record.class = record.class.max(Some(class));
+        record.progress = record.progress.begun();
         record.again = None;
         if first {
             self.started.entry(digest).or_default().insert(effect);
@@ -455,10 +473,10 @@ impl Ledger {
             return;
         };
         if (why, how) == (Why::Approval, Release::Go) {
-            let asked = record.holds.iter().filter(|h| h.why == why);
+            let asked = record.holds.values().filter(|h| h.why == why);
             record.approved.extend(asked.flat_map(|h| h.by.clone()));
         }
-        record.holds.retain(|h| h.why != why);
+        record.holds.retain(|_, h| h.why != why);
         if why == Why::Outage {
             record.down = None;
         }
@@ -486,8 +504,9 @@ impl Ledger {
             digest: None,
             attempt: 0,
             epoch: 0,
+            class: None,
             progress: Progress::Wished,
-            holds: Vec::new(),
+            holds: BTreeMap::new(),
             ended: Vec::new(),
             approved: Vec::new(),
             again: None,
@@ -539,16 +558,13 @@ impl Ledger {
 
     /// All open holds, by effect.
     pub fn holds(&self) -> impl Iterator<Item = &Hold> {
-        self.effects.values().flat_map(|r| &r.holds)
+        self.effects.values().flat_map(|r| r.holds.values())
     }
 
     /// An open hold.
     pub fn hold(&self, effect: Id, why: Why) -> Option<&Hold> {
-        self.effects
-            .get(&effect)?
-            .holds
-            .iter()
-            .find(|h| h.why == why)
+        let mut holds = self.effects.get(&effect)?.holds.values();
+        holds.find(|h| h.why == why)
     }
 
     /// How a hold of an effect ended, the last one of its kind.
@@ -561,7 +577,7 @@ impl Ledger {
     /// `Unknown` for each, with its attempt, and then acts by its class.
     pub fn orphans(&self) -> impl Iterator<Item = (Id, &Record)> {
         self.effects()
-            .filter(|(_, r)| r.progress == Progress::Started && r.epoch < self.epoch)
+            .filter(|(_, r)| r.progress.is_started() && r.epoch < self.epoch)
     }
 
     /// Whether it may have happened on a branch that was left behind, and nobody runs it: whoever knows may say so. What
@@ -574,7 +590,7 @@ impl Ledger {
         left.is_some_and(|branch| branch.superseded.is_some())
             && match record.progress {
                 Progress::Unknown => true,
-                Progress::Started => record.epoch < epoch,
+                Progress::Started { .. } => record.epoch < epoch,
                 _ => false,
             }
     }
@@ -692,6 +708,11 @@ impl Ledger {
 }
 
 impl Record {
+    /// What keeps it from running or from closing, with the line that opened it.
+    pub fn open_hold(&self) -> Option<(Line, &Hold)> {
+        self.holds.iter().next().map(|(at, hold)| (*at, hold))
+    }
+
     /// Whether nobody knows if it happened, and somebody still may say.
     pub fn in_doubt(&self) -> bool {
         self.progress == Progress::Unknown
@@ -701,7 +722,9 @@ impl Record {
     pub(crate) fn may_begin(&self, class: Class, epoch: u64) -> bool {
         match self.progress {
             Progress::Wished | Progress::NotPerformed => true,
-            Progress::Started | Progress::Unknown => class != Class::Unsafe && self.epoch < epoch,
+            Progress::Started { .. } | Progress::Unknown => {
+                class != Class::Unsafe && self.epoch < epoch
+            }
             Progress::Done { .. } | Progress::GivenUp { .. } => false,
         }
     }
@@ -711,5 +734,27 @@ impl Record {
         self.holds.clear();
         self.ended.clear();
         self.again = None;
+    }
+}
+
+impl Progress {
+    /// Whether an attempt may be running.
+    pub fn is_started(self) -> bool {
+        matches!(self, Self::Started { .. })
+    }
+
+    /// Another attempt begins.
+    fn begun(self) -> Self {
+        Self::Started {
+            doubtful: matches!(self, Self::Started { .. } | Self::Unknown),
+        }
+    }
+
+    /// The last attempt is proved not to have happened: that says nothing of those before it.
+    fn not_performed(self) -> Self {
+        match self {
+            Self::Started { doubtful: true } => Self::Unknown,
+            _ => Self::NotPerformed,
+        }
     }
 }

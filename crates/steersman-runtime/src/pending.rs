@@ -1,23 +1,71 @@
 //! What a session waits for: questions, holds, events, times. A query over ledger and snapshots, never a stream of
 //! notices: whoever looks late sees the same.
 
-use crate::ledger::{Heard, Ledger};
+use crate::ledger::{Heard, Ledger, Record};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 use steersman_machine::commit::{Hold, Why};
 use steersman_machine::effect::{Wish, Work};
-use steersman_machine::ids::{Id, Name, Time};
+use steersman_machine::ids::{Id, Line, Name, Time};
 use steersman_machine::mapping;
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::tick::Cx;
 
+/// The address of something that waits: the effect, and the line that opened what keeps it. An answer names it, so it never
+/// ends something that opened behind it and that nobody saw. Written `12.1@13`; of a question, which is an effect of its
+/// own, `12.1`.
+#[derive(
+    Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
+pub struct PendingId {
+    /// The effect that waits.
+    pub effect: Id,
+    /// The line that opened what keeps it; none: nothing keeps it, it is a question itself.
+    pub hold: Option<Line>,
+}
+
+impl From<&Pending> for PendingId {
+    fn from(pending: &Pending) -> Self {
+        pending.id()
+    }
+}
+
+impl fmt::Display for PendingId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.effect)?;
+        match self.hold {
+            Some(line) => write!(f, "@{line}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// `n.k@line` or `n.k`; anything else is an error without further detail.
+impl FromStr for PendingId {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (effect, hold) = match text.split_once('@') {
+            Some((effect, line)) => (effect, Some(Line(line.parse().map_err(drop)?))),
+            None => (text, None),
+        };
+        Ok(Self {
+            effect: effect.parse()?,
+            hold,
+        })
+    }
+}
+
 /// Something that a session waits for from outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending {
-    /// The effect that waits: its address.
+    /// The effect that waits.
     pub effect: Id,
+    /// The line that opened what keeps it; none: nothing keeps it, it is a question or a wait itself.
+    pub hold: Option<Line>,
     /// On this branch.
     pub branch: Id,
     /// The agent, and its name in the definition.
@@ -97,6 +145,14 @@ impl ProbeState {
 }
 
 impl Pending {
+    /// Its address.
+    pub fn id(&self) -> PendingId {
+        PendingId {
+            effect: self.effect,
+            hold: self.hold,
+        }
+    }
+
     /// Whether somebody in this role may end it; why not.
     ///
     /// # Errors
@@ -253,7 +309,7 @@ pub fn read(list: &str) -> Option<Vec<Pending>> {
 
 fn entry(pending: &Pending) -> Json {
     json!({
-        "effect": pending.effect.to_string(),
+        "id": pending.id().to_string(),
         "branch": pending.branch.to_string(),
         "agent": [pending.agent.0.to_string(), pending.agent.1],
         "kind": pending.kind.word(),
@@ -307,8 +363,10 @@ fn pending(entry: &Json) -> Option<Pending> {
     };
     let agent = entry.get("agent")?;
     let kind = text("kind")?;
+    let id: PendingId = text("id")?.parse().ok()?;
     Some(Pending {
-        effect: text("effect")?.parse().ok()?,
+        effect: id.effect,
+        hold: id.hold,
         branch: text("branch")?.parse().ok()?,
         agent: (
             agent.get(0)?.as_str()?.parse().ok()?,
@@ -408,10 +466,12 @@ fn waits_for(
     since: Time,
 ) -> Option<Pending> {
     let record = ledger.effect(wish.id);
-    let hold = record.and_then(|r| r.holds.first());
+    let opened = record.and_then(Record::open_hold);
+    let hold = opened.map(|(_, hold)| hold);
     let agent = snapshot.agents.get(&wish.agent)?;
     let mut pending = Pending {
         effect: wish.id,
+        hold: opened.map(|(at, _)| at),
         branch: snapshot.branch,
         agent: (agent.id, agent.def.clone()),
         kind: PendingKind::Timer,

@@ -567,7 +567,7 @@ impl Conductor<'_> {
                         .first()
                         .cloned()
                         .unwrap_or_else(|| "user".into());
-                    let answered = session.answer(asked.effect, &answer, &by).await?;
+                    let answered = session.answer(asked.id(), &answer, &by).await?;
                     if let Fate::Refused(_) = answered.fate {
                         return Ok(());
                     }

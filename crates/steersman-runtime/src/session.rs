@@ -4,7 +4,7 @@ use crate::artifact::Artifacts;
 use crate::engine::{Engine, EngineError, Inspection};
 use crate::feed::{Feed, Live};
 use crate::inbox::{CancelWhat, Message, Resolution};
-use crate::pending::Pending;
+use crate::pending::{Pending, PendingId};
 use crate::store::SessionId;
 use serde_json::Value as Json;
 use std::sync::Arc;
@@ -205,20 +205,25 @@ impl Session {
     }
 
     /// Answers a question, or gives a secret that was asked for.
-    pub async fn answer(&self, effect: Id, text: &str, by: &str) -> Result<Receipt, EngineError> {
+    pub async fn answer(
+        &self,
+        of: PendingId,
+        text: &str,
+        by: &str,
+    ) -> Result<Receipt, EngineError> {
         let sealed = self.engine.sealer().seal_text(text);
         self.send(Message::Answer {
-            effect,
+            of,
             sealed,
             by: by.into(),
         })
         .await
     }
 
-    /// Lets a held effect run, exactly as it was asked.
-    pub async fn approve(&self, effect: Id, by: &str) -> Result<Receipt, EngineError> {
+    /// Lets a held effect run, exactly as it was asked, as far as this hold keeps it.
+    pub async fn approve(&self, of: PendingId, by: &str) -> Result<Receipt, EngineError> {
         self.send(Message::Approve {
-            effect,
+            of,
             by: by.into(),
             args: None,
         })
@@ -228,12 +233,12 @@ impl Session {
     /// Approves a call with these arguments instead: those given replace the call's own. They are judged again.
     pub async fn approve_edited(
         &self,
-        effect: Id,
+        of: PendingId,
         args: &Json,
         by: &str,
     ) -> Result<Receipt, EngineError> {
         self.send(Message::Approve {
-            effect,
+            of,
             by: by.into(),
             args: Some(args.to_string()),
         })
@@ -243,12 +248,12 @@ impl Session {
     /// Refuses a held effect.
     pub async fn reject(
         &self,
-        effect: Id,
+        of: PendingId,
         reason: Option<&str>,
         by: &str,
     ) -> Result<Receipt, EngineError> {
         self.send(Message::Reject {
-            effect,
+            of,
             by: by.into(),
             reason: reason.map(str::to_owned),
         })
@@ -258,12 +263,12 @@ impl Session {
     /// Settles a doubt.
     pub async fn resolve(
         &self,
-        effect: Id,
+        of: PendingId,
         how: Resolution,
         by: &str,
     ) -> Result<Receipt, EngineError> {
         self.send(Message::Resolve {
-            effect,
+            of,
             by: by.into(),
             how,
         })

@@ -11,9 +11,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::future::IntoFuture;
-use steersman::machine::ids::Id;
 use steersman::{
-    By, Cursor, Error, ErrorKind, Network, Question, StartOptions, Steersman, ToolError, tool_with,
+    By, Cursor, Error, ErrorKind, Network, PendingId, Question, StartOptions, Steersman, ToolError,
+    tool_with,
 };
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -92,7 +92,7 @@ pub(crate) async fn serve(
         .route("/sessions/{id}/messages", post(say))
         .route("/sessions/{id}/events", get(events))
         .route("/sessions/{id}/questions", get(questions))
-        .route("/sessions/{id}/questions/{effect}", post(decide))
+        .route("/sessions/{id}/questions/{question}", post(decide))
         .with_state(desk);
 
     let mut terminated = signal(SignalKind::terminate())?;
@@ -196,20 +196,20 @@ struct Decision {
 
 async fn decide(
     State(desk): State<Desk>,
-    Path((id, effect)): Path<(String, String)>,
+    Path((id, question)): Path<(String, String)>,
     headers: HeaderMap,
     Json(decision): Json<Decision>,
 ) -> Result<StatusCode, Failure> {
     // Who somebody is comes from your own authentication; a header that anybody can write is for a guide.
     let by = By::role(header(&headers, "x-role").unwrap_or("user"));
-    let effect: Id = effect
+    let question: PendingId = question
         .parse()
         .map_err(|()| Failure::wrong(&"no such question"))?;
     let session = desk.steersman.session(&id).await?;
     if decision.approve {
-        session.approve(effect, by).await?;
+        session.approve(question, by).await?;
     } else {
-        session.reject(effect, &decision.reason, by).await?;
+        session.reject(question, &decision.reason, by).await?;
     }
     Ok(StatusCode::NO_CONTENT)
 }

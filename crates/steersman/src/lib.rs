@@ -116,7 +116,7 @@ pub use steersman_runtime::erase::{Erased, What};
 pub use steersman_runtime::inbox::{CancelWhat, Resolution};
 pub use steersman_runtime::limiter::Limiters;
 pub use steersman_runtime::load::{Damage, Report as Verified};
-pub use steersman_runtime::pending::PendingKind;
+pub use steersman_runtime::pending::{PendingId, PendingKind};
 pub use steersman_runtime::rerun::{Diverged, People, Rerunned};
 pub use steersman_runtime::session::{Fork, Search};
 pub use steersman_runtime::step::{Go, Step, Steps, Stood};

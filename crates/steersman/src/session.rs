@@ -13,6 +13,7 @@ use steersman_runtime::artifact::Artifacts;
 use steersman_runtime::engine::{Engine, EngineError};
 use steersman_runtime::feed::Feed;
 use steersman_runtime::inbox::{CancelWhat, Message, Resolution};
+use steersman_runtime::pending::PendingId;
 use steersman_runtime::session::{Fate, Fork, Receipt, Session as Driven};
 use steersman_runtime::step::{Go, Stood};
 use steersman_runtime::store::{SessionId, StoreError};
@@ -252,7 +253,7 @@ impl Session {
     ///
     /// # Errors
     /// [`Error::Refused`] if nothing of it waits for a decision (any more), or who decides may not.
-    pub async fn approve(&self, question: impl Into<Id>, by: By) -> Result<(), Error> {
+    pub async fn approve(&self, question: impl Into<PendingId>, by: By) -> Result<(), Error> {
         let receipt = self.driven().approve(question.into(), &by.0).await?;
         self.act(receipt).await.map(drop)
     }
@@ -260,7 +261,7 @@ impl Session {
     /// The same with other arguments, as far as the definition lets them be changed. They are judged again.
     pub async fn approve_edited(
         &self,
-        question: impl Into<Id>,
+        question: impl Into<PendingId>,
         arguments: &serde_json::Value,
         by: By,
     ) -> Result<(), Error> {
@@ -272,7 +273,12 @@ impl Session {
     }
 
     /// Keeps it from running. The reason goes to the model.
-    pub async fn reject(&self, question: impl Into<Id>, reason: &str, by: By) -> Result<(), Error> {
+    pub async fn reject(
+        &self,
+        question: impl Into<PendingId>,
+        reason: &str,
+        by: By,
+    ) -> Result<(), Error> {
         let receipt = self
             .driven()
             .reject(question.into(), Some(reason), &by.0)
@@ -281,7 +287,12 @@ impl Session {
     }
 
     /// Answers a question.
-    pub async fn answer(&self, question: impl Into<Id>, text: &str, by: By) -> Result<(), Error> {
+    pub async fn answer(
+        &self,
+        question: impl Into<PendingId>,
+        text: &str,
+        by: By,
+    ) -> Result<(), Error> {
         let receipt = self.driven().answer(question.into(), text, &by.0).await?;
         self.act(receipt).await.map(drop)
     }
@@ -289,7 +300,7 @@ impl Session {
     /// Says what became of an effect in doubt.
     pub async fn resolve(
         &self,
-        question: impl Into<Id>,
+        question: impl Into<PendingId>,
         how: Resolution,
         by: By,
     ) -> Result<(), Error> {

@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use std::fmt;
 use std::sync::Arc;
 use steersman_machine::ids::{Id, Name, Time};
-use steersman_runtime::pending::{Pending, PendingKind};
+use steersman_runtime::pending::{Pending, PendingId, PendingKind};
 use steersman_runtime::session::Settled;
 
 /// How a session stands when nothing goes on by itself. All that it tells of is on disk. Serializes as an object whose
@@ -141,9 +141,10 @@ impl fmt::Display for Answer {
 pub struct Question(pub(crate) Pending);
 
 impl Question {
-    /// The effect that waits: its address, the same in every process.
-    pub fn id(&self) -> Id {
-        self.0.effect
+    /// Its address, the same in every process: the effect that waits, and the line that opened what keeps it. As text it can
+    /// be kept and read again.
+    pub fn id(&self) -> PendingId {
+        self.0.id()
     }
     /// What is asked for.
     pub fn kind(&self) -> PendingKind {
@@ -205,7 +206,7 @@ impl Question {
     }
 }
 
-impl From<&Question> for Id {
+impl From<&Question> for PendingId {
     fn from(question: &Question) -> Self {
         question.id()
     }

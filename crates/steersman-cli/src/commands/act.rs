@@ -11,12 +11,12 @@ use std::time::Duration;
 use steersman::runtime::branches::refusal;
 use steersman::runtime::engine::{BranchView, EngineError, Inspection};
 use steersman::runtime::inbox::Message;
-use steersman::runtime::pending::{Pending, PendingKind};
+use steersman::runtime::pending::{Pending, PendingId, PendingKind};
 use steersman::runtime::session::Fate;
 use steersman::runtime::store::StoreError;
 use steersman_machine::commit::LedgerEntry;
 use steersman_machine::effect::Bodies;
-use steersman_machine::ids::{Id, Line, Name};
+use steersman_machine::ids::{Line, Name};
 
 /// How often another owner is looked at, and how long.
 const LOOK: Duration = Duration::from_millis(50);
@@ -126,6 +126,13 @@ impl Target {
         Ok(pending)
     }
 
+    /// What waits of these kinds, where it is one.
+    pub(crate) fn only(&self, kinds: &[PendingKind]) -> Option<&Pending> {
+        let all = self.inspection.pending.iter();
+        let mut open = all.filter(|p| kinds.contains(&p.kind));
+        open.next().filter(|_| open.next().is_none())
+    }
+
     fn found(
         &self,
         effect: Option<&str>,
@@ -144,16 +151,19 @@ impl Target {
                 .iter()
                 .map(|p| {
                     let of = p.tool.as_deref().unwrap_or(&p.text);
-                    format!("{} ({} {of})", p.effect, p.kind.word())
+                    format!("{} ({} {of})", p.id(), p.kind.word())
                 })
                 .collect();
             all.join(", ")
         };
         if let Some(wanted) = effect {
-            let id_wanted = wanted.parse::<Id>().ok();
+            let typed = wanted.parse::<PendingId>().ok();
+            let by_id = |p: &Pending| {
+                typed.is_some_and(|id| id == p.id() || (id.hold.is_none() && id.effect == p.effect))
+            };
             let found = open
                 .iter()
-                .filter(|p| id_wanted == Some(p.effect) || p.tool.as_deref() == Some(wanted));
+                .filter(|p| by_id(p) || p.tool.as_deref() == Some(wanted));
             let found: Vec<&Pending> = found.copied().collect();
             return match found.as_slice() {
                 [only] => Ok(only),

@@ -28,7 +28,7 @@ pub(crate) async fn run(
     let kinds = &[PendingKind::Question, PendingKind::Input];
     let pending = target.pending(question, kinds, "question", &args.act)?;
     let message = Message::Answer {
-        effect: pending.effect,
+        of: pending.id(),
         sealed: target.place.engine().sealer().seal_text(&text),
         by: role(&args.act),
     };

@@ -8,12 +8,10 @@ use crate::words;
 use steersman::runtime::inbox::Message;
 use steersman::runtime::pending::PendingKind;
 
-/// Holds that a person can lift or keep.
-pub(crate) const HELD: &[PendingKind] = &[
-    PendingKind::Approval,
-    PendingKind::Repeat,
-    PendingKind::Budget,
-];
+/// Holds that `approve` lifts.
+const GRANTED: &[PendingKind] = &[PendingKind::Approval, PendingKind::Budget];
+/// Holds that `approve --repeat` lifts.
+const REPEATS: &[PendingKind] = &[PendingKind::Repeat];
 
 pub(crate) async fn run(
     args: Approve,
@@ -21,10 +19,26 @@ pub(crate) async fn run(
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
     let target = Target::find(&args.session, global, &args.act.own.drive).await?;
-    let pending = target.pending(args.effect.as_deref(), HELD, "approval", &args.act)?;
+    let kinds: &[PendingKind] = if args.repeat { REPEATS } else { GRANTED };
+    let what = if args.repeat {
+        "repetition"
+    } else {
+        "approval"
+    };
+    let pending = target
+        .pending(args.effect.as_deref(), kinds, what, &args.act)
+        .map_err(|error| match target.only(REPEATS) {
+            // A repetition is no approval: who lets it happen says so.
+            Some(repeat) if !args.repeat => error.hint(format!(
+                "it asks whether to do again what was done before: steersman approve {} {} --repeat",
+                args.session,
+                repeat.id()
+            )),
+            _ => error,
+        })?;
     let edited = edited(&args.edit, &pending.edit)?;
     let message = Message::Approve {
-        effect: pending.effect,
+        of: pending.id(),
         by: role(&args.act),
         args: edited.map(|e| e.to_string()),
     };

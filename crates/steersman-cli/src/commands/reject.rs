@@ -2,10 +2,17 @@
 
 use crate::cli::{Global, Reject};
 use crate::commands::act::{Target, role};
-use crate::commands::approve::HELD;
 use crate::error::{CommandError, Exit};
 use crate::printer::Printer;
 use steersman::runtime::inbox::Message;
+use steersman::runtime::pending::PendingKind;
+
+/// Holds that a person can keep.
+const HELD: &[PendingKind] = &[
+    PendingKind::Approval,
+    PendingKind::Repeat,
+    PendingKind::Budget,
+];
 
 pub(crate) async fn run(
     args: Reject,
@@ -15,7 +22,7 @@ pub(crate) async fn run(
     let target = Target::find(&args.session, global, &args.act.own.drive).await?;
     let pending = target.pending(args.effect.as_deref(), HELD, "approval", &args.act)?;
     let message = Message::Reject {
-        effect: pending.effect,
+        of: pending.id(),
         by: role(&args.act),
         reason: args.say,
     };

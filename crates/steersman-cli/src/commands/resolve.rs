@@ -6,7 +6,7 @@ use crate::error::{CommandError, Exit};
 use crate::printer::Printer;
 use crate::words;
 use steersman::runtime::inbox::{Message, Resolution};
-use steersman::runtime::pending::PendingKind;
+use steersman::runtime::pending::{PendingId, PendingKind};
 use steersman_machine::ids::Id;
 
 pub(crate) async fn run(
@@ -19,8 +19,8 @@ pub(crate) async fn run(
     let left = effect.and_then(|effect| effect.parse::<Id>().ok());
     let seen = &target.inspection;
     let left = left.filter(|effect| seen.is_left_in_doubt(*effect));
-    let meant = if let Some(left) = left {
-        left
+    let meant = if let Some(effect) = left {
+        PendingId { effect, hold: None }
     } else {
         let found = target.pending(effect, &[PendingKind::Doubt], "doubt", &args.act);
         let found = found.map_err(|error| match (&args.done, effect) {
@@ -30,7 +30,7 @@ pub(crate) async fn run(
                 ),
                 _ => error,
             });
-        found?.effect
+        found?.id()
     };
     let how = match args.done {
         Some(result) => Resolution::Done {
@@ -40,7 +40,7 @@ pub(crate) async fn run(
         None => Resolution::Fail,
     };
     let message = Message::Resolve {
-        effect: meant,
+        of: meant,
         by: role(&args.act),
         how,
     };

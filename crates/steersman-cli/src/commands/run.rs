@@ -279,7 +279,7 @@ async fn ask(
     pending: &Pending,
 ) -> Result<bool, CommandError> {
     let by = "user";
-    let effect = pending.effect;
+    let of = pending.id();
     let question = match pending.kind {
         PendingKind::Approval if !pending.edit.is_empty() => {
             "  [a]pprove  [r]eject  [e]dit  [l]ater > "
@@ -301,7 +301,7 @@ async fn ask(
     if pending.kind == PendingKind::Input {
         return match prompt.hidden(question).await? {
             Typed::Line(text) if !text.is_empty() => {
-                taken(session.answer(effect, &text, by).await?)?;
+                taken(session.answer(of, &text, by).await?)?;
                 Ok(true)
             }
             Typed::Line(_) | Typed::Left => Ok(false),
@@ -314,38 +314,32 @@ async fn ask(
         let typed = typed.trim();
         let receipt = match (pending.kind, typed) {
             (PendingKind::Question, "") => return Ok(false),
-            (PendingKind::Question, text) => session.answer(effect, text, by).await?,
+            (PendingKind::Question, text) => session.answer(of, text, by).await?,
             (_, "l" | "later" | "") => return Ok(false),
             (PendingKind::Doubt, "d") => {
                 let Some(result) = gave(prompt, pending).await? else {
                     return Ok(false);
                 };
-                session
-                    .resolve(effect, Resolution::Done { result }, by)
-                    .await?
+                session.resolve(of, Resolution::Done { result }, by).await?
             }
-            (PendingKind::Doubt, "n") => {
-                session
-                    .resolve(effect, Resolution::NotPerformed, by)
-                    .await?
-            }
-            (PendingKind::Doubt, "k") => session.resolve(effect, Resolution::Fail, by).await?,
+            (PendingKind::Doubt, "n") => session.resolve(of, Resolution::NotPerformed, by).await?,
+            (PendingKind::Doubt, "k") => session.resolve(of, Resolution::Fail, by).await?,
             (
                 PendingKind::Approval | PendingKind::Repeat | PendingKind::Budget,
                 "a" | "approve",
-            ) => session.approve(effect, by).await?,
+            ) => session.approve(of, by).await?,
             (PendingKind::Approval | PendingKind::Repeat | PendingKind::Budget, "r" | "reject") => {
                 let Typed::Line(reason) = prompt.line("  why > ").await? else {
                     return Ok(false);
                 };
                 let reason = Some(reason.trim()).filter(|r| !r.is_empty());
-                session.reject(effect, reason, by).await?
+                session.reject(of, reason, by).await?
             }
             (PendingKind::Approval, "e" | "edit") if !pending.edit.is_empty() => {
                 let Some(args) = edited(prompt, pending).await? else {
                     return Ok(false);
                 };
-                session.approve_edited(effect, &args, by).await?
+                session.approve_edited(of, &args, by).await?
             }
             _ => {
                 printer.talk(yellow("  one of the letters, please"));

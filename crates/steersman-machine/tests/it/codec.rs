@@ -15,7 +15,7 @@ use steersman_machine::commit::{
 };
 use steersman_machine::effect::{Mapped, NewArtifact, NewWrite};
 use steersman_machine::ids::{Body, Digest, Id, Line, Name, Time};
-use steersman_machine::interaction::{Artifact, Doubtful, How, Reduce, Write as StateWrite};
+use steersman_machine::interaction::{Artifact, Class, Doubtful, How, Reduce, Write as StateWrite};
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::testing::schema::describe;
 
@@ -575,6 +575,7 @@ fn recorded() -> LogLine {
         effect: Id::new(Line(20), 1),
         at: Line(22),
         digest: Digest([7; 16]),
+        class: Class::Unsafe,
         how,
     });
     LogLine {

@@ -6,7 +6,8 @@ use super::{Driver, OutState, What};
 use crate::branches::unjoinable;
 use crate::engine::EngineError;
 use crate::inbox::{Begin, DecodeError, Message, Resolution};
-use crate::pending::may;
+use crate::ledger::Record;
+use crate::pending::{PendingId, may};
 use crate::session::Fate;
 use crate::store::InboxMessage;
 use serde_json::{Map, Value as Json};
@@ -160,16 +161,10 @@ impl Driver {
                 };
                 self.offer_message(&message, branch, What::Interrupt(said))
             }
-            Message::Answer { effect, sealed, by } => {
-                self.answer(&message, effect, &sealed, by).await?
-            }
-            Message::Approve { effect, by, args } => {
-                self.approve(&message, effect, by, args).await?
-            }
-            Message::Reject { effect, by, reason } => self.reject(&message, effect, &by, reason)?,
-            Message::Resolve { effect, by, how } => {
-                self.resolve(&message, effect, &by, how).await?
-            }
+            Message::Answer { of, sealed, by } => self.answer(&message, of, &sealed, by).await?,
+            Message::Approve { of, by, args } => self.approve(&message, of, by, args).await?,
+            Message::Reject { of, by, reason } => self.reject(&message, of, &by, reason)?,
+            Message::Resolve { of, by, how } => self.resolve(&message, of, &by, how).await?,
             Message::Cancel { what, by, branch } => self.cancel(&message, &what, &by, branch),
             Message::Event { .. } => {
                 self.inbox.events.push(message.clone());
@@ -361,17 +356,21 @@ impl Driver {
 
     // ---- holds and questions
 
-    /// The open hold of an effect that this person may answer, of the kinds that are wanted.
-    fn hold_for(&self, effect: Id, by: &str, whys: &[Why]) -> Result<Why, String> {
-        let record = self.ledger.effect(effect).ok_or_else(|| not_open(effect))?;
-        let hold = record
-            .holds
-            .iter()
-            .find(|h| whys.contains(&h.why))
-            .ok_or_else(|| match record.holds.first() {
-                Some(other) => format!("{effect} waits for something else: {}", word(other.why)),
-                None => not_open(effect),
-            })?;
+    /// Of what kind the hold is that somebody saw, if it is of those that are wanted, is still open, and they may answer it.
+    fn seen(&self, of: PendingId, by: &str, whys: &[Why]) -> Result<Why, String> {
+        let effect = of.effect;
+        let open = self.ledger.effect(effect).and_then(Record::open_hold);
+        let (at, hold) = open.ok_or_else(|| not_open(effect))?;
+        if !whys.contains(&hold.why) {
+            let waits = word(hold.why);
+            return Err(format!("{effect} waits for something else: {waits}"));
+        }
+        if of.hold != Some(at) {
+            let waits = word(hold.why);
+            return Err(format!(
+                "{of} is over: {effect} waits for {waits} since then ({effect}@{at})"
+            ));
+        }
         may(self.network(), &hold.by, by)?;
         // An answer that is offered already decides.
         match self.outs.get(&effect) {
@@ -383,10 +382,11 @@ impl Driver {
     async fn answer(
         &mut self,
         message: &InboxMessage,
-        effect: Id,
+        of: PendingId,
         sealed: &str,
         by: Name,
     ) -> Result<Acted, EngineError> {
+        let effect = of.effect;
         let Some(out) = self.outs.get(&effect) else {
             return Ok(Err(not_open(effect)));
         };
@@ -413,7 +413,7 @@ impl Driver {
             );
             return Ok(Ok(()));
         }
-        if let Err(why) = self.hold_for(effect, &by, &[Why::Input]) {
+        if let Err(why) = self.seen(of, &by, &[Why::Input]) {
             return Ok(Err(why));
         }
         // What this machine's key does not open would leave the tool without it: the question stays.
@@ -444,12 +444,13 @@ impl Driver {
     async fn approve(
         &mut self,
         message: &InboxMessage,
-        effect: Id,
+        of: PendingId,
         by: Name,
         args: Option<String>,
     ) -> Result<Acted, EngineError> {
+        let effect = of.effect;
         let kinds = [Why::Repeat, Why::Approval, Why::Budget];
-        let why = match self.hold_for(effect, &by, &kinds) {
+        let why = match self.seen(of, &by, &kinds) {
             Ok(why) => why,
             Err(refused) => return Ok(Err(refused)),
         };
@@ -573,12 +574,13 @@ impl Driver {
     fn reject(
         &mut self,
         message: &InboxMessage,
-        effect: Id,
+        of: PendingId,
         by: &Name,
         reason: Option<String>,
     ) -> Result<Acted, EngineError> {
+        let effect = of.effect;
         let kinds = [Why::Repeat, Why::Approval, Why::Budget, Why::Input];
-        let why = match self.hold_for(effect, by, &kinds) {
+        let why = match self.seen(of, by, &kinds) {
             Ok(why) => why,
             Err(refused) => return Ok(Err(refused)),
         };
@@ -633,12 +635,13 @@ impl Driver {
     async fn resolve(
         &mut self,
         message: &InboxMessage,
-        effect: Id,
+        of: PendingId,
         by: &Name,
         how: Resolution,
     ) -> Result<Acted, EngineError> {
+        let effect = of.effect;
         if !self.is_left_in_doubt(effect)
-            && let Err(refused) = self.hold_for(effect, by, &[Why::Doubt])
+            && let Err(refused) = self.seen(of, by, &[Why::Doubt])
         {
             return Ok(Err(refused));
         }

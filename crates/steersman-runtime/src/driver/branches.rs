@@ -165,7 +165,7 @@ impl Driver {
                 .collect();
             for effect in outs {
                 let whys: Vec<Why> = match self.ledger.effect(effect) {
-                    Some(record) => record.holds.iter().map(|h| h.why).collect(),
+                    Some(record) => record.holds.values().map(|h| h.why).collect(),
                     None => Vec::new(),
                 };
                 for why in whys.into_iter().filter(|why| *why != Why::Doubt) {

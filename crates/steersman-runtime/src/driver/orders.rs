@@ -5,6 +5,7 @@ use super::branches::{Acted, ToBegin};
 use super::draft::Note;
 use super::{Driver, OutState};
 use crate::engine::EngineError;
+use crate::ledger::Record;
 use crate::store::InboxMessage;
 use steersman_machine::commit::{Admitted, LedgerEntry, Want};
 use steersman_machine::effect::Opened;
@@ -159,9 +160,9 @@ impl Driver {
             return Ok(acted);
         }
         if let Some(effect) = effect {
-            let held = self.ledger.effect(effect).and_then(|r| r.holds.first());
+            let held = self.ledger.effect(effect).and_then(Record::open_hold);
             return Ok(Err(match held {
-                Some(hold) => format!("{effect} waits for something else: {}", word(hold.why)),
+                Some((_, hold)) => format!("{effect} waits for something else: {}", word(hold.why)),
                 None if self.outs.contains_key(&effect) => {
                     format!("{effect} has not failed: no other attempt of it is waited for")
                 }

@@ -320,7 +320,7 @@ impl Driver {
         draft.note(note);
         // The timer is that of the hold that keeps it now, if that has one.
         let holds = self.ledger.effect(id).map(|record| &record.holds);
-        let due = holds.into_iter().flatten().filter_map(|hold| {
+        let due = holds.into_iter().flatten().filter_map(|(_, hold)| {
             let other = hold.why != Why::Outage;
             hold.due.filter(|_| other)
         });

@@ -289,6 +289,7 @@ impl Driver {
         let branch = out.branch;
         self.retry_queued();
         let wanted = retry::wanted(&raw, tool.class);
+        let raw = self.beside_earlier(effect, raw);
         let note = match &raw {
             Raw::Done(_) | Raw::Made { .. } | Raw::Failed(_) => Note::Done(effect, attempt),
             Raw::NotPerformed(_) => Note::NotPerformed(effect, attempt),
@@ -320,6 +321,21 @@ impl Driver {
         } else {
             self.answer_raw(effect, raw, notes);
             Ok(())
+        }
+    }
+
+    /// An attempt that is proved not to have happened says nothing of an earlier one that may have.
+    fn beside_earlier(&self, effect: Id, raw: Raw) -> Raw {
+        let progress = self.ledger.effect(effect).map(|record| record.progress);
+        match (raw, progress) {
+            (
+                Raw::NotPerformed(fault),
+                Some(crate::ledger::Progress::Started { doubtful: true }),
+            ) => Raw::Unknown(Fault {
+                message: format!("{}; an earlier attempt may have happened", fault.message),
+                ..fault
+            }),
+            (raw, _) => raw,
         }
     }
 
@@ -474,7 +490,9 @@ impl Driver {
             .iter()
             .filter(|(_, out)| matches!(out.state, OutState::Held));
         let holds = held.filter_map(|(id, _)| self.ledger.effect(*id));
-        let holds = holds.flat_map(|r| &r.holds).filter_map(|hold| hold.due);
+        let holds = holds
+            .flat_map(|r| r.holds.values())
+            .filter_map(|hold| hold.due);
         let machine = self.branches.values().filter_map(|branch| branch.deadline);
         let probes = self.probes_due();
         outs.chain(holds).chain(machine).chain(probes).min()
@@ -559,7 +577,7 @@ impl Driver {
             .outs
             .keys()
             .filter_map(|id| self.ledger.effect(*id))
-            .flat_map(|record| &record.holds)
+            .flat_map(|record| record.holds.values())
             .filter(|hold| hold.due.is_some_and(|due| due <= by_then))
             .map(|hold| (hold.effect, hold.why, hold.by.clone()))
             .collect();

@@ -9,6 +9,7 @@ use super::attempt::{self, FromTask};
 use super::transport::TransportScope;
 use super::{Driver, OnDisk, OutState};
 use crate::engine::EngineError;
+use crate::ledger::Record;
 use crate::retry::{self, Next};
 use crate::toolset::ToolRun;
 use serde_json::json;
@@ -110,7 +111,7 @@ impl Driver {
             return &[];
         };
         let record = self.ledger.effect(of);
-        if let Some(hold) = record.and_then(|record| record.holds.first()) {
+        if let Some((_, hold)) = record.and_then(Record::open_hold) {
             return match out.state {
                 // A probe may settle it without them.
                 OutState::Held if self.is_probed(of) => &[],
@@ -234,7 +235,7 @@ impl Driver {
 
     fn question(&self, of: Id) -> Option<Question> {
         let record = self.ledger.effect(of);
-        if let Some(hold) = record.and_then(|record| record.holds.first()) {
+        if let Some((_, hold)) = record.and_then(Record::open_hold) {
             let text = hold.ask.map(|ask| self.past.text(ask));
             return Some(Question {
                 text: text.unwrap_or_else(|| "something waits".into()),

@@ -51,8 +51,10 @@ impl Driver {
         Ok(match record.progress {
             Progress::Wished | Progress::NotPerformed => Fact::NeverStarted,
             // Its line is on its way to the disk and nothing has begun; whoever asks ends it.
-            Progress::Started if starting => Fact::NeverStarted,
-            Progress::Started | Progress::Unknown | Progress::GivenUp { .. } => Fact::Unknown,
+            Progress::Started { doubtful: false } if starting => Fact::NeverStarted,
+            Progress::Started { .. } | Progress::Unknown | Progress::GivenUp { .. } => {
+                Fact::Unknown
+            }
             Progress::Done { at, kept } => {
                 let mapped = self.done(effect, at, kept)?;
                 Fact::Done(Box::new(Outcome::Mapped(mapped)))

@@ -131,7 +131,7 @@ impl Driver {
             |wish: &Wish| matches!(&wish.work, Work::Tool(tool) if tool.class == Class::Unsafe);
         let has_begun = |(_, wish): &(Id, Wish)| {
             let record = self.ledger.effect(wish.id);
-            is_unsafe(wish) && record.is_some_and(|record| record.attempt > 0)
+            record.is_some_and(|record| record.class == Some(Class::Unsafe))
         };
         let (begun, rest): (Vec<_>, Vec<_>) = wishes.into_iter().partition(has_begun);
         let apart = !begun.is_empty() && rest.iter().any(|(_, wish)| is_unsafe(wish));
@@ -179,9 +179,9 @@ impl Driver {
             self.take_wish(draft, branch, wish)?;
             return Ok(());
         };
-        let work = wish.work.clone();
         let due = wish.due;
         self.adopt_out(branch, wish, &record).await?;
+        let work = self.outs[&effect].wish.work.clone();
         if let Some(at) = record.again {
             self.state(effect, OutState::Later(at));
             return Ok(());
@@ -193,7 +193,9 @@ impl Driver {
                 }
                 _ if record.holds.is_empty() => draft.ready.push(effect),
                 // Whether its place answers is found out where it would begin.
-                _ if record.holds.iter().all(|h| h.why == Why::Outage) => draft.ready.push(effect),
+                _ if record.holds.values().all(|h| h.why == Why::Outage) => {
+                    draft.ready.push(effect)
+                }
                 _ => self.state(effect, OutState::Held),
             }
             return Ok(());
@@ -203,17 +205,19 @@ impl Driver {
             return Ok(());
         }
         match (record.progress, tool.class) {
-            (Progress::Started, Class::Unsafe) => {
+            (Progress::Started { .. }, Class::Unsafe) => {
                 draft.note(Note::Unknown(effect, record.attempt));
                 let reason = "its owner died before the outcome was known";
                 self.way_out(draft, effect, reason);
             }
             (Progress::Unknown, Class::Unsafe) => self.doubt_again(draft, effect, &record),
-            (Progress::Started | Progress::Unknown | Progress::NotPerformed, _) => {
+            (Progress::Wished | Progress::NotPerformed, _) if !record.holds.is_empty() => {
+                self.state(effect, OutState::Held);
+            }
+            (Progress::Wished, _) => self.gate(draft, effect)?,
+            (Progress::Started { .. } | Progress::Unknown | Progress::NotPerformed, _) => {
                 self.begin(draft, effect)?;
             }
-            (Progress::Wished, _) if record.holds.is_empty() => self.gate(draft, effect)?,
-            (Progress::Wished, _) => self.state(effect, OutState::Held),
             (Progress::Done { .. } | Progress::GivenUp { .. }, _) => {
                 // The ledger knows the outcome, and this branch has not taken it: it was left, and is current again.
                 if let Some(mapped) = self.recorded(effect)? {
@@ -230,7 +234,7 @@ impl Driver {
     }
 
     fn doubt_again(&mut self, draft: &mut Draft, effect: Id, record: &Record) {
-        if record.holds.iter().any(|h| h.why == Why::Doubt) {
+        if record.holds.values().any(|h| h.why == Why::Doubt) {
             self.state(effect, OutState::Held);
         } else {
             self.way_out(draft, effect, "its outcome is not known");

@@ -259,7 +259,7 @@ impl Driver {
     /// The branch wants it no longer.
     pub(super) fn stop_effect(&mut self, draft: &mut Draft, effect: Id) {
         if let Some(record) = self.ledger.effect(effect) {
-            let whys: Vec<Why> = record.holds.iter().map(|h| h.why).collect();
+            let whys: Vec<Why> = record.holds.values().map(|h| h.why).collect();
             for why in whys {
                 // What ended the call in this very line has ended its hold, too.
                 if draft.releases(effect, why) {

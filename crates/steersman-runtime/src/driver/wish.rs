@@ -69,8 +69,13 @@ impl Driver {
     }
 
     /// An effect is out from here on.
-    pub(super) fn put_out(&mut self, branch: Id, wish: Wish) {
+    pub(super) fn put_out(&mut self, branch: Id, mut wish: Wish) {
         let id = wish.id;
+        // What began as `unsafe` is judged as that, whatever its tool is called by now.
+        let began = self.ledger.effect(id).and_then(|record| record.class);
+        if let (Work::Tool(tool), Some(began)) = (&mut wish.work, began) {
+            tool.class = tool.class.max(began);
+        }
         let mut out = Out {
             branch,
             digest: None,
@@ -253,6 +258,7 @@ impl Driver {
             attempt: out.attempt,
             epoch,
             digest: out.digest.expect("a tool has a digest"),
+            class: out.tool().map_or(Class::Unsafe, |tool| tool.class),
         });
         draft.then.push(OnDisk::Start(id));
         Ok(())

@@ -20,6 +20,8 @@ pub struct Equal {
     pub stands: Stands,
     /// It lies on the path of the branch that asks.
     pub here: bool,
+    /// The strictest class that its tool had when an attempt of it began.
+    pub class: Class,
 }
 
 /// How an equal effect stands.
@@ -80,12 +82,18 @@ impl Ledger {
         let known = known.filter_map(move |id| self.stands(*id, of));
         // What begins with the line that is being made is not in the ledger yet.
         let beside = of.beside.iter().filter_map(move |entry| match entry {
-            LedgerEntry::Started { effect, digest, .. } if *digest == of.digest => Some(Equal {
+            LedgerEntry::Started {
+                effect,
+                digest,
+                class,
+                ..
+            } if *digest == of.digest => Some(Equal {
                 effect: *effect,
                 recorded: false,
                 at: of.line,
                 stands: Stands::Runs,
                 here: true,
+                class: *class,
             }),
             _ => None,
         });
@@ -100,6 +108,7 @@ impl Ledger {
             effect,
             at,
             digest,
+            class,
             how,
         } = entry
         else {
@@ -114,12 +123,16 @@ impl Ledger {
                 Recorded::InDoubt => Stands::InDoubt,
                 Recorded::GivenUp => Stands::GivenUp,
             },
-            here: true,
+            // Its key was of that session: under the key of this one it would be done again.
+            here: false,
+            class: *class,
         };
-        let known = self.recorded.get(digest);
-        if known.is_none_or(|known| known.stands.rank() <= equal.stands.rank()) {
-            self.recorded.insert(*digest, equal);
+        let known = self.recorded.entry(*digest).or_insert(equal);
+        let class = known.class.max(equal.class);
+        if known.stands.rank() <= equal.stands.rank() {
+            *known = equal;
         }
+        known.class = class;
     }
 
     /// What this session did and what it knows of the one that it reruns, for the ledger of a rerun of it. What runs in it now,
@@ -128,7 +141,7 @@ impl Ledger {
         let own = self.effects().filter_map(|(effect, record)| {
             let (how, at) = match record.progress {
                 Progress::Wished | Progress::NotPerformed => return None,
-                Progress::Started | Progress::Unknown => (Recorded::InDoubt, record.since),
+                Progress::Started { .. } | Progress::Unknown => (Recorded::InDoubt, record.since),
                 Progress::GivenUp { at } => (Recorded::GivenUp, at),
                 Progress::Done { at, .. } => (Recorded::Done, at),
             };
@@ -136,6 +149,7 @@ impl Ledger {
                 effect,
                 at,
                 digest: record.digest?,
+                class: record.class?,
                 how,
             })
         });
@@ -150,6 +164,7 @@ impl Ledger {
                 effect: equal.effect,
                 at: equal.at,
                 digest: *digest,
+                class: equal.class,
                 how,
             })
         });
@@ -160,8 +175,8 @@ impl Ledger {
         let record = self.effects.get(&id)?;
         let (stands, at) = match record.progress.behind(id, of) {
             Progress::Wished | Progress::NotPerformed => return None,
-            Progress::Started if record.epoch >= of.epoch => (Stands::Runs, record.since),
-            Progress::Started | Progress::Unknown => (Stands::InDoubt, record.since),
+            Progress::Started { .. } if record.epoch >= of.epoch => (Stands::Runs, record.since),
+            Progress::Started { .. } | Progress::Unknown => (Stands::InDoubt, record.since),
             Progress::GivenUp { at } => (Stands::GivenUp, at),
             Progress::Done { at, .. } => (Stands::Done, at),
         };
@@ -171,6 +186,7 @@ impl Ledger {
             at,
             stands,
             here: self.on_path(of.branch, record.branch, at),
+            class: record.class?,
         })
     }
 
@@ -178,22 +194,24 @@ impl Ledger {
     ///
     /// An `unsafe` effect never begins beside an equal one, nor while one is in doubt, and repeats what was done or given up
     /// only by a person's word, or where its tool says `repeat: allow` what was done. For an `idempotent` one the same holds of
-    /// what other branches did; on its own path a call that is made again is a new effect with a key of its own, unless nobody
-    /// knows how the first ended. What is `pure` or `read` is asked only for what a recording leaves in doubt: its definition
-    /// may have called it otherwise.
+    /// what other branches and a session that is rerun did; on its own path a call that is made again is a new effect with a
+    /// key of its own, unless nobody knows how the first ended. The class is the stricter one of both calls: a tool that is
+    /// called `read` since then is asked about what it did when it was called `unsafe`.
     pub fn verdict(&self, of: Beginning<'_>) -> Verdict {
         // Another attempt of what may have happened already is no other effect: class and key allow it.
         let own = self.effects.get(&of.effect).map(|record| record.progress);
-        if matches!(own, Some(Progress::Started | Progress::Unknown)) && of.class != Class::Unsafe {
+        if matches!(own, Some(Progress::Started { .. } | Progress::Unknown))
+            && of.class != Class::Unsafe
+        {
             return Verdict::Begins;
         }
-        let counts = |equal: &Equal| match (of.class, equal.stands) {
-            (Class::Pure | Class::Read, stands) => equal.recorded && stands == Stands::InDoubt,
-            (_, Stands::InDoubt) => true,
-            (_, Stands::Runs) => of.class == Class::Unsafe || !equal.here,
-            (_, Stands::GivenUp) => !of.allowed,
-            (_, Stands::Done) => {
-                !of.allowed && !of.may_repeat && (of.class == Class::Unsafe || !equal.here)
+        let counts = |equal: &Equal| {
+            let is_another = of.class.max(equal.class) == Class::Unsafe || !equal.here;
+            match equal.stands {
+                Stands::InDoubt => true,
+                Stands::Runs => is_another,
+                Stands::GivenUp => !of.allowed,
+                Stands::Done => !of.allowed && !of.may_repeat && is_another,
             }
         };
         let mut found: Option<Equal> = None;
@@ -223,7 +241,7 @@ impl Progress {
         };
         of.beside.iter().fold(self, |before, entry| match entry {
             LedgerEntry::Done { effect: e, .. } if *e == effect => done,
-            LedgerEntry::NotPerformed { effect: e, .. } if *e == effect => Self::NotPerformed,
+            LedgerEntry::NotPerformed { effect: e, .. } if *e == effect => before.not_performed(),
             LedgerEntry::Released {
                 effect: e,
                 why: Why::Doubt,

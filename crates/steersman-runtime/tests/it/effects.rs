@@ -229,7 +229,7 @@ async fn a_secret_is_asked_for_and_lies_nowhere_in_clear() {
         ("input", "Your password?")
     );
     session
-        .answer(pending[0].effect, "t0psecret-password", "user")
+        .answer(pending[0].id(), "t0psecret-password", "user")
         .await
         .unwrap();
     assert_eq!(answered(&session.settled().await.unwrap()), "So be it.");
@@ -251,14 +251,18 @@ async fn a_secret_is_asked_for_and_lies_nowhere_in_clear() {
 async fn two_secrets_that_two_owners_were_given_are_not_mixed_up() {
     let world = calls(json!({ "unlock": {} }));
     let session = world.start(TOOLS, "Go.").await;
-    let effect = asked(&session.settled().await.unwrap());
-    session.answer(effect, "the-first", "user").await.unwrap();
-    assert_eq!(asked(&session.settled().await.unwrap()), effect);
+    let first = asked(&session.settled().await.unwrap());
+    session.answer(first, "the-first", "user").await.unwrap();
+    let second = asked(&session.settled().await.unwrap());
+    assert_eq!(second.effect, first.effect);
+    // What was typed for the first is not taken for the second.
+    let late = session.answer(first, "the-first", "user").await.unwrap();
+    assert!(matches!(late.fate, Fate::Refused(_)), "{late:?}");
     session.stop().await;
     let world = world.killed().await;
     let session = world.open().await;
     world.tools.will("unlock", Does::Done(json!("open")));
-    session.answer(effect, "the-second", "user").await.unwrap();
+    session.answer(second, "the-second", "user").await.unwrap();
     assert_eq!(answered(&session.settled().await.unwrap()), "So be it.");
     assert_eq!(world.tools.passwords(), ["the-first"]);
     let lines = world.lines().await;
@@ -413,12 +417,14 @@ async fn two_approvers_decide_one_after_the_other() {
     let world = calls(json!({ "transfer": { "cents": 5 } }));
     world.tools.will("transfer", Does::Done(json!("paid")));
     let session = world.start(TOOLS, "Go.").await;
-    let effect = asked(&session.settled().await.unwrap());
-    session.approve(effect, "user").await.unwrap();
+    let first = asked(&session.settled().await.unwrap());
+    session.approve(first, "user").await.unwrap();
     settle().await;
     assert_eq!(world.tools.count("transfer"), 0);
-    let still = asked(&session.settled().await.unwrap());
-    assert_eq!(still, effect);
+    let effect = asked(&session.settled().await.unwrap());
+    assert_eq!(effect.effect, first.effect);
+    let late = session.approve(first, "boss").await.unwrap();
+    assert!(matches!(late.fate, Fate::Refused(_)), "{late:?}");
     let wrong = session.approve(effect, "user").await.unwrap();
     assert!(matches!(wrong.fate, Fate::Refused(_)), "{wrong:?}");
     drop(session);
@@ -464,7 +470,7 @@ async fn a_budget_is_a_state_and_more_can_be_granted() {
     assert_eq!(pending[0].kind.word(), "budget");
     let seen = world.engine.inspect("session").await.unwrap();
     assert!(seen.ledger.spent.tokens <= 9_000, "{:?}", seen.ledger.spent);
-    session.approve(pending[0].effect, "user").await.unwrap();
+    session.approve(pending[0].id(), "user").await.unwrap();
     let settled = session.settled().await.unwrap();
     assert!(matches!(&*settled, Settled::Answered { .. }), "{settled:?}");
 }

@@ -61,7 +61,7 @@ async fn every_large_result_becomes_an_artifact_whoever_gave_it() {
     let settled = session.settled().await.unwrap();
     let answer = Message::Say {
         text: long("person", 2_000),
-        to: Some(asked(&settled)),
+        to: Some(asked(&settled).effect),
         by: Some("boss".into()),
         branch: None,
     };

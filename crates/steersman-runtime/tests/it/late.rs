@@ -5,6 +5,7 @@ use crate::world::{World, answered, asked};
 use serde_json::json;
 use steersman_machine::ids::Name;
 use steersman_runtime::inbox::Message;
+use steersman_runtime::pending::PendingId;
 use steersman_runtime::session::{Fate, Settled};
 
 const APPROVAL: &str = r#"
@@ -34,9 +35,9 @@ fn paying() -> World {
 }
 
 /// Puts an approval into the inbox while no process drives the session, then opens it: what became of it.
-async fn approved_by(world: &World, by: &str, effect: steersman_machine::ids::Id) -> Fate {
+async fn approved_by(world: &World, by: &str, of: PendingId) -> Fate {
     let message = Message::Approve {
-        effect,
+        of,
         by: by.into(),
         args: None,
     };
@@ -75,7 +76,7 @@ async fn an_approval_that_came_in_time_is_taken_later() {
     let world = world.killed().await;
     world.clock.advance(HOUR / 4);
     let message = Message::Approve {
-        effect: held,
+        of: held,
         by: "clerk".into(),
         args: None,
     };

@@ -101,6 +101,7 @@ fn started(effect: Id, attempt: u32, epoch: u64) -> E {
         attempt,
         epoch,
         digest: digest(),
+        class: Class::Idempotent,
     }
 }
 

@@ -475,7 +475,7 @@ async fn what_is_approved_while_it_is_paused_begins_when_it_goes_on() {
         let seen = world.engine.inspect("session").await.unwrap();
         let attempts = seen
             .ledger
-            .effect(effect)
+            .effect(effect.effect)
             .map_or(0, |record| record.attempt);
         (seen.info.state.status.to_string(), attempts)
     };

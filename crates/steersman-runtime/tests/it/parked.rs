@@ -13,7 +13,6 @@ use steersman_machine::network::Network;
 use steersman_runtime::engine::{Durability, EngineError, StartOptions};
 use steersman_runtime::feed::FeedItem;
 use steersman_runtime::inbox::CancelWhat;
-use steersman_runtime::ledger::Progress;
 use steersman_runtime::session::{Fate, Session, Settled};
 use steersman_runtime::store::memory::MemoryStore;
 use tokio::sync::Semaphore;
@@ -69,7 +68,7 @@ async fn who_waits_for_a_person_is_parked_and_goes_on_as_if_nothing_had_been() {
     let first = asked(&one.settled().await);
     settle().await;
     assert!(one.is_parked());
-    assert!(matches!(one.settled().await, Settled::Asks(asked) if asked[0].effect == first));
+    assert!(matches!(one.settled().await, Settled::Asks(asked) if asked[0].id() == first));
     one.session.approve(first, "user").await.unwrap();
     let second = asked(&one.settled().await);
     settle().await;
@@ -168,7 +167,7 @@ async fn time_alone_brings_it_back() {
 #[tokio::test]
 async fn it_is_let_go_of_as_any_other() {
     let one = One::started(json!([pays(), "Paid."])).await;
-    let held = asked(&one.settled().await);
+    let _ = one.settled().await;
     settle().await;
     let mut feed = one.session.feed(Line::NONE);
     assert!(!given_back(&one).await);
@@ -181,6 +180,7 @@ async fn it_is_let_go_of_as_any_other() {
     // the next owner goes on with it
     let again = one.world.open().await;
     for by in ["user", "boss"] {
+        let held = asked(&again.settled().await.unwrap());
         again.approve(held, by).await.unwrap();
     }
     assert_eq!(answered(&again.settled().await.unwrap()), "Paid.");
@@ -221,7 +221,7 @@ async fn nobody_is_parked_whose_tool_may_yet_tell_something() {
     until_run(&world, "pay", 1).await;
     let seen = session.inspect().await.unwrap();
     let mut effects = seen.ledger.effects();
-    let paying = effects.find(|(_, record)| record.progress == Progress::Started);
+    let paying = effects.find(|(_, record)| record.progress.is_started());
     let what = CancelWhat::Effect(paying.unwrap().0);
     session.cancel(what, "user").await.unwrap();
     assert!(matches!(

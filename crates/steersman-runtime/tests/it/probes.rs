@@ -6,7 +6,6 @@ use crate::world::{Does, World, answered, asked};
 use serde_json::json;
 use std::sync::Arc;
 use steersman_machine::commit::{LedgerEntry, Probing};
-use steersman_machine::ids::Id;
 use steersman_machine::mapping::Fault;
 use steersman_runtime::engine::EngineError;
 use steersman_runtime::inbox::{CancelWhat, Message, Resolution};
@@ -233,7 +232,7 @@ async fn what_a_probe_says_after_the_doubt_was_settled_is_late() {
             .will("payments", Does::Gate(gate.clone(), answer));
         let session = world.start(&desk("not_performed"), "Go.").await;
         began(&world, "payments", 1).await;
-        let effect = waiting(&world).await.effect;
+        let effect = waiting(&world).await.id();
         match settles {
             "resolve" => drop(
                 session
@@ -267,7 +266,7 @@ async fn what_a_probe_says_after_the_doubt_was_settled_is_late() {
         assert_eq!(all.iter().filter(said).count(), 0, "{settles}");
         assert_eq!(world.tools.count("pay"), 1, "{settles}");
         let seen = world.engine.inspect("session").await.unwrap();
-        let left = seen.ledger.effect(effect).unwrap();
+        let left = seen.ledger.effect(effect.effect).unwrap();
         assert!(
             !matches!(
                 left.progress,
@@ -310,7 +309,7 @@ async fn a_doubt_is_asked_of_whom_the_definition_names() {
     let told = waiting(&world).await;
     assert_eq!(told.by, ["ops".into(), "head".into()]);
     assert_eq!(told.roles, ["operator".into(), "head".into()]);
-    let resolve = |by: &'static str| session.resolve(told.effect, Resolution::NotPerformed, by);
+    let resolve = |by: &'static str| session.resolve(told.id(), Resolution::NotPerformed, by);
     let refused = resolve("user").await.unwrap().fate;
     let Fate::Refused(why) = refused else {
         panic!("{refused:?}");
@@ -352,7 +351,7 @@ async fn who_says_that_it_happened_gives_what_is_needed() {
     world.tools.will("payments", not_found());
     let session = world.start(&desk("ask"), "Go.").await;
     let settled = rested(&world, &session).await.unwrap();
-    let effect: Id = asked(&settled);
+    let effect = asked(&settled);
     for result in ["null", "{}"] {
         let done = Resolution::Done {
             result: result.to_owned(),

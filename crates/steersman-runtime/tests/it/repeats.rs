@@ -1,10 +1,15 @@
 //! Equal effects: whatever way leads to the start of a second one, an `unsafe` effect is repeated by a person's word only.
 
-use crate::world::{Does, World, answered};
+use crate::world::{Does, World, answered, network};
 use serde_json::{Value as Json, json};
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use steersman_machine::commit::LedgerEntry;
 use steersman_machine::ids::{Id, Line};
 use steersman_machine::mapping::Fault;
+use steersman_runtime::inbox::{Message, Resolution};
+use steersman_runtime::pending::PendingId;
+use steersman_runtime::redefine::Redefine;
 use steersman_runtime::session::{Fate, Fork, Session, Settled};
 use tokio::sync::Semaphore;
 
@@ -25,13 +30,13 @@ fn twice(tool: &str) -> Json {
 }
 
 /// What the one open question says, its kind, and what it is about.
-async fn question(session: &Session) -> (Id, &'static str, String) {
+async fn question(session: &Session) -> (PendingId, &'static str, String) {
     let settled = session.settled().await.unwrap();
-    let Settled::Asks(pending) = &*settled else {
+    let (Settled::Asks(pending) | Settled::Doubt(pending)) = &*settled else {
         panic!("{settled:?}")
     };
     let first = &pending[0];
-    (first.effect, first.kind.word(), first.text.to_string())
+    (first.id(), first.kind.word(), first.text.to_string())
 }
 
 #[tokio::test]
@@ -256,7 +261,10 @@ async fn who_approves_a_repetition_knows_it_and_is_asked_once() {
     assert_eq!(kind, "approval");
     assert_eq!(
         text,
-        format!("Pay it? The same call was done before ({first}, done at @4).")
+        format!(
+            "Pay it? The same call was done before ({}, done at @4).",
+            first.effect
+        )
     );
     session.approve(second, "user").await.unwrap();
     assert_eq!(answered(&session.settled().await.unwrap()), "Paid.");
@@ -271,18 +279,32 @@ async fn of_two_equal_calls_that_wait_the_second_says_so() {
     let Settled::Asks(pending) = &*settled else {
         panic!("{settled:?}")
     };
-    let (first, second) = (pending[0].effect, pending[1].effect);
+    let (first, second) = (pending[0].id(), pending[1].id());
     assert_eq!(
         &*pending[1].text,
-        format!("Pay it? The same call waits beside it ({first}).")
+        format!("Pay it? The same call waits beside it ({}).", first.effect)
     );
     session.approve(second, "user").await.unwrap();
     session.settled().await.unwrap();
     assert_eq!(world.tools.count("pay"), 1);
     // The box of the first said nothing of the second, which is done now.
     session.approve(first, "user").await.unwrap();
-    let (_, kind, text) = question(&session).await;
+    let (repeated, kind, text) = question(&session).await;
     assert_eq!((kind, world.tools.count("pay")), ("repeat", 1), "{text}");
+    // Another click on that box is no word on what nobody saw in it.
+    let again = session.approve(first, "user").await.unwrap();
+    let Fate::Refused(why) = again.fate else {
+        panic!("{again:?}")
+    };
+    let told = format!(
+        "{first} is over: {} waits for a word on doing it again",
+        first.effect
+    );
+    assert!(why.starts_with(&told), "{why}");
+    assert_eq!(world.tools.count("pay"), 1);
+    session.approve(repeated, "user").await.unwrap();
+    assert_eq!(answered(&session.settled().await.unwrap()), "Paid.");
+    assert_eq!(world.tools.count("pay"), 2);
 }
 
 #[tokio::test]
@@ -299,8 +321,8 @@ async fn a_time_out_that_approves_is_no_word_for_a_repetition() {
     }
     let (held, kind, _) = question(&session).await;
     assert_eq!(
-        (held, kind, world.tools.count("pay")),
-        (second, "repeat", 1)
+        (held.effect, kind, world.tools.count("pay")),
+        (second.effect, "repeat", 1)
     );
 }
 
@@ -469,5 +491,141 @@ async fn an_adoption_repeats_nothing_unasked() {
         session.reject(effect, None, "user").await.unwrap();
         session.settled().await.unwrap();
         assert_eq!(world.tools.count(tool), 1);
+    }
+}
+
+/// An attempt that did not happen says nothing of the one before it.
+#[tokio::test]
+async fn what_an_earlier_attempt_may_have_done_stays_in_doubt() {
+    let definition = DESK.replace("effect: idempotent,", "effect: idempotent, retry: 2,");
+    let world = World::new(json!({
+        "main": [call("mail", 5), "Sent, perhaps.", call("mail", 5), "Sent."],
+    }));
+    world.tools.will("mail", Does::Unknown);
+    let conflict = Fault::new("http_409", "such a mail exists");
+    world.tools.will("mail", Does::NotPerformed(conflict));
+    let session = world.start(&definition, "Mail.").await;
+    while world.tools.count("mail") < 2 {
+        tokio::task::yield_now().await;
+        world.clock.advance(1_000);
+    }
+    session.settled().await.unwrap();
+    let printed = world.printed().await;
+    let told = "in_doubt: it may have happened (such a mail exists; an earli";
+    assert!(printed.contains(told), "{printed}");
+    assert_eq!(world.tools.count("mail"), 2);
+    let keys: BTreeSet<String> = world.tools.runs().into_iter().map(|run| run.1).collect();
+    assert_eq!(keys.len(), 1, "one key for all attempts");
+    session.rewind(Line(1), Some("Mail again.")).await.unwrap();
+    let (_, kind, text) = question(&session).await;
+    assert_eq!((kind, world.tools.count("mail")), ("repeat", 2), "{text}");
+    assert!(text.contains("nobody knows"), "{text}");
+}
+
+/// The owner died while it ran, and a rewind is the first that the next one reads.
+#[tokio::test]
+async fn a_rewind_that_waits_for_the_next_owner_wipes_out_no_doubt() {
+    for tool in ["mail", "pay"] {
+        let world = World::new(json!({ "main": [call(tool, 5), call(tool, 5), "Done."] }));
+        world.tools.will(tool, Does::Hangs);
+        let session = world.start(DESK, "Go.").await;
+        while world.tools.count(tool) == 0 {
+            tokio::task::yield_now().await;
+        }
+        drop(session);
+        let world = world.killed().await;
+        let rewind = Message::Rewind {
+            branch: None,
+            at: Line(1),
+            label: None,
+            say: Some("Once more.".to_owned()),
+        };
+        world.engine.deliver("session", rewind).await.unwrap();
+        let session = world.open().await;
+        assert_eq!(answered(&session.settled().await.unwrap()), "Done.");
+        let printed = world.printed().await;
+        assert!(printed.contains("in_doubt"), "{printed}");
+        let keys: BTreeSet<String> = world.tools.runs().into_iter().map(|run| run.1).collect();
+        assert_eq!(keys.len(), 1, "{printed}");
+    }
+}
+
+/// The question stands in the log; who comes next finds it there.
+#[tokio::test]
+async fn the_next_owner_opens_no_hold_anew() {
+    let definition = DESK.replace(
+        "effect: unsafe, native: 1 }\n  mail",
+        "effect: unsafe, retry: 3, native: 1 }\n  mail",
+    );
+    let mut world = World::new(json!({ "main": [twice("pay"), "Paid."] }));
+    let later = Fault {
+        again: Some(600_000),
+        ..Fault::new("http_503", "come back later")
+    };
+    world.tools.will("pay", Does::NotPerformed(later));
+    let session = world.start(&definition, "Pay.").await;
+    session.settled().await.unwrap();
+    world.clock.advance(700_000);
+    for _ in 0..2_000 {
+        tokio::task::yield_now().await;
+    }
+    let (held, kind, _) = question(&session).await;
+    assert_eq!(kind, "repeat");
+    drop(session);
+    for _ in 0..2 {
+        world = world.killed().await;
+        let session = world.open().await;
+        assert_eq!(question(&session).await.0, held);
+    }
+    let lines = world.lines().await;
+    let entries = lines.iter().flat_map(|line| &line.ledger);
+    let opened = entries.filter(|entry| matches!(entry, LedgerEntry::Hold(_)));
+    assert_eq!(opened.count(), 1);
+    let session = world.open().await;
+    session.approve(held, "user").await.unwrap();
+    assert_eq!(answered(&session.settled().await.unwrap()), "Paid.");
+    assert_eq!(world.tools.count("pay"), 3);
+}
+
+/// What began as `unsafe` is judged as that, whatever its tool is called by now.
+#[tokio::test]
+async fn another_class_makes_no_past_harmless() {
+    for class in ["pure", "read", "idempotent"] {
+        let harmless = DESK.replacen("effect: unsafe", &format!("effect: {class}"), 1);
+        let redefined = async |world: &World| {
+            let wanted = Redefine {
+                network: network(&harmless),
+                folder: None,
+                file: None,
+                by: "user".into(),
+            };
+            let receipt = world.engine.redefine("session", wanted).await.unwrap();
+            assert!(matches!(receipt.fate, Fate::Taken(_)), "{receipt:?}");
+        };
+        // It was done, and is asked for again.
+        let world =
+            World::new(json!({ "main": [call("pay", 5), "Paid.", call("pay", 5), "Well."] }));
+        let session = world.start(DESK, "Pay.").await;
+        session.settled().await.unwrap();
+        redefined(&world).await;
+        session.say("Once more.").await.unwrap();
+        let (_, kind, text) = question(&session).await;
+        assert_eq!((kind, world.tools.count("pay")), ("repeat", 1), "{text}");
+        // Nobody knows whether it was done.
+        let world =
+            World::new(json!({ "main": [call("pay", 5), "Well.", call("pay", 5), "Well."] }));
+        world.tools.will("pay", Does::Unknown);
+        let session = world.start(DESK, "Pay.").await;
+        let (doubted, kind, _) = question(&session).await;
+        assert_eq!(kind, "doubt");
+        session
+            .resolve(doubted, Resolution::Fail, "user")
+            .await
+            .unwrap();
+        session.settled().await.unwrap();
+        redefined(&world).await;
+        session.say("Once more.").await.unwrap();
+        let (_, kind, text) = question(&session).await;
+        assert_eq!((kind, world.tools.count("pay")), ("repeat", 1), "{text}");
     }
 }

@@ -18,7 +18,7 @@ use steersman_runtime::beside::{Kept, differs};
 use steersman_runtime::engine::{Durability, EngineError, Inspection, StartOptions};
 use steersman_runtime::inbox::{CancelWhat, Message, Resolution};
 use steersman_runtime::load::Load;
-use steersman_runtime::pending::{HELD_ALL, PendingKind};
+use steersman_runtime::pending::{HELD_ALL, PendingId, PendingKind};
 use steersman_runtime::session::{Fate, Receipt, Session, Settled};
 use steersman_runtime::store::SessionQuery;
 
@@ -185,18 +185,16 @@ impl Play {
 
     /// Keeps what is said of a second time, before it is said: whoever is told of an equal call lets that run, too.
     fn says(&mut self, message: &Message, seen: &Inspection) {
-        let effect = match message {
-            Message::Approve {
-                effect, args: None, ..
-            }
+        let of = match message {
+            Message::Approve { of, args: None, .. }
             | Message::Resolve {
-                effect,
+                of,
                 how: Resolution::NotPerformed,
                 ..
-            } => *effect,
+            } => *of,
             _ => return,
         };
-        for asked in seen.pending.iter().filter(|p| p.effect == effect) {
+        for asked in seen.pending.iter().filter(|p| p.id() == of) {
             let told = asked.text.contains("The same call ");
             let again = matches!(asked.kind, PendingKind::Repeat | PendingKind::Doubt);
             let (Some(tool), Some(args)) = (&asked.tool, &asked.args) else {
@@ -375,14 +373,10 @@ impl Play {
             ));
         };
         let by: Name = "user".into();
-        let effect = first.effect;
+        let of = first.id();
         Ok(Some(match (first.kind, first.due) {
-            (PendingKind::Doubt, _) => resolved(effect, 0),
-            (kind, _) if kind.is_asked() => Message::Approve {
-                effect,
-                by,
-                args: None,
-            },
+            (PendingKind::Doubt, _) => resolved(of, 0),
+            (kind, _) if kind.is_asked() => Message::Approve { of, by, args: None },
             (PendingKind::Hold, _) => {
                 let all = first.because.as_deref() == Some(HELD_ALL);
                 let tool = first.tool.clone().filter(|_| !all);
@@ -612,16 +606,16 @@ fn decides(draws: &mut Draws, seen: &Inspection) -> Act {
     let Some(pending) = draws.of(&seen.pending) else {
         return ("say", said("Anything?", None));
     };
-    let effect = pending.effect;
+    let of = pending.id();
     let (reason, mut args) = (None, None);
     match (pending.kind, draws.below(4)) {
-        (PendingKind::Doubt, n) => ("resolve", resolved(effect, n)),
-        (_, 0) => ("reject", Message::Reject { effect, by, reason }),
+        (PendingKind::Doubt, n) => ("resolve", resolved(of, n)),
+        (_, 0) => ("reject", Message::Reject { of, by, reason }),
         (PendingKind::Approval, 1) => {
             args = Some(json!({ "cents": 7 }).to_string());
-            ("edit args", Message::Approve { effect, by, args })
+            ("edit args", Message::Approve { of, by, args })
         }
-        _ => ("approve", Message::Approve { effect, by, args }),
+        _ => ("approve", Message::Approve { of, by, args }),
     }
 }
 
@@ -634,7 +628,7 @@ fn said(text: &str, branch: Option<Id>) -> Message {
     }
 }
 
-fn resolved(effect: Id, n: usize) -> Message {
+fn resolved(of: PendingId, n: usize) -> Message {
     let how = match n {
         0 => Resolution::Done {
             result: "\"it is done\"".to_owned(),
@@ -643,7 +637,7 @@ fn resolved(effect: Id, n: usize) -> Message {
         _ => Resolution::Fail,
     };
     Message::Resolve {
-        effect,
+        of,
         by: "user".into(),
         how,
     }

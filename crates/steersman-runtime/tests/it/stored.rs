@@ -15,6 +15,7 @@ use steersman_runtime::conformance::{SALT, story};
 use steersman_runtime::inbox::{Begin, CancelWhat, DecodeError, Message, Redefinition, Resolution};
 use steersman_runtime::load::Load;
 use steersman_runtime::model::BoundModel;
+use steersman_runtime::pending::PendingId;
 use steersman_runtime::session::Fate;
 use steersman_runtime::store::memory::MemoryStore;
 use steersman_runtime::store::{Batch, InboxMessage, NewSession, Row, Store, StoreError};
@@ -22,13 +23,17 @@ use steersman_runtime::store::{Batch, InboxMessage, NewSession, Row, Store, Stor
 /// One of each kind, every field filled once.
 fn every() -> Vec<Message> {
     let (effect, branch, by) = (Id::new(Line(7), 3), Some(Id::new(Line(5), 0)), "ann");
+    let of = PendingId {
+        effect,
+        hold: Some(Line(9)),
+    };
     let cancel = |what| Message::Cancel {
         what,
         by: by.into(),
         branch,
     };
     let resolve = |how| Message::Resolve {
-        effect,
+        of,
         by: by.into(),
         how,
     };
@@ -52,17 +57,17 @@ fn every() -> Vec<Message> {
             branch,
         },
         Message::Answer {
-            effect,
+            of,
             sealed: "1.0.0.0".to_owned(),
             by: by.into(),
         },
         Message::Approve {
-            effect,
+            of,
             by: by.into(),
             args: Some("{}".to_owned()),
         },
         Message::Reject {
-            effect,
+            of,
             by: by.into(),
             reason: Some("No.".to_owned()),
         },

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use steersman_machine::commit::{LedgerEntry, LogLine};
 use steersman_machine::definition::{self, Files};
 use steersman_machine::expression::Template;
-use steersman_machine::ids::{Id, Line, Time};
+use steersman_machine::ids::{Line, Time};
 use steersman_machine::manifest::{Listed, Listing};
 use steersman_machine::mapping::{Fault, Raw};
 use steersman_machine::network::Network;
@@ -17,6 +17,7 @@ use steersman_runtime::Boxed;
 use steersman_runtime::clock::Virtual;
 use steersman_runtime::engine::{Durability, Engine, Options, Parts, StartOptions};
 use steersman_runtime::model::scripted::{Script, ScriptedModel};
+use steersman_runtime::pending::PendingId;
 use steersman_runtime::seal::Sealer;
 use steersman_runtime::session::{Session, Settled};
 use steersman_runtime::toolset::{Asked, ListMark, ServerAsk, ToolRun, Toolset};
@@ -356,10 +357,10 @@ pub(crate) fn answered(settled: &Settled) -> String {
     }
 }
 
-/// The one effect that is asked about.
-pub(crate) fn asked(settled: &Settled) -> Id {
+/// What is asked first.
+pub(crate) fn asked(settled: &Settled) -> PendingId {
     match settled {
-        Settled::Asks(pending) | Settled::Doubt(pending) => pending[0].effect,
+        Settled::Asks(pending) | Settled::Doubt(pending) => pending[0].id(),
         other => panic!("{other:?}"),
     }
 }

@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value as Json;
 use std::sync::Arc;
 use steersman_machine::ids::{Id, Line, Name, Time};
-use steersman_runtime::pending::PendingKind;
+use steersman_runtime::pending::{PendingId, PendingKind};
 
 /// Something that happened in a session. Serializes as a flat JSON object: `cursor`, `line`, `branch`, `agent`, `event` (the
 /// kind in lower case with underscores) and the fields of its kind.
@@ -156,9 +156,9 @@ pub enum EventKind {
     },
     /// Somebody is asked. It stands in [`Turn::Asks`] as well, once nothing else goes on.
     Asked {
-        /// The effect that waits: the address of the answer.
+        /// What waits: the address of the answer.
         #[serde(serialize_with = "shown")]
-        effect: Id,
+        question: PendingId,
         /// What is asked for.
         #[serde(serialize_with = "word")]
         kind: PendingKind,

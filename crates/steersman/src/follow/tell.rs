@@ -14,7 +14,7 @@ use steersman_machine::interaction::{
     Call, CallResult, Cause, End, How as Ended, Interaction, Origin, Target,
 };
 use steersman_runtime::past::{ERASED, Past};
-use steersman_runtime::pending::PendingKind;
+use steersman_runtime::pending::{PendingId, PendingKind};
 use steersman_runtime::store::{SessionId, SessionQuery, Store, StoreError};
 
 /// Older lines that are kept in memory for their texts and names, in bytes.
@@ -121,7 +121,7 @@ impl Teller {
         // What was decided comes before what followed from it.
         for entry in &line.ledger {
             if matches!(entry, LedgerEntry::Released { .. }) {
-                told.extend(self.entry(entry).await?);
+                told.extend(self.entry(line.n, entry).await?);
             }
         }
         if let Some(commit) = &line.commit {
@@ -129,7 +129,7 @@ impl Teller {
         }
         for entry in &line.ledger {
             if !matches!(entry, LedgerEntry::Released { .. }) {
-                told.extend(self.entry(entry).await?);
+                told.extend(self.entry(line.n, entry).await?);
             }
         }
         Ok(told)
@@ -278,7 +278,10 @@ impl Teller {
             Target::Person(person) => {
                 let question = arguments["question"].as_str().unwrap_or_default();
                 return Ok(EventKind::Asked {
-                    effect: call.id,
+                    question: PendingId {
+                        effect: call.id,
+                        hold: None,
+                    },
                     kind: PendingKind::Question,
                     by: vec![person.clone()],
                     text: question.into(),
@@ -331,11 +334,14 @@ impl Teller {
         Ok(kinds)
     }
 
-    async fn entry(&mut self, entry: &LedgerEntry) -> Result<Option<Told>, Error> {
+    async fn entry(&mut self, at: Line, entry: &LedgerEntry) -> Result<Option<Told>, Error> {
         let (effect, kind) = match entry {
             LedgerEntry::Hold(hold) => {
                 let kind = EventKind::Asked {
-                    effect: hold.effect,
+                    question: PendingId {
+                        effect: hold.effect,
+                        hold: Some(at),
+                    },
                     kind: asked(hold.why),
                     // nobody can end that but the place
                     by: match hold.why {

@@ -292,7 +292,7 @@ impl<'a> Run<'a> {
                 taken(
                     session
                         .driven()
-                        .answer(open.effect, text, by)
+                        .answer(open.id(), text, by)
                         .await
                         .map_err(told)?,
                 )
@@ -302,8 +302,8 @@ impl<'a> Run<'a> {
                 let session = self.session().await?;
                 let driven = session.driven();
                 let receipt = match edit {
-                    Some(args) => driven.approve_edited(open.effect, args, by).await,
-                    None => driven.approve(open.effect, by).await,
+                    Some(args) => driven.approve_edited(open.id(), args, by).await,
+                    None => driven.approve(open.id(), by).await,
                 };
                 taken(receipt.map_err(told)?)
             }
@@ -312,7 +312,7 @@ impl<'a> Run<'a> {
                 let session = self.session().await?;
                 let receipt = session
                     .driven()
-                    .reject(open.effect, reason.as_deref(), by)
+                    .reject(open.id(), reason.as_deref(), by)
                     .await;
                 taken(receipt.map_err(told)?)
             }
@@ -367,7 +367,7 @@ impl<'a> Run<'a> {
             Resolve::Fail => Resolution::Fail,
         };
         let session = self.session().await?;
-        let receipt = session.driven().resolve(open.effect, how, by).await;
+        let receipt = session.driven().resolve(open.id(), how, by).await;
         taken(receipt.map_err(told)?)
     }
 

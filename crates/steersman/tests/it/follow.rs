@@ -302,7 +302,7 @@ async fn who_comes_at_once_gets_the_same_session_and_who_asks_late_learns_what_w
     let steersman = options.open(folder.join("sessions.db")).await.unwrap();
     let session = steersman.start(&network()).await.unwrap();
     let turn = session.ask("My kettle is broken.").await.unwrap();
-    let effect = turn.questions()[0].id();
+    let of = turn.questions()[0].id();
     for _ in 0..20 {
         session.clone().stop().await;
         let all = (0..8).map(|_| steersman.session(session.id()));
@@ -311,7 +311,7 @@ async fn who_comes_at_once_gets_the_same_session_and_who_asks_late_learns_what_w
         }
         // It is refused before anybody asks what became of it.
         let message = Message::Approve {
-            effect,
+            of,
             by: "nobody".into(),
             args: None,
         };

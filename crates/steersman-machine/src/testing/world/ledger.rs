@@ -129,6 +129,7 @@ impl World {
             attempt,
             epoch: 1,
             digest: digest(tool),
+            class: tool.class,
         }
     }
 

@@ -125,6 +125,7 @@ pub(crate) fn tool_loop(at: u64) -> Vec<(&'static str, LogLine, usize)> {
         attempt: 1,
         epoch: 3,
         digest: digest("lookup 4711"),
+        class: Class::Unsafe,
     });
     let result = Interaction::Result(CallResult {
         call: id(at - 1, 0),
