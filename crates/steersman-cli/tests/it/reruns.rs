@@ -12,12 +12,13 @@ tools:
     effect: unsafe
     approve: args.cents > 10
     command: [sh, -c, "echo paid >> book; echo ok"]
+  mail: { description: Mails., parameters: { to: string }, effect: idempotent, command: [sh, -c, "echo sent >> book; echo ok"] }
   customer: { description: Asks the customer., parameters: { question: string }, ask: user }
 models: { default: { provider: scripted } }
 agents:
   desk:
     system: You settle.
-    tools: [look, pay, customer]
+    tools: [look, pay, mail, customer]
     modes:
       act: { exits: [ { after_calls: 20, to: plan } ] }
       plan: { system: You plan. }
@@ -227,6 +228,31 @@ fn live_reruns_touch_the_world_where_nothing_on_record_answers_and_ask_as_a_run_
     let again = told["session"].as_str().unwrap();
     let ran = world.run(&["approve", again, "--script-all", "twelve.yaml"]);
     assert_eq!((ran.code, payments(&world)), (Some(0), 3), "{ran:?}");
+}
+
+#[test]
+fn what_is_idempotent_is_not_done_again_under_another_key() {
+    let mails = |times: usize| {
+        let call = "  - call: { mail: { to: ann } }\n";
+        format!("desk:\n{}  - Sent {times}.\n", call.repeat(times))
+    };
+    let (world, session) = world(&mails(1));
+    world.write("twice.yaml", &mails(2));
+    let args = ["rerun", &session, "--live", "--set", OTHER, "--json"];
+    let told = document(&world.run(&[&args[..], &["--script-all", "twice.yaml"]].concat()));
+    assert_eq!(
+        (&told["status"], payments(&world)),
+        (&"waits".into(), 1),
+        "{told:#}"
+    );
+    let again = told["session"].as_str().unwrap();
+    let waits = &world.json_lines(&["pending", "--where", "kind = repeat"])[0];
+    assert_eq!(waits["kind"], "repeat", "{waits:#}");
+    let ran = world.run(&["approve", again, "--script-all", "twice.yaml"]);
+    assert_eq!((ran.code, payments(&world)), (Some(2), 1), "{ran:?}");
+    assert!(ran.err.contains("--repeat"), "{ran:?}");
+    let ran = world.run(&["approve", again, "--repeat", "--script-all", "twice.yaml"]);
+    assert_eq!((ran.code, payments(&world)), (Some(0), 2), "{ran:?}");
 }
 
 /// Asks something else than it asked then.
