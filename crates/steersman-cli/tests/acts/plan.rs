@@ -264,12 +264,10 @@ impl Planner {
             salt: random.next(),
             linked: random.percent(12),
             together: kill.is_none() && stall.is_none() && random.percent(12),
-            fault: random.percent(8).then(|| {
-                if random.percent(50) {
-                    Fault::Lies
-                } else {
-                    Fault::Refuses
-                }
+            fault: random.percent(8).then(|| match random.below(5) {
+                0 | 1 => Fault::Lies,
+                2 | 3 => Fault::Refuses,
+                _ => Fault::Denies,
             }),
             kill,
             stall,

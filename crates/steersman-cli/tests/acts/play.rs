@@ -56,6 +56,8 @@ pub(crate) struct World {
     pub(crate) stalled: u32,
     pub(crate) wishes: Wishes,
     pub(crate) messages: Vec<Message>,
+    /// What was typed to answer something, by session.
+    pub(crate) answers: Vec<(usize, Vec<String>)>,
     /// How often a person let an equal call run again.
     pub(crate) words: BTreeMap<What, usize>,
     /// What a person approved, with these arguments.
@@ -124,6 +126,7 @@ impl World {
             stalled: 0,
             wishes: Wishes::default(),
             messages: Vec::new(),
+            answers: Vec::new(),
             words: BTreeMap::new(),
             approved: BTreeSet::new(),
             effects: BTreeMap::new(),
@@ -248,14 +251,17 @@ impl World {
     }
 
     fn fault(&mut self, fault: Fault) {
-        self.server.fault(fault);
         let how = match fault {
-            Fault::Lies => "is performed",
-            Fault::Refuses => "is not performed",
+            Fault::Lies => "is performed, and answered with an error",
+            Fault::Refuses => "is not performed, and answered with an error",
+            // What is denied then may have happened before.
+            Fault::Denies => {
+                self.server.fault(Fault::Lies);
+                "is performed, and answered with an error; the one behind it is denied"
+            }
         };
-        self.story.push(format!(
-            "# the next call of a tool {how}, and answered with an error"
-        ));
+        self.server.fault(fault);
+        self.story.push(format!("# the next call of a tool {how}"));
     }
 
     // ---- one step

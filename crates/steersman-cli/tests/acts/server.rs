@@ -61,6 +61,8 @@ pub(crate) enum Fault {
     Refuses,
     /// An error, although it was performed.
     Lies,
+    /// A status that proves that nothing was performed.
+    Denies,
 }
 
 /// What becomes of a stalled call.
@@ -334,7 +336,7 @@ fn perform(shared: &Shared, tool: &str, head: &str, body: &[u8]) -> Option<(&'st
     let fault = {
         let mut state = shared.lock();
         let fault = state.faults.pop_front();
-        if fault != Some(Fault::Refuses) {
+        if !matches!(fault, Some(Fault::Refuses | Fault::Denies)) {
             let new = key.is_none_or(|key| state.keys.insert(key));
             state.calls[number].performed = new;
         }
@@ -344,7 +346,8 @@ fn perform(shared: &Shared, tool: &str, head: &str, body: &[u8]) -> Option<(&'st
         return None;
     }
     Some(match fault {
-        Some(_) => ("500 Internal Server Error", "{}".to_owned()),
+        Some(Fault::Denies) => ("409 Conflict", "{}".to_owned()),
+        Some(Fault::Lies | Fault::Refuses) => ("500 Internal Server Error", "{}".to_owned()),
         None => ("200 OK", json!({ "ok": true }).to_string()),
     })
 }

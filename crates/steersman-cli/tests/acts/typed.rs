@@ -103,6 +103,22 @@ impl World {
         session: usize,
         random: &mut Random,
     ) -> Result<Vec<String>, Finding> {
+        // Who types the same once more means what they saw then, and no new question.
+        let before = self.answers.iter().rfind(|(of, _)| *of == session);
+        if let (Some((_, typed)), true) = (before, random.percent(12)) {
+            return Ok(typed.clone());
+        }
+        let typed = self.new_answer(act, session, random)?;
+        self.answers.push((session, typed.clone()));
+        Ok(typed)
+    }
+
+    fn new_answer(
+        &mut self,
+        act: Act,
+        session: usize,
+        random: &mut Random,
+    ) -> Result<Vec<String>, Finding> {
         let shown = self.show(session)?;
         let kinds: &[&str] = match act {
             Act::Edit => &["approval"],
@@ -159,6 +175,9 @@ impl World {
     ) -> Vec<String> {
         let tool = hold["tool"].as_str().unwrap_or_default();
         let mut typed = self.decides("approve", session, hold);
+        if hold["kind"] == "repeat" {
+            typed.push("--repeat".to_owned());
+        }
         if let Some(mut what) = What::read(tool, &hold["args"]) {
             if let Some(cents) = cents {
                 typed.extend(words(&["--edit", &format!("cents={cents}")]));
@@ -184,8 +203,9 @@ impl World {
     }
 
     fn decides(&self, verb: &str, session: usize, hold: &Json) -> Vec<String> {
-        let effect = hold["effect"].as_str().unwrap_or_default();
-        let mut typed = words(&[verb, &self.sessions[session], effect]);
+        // Of what is no hold the effect is all that there is to name.
+        let id = hold["id"].as_str().or(hold["effect"].as_str());
+        let mut typed = words(&[verb, &self.sessions[session], id.unwrap_or_default()]);
         if let Some(role) = hold["for"][0].as_str() {
             let role = if role == "any" { "user" } else { role };
             typed.extend(words(&["--as", role]));

@@ -194,7 +194,7 @@ impl Driver {
                 _ if record.holds.is_empty() => draft.ready.push(effect),
                 // Whether its place answers is found out where it would begin.
                 _ if record.holds.values().all(|h| h.why == Why::Outage) => {
-                    draft.ready.push(effect)
+                    draft.ready.push(effect);
                 }
                 _ => self.state(effect, OutState::Held),
             }

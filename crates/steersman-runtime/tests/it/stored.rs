@@ -22,32 +22,24 @@ use steersman_runtime::store::{Batch, InboxMessage, NewSession, Row, Store, Stor
 
 /// One of each kind, every field filled once.
 fn every() -> Vec<Message> {
-    let (effect, branch, by) = (Id::new(Line(7), 3), Some(Id::new(Line(5), 0)), "ann");
-    let of = PendingId {
-        effect,
-        hold: Some(Line(9)),
-    };
+    let (of, branch, by): (PendingId, _, _) =
+        ("7.3@9".parse().unwrap(), Some(Id::new(Line(5), 0)), "ann");
     let cancel = |what| Message::Cancel {
         what,
         by: by.into(),
         branch,
     };
-    let resolve = |how| Message::Resolve {
-        of,
-        by: by.into(),
-        how,
-    };
-    vec![
+    let mut all = vec![
         begin(),
         Message::Say {
             text: "Hello.".to_owned(),
-            to: Some(effect),
+            to: Some(of.effect),
             by: Some(by.into()),
             branch,
         },
         Message::Sent {
             text: "Hello.".to_owned(),
-            to: effect,
+            to: of.effect,
             from: Id::new(Line(2), 1),
             branch: Id::MAIN,
         },
@@ -56,28 +48,11 @@ fn every() -> Vec<Message> {
             by: Some(by.into()),
             branch,
         },
-        Message::Answer {
-            of,
-            sealed: "1.0.0.0".to_owned(),
-            by: by.into(),
-        },
-        Message::Approve {
-            of,
-            by: by.into(),
-            args: Some("{}".to_owned()),
-        },
-        Message::Reject {
-            of,
-            by: by.into(),
-            reason: Some("No.".to_owned()),
-        },
-        resolve(Resolution::Done {
-            result: "null".to_owned(),
-        }),
-        resolve(Resolution::NotPerformed),
-        resolve(Resolution::Fail),
-        cancel(CancelWhat::Effect(effect)),
-        cancel(CancelWhat::Agent(effect)),
+    ];
+    all.extend(answers(of, by));
+    all.extend([
+        cancel(CancelWhat::Effect(of.effect)),
+        cancel(CancelWhat::Agent(of.effect)),
         cancel(CancelWhat::Branch),
         cancel(CancelWhat::Session),
         Message::Event {
@@ -99,12 +74,12 @@ fn every() -> Vec<Message> {
             say: Some("Else?".to_owned()),
         },
         Message::Join {
-            branches: vec![effect],
+            branches: vec![of.effect],
             then: Some("sum".into()),
             args: Some("{}".to_owned()),
         },
         Message::Adopt {
-            branch: effect,
+            branch: of.effect,
             at: Some(Line(9)),
         },
         Message::Current(Id::MAIN),
@@ -118,13 +93,45 @@ fn every() -> Vec<Message> {
             by: by.into(),
         },
         Message::Retry {
-            effect: Some(effect),
+            effect: Some(of.effect),
             by: by.into(),
         },
         Message::Rebind {
             config: vec![("limit".into(), "3".to_owned())],
             by: by.into(),
         },
+    ]);
+    all
+}
+
+/// What people answer.
+fn answers(of: PendingId, by: &str) -> Vec<Message> {
+    let resolve = |how| Message::Resolve {
+        of,
+        by: by.into(),
+        how,
+    };
+    vec![
+        Message::Answer {
+            of,
+            sealed: "1.0.0.0".to_owned(),
+            by: by.into(),
+        },
+        Message::Approve {
+            of,
+            by: by.into(),
+            args: Some("{}".to_owned()),
+        },
+        Message::Reject {
+            of,
+            by: by.into(),
+            reason: Some("No.".to_owned()),
+        },
+        resolve(Resolution::Done {
+            result: "null".to_owned(),
+        }),
+        resolve(Resolution::NotPerformed),
+        resolve(Resolution::Fail),
     ]
 }
 
