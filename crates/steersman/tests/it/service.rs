@@ -269,10 +269,10 @@ fn a_service_embeds_it() {
     assert_eq!(status, 204, "{answer}");
     // From where the stream was cut: the rest, and nothing twice.
     for (session, before) in sessions.iter().zip(&before) {
-        let effect = before.last().unwrap().1["effect"].as_str().unwrap();
+        let question = before.last().unwrap().1["question"].as_str().unwrap();
         if session != &sessions[0] {
             let decision = right.replace("SESSION", session);
-            assert!(decision.contains(&format!("/{effect}\n")), "{decision}");
+            assert!(decision.contains(&format!("/{question}\n")), "{decision}");
             assert_eq!(second.send(&decision).0, 204);
         }
         let rest = second.events(session, Some(&before.last().unwrap().0), is("finished"));
