@@ -82,7 +82,7 @@ pub(crate) fn frame(pending: &Pending, now: i64) -> Vec<String> {
     let is_call = call.as_ref() == Some(&asked);
     let in_a_row = is_call && asked.chars().count() <= BOX - 4 && !asked.contains('\n');
     if !is_call || in_a_row {
-        for text in fold(&asked, BOX - 4) {
+        for text in bounded(fold(&asked, BOX - 4)) {
             row(&text, &|t| bold(t));
         }
     }
@@ -126,7 +126,7 @@ pub(crate) fn frame(pending: &Pending, now: i64) -> Vec<String> {
         row(&fine, &|t| dim(t));
     }
     if let Some(probe) = &pending.probe {
-        for text in fold(&probe.sentence(), BOX - 4) {
+        for text in bounded(fold(&probe.sentence(), BOX - 4)) {
             row(&text, &|t| t.to_owned());
         }
     }
@@ -156,17 +156,10 @@ fn cells(args: Option<&str>) -> Vec<(String, String)> {
 /// Options of a question that are named as commands.
 const OPTIONS: usize = 4;
 
-/// Rows that one argument takes at most; what is more is said to be more.
+/// Rows that one text or argument takes at most; what is more is said to be more.
 const ROWS: usize = 40;
 
-/// An argument in rows. All of it is shown, as all of it is approved.
-fn cell(name: &str, value: &str) -> Vec<String> {
-    let rows = fold(&format!(". {name}: {value}"), BOX - 6);
-    let mut rows: Vec<String> = rows
-        .into_iter()
-        .enumerate()
-        .map(|(at, row)| if at == 0 { row } else { format!("> {row}") })
-        .collect();
+fn bounded(mut rows: Vec<String>) -> Vec<String> {
     if rows.len() > ROWS {
         let more = rows.len() - ROWS;
         rows.truncate(ROWS);
@@ -175,6 +168,16 @@ fn cell(name: &str, value: &str) -> Vec<String> {
         ));
     }
     rows
+}
+
+/// An argument in rows. All of it is shown, as all of it is approved.
+fn cell(name: &str, value: &str) -> Vec<String> {
+    let rows = fold(&format!(". {name}: {value}"), BOX - 6);
+    let rows = rows
+        .into_iter()
+        .enumerate()
+        .map(|(at, row)| if at == 0 { row } else { format!("> {row}") });
+    bounded(rows.collect())
 }
 
 /// The option that says that something happened, with what its result has to hold.

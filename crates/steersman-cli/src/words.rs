@@ -187,14 +187,18 @@ pub(crate) fn written_out(value: &Json) -> String {
 
 /// Arguments as a call shows them: `order: "4711", cents: 3990`.
 pub(crate) fn arguments(json: &str) -> String {
+    entries(json).join(", ")
+}
+
+/// The same one by one.
+pub(crate) fn entries(json: &str) -> Vec<String> {
     match read::<Json>(json) {
         Ok(Json::Object(fields)) => fields
             .iter()
             .map(|(name, value)| format!("{name}: {}", written_out(value)))
-            .collect::<Vec<_>>()
-            .join(", "),
-        Ok(other) => written_out(&other),
-        Err(_) => json.to_owned(),
+            .collect(),
+        Ok(other) => vec![written_out(&other)],
+        Err(_) => vec![json.to_owned()],
     }
 }
 
@@ -234,10 +238,12 @@ pub(crate) fn value(typed: &str) -> Json {
     read(typed).unwrap_or_else(|_| typed.into())
 }
 
-/// Columns under a heading, each as wide as its widest cell; the last one gets what is left.
+/// Columns under a heading, each as wide as its widest cell, and no cell wider than a screen; the last one gets what is left.
 pub(crate) fn table(heading: &[&str], rows: &[Vec<String>]) -> Vec<String> {
+    let row = |row: &Vec<String>| row.iter().map(|cell| line(cell, WIDTH)).collect();
+    let rows: Vec<Vec<String>> = rows.iter().map(row).collect();
     let mut widths: Vec<usize> = heading.iter().map(|h| h.chars().count()).collect();
-    for row in rows {
+    for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = (*width).max(cell.chars().count());
         }

@@ -10,6 +10,7 @@ use crate::log::{Log, read};
 use crate::place::{self, branch_name};
 use crate::play::{self, Ended};
 use crate::printer::{Printer, typed};
+use crate::words::{self, WIDTH};
 use serde_json::json;
 use steersman::runtime::branches::refusal;
 use steersman::runtime::engine::{BranchView, Inspection};
@@ -197,7 +198,7 @@ impl Begun {
         listed
             .filter_map(deed)
             .map(|d| {
-                let args = crate::words::arguments(&d.args);
+                let args = words::line(&words::arguments(&d.args), WIDTH);
                 format!("{} {}({args}) is {}", d.id, d.tool, d.word())
             })
             .collect()

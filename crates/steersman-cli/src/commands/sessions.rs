@@ -85,12 +85,15 @@ fn none(global: &Global, printer: &Printer) -> Result<Exit, CommandError> {
 
 /// `order=4711 vendor=Acme`.
 pub(crate) fn labels(info: &SessionInfo) -> String {
+    each_label(info).join(" ")
+}
+
+pub(crate) fn each_label(info: &SessionInfo) -> Vec<String> {
     info.labels
         .iter()
         .filter(|(_, value)| !value.is_empty())
         .map(|(name, value)| format!("{name}={value}"))
-        .collect::<Vec<_>>()
-        .join(" ")
+        .collect()
 }
 
 /// How a session stands. One that was at work and that nobody drives any more was stopped, or its process died; one that is new

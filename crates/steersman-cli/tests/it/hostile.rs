@@ -125,6 +125,65 @@ fn what_strangers_wrote_moves_no_cursor() {
     assert!(!json.out.contains('\u{202e}') && json.out.contains("\\u202e"));
 }
 
+/// Screens show the beginning of it, and pad no other row; whoever reads JSON has each digit.
+#[test]
+fn a_number_of_any_length_widens_no_row() {
+    const DIGITS: usize = 60_000;
+    let world = World::new();
+    world.write("serial", &"7".repeat(DIGITS));
+    net(
+        &world,
+        r#"state: { serial: optional string }
+labels: { serial: "{{ state.serial }}" }
+outcome: { serial: state.serial }
+tools:
+  look: { description: d, effect: read, command: [cat, ../serial], set: { serial: "{{ result }}" } }
+  pay: { description: d, parameters: { to: string }, effect: unsafe, approve: true, command: [echo] }
+agents: { a: { system: s, tools: [look, pay] } }
+"#,
+    );
+    let call = serde_json::json!({ "call": { "pay": { "to": "8".repeat(DIGITS) } } });
+    let script = serde_json::json!({ "a": [{ "call": { "look": {} } }, call, "Paid."] });
+    world.write("script.yaml", &script.to_string());
+    let script = ["--script-all", "script.yaml"];
+    let run = ["run", "net", "--input", "Pay."];
+    let ran = world.run(&[&run[..], &script].concat());
+    assert_eq!(ran.code, Some(5), "{}", ran.err);
+    let look = |screen: &[&str]| {
+        let ran = world.run(screen);
+        for row in ran.all().lines() {
+            let (shown, len) = (row.trim_end(), row.chars().count());
+            assert!(len < 400, "{screen:?}: {len} characters");
+            assert!(!shown.contains(&" ".repeat(100)), "{screen:?}: {row}");
+        }
+    };
+    let screens: [&[&str]; 7] = [
+        &["show", "last"],
+        &["log", "last"],
+        &["effects", "last"],
+        &["why", "last"],
+        &["pending"],
+        &["pending", "--all"],
+        &["sessions"],
+    ];
+    for screen in screens {
+        look(screen);
+    }
+    let keeps = |digit: &str, screen: &[&str]| {
+        let json = world.run(screen).out;
+        assert!(json.contains(&digit.repeat(DIGITS)), "{screen:?}");
+    };
+    keeps("8", &["pending", "--json"]);
+    keeps("7", &["show", "last", "--json"]);
+    let ran = world.run(&[&["approve", "last"][..], &script].concat());
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    for screen in screens {
+        look(screen);
+    }
+    keeps("8", &["effects", "last", "--json"]);
+    keeps("7", &["export", "last"]);
+}
+
 #[test]
 fn nothing_said_begins_nothing() {
     let world = World::new();

@@ -4,7 +4,7 @@ use super::{Page, ledger_orders};
 use crate::commands::sessions;
 use crate::place::branch_name;
 use crate::printer::{dim, green, red, yellow};
-use crate::words::{WIDTH, count, line as one_line};
+use crate::words::{WIDTH, count, entries, line as one_line};
 use std::collections::BTreeMap;
 use steersman::runtime::branches::path;
 use steersman_machine::artifact;
@@ -30,7 +30,9 @@ impl Page<'_> {
             rows.push(format!("{:<NAMES$}{text}", format!("{shown}{of}")));
             name.clone_into(&mut before);
         };
-        for entries in told(&self.state()) {
+        let state = self.state();
+        let state = state.iter().map(|(name, value)| format!("{name} {value}"));
+        for entries in told(&state.collect::<Vec<_>>(), ", ") {
             row("state", entries);
         }
         for (tool, (intended, done, repeated)) in self.deeds().sums() {
@@ -53,13 +55,14 @@ impl Page<'_> {
         if self.line.is_some() {
             return rows;
         }
-        let labels = sessions::labels(&self.inspection.info);
-        if !labels.is_empty() {
+        for labels in told(&sessions::each_label(&self.inspection.info), " ") {
             row("labels", labels);
         }
         let outcome = self.outcome();
         if !matches!(&*outcome, "" | "{}" | "null") {
-            row("outcome", crate::words::arguments(&outcome));
+            for entries in told(&entries(&outcome), ", ") {
+                row("outcome", entries);
+            }
         }
         if ledger_orders(self.inspection).count() > 0 {
             let held: Vec<String> = ledger_orders(self.inspection).collect();
@@ -157,12 +160,10 @@ fn phase(agent: &Agent) -> (&'static str, String) {
     )
 }
 
-/// Entries of state: all in a row if they fit in one, else one in each.
-fn told(state: &BTreeMap<String, String>) -> Vec<String> {
+/// Entries: all in a row if they fit in one, else one in each, as much of it as fits.
+fn told(all: &[String], between: &str) -> Vec<String> {
     let room = WIDTH - NAMES;
-    let entry = |(name, value): (&String, &String)| format!("{name} {value}");
-    let all: Vec<String> = state.iter().map(entry).collect();
-    let joined = all.join(", ");
+    let joined = all.join(between);
     if joined.chars().count() <= room && !joined.contains(char::is_control) {
         return all.iter().take(1).map(|_| joined.clone()).collect();
     }
