@@ -13,6 +13,7 @@ mod content;
 mod files;
 mod outcome;
 mod pipe;
+mod stream;
 
 use crate::schema::Schemas;
 use crate::secrets;

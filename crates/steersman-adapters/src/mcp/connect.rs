@@ -3,6 +3,7 @@
 use super::client::{Client, Watched};
 use super::outcome::causes;
 use super::pipe::{Pipe, Said};
+use super::stream::Heard;
 use super::{Live, NoConnection};
 use crate::command::{Visible, text};
 use crate::transport::Clients;
@@ -147,7 +148,7 @@ fn http(
     url: &str,
     headers: &[(String, String)],
     clients: &Clients,
-) -> Result<StreamableHttpClientTransport<reqwest::Client>, String> {
+) -> Result<StreamableHttpClientTransport<Heard>, String> {
     let parsed = Url::parse(url).map_err(|error| format!("`url` is no address: {error}"))?;
     if !matches!(parsed.scheme(), "http" | "https") || parsed.host_str().is_none() {
         return Err("`url` begins with neither http:// nor https://".to_owned());
@@ -164,7 +165,10 @@ fn http(
         value.set_sensitive(true);
         config.custom_headers.insert(key, value);
     }
-    Ok(StreamableHttpClientTransport::with_client(client, config))
+    Ok(StreamableHttpClientTransport::with_client(
+        Heard(client),
+        config,
+    ))
 }
 
 fn command(argv: &[String], env: &[(String, String)], folder: &Path) -> Result<Command, String> {

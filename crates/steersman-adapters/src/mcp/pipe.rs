@@ -187,20 +187,23 @@ struct Head {
     error: Option<IgnoredAny>,
 }
 
-/// The message that a line is. Of an answer that does not fit the protocol an error to the same question: whoever asked
-/// must not wait for ever.
+/// The message that a line is.
 fn message(line: &[u8]) -> Option<ServerJsonRpcMessage> {
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
     let line = json::exact(std::str::from_utf8(line).ok()?);
     match serde_json::from_str(&line) {
         Ok(message) => Some(message),
-        Err(error) => {
-            let head: Head = serde_json::from_str(&line).ok()?;
-            head.result.or(head.error)?;
-            let data = ErrorData::new(UNREADABLE, error.to_string(), None);
-            Some(ServerJsonRpcMessage::error(data, Some(head.id)))
-        }
+        Err(error) => unreadable(&line, &error),
     }
+}
+
+/// In the place of an answer that does not fit the protocol an error to the same question: whoever asked must not wait for
+/// ever.
+pub(super) fn unreadable(text: &str, error: &serde_json::Error) -> Option<ServerJsonRpcMessage> {
+    let head: Head = serde_json::from_str(text).ok()?;
+    head.result.or(head.error)?;
+    let data = ErrorData::new(UNREADABLE, error.to_string(), None);
+    Some(ServerJsonRpcMessage::error(data, Some(head.id)))
 }
 
 impl Transport<RoleClient> for Pipe {

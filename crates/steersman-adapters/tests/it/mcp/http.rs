@@ -179,10 +179,18 @@ async fn called(
             return Some(body.into());
         }
         // Deeper than anybody reads.
-        "deep" => {
+        "deep" | "deep_stream" => {
             let nested = "[".repeat(5_000) + &"]".repeat(5_000);
             let body = answer(json!({ "content": [], "structuredContent": { "n": "@" } }));
             let body = body.to_string().replace(r#""@""#, &nested);
+            if tool == "deep_stream" {
+                let event = format!("event: message\ndata: {body}\n\n");
+                let events = [EVENTS, event.as_bytes()].concat();
+                stream.write_all(&events).await.ok()?;
+                // The stream stands open.
+                let _ = stream.read(&mut [0; 1]).await;
+                return None;
+            }
             let len = body.len();
             let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
             return Some(format!("{head}content-length: {len}\r\n\r\n{body}").into());
@@ -289,12 +297,14 @@ async fn every_answer_is_a_typed_outcome() {
     assert!(!cut.contains(&server.url), "{cut}");
     let empty = once(&tools, &server.network("empty", "timeout: 3s")).await;
     assert!(empty.starts_with("unknown: "), "{empty}");
-    let deep = once(&tools, &server.network("deep", "")).await;
-    assert!(
-        deep.starts_with("unknown: failed: its answer is none"),
-        "{deep}"
-    );
-    assert_eq!(server.calls(), 12, "no call is repeated");
+    for deep in ["deep", "deep_stream"] {
+        let deep = once(&tools, &server.network(deep, "")).await;
+        assert!(
+            deep.starts_with("unknown: failed: its answer is none"),
+            "{deep}"
+        );
+    }
+    assert_eq!(server.calls(), 13, "no call is repeated");
     let seen = server.seen.lock().unwrap();
     assert!(
         seen.iter().all(|(_, who, _)| who == "Bearer tok-123456"),
