@@ -10,7 +10,8 @@ use steersman_machine::ids::Time;
 use steersman_runtime::clock::Clock;
 use steersman_runtime::engine::StartOptions;
 use steersman_runtime::pending::PendingKind;
-use steersman_runtime::session::{Fate, Session, Settled};
+use steersman_runtime::rerun::Rerun;
+use steersman_runtime::session::{Fate, Fork, Session, Settled};
 use steersman_runtime::store::memory::MemoryStore;
 use tokio_util::sync::CancellationToken;
 
@@ -323,23 +324,126 @@ agents: { main: { system: You talk. } }
 
 #[tokio::test]
 async fn a_cancel_and_a_rewind_drop_the_wait() {
+    for rewinds in [false, true] {
+        let stage = Stage::set(Rack::default());
+        let session = stage.start(ALONE).await;
+        let _ = stage.settle(&session).await;
+        let line = stage.lines(&session).await.last().unwrap().n;
+        stage.rack.will("default", vec![fails("unreachable"); 5]);
+        session.say("And now?").await.unwrap();
+        let _ = parked(&stage, &session).await;
+        let ended = if rewinds {
+            session.rewind(line, None).await.unwrap();
+            "answered"
+        } else {
+            let all = steersman_runtime::inbox::CancelWhat::Session;
+            session.cancel(all, "user").await.unwrap();
+            "cancelled"
+        };
+        turns().await;
+        assert_eq!(session.settled().await.unwrap().word(), ended);
+        assert_eq!(
+            told(&stage, &session).await,
+            ["down one/default", "Cancelled by rule"]
+        );
+        assert_eq!(stage.engine.store().outages(9).await.unwrap(), []);
+        pass(&stage, 60_000).await;
+        assert_eq!(stage.rack.tries(), 6);
+    }
+}
+
+/// A fork waits for the same place on its own, and neither takes the other's call.
+#[tokio::test]
+async fn a_fork_of_what_waits_waits_beside_it() {
     let stage = Stage::set(Rack::default());
     stage.rack.will("default", vec![fails("unreachable"); 5]);
     let session = stage.start(ALONE).await;
     let _ = parked(&stage, &session).await;
-    session
-        .cancel(steersman_runtime::inbox::CancelWhat::Session, "user")
-        .await
-        .unwrap();
+    let fork = Fork {
+        label: Some("other".into()),
+        ..Fork::default()
+    };
+    session.fork(fork).await.unwrap();
     turns().await;
-    assert_eq!(session.settled().await.unwrap().word(), "cancelled");
+    pass(&stage, 95_000).await;
+    assert_eq!(answered(&session.settled().await.unwrap()), "I am default.");
+    let seen = stage.engine.inspect(session.id()).await.unwrap();
+    for branch in &seen.branches {
+        assert_eq!(seen.settled_on(branch).word(), "answered");
+    }
     assert_eq!(
         told(&stage, &session).await,
-        ["down one/default", "Cancelled by rule"]
+        [
+            "down one/default",
+            "down one/default",
+            "Go by place",
+            "Go by place"
+        ]
     );
+    assert_eq!(stage.rack.tries(), 7, "one answer for each");
+}
+
+/// An adoption that would lose what waits is refused; one of a branch that waits as well takes its wait along.
+#[tokio::test]
+async fn an_adoption_loses_no_wait() {
+    let stage = Stage::set(Rack::default());
+    let session = stage.start(ALONE).await;
+    let _ = stage.settle(&session).await;
+    let fork = |label: &str, say: Option<&str>| Fork {
+        label: Some(label.into()),
+        say: say.map(str::to_owned),
+        ..Fork::default()
+    };
+    session.fork(fork("before", Some("There?"))).await.unwrap();
+    let _ = stage.settle(&session).await;
+    stage.rack.will("default", vec![fails("unreachable"); 5]);
+    session.say("And now?").await.unwrap();
+    let _ = parked(&stage, &session).await;
+    session.fork(fork("beside", None)).await.unwrap();
+    turns().await;
+    let seen = stage.engine.inspect(session.id()).await.unwrap();
+    let branch = |label: &str| seen.ledger.find_branch(label).unwrap();
+    let fate = session.adopt(branch("before"), None).await.unwrap().fate;
+    assert!(
+        matches!(&fate, Fate::Refused(why) if why.contains("would lose that")),
+        "{fate:?}"
+    );
+    let fate = session.adopt(branch("beside"), None).await.unwrap().fate;
+    assert!(matches!(fate, Fate::Taken(_)), "{fate:?}");
+    turns().await;
+    let mut all = vec!["down one/default"; 2];
+    all.extend(["Cancelled by rule", "Cancelled by rule", "down one/default"]);
+    assert_eq!(told(&stage, &session).await, all);
+    let rows = stage.engine.store().outages(9).await.unwrap();
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    pass(&stage, 95_000).await;
+    assert_eq!(answered(&session.settled().await.unwrap()), "I am default.");
+    all.push("Go by place");
+    assert_eq!(told(&stage, &session).await, all);
+    assert_eq!(stage.rack.tries(), 8, "one answer");
     assert_eq!(stage.engine.store().outages(9).await.unwrap(), []);
-    pass(&stage, 60_000).await;
-    assert_eq!(stage.rack.tries(), 5);
+}
+
+/// What was never answered is not on record; the session that waits goes on waiting.
+#[tokio::test]
+async fn a_rerun_of_what_waits_takes_nothing_of_it() {
+    let stage = Stage::set(Rack::default());
+    stage.rack.will("default", vec![fails("unreachable"); 5]);
+    let session = stage.start(ALONE).await;
+    let _ = parked(&stage, &session).await;
+    let tried = stage.rack.tries();
+    let again = stage.engine.rerun(session.id(), Rerun::default());
+    let again = again.await.unwrap();
+    assert_eq!(again.diverged, None);
+    assert_eq!((again.recorded_calls, again.live_calls), (0, 0));
+    assert_eq!(again.settled.word(), "waits", "as its session stands");
+    assert_eq!(stage.rack.tries(), tried, "nobody is asked");
+    let rows = stage.engine.store().outages(9).await.unwrap();
+    let waits: Vec<&str> = rows.iter().map(|row| &*row.session).collect();
+    assert_eq!(waits, [session.id()], "the place is waited for once");
+    pass(&stage, 95_000).await;
+    assert_eq!(answered(&session.settled().await.unwrap()), "I am default.");
+    assert_eq!(stage.rack.tries(), tried + 1);
 }
 
 /// With 500 that wait and room for 100 a minute, nobody waits more than a minute longer than first come, first served.

@@ -9,8 +9,9 @@ use steersman_machine::commit::{LedgerEntry, Probing};
 use steersman_machine::mapping::Fault;
 use steersman_runtime::engine::EngineError;
 use steersman_runtime::inbox::{CancelWhat, Message, Resolution};
+use steersman_runtime::ledger::Progress;
 use steersman_runtime::pending::Pending;
-use steersman_runtime::session::{Fate, Session, Settled};
+use steersman_runtime::session::{Fate, Fork, Session, Settled};
 use tokio::sync::Semaphore;
 
 fn desk(otherwise: &str) -> String {
@@ -268,13 +269,110 @@ async fn what_a_probe_says_after_the_doubt_was_settled_is_late() {
         let seen = world.engine.inspect("session").await.unwrap();
         let left = seen.ledger.effect(effect.effect).unwrap();
         assert!(
-            !matches!(
-                left.progress,
-                steersman_runtime::ledger::Progress::Done { .. }
-            ),
+            !matches!(left.progress, Progress::Done { .. }),
             "{settles}: {left:?}"
         );
     }
+}
+
+/// What a probe found out, each time.
+async fn said(world: &World) -> usize {
+    let said = |entry: &&LedgerEntry| {
+        matches!(
+            entry,
+            LedgerEntry::Probe {
+                what: Probing::Said { .. },
+                ..
+            }
+        )
+    };
+    entries(world).await.iter().filter(said).count()
+}
+
+/// The fork is told what is known, and the doubt stays where it arose.
+#[tokio::test]
+async fn a_fork_while_a_probe_runs_leaves_it_its_doubt() {
+    for live in [false, true] {
+        let world = World::new(json!({
+            "desk": [{ "call": { "pay": { "cents": 5 } } }, "So be it."],
+            "desk@other": ["Nobody knows.", "Nobody knows."],
+        }));
+        world.tools.will("pay", Does::Unknown);
+        let gate = Arc::new(Semaphore::new(0));
+        let found = Does::Gate(gate.clone(), json!({ "id": "r-1" }));
+        world.tools.will("payments", found);
+        let session = world.start(&desk("ask"), "Go.").await;
+        began(&world, "payments", 1).await;
+        let doubt = waiting(&world).await.effect;
+        let fork = Fork {
+            label: Some("other".into()),
+            say: Some("And?".into()),
+            live,
+            ..Fork::default()
+        };
+        session.fork(fork).await.unwrap();
+        for _ in 0..200 {
+            tokio::task::yield_now().await;
+        }
+        gate.add_permits(1);
+        let settled = rested(&world, &session).await.unwrap();
+        let printed = world.printed().await;
+        assert_eq!(answered(&settled), "So be it.", "{printed}");
+        let ran = (world.tools.count("pay"), world.tools.count("payments"));
+        assert_eq!((ran, said(&world).await), ((1, 1), 1), "{printed}");
+        assert!(!is_late(&world).await, "{printed}");
+        let seen = world.engine.inspect("session").await.unwrap();
+        let known = &seen.ledger.effect(doubt).unwrap().progress;
+        assert!(matches!(known, Progress::Done { .. }), "{known:?}");
+        assert_eq!(seen.pending, [], "{printed}");
+        let other = seen.ledger.find_branch("other").unwrap();
+        let other = seen.branches.iter().find(|b| b.id == other).unwrap();
+        assert_eq!(seen.settled_on(other).word(), "answered", "{printed}");
+    }
+}
+
+/// What is taken over leaves the call behind: the doubt stays on record, and what the probe says is noted once.
+#[tokio::test]
+async fn an_adoption_while_a_probe_runs_repeats_nothing() {
+    let world = World::new(json!({
+        "desk": ["Ready.", { "call": { "pay": { "cents": 5 } } }, "So be it."],
+        "desk@other": ["Another answer."],
+    }));
+    world.tools.will("pay", Does::Unknown);
+    let gate = Arc::new(Semaphore::new(0));
+    let found = Does::Gate(gate.clone(), json!({ "id": "r-1" }));
+    world.tools.will("payments", found);
+    let session = world.start(&desk("ask"), "Hello.").await;
+    rested(&world, &session).await.unwrap();
+    session.say("Pay.").await.unwrap();
+    began(&world, "payments", 1).await;
+    let doubt = waiting(&world).await.effect;
+    let fork = Fork {
+        label: Some("other".into()),
+        say: Some("And?".into()),
+        ..Fork::default()
+    };
+    session.fork(fork).await.unwrap();
+    for _ in 0..200 {
+        tokio::task::yield_now().await;
+    }
+    let seen = world.engine.inspect("session").await.unwrap();
+    let other = seen.ledger.find_branch("other").unwrap();
+    let fate = session.adopt(other, None).await.unwrap().fate;
+    assert!(matches!(fate, Fate::Taken(_)), "{fate:?}");
+    gate.add_permits(1);
+    while !is_late(&world).await {
+        tokio::task::yield_now().await;
+    }
+    let settled = rested(&world, &session).await.unwrap();
+    let printed = world.printed().await;
+    assert_eq!(answered(&settled), "Another answer.", "{printed}");
+    let ran = (world.tools.count("pay"), world.tools.count("payments"));
+    assert_eq!((ran, said(&world).await), ((1, 1), 0), "{printed}");
+    // An equal call is asked about.
+    let seen = world.engine.inspect("session").await.unwrap();
+    let known = seen.ledger.effect(doubt).unwrap();
+    assert!(known.in_doubt(), "{known:?}");
 }
 
 #[tokio::test]
@@ -379,4 +477,37 @@ async fn who_says_that_it_happened_gives_what_is_needed() {
         answered(&rested(&world, &session).await.unwrap()),
         "So be it."
     );
+}
+
+/// The question stands in the log: whoever comes next has it as it was, and nobody is told of it twice.
+#[tokio::test]
+async fn a_doubt_is_asked_once_whoever_owns_its_session() {
+    let mut world = world();
+    world.tools.will("payments", down());
+    let mut session = world.start(&desk("ask"), "Go.").await;
+    rested(&world, &session).await.unwrap();
+    let doubt = waiting(&world).await;
+    let told = world.tools.count("page");
+    assert!(told > 0, "somebody is told");
+    for _ in 0..2 {
+        drop(session);
+        world = world.killed().await;
+        session = world.open().await;
+        let settled = rested(&world, &session).await.unwrap();
+        assert!(matches!(&*settled, Settled::Doubt(_)), "{settled:?}");
+        assert_eq!(waiting(&world).await.id(), doubt.id());
+    }
+    let holds = |entry: &&LedgerEntry| matches!(entry, LedgerEntry::Hold(_));
+    assert_eq!(entries(&world).await.iter().filter(holds).count(), 1);
+    assert_eq!(world.tools.count("page"), told, "nobody is told again");
+    let done = || Resolution::Done {
+        result: r#"{"id":"r-1"}"#.into(),
+    };
+    let resolved = session.resolve(doubt.id(), done(), "operator").await;
+    assert!(matches!(resolved.unwrap().fate, Fate::Taken(_)));
+    let again = session.resolve(doubt.id(), done(), "operator").await;
+    assert!(matches!(again.unwrap().fate, Fate::Refused(_)));
+    let settled = rested(&world, &session).await.unwrap();
+    assert_eq!(answered(&settled), "So be it.");
+    assert_eq!(world.tools.count("pay"), 1);
 }
