@@ -39,7 +39,7 @@ use steersman_runtime::Boxed;
 use steersman_runtime::store::{
     Batch, BoxedEvent, Checkpoint, CheckpointOf, Claim, InboxMessage, Memory, MemoryQuery,
     NewMemory, NewSession, PlaceWait, Rated, Row, SessionId, SessionInfo, SessionQuery, Store,
-    StoreAccepted, StoreError, first_line, within,
+    StoreAccepted, StoreError, bounds, first_line, within,
 };
 use tokio::sync::oneshot;
 use writer::{Said, State, Writer};
@@ -312,9 +312,7 @@ fn one_row(conn: &Connection, no: i64, n: Line) -> rusqlite::Result<Option<Row>>
 impl Store for SqliteStore {
     fn create(&self, session: NewSession) -> Boxed<'_, Result<(), StoreError>> {
         self.write(move |conn, _| {
-            if let Some(first) = &session.first
-                && let Err(e) = within(|| format!("message `{}`", first.id), first.bytes.len())
-            {
+            if let Err(e) = bounds::session(&session) {
                 return Ok(Err(e));
             }
             if let Some(other) = lists::rival(conn, &session)? {
@@ -333,7 +331,8 @@ impl Store for SqliteStore {
                     session.created.0
                 ])?;
             if let Some(first) = &session.first {
-                lists::deliver(conn, made, &session.salt, first, session.said)?.ok();
+                let into = (made, session.salt, session.id.clone());
+                lists::deliver(conn, &into, first, session.said)?.ok();
             }
             Ok(Ok(()))
         })
@@ -501,13 +500,13 @@ impl Store for SqliteStore {
     ) -> Boxed<'a, Result<bool, StoreError>> {
         let id: SessionId = session.into();
         self.write(move |conn, _| {
-            if let Err(e) = within(|| format!("message `{}`", message.id), message.bytes.len()) {
+            if let Err(e) = bounds::message(&message) {
                 return Ok(Err(e));
             }
             let Some((no, salt)) = find(conn, &id)? else {
                 return Ok(Err(StoreError::NoSession(id)));
             };
-            lists::deliver(conn, no, &salt, &message, None)
+            lists::deliver(conn, &(no, salt, id), &message, None)
         })
     }
 
@@ -526,13 +525,9 @@ impl Store for SqliteStore {
     }
 
     fn deliver_event(&self, event: BoxedEvent) -> Boxed<'_, Result<bool, StoreError>> {
-        self.write(move |conn, _| {
-            let what = || format!("event `{}`", event.id);
-            let sizes = within(what, event.fields.len()).and(within(what, event.message.len()));
-            if let Err(e) = sizes {
-                return Ok(Err(e));
-            }
-            lists::deliver_event(conn, &event)
+        self.write(move |conn, _| match bounds::event(&event) {
+            Ok(()) => lists::deliver_event(conn, &event),
+            Err(e) => Ok(Err(e)),
         })
     }
 

@@ -11,6 +11,7 @@ pub(crate) use drive::{Drive, Durability};
 pub(crate) use look::{Artifacts, Context, Format, Graph, Memory, MemoryAct, Why};
 pub(crate) use search::Search;
 use std::path::PathBuf;
+use steersman::runtime::store::bounds;
 pub(crate) use time::{Diff, Export, Rerun, Test};
 
 /// The groups of the help, in the order in which people meet the commands.
@@ -734,24 +735,18 @@ pub(crate) fn command() -> clap::Command {
 
 /// A branch is typed behind `:` and before `@`, and stands for itself beside ids and numbers.
 fn branch_label(text: &str) -> Result<String, String> {
-    let plain = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
-    let name = text.starts_with(char::is_alphabetic) && text.chars().all(plain);
-    if name && text.chars().count() <= 40 && text != "main" {
-        return Ok(text.to_owned());
-    }
-    Err("a name of a branch begins with a letter and has letters, digits, - and _, 40 at most; `main` is taken".into())
+    bounds::unfit_label(text).map_or_else(|| Ok(text.to_owned()), Err)
 }
 
-/// An id is kept for as long as the session lives, and printed: it is short, and moves no cursor.
+/// An id is kept for as long as the session lives, and printed: it moves no cursor.
 fn message_id(text: &str) -> Result<String, String> {
-    const MOST: usize = 200;
-    if text.is_empty() || text.len() > MOST {
-        return Err(format!("an id has 1 to {MOST} bytes"));
-    }
     if text.chars().any(char::is_control) {
         return Err("an id has no control characters".into());
     }
-    Ok(text.to_owned())
+    match bounds::id("message id", text) {
+        Ok(()) => Ok(text.to_owned()),
+        Err(why) => Err(why.to_string()),
+    }
 }
 
 #[cfg(test)]

@@ -139,6 +139,10 @@ impl CommandError {
             }
             StoreError::TooLarge { .. } => Self::usage(format!("{message}; nothing was written"))
                 .hint("put it into a file, and let a tool read the parts that matter"),
+            StoreError::BadId { .. } => Self::usage(message),
+            StoreError::Full { .. } => {
+                Self::store(message).hint("to have them taken: steersman run --all")
+            }
             StoreError::Repeated(_) => {
                 Self::usage(message).hint("what says something else needs an id of its own")
             }

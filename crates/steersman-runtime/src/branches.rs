@@ -3,6 +3,7 @@
 use crate::engine::Inspection;
 use crate::inbox::Message;
 use crate::ledger::Ledger;
+use crate::store::bounds::unfit_label;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use steersman_machine::branch::{Both, adoptable, joined};
@@ -87,9 +88,8 @@ pub(crate) fn not_all_act(branch: Id) -> String {
 
 pub(crate) fn taken_label(ledger: &Ledger, label: Option<&Name>) -> Option<String> {
     let label = label?;
-    ledger
-        .find_branch(label)
-        .map(|_| format!("a branch `{label}` exists already"))
+    let taken = || format!("a branch `{label}` exists already");
+    unfit_label(label).or_else(|| ledger.find_branch(label).map(|_| taken()))
 }
 
 /// Why the current branch, which stands so, cannot go on with another, which stands so: it has done that already, or it came

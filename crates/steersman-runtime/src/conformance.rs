@@ -3,6 +3,7 @@
 //! Checks panic with what is wrong, as tests do. Each gets a place of its own.
 
 mod begin;
+mod bounds;
 mod log;
 mod memory;
 mod outages;
@@ -47,6 +48,9 @@ pub async fn suite<P: Place>(make: impl Fn() -> P) {
     outages::who_waits_for_a_place_comes_oldest_first(&make()).await;
     lists_find_sessions(&make()).await;
     large_values(&make()).await;
+    bounds::ids_have_bounds(&make()).await;
+    bounds::inboxes_have_bounds(&make()).await;
+    bounds::the_box_has_a_bound(&make()).await;
     batches_nobody_waits_for_are_written(&make()).await;
     newer_stores_are_refused(&make()).await;
     memory::memories_are_saved_once(&make()).await;

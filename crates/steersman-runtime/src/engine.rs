@@ -17,7 +17,7 @@ use crate::servers;
 use crate::session::{Fate, Receipt, Session, Settled, ToDriver};
 use crate::store::{
     BoxedEvent, InboxMessage, NewSession, SaidHash, SessionId, SessionInfo, Store, StoreError,
-    within,
+    bounds,
 };
 use crate::toolset::Toolset;
 use serde_json::Value as Json;
@@ -318,26 +318,23 @@ impl Engine {
             let event = event.encode(message.clone(), Time::default());
             SaidHash::of(&event.bytes)
         });
-        let begin = begin.encode(message, inner.clock.now());
-        within(|| "the first message".to_owned(), begin.bytes.len())?;
+        let new = NewSession {
+            id: id.clone(),
+            network: network.name.clone(),
+            key: options.key,
+            salt,
+            created: inner.clock.now(),
+            first: Some(begin.encode(message, inner.clock.now())),
+            said,
+        };
+        bounds::session(&new)?;
         inner.store.put_blob(source_hash, source).await?;
         self.keep(&options.files).await?;
         if let (Some(hash), Some(text)) = (values.manifest, manifest) {
             inner.store.put_blob(hash.0, text.as_bytes().into()).await?;
             self.remember((source_hash, Some(hash)), bound);
         }
-        inner
-            .store
-            .create(NewSession {
-                id: id.clone(),
-                network: network.name.clone(),
-                key: options.key,
-                salt,
-                created: inner.clock.now(),
-                first: Some(begin),
-                said,
-            })
-            .await?;
+        inner.store.create(new).await?;
         self.remember((source_hash, None), network);
         Ok(id)
     }

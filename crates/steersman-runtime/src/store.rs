@@ -4,6 +4,7 @@
 //! epoch; an append under another epoch never succeeds.
 
 pub mod awkward;
+pub mod bounds;
 pub mod layer;
 pub mod memories;
 pub mod memory;
@@ -53,7 +54,8 @@ pub struct PlaceWait {
 /// A place where sessions are kept.
 pub trait Store: Send + Sync + 'static {
     /// Makes a session with nothing in its log, together with the message that begins it: both or neither. An id that
-    /// exists is an error (`Conflict`), and so is a key that a session of this network has (`Conflict`, with its id).
+    /// exists is an error (`Conflict`), and so is a key that a session of this network has (`Conflict`, with its id). What is
+    /// beyond a bound ([`bounds::session`]) is refused.
     fn create(&self, session: NewSession) -> Boxed<'_, Result<(), StoreError>>;
 
     /// Becomes the owner: a new epoch, and the first line number it may use (the next hundred above what may have
@@ -109,7 +111,8 @@ pub trait Store: Send + Sync + 'static {
     fn blob<'a>(&'a self, hash: &'a [u8; 32]) -> Boxed<'a, Result<Option<Arc<[u8]>>, StoreError>>;
 
     /// Puts something into a session's inbox, durably. False if it was accepted before, ever; an id that was accepted with
-    /// something else ([`SaidHash`]) is refused (`Repeated`).
+    /// something else ([`SaidHash`]) is refused (`Repeated`), and so is what is beyond a bound ([`bounds::message`]) and what
+    /// finds no room ([`bounds::most_waiting`]; `Full`).
     fn deliver<'a>(
         &'a self,
         session: &'a str,
@@ -126,7 +129,8 @@ pub trait Store: Send + Sync + 'static {
 
     /// Offers an event that names no session: to the waits of that network with this key, else into the event box.
     /// False if it was accepted before and is still remembered; an id that was accepted with something else is refused
-    /// (`Repeated`).
+    /// (`Repeated`), and so is what is beyond a bound ([`bounds::event`]) and what finds no room in the box or in any of the
+    /// inboxes that it is for (`Full`): then it went nowhere, and may come again.
     fn deliver_event(&self, event: BoxedEvent) -> Boxed<'_, Result<bool, StoreError>>;
 
     /// Events in the box for a wait that opens; one that a store finds damaged is left there.
@@ -161,7 +165,7 @@ pub trait Store: Send + Sync + 'static {
     }
 
     /// Remembers something, its content with it, in one step: the number that it has. What has a key that is known
-    /// changes nothing, and gives the number that it got then. Memories that are past their time at `new.at` are dropped
+    /// changes nothing, and gives the number that it got then. What is beyond a bound ([`bounds::memory`]) is refused. Memories that are past their time at `new.at` are dropped
     /// here.
     fn remember(&self, new: NewMemory) -> Boxed<'_, Result<u64, StoreError>>;
 
@@ -542,6 +546,26 @@ pub enum StoreError {
         size: u64,
         /// The bound.
         max: u64,
+    },
+    /// An id or a key that no store takes ([`bounds`]). Nothing happened.
+    #[error("the {what} `{id}` is not taken: {why}; nothing was done")]
+    BadId {
+        /// What it is.
+        what: &'static str,
+        /// Its beginning.
+        id: String,
+        /// What is allowed.
+        why: String,
+    },
+    /// There is no room for one more ([`bounds`]). Nothing happened: it may come again.
+    #[error(
+        "{what} is full: {most} lie there; nothing was done, and the same may be sent again once some of them were taken"
+    )]
+    Full {
+        /// What.
+        what: String,
+        /// The bound.
+        most: u64,
     },
     /// It could not be read or written (disk full, read-only, locked).
     #[error("{place}: {source}")]

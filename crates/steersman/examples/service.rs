@@ -232,7 +232,7 @@ impl From<Error> for Failure {
             ErrorKind::NotFound => StatusCode::NOT_FOUND,
             ErrorKind::Conflict => StatusCode::CONFLICT,
             ErrorKind::Refused => StatusCode::UNPROCESSABLE_ENTITY,
-            ErrorKind::Busy | ErrorKind::Stopping | ErrorKind::Unavailable => {
+            ErrorKind::Busy | ErrorKind::Stopping | ErrorKind::Full | ErrorKind::Unavailable => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
             _ => StatusCode::INTERNAL_SERVER_ERROR,

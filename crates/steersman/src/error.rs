@@ -45,7 +45,7 @@ impl Error {
     ///         ErrorKind::NotFound => 404,
     ///         ErrorKind::Conflict => 409,
     ///         ErrorKind::Refused => 422,
-    ///         ErrorKind::Busy | ErrorKind::Stopping | ErrorKind::Unavailable => 503,
+    ///         ErrorKind::Busy | ErrorKind::Stopping | ErrorKind::Full | ErrorKind::Unavailable => 503,
     ///         _ => 500,
     ///     }
     /// }
@@ -81,6 +81,8 @@ pub enum ErrorKind {
     Unbound,
     /// What is stored is damaged, or was written by a newer version. Nothing was changed.
     Unreadable,
+    /// An inbox or the box of events has no room for this now. The same may come again once something was taken.
+    Full,
     /// A file or the store cannot be read or written now.
     Unavailable,
 }
@@ -90,7 +92,8 @@ fn of_store(error: &StoreError) -> ErrorKind {
         StoreError::NoSession(_) => ErrorKind::NotFound,
         StoreError::Conflict(_) | StoreError::Repeated(_) => ErrorKind::Conflict,
         StoreError::Owned { .. } | StoreError::Fenced { .. } => ErrorKind::Busy,
-        StoreError::TooLarge { .. } => ErrorKind::Refused,
+        StoreError::TooLarge { .. } | StoreError::BadId { .. } => ErrorKind::Refused,
+        StoreError::Full { .. } => ErrorKind::Full,
         StoreError::Corrupt { .. } | StoreError::Newer { .. } | StoreError::Order { .. } => {
             ErrorKind::Unreadable
         }

@@ -10,7 +10,7 @@ use steersman_machine::ids::{Name, Time};
 use steersman_machine::types::canonical;
 use steersman_runtime::store::{
     BoxedEvent, InboxMessage, NewSession, SaidHash, SessionId, SessionInfo, SessionQuery,
-    SessionState, StoreError, meets,
+    SessionState, StoreError, bounds, meets,
 };
 
 /// How far what sessions are found by is gone by ([`Store::damaged_lists`](steersman_runtime::store::Store::damaged_lists)).
@@ -93,28 +93,35 @@ fn salted(salt: &[u8], said: SaidHash) -> [u8; 16] {
     hash
 }
 
+/// What an id was accepted with; none: that is not known.
+struct Before(Option<[u8; 16]>);
+
 /// What comes under an id that is known: no news, or something else, which is refused.
-fn same(id: &Name, before: Option<[u8; 16]>, now: [u8; 16]) -> Result<bool, StoreError> {
-    match before {
+fn same(id: &Name, before: &Before, now: [u8; 16]) -> Result<bool, StoreError> {
+    match before.0 {
         Some(before) if before != now => Err(StoreError::Repeated(id.clone())),
         _ => Ok(false),
     }
 }
 
+/// A session: its number, the salt of its hashes, its id.
+pub(super) type Recipient = (i64, [u8; 16], SessionId);
+
 /// Puts a message into an inbox; `said` is what its id stands for, where that is not the message itself. False if its id is
 /// known.
 pub(super) fn deliver(
     conn: &Connection,
-    no: i64,
-    salt: &[u8; 16],
+    (no, salt, id): &Recipient,
     message: &InboxMessage,
     said: Option<SaidHash>,
 ) -> Said<bool> {
     let said = said.unwrap_or_else(|| SaidHash::of(&message.bytes));
+    let most = bounds::most_waiting(message);
     let said = salted(salt, said);
     let new =
         conn.prepare_cached(
-            "INSERT INTO inbox (no, id, at, bytes, sum, said) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+            "INSERT INTO inbox (no, id, at, bytes, sum, said) SELECT ?1, ?2, ?3, ?4, ?5, ?6
+             WHERE (SELECT count(*) FROM inbox WHERE no = ?1 AND bytes IS NOT NULL) < ?7
              ON CONFLICT (no, id) DO NOTHING",
         )?
         .execute(params![
@@ -123,17 +130,54 @@ pub(super) fn deliver(
             message.at.0,
             &*message.bytes,
             sum(message),
-            said
+            said,
+            most as i64
         ])? == 1;
     if new {
         conn.prepare_cached("UPDATE counter SET value = value + 1 WHERE name = 'inbox'")?
             .execute([])?;
         return Ok(Ok(true));
     }
-    let before = conn
-        .prepare_cached("SELECT said FROM inbox WHERE no = ?1 AND id = ?2")?
-        .query_row(params![no, &*message.id], |row| row.get(0))?;
-    Ok(same(&message.id, before, said))
+    Ok(match before(conn, *no, &message.id)? {
+        Some(before) => same(&message.id, &before, said),
+        None => Err(bounds::full_inbox(id, most)),
+    })
+}
+
+/// What a message was accepted with; none: it was not accepted.
+fn before(conn: &Connection, no: i64, id: &str) -> rusqlite::Result<Option<Before>> {
+    conn.prepare_cached("SELECT said FROM inbox WHERE no = ?1 AND id = ?2")?
+        .query_row(params![no, id], |row| row.get(0).map(Before))
+        .optional()
+}
+
+/// Why an inbox has no room for a message that is new to it.
+fn full(
+    conn: &Connection,
+    (no, _, id): &Recipient,
+    message: &InboxMessage,
+) -> rusqlite::Result<Option<StoreError>> {
+    let most = bounds::most_waiting(message);
+    let there: i64 = conn
+        .prepare_cached("SELECT count(*) FROM inbox WHERE no = ?1 AND bytes IS NOT NULL")?
+        .query_row([no], |row| row.get(0))?;
+    let is_full = there as u64 >= most && before(conn, *no, &message.id)?.is_none();
+    Ok(is_full.then(|| bounds::full_inbox(id, most)))
+}
+
+/// Whether the box has no room for one more event, also once those past their time are gone.
+fn is_full_box(conn: &Connection, now: Time) -> rusqlite::Result<bool> {
+    let is_full = || -> rusqlite::Result<bool> {
+        let there: i64 = conn
+            .prepare_cached("SELECT count(*) FROM event")?
+            .query_row([], |row| row.get(0))?;
+        Ok(there as u64 >= bounds::BOXED)
+    };
+    if !is_full()? {
+        return Ok(false);
+    }
+    drop_past(conn, now)?;
+    is_full()
 }
 
 /// What lies in an inbox; a message that is damaged is there without its bytes.
@@ -192,17 +236,12 @@ pub(super) fn deliver_event(conn: &Connection, event: &BoxedEvent) -> Said<bool>
     conn.prepare_cached("DELETE FROM event_seen WHERE until < ?1")?
         .execute([event.at.0])?;
     let said = SaidHash::of(&event.message).0;
-    let new = conn
-        .prepare_cached(
-            "INSERT INTO event_seen (id, until, said) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
-        )?
-        .execute(params![&*event.id, event.until.0, said])?
-        == 1;
-    if !new {
-        let before = conn
-            .prepare_cached("SELECT said FROM event_seen WHERE id = ?1")?
-            .query_row([&*event.id], |row| row.get(0))?;
-        return Ok(same(&event.id, before, said));
+    let before = conn
+        .prepare_cached("SELECT said FROM event_seen WHERE id = ?1")?
+        .query_row([&*event.id], |row| row.get(0).map(Before))
+        .optional()?;
+    if let Some(before) = before {
+        return Ok(same(&event.id, &before, said));
     }
     let waiting = waiting(conn, event)?;
     let message = InboxMessage {
@@ -210,9 +249,20 @@ pub(super) fn deliver_event(conn: &Connection, event: &BoxedEvent) -> Said<bool>
         at: event.at,
         bytes: event.message.clone(),
     };
-    for (no, salt) in &waiting {
+    // Refused before anything is written: there is no going back to the middle of a transaction.
+    for session in &waiting {
+        if let Some(full) = full(conn, session, &message)? {
+            return Ok(Err(full));
+        }
+    }
+    if waiting.is_empty() && is_full_box(conn, event.at)? {
+        return Ok(Err(bounds::full_box()));
+    }
+    conn.prepare_cached("INSERT INTO event_seen (id, until, said) VALUES (?1, ?2, ?3)")?
+        .execute(params![&*event.id, event.until.0, said])?;
+    for session in &waiting {
         // One that had it already hears nothing new.
-        let _ = deliver(conn, *no, salt, &message, None)?;
+        let _ = deliver(conn, session, &message, None)?;
     }
     if waiting.is_empty() {
         conn.prepare_cached(
@@ -234,7 +284,7 @@ pub(super) fn deliver_event(conn: &Connection, event: &BoxedEvent) -> Said<bool>
 }
 
 /// Sessions with a wait that the event meets: for each list of field names that waits have, one look at the index.
-fn waiting(conn: &Connection, event: &BoxedEvent) -> rusqlite::Result<Vec<(i64, [u8; 16])>> {
+fn waiting(conn: &Connection, event: &BoxedEvent) -> rusqlite::Result<Vec<Recipient>> {
     type Object = serde_json::Map<String, serde_json::Value>;
     let Ok(fields) = serde_json::from_str::<Object>(&event.fields) else {
         return Ok(Vec::new());
@@ -252,13 +302,13 @@ fn waiting(conn: &Connection, event: &BoxedEvent) -> rusqlite::Result<Vec<(i64, 
             .collect();
         let Some(part) = part else { continue };
         let mut statement = conn.prepare_cached(
-            "SELECT DISTINCT no, salt FROM wait JOIN session USING (no)
+            "SELECT DISTINCT no, salt, id FROM wait JOIN session USING (no)
              WHERE wait.network = ?1 AND event = ?2 AND fields = ?3 AND wait.key = ?4",
         )?;
         let key = canonical(&part.into()).to_string();
         let sessions = statement.query_map(
             [&*event.network, &*event.event, list.as_str(), key.as_str()],
-            |r| Ok((r.get(0)?, r.get(1)?)),
+            |r| Ok((r.get(0)?, r.get(1)?, name(r, 2)?)),
         )?;
         found.extend(sessions.collect::<rusqlite::Result<Vec<_>>>()?);
     }

@@ -6,10 +6,10 @@ use super::writer::Said;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::sync::Arc;
 use steersman_machine::ids::Time;
-use steersman_runtime::store::{Memory, MemoryQuery, NewMemory, Rated, memories};
+use steersman_runtime::store::{Memory, MemoryQuery, NewMemory, Rated, bounds};
 
 pub(super) fn remember(conn: &Connection, new: &NewMemory) -> Said<u64> {
-    if let Err(e) = memories::check(new) {
+    if let Err(e) = bounds::memory(new) {
         return Ok(Err(e));
     }
     let known: Option<i64> = conn

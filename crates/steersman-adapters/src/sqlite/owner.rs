@@ -7,7 +7,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use steersman_runtime::store::StoreError;
+use steersman_runtime::store::{StoreError, bounds};
 
 /// Held for as long as the owner lives. The file goes with it; one that a killed process left is taken over.
 pub(super) struct OwnerLock {
@@ -38,11 +38,20 @@ pub(super) fn folder(store: &Path) -> PathBuf {
     beside(store, ".owners")
 }
 
+/// The lock file of a session. A store that is older than the bound of its ids may hold one that leads elsewhere.
+fn file_of(folder: &Path, session: &str) -> PathBuf {
+    let leads_out = session.starts_with('.') || session.contains(['/', '\\', '\0']);
+    if leads_out || session.is_empty() || session.len() > bounds::SESSION_ID {
+        return folder.join(blake3::hash(session.as_bytes()).to_hex().as_str());
+    }
+    folder.join(session)
+}
+
 /// Takes the lock of a session, or says who holds it.
 pub(super) fn lock(store: &Path, session: &str) -> Result<OwnerLock, StoreError> {
     let folder = folder(store);
     std::fs::create_dir_all(&folder).map_err(|e| io(&folder, e))?;
-    let path = folder.join(session);
+    let path = file_of(&folder, session);
     // Whoever lists sessions holds a lock for a moment, to see whether anybody else does.
     let mut tries = 5;
     // A killed owner may have been starting a program: the child holds the lock until it has become that program.
@@ -116,7 +125,7 @@ fn in_place(file: &File, path: &Path) -> bool {
 
 /// The process that owns a session now, if one does. Looks at this session only: a process may own thousands.
 pub(super) fn owner(store: &Path, session: &str) -> Option<String> {
-    let mut file = File::open(folder(store).join(session)).ok()?;
+    let mut file = File::open(file_of(&folder(store), session)).ok()?;
     match file.try_lock_shared() {
         Err(TryLockError::WouldBlock) => Some(process(&mut file)),
         Ok(()) | Err(TryLockError::Error(_)) => None,

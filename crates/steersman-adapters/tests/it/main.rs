@@ -6,6 +6,7 @@
 )]
 
 mod aimock;
+mod bounds;
 mod catalog;
 mod chat;
 mod command;

@@ -5,6 +5,11 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use steersman_adapters::sqlite::SqliteStore;
+use steersman_machine::ids::Time;
+use steersman_runtime::inbox::Message;
+use steersman_runtime::store::Store;
+use steersman_runtime::store::bounds::WAITING;
 
 /// Sets the window's title, clears the screen, begins a colour in one byte, turns the order of what follows.
 const EVIL: &str = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{1b}[8m\u{9b}31m\u{202e}tfel";
@@ -201,7 +206,7 @@ fn nothing_said_begins_nothing() {
     let mut args = run.to_vec();
     args.push("Hi");
     assert_eq!(world.run(&args).code, Some(0));
-    let long = "x".repeat(201);
+    let long = "x".repeat(1025);
     for id in ["", "a\nb", &long] {
         assert_eq!(world.run(&["send", "last", "Hi", "--id", id]).code, Some(2));
     }
@@ -514,4 +519,72 @@ fn a_terminal_shows_what_strangers_wrote_and_obeys_none_of_it() {
         seen(args);
     }
     assert!(bad.is_empty(), "{}", bad.join("\n"));
+}
+
+/// What finds no room in an inbox is refused, and whoever sends it hears that; what people order still reaches the session.
+#[test]
+fn a_full_inbox_is_told_to_whoever_sends() {
+    let world = World::new();
+    net(&world, "agents: { a: { system: s } }\n");
+    world.write("script.yaml", "a: [Hello.]\n");
+    let run = ["run", "net", "--script-all", "script.yaml", "--input", "Hi"];
+    assert_eq!(world.run(&run).code, Some(0));
+    let id = world.json(&["show", "last"]).1["session"].clone();
+    let id = id.as_str().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    runtime.unwrap().block_on(async {
+        let store = SqliteStore::open(world.folder.join(".steersman/sessions.db")).unwrap();
+        let say = |n: u64| {
+            Message::Say {
+                text: "Hi".to_owned(),
+                to: None,
+                by: None,
+                branch: None,
+            }
+            .encode(format!("m{n}").into(), Time(1))
+        };
+        let said: Vec<_> = (0..WAITING).map(|n| store.deliver(id, say(n))).collect();
+        for said in said {
+            assert!(said.await.unwrap());
+        }
+    });
+    let send = ["send", "last", "Hi", "--no-run", "--id", "one-more"];
+    let ran = world.run(&send);
+    assert_eq!(ran.code, Some(4), "{ran:?}");
+    for told in [
+        id,
+        "is full: 10000 lie there",
+        "nothing was done",
+        "steersman run --all",
+    ] {
+        assert!(ran.err.contains(told), "{told}: {ran:?}");
+    }
+    let known = world.run(&["send", "last", "Hi", "--no-run", "--id", "m7"]);
+    assert_eq!(known.code, Some(0), "{known:?}");
+    let ran = world.run(&["pause", "last"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+}
+
+/// An address is no path, and the id of an event has a bound.
+#[test]
+fn ids_that_lead_out_lead_nowhere() {
+    let world = World::new();
+    net(
+        &world,
+        "events: { mail: { fields: { nr: string }, id: \"{{ event.nr }}\" } }\nagents: { a: { system: s } }\n",
+    );
+    let sent = |length: usize| {
+        let nr = "x".repeat(length);
+        let fields = format!("{{\"nr\": \"{nr}\"}}");
+        world.run(&["send", "net", "--event", "mail", &fields])
+    };
+    let ran = sent(1025);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.err.contains("it has 1 to 1024 bytes"), "{ran:?}");
+    assert!(world.json_lines(&["sessions"]).is_empty());
+    assert_eq!(sent(900).code, Some(0));
+    for address in ["../x", "/x", "."] {
+        let ran = world.run(&["send", address, "Hi"]);
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+    }
 }

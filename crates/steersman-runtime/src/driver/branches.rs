@@ -6,13 +6,14 @@ use crate::branches::{not_adoptable, not_all_act, searched, taken_label};
 use crate::engine::EngineError;
 use crate::inbox::Message;
 use crate::load::Since;
-use crate::store::InboxMessage;
+use crate::store::bounds::ID;
+use crate::store::{InboxMessage, StoreError};
 use steersman_machine::branch::{Awaited, awaited, awaits};
 use steersman_machine::commit::{LedgerEntry, Release, Why};
 use steersman_machine::effect::{
     Bodies, BranchEnd, Known, Offered, Opened, Request, Said, Step, Until,
 };
-use steersman_machine::ids::{Id, Line, Name};
+use steersman_machine::ids::{Digest, Id, Line, Name};
 use steersman_machine::interaction::{Cause, End, Interaction, Target};
 use steersman_machine::join::{JoinOn, Stands};
 use steersman_machine::snapshot::{Phase, Snapshot};
@@ -282,7 +283,7 @@ impl Driver {
         while at.is_some() {
             let line = match self.past.read(at).await {
                 Ok(line) => line,
-                Err(crate::store::StoreError::Corrupt { .. }) if at > self.writer.appended => {
+                Err(StoreError::Corrupt { .. }) if at > self.writer.appended => {
                     return Ok(None);
                 }
                 Err(e) => return Err(e.into()),
@@ -407,8 +408,10 @@ impl Driver {
             commit.binding = Some((*bound).clone());
         }
         let id = step.snapshot.branch;
-        if let Some(said) = say.filter(|_| !step.left.is_empty()) {
-            self.say_later(id, &said).await?;
+        if let Some(said) = say.filter(|_| !step.left.is_empty())
+            && let Err(full) = self.say_later(id, &said).await?
+        {
+            return Ok(Err(full));
         }
         let label = step
             .commit
@@ -464,18 +467,32 @@ impl Driver {
     }
 
     /// What was to be said where a branch begins, and could not be taken there, lies in the inbox under an id of its own:
-    /// nothing of it is lost, whatever dies before the branch takes it.
-    async fn say_later(&mut self, branch: Id, said: &Said) -> Result<(), EngineError> {
+    /// nothing of it is lost, whatever dies before the branch takes it. Or it has no room there, and why.
+    async fn say_later(
+        &mut self,
+        branch: Id,
+        said: &Said,
+    ) -> Result<Result<(), String>, EngineError> {
         let message = Message::Say {
             text: said.text.to_string(),
             to: None,
             by: said.by.clone(),
             branch: Some(branch),
         };
-        let id: Name = format!("{}/{branch}", said.id).into();
-        self.engine.put(&self.session, id, &message).await?;
+        let id: Name = if said.id.len() < ID / 2 {
+            format!("{}/{branch}", said.id).into()
+        } else {
+            format!("{}/{branch}", Digest::of(said.id.as_bytes())).into()
+        };
+        match self.engine.put(&self.session, id, &message).await {
+            Ok(_) => {}
+            Err(EngineError::Store(full @ StoreError::Full { .. })) => {
+                return Ok(Err(full.to_string()));
+            }
+            Err(error) => return Err(error),
+        }
         self.inbox.look = true;
-        Ok(())
+        Ok(Ok(()))
     }
 
     /// What the ledger knows of effects that were out in a snapshot and may have touched the world.

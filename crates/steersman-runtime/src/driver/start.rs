@@ -9,6 +9,7 @@ use crate::feed::FeedItem;
 use crate::inbox::Message;
 use crate::limiter::{Ask, Limiter};
 use crate::model::{BoundModel, Model, ModelCall, Transport};
+use crate::store::StoreError;
 use crate::toolset::ToolRun;
 use std::sync::Arc;
 use steersman_machine::commit::LedgerEntry;
@@ -519,9 +520,16 @@ impl Driver {
             branch,
         };
         let key = format!("sent:{id}").into();
-        self.engine.put(&self.session, key, &sent).await?;
+        let raw = match self.engine.put(&self.session, key, &sent).await {
+            Ok(_) => Raw::Done("sent".into()),
+            // The agent may send it again.
+            Err(EngineError::Store(full @ StoreError::Full { .. })) => {
+                Raw::NotPerformed(Fault::new("failed", full.to_string()))
+            }
+            Err(error) => return Err(error),
+        };
         self.inbox.look = true;
-        self.answer_raw(id, Raw::Done("sent".into()), Vec::new());
+        self.answer_raw(id, raw, Vec::new());
         Ok(())
     }
 

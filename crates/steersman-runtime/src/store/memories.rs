@@ -1,6 +1,6 @@
 //! What a store keeps for the memory of agents: contents by scope, over all sessions.
 
-use super::{SessionId, StoreError, within};
+use super::SessionId;
 use std::sync::Arc;
 use steersman_machine::ids::{Id, Name, Time};
 
@@ -109,14 +109,4 @@ impl MemoryQuery {
             && (self.session.is_none() || self.session == memory.session)
             && memory.until.is_none_or(|until| until >= self.now)
     }
-}
-
-/// Refuses what no store takes.
-///
-/// # Errors
-/// [`StoreError::TooLarge`].
-pub fn check(new: &NewMemory) -> Result<(), StoreError> {
-    let tags: usize = new.tags.iter().map(|tag| tag.len() + 4).sum();
-    let size = new.key.len() + new.scope.len() + new.name.len() + new.media.len() + tags;
-    within(|| format!("what is said of memory `{}`", new.key), size)
 }

@@ -3,7 +3,7 @@
 use super::{
     Batch, BoxedEvent, Checkpoint, CheckpointOf, Claim, InboxMessage, Memory, MemoryQuery,
     NewMemory, NewSession, PlaceWait, Rated, Row, SessionInfo, SessionQuery, SessionState,
-    StoreError, check, first_line, meets, memories, within,
+    StoreError, bounds, check, first_line, meets, within,
 };
 use crate::store::{SaidHash, SessionId};
 use std::collections::hash_map::Entry;
@@ -76,10 +76,8 @@ impl Tables {
     }
 
     pub(super) fn create(&mut self, mut new: NewSession) -> Result<(), StoreError> {
+        bounds::session(&new)?;
         let (first, said) = (new.first.take(), new.said.take());
-        if let Some(first) = &first {
-            within(|| format!("message `{}`", first.id), first.bytes.len())?;
-        }
         if self.sessions.contains_key(&new.id) {
             return Err(StoreError::Conflict(new.id));
         }
@@ -318,11 +316,15 @@ impl Tables {
     }
 
     pub(super) fn deliver(&mut self, id: &str, message: InboxMessage) -> Result<bool, StoreError> {
-        within(|| format!("message `{}`", message.id), message.bytes.len())?;
+        bounds::message(&message)?;
         let session = self.session_mut(id)?;
         let said = SaidHash::of(&message.bytes);
+        let most = bounds::most_waiting(&message);
         match session.known.entry(message.id.clone()) {
             Entry::Occupied(known) => return same(&message.id, *known.get(), said),
+            Entry::Vacant(_) if session.inbox.len() as u64 >= most => {
+                return Err(bounds::full_inbox(id, most));
+            }
             Entry::Vacant(new) => new.insert(Some(said)),
         };
         session.inbox.push(message);
@@ -331,36 +333,48 @@ impl Tables {
     }
 
     pub(super) fn deliver_event(&mut self, event: BoxedEvent) -> Result<bool, StoreError> {
-        within(|| format!("event `{}`", event.id), event.fields.len())?;
-        within(|| format!("event `{}`", event.id), event.message.len())?;
+        bounds::event(&event)?;
         self.seen.retain(|_, (until, _)| *until >= event.at);
         let said = SaidHash::of(&event.message);
         if let Some((_, before)) = self.seen.get(&event.id) {
             return same(&event.id, Some(*before), said);
         }
-        self.seen.insert(event.id.clone(), (event.until, said));
-        let mut met = false;
-        for session in self.sessions.values_mut() {
-            let waits = session.new.network == event.network
+        let waits = |session: &Session| {
+            session.new.network == event.network
                 && session
                     .waits
                     .values()
                     .flatten()
-                    .any(|(name, key)| *name == event.event && meets(key, &event.fields));
-            if waits {
-                met = true;
-                if let Entry::Vacant(new) = session.known.entry(event.id.clone()) {
-                    new.insert(Some(said));
-                    session.inbox.push(InboxMessage {
-                        id: event.id.clone(),
-                        at: event.at,
-                        bytes: event.message.clone(),
-                    });
-                    self.inbox_version += 1;
-                }
+                    .any(|(name, key)| *name == event.event && meets(key, &event.fields))
+        };
+        let met = self.sessions.values().filter(|session| waits(session));
+        let met: Vec<SessionId> = met.map(|session| session.new.id.clone()).collect();
+        let message = InboxMessage {
+            id: event.id.clone(),
+            at: event.at,
+            bytes: event.message.clone(),
+        };
+        let most = bounds::most_waiting(&message);
+        for id in &met {
+            let session = self.session(id)?;
+            if session.inbox.len() as u64 >= most && !session.known.contains_key(&event.id) {
+                return Err(bounds::full_inbox(id, most));
             }
         }
-        if !met {
+        if met.is_empty() {
+            if self.events.len() as u64 >= bounds::BOXED {
+                self.events.retain(|e| e.until >= event.at);
+            }
+            if self.events.len() as u64 >= bounds::BOXED {
+                return Err(bounds::full_box());
+            }
+        }
+        self.seen.insert(event.id.clone(), (event.until, said));
+        for id in &met {
+            // One that had it already hears nothing new.
+            let _ = self.deliver(id, message.clone());
+        }
+        if met.is_empty() {
             self.events.push(event);
         }
         Ok(true)
@@ -430,7 +444,7 @@ impl Tables {
 
 impl Tables {
     pub(super) fn remember(&mut self, new: NewMemory, hash: [u8; 32]) -> Result<u64, StoreError> {
-        memories::check(&new)?;
+        bounds::memory(&new)?;
         let known = self.memories.iter().find(|(_, (key, _))| *key == new.key);
         if let Some((id, _)) = known {
             return Ok(*id);

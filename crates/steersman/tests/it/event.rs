@@ -1,7 +1,9 @@
 //! Events that begin sessions, and find them.
 
 use serde_json::json;
-use steersman::{Error, Network, Sent, Steersman};
+use steersman::runtime::store::bounds::{ID, WAITING};
+use steersman::runtime::store::{InboxMessage, SessionQuery};
+use steersman::{Error, ErrorKind, Network, Sent, StartOptions, Steersman};
 
 const ORDERS: &str = r#"
 events:
@@ -134,4 +136,46 @@ async fn an_id_that_comes_with_other_fields_is_refused() {
     };
     assert!(matches!(placed("seven", 1).await, Ok(Sent::Started(_))));
     assert!(matches!(placed("seven", 2).await, Ok(Sent::Session(_))));
+}
+
+/// Ids come from whoever calls, and become parts of paths; and nobody fills an inbox without end.
+#[tokio::test]
+async fn what_comes_from_outside_has_bounds() {
+    let network = Network::from_yaml(ORDERS).build().unwrap();
+    let script = "desk: [Thanks.]";
+    let steersman = Steersman::options().script_all(script).in_memory();
+    for id in ["../x", "/x", "", ".", "a\0", "A", &"x".repeat(129)] {
+        let options = StartOptions {
+            id: Some(id.into()),
+            ..StartOptions::default()
+        };
+        let refused = steersman.start_with(&network, options).await.err().unwrap();
+        assert_eq!(refused.kind(), ErrorKind::Refused, "{refused}");
+        assert!(refused.to_string().contains("a-z, 0-9"), "{refused}");
+    }
+    let placed = async |order: &str, nr: u64| {
+        let fields = json!({ "order": order, "nr": nr });
+        steersman.post(&network, "placed", &fields).await
+    };
+    let refused = placed(&"x".repeat(ID + 1), 1).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Refused, "{refused}");
+    let store = steersman.engine().store();
+    let all = store.sessions(&SessionQuery::default()).await.unwrap();
+    assert!(all.is_empty(), "{all:?}");
+    let Ok(Sent::Started(session)) = placed(&"x".repeat(ID), 1).await else {
+        panic!("it begins a session");
+    };
+    for n in 1..WAITING {
+        let message = InboxMessage {
+            id: format!("m{n}").into(),
+            at: steersman.engine().clock().now(),
+            bytes: (*b"said").into(),
+        };
+        assert!(store.deliver(&session, message).await.unwrap());
+    }
+    let refused = placed(&"x".repeat(ID), 2).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Full, "{refused}");
+    assert!(refused.to_string().contains(&session), "{refused}");
+    let known = Sent::Known(Some(session));
+    assert_eq!(placed(&"x".repeat(ID), 1).await.unwrap(), known);
 }
