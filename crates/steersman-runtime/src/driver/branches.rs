@@ -652,7 +652,7 @@ impl Driver {
             .collect()
     }
 
-    /// Whether a branch ended, or has no ticks in which it could.
+    /// Whether everybody on a branch rests, also where nothing was said on it yet, or it has no ticks in which they could.
     fn is_over(&self, id: Id) -> bool {
         let Some(known) = self.ledger.branch(id) else {
             return false;
@@ -661,9 +661,8 @@ impl Driver {
             let top = snapshot.top().map(|top| snapshot.agent(top).phase);
             top == Some(Phase::Resting)
         };
-        let ended = known.ended.is_some();
-        known.superseded.is_some()
-            || (ended && self.branches.get(&id).is_some_and(|b| rests(&b.snapshot)))
+        let stands = self.branches.get(&id);
+        known.superseded.is_some() || stands.is_some_and(|branch| rests(&branch.snapshot))
     }
 
     /// How a branch that is over ended: as its top agent did; as cancelled if it was superseded before.

@@ -3,7 +3,7 @@
 use crate::search;
 use crate::sequences::{DESK, turns, within};
 use crate::spy::Behind;
-use crate::world::World;
+use crate::world::{World, answered};
 use serde_json::json;
 use steersman_machine::expression::Expr;
 use steersman_machine::ids::{Id, Line};
@@ -79,10 +79,16 @@ async fn what_a_search_that_was_cut_opened_is_not_taken_from_it() {
 /// Nobody waits for ever: not for itself, not for who waits for it, not for what is not there.
 #[tokio::test]
 async fn a_branch_does_not_join_what_waits_for_it() {
-    let world = World::new(json!({ "desk": ["Ready.", "Here."] }));
+    let asks = json!({ "call": { "pay_asked": { "cents": 3 } } });
+    let world = World::new(json!({ "desk": ["Ready.", asks, "Here."] }));
     let session = world.start(DESK, "Go.").await;
     let _ = session.settled().await.unwrap();
-    session.fork(Fork::default()).await.unwrap();
+    let fork = Fork {
+        say: Some("Pay.".into()),
+        live: true,
+        ..Fork::default()
+    };
+    session.fork(fork).await.unwrap();
     let forked = search::seen(&world).await.branches[1].id;
     let why = async |branches: Vec<Id>| {
         let refused = session.join(branches, &JoinOn::All, None).await;
@@ -132,6 +138,21 @@ async fn who_waits_for_a_branch_of_a_search_hears_that_it_was_left() {
         matches!(&*settled, Settled::Asks(_)),
         "it goes on, and pays: {settled:?}"
     );
+}
+
+/// On a branch where nothing was said nobody is at work: who waits for it goes on.
+#[tokio::test]
+async fn a_branch_on_which_nothing_was_said_keeps_nobody_waiting() {
+    let world = World::new(json!({ "desk": ["Ready.", "Heard."] }));
+    let session = world.start(DESK, "Go.").await;
+    let _ = session.settled().await.unwrap();
+    session.fork(Fork::default()).await.unwrap();
+    let seen = search::seen(&world).await;
+    let forked = seen.branches.last().unwrap().id;
+    let joined = session.join(vec![forked], &JoinOn::All, None).await;
+    assert!(matches!(joined.unwrap().fate, Fate::Taken(_)));
+    let settled = within(5_000, session.settled()).await.unwrap().unwrap();
+    assert_eq!(answered(&settled), "Heard.");
 }
 
 /// What was said in the same moment is read behind the line that begins the session.

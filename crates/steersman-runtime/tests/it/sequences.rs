@@ -101,6 +101,8 @@ struct Play {
     acknowledged: BTreeSet<Name>,
     /// How often each act was ordered, and how often of these it was taken.
     acts: BTreeMap<&'static str, (u64, u64)>,
+    /// What somebody decided last.
+    answered: Option<Message>,
     /// How often somebody let a call run again, knowing of an equal one: by tool and arguments.
     words: BTreeMap<(String, String), usize>,
     kills: u64,
@@ -152,6 +154,7 @@ impl Play {
             told: String::new(),
             acknowledged: BTreeSet::new(),
             acts: BTreeMap::new(),
+            answered: None,
             words: BTreeMap::new(),
             kills: 0,
         }
@@ -178,8 +181,16 @@ impl Play {
         Ok(match draws.below(22) {
             0..3 => speaks(draws, branch),
             3..14 => branches(draws, seen, place),
-            14..20 => orders(draws, seen, branch),
-            _ => decides(draws, seen),
+            14..19 => orders(draws, seen, branch),
+            _ => match &self.answered {
+                // Whoever sends the same once more means what they saw then.
+                Some(before) if draws.one_in(4) => ("answer again", before.clone()),
+                _ => {
+                    let decided = decides(draws, seen);
+                    self.answered = Some(decided.1.clone());
+                    decided
+                }
+            },
         })
     }
 
