@@ -409,11 +409,23 @@ impl Deeds {
         self.by_id.values()
     }
 
-    /// By tool, of those that touch the world: intended (begun or still to begin), done, repeated. Repeated is an effect that was
-    /// done although an equal one was, and each attempt of an `unsafe` one behind an attempt that may have happened.
-    pub(crate) fn sums(&self) -> BTreeMap<Name, (u32, u32, u32)> {
+    /// An effect repeats what was done anywhere in the session, also on a branch that is not among these.
+    pub(crate) fn mark_repeats(&mut self, session: &Self) {
+        for (effect, deed) in &mut self.by_id {
+            let known = session.by_id.get(effect);
+            deed.repeats = known.and_then(|known| known.repeats.clone());
+        }
+    }
+
+    /// By tool, of those of these that touch the world: intended (begun or still to begin), done, repeated. Repeated is an
+    /// effect that was done although an equal one was, and each attempt of an `unsafe` one behind an attempt that may have
+    /// happened.
+    pub(crate) fn sums<'a>(
+        deeds: impl IntoIterator<Item = &'a Deed>,
+    ) -> BTreeMap<Name, (u32, u32, u32)> {
         let mut sums: BTreeMap<Name, (u32, u32, u32)> = BTreeMap::new();
-        for deed in self.all().filter(|d| d.counts() && d.attempts > 0) {
+        let deeds = deeds.into_iter();
+        for deed in deeds.filter(|d| d.counts() && d.attempts > 0) {
             let sum = sums.entry(deed.tool.clone()).or_default();
             sum.0 += 1;
             sum.1 += u32::from(deed.standing == Standing::Done);

@@ -80,7 +80,7 @@ pub(crate) async fn run(
             _ => row,
         })?;
     }
-    for (tool, (intended, done, repeated)) in deeds.sums() {
+    for (tool, (intended, done, repeated)) in Deeds::sums(shown.iter().copied()) {
         let sum = format!("{tool}: {intended} intended, {done} done, {repeated} repeated");
         printer.talk(if repeated == 0 {
             green(&sum)

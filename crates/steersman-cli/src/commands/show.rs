@@ -463,12 +463,15 @@ impl Page<'_> {
     }
 
     fn deeds(&self) -> Deeds {
-        let mut deeds = Deeds::default();
-        for line in &self.log.lines {
+        let (mut session, mut deeds) = (Deeds::default(), Deeds::default());
+        let lines = self.log.lines.iter();
+        for line in lines.filter(|line| self.line.is_none_or(|at| line.n <= at)) {
+            session.learn(line, &self.log.texts);
             if self.shows(line.branch, line.n) {
                 deeds.learn(line, &self.log.texts);
             }
         }
+        deeds.mark_repeats(&session);
         let pending = self.pending().into_iter();
         for held in pending.filter(|p| p.kind == PendingKind::Hold) {
             deeds.held(held.effect);

@@ -230,29 +230,75 @@ fn live_reruns_touch_the_world_where_nothing_on_record_answers_and_ask_as_a_run_
     assert_eq!((ran.code, payments(&world)), (Some(0), 3), "{ran:?}");
 }
 
+/// The first call is answered by the recording; the second, with equal arguments, would touch the world once more.
 #[test]
-fn what_is_idempotent_is_not_done_again_under_another_key() {
-    let mails = |times: usize| {
-        let call = "  - call: { mail: { to: ann } }\n";
-        format!("desk:\n{}  - Sent {times}.\n", call.repeat(times))
-    };
-    let (world, session) = world(&mails(1));
-    world.write("twice.yaml", &mails(2));
-    let args = ["rerun", &session, "--live", "--set", OTHER, "--json"];
-    let told = document(&world.run(&[&args[..], &["--script-all", "twice.yaml"]].concat()));
+fn what_was_done_then_is_done_again_live_only_by_a_persons_word() {
+    for call in ["mail: { to: ann }", "pay: { cents: 5 }"] {
+        let calls = |times: usize| {
+            let call = format!("  - call: {{ {call} }}\n");
+            format!("desk:\n{}  - Done {times}.\n", call.repeat(times))
+        };
+        let (world, session) = world(&calls(1));
+        world.write("twice.yaml", &calls(2));
+        let args = ["rerun", &session, "--live", "--set", OTHER, "--json"];
+        let told = document(&world.run(&[&args[..], &["--script-all", "twice.yaml"]].concat()));
+        assert_eq!(
+            (&told["status"], payments(&world)),
+            (&"waits".into(), 1),
+            "{told:#}"
+        );
+        let again = told["session"].as_str().unwrap();
+        let waits = &world.json_lines(&["pending", "--where", "kind = repeat"])[0];
+        assert_eq!(waits["kind"], "repeat", "{waits:#}");
+        let ran = world.run(&["approve", again, "--script-all", "twice.yaml"]);
+        assert_eq!((ran.code, payments(&world)), (Some(2), 1), "{ran:?}");
+        assert!(ran.err.contains("--repeat"), "{ran:?}");
+        let ran = world.run(&["approve", again, "--repeat", "--script-all", "twice.yaml"]);
+        assert_eq!((ran.code, payments(&world)), (Some(0), 2), "{ran:?}");
+    }
+}
+
+/// What a person let run, and what a person said, is compared as it was: whatever its characters, digits and size.
+#[test]
+fn what_people_approved_and_answered_is_the_same_however_odd_or_large() {
+    let odd = "\u{1b}[31m\u{7}\u{202e}\u{0}\u{7f}\ttab\nline";
+    let args = serde_json::json!({ "to": odd, "wei": i64::MAX, "more": [-1.0, "\u{9b}"] });
+    let args = args.to_string();
+    let world = World::new();
+    let definition = DESK.replace(
+        "  mail:",
+        "  wire: { description: Pays., parameters: { to: string, wei: any, more: { items: any } }, effect: unsafe, approve: { edit: [wei] }, command: [sh, -c, \"echo paid >> book; echo ok\"] }\n  mail:",
+    );
+    let definition = definition.replace("[look,", "[look, wire,");
+    world.write("steersman.yaml", &definition);
+    // YAML takes some characters only where they are written out.
+    let args = args
+        .replace('\u{7f}', "\\u007f")
+        .replace('\u{9b}', "\\u009b");
+    let script = format!(
+        r#"{{ "desk": [{{ "call": {{ "wire": {args} }} }}, {{ "call": {{ "customer": {{ "question": "Which?" }} }} }}, "Done."] }}"#
+    );
+    world.write("script.yaml", &script);
+    let scripted = |args: &[&str]| world.run(&[args, &["--script-all", "script.yaml"]].concat());
+    let ran = scripted(&["run", "--input", "Pay."]);
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    let digits = "123456789012345678901234567890";
+    let ran = scripted(&["approve", "last", "--edit", &format!("wei={digits}")]);
+    assert_eq!((ran.code, payments(&world)), (Some(5), 1), "{ran:?}");
+    let large = serde_json::json!({ "which": "x".repeat(20_000), "n": odd, "wei": "@" });
+    let large = large.to_string().replace(r#""@""#, digits);
+    let ran = scripted(&["answer", "last", &large]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let ran = world.run(&["rerun", "last", "--json"]);
+    let told = document(&ran);
     assert_eq!(
-        (&told["status"], payments(&world)),
-        (&"waits".into(), 1),
+        (ran.code, &told["result"]),
+        (Some(0), &"same".into()),
         "{told:#}"
     );
-    let again = told["session"].as_str().unwrap();
-    let waits = &world.json_lines(&["pending", "--where", "kind = repeat"])[0];
-    assert_eq!(waits["kind"], "repeat", "{waits:#}");
-    let ran = world.run(&["approve", again, "--script-all", "twice.yaml"]);
-    assert_eq!((ran.code, payments(&world)), (Some(2), 1), "{ran:?}");
-    assert!(ran.err.contains("--repeat"), "{ran:?}");
-    let ran = world.run(&["approve", again, "--repeat", "--script-all", "twice.yaml"]);
-    assert_eq!((ran.code, payments(&world)), (Some(0), 2), "{ran:?}");
+    assert_eq!(payments(&world), 1);
+    let ran = world.run(&["fsck"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
 }
 
 /// Asks something else than it asked then.

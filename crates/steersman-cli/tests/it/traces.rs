@@ -129,6 +129,15 @@ fn who_approves_a_repetition_is_asked_once() {
     let rows = world.json_lines(&["effects", "last"]);
     let again = rows.iter().find(|row| row["repeats"] == "2.1");
     assert_eq!(again.unwrap()["allowed"], "user", "{rows:?}");
+    // Whoever looks at the branch alone sees the same, though what it repeats was done on another.
+    let sum = "transfer: 1 intended, 1 done, 1 repeated";
+    let shown = world.run(&["show", "last:again"]);
+    assert!(shown.out.contains(sum), "{shown:?}");
+    let effects = world.run(&["effects", "last:again"]);
+    assert!(effects.err.contains(sum), "{effects:?}");
+    let shown = world.run(&["show", "last:main"]);
+    let first = "transfer: 1 intended, 1 done, 0 repeated";
+    assert!(shown.out.contains(first), "{shown:?}");
 }
 
 const LEAD: &str = r#"name: lead

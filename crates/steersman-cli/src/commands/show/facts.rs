@@ -2,6 +2,7 @@
 
 use super::{Page, ledger_orders};
 use crate::commands::sessions;
+use crate::deeds::Deeds;
 use crate::place::branch_name;
 use crate::printer::{dim, green, red, yellow};
 use crate::words::{WIDTH, count, entries, line as one_line};
@@ -35,7 +36,7 @@ impl Page<'_> {
         for entries in told(&state.collect::<Vec<_>>(), ", ") {
             row("state", entries);
         }
-        for (tool, (intended, done, repeated)) in self.deeds().sums() {
+        for (tool, (intended, done, repeated)) in Deeds::sums(self.deeds().all()) {
             let sum = format!("{intended} intended, {done} done, {repeated} repeated");
             let sum = if repeated == 0 {
                 green(&sum)
