@@ -538,7 +538,8 @@ impl Store for SqliteStore {
         key: &'a str,
     ) -> Boxed<'a, Result<Vec<BoxedEvent>, StoreError>> {
         let [network, event, key] = [network, event, key].map(str::to_owned);
-        self.read(move |conn| lists::boxed_events(conn, &network, &event, &key))
+        let trust = self.trust();
+        self.read(move |conn| lists::boxed_events(conn, [&network, &event], &key, trust))
     }
 
     fn event_box(&self, now: Time, limit: usize) -> Boxed<'_, Result<Vec<BoxedEvent>, StoreError>> {

@@ -321,18 +321,29 @@ const EVENT: &str = "SELECT id, network, event, fields, message, at, until, sum,
 
 pub(super) fn boxed_events(
     conn: &Connection,
-    network: &str,
-    named: &str,
+    of: [&str; 2],
     key: &str,
+    trust: Trust,
 ) -> rusqlite::Result<Vec<BoxedEvent>> {
-    let all: Vec<BoxedEvent> = conn
-        .prepare_cached(&format!(
-            "{EVENT} WHERE network = ?1 AND event = ?2 ORDER BY seq"
-        ))?
-        .query_map([network, named], event)?
-        .collect::<rusqlite::Result<_>>()?;
-    let met = |e: &BoxedEvent| !e.message.is_empty() && meets(key, &e.fields);
-    Ok(all.into_iter().filter(met).collect())
+    let mut found = Vec::new();
+    let mut read = || -> rusqlite::Result<()> {
+        let index = trust.index();
+        let mut all = conn.prepare_cached(&format!(
+            "{EVENT} {index} WHERE network = ?1 AND event = ?2 ORDER BY seq"
+        ))?;
+        let mut rows = all.query(of)?;
+        while let Some(row) = rows.next()? {
+            found.push(event(row)?);
+        }
+        Ok(())
+    };
+    match (read(), trust) {
+        // What stands on pages that nobody can read any more was told.
+        (Ok(()), _) | (Err(_), Trust::Damaged) => {}
+        (Err(error), Trust::Whole) => return Err(error),
+    }
+    found.retain(|event| !event.message.is_empty() && meets(key, &event.fields));
+    Ok(found)
 }
 
 /// Events in the box that are damaged, in words.

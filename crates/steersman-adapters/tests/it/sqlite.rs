@@ -623,6 +623,27 @@ async fn an_event_that_was_damaged_in_the_box_is_told_and_ends_no_wait() {
     assert!(found > 300, "{found}");
 }
 
+/// Whatever bit of the page of the box breaks its structure: that is told, and then waits read what can be read.
+#[tokio::test]
+async fn a_box_that_cannot_be_read_is_told_and_passed_over() {
+    let (folder, good) = waiting().await;
+    let page = page(&folder, "event");
+    let mut broken = 0;
+    for bit in page.start * 8..(page.start + 10) * 8 {
+        flipped(&folder, &good, bit);
+        let Ok(store) = SqliteStore::open(folder.file()) else {
+            continue;
+        };
+        let boxed = store.boxed_events("desk", "mail", "{}").await;
+        broken += u32::from(boxed.is_err());
+        let damaged = store.damaged_lists().await.unwrap();
+        assert!(boxed.is_ok() || !damaged.is_empty(), "bit {bit}");
+        let boxed = store.boxed_events("desk", "mail", "{}").await.unwrap();
+        assert!(boxed.iter().all(|e| *e == event("mail")), "bit {bit}");
+    }
+    assert!(broken > 10, "{broken}");
+}
+
 #[tokio::test]
 async fn a_truncated_file_is_an_error() {
     let (folder, good) = full(60).await;

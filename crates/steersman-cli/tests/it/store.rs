@@ -627,3 +627,43 @@ fn a_list_that_shows_something_else_is_found() {
         );
     }
 }
+
+/// A box of events whose page is broken ends no session that waits for one, and `pending` tells of it.
+#[test]
+fn a_box_that_cannot_be_read_ends_no_wait() {
+    let world = World::new();
+    world.write(
+        "desk/steersman.yaml",
+        "name: desk\nevents: { mail: { fields: { nr: string }, id: \"{{ event.nr }}\" } }\ntools: { letter: { description: Waits., wait: { event: mail, match: { nr: \"7\" }, timeout: 1h } } }\nagents: { desk: { system: You read mail., tools: [letter] } }\n",
+    );
+    world.write("script.yaml", "desk: [ { call: { letter: {} } }, Read. ]\n");
+    let run = [
+        "run",
+        "desk",
+        "--script-all",
+        "script.yaml",
+        "--input",
+        "Wait.",
+    ];
+    assert_eq!(world.run(&run).code, Some(5));
+    let file = at(&world, "sessions.db");
+    let root = {
+        let conn = rusqlite::Connection::open(&file).unwrap();
+        let root = "SELECT rootpage FROM sqlite_master WHERE name = 'event'";
+        conn.query_row(root, [], |r| r.get::<_, u32>(0)).unwrap() as usize
+    };
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes[(root - 1) * 4_096] ^= 1;
+    std::fs::write(&file, &bytes).unwrap();
+    let resumed = world.run(RESUME);
+    assert_eq!(resumed.code, Some(5), "{resumed:?}");
+    let listed = world.run(&["pending"]);
+    assert_eq!(listed.code, Some(4), "{listed:?}");
+    assert!(listed.out.contains("letter"), "{listed:?}");
+    assert!(listed.err.contains("table event"), "{listed:?}");
+    let fields = "{\"nr\": \"7\"}";
+    let script = ["--script-all", "script.yaml"];
+    let send = [&["send", "last", "--event", "mail", fields][..], &script].concat();
+    let sent = world.run(&send);
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+}

@@ -5,7 +5,7 @@ use super::{Driver, OutState, What};
 use crate::engine::EngineError;
 use crate::inbox::Message;
 use crate::session::Fate;
-use crate::store::InboxMessage;
+use crate::store::{InboxMessage, StoreError};
 use serde_json::Value as Json;
 use std::sync::Arc;
 use steersman_machine::effect::{Came, EventKey, NewArtifact, Offered, Outcome, Work};
@@ -59,11 +59,15 @@ impl Driver {
             .flat_map(|(id, any)| any.into_iter().map(move |one| (id, one.event, one.key)))
             .collect();
         for (effect, event, key) in open {
-            let boxed = self
-                .engine
-                .store()
-                .boxed_events(&network.name, &event, &key)
-                .await?;
+            let store = self.engine.store();
+            let boxed = store.boxed_events(&network.name, &event, &key).await;
+            let boxed = match boxed {
+                // A box that is damaged ends no session. From here on the store leaves out what it cannot read.
+                Err(StoreError::Corrupt { .. }) if !store.damaged_lists().await?.is_empty() => {
+                    store.boxed_events(&network.name, &event, &key).await?
+                }
+                boxed => boxed?,
+            };
             for found in boxed {
                 let Ok(fields) = serde_json::from_str::<Json>(&found.fields) else {
                     continue;
