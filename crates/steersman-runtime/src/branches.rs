@@ -15,11 +15,14 @@ use steersman_machine::tick::Cx;
 use steersman_machine::wait::for_branches;
 
 impl Inspection {
-    /// Whether an effect may have happened on a branch that was left behind, and no process runs it.
+    /// Whether an effect may have happened that no branch waits for any more (it was left behind, or cancelled), and no
+    /// process runs it.
     pub fn is_left_in_doubt(&self, effect: Id) -> bool {
         let driven = self.info.owner.is_some();
         let epoch = self.ledger.epoch + u64::from(!driven);
-        self.ledger.is_left_in_doubt(effect, epoch)
+        let mut live = self.branches.iter().filter(|branch| !branch.superseded);
+        self.ledger.may_have_happened(effect, epoch)
+            && !live.any(|branch| branch.snapshot.effects.contains_key(&effect))
     }
 
     /// Whether something that was said to a branch lies in the inbox.

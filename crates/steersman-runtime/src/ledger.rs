@@ -19,7 +19,7 @@ use steersman_machine::ids::{Body, Digest, Id, Line, Name, Time};
 use steersman_machine::interaction::Class;
 
 /// Version of the form of ledgers in checkpoints, and of what the fold means. One of another version is discarded.
-pub const VERSION: u8 = 11;
+pub const VERSION: u8 = 12;
 
 /// What is known of the world behind a line.
 ///
@@ -210,6 +210,8 @@ pub struct Record {
     pub ended: Vec<(Why, Release)>,
     /// Whose approval it has: the `by` of these holds.
     pub approved: Vec<Name>,
+    /// Somebody let it repeat what they were told of: equal effects as they stood at this line.
+    pub word: Option<Line>,
     /// Not to be tried before.
     pub again: Option<Time>,
     /// Its place does not answer since then.
@@ -232,7 +234,10 @@ pub enum Progress {
     /// All attempts are proved not to have happened.
     NotPerformed,
     /// Nobody knows whether one of the attempts happened.
-    Unknown,
+    Unknown {
+        /// One before the last may have.
+        doubtful: bool,
+    },
     /// It happened.
     Done {
         /// The line that says so.
@@ -326,7 +331,7 @@ impl Ledger {
             };
             if record.attempt == 0 {
                 self.effects.remove(&effect);
-            } else if record.progress == Progress::Unknown {
+            } else if record.in_doubt() {
                 record.settle(Progress::GivenUp { at: line.n });
                 self.probes.retain(|_, probe| probe.of != effect);
             }
@@ -359,12 +364,15 @@ impl Ledger {
                 class,
             } => self.begun(line, *effect, *attempt, *epoch, *digest, *class),
             LedgerEntry::Done { effect, kept, .. } => self.is_done(line, *effect, *kept),
-            LedgerEntry::NotPerformed { effect, .. } => {
+            LedgerEntry::NotPerformed { effect, attempt } => {
                 let record = self.record(line, *effect);
-                record.progress = record.progress.not_performed();
+                if *attempt == record.attempt {
+                    record.progress = record.progress.not_performed();
+                }
             }
             LedgerEntry::Unknown { effect, .. } => {
-                self.record(line, *effect).progress = Progress::Unknown;
+                let record = self.record(line, *effect);
+                record.progress = record.progress.unknown();
             }
             LedgerEntry::Late { .. }
             | LedgerEntry::Refused { .. }
@@ -472,6 +480,11 @@ impl Ledger {
         let Some(record) = self.effects.get_mut(&effect) else {
             return;
         };
+        if (why, how) == (Why::Repeat, Release::Go) {
+            // An approval whose question told of the repetition is still open here: it is the word for it.
+            let (repeat, approval) = (record.opened(why), record.opened(Why::Approval));
+            record.word = record.word.max(repeat.or(approval));
+        }
         if (why, how) == (Why::Approval, Release::Go) {
             let asked = record.holds.values().filter(|h| h.why == why);
             record.approved.extend(asked.flat_map(|h| h.by.clone()));
@@ -509,6 +522,7 @@ impl Ledger {
             holds: BTreeMap::new(),
             ended: Vec::new(),
             approved: Vec::new(),
+            word: None,
             again: None,
             down: None,
             wants: Amount::default(),
@@ -580,19 +594,16 @@ impl Ledger {
             .filter(|(_, r)| r.progress.is_started() && r.epoch < self.epoch)
     }
 
-    /// Whether it may have happened on a branch that was left behind, and nobody runs it: whoever knows may say so. What
-    /// began before this epoch, nobody runs.
-    pub fn is_left_in_doubt(&self, effect: Id, epoch: u64) -> bool {
+    /// Whether it may have happened, and nobody runs it. What began before this epoch, nobody runs.
+    pub fn may_have_happened(&self, effect: Id, epoch: u64) -> bool {
         let Some(record) = self.effects.get(&effect) else {
             return false;
         };
-        let left = self.branch(record.branch);
-        left.is_some_and(|branch| branch.superseded.is_some())
-            && match record.progress {
-                Progress::Unknown => true,
-                Progress::Started { .. } => record.epoch < epoch,
-                _ => false,
-            }
+        match record.progress {
+            Progress::Unknown { .. } => true,
+            Progress::Started { .. } => record.epoch < epoch,
+            _ => false,
+        }
     }
 
     /// Effects of abandoned futures that were shown to whoever rewound.
@@ -713,16 +724,22 @@ impl Record {
         self.holds.iter().next().map(|(at, hold)| (*at, hold))
     }
 
+    /// The line that opened a hold of this kind.
+    fn opened(&self, why: Why) -> Option<Line> {
+        let found = self.holds.iter().find(|(_, hold)| hold.why == why);
+        found.map(|(at, _)| *at)
+    }
+
     /// Whether nobody knows if it happened, and somebody still may say.
     pub fn in_doubt(&self) -> bool {
-        self.progress == Progress::Unknown
+        matches!(self.progress, Progress::Unknown { .. })
     }
 
     /// Whether an attempt may begin, as far as those before go: none runs, as far as the log tells.
     pub(crate) fn may_begin(&self, class: Class, epoch: u64) -> bool {
         match self.progress {
             Progress::Wished | Progress::NotPerformed => true,
-            Progress::Started { .. } | Progress::Unknown => {
+            Progress::Started { .. } | Progress::Unknown { .. } => {
                 class != Class::Unsafe && self.epoch < epoch
             }
             Progress::Done { .. } | Progress::GivenUp { .. } => false,
@@ -746,15 +763,26 @@ impl Progress {
     /// Another attempt begins.
     fn begun(self) -> Self {
         Self::Started {
-            doubtful: matches!(self, Self::Started { .. } | Self::Unknown),
+            doubtful: matches!(self, Self::Started { .. } | Self::Unknown { .. }),
         }
     }
 
     /// The last attempt is proved not to have happened: that says nothing of those before it.
     fn not_performed(self) -> Self {
         match self {
-            Self::Started { doubtful: true } => Self::Unknown,
+            Self::Started { doubtful: true } | Self::Unknown { doubtful: true } => {
+                Self::Unknown { doubtful: true }
+            }
             _ => Self::NotPerformed,
         }
+    }
+
+    /// Nobody knows whether the last attempt happened.
+    fn unknown(self) -> Self {
+        let doubtful = matches!(
+            self,
+            Self::Started { doubtful: true } | Self::Unknown { doubtful: true }
+        );
+        Self::Unknown { doubtful }
     }
 }

@@ -6,6 +6,7 @@ use crate::error::{CommandError, Exit};
 use crate::printer::Printer;
 use crate::words;
 use steersman::runtime::inbox::{Message, Resolution};
+use steersman::runtime::ledger::Record;
 use steersman::runtime::pending::{PendingId, PendingKind};
 use steersman_machine::ids::Id;
 
@@ -16,11 +17,16 @@ pub(crate) async fn run(
 ) -> Result<Exit, CommandError> {
     let target = Target::find(&args.session, global, &args.act.own.drive).await?;
     let effect = args.effect.as_deref();
-    let left = effect.and_then(|effect| effect.parse::<Id>().ok());
+    let left = effect.and_then(|effect| effect.parse::<PendingId>().ok());
     let seen = &target.inspection;
-    let left = left.filter(|effect| seen.is_left_in_doubt(*effect));
-    let meant = if let Some(effect) = left {
-        PendingId { effect, hold: None }
+    let left = left.filter(|of| seen.is_left_in_doubt(of.effect));
+    let meant = if let Some(of) = left {
+        // Who asked about it before its branch was left asks still.
+        let open = seen.ledger.effect(of.effect).and_then(Record::open_hold);
+        PendingId {
+            hold: of.hold.or(open.map(|(at, _)| at)),
+            ..of
+        }
     } else {
         let found = target.pending(effect, &[PendingKind::Doubt], "doubt", &args.act);
         let found = found.map_err(|error| match (&args.done, effect) {

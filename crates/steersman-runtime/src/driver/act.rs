@@ -17,7 +17,7 @@ use steersman_machine::expression::Data;
 use steersman_machine::ids::{Id, Name};
 use steersman_machine::join::JoinOn;
 use steersman_machine::mapping::{Fault, Raw};
-use steersman_machine::network::{Parameters, Then};
+use steersman_machine::network::{Parameters, Then, ToolDef};
 use steersman_machine::tick::allowed;
 use steersman_machine::types::{equal, misfit};
 
@@ -640,9 +640,13 @@ impl Driver {
         how: Resolution,
     ) -> Result<Acted, EngineError> {
         let effect = of.effect;
-        if !self.is_left_in_doubt(effect)
-            && let Err(refused) = self.seen(of, by, &[Why::Doubt])
-        {
+        let asked = self.ledger.hold(effect, Why::Doubt).is_some();
+        let may = if !asked && self.is_left_in_doubt(effect) {
+            self.may_settle(effect, by).await?
+        } else {
+            self.seen(of, by, &[Why::Doubt]).map(drop)
+        };
+        if let Err(refused) = may {
             return Ok(Err(refused));
         }
         let ended = match how {
@@ -681,9 +685,25 @@ impl Driver {
         Ok(Ok(()))
     }
 
-    /// Whether it began under an owner that is gone, on a branch that has no ticks: nobody asked whether it happened.
+    /// Whether it may have happened, and no branch waits for it any more.
     fn is_left_in_doubt(&self, effect: Id) -> bool {
-        !self.outs.contains_key(&effect) && self.ledger.is_left_in_doubt(effect, self.claim.epoch)
+        !self.outs.contains_key(&effect) && self.ledger.may_have_happened(effect, self.claim.epoch)
+    }
+
+    /// Whether somebody may settle the doubt of an effect that no branch waits for: who would be asked, if it did.
+    async fn may_settle(
+        &mut self,
+        effect: Id,
+        by: &str,
+    ) -> Result<Result<(), String>, EngineError> {
+        let asked = match self.stood(effect).await? {
+            Some((_, tool)) => self.tool_def(&tool.tool).map(ToolDef::doubt_askers),
+            None => None,
+        };
+        Ok(match asked {
+            Some(asked) => may(self.network(), &asked, by),
+            None => Ok(()),
+        })
     }
 
     /// A person settles the doubt of an effect that no branch waits for.

@@ -153,7 +153,7 @@ impl Driver {
             .filter(|(_, record)| on_it(record) && record.attempt > 0)
             .filter(|(_, record)| match record.progress {
                 Progress::Done { at: done, .. } | Progress::GivenUp { at: done } => done > at,
-                Progress::Started { .. } | Progress::Unknown => true,
+                Progress::Started { .. } | Progress::Unknown { .. } => true,
                 Progress::Wished | Progress::NotPerformed => false,
             })
             .map(|(id, _)| id)

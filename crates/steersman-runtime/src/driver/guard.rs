@@ -4,7 +4,7 @@
 use super::draft::{Draft, NewHold};
 use super::{Driver, Out, OutState};
 use crate::engine::EngineError;
-use crate::ledger::{Beginning, Equal, Stands, Verdict};
+use crate::ledger::{Beginning, Equal, Record, Stands, Verdict};
 use steersman_machine::commit::{LedgerEntry, Release, Why};
 use steersman_machine::effect::{Approval, ToolWork};
 use steersman_machine::ids::{Digest, Id, Name, Time};
@@ -52,7 +52,7 @@ impl Driver {
             class: tool.class,
             epoch: self.claim.epoch,
             may_repeat: self.tool_def(&tool.tool).is_some_and(|t| t.repeat_allowed),
-            allowed: out.passed.contains(&Why::Repeat),
+            word: out.word,
             line: draft.n,
             beside: &draft.ledger,
         }
@@ -77,7 +77,10 @@ impl Driver {
             }
             Verdict::Repeats(equal) if self.engine.0.options.user_reachable => {
                 let ask = format!("{} Do it again?", equal.told());
-                let approver = tool.approve.first().map(|approval| approval.by.clone());
+                let asked = tool.approve.first().map(|approval| approval.by.clone());
+                // Of edited arguments nobody is to approve any more what who approves the tool decides.
+                let declared = || Some(self.tool_def(&tool.tool)?.approve.first()?.by.clone());
+                let approver = asked.or_else(declared);
                 draft.hold(NewHold {
                     effect: id,
                     why: Why::Repeat,
@@ -201,10 +204,18 @@ impl Driver {
 
     /// A person approved what they were told is a repetition: the ledger says so, and nobody is asked twice.
     pub(super) fn approves_repetition(&mut self, draft: &mut Draft, id: Id, by: &Name) {
-        let hold = self.ledger.hold(id, Why::Approval);
-        let Some(about) = hold.and_then(|hold| hold.about.clone()) else {
+        let open = self.ledger.effect(id).and_then(Record::open_hold);
+        let Some((at, about)) = open.and_then(|(at, hold)| Some((at, hold.about.clone()?))) else {
             return;
         };
+        // What only waited beside it then may have been done since: nobody was told of that.
+        let told = |equal: Equal| {
+            let over = matches!(equal.stands, Stands::Done | Stands::GivenUp);
+            over && (equal.recorded || equal.at <= at)
+        };
+        if !self.held_about(id, Why::Approval).is_some_and(told) {
+            return;
+        }
         draft.ledger.push(LedgerEntry::Released {
             effect: id,
             why: Why::Repeat,
@@ -214,7 +225,7 @@ impl Driver {
             body: None,
         });
         if let Some(out) = self.outs.get_mut(&id) {
-            out.passed.push(Why::Repeat);
+            out.word = out.word.max(Some(at));
         }
     }
 }

@@ -65,7 +65,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use steersman_machine::codec::Hash;
-use steersman_machine::commit::Why;
 use steersman_machine::context::RenderCache;
 use steersman_machine::effect::{Offered, Said, Wish};
 use steersman_machine::ids::{Digest, Id, Line, Name, Time};
@@ -222,8 +221,8 @@ pub(crate) struct Out {
     price: Option<Price>,
     /// Secrets that were asked for: parameter and sealed value.
     inputs: Vec<(Name, String)>,
-    /// Holds that it has passed.
-    passed: Vec<Why>,
+    /// Somebody let it repeat what they were told of: equal effects as they stood at this line.
+    word: Option<Line>,
     /// Whose approval it has ([`Hold::by`](steersman_machine::commit::Hold::by)).
     approved: Vec<Name>,
     since: Time,

@@ -52,7 +52,7 @@ impl Driver {
             Progress::Wished | Progress::NotPerformed => Fact::NeverStarted,
             // Its line is on its way to the disk and nothing has begun; whoever asks ends it.
             Progress::Started { doubtful: false } if starting => Fact::NeverStarted,
-            Progress::Started { .. } | Progress::Unknown | Progress::GivenUp { .. } => {
+            Progress::Started { .. } | Progress::Unknown { .. } | Progress::GivenUp { .. } => {
                 Fact::Unknown
             }
             Progress::Done { at, kept } => {
@@ -123,7 +123,7 @@ impl Driver {
                 Note::Kept(effect, attempt, self.kept(effect, &raw).await?)
             }
             (Raw::NotPerformed(_), _) => Note::NotPerformed(effect, attempt),
-            (Raw::Unknown(_), Progress::Unknown) => return Ok(()),
+            (Raw::Unknown(_), Progress::Unknown { .. }) => return Ok(()),
             (Raw::Unknown(_), _) => Note::Unknown(effect, attempt),
         };
         let mut draft = self.draft(self.ledger.current);
@@ -259,7 +259,10 @@ impl Driver {
     }
 
     /// Where the call of an effect stood last while it was open, and what was run for it.
-    async fn stood(&mut self, effect: Id) -> Result<Option<(Snapshot, ToolWork)>, EngineError> {
+    pub(super) async fn stood(
+        &mut self,
+        effect: Id,
+    ) -> Result<Option<(Snapshot, ToolWork)>, EngineError> {
         let Some(branch) = self.ledger.effect(effect).map(|record| record.branch) else {
             return Ok(None);
         };

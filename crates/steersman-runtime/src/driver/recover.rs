@@ -7,7 +7,7 @@ use crate::engine::EngineError;
 use crate::ledger::{Progress, Record};
 use crate::load::Since;
 use std::collections::HashMap;
-use steersman_machine::commit::{Binding, LedgerEntry, Release, Why};
+use steersman_machine::commit::{Binding, LedgerEntry, Why};
 use steersman_machine::effect::{Bodies, Wish, Work};
 use steersman_machine::ids::{Id, Line, Name};
 use steersman_machine::interaction::Class;
@@ -210,12 +210,12 @@ impl Driver {
                 let reason = "its owner died before the outcome was known";
                 self.way_out(draft, effect, reason);
             }
-            (Progress::Unknown, Class::Unsafe) => self.doubt_again(draft, effect, &record),
+            (Progress::Unknown { .. }, Class::Unsafe) => self.doubt_again(draft, effect, &record),
             (Progress::Wished | Progress::NotPerformed, _) if !record.holds.is_empty() => {
                 self.state(effect, OutState::Held);
             }
             (Progress::Wished, _) => self.gate(draft, effect)?,
-            (Progress::Started { .. } | Progress::Unknown | Progress::NotPerformed, _) => {
+            (Progress::Started { .. } | Progress::Unknown { .. } | Progress::NotPerformed, _) => {
                 self.begin(draft, effect)?;
             }
             (Progress::Done { .. } | Progress::GivenUp { .. }, _) => {
@@ -258,9 +258,7 @@ impl Driver {
         if let Some(out) = self.outs.get_mut(&effect) {
             out.inputs = given;
             out.approved.clone_from(&record.approved);
-            let passed = record.ended.iter();
-            let passed = passed.filter(|(_, how)| *how == Release::Go);
-            out.passed = passed.map(|(why, _)| *why).collect();
+            out.word = record.word;
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use super::act::By;
 use super::draft::{Draft, NewHold, Note, Offer};
 use super::{Driver, FromTask, OnDisk, Out, OutState, What, attempt};
 use crate::engine::EngineError;
-use crate::ledger::{Amount, Progress};
+use crate::ledger::{Amount, Record};
 use crate::limiter::{Ask, LONG, Limiter, Permit, Refused};
 use crate::seal::Sealer;
 use crate::store::WaitChange;
@@ -93,7 +93,7 @@ impl Driver {
             tried: 0,
             price: None,
             inputs: Vec::new(),
-            passed: Vec::new(),
+            word: None,
             approved: Vec::new(),
             since: self.now(branch),
             wish,
@@ -495,11 +495,13 @@ impl Driver {
             by: by.name(),
             text,
         });
-        let asked = self.ledger.hold(id, why).map(|hold| hold.by.clone());
+        let open = self.ledger.effect(id).and_then(Record::open_hold);
+        let (at, asked) = open.map(|(at, hold)| (at, hold.by.clone())).unzip();
         if let Some(out) = self.outs.get_mut(&id) {
-            out.passed.push(why);
-            if why == Why::Approval {
-                out.approved.extend(asked.into_iter().flatten());
+            match why {
+                Why::Repeat => out.word = out.word.max(at),
+                Why::Approval => out.approved.extend(asked.into_iter().flatten()),
+                Why::Input | Why::Doubt | Why::Budget | Why::Outage => {}
             }
         }
         self.gate(draft, id)
@@ -507,9 +509,7 @@ impl Driver {
 
     /// Whether an effect has begun and nobody knows how it ended.
     pub(super) fn is_in_doubt(&self, id: Id) -> bool {
-        self.ledger
-            .effect(id)
-            .is_some_and(|r| r.progress == Progress::Unknown)
+        self.ledger.effect(id).is_some_and(Record::in_doubt)
     }
 }
 

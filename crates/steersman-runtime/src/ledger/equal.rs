@@ -52,8 +52,8 @@ pub struct Beginning<'a> {
     pub epoch: u64,
     /// The tool says `repeat: allow`.
     pub may_repeat: bool,
-    /// A person let this effect repeat another.
-    pub allowed: bool,
+    /// A person let this effect repeat what they were told of: equal ones as they stood at this line.
+    pub word: Option<Line>,
     /// The line that is being made,
     pub line: Line,
     /// and its entries so far.
@@ -141,7 +141,9 @@ impl Ledger {
         let own = self.effects().filter_map(|(effect, record)| {
             let (how, at) = match record.progress {
                 Progress::Wished | Progress::NotPerformed => return None,
-                Progress::Started { .. } | Progress::Unknown => (Recorded::InDoubt, record.since),
+                Progress::Started { .. } | Progress::Unknown { .. } => {
+                    (Recorded::InDoubt, record.since)
+                }
                 Progress::GivenUp { at } => (Recorded::GivenUp, at),
                 Progress::Done { at, .. } => (Recorded::Done, at),
             };
@@ -176,7 +178,7 @@ impl Ledger {
         let (stands, at) = match record.progress.behind(id, of) {
             Progress::Wished | Progress::NotPerformed => return None,
             Progress::Started { .. } if record.epoch >= of.epoch => (Stands::Runs, record.since),
-            Progress::Started { .. } | Progress::Unknown => (Stands::InDoubt, record.since),
+            Progress::Started { .. } | Progress::Unknown { .. } => (Stands::InDoubt, record.since),
             Progress::GivenUp { at } => (Stands::GivenUp, at),
             Progress::Done { at, .. } => (Stands::Done, at),
         };
@@ -200,18 +202,25 @@ impl Ledger {
     pub fn verdict(&self, of: Beginning<'_>) -> Verdict {
         // Another attempt of what may have happened already is no other effect: class and key allow it.
         let own = self.effects.get(&of.effect).map(|record| record.progress);
-        if matches!(own, Some(Progress::Started { .. } | Progress::Unknown))
-            && of.class != Class::Unsafe
+        if matches!(
+            own,
+            Some(Progress::Started { .. } | Progress::Unknown { .. })
+        ) && of.class != Class::Unsafe
         {
             return Verdict::Begins;
         }
+        // What was done or given up since a person was asked, they were not told of.
+        let allowed = |equal: &Equal| {
+            let told = |word: Line| equal.recorded || equal.at <= word;
+            of.word.is_some_and(told)
+        };
         let counts = |equal: &Equal| {
             let is_another = of.class.max(equal.class) == Class::Unsafe || !equal.here;
             match equal.stands {
                 Stands::InDoubt => true,
                 Stands::Runs => is_another,
-                Stands::GivenUp => !of.allowed,
-                Stands::Done => !of.allowed && !of.may_repeat && is_another,
+                Stands::GivenUp => !allowed(equal),
+                Stands::Done => !allowed(equal) && !of.may_repeat && is_another,
             }
         };
         let mut found: Option<Equal> = None;

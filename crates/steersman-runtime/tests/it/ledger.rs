@@ -64,7 +64,7 @@ fn kept_by(ledger: &Ledger, class: Class, branch: Id, effect: Id) -> Option<(Id,
         class,
         epoch: ledger.epoch,
         may_repeat: false,
-        allowed: false,
+        word: None,
         line: ledger.line.next(),
         beside: &[],
     });

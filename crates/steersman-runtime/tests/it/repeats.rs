@@ -629,3 +629,136 @@ async fn another_class_makes_no_past_harmless() {
         assert_eq!((kind, world.tools.count("pay")), ("repeat", 1), "{text}");
     }
 }
+
+/// Three equal calls wait; their questions tell of each other, and of nothing that was done. What is done since then nobody
+/// was told of.
+#[tokio::test]
+async fn a_question_that_told_of_no_repetition_is_no_word_for_one() {
+    let thrice = json!({ "call": [{ "pay": { "cents": 5 } }, { "pay": { "cents": 5 } }, { "pay": { "cents": 5 } }] });
+    let world = World::new(json!({ "main": [thrice, "Paid."] }));
+    let session = world.start(APPROVED, "Pay.").await;
+    let settled = session.settled().await.unwrap();
+    let Settled::Asks(pending) = &*settled else {
+        panic!("{settled:?}")
+    };
+    let asked: Vec<PendingId> = pending.iter().map(PendingId::from).collect();
+    session.reject(asked[0], None, "user").await.unwrap();
+    session.approve(asked[1], "user").await.unwrap();
+    session.approve(asked[2], "user").await.unwrap();
+    let (repeated, kind, text) = question(&session).await;
+    assert_eq!((kind, world.tools.count("pay")), ("repeat", 1), "{text}");
+    assert_eq!(repeated.effect, asked[2].effect);
+    // Another owner knows how far the word went.
+    drop(session);
+    let world = world.killed().await;
+    let session = world.open().await;
+    assert_eq!(question(&session).await.0, repeated);
+    session.approve(repeated, "user").await.unwrap();
+    assert_eq!(answered(&session.settled().await.unwrap()), "Paid.");
+    assert_eq!(world.tools.count("pay"), 2);
+}
+
+/// The second attempt is cancelled, and it is proved that it never began: that says nothing of the first.
+#[tokio::test]
+async fn a_cancel_wipes_out_no_doubt_of_an_earlier_attempt() {
+    let definition = DESK.replace("effect: idempotent,", "effect: idempotent, retry: 2,");
+    let world = World::new(json!({ "main": [call("mail", 5), call("mail", 5), "Sent."] }));
+    world.tools.will("mail", Does::Unknown);
+    world.tools.will("mail", Does::Cut);
+    let session = world.start(&definition, "Mail.").await;
+    while world.tools.count("mail") < 2 {
+        tokio::task::yield_now().await;
+        world.clock.advance(1_000);
+    }
+    session.interrupt("Again.").await.unwrap();
+    session.settled().await.unwrap();
+    assert_eq!(world.tools.count("mail"), 2, "{}", world.printed().await);
+    let printed = world.printed().await;
+    assert!(printed.contains("in_doubt"), "{printed}");
+    // Whoever finds out says so: no branch waits for it any more.
+    let seen = world.engine.inspect("session").await.unwrap();
+    let (left, _) = seen.ledger.effects().next().unwrap();
+    assert!(seen.is_left_in_doubt(left));
+    let of = PendingId {
+        effect: left,
+        hold: None,
+    };
+    let fate = session.resolve(of, Resolution::NotPerformed, "user").await;
+    assert!(matches!(fate.unwrap().fate, Fate::Taken(_)));
+}
+
+/// Who is asked about a doubt is asked still when its branch is left.
+#[tokio::test]
+async fn a_rewind_makes_nobody_judge_of_a_doubt() {
+    let definition = DESK.replacen(
+        "effect: unsafe,",
+        "effect: unsafe, on_doubt: { by: boss },",
+        1,
+    );
+    let definition = definition.replace(
+        "agents: { main: { system: You pay., tools: [pay, mail, ring] } }",
+        "agents:\n  main: { system: You pay., tools: [pay, mail, ring] }\n  boss: { person: { role: boss } }",
+    );
+    for asked in [true, false] {
+        let world = World::new(json!({ "main": [call("pay", 5), "Well."] }));
+        world
+            .tools
+            .will("pay", if asked { Does::Unknown } else { Does::Hangs });
+        let session = world.start(&definition, "Pay.").await;
+        while world.tools.count("pay") == 0 {
+            tokio::task::yield_now().await;
+        }
+        let (session, of) = if asked {
+            let (doubted, kind, _) = question(&session).await;
+            assert_eq!(kind, "doubt");
+            session.rewind(Line(1), None).await.unwrap();
+            (session, doubted)
+        } else {
+            session.rewind(Line(1), None).await.unwrap();
+            drop(session);
+            let world = world.killed().await;
+            let session = world.open().await;
+            let seen = world.engine.inspect("session").await.unwrap();
+            let (effect, _) = seen.ledger.effects().next().unwrap();
+            (session, PendingId { effect, hold: None })
+        };
+        let fate = session.resolve(of, Resolution::NotPerformed, "user").await;
+        let Fate::Refused(why) = fate.unwrap().fate else {
+            panic!("anybody settles it")
+        };
+        assert!(why.contains("boss"), "{why}");
+        let fate = session.resolve(of, Resolution::NotPerformed, "boss").await;
+        assert!(matches!(fate.unwrap().fate, Fate::Taken(_)));
+    }
+}
+
+/// Edited arguments are a repetition: who approves the tool is asked, and nobody else.
+#[tokio::test]
+async fn who_approves_a_tool_is_asked_about_edited_repetitions() {
+    let definition = format!(
+        "{}  clerk: {{ person: {{ role: clerk }} }}\n",
+        APPROVED
+            .replace("by: user", "by: clerk, edit: [cents]")
+            .replace(
+                "agents: { main: { system: You pay., tools: [pay] } }",
+                "agents:\n  main: { system: You pay., tools: [pay] }"
+            )
+    );
+    let world = World::new(json!({ "main": [call("pay", 5), call("pay", 6), "Paid."] }));
+    let session = world.start(&definition, "Pay.").await;
+    let (first, ..) = question(&session).await;
+    session.approve(first, "clerk").await.unwrap();
+    let (second, ..) = question(&session).await;
+    let edited = json!({ "cents": 5 });
+    session
+        .approve_edited(second, &edited, "clerk")
+        .await
+        .unwrap();
+    let (repeated, kind, _) = question(&session).await;
+    assert_eq!(kind, "repeat");
+    let refused = session.approve(repeated, "user").await.unwrap();
+    assert!(matches!(refused.fate, Fate::Refused(_)), "{refused:?}");
+    session.approve(repeated, "clerk").await.unwrap();
+    assert_eq!(answered(&session.settled().await.unwrap()), "Paid.");
+    assert_eq!(world.tools.count("pay"), 2);
+}
