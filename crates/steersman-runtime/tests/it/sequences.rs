@@ -28,7 +28,7 @@ tools:
   look: { description: Looks., effect: read, native: 1 }
   note: { description: Notes., effect: idempotent, native: 1 }
   pay: { description: Pays., parameters: { cents: integer }, effect: unsafe, simulate: pretended, native: 1 }
-  pay_asked: { description: Pays., parameters: { cents: integer }, effect: unsafe, approve: true, native: 1 }
+  pay_asked: { description: Pays., parameters: { cents: integer }, effect: unsafe, approve: { when: true, by: user, edit: [cents] }, native: 1 }
   roll: { description: Rolls., parameters: { eyes: integer }, set: { sum: "{{ args.eyes }}" } }
   feel: { description: Feels., parameters: { mood: string }, set: { mood: "{{ args.mood }}" } }
   nap: { description: Naps., wait: { time: 10m }, result: Rested. }
