@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Error, ErrorKind, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::Duration;
 use steersman_runtime::store::StoreError;
 
@@ -126,9 +126,10 @@ pub(super) fn beside(store: &Path, ending: &str) -> PathBuf {
 /// A store's file while this process has it open, shared by all its handles.
 ///
 /// It is opened once and closed last: closing any descriptor of a file lets go of all locks that SQLite holds on it in the
-/// same process.
+/// same process. So nothing else here opens a store's file, and bytes of it are read through this ([`Held::read`]).
 pub(super) struct Held {
-    file: File,
+    /// There until it is dropped.
+    file: Option<File>,
     path: PathBuf,
     inode: Inode,
     beginning: Vec<u8>,
@@ -141,23 +142,44 @@ struct Name {
     inode: Inode,
 }
 
-fn all() -> &'static Mutex<BTreeMap<Inode, Weak<Held>>> {
-    static ALL: Mutex<BTreeMap<Inode, Weak<Held>>> = Mutex::new(BTreeMap::new());
-    &ALL
+/// All that are open or about to be closed.
+static ALL: Mutex<BTreeMap<Inode, Weak<Held>>> = Mutex::new(BTreeMap::new());
+
+/// One of them was closed.
+static CLOSED: Condvar = Condvar::new();
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Whoever opens it next waits until it is closed: its locks would go with this descriptor.
+        let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+        self.file = None;
+        all.remove(&self.inode);
+        drop(all);
+        CLOSED.notify_all();
+    }
 }
 
 impl Held {
     /// The file at a path to which no symlink leads.
     pub(super) fn open(path: &Path, write: bool, make: bool) -> Result<Arc<Self>, StoreError> {
         let failed = |e| io(path, e);
-        let mut all = all().lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|_, held| held.strong_count() > 0);
-        if cfg!(unix)
+        let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+        while cfg!(unix)
             && let Ok(inode) = inode(path)
-            && let Some(held) = all.get(&inode).and_then(Weak::upgrade)
-            && held.path == path
+            && let Some(held) = all.get(&inode)
         {
-            return Ok(held);
+            let Some(held) = held.upgrade() else {
+                all = CLOSED.wait(all).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            drop(all);
+            if held.path == path {
+                return Ok(held);
+            }
+            return Err(failed(Error::other(format!(
+                "this process has the file open under another name, {}; close that first",
+                held.path.display()
+            ))));
         }
         // A pipe would be waited for, a device might never end.
         if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
@@ -170,11 +192,18 @@ impl Held {
         options.read(true).write(write).create(write && make);
         let file = options.open(path).map_err(failed)?;
         let inode = inode_of(&file).map_err(failed)?;
+        if cfg!(unix) && all.contains_key(&inode) {
+            // It stays open until the process ends: closing it lets go of locks.
+            std::mem::forget(file);
+            return Err(failed(Error::other(
+                "another store was put into its place meanwhile; open it again",
+            )));
+        }
         let mut beginning = Vec::with_capacity(BEGINNING);
         let mut first = (&file).take(BEGINNING as u64);
         first.read_to_end(&mut beginning).map_err(failed)?;
         let held = Arc::new(Self {
-            file,
+            file: Some(file),
             path: path.to_owned(),
             inode,
             beginning,
@@ -182,6 +211,44 @@ impl Held {
         });
         all.insert(inode, Arc::downgrade(&held));
         Ok(held)
+    }
+
+    fn file(&self) -> std::io::Result<&File> {
+        self.file
+            .as_ref()
+            .ok_or_else(|| Error::other("it is closed"))
+    }
+
+    /// Bytes of the file as they are now, from a place on; fewer behind its end.
+    #[cfg(unix)]
+    pub(super) fn read(&self, from: u64, len: usize) -> std::io::Result<Vec<u8>> {
+        use std::os::unix::fs::FileExt;
+        let mut bytes = vec![0; len];
+        let mut there = 0;
+        while there < len {
+            match self
+                .file()?
+                .read_at(&mut bytes[there..], from + there as u64)
+            {
+                Ok(0) => break,
+                Ok(more) => there += more,
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        bytes.truncate(there);
+        Ok(bytes)
+    }
+
+    /// Locks there belong to what is open, and not to the process.
+    #[cfg(not(unix))]
+    pub(super) fn read(&self, from: u64, len: usize) -> std::io::Result<Vec<u8>> {
+        use std::io::{Seek, SeekFrom};
+        let mut file = File::open(&self.path)?;
+        file.seek(SeekFrom::Start(from))?;
+        let mut bytes = Vec::new();
+        file.take(len as u64).read_to_end(&mut bytes)?;
+        Ok(bytes)
     }
 
     #[cfg(unix)]
@@ -215,6 +282,7 @@ impl Held {
             return Ok(());
         }
         one_name(&self.path)?;
+        let ours = self.file().map_err(failed)?;
         let folder = owner::folder(&self.path);
         // A process that was killed may have been starting a program, which holds its locks until it has become that.
         let mut tries = 500;
@@ -231,15 +299,12 @@ impl Held {
             let is_first = locked(&gate)?;
             let file = lock_file(&name)?;
             let others = is_first && !locked(&file)?;
-            let free = is_first && locked(&self.file)?;
+            let free = is_first && locked(ours)?;
             let inode = inode_of(&file).map_err(failed)?;
             let is_there =
                 inode_at(&name) == Some(inode) && inode_at(&self.path) == Some(self.inode);
             if (free || others) && is_there {
-                let shared = self
-                    .file
-                    .try_lock_shared()
-                    .and_then(|()| file.try_lock_shared());
+                let shared = ours.try_lock_shared().and_then(|()| file.try_lock_shared());
                 match shared {
                     Ok(()) => {
                         *writes = Some(Name { _file: file, inode });
@@ -249,8 +314,7 @@ impl Held {
                     Err(TryLockError::Error(e)) => return Err(failed(e)),
                 }
             }
-            let unlocked = self.file.unlock();
-            unlocked.map_err(failed)?;
+            ours.unlock().map_err(failed)?;
             if tries == 0 {
                 return Err(failed(Error::other(
                     "another process has this file open under another name, or the folder with its locks was removed \

@@ -92,7 +92,7 @@ fn judged(asked: &Path, to: For) -> Result<Opened, StoreError> {
     let is_empty = schema::is_empty(&conn, &path)?;
     if doubt.is_none()
         && !is_empty
-        && let Some(why) = stray(&conn, &path).map_err(|e| io(&path, e))?
+        && let Some(why) = stray(&conn, &held).map_err(|e| io(&path, e))?
     {
         doubt = Some(unaccepted(&path, Doubtful::Lost, why));
         reads = Reads::FileAlone;

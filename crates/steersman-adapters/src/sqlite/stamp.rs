@@ -5,13 +5,10 @@
 //! and the newest of them is there. So the first transaction of a journal names the state that the file below has to be in. A
 //! file that was being brought up to date from its journal is in one of the states that the journal itself names.
 
-use super::file::beside;
+use super::file::{Held, beside};
 use super::wal::{self, Journal};
 use rusqlite::{Connection, Row, params};
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
-use std::path::Path;
 
 /// **Stored**: before each stamp. It is in no text, and its page holds nothing else.
 const SIGN: &[u8; 8] = b"\xffstate\xfe\xff";
@@ -77,7 +74,8 @@ pub(super) fn newest(row: &Row<'_>) -> rusqlite::Result<Newest> {
 }
 
 /// Why the journal of a store is not to be laid over its file; none if it may be.
-pub(super) fn stray(conn: &Connection, store: &Path) -> std::io::Result<Option<String>> {
+pub(super) fn stray(conn: &Connection, held: &Held) -> std::io::Result<Option<String>> {
+    let store = held.path();
     let root = conn.query_row(
         "SELECT rootpage FROM sqlite_schema WHERE name = 'store'",
         [],
@@ -92,7 +90,7 @@ pub(super) fn stray(conn: &Connection, store: &Path) -> std::io::Result<Option<S
             return Ok(None);
         };
         let journal = Journal::of(&bytes);
-        if journal.pages().next().is_none() || fits(&journal, root, store)? {
+        if journal.pages().next().is_none() || fits(&journal, root, held)? {
             return Ok(None);
         }
         if before.is_some_and(|before| before == bytes) {
@@ -106,16 +104,13 @@ pub(super) fn stray(conn: &Connection, store: &Path) -> std::io::Result<Option<S
     }
 }
 
-fn fits(journal: &Journal<'_>, root: u32, store: &Path) -> std::io::Result<bool> {
+fn fits(journal: &Journal<'_>, root: u32, held: &Held) -> std::io::Result<bool> {
     let ours = journal.pages().filter(|(page, _)| *page == root);
     let stamps: Vec<Stamp> = ours.filter_map(|(_, page)| Stamp::find(page)).collect();
-    let mut file = File::open(store)?;
-    let mut page = Vec::new();
-    if root > 0 {
-        let at = u64::from(root - 1) * journal.page as u64;
-        file.seek(SeekFrom::Start(at))?;
-        file.take(journal.page as u64).read_to_end(&mut page)?;
-    }
+    let page = match root.checked_sub(1) {
+        Some(before) => held.read(u64::from(before) * journal.page as u64, journal.page)?,
+        None => Vec::new(),
+    };
     if let Some(below) = Stamp::find(&page) {
         let follows = stamps.first().is_some_and(|s| s.follows == below.is);
         return Ok(follows || stamps.iter().any(|s| s.is == below.is));

@@ -256,6 +256,99 @@ async fn a_second_handle_leaves_the_first_one_its_journal() {
     );
 }
 
+/// Another program: it looks at the store by SQLite alone, and closes it.
+#[test]
+#[ignore = "the other process of a test"]
+fn looks() {
+    let Ok(file) = std::env::var("STEERSMAN_TEST_STORE") else {
+        return;
+    };
+    let conn = rusqlite::Connection::open(file).unwrap();
+    let tables = "SELECT count(*) FROM sqlite_schema";
+    let tables: i64 = conn.query_row(tables, [], |r| r.get(0)).unwrap();
+    assert!(tables > 0);
+}
+
+fn looked_at_by_another_program(file: &std::path::Path) {
+    let status = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "marked::looks", "--ignored", "-q"])
+        .env("STEERSMAN_TEST_STORE", file)
+        .status();
+    assert!(status.unwrap().success());
+}
+
+/// SQLite's lock says that the store is open: without it another program that closes the store takes itself for the last one, and
+/// removes the journal.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_store_that_was_opened_over_a_journal_holds_its_locks() {
+    let (folder, whole) = written().await;
+    let store = folder.store();
+    let claim = store.claim("a").await.unwrap();
+    let journal = folder.file().with_extension("db-wal");
+    let refused = [
+        SqliteStore::open(folder.0.join("none/there.db")).err(),
+        SqliteStore::open(&folder.0).err(),
+    ];
+    assert!(refused.iter().all(Option::is_some));
+    for n in 0..3 {
+        if cfg!(target_os = "linux") {
+            let inode = inode(&folder.file());
+            let locks = std::fs::read_to_string("/proc/locks").unwrap();
+            let held = locks.lines().find(|line| {
+                line.contains(" POSIX ")
+                    && line.contains(&format!(":{inode} "))
+                    && line.ends_with("1073741826 1073742335")
+            });
+            assert!(held.is_some(), "{n}: {locks}");
+        }
+        looked_at_by_another_program(&folder.file());
+        assert!(journal.exists(), "{n}");
+        let line = batch(claim.first.0 + n, b"ours", true);
+        store.append(&claim, line).await.unwrap();
+        // Whatever else is done with the store in this process.
+        match n {
+            0 => drop(folder.store()),
+            1 => drop(store.backup(&folder.0.join("copy")).await.unwrap()),
+            _ => {}
+        }
+    }
+    looked_at_by_another_program(&folder.file());
+    let seen = rusqlite::Connection::open(folder.file()).unwrap();
+    let lines = "SELECT count(*) FROM line";
+    let lines: i64 = seen.query_row(lines, [], |r| r.get(0)).unwrap();
+    assert_eq!(lines, whole.0 as i64 + 3);
+}
+
+#[cfg(unix)]
+fn inode(file: &std::path::Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    file.metadata().unwrap().ino()
+}
+
+/// A second descriptor of the file would let go of the locks when it is closed.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_file_that_is_open_is_not_opened_under_another_name() {
+    let folder = Folder::new();
+    let store = folder.store();
+    store.create(session("a")).await.unwrap();
+    let other = folder.0.join("other.db");
+    std::fs::hard_link(folder.file(), &other).unwrap();
+    for read_only in [true, false] {
+        let options = SqliteOptions {
+            read_only,
+            ..SqliteOptions::default()
+        };
+        let refused = SqliteStore::open_with(&other, &options).err().unwrap();
+        let why = refused.to_string();
+        assert!(why.contains("open under another name"), "{why}");
+    }
+    std::fs::remove_file(&other).unwrap();
+    looked_at_by_another_program(&folder.file());
+    assert!(folder.file().with_extension("db-wal").exists());
+}
+
 /// One sync more for all that begins together.
 #[tokio::test]
 async fn many_effects_that_begin_together_share_a_mark() {
