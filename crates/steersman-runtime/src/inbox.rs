@@ -232,6 +232,21 @@ impl Message {
         }
     }
 
+    /// What somebody said with it.
+    pub(crate) fn said(&self) -> Option<&str> {
+        match self {
+            Self::Say { text, .. } | Self::Sent { text, .. } | Self::Interrupt { text, .. } => {
+                Some(text)
+            }
+            Self::Fork { say, .. } | Self::Rewind { say, .. } | Self::Search { say, .. } => {
+                say.as_deref()
+            }
+            Self::Start(begin) => begin.say.as_deref(),
+            Self::With { message, .. } => message.said(),
+            _ => None,
+        }
+    }
+
     /// A person rates an artifact: an edit of state by what [`crate::artifact::Artifacts::rated`] gave.
     pub fn rating(write: &NewWrite, by: Name) -> Self {
         let value = write.value.as_ref().map(ToString::to_string);

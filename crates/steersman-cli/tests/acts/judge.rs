@@ -362,8 +362,10 @@ impl Said {
     fn add(&mut self, effect: &Json) {
         let standing = effect["standing"].as_str().unwrap_or_default();
         self.attempts += effect["attempts"].as_u64().unwrap_or(0);
-        self.done += usize::from(is_done(standing));
-        self.unknown += usize::from(is_unknown(standing));
+        // A probe that looks up by arguments finds the first where it is asked about a repetition.
+        let is_found = standing == "done (says probe)" && !effect["repeats"].is_null();
+        self.done += usize::from(is_done(standing) && !is_found);
+        self.unknown += usize::from(is_unknown(standing) || is_found);
         self.effects.push(effect.to_string());
     }
 }

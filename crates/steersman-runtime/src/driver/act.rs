@@ -291,7 +291,7 @@ impl Driver {
         why: &str,
     ) -> Result<(), EngineError> {
         let mut draft = self.draft(self.ledger.current);
-        draft.refuse(&message.id, why);
+        draft.refuse(&message, why);
         self.receipt(&mut draft, &message.id, Fate::Refused(why.to_owned()));
         self.write(draft).await
     }

@@ -69,16 +69,22 @@ impl Driver {
     pub(super) fn drop_unheard(&mut self, draft: &mut Draft, unheard: Vec<Offer>) {
         for offer in unheard {
             if let (Some(message), Some(text)) = (&offer.message, said_in(&offer.what)) {
-                self.drop_said(draft, &message.id, "cancelled", text);
+                self.drop_said(draft, message, "cancelled", text);
             }
         }
     }
 
     /// A message that nobody heard is gone from the inbox: the line says what it was, and whoever sent it hears why.
-    pub(super) fn drop_said(&mut self, draft: &mut Draft, message: &Name, ended: &str, text: &str) {
-        let why = format!("the branch was {ended} before this was heard: {text}");
+    pub(super) fn drop_said(
+        &mut self,
+        draft: &mut Draft,
+        message: &InboxMessage,
+        ended: &str,
+        text: &str,
+    ) {
+        let why = format!("the branch was {ended} before this was heard");
         draft.refuse(message, &why);
-        self.receipt(draft, message, Fate::Refused(why));
+        self.receipt(draft, &message.id, Fate::Refused(format!("{why}: {text}")));
     }
 
     /// The cancel was not taken: what would have gone with it waits as before.

@@ -2,6 +2,7 @@
 
 use super::Driver;
 use super::budget::Claim;
+use crate::inbox::Message;
 use crate::store::{InboxMessage, WaitChange};
 use std::sync::Arc;
 use steersman_machine::artifact::Content;
@@ -96,13 +97,19 @@ impl Draft {
         }
     }
 
-    /// An inbox message is accepted with this line, and what it wanted is refused.
-    pub(crate) fn refuse(&mut self, id: &Name, why: &str) {
-        self.accept(id);
-        let why: String = why.chars().take(REFUSAL).collect();
+    /// An inbox message is accepted with this line, and what it wanted is refused. What somebody said with it stays readable.
+    pub(crate) fn refuse(&mut self, message: &InboxMessage, why: &str) {
+        self.accept(&message.id);
+        let mut why: String = why.chars().take(REFUSAL).collect();
+        if let Ok(wanted) = Message::decode(message)
+            && let Some(said) = wanted.said()
+        {
+            why.push_str(": ");
+            why.push_str(said);
+        }
         let why = self.body(&why);
         self.ledger.push(LedgerEntry::Refused {
-            message: id.clone(),
+            message: message.id.clone(),
             why,
         });
     }

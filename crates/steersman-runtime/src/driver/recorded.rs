@@ -167,7 +167,7 @@ impl Driver {
             self.forget(draft, effect);
         }
         if let (Some(message), Some(text)) = (&offer.message, said_in(&offer.what)) {
-            self.drop_said(draft, &message.id, "left behind", text);
+            self.drop_said(draft, message, "left behind", text);
         } else if let Some(message) = offer.message {
             draft.accept(&message.id);
             let why = "nobody waits for this any more".to_owned();

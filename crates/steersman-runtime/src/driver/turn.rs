@@ -180,7 +180,7 @@ impl Driver {
         }
         self.keep_unheard(draft.branch, offer.drops);
         if let Some(message) = offer.message {
-            draft.refuse(&message.id, &why);
+            draft.refuse(&message, &why);
             self.receipt(draft, &message.id, Fate::Refused(why));
         }
     }

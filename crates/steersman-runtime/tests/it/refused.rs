@@ -5,6 +5,7 @@ use crate::sequences::{DESK, turns, within};
 use crate::spy::Behind;
 use crate::world::{World, answered};
 use serde_json::json;
+use steersman_machine::commit::Text;
 use steersman_machine::expression::Expr;
 use steersman_machine::ids::{Id, Line};
 use steersman_machine::join::JoinOn;
@@ -138,6 +139,29 @@ async fn who_waits_for_a_branch_of_a_search_hears_that_it_was_left() {
         matches!(&*settled, Settled::Asks(_)),
         "it goes on, and pays: {settled:?}"
     );
+}
+
+/// What was said to a branch that is gone by then stays readable, however long it is.
+#[tokio::test]
+async fn what_is_said_to_a_branch_that_is_gone_is_kept_where_it_is_refused() {
+    let world = World::new(json!({ "desk": ["Ready.", "Here."] }));
+    let session = world.start(DESK, "Go.").await;
+    let _ = session.settled().await.unwrap();
+    session.rewind(Line(1), None).await.unwrap();
+    let _ = session.settled().await.unwrap();
+    let text = format!("{} the end", "word ".repeat(100));
+    let said = Message::Say {
+        text: text.clone(),
+        to: None,
+        by: None,
+        branch: Some(Id::MAIN),
+    };
+    let fate = session.send(said).await.unwrap().fate;
+    assert!(matches!(&fate, Fate::Refused(why) if why.contains("no ticks any more")));
+    let lines = world.lines().await;
+    let bodies = lines.iter().flat_map(|line| &line.bodies);
+    let kept = |body: &Text| matches!(body, Text::Here(body) if body.ends_with(&text));
+    assert!(bodies.into_iter().any(kept), "{}", world.printed().await);
 }
 
 /// On a branch where nothing was said nobody is at work: who waits for it goes on.
