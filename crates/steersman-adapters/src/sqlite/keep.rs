@@ -5,6 +5,7 @@ use super::append::{effect_of, find, key, name};
 use super::error::{io, sql};
 use super::lists;
 use super::open::{For, alone, open};
+use super::schema;
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,10 +44,12 @@ pub type Ids = Vec<(i64, Result<SessionId, String>)>;
 
 impl SqliteStore {
     /// Copies the store into a new file while it is in use: what was on disk in one moment, whole. Nobody waits for it.
-    /// The key that seals secrets is not in the store, so not in the copy.
+    /// The key that seals secrets is not in the store, so not in the copy. The copy of a store that a person has to accept
+    /// ([`Self::doubt`]) has to be accepted as well.
     ///
     /// # Errors
-    /// [`StoreError::Io`] if the file exists or cannot be written; nothing is left of it then.
+    /// [`StoreError::Io`] if the file exists or cannot be written, and `Unaccepted` if it is of an old format in which a copy cannot
+    /// say that it has to be accepted; nothing is left of it then.
     pub fn backup(&self, to: &Path) -> Boxed<'static, Result<u64, StoreError>> {
         let (from, to) = (self.path().to_owned(), to.to_owned());
         let copied = tokio::task::spawn_blocking(move || copy(&from, &to));
@@ -279,6 +282,13 @@ fn copy(from: &Path, to: &Path) -> Result<u64, StoreError> {
             if step != StepResult::Done {
                 return Err(io(from, std::io::Error::other("somebody has it locked")));
             }
+        }
+        if let Some(doubt) = &source.doubt {
+            // It has no mark, so it is not driven if it says that it needs one.
+            let known = schema::newest(&target).map_err(|e| sql(&aside, e))?;
+            known.ok_or_else(|| doubt.clone())?;
+            let says = "UPDATE store SET id = randomblob(16), begun = 1";
+            target.execute(says, []).map_err(|e| sql(&aside, e))?;
         }
         // The copy is one file: it needs no journal beside it.
         target

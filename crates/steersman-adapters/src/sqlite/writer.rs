@@ -4,6 +4,7 @@
 use super::error::sql;
 use super::file::Held;
 use super::mark::Marker;
+use super::open::{Reads, reader};
 use super::stamp::{Newest, stamp};
 use rusqlite::Connection;
 use std::sync::Arc;
@@ -65,13 +66,8 @@ pub(super) struct State {
     marker: Marker,
     /// An effect of class `unsafe` begins with this transaction.
     begins: bool,
-}
-
-/// A transaction that is to be committed.
-struct Commits {
-    newest: Newest,
-    /// No effect of class `unsafe` began in the store before.
-    is_first: bool,
+    /// The file says without its journal that it needs a mark.
+    is_told: bool,
 }
 
 #[derive(Default)]
@@ -90,6 +86,7 @@ impl State {
             marker: Marker::new(held.path()),
             held,
             begins: false,
+            is_told: false,
         }
     }
     /// A transaction begins.
@@ -103,7 +100,7 @@ impl State {
     }
     /// The transaction that is open wrote something and is about to be committed. A store that says that it has a mark has one,
     /// whichever process began an effect of class `unsafe` in it.
-    fn commits(&mut self, conn: &Connection) -> Result<Commits, StoreError> {
+    fn commits(&mut self, conn: &Connection) -> Result<Newest, StoreError> {
         let failed = |e| sql(self.held.path(), e);
         let begun = conn
             .prepare_cached("SELECT begun FROM store")
@@ -115,21 +112,32 @@ impl State {
         } else if newest.begun {
             self.marker.make(&newest.store)?;
         }
-        Ok(Commits {
-            is_first: newest.begun && !begun,
-            newest,
-        })
+        Ok(newest)
     }
     /// The transaction is on disk. Before an effect of class `unsafe` begins the mark is, too.
-    fn committed(&mut self, conn: &Connection, now: &Commits) -> Result<(), StoreError> {
-        let Newest { store, written, .. } = &now.newest;
-        self.marker.tell(store, *written, self.begins)?;
-        if now.is_first {
-            // From here on a copy of the file alone says that it needs a mark.
+    fn committed(&mut self, conn: &Connection, now: &Newest) -> Result<(), StoreError> {
+        self.marker.tell(&now.store, now.written, self.begins)?;
+        if !now.begun || self.is_told {
+            return Ok(());
+        }
+        self.is_told = self.tells();
+        // A copy of the file alone is to say that it needs a mark. While somebody reads what was there before, the journal stays
+        // where it is, and the next transaction tries again.
+        if !self.is_told {
             conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
                 .map_err(|e| sql(self.held.path(), e))?;
+            self.is_told = self.tells();
         }
         Ok(())
+    }
+    /// Whether the file says so without its journal. One that is being written to may not be readable so.
+    fn tells(&self) -> bool {
+        let alone = reader(self.held.path(), Reads::FileAlone);
+        let begun = alone.and_then(|alone| {
+            let begun = "SELECT begun FROM store";
+            alone.query_row(begun, [], |r| r.get(0))
+        });
+        begun.unwrap_or(false)
     }
     /// Whether this epoch was found to be the newest in this transaction: nobody else writes while it is open, and
     /// whoever claims in it begins anew here.

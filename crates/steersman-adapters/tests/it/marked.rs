@@ -349,6 +349,58 @@ async fn a_file_that_is_open_is_not_opened_under_another_name() {
     assert!(folder.file().with_extension("db-wal").exists());
 }
 
+/// What says that a copy needs a mark gets into the file once nobody reads what was there before.
+#[tokio::test]
+async fn a_reader_does_not_keep_the_file_from_saying_that_it_needs_a_mark() {
+    for by_another in [false, true] {
+        let folder = Folder::new();
+        folder.store().create(session("a")).await.unwrap();
+        let (store, another) = (folder.store(), folder.store());
+        let claim = store.claim("a").await.unwrap();
+        let reader = rusqlite::Connection::open(folder.file()).unwrap();
+        let reads = "BEGIN; SELECT count(*) FROM session";
+        reader.execute_batch(reads).unwrap();
+        store.append(&claim, begins(1)).await.unwrap();
+        drop(reader);
+        if by_another {
+            another.deliver("a", message("m")).await.unwrap();
+        } else {
+            store.append(&claim, batch(2, b"next", true)).await.unwrap();
+        }
+        let copy = Folder::new();
+        std::fs::copy(folder.file(), copy.file()).unwrap();
+        let refused = SqliteStore::open(copy.file()).err();
+        assert!(
+            matches!(refused, Some(StoreError::Unaccepted { .. })),
+            "{by_another}: {refused:?}"
+        );
+    }
+}
+
+/// Lines that are missing are missing in the copy, too.
+#[tokio::test]
+async fn a_backup_of_a_store_that_is_not_driven_is_not_driven() {
+    let life = Life::new(None).await;
+    let (journal, backup) = (&life.moments[15].1, &life.moments[9].2);
+    assert_eq!(life.lines(backup, journal).await, None);
+    let looks = SqliteOptions {
+        read_only: true,
+        ..SqliteOptions::default()
+    };
+    let looked = SqliteStore::open_with(life.folder.file(), &looks).unwrap();
+    assert!(looked.doubt().is_some());
+    let copy = Folder::new();
+    looked.backup(&copy.file()).await.unwrap();
+    let refused = SqliteStore::open(copy.file()).err();
+    assert!(
+        matches!(refused, Some(StoreError::Unaccepted { .. })),
+        "{refused:?}"
+    );
+    accept(&copy.file(), Time(7)).unwrap().unwrap();
+    let claim = copy.store().claim("a").await.unwrap();
+    assert!(claim.accepted.is_some());
+}
+
 /// One sync more for all that begins together.
 #[tokio::test]
 async fn many_effects_that_begin_together_share_a_mark() {

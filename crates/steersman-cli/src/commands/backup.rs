@@ -32,10 +32,14 @@ pub(crate) async fn run(
     printer.talk(
         "It holds no key: keep the file `key` beside the store (or STEERSMAN_KEY) elsewhere, or what is sealed stays sealed.",
     );
-    if store.has_begun_unsafe().await? {
+    let accepts = typed(&format!("steersman doctor --accept-store --store {to}"));
+    if store.doubt().is_some() {
         printer.talk(format!(
-            "Effects of class `unsafe` began in it: the copy opens for reading only, until {} says to drive it.",
-            typed(&format!("steersman doctor --accept-store --store {to}"))
+            "The store is open for reading only until a person accepts it, and so is the copy: {accepts} says to drive it.",
+        ));
+    } else if store.has_begun_unsafe().await? {
+        printer.talk(format!(
+            "Effects of class `unsafe` began in it: the copy opens for reading only, until {accepts} says to drive it.",
         ));
     }
     printer.next(format!("steersman fsck --store {to}"), "verifies the copy");
