@@ -4,7 +4,8 @@
 //! few read-only connections read. A line is one row under one integer key (the session's number << 40 | line), one
 //! insert that the owner's epoch guards. Beside the file, where no symlink leads, lies `NAME.owners/` with a locked file for
 //! each session that is owned now; it may be deleted when nobody runs. `NAME.mark` says how many transactions the store holds
-//! at least, once an effect of class `unsafe` began in it; it belongs to the store.
+//! at least, once an effect of class `unsafe` began in it; it belongs to the store, as `NAME.witness` does, which nobody
+//! touches.
 
 mod append;
 mod error;

@@ -62,6 +62,55 @@ impl FileId {
     }
 }
 
+/// **Stored**: what becomes another when anything touches a file, also if it is made what it was: no program sets the time of a
+/// change.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Witness {
+    inode: u64,
+    /// Seconds and nanoseconds.
+    changed: (i64, i64),
+}
+
+impl Witness {
+    /// An empty file beside the store that nobody touches once it is there: whoever puts a store back with all that lies beside
+    /// it touches this one, too.
+    pub(super) fn path(store: &Path) -> PathBuf {
+        beside(store, ".witness")
+    }
+
+    /// Makes the file if it is not there. It outlives a power cut when its folder is synced.
+    pub(super) fn make(store: &Path) -> std::io::Result<Self> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        options.open(Self::path(store))?.sync_all()?;
+        Self::of(store)
+    }
+
+    #[cfg(unix)]
+    fn of(store: &Path) -> std::io::Result<Self> {
+        use std::os::unix::fs::MetadataExt;
+        let found = std::fs::symlink_metadata(Self::path(store))?;
+        Ok(Self {
+            inode: found.ino(),
+            changed: (found.ctime(), found.ctime_nsec()),
+        })
+    }
+
+    #[cfg(not(unix))]
+    fn of(store: &Path) -> std::io::Result<Self> {
+        std::fs::symlink_metadata(Self::path(store)).map(|_| Self::default())
+    }
+
+    /// Whether the file is there as it was.
+    pub(super) fn still(&self, store: &Path) -> std::io::Result<bool> {
+        match Self::of(store) {
+            Ok(there) => Ok(there == *self),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+}
+
 /// What the file system on a device was called when it was made.
 #[cfg(unix)]
 fn uuid(device: u64) -> Option<String> {
@@ -121,6 +170,16 @@ pub(super) fn beside(store: &Path, ending: &str) -> PathBuf {
     let mut name = store.as_os_str().to_owned();
     name.push(ending);
     name.into()
+}
+
+/// Moves what is in the way to a name of its own beside the store.
+pub(super) fn put_aside(store: &Path, ending: &str) -> std::io::Result<()> {
+    let names = (1..).map(|n| beside(store, &format!("{ending}.stray-{n}")));
+    let mut free = names.filter(|name| std::fs::symlink_metadata(name).is_err());
+    match free.next() {
+        Some(free) => std::fs::rename(beside(store, ending), free),
+        None => Ok(()),
+    }
 }
 
 /// A store's file while this process has it open, shared by all its handles.

@@ -7,15 +7,16 @@
 //! is synced, so a torn write loses nothing.
 
 use super::error::io;
-use super::file::{FileId, beside};
+use super::file::{FileId, Witness, beside};
 use serde::{Deserialize, Serialize};
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Error, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 use steersman_runtime::store::StoreError;
 
 /// **Stored**: the form of the object in a slot.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Bytes of a slot.
 const SLOT: usize = 512;
 /// Hexadecimal digits of the sum.
@@ -34,6 +35,8 @@ pub(super) struct Mark {
     pub(super) store: String,
     /// Its file.
     pub(super) file: FileId,
+    /// The file beside it that nobody touches.
+    pub(super) witness: Witness,
     /// How many transactions are in it at least: they come back in order, so all before the newest are there with it.
     pub(super) written: u64,
 }
@@ -57,7 +60,12 @@ pub(super) fn read(store: &Path) -> Result<Option<Mark>, String> {
             .flatten()
             .max_by_key(|mark| mark.number)
             .map(Some)
-            .ok_or_else(|| format!("its mark {} is damaged", path.display())),
+            .ok_or_else(|| {
+                format!(
+                    "its mark {} is damaged, or it is no mark (move it away if another program made it)",
+                    path.display()
+                )
+            }),
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
         Err(e) => Err(told(e)),
     }
@@ -110,42 +118,75 @@ impl Marker {
         io(&path(&self.store), e)
     }
 
-    fn open(&self, make: bool) -> std::io::Result<File> {
+    fn open(&self) -> std::io::Result<File> {
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create(make).truncate(false);
-        options.open(path(&self.store))
+        options.read(true).write(true).open(path(&self.store))
     }
 
-    /// Makes the mark of a store that is about to say that it needs one. It outlives a power cut then.
+    /// Makes the mark of a store that is about to say that it needs one. It outlives a power cut then. What lies in its place and
+    /// is no mark is somebody else's.
     pub(super) fn make(&mut self, id: &str) -> Result<(), StoreError> {
-        let made = self.open(true).and_then(|mut file| {
-            put(&mut file, id, Some(&FileId::of(&self.store)?), 0, true)?;
-            if let Some(folder) = self.store.parent() {
-                File::open(folder)?.sync_all()?;
-            }
-            Ok(file)
-        });
-        self.file = Some(made.map_err(|e| self.failed(e))?);
-        Ok(())
+        read(&self.store).map_err(|why| self.failed(Error::other(why)))?;
+        anew(&self.store, id, 0)?;
+        self.file = None;
+        self.find()
     }
 
     /// Opens the mark of a store that says that it has one.
     pub(super) fn find(&mut self) -> Result<(), StoreError> {
         if self.file.is_none() {
-            self.file = Some(self.open(false).map_err(|e| self.failed(e))?);
+            self.file = Some(self.open().map_err(|e| self.failed(e))?);
         }
         Ok(())
     }
 
     /// Says how many transactions are on disk now. `synced`: nobody goes on before the mark is on disk, too.
     pub(super) fn tell(&mut self, id: &str, written: u64, synced: bool) -> Result<(), StoreError> {
-        let Some(file) = &mut self.file else {
+        if self.file.is_none() {
             return Ok(());
+        }
+        let mut put = || match self.file.as_mut() {
+            Some(file) => put(file, id, None, written, synced),
+            None => Ok(()),
         };
-        match put(file, id, None, written, synced) {
+        let mut told = put();
+        // The transaction for which this process made one failed, and another process made another.
+        if told
+            .as_ref()
+            .is_err_and(|e| e.kind() == ErrorKind::NotFound)
+        {
+            told = self.open().and_then(|mut file| {
+                let told = self::put(&mut file, id, None, written, synced);
+                self.file = Some(file);
+                told
+            });
+        }
+        match told {
             Err(e) if synced => Err(self.failed(e)),
             // It says less than it could.
             _ => Ok(()),
+        }
+    }
+}
+
+/// Takes the lock of whoever writes a mark. Ours hold it for one write; who else holds it is not waited for without end.
+fn lock(file: &File) -> std::io::Result<()> {
+    const PATIENCE: Duration = Duration::from_secs(4);
+    let began = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(e)) => return Err(e),
+            Err(TryLockError::WouldBlock) if began.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            Err(TryLockError::WouldBlock) => {
+                return Err(Error::new(
+                    ErrorKind::TimedOut,
+                    "a process has kept it locked for seconds, so nothing can be noted in it; `lslocks` names that process: end \
+                     it, and go on",
+                ));
+            }
         }
     }
 }
@@ -154,11 +195,11 @@ impl Marker {
 fn put(
     file: &mut File,
     store: &str,
-    of: Option<&FileId>,
+    of: Option<(FileId, Witness)>,
     written: u64,
     synced: bool,
 ) -> std::io::Result<()> {
-    file.lock()?;
+    lock(file)?;
     let mut put = || -> std::io::Result<()> {
         let slots = slots(file)?;
         let newest_of = |synced: bool| {
@@ -168,11 +209,11 @@ fn put(
             all.max_by_key(|(_, mark)| mark.number)
         };
         let before = newest_of(false).map(|(_, mark)| mark);
-        let file_id = match (of, before) {
-            (Some(of), _) => of.clone(),
-            (None, Some(before)) => before.file.clone(),
-            (None, None) => return Err(Error::other("it is no longer what it was")),
-        };
+        let known = before.map(|before| (before.file.clone(), before.witness.clone()));
+        let (file_id, witness) = of
+            .clone()
+            .or(known)
+            .ok_or_else(|| Error::new(ErrorKind::NotFound, "it is no longer what it was"))?;
         let mark = Mark {
             version: VERSION,
             number: 1 + slots
@@ -184,6 +225,7 @@ fn put(
             synced,
             store: store.to_owned(),
             file: file_id,
+            witness,
             written: before.map_or(0, |before| before.written).max(written),
         };
         let at = match newest_of(true) {
@@ -202,11 +244,11 @@ fn put(
     result
 }
 
-/// Marks a store that a person accepted, as it is now.
+/// Marks a store as it is now, whatever its mark said before.
 pub(super) fn anew(store: &Path, id: &str, written: u64) -> Result<(), StoreError> {
     let path = path(store);
     let made = || -> std::io::Result<()> {
-        // What was there may be damaged, or of another store.
+        // What was there may be of another store.
         let part = beside(store, ".mark.part");
         let _ = std::fs::remove_file(&part);
         let mut file = OpenOptions::new()
@@ -214,7 +256,8 @@ pub(super) fn anew(store: &Path, id: &str, written: u64) -> Result<(), StoreErro
             .write(true)
             .create_new(true)
             .open(&part)?;
-        put(&mut file, id, Some(&FileId::of(store)?), written, true)?;
+        let of = (FileId::of(store)?, Witness::make(store)?);
+        put(&mut file, id, Some(of), written, true)?;
         std::fs::rename(&part, &path)?;
         match store.parent() {
             Some(folder) => File::open(folder)?.sync_all(),
@@ -226,7 +269,7 @@ pub(super) fn anew(store: &Path, id: &str, written: u64) -> Result<(), StoreErro
 
 #[cfg(test)]
 mod tests {
-    use super::{FileId, SLOT, decode, path, put, read};
+    use super::{FileId, SLOT, Witness, decode, path, put, read};
     use std::fs::OpenOptions;
 
     /// Whatever a power cut makes of a slot that was not synced: what was synced is read.
@@ -240,11 +283,11 @@ mod tests {
             .truncate(true)
             .open(path(&store))
             .unwrap();
-        let id = FileId::default();
+        let of = <(FileId, Witness)>::default();
         let mut synced = 0;
         for written in 1..40 {
             let now = written % 5 == 1;
-            put(&mut file, "a", Some(&id), written, now).unwrap();
+            put(&mut file, "a", Some(of.clone()), written, now).unwrap();
             if now {
                 synced = written;
             }

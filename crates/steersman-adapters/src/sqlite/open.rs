@@ -4,9 +4,9 @@
 //! know less than what happened is opened for reading only, until a person accepts it.
 
 use super::error::{io, sql};
-use super::file::{FileId, Held, beside, real};
+use super::file::{FileId, Held, Witness, beside, put_aside, real};
 use super::mark::{self, Marker};
-use super::stamp::{Newest, stamp, stray};
+use super::stamp::{stamp, stray};
 use super::{schema, wal};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, params};
@@ -54,11 +54,37 @@ pub(super) fn open(asked: &Path, to: For) -> Result<Opened, StoreError> {
     if let Some(doubt) = opened.doubt.take() {
         return Err(doubt);
     }
+    let is_anew = begins_anew(&mut opened.conn, &opened.path, false)?;
     schema::migrate(&mut opened.conn, &opened.path)?;
     let newest = schema::newest(&opened.conn).map_err(|e| sql(&opened.path, e))?;
     newest.ok_or_else(|| nameless(&opened.path))?;
+    if is_anew {
+        begins_anew(&mut opened.conn, &opened.path, true)?;
+    }
     keep_journal(&opened.conn, &opened.path, false)?;
     Ok(opened)
+}
+
+/// A store that begins beside the mark of one that was removed has a mark of its own from then on: what is put into its place
+/// later, also a copy of the one that was removed, is another store. Says whether it was one.
+fn begins_anew(conn: &mut Connection, path: &Path, is_made: bool) -> Result<bool, StoreError> {
+    if !is_made && (!matches!(mark::read(path), Ok(Some(_))) || !schema::is_empty(conn, path)?) {
+        return Ok(false);
+    }
+    let failed = |e| sql(path, e);
+    // Another process may have been quicker, and may have begun something in it.
+    let tx = conn
+        .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
+        .map_err(failed)?;
+    if schema::is_empty(&tx, path)? {
+        mark::anew(path, "", 0)?;
+    } else if is_made
+        && let Some(newest) = schema::newest(&tx).map_err(failed)?
+        && !newest.begun
+    {
+        mark::anew(path, &newest.store, newest.written)?;
+    }
+    Ok(true)
 }
 
 fn nameless(path: &Path) -> StoreError {
@@ -99,8 +125,12 @@ fn judged(asked: &Path, to: For) -> Result<Opened, StoreError> {
         conn = reader(&path, reads).map_err(|e| sql(&path, e))?;
     }
     if doubt.is_none() {
-        let compared = compared(&conn, &path, is_empty)?;
-        doubt = compared.map(|(was, why)| unaccepted(&path, was, why));
+        let mut found = compared(&conn, &path, is_empty)?;
+        if found.is_some() {
+            // Another process may have begun something between two looks.
+            found = compared(&conn, &path, is_empty)?;
+        }
+        doubt = found.map(|(was, why)| unaccepted(&path, was, why));
     }
     if is_empty && !writes {
         let nothing = || io(&path, std::io::Error::other("there is nothing in it yet"));
@@ -223,47 +253,54 @@ fn compared(
         );
         Ok(Some((Doubtful::Copied, why)))
     };
-    let mark = mark::read(path);
+    let mark = match mark::read(path) {
+        Ok(mark) => mark,
+        Err(why) => {
+            return lost(format!("{why}, so nobody knows whether its logs are whole"));
+        }
+    };
     if is_empty {
         return match mark {
-            Ok(Some(mark)) if is_this(&mark)? => lost(
+            Some(mark) if mark.written > 0 && is_this(&mark)? => lost(
                 "all that was written to it is missing, and effects of class `unsafe` began in it"
                     .to_owned(),
             ),
+            // Of one that was removed: no session of it is in here.
             _ => Ok(None),
         };
     }
     // One of a format without a name was never marked.
-    let Some(Newest {
-        store,
-        begun,
-        written,
-    }) = schema::newest(conn).map_err(|e| sql(path, e))?
-    else {
-        return Ok(None);
+    let newest = schema::newest(conn).map_err(|e| sql(path, e))?;
+    let begun = newest.as_ref().is_some_and(|newest| newest.begun);
+    let Some(mark) = mark else {
+        return if begun {
+            copied("it has no mark beside it")
+        } else {
+            Ok(None)
+        };
     };
-    match mark {
-        Ok(Some(mark)) if mark.store == store => {
-            if !is_this(&mark)? {
-                copied("its mark names another file")
-            } else if written < mark.written {
-                lost(format!(
-                    "it lost what it had acknowledged: {} transactions were on disk, and it knows of {written}",
-                    mark.written
-                ))
-            } else {
-                Ok(None)
-            }
-        }
-        // The transaction that gives a store its other id was committed.
-        Ok(Some(mark)) if mark.written > 0 && is_this(&mark)? => {
-            copied("the mark beside it is of another store")
-        }
-        // Nothing ever began in it that must not happen twice.
-        _ if !begun => Ok(None),
-        Ok(Some(_)) => copied("the mark beside it is of another store"),
-        Ok(None) => copied("it has no mark beside it"),
-        Err(why) => lost(format!("{why}, so nobody knows whether its logs are whole")),
+    let named = newest.filter(|newest| newest.store == mark.store);
+    // A store gets another id with the first effect of class `unsafe`. The mark names that one before the transaction is
+    // committed, and counts it before the effect begins.
+    let is_about_to_begin = mark.written == 0 && !begun;
+    if named.is_none() && !is_about_to_begin {
+        return copied("the mark beside it is of another store");
+    }
+    if !is_this(&mark)? {
+        return copied("its mark names another file");
+    }
+    if !mark.witness.still(path).map_err(|e| io(path, e))? {
+        return copied(&format!(
+            "its witness {}, which nothing of Steersman's touches, was replaced, touched or removed",
+            Witness::path(path).display()
+        ));
+    }
+    match named {
+        Some(newest) if newest.written < mark.written => lost(format!(
+            "it lost what it had acknowledged: {} transactions were on disk, and it knows of {}",
+            mark.written, newest.written
+        )),
+        _ => Ok(None),
     }
 }
 
@@ -312,11 +349,7 @@ impl Alone {
         let Self { conn, path, held } = self;
         keep_journal(&conn, &path, true)?;
         drop(conn);
-        let names = (1..).map(|n| beside(&path, &format!("-wal.stray-{n}")));
-        let free = names.into_iter().find(|name| !name.exists());
-        if let Some(free) = free {
-            std::fs::rename(beside(&path, "-wal"), &free).map_err(|e| io(&path, e))?;
-        }
+        put_aside(&path, "-wal").map_err(|e| io(&path, e))?;
         let conn = reader(&path, Reads::FileAlone).map_err(|e| sql(&path, e))?;
         by_itself(Opened {
             conn,
@@ -378,6 +411,10 @@ pub fn accept(asked: &Path, at: Time) -> Result<Option<StoreError>, StoreError> 
     // What was damaged in the journal is gone with it.
     conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
         .map_err(failed)?;
+    if mark::read(path).is_err() {
+        // It may be somebody else's.
+        put_aside(path, ".mark").map_err(|e| io(path, e))?;
+    }
     mark::anew(path, &newest.store, newest.written)?;
     Ok(Some(doubt))
 }

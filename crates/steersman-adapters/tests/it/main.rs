@@ -17,6 +17,7 @@ mod marked;
 mod mcp;
 mod messages;
 mod pairing;
+mod put_back;
 mod quirks;
 mod real;
 mod reference;

@@ -7,7 +7,7 @@ use steersman_machine::ids::{Line, Time};
 use steersman_machine::interaction::Doubtful;
 use steersman_runtime::store::{Batch, SessionQuery, Store, StoreAccepted, StoreError};
 
-fn begins(n: u64) -> Batch {
+pub(crate) fn begins(n: u64) -> Batch {
     Batch {
         begins_unsafe: true,
         ..batch(n, &[n as u8; 700], true)

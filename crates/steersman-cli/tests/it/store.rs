@@ -292,6 +292,36 @@ fn a_store_that_was_moved_or_restored_in_its_place_is_not_driven() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
 }
 
+/// Programs that copy write into the files that are there: same inodes, same times at which they were made.
+#[test]
+fn a_folder_that_was_copied_back_into_its_place_pays_nothing_again() {
+    let world = paid();
+    world.write(
+        "script.yaml",
+        "desk: [ { call: { pay: { n: 1 } } }, { call: { pay: { n: 2 } } }, { call: { pay: { n: 3 } } }, Paid., { call: { pay: { n: 4 } } }, More. ]\n",
+    );
+    let store = ".steersman/sessions.db";
+    let left = world.run(&with(&["send", "last", "More?", "--no-run"], store));
+    assert_eq!(left.code, Some(0), "{left:?}");
+    let copy = |from: &str, to: &str| {
+        let done = Command::new("cp")
+            .args(["-a", from, to])
+            .current_dir(&world.folder)
+            .status();
+        assert!(done.unwrap().success());
+    };
+    copy(".steersman", "kept");
+    let ran = world.run(RESUME);
+    assert_eq!((ran.code, book(&world)), (Some(0), 4), "{ran:?}");
+    copy("kept/.", ".steersman/");
+    let ran = world.run(RESUME);
+    is_refused(&ran, "sessions.db.witness, which nothing");
+    assert_eq!(book(&world), 4);
+    let accepted = world.run(&["doctor", "--accept-store"]);
+    assert_eq!(accepted.code, Some(0), "{accepted:?}");
+    assert_eq!(world.run(&["fsck"]).code, Some(0));
+}
+
 #[test]
 fn a_backup_that_was_put_before_the_journal_of_a_killed_process_is_not_driven() {
     let world = paid();
