@@ -46,7 +46,7 @@ use tokio_util::sync::CancellationToken;
 
 /// How long a connection over HTTP may take to come about.
 const CONNECT: Duration = Duration::from_secs(10);
-/// How long a server over HTTP may take to say that it still knows us.
+/// A server over HTTP has as long to say that it still knows us.
 const ALIVE: Duration = Duration::from_secs(5);
 /// Connections that are kept.
 const KEPT: usize = 64;

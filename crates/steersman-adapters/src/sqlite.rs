@@ -166,8 +166,8 @@ impl SqliteStore {
         self.inner.writer.as_ref().map_or(0, Writer::transactions)
     }
 
-    /// What SQLite itself finds wrong with the file's structure, and with indexes that leave out what is in their tables; empty
-    /// if nothing.
+    /// Faults that SQLite itself finds in the file's structure, and indexes that leave out what is in their tables; empty if
+    /// there are none.
     pub async fn check_structure(&self) -> Result<Vec<String>, StoreError> {
         self.read(|conn| {
             let mut found: Vec<String> = conn

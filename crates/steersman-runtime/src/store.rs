@@ -158,7 +158,7 @@ pub trait Store: Send + Sync + 'static {
     /// first.
     fn outages(&self, each: usize) -> Boxed<'_, Result<Vec<PlaceWait>, StoreError>>;
 
-    /// What is damaged of all by which sessions are found (lists, inboxes, timers, waits), in words. From then on this handle
+    /// Damage of the lists by which sessions are found (inboxes, timers and waits among them), in words. From then on this handle
     /// gives what can be read without the parts that are damaged, and leaves out the rest.
     fn damaged_lists(&self) -> Boxed<'_, Result<Vec<String>, StoreError>> {
         Box::pin(async { Ok(Vec::new()) })

@@ -179,7 +179,7 @@ async fn listen(mut stderr: ChildStderr, said: Said) {
     said.1.send_replace(false);
 }
 
-/// What an answer that cannot be read is an answer to. Whatever else stands in it is passed over, however deep.
+/// The id of the request that an unreadable answer is for. All else in it is passed over, however deep.
 #[derive(Deserialize)]
 struct Head {
     id: RequestId,

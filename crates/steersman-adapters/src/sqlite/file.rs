@@ -209,7 +209,7 @@ static CLOSED: Condvar = Condvar::new();
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // Whoever opens it next waits until it is closed: its locks would go with this descriptor.
+        // The next opener waits until it is closed: their locks would go with this descriptor.
         let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
         self.file = None;
         all.remove(&self.inode);

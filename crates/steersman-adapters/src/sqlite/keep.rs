@@ -128,7 +128,7 @@ fn ids(conn: &Connection) -> rusqlite::Result<Ids> {
     Ok(found)
 }
 
-/// What is damaged of all by which sessions are found, in words.
+/// Damage of the lists by which sessions are found, in words.
 pub(super) fn damaged_lists(conn: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut found = Vec::new();
     let tables = [

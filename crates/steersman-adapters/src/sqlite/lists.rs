@@ -13,7 +13,8 @@ use steersman_runtime::store::{
     SessionState, StoreError, bounds, meets,
 };
 
-/// How far what sessions are found by is gone by ([`Store::damaged_lists`](steersman_runtime::store::Store::damaged_lists)).
+/// Lists by which sessions are found are trusted, or they are damaged
+/// ([`Store::damaged_lists`](steersman_runtime::store::Store::damaged_lists)) and read with care.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
     Whole,
@@ -22,7 +23,7 @@ pub(super) enum Trust {
 }
 
 impl Trust {
-    /// What follows the name of a table.
+    /// The words behind the name of a table.
     fn index(self) -> &'static str {
         match self {
             Self::Whole => "",
@@ -93,7 +94,7 @@ fn salted(salt: &[u8], said: SaidHash) -> [u8; 16] {
     hash
 }
 
-/// What an id was accepted with; none: that is not known.
+/// The contents with which an id was accepted; none: they are not known.
 struct Before(Option<[u8; 16]>);
 
 /// What comes under an id that is known: no news, or something else, which is refused.

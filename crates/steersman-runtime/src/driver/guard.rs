@@ -209,11 +209,8 @@ impl Driver {
             return;
         };
         // What only waited beside it then may have been done since: nobody was told of that.
-        let told = |equal: Equal| {
-            let over = matches!(equal.stands, Stands::Done | Stands::GivenUp);
-            over && (equal.recorded || equal.at <= at)
-        };
-        if !self.held_about(id, Why::Approval).is_some_and(told) {
+        let told = self.held_about(id, Why::Approval);
+        if !told.is_some_and(|equal| equal.was_over(at)) {
             return;
         }
         draft.ledger.push(LedgerEntry::Released {

@@ -210,10 +210,7 @@ impl Ledger {
             return Verdict::Begins;
         }
         // What was done or given up since a person was asked, they were not told of.
-        let allowed = |equal: &Equal| {
-            let told = |word: Line| equal.recorded || equal.at <= word;
-            of.word.is_some_and(told)
-        };
+        let allowed = |equal: &Equal| of.word.is_some_and(|word| equal.was_over(word));
         let counts = |equal: &Equal| {
             let is_another = of.class.max(equal.class) == Class::Unsafe || !equal.here;
             match equal.stands {
@@ -279,6 +276,12 @@ impl Stands {
 }
 
 impl Equal {
+    /// Whether it was done or given up by this line. All that is recorded came before every line.
+    pub(crate) fn was_over(&self, line: Line) -> bool {
+        let over = matches!(self.stands, Stands::Done | Stands::GivenUp);
+        over && (self.recorded || self.at <= line)
+    }
+
     /// How a hold names it ([`Hold::about`](steersman_machine::commit::Hold::about)).
     pub fn name(&self) -> String {
         if self.recorded {
