@@ -1,5 +1,6 @@
 //! Rules of the repository that no compiler checks. A test of this crate runs them.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -71,6 +72,7 @@ const BANNED: &[(&str, &[&str], &str)] = &[
 /// All rules; the faults found, each with its place.
 pub(crate) fn check(root: &Path) -> Result<(), Vec<String>> {
     let mut faults = Vec::new();
+    let mut named = BTreeSet::new();
     for path in tracked(root) {
         let Ok(meta) = fs::metadata(root.join(&path)) else {
             continue;
@@ -86,11 +88,13 @@ pub(crate) fn check(root: &Path) -> Result<(), Vec<String>> {
         };
         if Path::new(&path).extension().is_some_and(|e| e == "rs") {
             rust_file(&path, &text, &mut faults);
+            named.extend(names(&text).into_iter().map(str::to_owned));
         }
         if Path::new(&path).extension().is_some_and(|e| e == "md") {
             links(root, &path, &text, &mut faults);
         }
     }
+    promises(root, &named, &mut faults);
     machine_manifest(root, &mut faults);
     trees(root, &mut faults);
     examples(root, &mut faults);
@@ -184,6 +188,32 @@ fn links(root: &Path, path: &str, text: &str, faults: &mut Vec<String>) {
             || target.starts_with("mailto:");
         if !outside && !folder.join(target).exists() {
             faults.push(format!("{path}: the link to `{target}` leads nowhere"));
+        }
+    }
+}
+
+/// Functions and modules that a file of Rust declares.
+fn names(text: &str) -> Vec<&str> {
+    let words = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    let pairs = words.windows(2).map(|pair| (pair[0], pair[1]));
+    let declared = pairs.filter(|(before, _)| ["fn", "mod"].contains(before));
+    declared.map(|(_, name)| name).collect()
+}
+
+/// A promise names tests that are there.
+fn promises(root: &Path, named: &BTreeSet<String>, faults: &mut Vec<String>) {
+    let path = "docs/reference/guarantees.md";
+    let text = fs::read_to_string(root.join(path)).unwrap_or_default();
+    for (number, line) in text.lines().enumerate() {
+        let spans = line.split('`').skip(1).step_by(2);
+        for span in spans.filter(|span| !span.contains(' ')) {
+            let Some((_, name)) = span.rsplit_once("::") else {
+                continue;
+            };
+            if name != "*" && !named.contains(name) {
+                faults.push(format!("{path}:{}: no test `{name}`", number + 1));
+            }
         }
     }
 }
