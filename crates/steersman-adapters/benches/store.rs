@@ -94,9 +94,10 @@ fn line(n: u64) -> LogLine {
 fn file(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench-store");
     std::fs::create_dir_all(&folder).expect("a folder");
-    for end in ["", "-wal", "-shm", ".mark"] {
+    for end in ["", "-wal", "-shm"] {
         let _ = std::fs::remove_file(folder.join(format!("{name}{end}")));
     }
+    let _ = std::fs::remove_dir_all(folder.join(format!("{name}.mark")));
     folder.join(name)
 }
 

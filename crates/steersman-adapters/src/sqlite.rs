@@ -3,9 +3,8 @@
 //! WAL and `synchronous=FULL`. One thread writes, and groups what many sessions want written into one transaction; a
 //! few read-only connections read. A line is one row under one integer key (the session's number << 40 | line), one
 //! insert that the owner's epoch guards. Beside the file, where no symlink leads, lies `NAME.owners/` with a locked file for
-//! each session that is owned now; it may be deleted when nobody runs. `NAME.mark` says how many transactions the store holds
-//! at least, once an effect of class `unsafe` began in it; it belongs to the store, as `NAME.witness` does, which nobody
-//! touches.
+//! each session that is owned now; it may be deleted when nobody runs. The file in `NAME.mark/` says how many transactions the
+//! store holds at least, once an effect of class `unsafe` began in it; it belongs to the store.
 
 mod append;
 mod error;

@@ -35,21 +35,37 @@ pub(super) struct FileId {
 impl FileId {
     #[cfg(unix)]
     pub(super) fn of(path: &Path) -> std::io::Result<Self> {
+        let system = rustix::fs::statvfs(path)?.f_fsid;
+        Ok(Self::told(&std::fs::metadata(path)?, system))
+    }
+
+    #[cfg(unix)]
+    pub(super) fn of_open(file: &File) -> std::io::Result<Self> {
+        let system = rustix::fs::fstatvfs(file)?.f_fsid;
+        Ok(Self::told(&file.metadata()?, system))
+    }
+
+    #[cfg(unix)]
+    fn told(found: &std::fs::Metadata, system: u64) -> Self {
         use std::os::unix::fs::MetadataExt;
-        let found = std::fs::metadata(path)?;
         let born = found.created().ok();
         let born = born.and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
-        Ok(Self {
+        Self {
             inode: found.ino(),
-            system: rustix::fs::statvfs(path)?.f_fsid,
+            system,
             uuid: uuid(found.dev()),
             born: born.map(|since| since.as_nanos() as u64),
-        })
+        }
     }
 
     #[cfg(not(unix))]
     pub(super) fn of(path: &Path) -> std::io::Result<Self> {
         std::fs::metadata(path).map(|_| Self::default())
+    }
+
+    #[cfg(not(unix))]
+    pub(super) fn of_open(_: &File) -> std::io::Result<Self> {
+        Ok(Self::default())
     }
 
     /// Whether both name the same file.
@@ -59,55 +75,6 @@ impl FileId {
         self.inode == other.inode
             && made_together
             && (self.system == other.system || known(&self.uuid, &other.uuid))
-    }
-}
-
-/// **Stored**: what becomes another when anything touches a file, also if it is made what it was: no program sets the time of a
-/// change.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Witness {
-    inode: u64,
-    /// Seconds and nanoseconds.
-    changed: (i64, i64),
-}
-
-impl Witness {
-    /// An empty file beside the store that nobody touches once it is there: whoever puts a store back with all that lies beside
-    /// it touches this one, too.
-    pub(super) fn path(store: &Path) -> PathBuf {
-        beside(store, ".witness")
-    }
-
-    /// Makes the file if it is not there. It outlives a power cut when its folder is synced.
-    pub(super) fn make(store: &Path) -> std::io::Result<Self> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
-        options.open(Self::path(store))?.sync_all()?;
-        Self::of(store)
-    }
-
-    #[cfg(unix)]
-    fn of(store: &Path) -> std::io::Result<Self> {
-        use std::os::unix::fs::MetadataExt;
-        let found = std::fs::symlink_metadata(Self::path(store))?;
-        Ok(Self {
-            inode: found.ino(),
-            changed: (found.ctime(), found.ctime_nsec()),
-        })
-    }
-
-    #[cfg(not(unix))]
-    fn of(store: &Path) -> std::io::Result<Self> {
-        std::fs::symlink_metadata(Self::path(store)).map(|_| Self::default())
-    }
-
-    /// Whether the file is there as it was.
-    pub(super) fn still(&self, store: &Path) -> std::io::Result<bool> {
-        match Self::of(store) {
-            Ok(there) => Ok(there == *self),
-            Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
-            Err(e) => Err(e),
-        }
     }
 }
 

@@ -1,13 +1,17 @@
-//! The mark of a store: a small file beside it (`NAME.mark`) that says which file the store is, and how many transactions were
-//! written to it. There is none before something begins outside that must not happen twice.
+//! The mark of a store: a small file in a folder of its own beside it (`NAME.mark/`) that says which file the store is, and how many
+//! transactions were written to it. There is none before something begins outside that must not happen twice.
 //!
 //! A store that lost its end looks like a store that ended there, and a copy looks like the store: neither can tell by itself
 //! that payments were made behind its last line. Both are found by comparing with the mark. **Stored**: two slots of
 //! [`SLOT`] bytes, each with a JSON object and a sum over it. The newest slot that was synced is not overwritten before the other one
 //! is synced, so a torn write loses nothing.
+//!
+//! The file gets a new random name with each writing, and says which file it is itself. Whoever puts an older copy of the store back
+//! into its place, with all that lies beside it, finds no file of that name to write to: the older mark is another file, alone or beside the newest.
 
 use super::error::io;
-use super::file::{FileId, Witness, beside};
+use super::file::{FileId, beside};
+use super::owner::in_place;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Error, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -16,11 +20,11 @@ use std::time::{Duration, Instant};
 use steersman_runtime::store::StoreError;
 
 /// **Stored**: the form of the object in a slot.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 /// Bytes of a slot.
 const SLOT: usize = 512;
-/// Hexadecimal digits of the sum.
-const SUM: usize = 16;
+/// Hexadecimal digits of the sum, and of a name.
+const DIGITS: usize = 16;
 
 /// What the mark says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,17 +37,85 @@ pub(super) struct Mark {
     synced: bool,
     /// The random id of the store.
     pub(super) store: String,
-    /// Its file.
-    pub(super) file: FileId,
-    /// The file beside it that nobody touches.
-    pub(super) witness: Witness,
+    /// Which files are meant.
+    #[serde(flatten)]
+    of: Of,
     /// How many transactions are in it at least: they come back in order, so all before the newest are there with it.
     pub(super) written: u64,
+    /// The file that it was read from is not the one that it was written to.
+    #[serde(skip)]
+    pub(super) is_copy: bool,
 }
 
-/// The place of a store's mark.
-pub(super) fn path(store: &Path) -> PathBuf {
+/// The files that belong together.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Of {
+    /// The store's.
+    file: FileId,
+    /// The mark's own.
+    own: FileId,
+}
+
+impl Mark {
+    /// Whether a store's file is the one that is meant.
+    pub(super) fn names(&self, file: &FileId) -> bool {
+        self.of.file.is(file)
+    }
+}
+
+/// The folder of a store's mark.
+fn folder(store: &Path) -> PathBuf {
     beside(store, ".mark")
+}
+
+/// A name that no mark ever had.
+fn name() -> std::io::Result<String> {
+    let mut random = [0; DIGITS / 2];
+    getrandom::fill(&mut random).map_err(Error::other)?;
+    Ok(format!("{:016x}", u64::from_ne_bytes(random)))
+}
+
+/// Whether a name is one of ours. What else lies in the folder is passed over.
+fn is_name(name: &str) -> bool {
+    let is_digit = |b| matches!(b, b'0'..=b'9' | b'a'..=b'f');
+    name.len() == DIGITS && name.bytes().all(is_digit)
+}
+
+fn marks(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(e),
+    };
+    let mut marks = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_name().to_str().is_some_and(is_name) {
+            marks.push(entry.path());
+        }
+    }
+    marks.sort();
+    Ok(marks)
+}
+
+/// Where the one mark in a folder lies now; none if there is none.
+fn place(folder: &Path) -> std::io::Result<Option<PathBuf>> {
+    let mut before: Option<Vec<PathBuf>> = None;
+    // Another process may be giving it its next name: whoever looks meanwhile may see both names, or neither.
+    loop {
+        let mut marks = marks(folder)?;
+        if marks.len() == 1 || before.as_ref() == Some(&marks) {
+            let one = marks.pop();
+            return match marks.len() {
+                0 => Ok(one),
+                more => Err(Error::other(format!(
+                    "there are {} files of it where one belongs (an older copy was put back into its place)",
+                    more + 1
+                ))),
+            };
+        }
+        before = Some(marks);
+    }
 }
 
 /// Reads the mark of a store; none if there is none.
@@ -51,24 +123,34 @@ pub(super) fn path(store: &Path) -> PathBuf {
 /// # Errors
 /// In words, if it is there and says nothing that can be read.
 pub(super) fn read(store: &Path) -> Result<Option<Mark>, String> {
-    let path = path(store);
-    let told = |e: Error| format!("its mark {} cannot be read: {e}", path.display());
-    match File::open(&path) {
-        Ok(mut file) => slots(&mut file)
-            .map_err(told)?
-            .into_iter()
-            .flatten()
-            .max_by_key(|mark| mark.number)
-            .map(Some)
-            .ok_or_else(|| {
-                format!(
-                    "its mark {} is damaged, or it is no mark (move it away if another program made it)",
-                    path.display()
-                )
-            }),
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
-        Err(e) => Err(told(e)),
+    let folder = folder(store);
+    let told = |e: Error| match e.kind() {
+        ErrorKind::NotADirectory | ErrorKind::InvalidData => format!(
+            "its mark {} is damaged, or it is no mark (move it away if another program made it)",
+            folder.display()
+        ),
+        _ => format!("its mark {} cannot be read: {e}", folder.display()),
+    };
+    loop {
+        let Some(place) = place(&folder).map_err(told)? else {
+            return Ok(None);
+        };
+        match File::open(place) {
+            Ok(mut file) => return newest(&mut file).map(Some).map_err(told),
+            // It has another name by now.
+            Err(e) if e.kind() == ErrorKind::NotFound => {}
+            Err(e) => return Err(told(e)),
+        }
     }
+}
+
+fn newest(file: &mut File) -> std::io::Result<Mark> {
+    let slots = slots(file)?.into_iter().flatten();
+    let mut mark = slots
+        .max_by_key(|mark| mark.number)
+        .ok_or(ErrorKind::InvalidData)?;
+    mark.is_copy = !mark.of.own.is(&FileId::of_open(file)?);
+    Ok(mark)
 }
 
 fn slots(file: &mut File) -> std::io::Result<[Option<Mark>; 2]> {
@@ -79,11 +161,11 @@ fn slots(file: &mut File) -> std::io::Result<[Option<Mark>; 2]> {
 }
 
 fn sum_of(json: &[u8]) -> String {
-    blake3::hash(json).to_hex()[..SUM].to_owned()
+    blake3::hash(json).to_hex()[..DIGITS].to_owned()
 }
 
 fn decode(slot: &[u8]) -> Option<Mark> {
-    let (sum, json) = slot.split_at(SUM);
+    let (sum, json) = slot.split_at(DIGITS);
     let json = json.trim_ascii();
     let mark: Mark = serde_json::from_slice(json).ok()?;
     (sum == sum_of(json).as_bytes() && mark.version == VERSION).then_some(mark)
@@ -92,79 +174,62 @@ fn decode(slot: &[u8]) -> Option<Mark> {
 fn encode(mark: &Mark) -> std::io::Result<[u8; SLOT]> {
     let json = serde_json::to_vec(mark)?;
     let mut slot = [b' '; SLOT];
-    slot[..SUM].copy_from_slice(sum_of(&json).as_bytes());
-    let room = slot.get_mut(SUM + 1..SUM + 1 + json.len());
+    slot[..DIGITS].copy_from_slice(sum_of(&json).as_bytes());
+    let room = slot.get_mut(DIGITS + 1..DIGITS + 1 + json.len());
     room.ok_or(ErrorKind::FileTooLarge)?.copy_from_slice(&json);
     slot[SLOT - 1] = b'\n';
     Ok(slot)
 }
 
-/// The mark of a store that is open for writing.
-pub(super) struct Marker {
-    store: PathBuf,
-    /// Once the store needs one, whoever made it.
-    file: Option<File>,
+/// Makes the mark of a store that is about to say that it needs one. It outlives a power cut then. What lies in its place and
+/// is no mark is somebody else's.
+pub(super) fn make(store: &Path, id: &str) -> Result<(), StoreError> {
+    read(store).map_err(|why| io(&folder(store), Error::other(why)))?;
+    anew(store, id, 0)
 }
 
-impl Marker {
-    pub(super) fn new(store: &Path) -> Self {
-        Self {
-            store: store.to_owned(),
-            file: None,
-        }
+/// Says how many transactions are on disk now. `synced`: nobody goes on before the mark is on disk, too.
+pub(super) fn tell(store: &Path, id: &str, written: u64, synced: bool) -> Result<(), StoreError> {
+    let folder = folder(store);
+    let tell = || -> std::io::Result<()> {
+        let (mut file, place) = locked(&folder)?;
+        let told = put(&mut file, id, None, written, synced)
+            .and_then(|()| std::fs::rename(place, folder.join(name()?)))
+            .and_then(|()| if synced { sync(&folder) } else { Ok(()) });
+        // Closing it is not enough: a process that is about to become another program has it open, too.
+        file.unlock()?;
+        told
+    };
+    match tell() {
+        Err(e) if synced => Err(io(&folder, e)),
+        // It says less than it could.
+        _ => Ok(()),
     }
+}
 
-    fn failed(&self, e: Error) -> StoreError {
-        io(&path(&self.store), e)
+/// What is in a folder outlives a power cut under its name.
+fn sync(folder: &Path) -> std::io::Result<()> {
+    // Elsewhere a folder cannot be opened.
+    if cfg!(unix) {
+        File::open(folder)?.sync_all()?;
     }
+    Ok(())
+}
 
-    fn open(&self) -> std::io::Result<File> {
+/// The mark, and where it lies until the lock on it ends: whoever writes it gives it another name.
+fn locked(folder: &Path) -> std::io::Result<(File, PathBuf)> {
+    let place = || place(folder)?.ok_or_else(|| Error::new(ErrorKind::NotFound, "it is gone"));
+    loop {
         let mut options = OpenOptions::new();
-        options.read(true).write(true).open(path(&self.store))
-    }
-
-    /// Makes the mark of a store that is about to say that it needs one. It outlives a power cut then. What lies in its place and
-    /// is no mark is somebody else's.
-    pub(super) fn make(&mut self, id: &str) -> Result<(), StoreError> {
-        read(&self.store).map_err(|why| self.failed(Error::other(why)))?;
-        anew(&self.store, id, 0)?;
-        self.file = None;
-        self.find()
-    }
-
-    /// Opens the mark of a store that says that it has one.
-    pub(super) fn find(&mut self) -> Result<(), StoreError> {
-        if self.file.is_none() {
-            self.file = Some(self.open().map_err(|e| self.failed(e))?);
-        }
-        Ok(())
-    }
-
-    /// Says how many transactions are on disk now. `synced`: nobody goes on before the mark is on disk, too.
-    pub(super) fn tell(&mut self, id: &str, written: u64, synced: bool) -> Result<(), StoreError> {
-        if self.file.is_none() {
-            return Ok(());
-        }
-        let mut put = || match self.file.as_mut() {
-            Some(file) => put(file, id, None, written, synced),
-            None => Ok(()),
+        let file = match options.read(true).write(true).open(place()?) {
+            Ok(file) => file,
+            Err(e) if e.kind() == ErrorKind::NotFound => continue,
+            Err(e) => return Err(e),
         };
-        let mut told = put();
-        // The transaction for which this process made one failed, and another process made another.
-        if told
-            .as_ref()
-            .is_err_and(|e| e.kind() == ErrorKind::NotFound)
-        {
-            told = self.open().and_then(|mut file| {
-                let told = self::put(&mut file, id, None, written, synced);
-                self.file = Some(file);
-                told
-            });
-        }
-        match told {
-            Err(e) if synced => Err(self.failed(e)),
-            // It says less than it could.
-            _ => Ok(()),
+        lock(&file)?;
+        let place = place()?;
+        if in_place(&file, &place) {
+            return Ok((file, place));
         }
     }
 }
@@ -191,116 +256,111 @@ fn lock(file: &File) -> std::io::Result<()> {
     }
 }
 
-/// Writes a slot. Several processes may do that: one at a time, each over what the others said.
+/// Writes a slot, and keeps what others said. Whoever does that has the lock on the file, or has just made it.
 fn put(
     file: &mut File,
     store: &str,
-    of: Option<(FileId, Witness)>,
+    of: Option<Of>,
     written: u64,
     synced: bool,
 ) -> std::io::Result<()> {
-    lock(file)?;
-    let mut put = || -> std::io::Result<()> {
-        let slots = slots(file)?;
-        let newest_of = |synced: bool| {
-            let all = slots.iter().enumerate();
-            let all = all.filter_map(|(at, slot)| Some((at, slot.as_ref()?)));
-            let all = all.filter(|(_, mark)| mark.store == store && (mark.synced || !synced));
-            all.max_by_key(|(_, mark)| mark.number)
-        };
-        let before = newest_of(false).map(|(_, mark)| mark);
-        let known = before.map(|before| (before.file.clone(), before.witness.clone()));
-        let (file_id, witness) = of
-            .clone()
-            .or(known)
-            .ok_or_else(|| Error::new(ErrorKind::NotFound, "it is no longer what it was"))?;
-        let mark = Mark {
-            version: VERSION,
-            number: 1 + slots
-                .iter()
-                .flatten()
-                .map(|mark| mark.number)
-                .max()
-                .unwrap_or(0),
-            synced,
-            store: store.to_owned(),
-            file: file_id,
-            witness,
-            written: before.map_or(0, |before| before.written).max(written),
-        };
-        let at = match newest_of(true) {
-            Some((0, _)) => SLOT,
-            _ => 0,
-        };
-        file.seek(SeekFrom::Start(at as u64))?;
-        file.write_all(&encode(&mark)?)?;
-        if synced {
-            file.sync_data()?;
-        }
-        Ok(())
+    let slots = slots(file)?;
+    let newest_of = |synced: bool| {
+        let all = slots.iter().enumerate();
+        let all = all.filter_map(|(at, slot)| Some((at, slot.as_ref()?)));
+        let all = all.filter(|(_, mark)| mark.store == store && (mark.synced || !synced));
+        all.max_by_key(|(_, mark)| mark.number)
     };
-    let result = put();
-    file.unlock()?;
-    result
+    let before = newest_of(false).map(|(_, mark)| mark);
+    let of = of
+        .or_else(|| before.map(|before| before.of.clone()))
+        .ok_or_else(|| Error::new(ErrorKind::NotFound, "it is no longer what it was"))?;
+    let numbers = slots.iter().flatten().map(|mark| mark.number);
+    let mark = Mark {
+        version: VERSION,
+        number: 1 + numbers.max().unwrap_or(0),
+        synced,
+        store: store.to_owned(),
+        of,
+        written: before.map_or(0, |before| before.written).max(written),
+        is_copy: false,
+    };
+    let at = match newest_of(true) {
+        Some((0, _)) => SLOT,
+        _ => 0,
+    };
+    file.seek(SeekFrom::Start(at as u64))?;
+    file.write_all(&encode(&mark)?)?;
+    if synced {
+        file.sync_data()?;
+    }
+    Ok(())
 }
 
-/// Marks a store as it is now, whatever its mark said before.
+/// Marks a store as it is now, whatever its mark said before: a file of its own takes the place of the one that was there.
 pub(super) fn anew(store: &Path, id: &str, written: u64) -> Result<(), StoreError> {
-    let path = path(store);
+    let folder = folder(store);
     let made = || -> std::io::Result<()> {
-        // What was there may be of another store.
-        let part = beside(store, ".mark.part");
-        let _ = std::fs::remove_file(&part);
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .open(&part)?;
-        let of = (FileId::of(store)?, Witness::make(store)?);
-        put(&mut file, id, Some(of), written, true)?;
-        std::fs::rename(&part, &path)?;
-        match store.parent() {
-            Some(folder) => File::open(folder)?.sync_all(),
-            None => Ok(()),
+        std::fs::create_dir_all(&folder)?;
+        let place = match place(&folder)? {
+            Some(place) => place,
+            None => folder.join(name()?),
+        };
+        let part = folder.join(format!("{}.part", name()?));
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true);
+        let mut file = options.open(&part)?;
+        let fill = || -> std::io::Result<()> {
+            let of = Of {
+                file: FileId::of(store)?,
+                own: FileId::of_open(&file)?,
+            };
+            put(&mut file, id, Some(of), written, true)?;
+            std::fs::rename(&part, place)
+        };
+        let filled = fill();
+        if filled.is_err() {
+            let _ = std::fs::remove_file(&part);
         }
+        filled?;
+        sync(&folder)?;
+        store.parent().map_or(Ok(()), sync)
     };
-    made().map_err(|e| io(&path, e))
+    made().map_err(|e| io(&folder, e))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{FileId, SLOT, Witness, decode, path, put, read};
+    use super::{Of, SLOT, decode, folder, name, put, read};
     use std::fs::OpenOptions;
 
     /// Whatever a power cut makes of a slot that was not synced: what was synced is read.
     #[test]
     fn what_was_synced_is_never_overwritten_by_what_is_not() {
         let store = std::env::temp_dir().join(format!("steersman-mark-{}", std::process::id()));
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(path(&store))
-            .unwrap();
-        let of = <(FileId, Witness)>::default();
+        assert_eq!(read(&store), Ok(None));
+        std::fs::create_dir(folder(&store)).unwrap();
+        assert_eq!(read(&store), Ok(None));
+        let path = folder(&store).join(name().unwrap());
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true);
+        let mut file = options.open(&path).unwrap();
         let mut synced = 0;
         for written in 1..40 {
             let now = written % 5 == 1;
-            put(&mut file, "a", Some(of.clone()), written, now).unwrap();
+            put(&mut file, "a", Some(Of::default()), written, now).unwrap();
             if now {
                 synced = written;
             }
             let told = read(&store).unwrap().unwrap();
             assert_eq!(told.written, written);
-            let bytes = std::fs::read(path(&store)).unwrap();
+            let bytes = std::fs::read(&path).unwrap();
             let kept = bytes.chunks(SLOT).filter_map(decode);
             let kept = kept.filter(|mark| mark.synced).map(|mark| mark.written);
             assert_eq!(kept.max(), Some(synced), "{written}");
         }
-        std::fs::write(path(&store), [7; 2 * SLOT]).unwrap();
+        std::fs::write(&path, [7; 2 * SLOT]).unwrap();
         assert!(read(&store).unwrap_err().contains("damaged"));
-        std::fs::remove_file(path(&store)).unwrap();
-        assert_eq!(read(&store), Ok(None));
+        std::fs::remove_dir_all(folder(&store)).unwrap();
     }
 }

@@ -4,8 +4,8 @@
 //! know less than what happened is opened for reading only, until a person accepts it.
 
 use super::error::{io, sql};
-use super::file::{FileId, Held, Witness, beside, put_aside, real};
-use super::mark::{self, Marker};
+use super::file::{FileId, Held, beside, put_aside, real};
+use super::mark;
 use super::stamp::{stamp, stray};
 use super::{schema, wal};
 use rusqlite::config::DbConfig;
@@ -243,7 +243,7 @@ fn compared(
 ) -> Result<Option<(Doubtful, String)>, StoreError> {
     let is_this = |mark: &mark::Mark| -> Result<bool, StoreError> {
         let file = FileId::of(path).map_err(|e| io(path, e))?;
-        Ok(mark.file.is(&file))
+        Ok(mark.names(&file))
     };
     let lost = |why: String| Ok(Some((Doubtful::Lost, why)));
     let copied = |why: &str| {
@@ -289,11 +289,8 @@ fn compared(
     if !is_this(&mark)? {
         return copied("its mark names another file");
     }
-    if !mark.witness.still(path).map_err(|e| io(path, e))? {
-        return copied(&format!(
-            "its witness {}, which nothing of Steersman's touches, was replaced, touched or removed",
-            Witness::path(path).display()
-        ));
+    if mark.is_copy {
+        return copied("the mark beside it is a copy that was put there");
     }
     match named {
         Some(newest) if newest.written < mark.written => lost(format!(
@@ -365,11 +362,10 @@ impl Alone {
         let failed = |e| sql(&self.path, e);
         let newest = stamp(&self.conn, false).map_err(failed)?;
         self.conn.execute_batch("COMMIT").map_err(failed)?;
-        let mut marker = Marker::new(self.held.path());
         if newest.begun {
-            marker.find()?;
+            mark::tell(self.held.path(), &newest.store, newest.written, false)?;
         }
-        marker.tell(&newest.store, newest.written, false)
+        Ok(())
     }
 }
 

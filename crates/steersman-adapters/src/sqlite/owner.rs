@@ -119,7 +119,8 @@ fn lives(_: &str) -> bool {
     true
 }
 
-fn in_place(file: &File, path: &Path) -> bool {
+/// Whether an open file lies at a path.
+pub(super) fn in_place(file: &File, path: &Path) -> bool {
     inode_of(file).is_ok_and(|ours| inode(path).is_ok_and(|there| ours == there))
 }
 

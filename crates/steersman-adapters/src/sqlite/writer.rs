@@ -3,7 +3,7 @@
 
 use super::error::sql;
 use super::file::Held;
-use super::mark::Marker;
+use super::mark;
 use super::open::{Reads, reader};
 use super::stamp::{Newest, stamp};
 use rusqlite::Connection;
@@ -57,13 +57,12 @@ where
     }
 }
 
-/// What the writer remembers: sessions that are claimed through it, and what is marked outside the store.
+/// What the writer remembers: sessions that are claimed through it, and what begins with a transaction.
 pub(super) struct State {
     sessions: std::collections::HashMap<i64, Claimed>,
     /// The number of the transaction.
     transaction: u64,
     held: Arc<Held>,
-    marker: Marker,
     /// An effect of class `unsafe` begins with this transaction.
     begins: bool,
     /// The file says without its journal that it needs a mark.
@@ -83,7 +82,6 @@ impl State {
         Self {
             sessions: std::collections::HashMap::new(),
             transaction: 0,
-            marker: Marker::new(held.path()),
             held,
             begins: false,
             is_told: false,
@@ -98,26 +96,25 @@ impl State {
     pub(super) fn begins_unsafe(&mut self) {
         self.begins = true;
     }
-    /// The transaction that is open wrote something and is about to be committed. A store that says that it has a mark has one,
-    /// whichever process began an effect of class `unsafe` in it.
+    /// The transaction that is open wrote something and is about to be committed. Before a store says that it has a mark it has
+    /// one.
     fn commits(&mut self, conn: &Connection) -> Result<Newest, StoreError> {
         let failed = |e| sql(self.held.path(), e);
-        let begun = conn
-            .prepare_cached("SELECT begun FROM store")
-            .and_then(|mut begun| begun.query_row([], |r| r.get(0)))
-            .map_err(failed)?;
+        let begun = || conn.query_row("SELECT begun FROM store", [], |r| r.get(0));
+        let is_first = self.begins && !begun().map_err(failed)?;
         let newest = stamp(conn, self.begins).map_err(failed)?;
-        if begun {
-            self.marker.find()?;
-        } else if newest.begun {
-            self.marker.make(&newest.store)?;
+        if is_first {
+            mark::make(self.held.path(), &newest.store)?;
         }
         Ok(newest)
     }
     /// The transaction is on disk. Before an effect of class `unsafe` begins the mark is, too.
     fn committed(&mut self, conn: &Connection, now: &Newest) -> Result<(), StoreError> {
-        self.marker.tell(&now.store, now.written, self.begins)?;
-        if !now.begun || self.is_told {
+        if !now.begun {
+            return Ok(());
+        }
+        mark::tell(self.held.path(), &now.store, now.written, self.begins)?;
+        if self.is_told {
             return Ok(());
         }
         self.is_told = self.tells();

@@ -7,6 +7,10 @@ use steersman_machine::ids::{Line, Time};
 use steersman_machine::interaction::Doubtful;
 use steersman_runtime::store::{Batch, SessionQuery, Store, StoreAccepted, StoreError};
 
+fn journal(folder: &Folder) -> PathBuf {
+    folder.file().with_extension("db-wal")
+}
+
 pub(crate) fn begins(n: u64) -> Batch {
     Batch {
         begins_unsafe: true,
@@ -14,46 +18,39 @@ pub(crate) fn begins(n: u64) -> Batch {
     }
 }
 
-/// The files of a store whose process was killed, put back into their places.
-struct Left {
-    file: PathBuf,
-    files: Vec<(PathBuf, Vec<u8>)>,
+/// The files of a store whose process was killed, put back into their places. The mark gets the bytes of that moment; its file
+/// stays the one that it is.
+struct Left<'a> {
+    folder: &'a Folder,
+    file: Vec<u8>,
+    journal: Vec<u8>,
+    mark: Option<Vec<u8>>,
 }
 
-impl Left {
-    fn by(folder: &Folder) -> Self {
-        let beside = |ending: &str| {
-            let mut name = folder.file().into_os_string();
-            name.push(ending);
-            PathBuf::from(name)
-        };
-        let files = ["", "-wal", ".mark"].map(|ending| {
-            let path = beside(ending);
-            let bytes = std::fs::read(&path).unwrap();
-            (path, bytes)
-        });
+impl<'a> Left<'a> {
+    fn by(folder: &'a Folder) -> Self {
+        let bytes = |path: PathBuf| std::fs::read(path).unwrap();
         Self {
-            file: folder.file(),
-            files: files.into(),
+            folder,
+            file: bytes(folder.file()),
+            journal: bytes(journal(folder)),
+            mark: folder.mark().map(bytes),
         }
     }
 
-    fn journal(&self) -> &[u8] {
-        &self.files[1].1
-    }
-
-    fn put_back(&self, journal: &[u8]) {
-        let _ = std::fs::remove_file(self.file.with_extension("db-shm"));
-        for (path, bytes) in &self.files {
-            std::fs::write(path, bytes).unwrap();
+    fn put_back(&self, with: &[u8]) {
+        let _ = std::fs::remove_file(self.folder.file().with_extension("db-shm"));
+        std::fs::write(self.folder.file(), &self.file).unwrap();
+        std::fs::write(journal(self.folder), with).unwrap();
+        if let Some(mark) = &self.mark {
+            std::fs::write(self.folder.mark().unwrap(), mark).unwrap();
         }
-        std::fs::write(&self.files[1].0, journal).unwrap();
     }
 
     /// What is there: lines of the session, how often something was put into an inbox, and events in the box. None: it is not
     /// driven.
     async fn holds(&self) -> Option<(usize, u64, usize)> {
-        let store = match SqliteStore::open(&self.file) {
+        let store = match SqliteStore::open(self.folder.file()) {
             Ok(store) => store,
             Err(StoreError::Unaccepted { .. } | StoreError::Corrupt { .. }) => return None,
             Err(e) => panic!("{e}"),
@@ -89,7 +86,8 @@ async fn written() -> (Folder, (usize, u64, usize)) {
     store.deliver_event(event("mail")).await.unwrap();
     let left = Left::by(&folder);
     drop((store, claim));
-    left.put_back(left.journal());
+    left.put_back(&left.journal);
+    drop(left);
     (folder, (24, 4, 1))
 }
 
@@ -99,7 +97,7 @@ const FRAME: usize = 24 + 4_096;
 async fn wherever_the_journal_is_cut_what_was_acknowledged_is_there_or_missed() {
     let (folder, whole) = written().await;
     let left = Left::by(&folder);
-    let journal = left.journal();
+    let journal = &left.journal;
     let frames = journal.len() / FRAME;
     assert!(frames > 40, "{frames}");
     for frame in 0..=frames {
@@ -118,10 +116,10 @@ async fn wherever_the_journal_is_cut_what_was_acknowledged_is_there_or_missed() 
 async fn whichever_bit_of_the_journal_is_flipped_what_was_acknowledged_is_there_or_missed() {
     let (folder, whole) = written().await;
     let left = Left::by(&folder);
-    let bits = left.journal().len() * 8;
+    let bits = left.journal.len() * 8;
     let mut missed = 0;
     for bit in (0..256).chain((0..bits).step_by(bits / 400)) {
-        let mut journal = left.journal().to_vec();
+        let mut journal = left.journal.clone();
         journal[bit / 8] ^= 1 << (bit % 8);
         left.put_back(&journal);
         let holds = left.holds().await;
@@ -129,7 +127,7 @@ async fn whichever_bit_of_the_journal_is_flipped_what_was_acknowledged_is_there_
         assert!(holds.is_none_or(|holds| holds == whole), "{bit}: {holds:?}");
     }
     assert!(missed > 300, "{missed}");
-    left.put_back(left.journal());
+    left.put_back(&left.journal);
     assert_eq!(left.holds().await, Some(whole));
 }
 
@@ -146,18 +144,14 @@ async fn a_damaged_journal_is_missed_where_nothing_unsafe_ever_began() {
             .await
             .unwrap();
     }
-    let mark = folder.file().with_extension("db.mark");
-    assert!(!mark.exists());
-    std::fs::write(&mark, "").unwrap();
+    assert!(!folder.marks().exists());
     let left = Left::by(&folder);
-    std::fs::remove_file(&mark).unwrap();
     drop((store, claim));
-    let mut journal = left.journal().to_vec();
+    let mut journal = left.journal.clone();
     let middle = journal.len() / 2;
     journal[middle] ^= 4;
     left.put_back(&journal);
-    std::fs::remove_file(&mark).unwrap();
-    let before = std::fs::read(&left.files[1].0).unwrap();
+    let before = std::fs::read(self::journal(&folder)).unwrap();
     let refused = SqliteStore::open(folder.file()).err().unwrap();
     assert!(
         matches!(&refused, StoreError::Unaccepted { why, was: Doubtful::Lost, .. } if why.contains("does not verify")),
@@ -172,7 +166,7 @@ async fn a_damaged_journal_is_missed_where_nothing_unsafe_ever_began() {
     assert!(looked.head("a").await.unwrap() < Line(9));
     drop(looked);
     assert_eq!(
-        std::fs::read(&left.files[1].0).unwrap(),
+        std::fs::read(self::journal(&folder)).unwrap(),
         before,
         "nothing is touched"
     );
@@ -417,7 +411,7 @@ async fn many_effects_that_begin_together_share_a_mark() {
     for written in written {
         written.await.unwrap();
     }
-    let marked = std::fs::read_to_string(folder.file().with_extension("db.mark")).unwrap();
+    let marked = std::fs::read_to_string(folder.mark().unwrap()).unwrap();
     let numbers = marked.split("\"number\":").skip(1);
     let numbers = numbers.map(|rest| rest.split(',').next().unwrap().parse::<u64>().unwrap());
     // The first one is written when it is made.
@@ -479,10 +473,10 @@ impl Life {
             }
         }
         // What is there at the end is what a killed process leaves.
-        let mark = std::fs::read(folder.file().with_extension("db.mark"));
+        let mark = folder.mark().map(|mark| std::fs::read(mark).unwrap());
         drop(open);
-        if let Ok(mark) = mark {
-            std::fs::write(folder.file().with_extension("db.mark"), mark).unwrap();
+        if let Some(mark) = mark {
+            std::fs::write(folder.mark().unwrap(), mark).unwrap();
         }
         Self { folder, moments }
     }
@@ -493,7 +487,7 @@ impl Life {
         let _ = std::fs::remove_file(beside("db-shm"));
         std::fs::write(self.folder.file(), file).unwrap();
         std::fs::write(beside("db-wal"), journal).unwrap();
-        let mark = std::fs::read(beside("db.mark"));
+        let mark = self.folder.mark().map(|mark| std::fs::read(mark).unwrap());
         let store = match SqliteStore::open(self.folder.file()) {
             Ok(store) => store,
             Err(StoreError::Unaccepted { .. } | StoreError::Corrupt { .. }) => return None,
@@ -509,8 +503,8 @@ impl Life {
         }
         assert!(store.check_structure().await.unwrap().is_empty());
         drop(store);
-        if let Ok(mark) = mark {
-            std::fs::write(beside("db.mark"), mark).unwrap();
+        if let Some(mark) = mark {
+            std::fs::write(self.folder.mark().unwrap(), mark).unwrap();
         }
         Some(rows.len())
     }
@@ -648,8 +642,8 @@ async fn an_emptied_file_does_not_take_its_journal_along() {
             "{refused}"
         );
     }
-    assert_eq!(std::fs::read(&left.files[1].0).unwrap(), left.journal());
-    left.put_back(left.journal());
+    assert_eq!(std::fs::read(journal(&folder)).unwrap(), left.journal);
+    left.put_back(&left.journal);
     assert_eq!(left.holds().await, Some(whole));
 }
 
@@ -663,13 +657,13 @@ async fn a_mark_that_another_handle_made_is_kept_by_all() {
     store.append(&claim, begins(1)).await.unwrap();
     // Behind the first of them the journal is begun anew.
     before.deliver("a", message("m1")).await.unwrap();
-    let cut = Left::by(&folder).journal().len();
+    let cut = Left::by(&folder).journal.len();
     before.deliver("a", message("m2")).await.unwrap();
     let left = Left::by(&folder);
     drop((before, store, claim));
-    left.put_back(&left.journal()[..cut]);
+    left.put_back(&left.journal[..cut]);
     assert_eq!(left.holds().await, None);
-    left.put_back(left.journal());
+    left.put_back(&left.journal);
     assert_eq!(left.holds().await, Some((1, 2, 0)));
 }
 

@@ -1,33 +1,54 @@
 //! What becomes of a store in whose place old files were put, and of its mark in whose place others are.
 
 use crate::marked::begins;
-use crate::sqlite::{Folder, session};
-#[cfg(unix)]
-use std::path::PathBuf;
-use steersman_adapters::sqlite::{SqliteStore, accept};
+use crate::sqlite::{Folder, Other, session};
+use std::path::{Path, PathBuf};
+use steersman_adapters::sqlite::{SqliteOptions, SqliteStore, accept};
 use steersman_machine::ids::{Line, Time};
-use steersman_runtime::store::Store;
-#[cfg(unix)]
-use steersman_runtime::store::StoreError;
+use steersman_runtime::store::{Store, StoreError};
+
+/// The store's file, its mark and what else belongs to it.
+struct Kept(Vec<(PathBuf, Vec<u8>)>);
+
+impl Kept {
+    fn of(folder: &Folder) -> Self {
+        let files = |folder: &Path| {
+            let entries = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
+            let files = entries.filter(|entry| entry.path().is_file());
+            files.map(|entry| entry.path()).collect::<Vec<_>>()
+        };
+        let paths = [files(&folder.0), files(&folder.marks())].concat();
+        let read = |path: PathBuf| (path.clone(), std::fs::read(path).unwrap());
+        Self(paths.into_iter().map(read).collect())
+    }
+
+    /// Writes into the files that are there, as `cp -a` does: they stay what they are and as old as they are.
+    fn put_back(&self) {
+        for (path, bytes) in &self.0 {
+            std::fs::write(path, bytes).unwrap();
+        }
+    }
+}
 
 /// A store in which something waits that must not happen twice, and what its folder held then.
-#[cfg(unix)]
-async fn waits() -> (Folder, Vec<(PathBuf, Vec<u8>)>) {
+async fn waits() -> (Folder, Kept) {
     let folder = Folder::new();
     let store = folder.store();
     store.create(session("a")).await.unwrap();
     let claim = store.claim("a").await.unwrap();
     store.append(&claim, begins(1)).await.unwrap();
     drop((store, claim));
-    let parent = folder.file().parent().unwrap().to_owned();
-    let files = std::fs::read_dir(parent).unwrap().map(Result::unwrap);
-    let files = files.filter(|entry| entry.path().is_file());
-    let files = files.map(|entry| (entry.path(), std::fs::read(entry.path()).unwrap()));
-    let kept = files.collect();
+    let kept = Kept::of(&folder);
     (folder, kept)
 }
 
-#[cfg(unix)]
+async fn goes_on(folder: &Folder) {
+    let store = folder.store();
+    let claim = store.claim("a").await.unwrap();
+    let next = begins(claim.first.0);
+    store.append(&claim, next).await.unwrap();
+}
+
 fn refused(folder: &Folder) -> String {
     match SqliteStore::open(folder.file()) {
         Err(StoreError::Unaccepted { why, .. }) => why,
@@ -36,30 +57,142 @@ fn refused(folder: &Folder) -> String {
     }
 }
 
-/// Whoever writes all files over what is there leaves inodes and the times at which files were made as they are.
-#[cfg(unix)]
+fn is_driven_once_accepted(folder: &Folder) {
+    assert!(accept(&folder.file(), Time(77)).unwrap().is_some());
+    assert!(accept(&folder.file(), Time(78)).unwrap().is_none());
+    drop(folder.store());
+}
+
 #[tokio::test]
 async fn a_folder_whose_files_were_written_over_is_not_driven() {
     let (folder, kept) = waits().await;
-    // Opening, reading and writing is no reason.
-    for n in 2..4 {
-        let store = folder.store();
-        let claim = store.claim("a").await.unwrap();
-        store.append(&claim, begins(n)).await.unwrap();
+    // As long as nothing was written since, it is the same.
+    kept.put_back();
+    drop(folder.store());
+    for _ in 0..2 {
+        goes_on(&folder).await;
     }
     for round in 1..3 {
-        for (path, bytes) in &kept {
-            std::fs::write(path, bytes).unwrap();
-        }
+        kept.put_back();
         let why = refused(&folder);
-        assert!(why.contains(".witness, which nothing"), "{round}: {why}");
-        assert!(accept(&folder.file(), Time(77)).unwrap().is_some());
-        assert!(accept(&folder.file(), Time(78)).unwrap().is_none());
-        drop(folder.store());
+        assert!(
+            why.contains("there are 2 files of it where one belongs"),
+            "{round}: {why}"
+        );
+        is_driven_once_accepted(&folder);
+        // What was there is kept.
+        let stray = folder.marks().with_extension(format!("mark.stray-{round}"));
+        assert_eq!(std::fs::read_dir(stray).unwrap().count(), 2);
     }
-    let witness = folder.file().with_extension("db.witness");
-    std::fs::remove_file(witness).unwrap();
-    assert!(refused(&folder).contains(".witness, which nothing"));
+}
+
+/// Programs that mirror a folder remove what is not in the copy: the older mark lies there alone, as another file.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_folder_that_was_made_what_it_was_is_not_driven() {
+    let (folder, kept) = waits().await;
+    goes_on(&folder).await;
+    std::fs::remove_file(folder.mark().unwrap()).unwrap();
+    kept.put_back();
+    let why = refused(&folder);
+    assert!(why.contains("the mark beside it is a copy"), "{why}");
+    is_driven_once_accepted(&folder);
+}
+
+/// Owner, rights and times of files are nobody's concern: each start of a container may set them.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_store_whose_files_were_touched_is_driven() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+    let (folder, kept) = waits().await;
+    let touch = |path: &Path| {
+        let found = path.metadata().unwrap();
+        chown(path, Some(found.uid()), Some(found.gid())).unwrap();
+        let mode = found.permissions().mode();
+        let set = |mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+        set(mode | 0o070);
+        set(mode);
+        let times = std::fs::FileTimes::new().set_modified(std::time::UNIX_EPOCH);
+        let file = std::fs::File::open(path).unwrap();
+        file.set_times(times).unwrap();
+        found.ctime_nsec() != path.metadata().unwrap().ctime_nsec()
+    };
+    let paths = kept.0.iter().map(|(path, _)| path.clone());
+    for path in paths.chain([folder.marks(), folder.0.clone()]) {
+        assert!(touch(&path), "{}", path.display());
+    }
+    std::fs::hard_link(folder.mark().unwrap(), folder.0.join("link")).unwrap();
+    for _ in 0..2 {
+        goes_on(&folder).await;
+    }
+}
+
+/// A power cut may leave the name of one moment and the bytes of another, a kill a file that never became the mark, and another program
+/// leaves what it likes.
+#[tokio::test]
+async fn what_a_cut_leaves_beside_the_mark_is_no_doubt() {
+    let (folder, _) = waits().await;
+    let older = folder.marks().join("0123456789abcdef");
+    std::fs::rename(folder.mark().unwrap(), &older).unwrap();
+    goes_on(&folder).await;
+    assert!(!older.exists(), "it has a name of its own again");
+    let others = ["fedcba9876543210.part", ".DS_Store"].map(|name| folder.marks().join(name));
+    for other in &others {
+        std::fs::write(other, "theirs").unwrap();
+    }
+    for _ in 0..2 {
+        goes_on(&folder).await;
+    }
+    for other in others {
+        assert_eq!(std::fs::read(other).unwrap(), b"theirs");
+    }
+    assert_eq!(std::fs::read_dir(folder.marks()).unwrap().count(), 3);
+    // Killed while the first one was made: nothing had begun.
+    let folder = Folder::new();
+    folder.store().create(session("a")).await.unwrap();
+    std::fs::create_dir(folder.marks()).unwrap();
+    goes_on(&folder).await;
+    goes_on(&folder).await;
+    // Without a file of ours there is no mark.
+    std::fs::remove_file(folder.mark().unwrap()).unwrap();
+    assert!(refused(&folder).contains("it has no mark beside it"));
+}
+
+/// Whoever looks at the store meanwhile finds nothing the matter.
+#[tokio::test]
+async fn processes_that_write_to_one_store_keep_one_mark() {
+    const LINES: u64 = 60;
+    let (folder, _) = waits().await;
+    let store = folder.store();
+    store.create(session("b")).await.unwrap();
+    let claim = store.claim("b").await.unwrap();
+    let mut other = Other::start(&folder.file());
+    other.says("claimed");
+    let writes = std::thread::spawn(move || {
+        for n in 2..2 + LINES {
+            assert_eq!(other.write(n), "written");
+        }
+        other
+    });
+    let looks = SqliteOptions {
+        read_only: true,
+        ..SqliteOptions::default()
+    };
+    let looks = || SqliteStore::open_with(folder.file(), &looks).unwrap();
+    for n in 1..=LINES {
+        let written = store.append(&claim, begins(n));
+        assert!(looks().doubt().is_none());
+        written.await.unwrap();
+    }
+    let other = writes.join().unwrap();
+    drop((store, claim, other));
+    assert!(folder.mark().is_some());
+    let told = std::fs::read_to_string(folder.mark().unwrap()).unwrap();
+    drop(folder.store());
+    // One for each transaction: of the lines of both, and of claims.
+    let numbers = told.split("\"number\":").skip(1);
+    let numbers = numbers.map(|rest| rest.split(',').next().unwrap().parse::<u64>().unwrap());
+    assert!(numbers.max().unwrap() > 2 * LINES, "{told}");
 }
 
 /// Renaming the folder touches no file in it.
@@ -129,7 +262,7 @@ async fn a_file_of_another_program_in_the_place_of_the_mark_is_kept() {
     let store = folder.store();
     store.create(session("a")).await.unwrap();
     let claim = store.claim("a").await.unwrap();
-    let mark = folder.file().with_extension("db.mark");
+    let mark = folder.marks();
     let foreign = [7; 3_000];
     std::fs::write(&mark, foreign).unwrap();
     let failed = store.append(&claim, begins(1)).await.unwrap_err();
@@ -152,7 +285,7 @@ async fn a_mark_that_stays_locked_is_not_waited_for_without_end() {
     store.create(session("a")).await.unwrap();
     let claim = store.claim("a").await.unwrap();
     store.append(&claim, begins(1)).await.unwrap();
-    let mark = std::fs::File::open(folder.file().with_extension("db.mark")).unwrap();
+    let mark = std::fs::File::open(folder.mark().unwrap()).unwrap();
     mark.lock().unwrap();
     let failed = store.append(&claim, begins(2)).await.unwrap_err();
     assert!(failed.to_string().contains("kept it locked"), "{failed}");

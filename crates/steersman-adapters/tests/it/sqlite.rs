@@ -34,6 +34,19 @@ impl Folder {
     pub(crate) fn store(&self) -> SqliteStore {
         SqliteStore::open(self.file()).unwrap()
     }
+
+    /// Where the store's mark is kept.
+    pub(crate) fn marks(&self) -> PathBuf {
+        self.file().with_extension("db.mark")
+    }
+
+    /// The one mark there, if there is one.
+    pub(crate) fn mark(&self) -> Option<PathBuf> {
+        let entries = std::fs::read_dir(self.marks()).ok()?;
+        let mut all: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+        assert!(all.len() < 2, "{all:?}");
+        all.pop()
+    }
 }
 
 impl Drop for Folder {

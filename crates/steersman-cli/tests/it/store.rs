@@ -315,11 +315,25 @@ fn a_folder_that_was_copied_back_into_its_place_pays_nothing_again() {
     assert_eq!((ran.code, book(&world)), (Some(0), 4), "{ran:?}");
     copy("kept/.", ".steersman/");
     let ran = world.run(RESUME);
-    is_refused(&ran, "sessions.db.witness, which nothing");
+    is_refused(&ran, "there are 2 files of it where one belongs");
     assert_eq!(book(&world), 4);
     let accepted = world.run(&["doctor", "--accept-store"]);
     assert_eq!(accepted.code, Some(0), "{accepted:?}");
     assert_eq!(world.run(&["fsck"]).code, Some(0));
+}
+
+/// As it does at each start of a container.
+#[test]
+fn a_store_whose_folder_got_another_owner_is_driven() {
+    let world = paid();
+    let typed = "chown -R \"$(id -u):$(id -g)\" .steersman && chmod -R go-rwx .steersman && find .steersman -exec touch {} +";
+    let done = Command::new("sh")
+        .args(["-c", typed])
+        .current_dir(&world.folder)
+        .status();
+    assert!(done.unwrap().success());
+    let ran = world.run(&send(".steersman/sessions.db"));
+    assert_eq!((ran.code, ran.out.trim()), (Some(0), "More."), "{ran:?}");
 }
 
 #[test]
@@ -375,34 +389,35 @@ fn a_copy_of_a_store_in_which_nothing_unsafe_began_just_opens() {
     assert_eq!((ran.code, ran.out.trim()), (Some(0), "Two."), "{ran:?}");
 }
 
-/// The files of a store as a killed process left them, put back into their places as they were.
+/// The one file of the store's mark.
+fn mark(world: &World) -> std::path::PathBuf {
+    let mut files = std::fs::read_dir(at(world, "sessions.db.mark")).unwrap();
+    let mark = files.next().unwrap().unwrap().path();
+    assert!(files.next().is_none());
+    mark
+}
+
+/// What a killed process left in the files of a store, put back into them.
 struct Left {
-    files: Vec<(std::path::PathBuf, Vec<u8>)>,
+    file: Vec<u8>,
+    journal: Vec<u8>,
+    mark: Vec<u8>,
 }
 
 impl Left {
     fn by(world: &World) -> Self {
-        let names = ["sessions.db", "sessions.db-wal", "sessions.db.mark"];
-        let files = names.map(|name| {
-            let path = at(world, name);
-            let bytes = std::fs::read(&path).unwrap();
-            (path, bytes)
-        });
         Self {
-            files: files.into(),
+            file: std::fs::read(at(world, "sessions.db")).unwrap(),
+            journal: std::fs::read(at(world, "sessions.db-wal")).unwrap(),
+            mark: std::fs::read(mark(world)).unwrap(),
         }
     }
 
     fn put_back(&self, world: &World, journal: &[u8]) {
         let _ = std::fs::remove_file(at(world, "sessions.db-shm"));
-        for (path, bytes) in &self.files {
-            std::fs::write(path, bytes).unwrap();
-        }
+        std::fs::write(at(world, "sessions.db"), &self.file).unwrap();
         std::fs::write(at(world, "sessions.db-wal"), journal).unwrap();
-    }
-
-    fn journal(&self) -> &[u8] {
-        &self.files[1].1
+        std::fs::write(mark(world), &self.mark).unwrap();
     }
 }
 
@@ -415,7 +430,7 @@ fn a_log_that_lost_its_end_pays_nothing_again_and_says_so() {
     let world = till(4);
     killed(paying(&world, 4));
     let left = Left::by(&world);
-    let journal = left.journal();
+    let journal = &left.journal;
     let whole = world.json(&["fsck"]).1["lines"].as_u64().unwrap();
     let looks = crate::crash::count("STEERSMAN_FLIPS", 12) as usize;
     let (frames, bits) = (journal.len() / FRAME, journal.len() * 8);
@@ -452,7 +467,7 @@ fn a_log_that_lost_its_end_pays_nothing_again_and_says_so() {
     );
     assert!(lost > 0 && lost == told);
     // Undamaged it goes on, and the last payment is in doubt.
-    left.put_back(&world, left.journal());
+    left.put_back(&world, &left.journal);
     let ran = world.run(RESUME);
     assert_eq!((ran.code, book(&world)), (Some(7), 4), "{ran:?}");
 }
@@ -575,13 +590,13 @@ fn an_index_that_hides_what_waits_is_told_and_passed_over() {
         let root: usize = conn.query_row(root, [], |r| r.get::<_, u32>(0)).unwrap() as usize;
         (std::fs::read(&file).unwrap(), root * 4_096)
     };
-    let mark = std::fs::read(at(&world, "sessions.db.mark")).unwrap();
+    let marked = std::fs::read(mark(&world)).unwrap();
     let mut hidden = 0;
     for bit in 0..16 {
         let mut bytes = good.clone();
         bytes[end - 1 - bit / 8] ^= 1 << (bit % 8);
         std::fs::write(&file, &bytes).unwrap();
-        std::fs::write(at(&world, "sessions.db.mark"), &mark).unwrap();
+        std::fs::write(mark(&world), &marked).unwrap();
         let listed = world.run(&["pending"]);
         let told = listed.out.matches("message for session").count();
         assert_eq!(told, 2, "{listed:?}");
