@@ -7,6 +7,7 @@
 //! store holds at least, once an effect of class `unsafe` began in it; it belongs to the store.
 
 mod append;
+mod enter;
 mod error;
 mod file;
 mod keep;
@@ -15,6 +16,7 @@ mod mark;
 mod memory;
 mod open;
 mod owner;
+mod part;
 mod read;
 mod schema;
 mod stamp;
@@ -25,6 +27,7 @@ pub use keep::{Beside, Forgot, Garbage, Ids, Passed, collect_garbage, flush, for
 pub use open::accept;
 
 use append::{effect_of, fenced, find, guarded, head, key, of_no};
+use enter::{Guard, Journal};
 use error::sql;
 use file::Held;
 use lists::Trust;
@@ -64,6 +67,8 @@ struct Inner {
     doubt: Option<StoreError>,
     /// Something by which sessions are found is known to be damaged.
     distrusts: AtomicBool,
+    /// There if it is written.
+    guard: Option<Arc<Guard>>,
     /// Behind all connections.
     held: Arc<Held>,
 }
@@ -111,11 +116,21 @@ impl SqliteStore {
         let pool = (0..READERS).map(|_| reader()).collect::<Result<_, _>>()?;
         let readers = Readers::start(pool, reader()?).map_err(|e| error::io(path, e))?;
         let Opened {
-            conn, doubt, held, ..
+            conn,
+            doubt,
+            guard,
+            held,
+            journal,
+            ..
         } = opened;
-        let writer = match wanted {
-            For::Reading => None,
-            For::Writing | For::Making => {
+        if journal != Journal::of(held.path()) {
+            let why =
+                "its journal was removed or replaced while it was being opened; open it again";
+            return Err(error::io(path, std::io::Error::other(why)));
+        }
+        let writer = match &guard {
+            None => None,
+            Some(guard) => {
                 if let Some(pages) = options.max_pages {
                     conn.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
                         .map_err(failed)?;
@@ -123,7 +138,7 @@ impl SqliteStore {
                 // What is taken out of an inbox or erased leaves no trace in pages that are used again.
                 conn.pragma_update(None, "secure_delete", "ON")
                     .map_err(failed)?;
-                let state = State::new(held.clone());
+                let state = State::new(guard.clone());
                 Some(Writer::start(conn, state).map_err(|e| error::io(path, e))?)
             }
         };
@@ -133,6 +148,7 @@ impl SqliteStore {
             writer,
             doubt,
             distrusts: AtomicBool::new(false),
+            guard,
             held,
         };
         Ok(Self {
@@ -343,8 +359,9 @@ impl Store for SqliteStore {
         Box::pin(async move {
             self.read_of(session, |_, _| Ok(())).await?;
             let (held, name) = (self.inner.held.clone(), id.clone());
+            let guard = self.inner.guard.clone();
             let locked = self.inner.readers.read(move |_| {
-                held.still()?;
+                guard.map_or(Ok(()), |guard| guard.still())?;
                 owner::lock(held.path(), &name)
             });
             let lock = locked
@@ -516,11 +533,21 @@ impl Store for SqliteStore {
     }
 
     fn inbox_version(&self) -> Boxed<'_, Result<u64, StoreError>> {
-        self.read(|conn| {
+        let version = self.read(|conn| {
             let version: i64 = conn
                 .prepare_cached("SELECT value FROM counter WHERE name = 'inbox'")?
                 .query_row([], |r| r.get(0))?;
             Ok(version as u64)
+        });
+        Box::pin(async move {
+            let version = version.await?;
+            // An owner that waits asks this all the time, so it is what finds out that its journal is gone.
+            match &self.inner.guard {
+                Some(guard) if !guard.has_journal() => {
+                    self.write(move |_, _| Ok(Ok(version))).await
+                }
+                _ => Ok(version),
+            }
         })
     }
 

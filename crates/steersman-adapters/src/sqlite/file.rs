@@ -6,7 +6,6 @@
 //! under another name.
 
 use super::error::io;
-use super::owner;
 use super::schema::BEGINNING;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -14,7 +13,6 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Error, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
-use std::time::Duration;
 use steersman_runtime::store::StoreError;
 
 /// Device and inode: which file it is, for as long as it is mounted.
@@ -159,13 +157,8 @@ pub(super) struct Held {
     path: PathBuf,
     inode: Inode,
     beginning: Vec<u8>,
-    writes: Mutex<Option<Name>>,
-}
-
-/// The lock that says by which name the store is open.
-struct Name {
-    _file: File,
-    inode: Inode,
+    /// Handles of this process that write.
+    writers: Mutex<usize>,
 }
 
 /// All that are open or about to be closed.
@@ -233,13 +226,13 @@ impl Held {
             path: path.to_owned(),
             inode,
             beginning,
-            writes: Mutex::default(),
+            writers: Mutex::default(),
         });
         all.insert(inode, Arc::downgrade(&held));
         Ok(held)
     }
 
-    fn file(&self) -> std::io::Result<&File> {
+    pub(super) fn file(&self) -> std::io::Result<&File> {
         self.file
             .as_ref()
             .ok_or_else(|| Error::other("it is closed"))
@@ -300,103 +293,43 @@ impl Held {
         &self.beginning
     }
 
-    /// Takes the locks of whoever writes: on the file itself, and on the name by which it is open.
-    pub(super) fn write(&self) -> Result<(), StoreError> {
-        let failed = |e| io(&self.path, e);
-        let mut writes = self.writes.lock().unwrap_or_else(PoisonError::into_inner);
-        if writes.is_some() {
-            return Ok(());
-        }
-        one_name(&self.path)?;
-        let ours = self.file().map_err(failed)?;
-        let folder = owner::folder(&self.path);
-        // A process that was killed may have been starting a program, which holds its locks until it has become that.
-        let mut tries = 500;
-        let locked = |file: &File| match file.try_lock() {
-            Ok(()) => Ok(true),
-            Err(TryLockError::WouldBlock) => Ok(false),
-            Err(TryLockError::Error(e)) => Err(io(&folder, e)),
-        };
-        loop {
-            std::fs::create_dir_all(&folder).map_err(|e| io(&folder, e))?;
-            let name = folder.join(OPEN);
-            // One at a time finds out, so that nobody takes who is refused for one who has it open.
-            let gate = lock_file(&folder.join(GATE))?;
-            let is_first = locked(&gate)?;
-            let file = lock_file(&name)?;
-            let others = is_first && !locked(&file)?;
-            let free = is_first && locked(ours)?;
-            let inode = inode_of(&file).map_err(failed)?;
-            let is_there =
-                inode_at(&name) == Some(inode) && inode_at(&self.path) == Some(self.inode);
-            if (free || others) && is_there {
-                let shared = ours.try_lock_shared().and_then(|()| file.try_lock_shared());
-                match shared {
-                    Ok(()) => {
-                        *writes = Some(Name { _file: file, inode });
-                        return Ok(());
-                    }
-                    Err(TryLockError::WouldBlock) => {}
-                    Err(TryLockError::Error(e)) => return Err(failed(e)),
-                }
-            }
-            ours.unlock().map_err(failed)?;
-            if tries == 0 {
-                return Err(failed(Error::other(
-                    "another process has this file open under another name, or the folder with its locks was removed \
-                     meanwhile; end that process first",
-                )));
-            }
-            tries -= 1;
-            std::thread::sleep(Duration::from_millis(2));
-        }
+    /// Whether it is the file that lies there.
+    pub(super) fn is_there(&self) -> bool {
+        !cfg!(unix) || inode(&self.path).ok() == Some(self.inode)
     }
 
-    /// Refuses to go on if the file or the lock on its name is no longer in its place: whoever comes next finds others
-    /// there, and what is written here may be lost.
-    pub(super) fn still(&self) -> Result<(), StoreError> {
-        if !cfg!(unix) {
-            return Ok(());
-        }
-        let gone = |what: &str| Err(io(&self.path, Error::other(what.to_owned())));
-        if inode_at(&self.path) != Some(self.inode) {
-            return gone(
-                "the file was removed or replaced while it was open; nothing more is written",
-            );
-        }
-        let writes = self.writes.lock().unwrap_or_else(PoisonError::into_inner);
-        let name = owner::folder(&self.path).join(OPEN);
-        if writes
-            .as_ref()
-            .is_some_and(|held| inode_at(&name) != Some(held.inode))
-        {
-            return gone(
-                "the folder with its locks was removed or replaced while it was open; nothing more is written",
-            );
-        }
+    /// One more handle of this process writes: it holds the lock on the file with others.
+    pub(super) fn share(&self) -> Result<(), TryLockError> {
+        let mut writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = self.file().map_err(TryLockError::Error)?;
+        file.try_lock_shared()?;
+        *writers += 1;
         Ok(())
     }
-}
 
-/// In the folder of lock files: held by every process that has the store open by this name.
-const OPEN: &str = ".open";
+    /// One less.
+    pub(super) fn unshare(&self) {
+        let mut writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
+        *writers -= 1;
+        drop(writers);
+        self.let_go();
+    }
 
-/// Beside it: held while a process finds out whether it may open the store.
-const GATE: &str = ".gate";
-
-fn lock_file(path: &Path) -> Result<File, StoreError> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    options.open(path).map_err(|e| io(path, e))
-}
-
-fn inode_at(path: &Path) -> Option<Inode> {
-    inode(path).ok()
+    /// Nobody of this process who does not write keeps the lock.
+    pub(super) fn let_go(&self) {
+        let writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
+        if *writers == 0
+            && let Ok(file) = self.file()
+        {
+            // It goes with the file at the latest.
+            let _ = file.unlock();
+        }
+    }
 }
 
 /// Refuses a file that has other names than this one: a journal that was left beside another name would not be read.
 #[cfg(unix)]
-fn one_name(path: &Path) -> Result<(), StoreError> {
+pub(super) fn one_name(path: &Path) -> Result<(), StoreError> {
     use std::os::unix::fs::MetadataExt;
     let links = std::fs::metadata(path).map_err(|e| io(path, e))?.nlink();
     let refused = |what: String| {
@@ -422,7 +355,7 @@ fn one_name(path: &Path) -> Result<(), StoreError> {
 }
 
 #[cfg(not(unix))]
-fn one_name(_: &Path) -> Result<(), StoreError> {
+pub(super) fn one_name(_: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 

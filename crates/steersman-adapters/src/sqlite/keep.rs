@@ -5,11 +5,12 @@ use super::append::{effect_of, find, key, name};
 use super::error::{io, sql};
 use super::lists;
 use super::open::{For, alone, open};
+use super::part::Part;
 use super::schema;
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use steersman_machine::ids::{Line, Name, Time, hex};
 use steersman_runtime::Boxed;
@@ -270,40 +271,35 @@ fn copy(from: &Path, to: &Path) -> Result<u64, StoreError> {
         return Err(io(to, std::io::ErrorKind::AlreadyExists.into()));
     }
     let source = open(from, For::Reading)?;
-    let mut aside = to.as_os_str().to_owned();
-    aside.push(".part");
-    let aside = PathBuf::from(aside);
-    let made = (|| {
-        let _ = std::fs::remove_file(&aside);
-        let mut target = Connection::open(&aside).map_err(|e| sql(&aside, e))?;
-        {
-            let backup = Backup::new(&source.conn, &mut target).map_err(|e| sql(&aside, e))?;
-            let step = backup.step(-1).map_err(|e| sql(&aside, e))?;
-            if step != StepResult::Done {
-                return Err(io(from, std::io::Error::other("somebody has it locked")));
-            }
+    let (part, file) = Part::of(to).map_err(|e| io(to, e))?;
+    drop(file);
+    let aside = part.path();
+    let failed = |e| sql(aside, e);
+    let mut target = Connection::open(aside).map_err(failed)?;
+    {
+        let backup = Backup::new(&source.conn, &mut target).map_err(failed)?;
+        if backup.step(-1).map_err(failed)? != StepResult::Done {
+            return Err(io(from, std::io::Error::other("somebody has it locked")));
         }
-        if let Some(doubt) = &source.doubt {
-            // It has no mark, so it is not driven if it says that it needs one.
-            let known = schema::newest(&target).map_err(|e| sql(&aside, e))?;
-            known.ok_or_else(|| doubt.clone())?;
-            let says = "UPDATE store SET id = randomblob(16), begun = 1";
-            target.execute(says, []).map_err(|e| sql(&aside, e))?;
-        }
-        // The copy is one file: it needs no journal beside it.
-        target
-            .pragma_update(None, "journal_mode", "DELETE")
-            .map_err(|e| sql(&aside, e))?;
-        target.close().map_err(|(_, e)| sql(&aside, e))?;
-        let file = std::fs::File::open(&aside).map_err(|e| io(&aside, e))?;
-        file.sync_all().map_err(|e| io(&aside, e))?;
-        let bytes = file.metadata().map_err(|e| io(&aside, e))?.len();
-        // Linked into its place, so that no file that came meanwhile is replaced.
-        std::fs::hard_link(&aside, to).map_err(|e| io(to, e))?;
-        Ok(bytes)
-    })();
-    let _ = std::fs::remove_file(&aside);
-    made
+    }
+    if let Some(doubt) = &source.doubt {
+        // It has no mark, so it is not driven if it says that it needs one.
+        let known = schema::newest(&target).map_err(failed)?;
+        known.ok_or_else(|| doubt.clone())?;
+        let says = "UPDATE store SET id = randomblob(16), begun = 1";
+        target.execute(says, []).map_err(failed)?;
+    }
+    // The copy is one file: it needs no journal beside it.
+    target
+        .pragma_update(None, "journal_mode", "DELETE")
+        .map_err(failed)?;
+    target.close().map_err(|(_, e)| failed(e))?;
+    let file = std::fs::File::open(aside).map_err(|e| io(aside, e))?;
+    file.sync_all().map_err(|e| io(aside, e))?;
+    let bytes = file.metadata().map_err(|e| io(aside, e))?.len();
+    drop(file);
+    part.put().map_err(|e| io(to, e))?;
+    Ok(bytes)
 }
 
 /// Finds blobs that nothing names any more, and deletes them if `delete`. What looks like the hash of a blob names it,

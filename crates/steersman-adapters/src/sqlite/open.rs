@@ -3,6 +3,7 @@
 //! First it is judged by its first bytes, then by what its journal and its mark say. What is not ours is not touched. What may
 //! know less than what happened is opened for reading only, until a person accepts it.
 
+use super::enter::{Entry, Guard, Journal};
 use super::error::{io, sql};
 use super::file::{FileId, Held, beside, put_aside, real};
 use super::mark;
@@ -37,6 +38,10 @@ pub(super) struct Opened {
     pub(super) doubt: Option<StoreError>,
     /// How others read it.
     pub(super) reads: Reads,
+    /// The journal that its connection has open.
+    pub(super) journal: Journal,
+    /// There if it is written.
+    pub(super) guard: Option<Arc<Guard>>,
     /// The last to go: closing a descriptor of a file takes all its locks from SQLite.
     pub(super) held: Arc<Held>,
 }
@@ -47,9 +52,19 @@ pub(super) struct Opened {
 /// `Corrupt` if it is no store of ours, `Newer` if a newer version wrote it; for writing also `Unaccepted` if a person has to
 /// accept it first. Nothing was touched then.
 pub(super) fn open(asked: &Path, to: For) -> Result<Opened, StoreError> {
-    let mut opened = judged(asked, to)?;
+    let (mut opened, entry) = entered(asked, to)?;
+    if to != For::Reading {
+        opened.guard = Some(Arc::new(entry.guard()?));
+        opened.journal = Journal::of(&opened.path);
+    }
+    Ok(opened)
+}
+
+/// The same while nobody else enters.
+fn entered(asked: &Path, to: For) -> Result<(Opened, Entry), StoreError> {
+    let (mut opened, entry) = judged(asked, to)?;
     if to == For::Reading {
-        return Ok(opened);
+        return Ok((opened, entry));
     }
     if let Some(doubt) = opened.doubt.take() {
         return Err(doubt);
@@ -62,7 +77,7 @@ pub(super) fn open(asked: &Path, to: For) -> Result<Opened, StoreError> {
         begins_anew(&mut opened.conn, &opened.path, true)?;
     }
     keep_journal(&opened.conn, &opened.path, false)?;
-    Ok(opened)
+    Ok((opened, entry))
 }
 
 /// A store that begins beside the mark of one that was removed has a mark of its own from then on: what is put into its place
@@ -95,27 +110,34 @@ fn nameless(path: &Path) -> StoreError {
 }
 
 /// Opens what lies there without changing anything, and finds out whether it may be written.
-fn judged(asked: &Path, to: For) -> Result<Opened, StoreError> {
+fn judged(asked: &Path, to: For) -> Result<(Opened, Entry), StoreError> {
     let path = real(asked)?;
     let writes = to != For::Reading;
     let held = Held::open(&path, writes, to == For::Making)?;
     schema::look(&path, held.beginning())?;
     let journal = wal::damage(&path).map_err(|e| io(&path, e))?;
     emptied(&path)?;
-    if writes {
-        held.write()?;
-    }
-    let conn = if writes {
-        connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(|e| sql(&path, e))?
-    } else {
-        reader(&path, Reads::Frozen).map_err(|e| sql(&path, e))?
+    let (entry, mut conn, is_empty) = loop {
+        let entry = if writes {
+            Entry::write(&held)?
+        } else {
+            Entry::read(&held)?
+        };
+        let conn = if writes {
+            connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(|e| sql(&path, e))?
+        } else {
+            reader(&path, Reads::Frozen).map_err(|e| sql(&path, e))?
+        };
+        // Closing what is refused must not move its journal into the file.
+        keep_journal(&conn, &path, true)?;
+        let is_empty = schema::is_empty(&conn, &path)?;
+        if entry.is_right() {
+            break (entry, conn, is_empty);
+        }
     };
-    // Closing what is refused must not move its journal into the file.
-    keep_journal(&conn, &path, true)?;
+    let beside = Journal::of(&path);
     let mut reads = if writes { Reads::Live } else { Reads::Frozen };
-    let mut conn = conn;
     let mut doubt = journal.map(|why| unaccepted(&path, Doubtful::Lost, why));
-    let is_empty = schema::is_empty(&conn, &path)?;
     if doubt.is_none()
         && !is_empty
         && let Some(why) = stray(&conn, &held).map_err(|e| io(&path, e))?
@@ -136,13 +158,16 @@ fn judged(asked: &Path, to: For) -> Result<Opened, StoreError> {
         let nothing = || io(&path, std::io::Error::other("there is nothing in it yet"));
         return Err(doubt.unwrap_or_else(nothing));
     }
-    Ok(Opened {
+    let opened = Opened {
         conn,
         path,
         doubt,
         reads,
+        journal: beside,
+        guard: None,
         held,
-    })
+    };
+    Ok((opened, entry))
 }
 
 /// Refuses a file without a byte beside a journal with transactions: SQLite would delete the journal.
@@ -170,7 +195,7 @@ fn unaccepted(path: &Path, was: Doubtful, why: String) -> StoreError {
     }
 }
 
-fn keep_journal(conn: &Connection, path: &Path, keep: bool) -> Result<(), StoreError> {
+pub(super) fn keep_journal(conn: &Connection, path: &Path, keep: bool) -> Result<(), StoreError> {
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep)
         .map(drop)
         .map_err(|e| sql(path, e))
@@ -306,14 +331,17 @@ pub(super) struct Alone {
     pub(super) conn: Connection,
     pub(super) path: PathBuf,
     held: Arc<Held>,
+    /// Nobody enters meanwhile.
+    entry: Entry,
 }
 
 /// Opens a store for writing while no other process has it open.
 pub(super) fn alone(asked: &Path) -> Result<Alone, StoreError> {
-    by_itself(open(asked, For::Writing)?)
+    let (opened, entry) = entered(asked, For::Writing)?;
+    by_itself(opened, entry)
 }
 
-fn by_itself(opened: Opened) -> Result<Alone, StoreError> {
+fn by_itself(opened: Opened, entry: Entry) -> Result<Alone, StoreError> {
     let Opened {
         conn, path, held, ..
     } = opened;
@@ -337,24 +365,37 @@ fn by_itself(opened: Opened) -> Result<Alone, StoreError> {
     };
     conn.execute_batch("BEGIN EXCLUSIVE").map_err(alone)?;
     keep_journal(&conn, &path, false)?;
-    Ok(Alone { conn, path, held })
+    Ok(Alone {
+        conn,
+        path,
+        held,
+        entry,
+    })
 }
 
 impl Alone {
     /// The same without the journal, which does not belong to it and is kept beside it under another name.
     fn without_journal(self) -> Result<Self, StoreError> {
-        let Self { conn, path, held } = self;
+        let Self {
+            conn,
+            path,
+            held,
+            entry,
+        } = self;
         keep_journal(&conn, &path, true)?;
         drop(conn);
         put_aside(&path, "-wal").map_err(|e| io(&path, e))?;
         let conn = reader(&path, Reads::FileAlone).map_err(|e| sql(&path, e))?;
-        by_itself(Opened {
+        let opened = Opened {
             conn,
             path,
             doubt: None,
             reads: Reads::Live,
+            journal: Journal::default(),
+            guard: None,
             held,
-        })
+        };
+        by_itself(opened, entry)
     }
 
     /// Commits what was changed.
@@ -375,7 +416,7 @@ impl Alone {
 /// # Errors
 /// [`StoreError::Io`] while another process has the store open.
 pub fn accept(asked: &Path, at: Time) -> Result<Option<StoreError>, StoreError> {
-    let mut opened = judged(asked, For::Writing)?;
+    let (mut opened, entry) = judged(asked, For::Writing)?;
     let Some(doubt) = opened.doubt.take() else {
         // It is only looked at: what lies in its journal belongs into the file as ever.
         keep_journal(&opened.conn, &opened.path, false)?;
@@ -386,7 +427,7 @@ pub fn accept(asked: &Path, at: Time) -> Result<Option<StoreError>, StoreError> 
         _ => Doubtful::Lost,
     };
     let reads = opened.reads;
-    let mut alone = by_itself(opened)?;
+    let mut alone = by_itself(opened, entry)?;
     if reads == Reads::FileAlone {
         alone = alone.without_journal()?;
     }

@@ -1,12 +1,13 @@
 //! The one thread that writes: it takes all that waits and puts it into one transaction, so that one sync carries the
 //! lines of many sessions.
 
+use super::enter::Guard;
 use super::error::sql;
-use super::file::Held;
 use super::mark;
 use super::open::{Reads, reader};
 use super::stamp::{Newest, stamp};
 use rusqlite::Connection;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -62,7 +63,8 @@ pub(super) struct State {
     sessions: std::collections::HashMap<i64, Claimed>,
     /// The number of the transaction.
     transaction: u64,
-    held: Arc<Held>,
+    path: PathBuf,
+    guard: Arc<Guard>,
     /// An effect of class `unsafe` begins with this transaction.
     begins: bool,
     /// The file says without its journal that it needs a mark.
@@ -78,11 +80,12 @@ struct Claimed {
 }
 
 impl State {
-    pub(super) fn new(held: Arc<Held>) -> Self {
+    pub(super) fn new(guard: Arc<Guard>) -> Self {
         Self {
             sessions: std::collections::HashMap::new(),
             transaction: 0,
-            held,
+            path: guard.path().to_owned(),
+            guard,
             begins: false,
             is_told: false,
         }
@@ -99,12 +102,12 @@ impl State {
     /// The transaction that is open wrote something and is about to be committed. Before a store says that it has a mark it has
     /// one.
     fn commits(&mut self, conn: &Connection) -> Result<Newest, StoreError> {
-        let failed = |e| sql(self.held.path(), e);
+        let failed = |e| sql(&self.path, e);
         let begun = || conn.query_row("SELECT begun FROM store", [], |r| r.get(0));
         let is_first = self.begins && !begun().map_err(failed)?;
         let newest = stamp(conn, self.begins).map_err(failed)?;
         if is_first {
-            mark::make(self.held.path(), &newest.store)?;
+            mark::make(&self.path, &newest.store)?;
         }
         Ok(newest)
     }
@@ -113,7 +116,7 @@ impl State {
         if !now.begun {
             return Ok(());
         }
-        mark::tell(self.held.path(), &now.store, now.written, self.begins)?;
+        mark::tell(&self.path, &now.store, now.written, self.begins)?;
         if self.is_told {
             return Ok(());
         }
@@ -122,14 +125,14 @@ impl State {
         // where it is, and the next transaction tries again.
         if !self.is_told {
             conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
-                .map_err(|e| sql(self.held.path(), e))?;
+                .map_err(|e| sql(&self.path, e))?;
             self.is_told = self.tells();
         }
         Ok(())
     }
     /// Whether the file says so without its journal. One that is being written to may not be readable so.
     fn tells(&self) -> bool {
-        let alone = reader(self.held.path(), Reads::FileAlone);
+        let alone = reader(&self.path, Reads::FileAlone);
         let begun = alone.and_then(|alone| {
             let begun = "SELECT begun FROM store";
             alone.query_row(begun, [], |r| r.get(0))
@@ -199,6 +202,7 @@ impl Writer {
                         task.finish(&mut state, result.clone());
                     }
                 }
+                state.guard.ends(&conn);
             })?;
         Ok(Self {
             queue,
@@ -249,11 +253,11 @@ fn write(
 ) -> Result<(), StoreError> {
     state.begin();
     let run = || -> Result<(), StoreError> {
-        let held = state.held.clone();
-        let failed = |e| sql(held.path(), e);
+        let guard = state.guard.clone();
+        let failed = |e| sql(guard.path(), e);
         let simple = |statement: &str| conn.prepare_cached(statement)?.execute([]);
         simple("BEGIN IMMEDIATE").map_err(failed)?;
-        held.still()?;
+        guard.still()?;
         let before = conn.total_changes();
         for task in group {
             task.run(conn, state).map_err(failed)?;
@@ -262,15 +266,20 @@ fn write(
             .then(|| state.commits(conn))
             .transpose()?;
         simple("COMMIT").map_err(failed)?;
-        match commits {
-            Some(commits) => state.committed(conn, &commits),
-            None => Ok(()),
-        }
+        let Some(commits) = commits else {
+            return Ok(());
+        };
+        // What lies in a journal that nobody finds is not acknowledged.
+        guard.still()?;
+        state.committed(conn, &commits)
     };
     let result = run();
     if result.is_err() && !conn.is_autocommit() {
         // What fails here fails because nothing is open any more.
         let _ = conn.execute_batch("ROLLBACK");
+    }
+    if result.is_err() && !state.guard.has_journal() {
+        return Err(state.guard.put_back(conn));
     }
     result
 }

@@ -12,6 +12,8 @@ mod chat;
 mod command;
 mod embeddings;
 mod http;
+#[cfg(unix)]
+mod journal;
 mod listener;
 mod marked;
 mod mcp;

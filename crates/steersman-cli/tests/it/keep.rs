@@ -34,13 +34,18 @@ fn holds(world: &World, file: &str, what: &str) -> bool {
 #[test]
 fn a_backup_is_whole_holds_no_key_and_replaces_nothing() {
     let world = desk();
+    world.write("copy.db.part", "somebody's");
     let (code, told) = world.json(&["backup", "copy.db"]);
     assert_eq!(code, Some(0), "{told}");
     let again = world.run(&["backup", "copy.db"]);
     assert_eq!(again.code, Some(2), "{again:?}");
     let nowhere = world.run(&["backup", "no/where/copy.db"]);
     assert_eq!(nowhere.code, Some(4), "{nowhere:?}");
-    assert!(!world.folder.join("copy.db.part").exists());
+    let files = std::fs::read_dir(&world.folder).unwrap();
+    let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+    let parts: Vec<String> = names.filter(|name| name.contains(".part")).collect();
+    assert_eq!(parts, ["copy.db.part"]);
+    assert!(holds(&world, "copy.db.part", "somebody's"));
     let fsck = world.run(&["fsck", "--store", "copy.db"]);
     assert_eq!(fsck.code, Some(0), "{fsck:?}");
     let (_, here) = world.json(&["show", "last"]);

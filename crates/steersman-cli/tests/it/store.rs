@@ -132,6 +132,26 @@ fn an_owner_whose_locks_vanished_writes_nothing_more_and_nobody_follows_while_it
     }
 }
 
+/// An owner that waits for a tool writes nothing by which it would notice.
+#[test]
+fn a_journal_that_was_removed_under_an_idle_owner_loses_no_message() {
+    let world = till(1);
+    let owner = paying(&world, 1);
+    let journal = at(&world, "sessions.db-wal");
+    std::fs::remove_file(&journal).unwrap();
+    std::fs::remove_file(at(&world, "sessions.db-shm")).unwrap();
+    let ran = world.run(&send(".steersman/sessions.db"));
+    is_refused(&ran, "while another process has it open");
+    let ran = world.run(&["pending"]);
+    is_refused(&ran, "while another process has it open");
+    until("put back", || journal.exists());
+    killed(owner);
+    let ran = world.run(RESUME);
+    assert_eq!((ran.code, book(&world)), (Some(7), 1), "{ran:?}");
+    let ran = world.run(&["fsck"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+}
+
 /// A mount that goes with it.
 struct Mount<'a>(&'a Path);
 

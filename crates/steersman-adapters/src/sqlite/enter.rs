@@ -1,0 +1,410 @@
+//! The way into a store, one process at a time, and which journal all that write have.
+//!
+//! SQLite finds its journal (`NAME-wal`) and the index of the journal that processes share (`NAME-shm`) by their names. Where one
+//! of them is removed, a process that has them open goes on in a file without a name, which a kill loses; the next one to open the
+//! store makes another, and neither knows what the other wrote. So the lock file on the name of a store says which journal
+//! those that write have. Who enters while they live has to find that one there. Who writes looks whether it is there before each
+//! transaction, and behind it before anybody is told, and gives a journal that lost its name its name back.
+
+use super::error::io;
+use super::file::{Held, Inode, beside, inode, inode_of, one_name};
+use super::owner;
+use super::part::Part;
+use rusqlite::Connection;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Error, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use steersman_runtime::store::StoreError;
+
+/// In the folder of lock files: held by everybody who has the store open for writing by this name. It says which journal.
+const OPEN: &str = ".open";
+
+/// Beside it: held while one enters, so that nobody takes who is refused for one who has it open.
+const GATE: &str = ".gate";
+
+/// Between two tries.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// The files in which a store's journal and its index lie; none: there is none.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Journal {
+    file: Option<Inode>,
+    index: Option<Inode>,
+}
+
+impl Journal {
+    pub(super) fn of(store: &Path) -> Self {
+        let at = |ending| inode(&beside(store, ending)).ok();
+        Self {
+            file: at("-wal"),
+            index: at("-shm"),
+        }
+    }
+
+    /// As the lock file says it.
+    fn text(self) -> String {
+        format!("{self:?}")
+    }
+}
+
+/// Why somebody may not enter yet.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Wait {
+    /// Somebody enters, or works on the store alone.
+    Gate,
+    /// Others have the file open, and not by this name.
+    Name,
+    /// Others write, and their journal is not there. One that ends removes its journal before it lets go of the name.
+    Journal,
+}
+
+impl Wait {
+    fn tries(self) -> u32 {
+        match self {
+            Self::Gate => 5_000,
+            Self::Name => 500,
+            Self::Journal => 1_000,
+        }
+    }
+
+    fn refused(self, path: &Path) -> StoreError {
+        let why = match self {
+            Self::Gate => "another process is opening it, or works on it alone; try again".to_owned(),
+            Self::Name => {
+                "another process has this file open under another name, or the folder with its locks was removed \
+                 meanwhile; end that process first"
+                    .to_owned()
+            }
+            Self::Journal => format!(
+                "its journal {} or the index of it was removed or replaced while another process has it open; end that \
+                 process first: unless it is killed, it leaves all that was acknowledged",
+                beside(path, "-wal").display()
+            ),
+        };
+        io(path, Error::other(why))
+    }
+}
+
+/// Tries until it is done or one reason lasts too long.
+fn patiently<T>(
+    path: &Path,
+    mut run: impl FnMut() -> Result<Result<T, Wait>, StoreError>,
+) -> Result<T, StoreError> {
+    let mut tries = 0;
+    let mut before = None;
+    loop {
+        let wait = match run()? {
+            Ok(done) => return Ok(done),
+            Err(wait) => wait,
+        };
+        tries = if before == Some(wait) { tries + 1 } else { 0 };
+        if tries >= wait.tries() {
+            return Err(wait.refused(path));
+        }
+        before = Some(wait);
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Being in the way that one at a time goes: held until the journal is open.
+pub(super) struct Entry {
+    held: Arc<Held>,
+    lock: Option<Lock>,
+    /// What the others have that write; none: nobody does.
+    others: Option<String>,
+    /// None where nobody ever wrote, or this user may not know who does.
+    _gate: Option<File>,
+}
+
+impl Entry {
+    /// Enters to write: takes the locks on the file itself and on the name by which it is open.
+    pub(super) fn write(held: &Arc<Held>) -> Result<Self, StoreError> {
+        let path = held.path();
+        let failed = |e| io(path, e);
+        one_name(path)?;
+        let folder = owner::folder(path);
+        // A process that was killed may have been starting a program, which holds its locks until it has become that.
+        patiently(path, || {
+            std::fs::create_dir_all(&folder).map_err(|e| io(&folder, e))?;
+            let gate = lock_file(&folder.join(GATE))?;
+            if !locked(&gate, &folder)? {
+                return Ok(Err(Wait::Gate));
+            }
+            let name = folder.join(OPEN);
+            let file = lock_file(&name)?;
+            let others = others(&file, &folder)?;
+            let ours = held.file().map_err(failed)?;
+            if others.is_none() && !locked(ours, path)? {
+                held.let_go();
+                return Ok(Err(Wait::Name));
+            }
+            let place = inode_of(&file).map_err(failed)?;
+            if others
+                .as_ref()
+                .is_some_and(|theirs| !is_there(theirs, path))
+            {
+                return Ok(Err(Wait::Journal));
+            }
+            if inode(&name).ok() != Some(place) || !held.is_there() {
+                held.let_go();
+                return Ok(Err(Wait::Name));
+            }
+            match held.share().and_then(|()| file.try_lock_shared()) {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Ok(Err(Wait::Name)),
+                Err(TryLockError::Error(e)) => return Err(failed(e)),
+            }
+            let lock = Lock {
+                held: held.clone(),
+                file,
+                place,
+            };
+            Ok(Ok(Self {
+                held: held.clone(),
+                lock: Some(lock),
+                others,
+                _gate: Some(gate),
+            }))
+        })
+    }
+
+    /// Enters to read. Who may not look into the folder of locks cannot make a journal either.
+    pub(super) fn read(held: &Arc<Held>) -> Result<Self, StoreError> {
+        let path = held.path();
+        let folder = owner::folder(path);
+        let entry = |others, gate| Self {
+            held: held.clone(),
+            lock: None,
+            others,
+            _gate: gate,
+        };
+        patiently(path, || {
+            let Ok(gate) = File::open(folder.join(GATE)) else {
+                return Ok(Ok(entry(None, None)));
+            };
+            match gate.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Ok(Err(Wait::Gate)),
+                // A file system without locks.
+                Err(TryLockError::Error(_)) => return Ok(Ok(entry(None, None))),
+            }
+            let Ok(file) = File::open(folder.join(OPEN)) else {
+                return Ok(Ok(entry(None, Some(gate))));
+            };
+            let others = others(&file, &folder)?;
+            if others
+                .as_ref()
+                .is_some_and(|theirs| !is_there(theirs, path))
+            {
+                return Ok(Err(Wait::Journal));
+            }
+            Ok(Ok(entry(others, Some(gate))))
+        })
+    }
+
+    /// Whether the journal that the first connection opened is the one of those that write. The last of them may have ended
+    /// meanwhile, and its journal with it: then one enters again.
+    pub(super) fn is_right(&self) -> bool {
+        let theirs = self.others.as_ref();
+        theirs.is_none_or(|theirs| is_there(theirs, self.held.path()))
+    }
+
+    /// Lets others enter, and guards the journal that is open now.
+    pub(super) fn guard(self) -> Result<Guard, StoreError> {
+        let path = self.held.path();
+        let failed = |e| io(path, e);
+        let journal = Journal::of(path);
+        let lock = self
+            .lock
+            .ok_or_else(|| failed(Error::other("it was not entered for writing")))?;
+        let theirs = self.others.unwrap_or_else(|| journal.text());
+        let file = File::open(beside(path, "-wal"));
+        if cfg!(unix) {
+            let is_ours = |file: &File| inode_of(file).ok() == journal.file;
+            if theirs != journal.text() || !file.as_ref().is_ok_and(is_ours) {
+                return Err(Wait::Journal.refused(path));
+            }
+            lock.says(&theirs).map_err(failed)?;
+        }
+        Ok(Guard {
+            lock,
+            journal,
+            file: file.map_err(failed)?,
+        })
+    }
+}
+
+/// What those say that have it locked; none: nobody has.
+fn others(file: &File, folder: &Path) -> Result<Option<String>, StoreError> {
+    if locked(file, folder)? {
+        return Ok(None);
+    }
+    let mut says = String::new();
+    if cfg!(unix) {
+        let mut file = file;
+        let read = file.read_to_string(&mut says);
+        read.map_err(|e| io(folder, e))?;
+    }
+    Ok(Some(says))
+}
+
+fn is_there(journal: &str, store: &Path) -> bool {
+    !cfg!(unix) || Journal::of(store).text() == journal
+}
+
+fn locked(file: &File, place: &Path) -> Result<bool, StoreError> {
+    match file.try_lock() {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(e)) => Err(io(place, e)),
+    }
+}
+
+fn lock_file(path: &Path) -> Result<File, StoreError> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    options.open(path).map_err(|e| io(path, e))
+}
+
+/// The locks of one handle that writes.
+struct Lock {
+    held: Arc<Held>,
+    file: File,
+    /// The file on whose name it is.
+    place: Inode,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        self.held.unshare();
+    }
+}
+
+impl Lock {
+    fn says(&self, journal: &str) -> std::io::Result<()> {
+        let mut file = &self.file;
+        file.set_len(0)?;
+        file.seek(SeekFrom::Start(0))?;
+        file.write_all(journal.as_bytes())
+    }
+}
+
+/// What a handle that writes has to find in its place as long as it writes. It goes behind its connections.
+pub(super) struct Guard {
+    lock: Lock,
+    journal: Journal,
+    /// The journal, whatever became of its name.
+    file: File,
+}
+
+impl Guard {
+    pub(super) fn path(&self) -> &Path {
+        self.lock.held.path()
+    }
+
+    /// Refuses to go on if the file, the lock on its name or its journal is no longer in its place: whoever comes next finds
+    /// others there, and what is written here may be lost.
+    pub(super) fn still(&self) -> Result<(), StoreError> {
+        if !cfg!(unix) {
+            return Ok(());
+        }
+        let gone = |what: &str| {
+            let what = format!(
+                "{what} was removed or replaced while it was open; nothing more is written"
+            );
+            Err(io(self.path(), Error::other(what)))
+        };
+        if !self.lock.held.is_there() {
+            return gone("the file");
+        }
+        let name = owner::folder(self.path()).join(OPEN);
+        if inode(&name).ok() != Some(self.lock.place) {
+            return gone("the folder with its locks");
+        }
+        if !self.has_journal() {
+            return gone("its journal");
+        }
+        Ok(())
+    }
+
+    /// Whether the journal and its index have their names.
+    pub(super) fn has_journal(&self) -> bool {
+        !cfg!(unix) || Journal::of(self.path()) == self.journal
+    }
+
+    /// Gives the journal its name back, as a copy: whoever is killed from here on leaves all that was acknowledged. Nothing more is
+    /// written by this process, and no other enters while it lives. Says what was the matter, and what became of it.
+    pub(super) fn put_back(&self, conn: &Connection) -> StoreError {
+        let journal = beside(self.path(), "-wal");
+        let became = match self.copy_back(conn, &journal) {
+            Ok(true) => "all that was acknowledged is in the file and its journal; end this process before you open the \
+                         store again"
+                .to_owned(),
+            Ok(false) => format!(
+                "another program made a journal in its place, so what was acknowledged last is in neither: move {} away, \
+                 and then end this process, which puts its own there",
+                journal.display()
+            ),
+            Err(e) => format!(
+                "it could not be put back ({e}), so a kill of this process loses what was acknowledged last: make room, and \
+                 then end the process"
+            ),
+        };
+        let what = format!(
+            "its journal {} or the index of it was removed or replaced while it was open; nothing more is written; {became}",
+            journal.display()
+        );
+        io(self.path(), Error::other(what))
+    }
+
+    /// False if there is another one in its place.
+    fn copy_back(&self, conn: &Connection, journal: &Path) -> std::io::Result<bool> {
+        if inode(journal).ok() == self.journal.file {
+            return Ok(true);
+        }
+        // Nobody who has the same journal writes meanwhile, or begins it anew.
+        let is_ours = conn.is_autocommit();
+        if is_ours {
+            conn.execute_batch("BEGIN IMMEDIATE")
+                .map_err(Error::other)?;
+        }
+        let copied = self.copy(journal);
+        if is_ours {
+            conn.execute_batch("ROLLBACK").map_err(Error::other)?;
+        }
+        copied
+    }
+
+    fn copy(&self, journal: &Path) -> std::io::Result<bool> {
+        let mut ours = Vec::new();
+        let mut file = &self.file;
+        file.seek(SeekFrom::Start(0))?;
+        file.read_to_end(&mut ours)?;
+        // An empty one is of a program that only looked.
+        let there = match std::fs::read(journal) {
+            Ok(there) if there.is_empty() => true,
+            Ok(there) => return Ok(there == ours),
+            Err(e) if e.kind() == ErrorKind::NotFound => false,
+            Err(e) => return Err(e),
+        };
+        let (part, mut copy) = Part::of(journal)?;
+        copy.set_permissions(self.file.metadata()?.permissions())?;
+        copy.write_all(&ours)?;
+        copy.sync_all()?;
+        if there { part.replace() } else { part.put() }?;
+        if let Some(folder) = journal.parent() {
+            File::open(folder)?.sync_all()?;
+        }
+        Ok(true)
+    }
+
+    /// The last connection of this handle is about to close. One whose journal is not in its place neither moves it into the
+    /// file, which others may have changed since, nor removes what has the name.
+    pub(super) fn ends(&self, conn: &Connection) {
+        if !self.has_journal() && !self.copy_back(conn, &beside(self.path(), "-wal")).is_err() {
+            let _ = super::open::keep_journal(conn, self.path(), true);
+        }
+    }
+}

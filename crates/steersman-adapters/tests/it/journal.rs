@@ -1,0 +1,148 @@
+//! What becomes of a store whose journal was removed while it was open.
+
+use crate::sqlite::{Folder, Other, batch, session};
+use std::path::{Path, PathBuf};
+use steersman_adapters::sqlite::{SqliteOptions, SqliteStore};
+use steersman_machine::ids::Line;
+use steersman_runtime::store::{Store, StoreError};
+
+fn beside(folder: &Folder, ending: &str) -> PathBuf {
+    folder.0.join(format!("sessions.db{ending}"))
+}
+
+async fn lines(file: &Path) -> Vec<u64> {
+    let store = SqliteStore::open(file).unwrap();
+    let rows = store.rows("a", Line(1), Line::MAX, 9).await.unwrap();
+    rows.iter().map(|row| row.n.0).collect()
+}
+
+/// Another process owns a session and was told that its first line is on disk.
+async fn owned() -> (Folder, Other) {
+    let folder = Folder::new();
+    folder.store().create(session("a")).await.unwrap();
+    let mut owner = Other::start(&folder.file());
+    owner.says("claimed");
+    assert_eq!(owner.write(1), "written");
+    (folder, owner)
+}
+
+fn killed(mut owner: Other) {
+    owner.child.kill().unwrap();
+    owner.child.wait().unwrap();
+}
+
+fn ended(mut owner: Other) {
+    drop(owner.child.stdin.take());
+    assert!(owner.child.wait().unwrap().success());
+}
+
+fn is_refused(folder: &Folder) {
+    for read_only in [true, false] {
+        let options = SqliteOptions {
+            read_only,
+            ..SqliteOptions::default()
+        };
+        let refused = SqliteStore::open_with(folder.file(), &options).err();
+        let why = refused.map(|e| e.to_string()).unwrap_or_default();
+        assert!(why.contains("while another process has it open"), "{why}");
+    }
+}
+
+const REMOVED: [&[&str]; 3] = [&["-wal", "-shm"], &["-wal"], &["-shm"]];
+
+#[tokio::test]
+async fn an_owner_whose_journal_was_removed_writes_nothing_more_and_a_kill_loses_nothing() {
+    for removed in REMOVED {
+        let (folder, mut owner) = owned().await;
+        for ending in removed {
+            std::fs::remove_file(beside(&folder, ending)).unwrap();
+        }
+        is_refused(&folder);
+        for ending in removed {
+            assert!(!beside(&folder, ending).exists(), "{removed:?}: {ending}");
+        }
+        assert_eq!(owner.write(2), "refused", "{removed:?}");
+        assert!(beside(&folder, "-wal").exists(), "{removed:?}");
+        is_refused(&folder);
+        assert_eq!(owner.write(2), "refused", "{removed:?}");
+        killed(owner);
+        assert_eq!(lines(&folder.file()).await, [1], "{removed:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_owner_whose_journal_was_removed_and_that_ends_loses_nothing() {
+    for removed in REMOVED {
+        let (folder, owner) = owned().await;
+        for ending in removed {
+            std::fs::remove_file(beside(&folder, ending)).unwrap();
+        }
+        ended(owner);
+        assert_eq!(lines(&folder.file()).await, [1], "{removed:?}");
+    }
+}
+
+/// Who looks for messages without writing anything finds it out as well.
+#[tokio::test]
+async fn a_journal_that_was_removed_is_put_back_by_an_owner_that_waits() {
+    let folder = Folder::new();
+    let store = folder.store();
+    store.create(session("a")).await.unwrap();
+    let claim = store.claim("a").await.unwrap();
+    store.append(&claim, batch(1, b"one", true)).await.unwrap();
+    for ending in ["-wal", "-shm"] {
+        std::fs::remove_file(beside(&folder, ending)).unwrap();
+    }
+    let failed = store.inbox_version().await.unwrap_err().to_string();
+    assert!(failed.contains("nothing more is written"), "{failed}");
+    assert!(failed.contains("all that was acknowledged is"), "{failed}");
+    assert!(store.claim("a").await.is_err());
+    // As a kill would leave it.
+    let left = Folder::new();
+    for ending in ["", "-wal"] {
+        std::fs::copy(beside(&folder, ending), beside(&left, ending)).unwrap();
+    }
+    drop((store, claim));
+    assert_eq!(lines(&left.file()).await, [1]);
+    assert_eq!(lines(&folder.file()).await, [1]);
+}
+
+/// A program that looked leaves an empty journal; one that wrote leaves another one, which is not ours to remove.
+#[tokio::test]
+async fn the_journal_of_another_program_in_the_place_of_one_that_was_removed_is_kept() {
+    for (foreign, kept) in [("", false), ("somebody's", true)] {
+        let (folder, mut owner) = owned().await;
+        let journal = beside(&folder, "-wal");
+        std::fs::remove_file(&journal).unwrap();
+        std::fs::write(&journal, foreign).unwrap();
+        is_refused(&folder);
+        assert_eq!(owner.write(2), "refused");
+        let there = std::fs::read(&journal).unwrap();
+        assert_eq!(there == foreign.as_bytes(), kept);
+        if kept {
+            std::fs::remove_file(&journal).unwrap();
+        }
+        ended(owner);
+        assert_eq!(lines(&folder.file()).await, [1]);
+    }
+}
+
+/// Handles of one process have one journal, also those that are opened later, and none of them writes without it.
+#[tokio::test]
+async fn no_handle_writes_behind_a_journal_that_was_removed() {
+    let folder = Folder::new();
+    let (store, other) = (folder.store(), folder.store());
+    store.create(session("a")).await.unwrap();
+    other.create(session("b")).await.unwrap();
+    std::fs::remove_file(beside(&folder, "-wal")).unwrap();
+    for store in [&store, &other] {
+        let failed = store.create(session("c")).await.unwrap_err();
+        assert!(matches!(failed, StoreError::Io { .. }), "{failed}");
+    }
+    is_refused(&folder);
+    drop((store, other));
+    let store = folder.store();
+    for (id, is_there) in [("a", true), ("b", true), ("c", false)] {
+        assert_eq!(store.head(id).await.is_ok(), is_there, "{id}");
+    }
+}
