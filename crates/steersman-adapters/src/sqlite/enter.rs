@@ -151,15 +151,18 @@ impl Entry {
                 held.let_go();
                 return Ok(Err(Wait::Name));
             }
-            match held.share().and_then(|()| file.try_lock_shared()) {
-                Ok(()) => {}
+            let shared = held.share().and_then(|()| {
+                let lock = Lock {
+                    held: held.clone(),
+                    file,
+                    place,
+                };
+                lock.file.try_lock_shared().map(|()| lock)
+            });
+            let lock = match shared {
+                Ok(lock) => lock,
                 Err(TryLockError::WouldBlock) => return Ok(Err(Wait::Name)),
                 Err(TryLockError::Error(e)) => return Err(failed(e)),
-            }
-            let lock = Lock {
-                held: held.clone(),
-                file,
-                place,
             };
             Ok(Ok(Self {
                 held: held.clone(),
