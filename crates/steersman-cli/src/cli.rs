@@ -5,6 +5,7 @@ mod look;
 mod search;
 mod time;
 
+use crate::place::Driven;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use drive::{Drive, Durability};
@@ -188,6 +189,9 @@ pub(crate) struct Global {
     /// When to use colours. They carry nothing that the text lacks.
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: Color,
+    /// What the command drives sessions with.
+    #[arg(skip)]
+    pub(crate) driven: Driven,
 }
 
 /// When to use colours.

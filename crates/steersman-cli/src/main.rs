@@ -45,7 +45,12 @@ fn main() -> ExitCode {
     };
     let printer = Printer::new(&cli.global);
     let ended = runtime().and_then(|runtime| {
-        let ended = runtime.block_on(dispatch(cli, &printer));
+        let driven = cli.global.driven.clone();
+        let ended = runtime.block_on(async {
+            let ended = dispatch(cli, &printer).await;
+            driven.let_go(&printer).await?;
+            ended
+        });
         // what still runs is a prompt on a blocked thread; nothing of ours waits for it
         runtime.shutdown_background();
         ended

@@ -6,9 +6,10 @@ use crate::clock::FileClock;
 use crate::error::CommandError;
 use crate::locate;
 use crate::log::{Log, read};
+use crate::play::{Leaving, lets_go};
 use crate::printer::{Printer, dim, yellow};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use steersman::Steersman;
 use steersman::runtime::engine::{BranchView, Engine, Inspection};
@@ -25,6 +26,35 @@ pub(crate) struct Place {
     pub(crate) file: PathBuf,
     /// How long a command stays while a model does not answer.
     pub(crate) wait: Duration,
+    driven: Driven,
+}
+
+/// What drives sessions in this process: no command ends before it let go of them, however it ends.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Driven(Arc<Mutex<Vec<Steersman>>>);
+
+impl Driven {
+    fn add(&self, steersman: &Steersman) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push(steersman.clone());
+    }
+
+    fn take(&self) -> Vec<Steersman> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *all)
+    }
+
+    /// Lets go of all sessions that are still driven. What has begun and must not be repeated is waited for, unless somebody
+    /// does not want to wait.
+    pub(crate) async fn let_go(&self, printer: &Printer) -> Result<(), CommandError> {
+        let all = self.take();
+        if all.iter().all(|one| one.engine().all_driven().is_empty()) {
+            return Ok(());
+        }
+        let stopped = futures::future::join_all(all.iter().map(Steersman::stop));
+        lets_go(stopped, &mut Leaving::listen()?, printer, false).await;
+        Ok(())
+    }
 }
 
 /// What that is where somebody looks, unless they say otherwise.
@@ -85,10 +115,12 @@ impl Place {
             setup = setup.clock(Arc::new(FileClock::new(clock)?));
         }
         let steersman = setup.open(&file).await?;
+        global.driven.add(&steersman);
         Ok(Self {
             steersman,
             file,
             wait,
+            driven: global.driven.clone(),
         })
     }
 
@@ -115,6 +147,7 @@ impl Place {
             steersman,
             file,
             wait: Duration::ZERO,
+            driven: Driven::default(),
         })
     }
 
@@ -122,6 +155,11 @@ impl Place {
     pub(crate) async fn required(global: &Global, drive: &Drive) -> Result<Self, CommandError> {
         locate::existing(global)?;
         Self::open(global, drive).await
+    }
+
+    /// Somebody does not want to wait for what was begun.
+    pub(crate) fn is_left_at_once(&self) {
+        self.driven.take();
     }
 
     pub(crate) fn engine(&self) -> &Engine {

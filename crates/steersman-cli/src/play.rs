@@ -31,11 +31,11 @@ use steersman_machine::ids::{Id, Line};
 use steersman_machine::interaction::Target;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// How long somebody who leaves is kept without a word.
-pub(crate) const PATIENCE: Duration = Duration::from_millis(500);
+/// How long somebody is kept without a word by what has begun.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// What they are told then.
-pub(crate) const STILL_WAITS: &str = "Waits for what has begun and must not be repeated. Once more leaves at once: it is in doubt then.";
+const STILL_WAITS: &str = "Waits for what has begun and must not be repeated. Ctrl-C leaves at once: it is in doubt then.";
 
 /// How long nothing moves before it is said what is waited for.
 const SILENT: Duration = Duration::from_secs(3);
@@ -88,6 +88,35 @@ impl Leaving {
             _ = self.int.recv() => {}
             _ = self.term.recv() => {}
             _ = self.hup.recv() => {}
+        }
+    }
+}
+
+/// Waits until it is let go of what was driven: what has begun and must not be repeated ends first. None: somebody does not
+/// want to wait, and said so once they were told, or had wanted to leave before (`wanted`).
+pub(crate) async fn lets_go<T>(
+    letting_go: impl Future<Output = T>,
+    leaving: &mut Leaving,
+    printer: &Printer,
+    mut wanted: bool,
+) -> Option<T> {
+    tokio::pin!(letting_go);
+    let mut told = false;
+    loop {
+        let is_told = tokio::select! {
+            biased;
+            over = &mut letting_go => return Some(over),
+            () = leaving.wanted() => {
+                if wanted {
+                    return None;
+                }
+                true
+            }
+            () = tokio::time::sleep(PATIENCE), if !told => true,
+        };
+        wanted |= is_told;
+        if is_told && !std::mem::replace(&mut told, true) {
+            printer.talk(yellow(STILL_WAITS));
         }
     }
 }
@@ -237,25 +266,25 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// What has begun and must not be repeated is waited for; who does not want to wait says so once more.
     async fn leave_off(&mut self) -> Result<Ended, CommandError> {
+        self.lets_go(true).await?;
+        Ok(Ended::Interrupted)
+    }
+
+    /// Lets go of the session, so that the next command finds it free. False: somebody did not want to wait for what it began.
+    pub(crate) async fn let_go(&mut self) -> Result<bool, CommandError> {
+        self.lets_go(false).await
+    }
+
+    async fn lets_go(&mut self, wanted: bool) -> Result<bool, CommandError> {
         self.status.clear();
         let stopped = self.session.clone().stop();
-        tokio::pin!(stopped);
-        let mut told = false;
-        loop {
-            tokio::select! {
-                biased;
-                () = &mut stopped => break,
-                () = self.leaving.wanted() => return Ok(Ended::Interrupted),
-                () = tokio::time::sleep(PATIENCE), if !told => {
-                    told = true;
-                    self.printer.talk(yellow(STILL_WAITS));
-                }
-            }
+        let stopped = lets_go(stopped, &mut self.leaving, self.printer, wanted).await;
+        match stopped {
+            Some(()) => self.rest().await?,
+            None => self.place.is_left_at_once(),
         }
-        self.rest().await?;
-        Ok(Ended::Interrupted)
+        Ok(stopped.is_some())
     }
 
     /// Tells what is on disk and was not told yet.
@@ -364,7 +393,11 @@ impl<'a> Play<'a> {
     }
 
     /// The same, and whether all of it is cancelled.
-    pub(crate) async fn came_to(self, ended: Ended) -> Result<(Exit, bool), CommandError> {
+    pub(crate) async fn came_to(mut self, ended: Ended) -> Result<(Exit, bool), CommandError> {
+        let ended = match ended {
+            Ended::Settled(_) if !self.let_go().await? => Ended::Interrupted,
+            ended => ended,
+        };
         let settled = match ended {
             Ended::Interrupted => {
                 if self.printer.is_json() {
@@ -384,8 +417,6 @@ impl<'a> Play<'a> {
             Ended::Settled(settled) => settled,
         };
         let line = self.line();
-        // the claim ends here, so that the next command finds the session free
-        self.session.clone().stop().await;
         let mut told = Told {
             settled,
             ..Told::of(self.short.clone(), Settled::Empty)

@@ -84,7 +84,7 @@ pub enum Fate {
 /// What has to happen outside before anything goes on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outside {
-    /// Effects that run.
+    /// Effects that run, also on branches that were left.
     pub running: usize,
     /// When time is the next to do something, where it is: a timer, a deadline, another attempt.
     pub due: Option<Time>,
@@ -528,7 +528,7 @@ impl Session {
     }
 
     /// Lets go in order: effects that may be asked again are cut, `idempotent` and `unsafe` ones that have started
-    /// are waited for within their time, all lines reach the disk, the claim ends.
+    /// are waited for within their time, also on branches that were left meanwhile, all lines reach the disk, the claim ends.
     pub async fn stop(self) {
         let (done, ended) = oneshot::channel();
         if self.to.send(ToDriver::Stop(done)).await.is_ok() {

@@ -373,6 +373,10 @@ impl Steersman {
                 let Some(Ok(how)) = session.settled().now_or_never() else {
                     continue;
                 };
+                let outside = session.outside().now_or_never();
+                if !matches!(outside, Some(Ok(outside)) if outside.running == 0) {
+                    continue;
+                }
                 let id: Arc<str> = session.id().into();
                 match before.get(&id) {
                     // The same as a round ago: nothing happened since.

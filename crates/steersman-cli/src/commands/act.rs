@@ -225,7 +225,6 @@ impl Target {
             Ok((session, fate)) => {
                 let session = session.driven().clone();
                 if let Fate::Refused(why) = fate {
-                    session.stop().await;
                     return Err(CommandError::usage(why));
                 }
                 let mut play =
@@ -233,7 +232,7 @@ impl Target {
                 let ended = play.settle().await?;
                 match fate {
                     Fate::Waits(why) if play.line() <= told => {
-                        play.session.clone().stop().await;
+                        play.let_go().await?;
                         Ok(Reached::Waits(why))
                     }
                     Fate::Taken(line) => Ok(Reached::Driven(Box::new(play), ended, Some(line))),

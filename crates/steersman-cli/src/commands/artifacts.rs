@@ -62,7 +62,9 @@ async fn rate(
     let write = artifacts.rated(name, args.version, rating, reason, &by);
     let message = Message::rating(&write.map_err(refused)?, by);
     match target.reach(message, None, &args.act.own, printer).await? {
-        Reached::Driven(play, ..) => play.session.clone().stop().await,
+        Reached::Driven(mut play, ..) => {
+            play.let_go().await?;
+        }
         Reached::Elsewhere(_) => {}
         other => return target.noted(&other, printer).await,
     }

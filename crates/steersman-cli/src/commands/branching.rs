@@ -120,9 +120,9 @@ impl Begun {
         let target = &spot.target;
         let id = target.inspection.info.id.clone();
         let (line, interrupted) = match target.reach(message, None, own, printer).await? {
-            Reached::Driven(play, ended, Some(line)) => {
-                play.session.clone().stop().await;
-                (line, matches!(ended, Ended::Interrupted))
+            Reached::Driven(mut play, ended, Some(line)) => {
+                let is_over = play.let_go().await?;
+                (line, !is_over || matches!(ended, Ended::Interrupted))
             }
             Reached::Elsewhere(line) => (line, false),
             other => {

@@ -152,7 +152,7 @@ async fn went_on(play: Play<'_>, ended: Ended) -> Result<Exit, CommandError> {
 async fn whole_branch(
     target: &Target,
     (id, name): (Id, &str),
-    (play, ended, line): (Play<'_>, Ended, Line),
+    (mut play, ended, line): (Play<'_>, Ended, Line),
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
     let (session, current) = (&target.inspection.info.id, target.inspection.current);
@@ -186,7 +186,9 @@ async fn whole_branch(
     if moved || matches!(ended, Ended::Interrupted) {
         return went_on(play, ended).await;
     }
-    play.session.clone().stop().await;
+    if !play.let_go().await? {
+        return went_on(play, Ended::Interrupted).await;
+    }
     let seen = target.place.engine().inspect(session).await?;
     let stands = seen.branches.iter().find(|branch| branch.id == id);
     match stands.map(|branch| seen.settled_on(branch)) {

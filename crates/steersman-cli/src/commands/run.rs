@@ -401,11 +401,13 @@ pub(crate) fn taken(receipt: Receipt) -> Result<(), CommandError> {
 
 impl Play<'_> {
     /// The person at the terminal leaves; it rests.
-    async fn leave(self) -> Result<Exit, CommandError> {
+    async fn leave(mut self) -> Result<Exit, CommandError> {
         let short = self.short.clone();
         let settled = self.session.settled().await?;
         let printer = self.printer().clone();
-        self.session.clone().stop().await;
+        if !self.let_go().await? {
+            return self.report(Ended::Interrupted).await;
+        }
         printer.next(
             format!("steersman run --resume {short}"),
             "goes on where you left",

@@ -3,7 +3,7 @@
 use crate::cli::{Global, Run};
 use crate::error::{CommandError, Exit};
 use crate::place::{Place, shortest};
-use crate::play::{self, Leaving, PATIENCE, STILL_WAITS};
+use crate::play::{self, Leaving, lets_go};
 use crate::printer::{Printer, dim, red, yellow};
 use crate::story::Story;
 use crate::texts::Texts;
@@ -17,7 +17,6 @@ use steersman::runtime::session::{Session, Settled};
 use steersman::runtime::store::{SessionId, SessionQuery};
 use steersman_machine::ids::{Line, Name};
 use tokio::sync::mpsc::{Receiver, channel};
-use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 /// Columns of one line.
@@ -78,8 +77,9 @@ pub(crate) async fn run(
             () = leaving.wanted() => {
                 stop.cancel();
                 printer.talk("Stops.");
-                let ended = stopped(&mut driving, &mut leaving, printer).await;
+                let ended = lets_go(&mut driving, &mut leaving, printer, true).await;
                 let Some(ended) = ended else {
+                    place.is_left_at_once();
                     printer.next("steersman run --all", "goes on");
                     return Ok(Exit::Interrupted);
                 };
@@ -106,26 +106,6 @@ pub(crate) async fn run(
     });
     printer.next("steersman run --all", "goes on");
     Ok(Exit::Interrupted)
-}
-
-/// What has begun and must not be repeated is waited for; who does not want to wait says so once more.
-async fn stopped<T>(
-    driving: &mut JoinHandle<T>,
-    leaving: &mut Leaving,
-    printer: &Printer,
-) -> Option<Result<T, JoinError>> {
-    let mut told = false;
-    loop {
-        tokio::select! {
-            biased;
-            ended = &mut *driving => return Some(ended),
-            () = leaving.wanted() => return None,
-            () = tokio::time::sleep(PATIENCE), if !told => {
-                told = true;
-                printer.talk(yellow(STILL_WAITS));
-            }
-        }
-    }
 }
 
 /// Tells of each session what is new since it was told of last.

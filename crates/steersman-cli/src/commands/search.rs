@@ -44,8 +44,8 @@ pub(crate) async fn run(
         }
         let message = Message::StopSearch(None);
         return match target.reach(message, None, &args.own, printer).await? {
-            Reached::Driven(play, _, _) => {
-                play.session.clone().stop().await;
+            Reached::Driven(mut play, _, _) => {
+                play.let_go().await?;
                 let id = &target.inspection.info.id;
                 shown(&target.place.engine().inspect(id).await?, None, printer)
             }
@@ -62,9 +62,9 @@ pub(crate) async fn run(
         plan: plan.to_json().to_string(),
     };
     let (line, interrupted) = match target.reach(message, None, &args.own, printer).await? {
-        Reached::Driven(play, ended, Some(line)) => {
-            play.session.clone().stop().await;
-            (line, matches!(ended, Ended::Interrupted))
+        Reached::Driven(mut play, ended, Some(line)) => {
+            let is_over = play.let_go().await?;
+            (line, !is_over || matches!(ended, Ended::Interrupted))
         }
         other => return target.noted(&other, printer).await,
     };

@@ -352,7 +352,7 @@ fn who_says_it_twice_does_not_wait() {
     assert!(interrupt().success());
     let mut said = String::new();
     let mut err = BufReader::new(run.stderr.take().unwrap());
-    while !said.contains("Once more leaves at once") {
+    while !said.contains("Ctrl-C leaves at once") {
         assert!(err.read_line(&mut said).unwrap() > 0, "{said}");
     }
     assert!(interrupt().success());

@@ -27,6 +27,7 @@ mod hostile;
 mod import;
 mod joins;
 mod keep;
+mod left;
 mod look;
 mod mcp;
 mod memory;

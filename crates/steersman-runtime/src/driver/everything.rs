@@ -187,12 +187,17 @@ impl All<'_> {
         waiting.count() < WAITING
     }
 
-    /// Whether a session that settled is kept: it goes on by itself when a place answers. It is told of once.
+    /// Whether a session that settled is kept: it goes on by itself when a place answers, or something of it still runs. It
+    /// is told of once.
     fn keeps(&mut self, id: &SessionId, session: &Session, standing: &Standing) -> bool {
         let Standing::Settled(settled, outside) = standing else {
             self.waiting.remove(id);
             return false;
         };
+        if outside.running > 0 {
+            // On a branch that was left something has begun that must not be repeated: to let go is to wait for it.
+            return true;
+        }
         let Some(place) = &outside.place else {
             self.waiting.remove(id);
             return false;

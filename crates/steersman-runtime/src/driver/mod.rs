@@ -99,6 +99,8 @@ pub(crate) struct Driver {
     branches: BTreeMap<Id, Branch>,
     /// Effects that are out on branches that have ticks.
     outs: BTreeMap<Id, Out>,
+    /// Attempts of tools that have begun and have not told how they ended, whatever became of their calls.
+    at_work: BTreeMap<(Id, u32), AtWork>,
     /// Effects that may begin now.
     to_start: BTreeSet<Id>,
     /// Effects for which no slot was free, by agent.
@@ -196,9 +198,9 @@ pub(crate) struct Out {
     /// The attempt that runs or ran last.
     attempt: u32,
     state: OutState,
-    /// Slot of its tool, for as long as it runs.
+    /// Slot of its tool, until an attempt begins.
     permit: Option<OwnedSemaphorePermit>,
-    /// Its turn at a place, once that has come, of a tool until the attempt ends: of one that has a rate, or that did not
+    /// Its turn at a place, once that has come, of a tool until an attempt begins: of one that has a rate, or that did not
     /// answer.
     turn: Option<Permit>,
     /// Streamed of the attempt that runs.
@@ -226,6 +228,17 @@ pub(crate) struct Out {
     /// Whose approval it has ([`Hold::by`](steersman_machine::commit::Hold::by)).
     approved: Vec<Name>,
     since: Time,
+}
+
+/// An attempt of a tool that has begun. Its task tells how it ended, whatever happens to it.
+struct AtWork {
+    cancel: CancellationToken,
+    /// It may change the world: nobody lets go of the session before it has told what it did.
+    world: bool,
+    /// Slot of its tool, for as long as it runs.
+    permit: Option<OwnedSemaphorePermit>,
+    /// Its turn at a place that has a rate.
+    turn: Option<Permit>,
 }
 
 /// Where an effect stands.
@@ -257,8 +270,8 @@ pub(crate) enum OutState {
 
 /// What is to happen when a line is on disk.
 pub(crate) enum OnDisk {
-    /// The attempt begins.
-    Start(Id),
+    /// This attempt begins.
+    Start(Id, u32),
     /// The attempt to tell a person begins.
     Reach(Id),
     /// The attempt of a probe begins: the probe, the effect in doubt, the attempt.
@@ -363,6 +376,9 @@ impl Driver {
             if let OutState::Running(cancel) = &out.state {
                 cancel.cancel();
             }
+        }
+        for attempt in self.at_work.values() {
+            attempt.cancel.cancel();
         }
         self.outs.clear();
         self.standing.send_replace(Standing::Gone(Arc::new(why)));
@@ -533,8 +549,11 @@ impl Driver {
 
     fn on_disk(&mut self, what: OnDisk) {
         match what {
-            OnDisk::Start(effect) => {
-                self.to_start.insert(effect);
+            OnDisk::Start(effect, attempt) => {
+                let out = self.outs.get(&effect);
+                if out.is_some_and(|out| out.attempt == attempt) {
+                    self.to_start.insert(effect);
+                }
             }
             OnDisk::Reach(effect) => self.start_reach(effect),
             OnDisk::Probe(effect, of, attempt) => self.start_probe(effect, of, attempt),
@@ -668,12 +687,18 @@ impl Driver {
             OutState::Queued => !self.ledger.paused && !waits_for_slot(id),
             _ => false,
         });
+        // Those whose branch was left, or whose call was cancelled.
+        let left = self.at_work.iter().filter(|((id, attempt), at_work)| {
+            let mut out = self.outs.get(id).into_iter();
+            at_work.world && !out.any(|out| out.attempt == *attempt)
+        });
         let soon = self.outs.values().filter_map(|out| match out.state {
             OutState::Soon(at) if !self.ledger.paused => Some(at),
             _ => None,
         });
         Outside {
             running: running.count()
+                + left.count()
                 + self.probing.len()
                 + self.searches.judging()
                 + self.reaching_now()
@@ -701,6 +726,7 @@ impl Driver {
             && self.next_due().is_none_or(|due| due > self.engine.clock().now())
     }
 
+    /// Whether it may be let go of: what has begun and must not be repeated has told what it did, and all is on disk.
     fn is_done(&self) -> bool {
         self.stopping.is_some()
             && self.writer.is_idle()
@@ -709,6 +735,7 @@ impl Driver {
                 .outs
                 .values()
                 .any(|out| matches!(out.state, OutState::Running(_) | OutState::Starting))
+            && !self.at_work.values().any(|attempt| attempt.world)
             && self.reaching_now() == 0
     }
 

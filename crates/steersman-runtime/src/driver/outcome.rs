@@ -3,7 +3,7 @@
 use super::act::By;
 use super::attempt::{self, FromTask};
 use super::draft::{Draft, NewHold, Note, Offer};
-use super::{Driver, OutState, What};
+use super::{AtWork, Driver, OutState, What};
 use crate::engine::EngineError;
 use crate::feed::FeedItem;
 use crate::ledger::Amount;
@@ -272,7 +272,14 @@ impl Driver {
     }
 
     async fn tool_ended(&mut self, effect: Id, attempt: u32, raw: Raw) -> Result<(), EngineError> {
-        let Some(out) = self.outs.get_mut(&effect) else {
+        if let Some(AtWork { permit, turn, .. }) = self.at_work.remove(&(effect, attempt)) {
+            drop(permit);
+            if let Some(turn) = turn {
+                turn.end(self.engine.clock().now(), as_its_place_sees(&raw));
+            }
+            self.retry_queued();
+        }
+        let Some(out) = self.outs.get(&effect) else {
             return self.late(effect, attempt, raw).await;
         };
         if out.attempt != attempt || out.was_cut() {
@@ -281,13 +288,8 @@ impl Driver {
         let Some(tool) = out.tool().cloned() else {
             return Ok(());
         };
-        out.permit = None;
-        if let Some(turn) = out.turn.take() {
-            turn.end(self.engine.clock().now(), as_its_place_sees(&raw));
-        }
         let world = out.touches_world();
         let branch = out.branch;
-        self.retry_queued();
         let wanted = retry::wanted(&raw, tool.class);
         let raw = self.beside_earlier(effect, raw);
         let note = match &raw {

@@ -194,6 +194,7 @@ impl Driver {
             past: Arc::new(past),
             branches: BTreeMap::new(),
             outs: BTreeMap::new(),
+            at_work: BTreeMap::new(),
             to_start: BTreeSet::new(),
             queued: BTreeMap::new(),
             short: BTreeSet::new(),

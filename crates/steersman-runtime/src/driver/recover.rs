@@ -182,6 +182,12 @@ impl Driver {
         let due = wish.due;
         self.adopt_out(branch, wish, &record).await?;
         let work = self.outs[&effect].wish.work.clone();
+        if let Some(attempt) = self.at_work.get(&(effect, record.attempt)) {
+            // Its branch was left and is taken up again: the attempt that runs is its own.
+            let running = OutState::Running(attempt.cancel.clone());
+            self.state(effect, running);
+            return Ok(());
+        }
         if let Some(at) = record.again {
             self.state(effect, OutState::Later(at));
             return Ok(());

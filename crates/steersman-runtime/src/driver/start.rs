@@ -2,7 +2,7 @@
 
 use super::attempt::{self, FromTask};
 use super::draft::Note;
-use super::{Driver, OnDisk, OutState};
+use super::{AtWork, Driver, OnDisk, OutState};
 use crate::artifact::Artifacts;
 use crate::engine::EngineError;
 use crate::feed::FeedItem;
@@ -152,7 +152,8 @@ impl Driver {
         }
         if before > self.writer.durable {
             self.outs.get_mut(&id).expect("it is out").state = OutState::Starting;
-            self.writer.when_durable(before, OnDisk::Start(id));
+            self.writer
+                .when_durable(before, OnDisk::Start(id, self.outs[&id].attempt));
             return Ok(());
         }
         let transport = match self.model_transport(branch, agent, &request.model, &bound) {
@@ -383,8 +384,19 @@ impl Driver {
             let out = self.outs.get_mut(&id).expect("it is out");
             if tool.class.is_free() {
                 out.attempt += 1;
+                // One that was cut, and has not ended yet, keeps its number.
+                while self.at_work.contains_key(&(id, out.attempt)) {
+                    out.attempt += 1;
+                }
             }
             out.state = OutState::Running(cancel.clone());
+            let at_work = AtWork {
+                cancel: cancel.clone(),
+                world: out.touches_world(),
+                permit: out.permit.take(),
+                turn: out.turn.take(),
+            };
+            self.at_work.insert((id, out.attempt), at_work);
             out.attempt
         };
         let locked = self.locked_input(id);

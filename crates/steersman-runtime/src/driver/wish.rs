@@ -260,7 +260,7 @@ impl Driver {
             digest: out.digest.expect("a tool has a digest"),
             class: out.tool().map_or(Class::Unsafe, |tool| tool.class),
         });
-        draft.then.push(OnDisk::Start(id));
+        draft.then.push(OnDisk::Start(id, out.attempt));
         Ok(())
     }
 

@@ -19,6 +19,7 @@ mod judges;
 mod large;
 mod late;
 mod ledger;
+mod left;
 mod memory;
 mod models;
 mod orders;

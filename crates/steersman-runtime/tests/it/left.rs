@@ -1,0 +1,153 @@
+//! What a session has begun is waited for before it is let go of, also where nobody waits for it any more: on a branch that
+//! was left, behind a cancel.
+
+use crate::effects::{settle, until_run};
+use crate::world::{Does, World, answered, network};
+use serde_json::{Value as Json, json};
+use std::sync::Arc;
+use steersman_machine::ids::{Id, Line};
+use steersman_runtime::engine::StartOptions;
+use steersman_runtime::inbox::Message;
+use steersman_runtime::ledger::Progress;
+use steersman_runtime::session::{Session, Settled};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+const DESK: &str = "
+tools:
+  pay: { description: Pays., parameters: { cents: integer }, effect: unsafe, native: 1 }
+  mail: { description: Mails., parameters: { cents: integer }, effect: idempotent, native: 1 }
+agents: { main: { system: You pay., tools: [pay, mail] } }
+";
+
+fn call(tool: &str, cents: u32) -> Json {
+    json!({ "call": { tool: { "cents": cents } } })
+}
+
+/// A session in which the tool runs until the gate is opened.
+async fn begun(world: &World, tool: &str) -> (Session, Arc<Semaphore>) {
+    begun_of(DESK, world, tool).await
+}
+
+async fn begun_of(desk: &str, world: &World, tool: &str) -> (Session, Arc<Semaphore>) {
+    let gate = Arc::new(Semaphore::new(0));
+    let does = Does::Gate(gate.clone(), json!("receipt"));
+    world.tools.will(tool, does);
+    let session = world.start(desk, "Go.").await;
+    until_run(world, tool, 1).await;
+    (session, gate)
+}
+
+/// Its branch is left for one with a script of its own.
+async fn rewound(session: &Session) {
+    let rewind = Message::Rewind {
+        branch: None,
+        at: Line(1),
+        label: Some("other".into()),
+        say: None,
+    };
+    session.send(rewind).await.unwrap();
+    settle().await;
+}
+
+/// The first effect is known to have happened.
+async fn is_done(world: &World) {
+    let seen = world.engine.inspect("session").await.unwrap();
+    let (effect, record) = seen.ledger.effects().next().unwrap();
+    assert!(
+        matches!(record.progress, Progress::Done { .. }),
+        "{:?}",
+        record.progress
+    );
+    assert!(!seen.is_left_in_doubt(effect));
+    assert_eq!(seen.info.owner, None);
+}
+
+#[tokio::test]
+async fn a_session_is_let_go_of_when_what_it_began_has_ended() {
+    for tool in ["pay", "mail"] {
+        for leaves in ["rewind", "interrupt"] {
+            let script = json!({ "main": [call(tool, 5), "Well."], "main@other": ["Well."] });
+            let world = World::new(script);
+            let (session, gate) = begun(&world, tool).await;
+            if leaves == "rewind" {
+                rewound(&session).await;
+            } else {
+                session.interrupt("Stop.").await.unwrap();
+            }
+            let stopped = tokio::spawn(session.stop());
+            settle().await;
+            assert!(!stopped.is_finished(), "{tool}, {leaves}");
+            gate.add_permits(1);
+            stopped.await.unwrap();
+            is_done(&world).await;
+            assert_eq!(world.tools.count(tool), 1);
+        }
+    }
+}
+
+/// Whoever drives all sessions keeps one of which something still runs, and is kept up by it with no other.
+#[tokio::test]
+async fn who_drives_all_sessions_lets_go_of_one_when_what_it_began_has_ended() {
+    let world = World::new(json!({ "main": [call("pay", 5), "Well."], "main@other": ["Well."] }));
+    let gate = Arc::new(Semaphore::new(0));
+    world
+        .tools
+        .will("pay", Does::Gate(gate.clone(), json!("receipt")));
+    let stop = CancellationToken::new();
+    let (engine, until) = (world.engine.clone(), stop.clone());
+    let all = tokio::spawn(async move { engine.run_all(until).await });
+    for id in ["session", "second"] {
+        let options = StartOptions {
+            id: Some(id.into()),
+            say: Some("Go.".to_owned()),
+            ..StartOptions::default()
+        };
+        world.engine.create(network(DESK), options).await.unwrap();
+        let runs = world.tools.count("pay") + 1;
+        while world.tools.count("pay") < runs {
+            world.clock.advance(50);
+            settle().await;
+        }
+        if let Some(session) = world.engine.driven("session") {
+            rewound(&session).await;
+        }
+    }
+    stop.cancel();
+    settle().await;
+    assert!(!all.is_finished());
+    gate.add_permits(1);
+    all.await.unwrap().unwrap();
+    is_done(&world).await;
+}
+
+/// A tool runs once at a time, also beside a call whose branch was left.
+#[tokio::test]
+async fn what_runs_on_a_branch_that_was_left_has_its_slot() {
+    let other = json!([call("pay", 6), "Paid."]);
+    let world = World::new(json!({ "main": [call("pay", 5), "Paid."], "main@other": other }));
+    let once = DESK.replace("effect: unsafe,", "effect: unsafe, parallel: 1,");
+    let (session, gate) = begun_of(&once, &world, "pay").await;
+    rewound(&session).await;
+    assert_eq!(world.tools.count("pay"), 1);
+    gate.add_permits(1);
+    session.settled().await.unwrap();
+    assert_eq!(world.tools.count("pay"), 2, "{}", world.printed().await);
+}
+
+/// Whoever goes back to a branch while its call runs waits for that call: nobody is asked whether it happened.
+#[tokio::test]
+async fn a_branch_that_is_taken_up_again_has_its_call_that_runs() {
+    for tool in ["pay", "mail"] {
+        let script = json!({ "main": [call(tool, 5), "Paid."], "main@other": ["Well."] });
+        let world = World::new(script);
+        let (session, gate) = begun(&world, tool).await;
+        rewound(&session).await;
+        session.make_current(Id::MAIN).await.unwrap();
+        settle().await;
+        gate.add_permits(1);
+        let settled: Arc<Settled> = session.settled().await.unwrap();
+        assert_eq!(answered(&settled), "Paid.", "{}", world.printed().await);
+        assert_eq!(world.tools.count(tool), 1);
+    }
+}
