@@ -19,7 +19,7 @@ use steersman_machine::ids::{Body, Digest, Id, Line, Name, Time};
 use steersman_machine::interaction::Class;
 
 /// Version of the form of ledgers in checkpoints, and of what the fold means. One of another version is discarded.
-pub const VERSION: u8 = 12;
+pub const VERSION: u8 = 13;
 
 /// What is known of the world behind a line.
 ///
@@ -377,9 +377,7 @@ impl Ledger {
             LedgerEntry::Late { .. }
             | LedgerEntry::Refused { .. }
             | LedgerEntry::StoreAccepted { .. } => {}
-            LedgerEntry::Again { effect, at } => {
-                self.record(line, *effect).again = Some(*at);
-            }
+            LedgerEntry::Again { effect, at } => self.put_off(line, *effect, *at),
             LedgerEntry::Opened { branch, from, at } => {
                 let opened = self.branch_mut(*branch);
                 opened.from = Some((*from, *at));

@@ -78,7 +78,8 @@ impl Driver {
             self.busy();
             // What it is for may have been over when it came, though nobody was there to see that.
             let came = message.at.min(self.engine.clock().now());
-            if self.next_due().is_some_and(|due| due <= came) {
+            // Where it stands time moves nothing.
+            if !self.stands() && self.next_due().is_some_and(|due| due <= came) {
                 self.time_passed(came).await?;
                 self.inbox.late = true;
                 return Ok(());
@@ -165,7 +166,9 @@ impl Driver {
             Message::Approve { of, by, args } => self.approve(&message, of, by, args).await?,
             Message::Reject { of, by, reason } => self.reject(&message, of, &by, reason)?,
             Message::Resolve { of, by, how } => self.resolve(&message, of, &by, how).await?,
-            Message::Cancel { what, by, branch } => self.cancel(&message, &what, &by, branch),
+            Message::Cancel { what, by, branch } => {
+                self.cancel(&message, &what, &by, branch).await?
+            }
             Message::Event { .. } => {
                 self.inbox.events.push(message.clone());
                 Ok(())
@@ -642,7 +645,13 @@ impl Driver {
         let effect = of.effect;
         let asked = self.ledger.hold(effect, Why::Doubt).is_some();
         let may = if !asked && self.is_left_in_doubt(effect) {
-            self.may_settle(effect, by).await?
+            match of.hold {
+                // What was asked then is answered, and said nothing of what came of it.
+                Some(_) => Err(format!(
+                    "{of} is over: {effect} is in doubt again since then ({effect})"
+                )),
+                None => self.may_settle(effect, by).await?,
+            }
         } else {
             self.seen(of, by, &[Why::Doubt]).map(drop)
         };

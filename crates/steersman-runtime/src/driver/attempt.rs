@@ -43,7 +43,7 @@ pub(crate) enum FromTask {
     /// A tool told how far it has come.
     Progress(Id, u32, Progress),
     /// The delay before the next attempt is over.
-    Again(Id),
+    Again(Id, u32),
     /// The slot that this effect waited for.
     Slot(Id, OwnedSemaphorePermit),
     /// Servers said what they offer.

@@ -186,7 +186,7 @@ impl Driver {
                             self.withdraw(effect, out.attempt);
                         }
                     }
-                    (OutState::Starting, true) => {
+                    (OutState::Starting(_), true) => {
                         draft.note(Note::NotPerformed(effect, out.attempt));
                     }
                     _ => {}

@@ -4,48 +4,68 @@ use super::act::{gone, not_open};
 use super::branches::Acted;
 use super::draft::{Draft, Offer};
 use super::{Driver, What};
+use crate::engine::EngineError;
 use crate::inbox::CancelWhat;
 use crate::session::Fate;
 use crate::store::InboxMessage;
 use steersman_machine::effect::{Cancelled, Offered};
 use steersman_machine::ids::{Id, Name};
+use steersman_machine::snapshot::{Phase, Snapshot};
 
 impl Driver {
-    pub(super) fn cancel(
+    pub(super) async fn cancel(
         &mut self,
         message: &InboxMessage,
         what: &CancelWhat,
         by: &Name,
         branch: Option<Id>,
-    ) -> Acted {
-        let cancelled = match what {
-            CancelWhat::Effect(effect) => {
-                let out = self.outs.get(effect).ok_or_else(|| not_open(*effect))?;
-                let agent = out.wish.agent;
-                let what = match out.wish.call() {
-                    Some(call) => Cancelled::Call(agent, call),
-                    None => Cancelled::Agent(agent),
-                };
-                return self.offer_message(
-                    message,
-                    Some(out.branch),
-                    What::Cancel(what, by.clone()),
-                );
+    ) -> Result<Acted, EngineError> {
+        Ok(match what {
+            CancelWhat::Effect(effect) => self.cancel_effect(message, *effect, by),
+            CancelWhat::Agent(agent) => {
+                let what = What::Cancel(Cancelled::Agent(*agent), by.clone());
+                self.offer_message(message, branch, what)
             }
-            CancelWhat::Agent(agent) => Cancelled::Agent(*agent),
-            CancelWhat::Branch => return self.cancel_branch(message, by, branch),
-            CancelWhat::Session => {
-                let others: Vec<Id> = self.branches.keys().copied().collect();
-                for other in others {
-                    if other != self.ledger.current {
-                        let what = What::Cancel(Cancelled::All, by.clone());
-                        self.offer(other, Offer::new(what));
-                    }
-                }
-                Cancelled::All
-            }
+            CancelWhat::Branch => self.cancel_branch(message, by, branch),
+            CancelWhat::Session => self.cancel_session(message, by).await?,
+        })
+    }
+
+    fn cancel_effect(&mut self, message: &InboxMessage, effect: Id, by: &Name) -> Acted {
+        let out = self.outs.get(&effect).ok_or_else(|| not_open(effect))?;
+        let agent = out.wish.agent;
+        let what = match out.wish.call() {
+            Some(call) => Cancelled::Call(agent, call),
+            None => Cancelled::Agent(agent),
         };
-        self.offer_message(message, branch, What::Cancel(cancelled, by.clone()))
+        self.offer_message(message, Some(out.branch), What::Cancel(what, by.clone()))
+    }
+
+    /// All branches end. The message goes with the last of them, the current one if something is open there: whoever takes the
+    /// session over before that finds it in the inbox, and ends what is left.
+    async fn cancel_session(
+        &mut self,
+        message: &InboxMessage,
+        by: &Name,
+    ) -> Result<Acted, EngineError> {
+        let current = self.ledger.current;
+        let open = self.branches.iter();
+        let open = open.filter(|(_, branch)| is_open(&branch.snapshot));
+        let mut open: Vec<Id> = open.map(|(id, _)| *id).collect();
+        open.sort_by_key(|id| *id == current);
+        let last = open.pop().unwrap_or(current);
+        let cancel = || Offer::new(What::Cancel(Cancelled::All, by.clone()));
+        for other in &open {
+            self.offer(*other, cancel());
+            Box::pin(self.turn(*other)).await?;
+        }
+        let mut offer = cancel();
+        offer.message = Some(message.clone());
+        offer.ends_others = !open.is_empty();
+        // What ended before it may have left it behind.
+        let has_ticks = self.branches.contains_key(&last);
+        self.offer(if has_ticks { last } else { current }, offer);
+        Ok(Ok(()))
     }
 
     /// A branch ends. What was said to it before this was, and waits, goes with the cancel: it is dropped where that is taken.
@@ -97,6 +117,12 @@ impl Driver {
             self.fresh.insert(id);
         }
     }
+}
+
+/// Whether something is open on a branch that a cancel ends.
+fn is_open(snapshot: &Snapshot) -> bool {
+    let mut agents = snapshot.agents.keys();
+    agents.any(|id| snapshot.in_scope(*id) && snapshot.agent(*id).phase != Phase::Resting)
 }
 
 /// Whether it lies in the inbox and would begin something.

@@ -286,6 +286,8 @@ pub(crate) struct Offer {
     pub(crate) came: Vec<NewArtifact>,
     /// What was said to a branch and is dropped with it, where this is the cancel that ends it.
     pub(crate) drops: Vec<Offer>,
+    /// It is the last part of a cancel that has ended other branches: its message is taken, also where nothing is open here.
+    pub(crate) ends_others: bool,
 }
 
 impl Offer {
@@ -298,6 +300,7 @@ impl Offer {
             event: None,
             came: Vec::new(),
             drops: Vec::new(),
+            ends_others: false,
         }
     }
 }

@@ -158,6 +158,11 @@ impl Driver {
     }
 }
 
+/// Whether a message is an event.
+pub(super) fn is_event(message: &InboxMessage) -> bool {
+    event_of(message).is_some()
+}
+
 /// An event as it lies in an inbox or in the box: its name, its fields, and what came with it.
 fn event_of(message: &InboxMessage) -> Option<(Name, String, Vec<NewArtifact>)> {
     let (message, came) = Message::decode(message).ok()?.opened();

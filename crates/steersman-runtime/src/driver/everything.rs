@@ -34,6 +34,8 @@ struct All<'a> {
     broken: BTreeSet<SessionId>,
     /// Damage that was told.
     damaged: BTreeSet<String>,
+    /// Sessions with something in their inbox that others own: whoever lets go of one may not have read it.
+    elsewhere: bool,
 }
 
 /// Owns and drives every session that has something to do, until `stop`. What settles is let go of again: a timer, an
@@ -54,6 +56,7 @@ pub(crate) async fn run_all(
         asked: BTreeSet::new(),
         broken: BTreeSet::new(),
         damaged: BTreeSet::new(),
+        elsewhere: false,
     };
     for what in store.damaged_lists().await? {
         all.damage(what);
@@ -65,6 +68,9 @@ pub(crate) async fn run_all(
             all.survives(taken)?;
             let taken = all.take_waiting().await;
             all.survives(taken)?;
+            if all.elsewhere {
+                version = None;
+            }
         }
         looks = looks.wrapping_add(1);
         let now = store.inbox_version().await?;
@@ -75,7 +81,10 @@ pub(crate) async fn run_all(
         }
         let taken = all.take_due().await;
         all.survives(taken)?;
-        all.let_go().await;
+        if all.let_go().await {
+            // What came when it had settled was not looked at while it was driven.
+            version = None;
+        }
         tokio::select! {
             () = engine.clock().sleep(LOOK) => {}
             () = stop.cancelled() => {}
@@ -128,6 +137,7 @@ impl All<'_> {
             ..SessionQuery::default()
         };
         let found = self.engine.store().sessions(&lies).await?;
+        self.elsewhere = false;
         self.seen
             .retain(|id, _| found.iter().any(|info| info.id == *id));
         for info in found {
@@ -142,6 +152,8 @@ impl All<'_> {
                 self.tried.retain(|(id, ..)| *id != info.id);
                 if self.take(&info.id).await? {
                     self.seen.insert(info.id, inbox);
+                } else {
+                    self.elsewhere = true;
                 }
             }
         }
@@ -214,8 +226,9 @@ impl All<'_> {
         true
     }
 
-    /// Lets go of what has settled.
-    async fn let_go(&mut self) {
+    /// Lets go of what has settled. Whether there was any.
+    async fn let_go(&mut self) -> bool {
+        let before = self.driven.len();
         let rest: Vec<SessionId> = self
             .driven
             .iter()
@@ -252,6 +265,7 @@ impl All<'_> {
                 }
             }
         }
+        self.driven.len() < before
     }
 
     /// Whether it was taken. One that another process owns is left to it.

@@ -17,6 +17,7 @@ mod budget;
 mod cancel;
 mod choose;
 mod draft;
+mod due;
 mod events;
 mod everything;
 mod explore;
@@ -254,8 +255,9 @@ pub(crate) enum OutState {
     Barred,
     /// No slot is free.
     Queued,
-    /// `Started` is on its way to the disk.
-    Starting,
+    /// This line is on its way to the disk, and the attempt begins when it is there, whoever wakes it: its `Started`, or what
+    /// it costs.
+    Starting(Line),
     /// An attempt runs.
     Running(CancellationToken),
     /// Another attempt follows soon, at about this time; waited for in memory.
@@ -596,7 +598,7 @@ impl Driver {
     fn next_not_begun(&self) -> Option<Id> {
         let starting = |id: &&Id| {
             let out = self.outs.get(id);
-            out.is_some_and(|out| matches!(out.state, OutState::Starting))
+            out.is_some_and(|out| matches!(out.state, OutState::Starting(_)))
         };
         self.to_start
             .iter()
@@ -720,7 +722,7 @@ impl Driver {
                 OutState::Ready | OutState::Queued | OutState::Soon(_) => {
                     self.ledger.paused || self.stopping.is_some()
                 }
-                OutState::Starting | OutState::Running(_) | OutState::Over => false,
+                OutState::Starting(_) | OutState::Running(_) | OutState::Over => false,
             })
             // What is due already ends in the next turn of the loop.
             && self.next_due().is_none_or(|due| due > self.engine.clock().now())
@@ -734,7 +736,7 @@ impl Driver {
             && !self
                 .outs
                 .values()
-                .any(|out| matches!(out.state, OutState::Running(_) | OutState::Starting))
+                .any(|out| matches!(out.state, OutState::Running(_) | OutState::Starting(_)))
             && !self.at_work.values().any(|attempt| attempt.world)
             && self.reaching_now() == 0
     }

@@ -118,7 +118,7 @@ impl Driver {
     /// It was about to begin and may not. Of one whose `Started` is on disk it is said that nothing happened.
     pub(super) async fn keep_back(&mut self, id: Id) -> Result<(), EngineError> {
         let out = &self.outs[&id];
-        let began = matches!(out.state, OutState::Starting) && out.touches_world();
+        let began = matches!(out.state, OutState::Starting(_)) && out.touches_world();
         let mut draft = self.draft(out.branch);
         if began {
             draft.note(Note::NotPerformed(id, out.attempt));

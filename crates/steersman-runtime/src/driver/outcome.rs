@@ -1,9 +1,8 @@
 //! How attempts end: offered, tried again, or in doubt. And what ends by time.
 
-use super::act::By;
 use super::attempt::{self, FromTask};
-use super::draft::{Draft, NewHold, Note, Offer};
-use super::{AtWork, Driver, OutState, What};
+use super::draft::{Draft, NewHold, Note};
+use super::{AtWork, Driver, OutState};
 use crate::engine::EngineError;
 use crate::feed::FeedItem;
 use crate::ledger::Amount;
@@ -16,15 +15,12 @@ use serde_json::Value as Json;
 use std::sync::Arc;
 use steersman_machine::commit::{Kind, LedgerEntry, Release, Why};
 use steersman_machine::context::{self, RENDER_VERSION};
-use steersman_machine::effect::{Answer, Came, Failure, Offered, Outcome, Work};
+use steersman_machine::effect::{Answer, Failure, Outcome};
 use steersman_machine::expression::{Data, EvalError, Scope};
 use steersman_machine::ids::{Id, Name, Time};
 use steersman_machine::interaction::Class;
 use steersman_machine::mapping::{Fault, Raw};
-use steersman_machine::network::{
-    ANYBODY, ModelAgent, Offer as Offers, OnDoubt, OnTimeout, ToolDef,
-};
-use steersman_machine::wait::{self, Meets};
+use steersman_machine::network::{ANYBODY, ModelAgent, Offer as Offers, OnDoubt, ToolDef};
 
 impl Driver {
     /// A task tells of an attempt.
@@ -52,8 +48,10 @@ impl Driver {
                 self.reaching.remove(&effect);
                 Ok(())
             }
-            FromTask::Again(effect) => {
-                if self.outs.contains_key(&effect) {
+            FromTask::Again(effect, attempt) => {
+                let out = self.outs.get(&effect).filter(|out| out.attempt == attempt);
+                // Another wake may have been sooner, or it was left meanwhile.
+                if out.is_some_and(|out| matches!(out.state, OutState::Soon(_))) {
                     self.to_start.insert(effect);
                 }
                 Ok(())
@@ -254,9 +252,11 @@ impl Driver {
         let (clock, tasks) = (self.engine.clock().clone(), self.tasks.clone());
         out.state = OutState::Soon(clock.now().plus(millis));
         out.permit = None;
+        let attempt = out.attempt;
         tokio::spawn(async move {
             clock.sleep(millis).await;
-            let _ = tasks.send(Box::new(FromTask::Again(effect))).await;
+            let again = FromTask::Again(effect, attempt);
+            let _ = tasks.send(Box::new(again)).await;
         });
     }
 
@@ -298,9 +298,7 @@ impl Driver {
             Raw::Unknown(_) => Note::Unknown(effect, attempt),
         };
         let notes: Vec<Note> = world.then_some(note).into_iter().collect();
-        if let Some(wanted) = wanted
-            && self.stopping.is_none()
-        {
+        if let Some(wanted) = wanted {
             let attempts = 1 + self.tool_def(&tool.tool).map_or(0, |t| t.retry);
             let now = self.engine.clock().now();
             let next = retry::next(wanted, attempt, attempts, self.values.seed, effect, now);
@@ -478,145 +476,6 @@ impl Driver {
             .filter(|(_, out)| out.branch == branch && !out.shown.is_empty())
             .map(|(id, out)| (*id, out.shown.as_str().into()))
             .collect()
-    }
-
-    /// When the clock has something for this session next.
-    pub(super) fn next_due(&self) -> Option<Time> {
-        let outs = self.outs.values().filter_map(|out| match out.state {
-            OutState::Later(at) => Some(at),
-            OutState::Waits => out.wish.due,
-            _ => None,
-        });
-        let held = self
-            .outs
-            .iter()
-            .filter(|(_, out)| matches!(out.state, OutState::Held));
-        let holds = held.filter_map(|(id, _)| self.ledger.effect(*id));
-        let holds = holds
-            .flat_map(|r| r.holds.values())
-            .filter_map(|hold| hold.due);
-        let machine = self.branches.values().filter_map(|branch| branch.deadline);
-        let probes = self.probes_due();
-        outs.chain(holds).chain(machine).chain(probes).min()
-    }
-
-    /// Time passed: what is due ends, is tried again, or is offered the clock.
-    pub(super) async fn tick_clock(&mut self) -> Result<(), EngineError> {
-        self.time_passed(self.engine.clock().now()).await
-    }
-
-    /// What was due by then ends, is tried again, or is offered the clock.
-    pub(super) async fn time_passed(&mut self, now: Time) -> Result<(), EngineError> {
-        let due: Vec<Id> = self
-            .outs
-            .iter()
-            .filter(|(_, out)| match out.state {
-                OutState::Later(at) => at <= now,
-                OutState::Waits => out.wish.due.is_some_and(|due| due <= now),
-                _ => false,
-            })
-            .map(|(id, _)| *id)
-            .collect();
-        for effect in due {
-            self.is_due(effect)?;
-        }
-        self.holds_due(now).await?;
-        let branches: Vec<Id> = self
-            .branches
-            .iter()
-            .filter(|(_, b)| b.deadline.is_some_and(|due| due <= now))
-            .map(|(id, _)| *id)
-            .collect();
-        for id in branches {
-            if let Some(branch) = self.branches.get_mut(&id) {
-                // Asked for once; the line that comes of it says when the next is.
-                branch.deadline = None;
-            }
-            self.offer(id, Offer::new(What::Offer(Box::new(Offered::Clock))));
-        }
-        Ok(())
-    }
-
-    fn is_due(&mut self, effect: Id) -> Result<(), EngineError> {
-        let Some(out) = self.outs.get(&effect) else {
-            return Ok(());
-        };
-        self.busy();
-        if matches!(out.state, OutState::Later(_)) {
-            self.state(effect, OutState::Soon(self.engine.clock().now()));
-            self.to_start.insert(effect);
-            return Ok(());
-        }
-        match &out.wish.work {
-            Work::Timer | Work::Event { .. } => self.wait_is_due(effect)?,
-            // What is answered in their place stands in the definition.
-            Work::Ask { .. } => self.answer_fault(effect, "timeout", "no answer came in time"),
-            Work::Model
-            | Work::Tool(_)
-            | Work::Simulate(_)
-            | Work::Send { .. }
-            | Work::Custom { .. } => {}
-        }
-        Ok(())
-    }
-
-    /// The time of a wait came: it is over, or goes on with what is left of it.
-    fn wait_is_due(&mut self, effect: Id) -> Result<(), EngineError> {
-        let branch = self.outs[&effect].branch;
-        let snapshot = &self.branches[&branch].snapshot;
-        match self.ask(|cx| wait::due(cx, snapshot, effect))? {
-            Meets::Over(raw) => self.answer_raw(effect, raw, Vec::new()),
-            Meets::Part => self.offer_came(effect, Came::Time, None),
-            Meets::Nothing => {}
-        }
-        Ok(())
-    }
-
-    /// Whoever is next in line has the whole of their time: it begins when they can be asked.
-    async fn holds_due(&mut self, by_then: Time) -> Result<(), EngineError> {
-        let now = self.engine.clock().now();
-        let due: Vec<(Id, Why, Vec<Name>)> = self
-            .outs
-            .keys()
-            .filter_map(|id| self.ledger.effect(*id))
-            .flat_map(|record| record.holds.values())
-            .filter(|hold| hold.due.is_some_and(|due| due <= by_then))
-            .map(|hold| (hold.effect, hold.why, hold.by.clone()))
-            .collect();
-        for (effect, why, by) in due {
-            let Some(out) = self.outs.get(&effect) else {
-                continue;
-            };
-            if !matches!(out.state, OutState::Held) {
-                continue;
-            }
-            if why == Why::Outage {
-                self.outage_expired(effect);
-                continue;
-            }
-            let asked = out.tool().filter(|_| why == Why::Approval);
-            let asked = asked.and_then(|tool| tool.next_approval(&out.approved));
-            let asked = asked.and_then(|asked| asked.asked(&by));
-            let then = asked.map_or(OnTimeout::Reject, |asked| asked.on_timeout.clone());
-            let mut draft = self.draft(out.branch);
-            match then {
-                OnTimeout::Approve => {
-                    self.go(&mut draft, effect, why, By::Time, None)?;
-                    self.write(draft).await?;
-                }
-                OnTimeout::Next(next) => {
-                    draft.note(Self::released(effect, why, Release::Expired, "timeout"));
-                    self.ask_approval(&mut draft, effect, &next, now);
-                    self.write(draft).await?;
-                }
-                OnTimeout::Reject => {
-                    let released = Self::released(effect, why, Release::Expired, "timeout");
-                    let fault = Fault::new("expired", "nobody decided in time");
-                    self.answer_raw(effect, Raw::NotPerformed(fault), vec![released]);
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Effects that may be asked again are cut; what touches the world is waited for.

@@ -58,35 +58,35 @@ impl Driver {
         !self.probing.is_empty() || (!self.is_halted() && soon())
     }
 
-    /// When attempts are due that are waited for.
-    pub(super) fn probes_due(&self) -> impl Iterator<Item = Time> {
+    /// Effects in doubt whose probe is asked again at a time, and that.
+    pub(super) fn probes_again(&self) -> impl Iterator<Item = (Time, Id)> {
         self.outs.keys().filter_map(|of| {
             self.probe_of(*of)?;
-            self.ledger.probe(*of)?.1.again
+            Some((self.ledger.probe(*of)?.1.again?, *of))
         })
     }
 
-    /// The effect in doubt of which a probe is to be asked next.
+    /// The effect in doubt of which a probe is to be asked now, whatever the time is.
     pub(super) fn next_probe(&self) -> Option<Id> {
         if self.network.is_none() || self.is_halted() {
             return None;
         }
-        let now = self.engine.clock().now();
-        let due = |of: &Id| match self.ledger.probe(*of) {
+        let owed = |of: &Id| match self.ledger.probe(*of) {
             None => true,
             Some((id, probe)) => {
-                !probe.over
-                    && !self.probing.contains(&id)
-                    && probe.again.is_none_or(|again| again <= now)
+                !probe.over && !self.probing.contains(&id) && probe.again.is_none()
             }
         };
         let mut all = self.outs.keys().copied();
-        all.find(|of| self.probe_of(*of).is_some() && due(of))
+        all.find(|of| self.probe_of(*of).is_some() && owed(of))
     }
 
     /// The line of an attempt, which begins when that is on disk: so the log counts all that began.
     pub(super) async fn probe(&mut self, of: Id) -> Result<(), EngineError> {
-        let draft = self.draft(self.outs[&of].branch);
+        let Some(out) = self.outs.get(&of) else {
+            return Ok(());
+        };
+        let draft = self.draft(out.branch);
         self.probe_with(draft, vec![of]).await
     }
 

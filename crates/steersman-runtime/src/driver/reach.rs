@@ -74,6 +74,7 @@ impl Driver {
             let tool = network.people.get(by)?.reach.clone()?;
             let before = match self.ledger.reach(of, by) {
                 Some((_, reach)) if reach.over => return None,
+                Some((_, reach)) if reach.again.is_some() => return None,
                 Some((effect, _)) if self.reaching.contains_key(&effect) => return None,
                 Some((effect, reach)) => Some((effect, reach.attempt)),
                 None => None,
@@ -99,10 +100,38 @@ impl Driver {
             let person = network.people.get(by);
             let reach = self.ledger.reach(of, by);
             person.is_some_and(|person| person.reach.is_some())
-                && reach.is_none_or(|(_, reach)| !reach.over)
+                && reach.is_none_or(|(_, reach)| !reach.over && reach.again.is_none())
         };
         let mut all = self.outs.keys();
         all.any(|of| self.asked(*of).iter().any(|by| owed(*of, by)))
+    }
+
+    /// What tells people is tried again at a time: its effect, and that.
+    pub(super) fn reaches_again(&self) -> impl Iterator<Item = (Time, Id)> {
+        self.ledger.reaches_again().filter_map(|(effect, reach)| {
+            let asked = self.asked(reach.of).contains(&reach.by);
+            Some((reach.again?, effect)).filter(|_| asked)
+        })
+    }
+
+    /// The time of another attempt has come.
+    pub(super) async fn reach_again(&mut self, effect: Id) -> Result<(), EngineError> {
+        let Some(reach) = self.ledger.reached(effect).cloned() else {
+            return Ok(());
+        };
+        let person = self.network().people.get(&reach.by);
+        match person.and_then(|person| person.reach.clone()) {
+            Some(tool) => {
+                let wanted = Wanted {
+                    of: reach.of,
+                    by: reach.by,
+                    tool,
+                    before: Some((effect, reach.attempt)),
+                };
+                self.reach(wanted).await
+            }
+            None => self.note_reach(effect, &reach, Some(UNREACHABLE)).await,
+        }
     }
 
     /// The people whom an effect waits for: each of them is told, and any of them may answer.
@@ -133,12 +162,22 @@ impl Driver {
             tool,
             before,
         } = wanted;
-        let mut draft = self.draft(self.outs[&of].branch);
+        let Some(out) = self.outs.get(&of) else {
+            return Ok(());
+        };
+        let mut draft = self.draft(out.branch);
         let line = draft.n;
         let (effect, attempt) = match before {
             Some((effect, attempt)) => (effect, attempt + 1),
             None => (Id::new(line, 0), 1),
         };
+        if self
+            .ledger
+            .reached(effect)
+            .is_some_and(|reach| reach.again.is_some())
+        {
+            draft.timers.push((of, self.due_of(of, Some(effect))));
+        }
         draft.urgent = true;
         draft.ledger.push(LedgerEntry::Reach {
             effect,
@@ -286,9 +325,36 @@ impl Driver {
             });
             return Ok(());
         }
+        if let Some(Next::At(at)) = next
+            && self.asked(reach.of).contains(&reach.by)
+        {
+            return self.told_later(effect, reach.of, at).await;
+        }
         self.reaching.insert(effect, State::Over);
         let why = format!("{}: {}", fault.code, fault.message);
         self.note_reach(effect, &reach, Some(&why)).await
+    }
+
+    /// Another attempt follows in a while: the log says when, so it survives this process.
+    async fn told_later(&mut self, effect: Id, of: Id, at: Time) -> Result<(), EngineError> {
+        self.reaching.remove(&effect);
+        let mut draft = self.draft(self.outs[&of].branch);
+        draft.urgent = true;
+        let due = self.due_of(of, None);
+        draft
+            .timers
+            .push((of, Some(due.map_or(at, |due| due.min(at)))));
+        draft.ledger.push(LedgerEntry::Again { effect, at });
+        self.write(draft).await
+    }
+
+    /// When something of what waits is due first: the question itself, or what tells somebody of it, `but` this.
+    fn due_of(&self, of: Id, but: Option<Id>) -> Option<Time> {
+        let again = self.ledger.reaches_again();
+        let again = again.filter(|(effect, reach)| reach.of == of && Some(*effect) != but);
+        let again = again.filter_map(|(_, reach)| reach.again);
+        let due = self.question(of).and_then(|question| question.due);
+        due.into_iter().chain(again).min()
     }
 
     async fn note_reach(
@@ -314,6 +380,9 @@ impl Driver {
         self.write(draft).await
     }
 }
+
+/// Why nobody is told where the definition was changed meanwhile.
+const UNREACHABLE: &str = "the definition names nothing that tells them";
 
 /// As much of a reason as the log keeps.
 pub(super) fn clipped(why: &str) -> String {

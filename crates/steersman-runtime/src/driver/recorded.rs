@@ -3,6 +3,7 @@
 
 use super::cancel::said_in;
 use super::draft::{Draft, Note, Offer};
+use super::events::is_event;
 use super::{Driver, Out, OutState, What};
 use crate::engine::EngineError;
 use crate::ledger::Progress;
@@ -47,7 +48,7 @@ impl Driver {
         let starting = self
             .outs
             .get(&effect)
-            .is_some_and(|out| matches!(out.state, OutState::Starting));
+            .is_some_and(|out| matches!(out.state, OutState::Starting(_)));
         Ok(match record.progress {
             Progress::Wished | Progress::NotPerformed => Fact::NeverStarted,
             // Its line is on its way to the disk and nothing has begun; whoever asks ends it.
@@ -161,13 +162,18 @@ impl Driver {
         self.given_up(draft, offer, kept.as_deref());
     }
 
-    fn given_up(&mut self, draft: &mut Draft, offer: Offer, kept: Option<&str>) {
-        self.keep_notes(draft, offer.notes, kept);
+    fn given_up(&mut self, draft: &mut Draft, mut offer: Offer, kept: Option<&str>) {
+        let notes = std::mem::take(&mut offer.notes);
+        self.keep_notes(draft, notes, kept);
         if let Some(effect) = offer.what.effect() {
             self.forget(draft, effect);
         }
         if let (Some(message), Some(text)) = (&offer.message, said_in(&offer.what)) {
             self.drop_said(draft, message, "left behind", text);
+        } else if let Some(message) = offer.message.take_if(|message| is_event(message)) {
+            // It met a wait that is over: it is for the next one.
+            self.inbox.events.push(message);
+            self.inbox.look = true;
         } else if let Some(message) = offer.message {
             draft.accept(&message.id);
             let why = "nobody waits for this any more".to_owned();

@@ -77,9 +77,10 @@ impl Driver {
             || self.outs.values().any(|out| match out.state {
                 OutState::Held | OutState::Barred | OutState::Waits | OutState::Later(_) => false,
                 OutState::Ready | OutState::Queued | OutState::Soon(_) => !self.ledger.paused,
-                OutState::Stands | OutState::Starting | OutState::Running(_) | OutState::Over => {
-                    true
-                }
+                OutState::Stands
+                | OutState::Starting(_)
+                | OutState::Running(_)
+                | OutState::Over => true,
             });
         let offered = !self.fresh.is_empty();
         let mut state = SessionState {

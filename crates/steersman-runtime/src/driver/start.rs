@@ -28,7 +28,8 @@ impl Driver {
             return Ok(());
         };
         let again = match out.state {
-            OutState::Ready | OutState::Starting => false,
+            OutState::Starting(line) if line > self.writer.durable => return Ok(()),
+            OutState::Ready | OutState::Starting(_) => false,
             OutState::Queued | OutState::Soon(_) | OutState::Later(_) => true,
             OutState::Stands
             | OutState::Held
@@ -151,7 +152,7 @@ impl Driver {
             before = before.max(id.line());
         }
         if before > self.writer.durable {
-            self.outs.get_mut(&id).expect("it is out").state = OutState::Starting;
+            self.outs.get_mut(&id).expect("it is out").state = OutState::Starting(before);
             self.writer
                 .when_durable(before, OnDisk::Start(id, self.outs[&id].attempt));
             return Ok(());

@@ -56,7 +56,7 @@ impl Driver {
     pub(super) fn next_granted(&mut self) -> Option<Id> {
         let starting = |id: &&Id| {
             let out = self.outs.get(id);
-            out.is_some_and(|out| matches!(out.state, OutState::Starting))
+            out.is_some_and(|out| matches!(out.state, OutState::Starting(_)))
         };
         let found = self.to_start.iter().find(starting).copied()?;
         self.to_start.remove(&found);
@@ -84,7 +84,7 @@ impl Driver {
         }
         let mut outs = self.outs.values();
         let running =
-            outs.any(|out| matches!(out.state, OutState::Running(_) | OutState::Starting));
+            outs.any(|out| matches!(out.state, OutState::Running(_) | OutState::Starting(_)));
         let line = self.writer.durable;
         self.standing.send_if_modified(|standing| match standing {
             Standing::Gone(_) => false,

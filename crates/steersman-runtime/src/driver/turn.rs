@@ -130,7 +130,7 @@ impl Driver {
             match until {
                 None => self.taken(&mut draft, offer),
                 // nothing is open there, and what was to begin does not
-                Some(Until::Refused(_)) if !offer.drops.is_empty() => {
+                Some(Until::Refused(_)) if offer.ends_others || !offer.drops.is_empty() => {
                     self.taken(&mut draft, offer);
                 }
                 Some(Until::Stale) => self.stale(&mut draft, offer, &offered),
@@ -294,7 +294,7 @@ impl Driver {
                 super::budget::abandon_spend(draft, &mut out);
                 self.withdraw(effect, out.attempt);
             }
-        } else if matches!(out.state, OutState::Starting) && out.touches_world() {
+        } else if matches!(out.state, OutState::Starting(_)) && out.touches_world() {
             // On its way to the disk and not begun: it never will.
             draft.note(Note::NotPerformed(effect, out.attempt));
         }

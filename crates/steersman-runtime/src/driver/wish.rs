@@ -137,7 +137,8 @@ impl Driver {
             });
         }
         let again = self.ledger.effect(id).is_some_and(|r| r.again.is_some());
-        if out.wish.due.is_some() || again {
+        let told = self.ledger.reaches_again().any(|(_, reach)| reach.of == id);
+        if out.wish.due.is_some() || again || told {
             draft.timers.push((id, None));
         }
     }
@@ -250,7 +251,7 @@ impl Driver {
             return Ok(());
         }
         out.attempt += 1;
-        out.state = OutState::Starting;
+        out.state = OutState::Starting(draft.n);
         draft.urgent = true;
         draft.begins_unsafe |= out.tool().is_none_or(|tool| tool.class == Class::Unsafe);
         draft.ledger.push(LedgerEntry::Started {
@@ -558,7 +559,9 @@ impl Out {
     /// Whether it counts against what an exchange may run at once.
     fn takes_room(&self) -> bool {
         let at_work = match self.state {
-            OutState::Ready | OutState::Starting | OutState::Running(_) | OutState::Soon(_) => true,
+            OutState::Ready | OutState::Starting(_) | OutState::Running(_) | OutState::Soon(_) => {
+                true
+            }
             OutState::Stands
             | OutState::Held
             | OutState::Barred

@@ -2,7 +2,7 @@
 
 use super::Ledger;
 use serde::{Deserialize, Serialize};
-use steersman_machine::commit::{Probing, Reaching};
+use steersman_machine::commit::{LogLine, Probing, Reaching};
 use steersman_machine::ids::{Body, Id, Name, Time};
 
 /// A person is, or was, told that something waits for them.
@@ -16,6 +16,8 @@ pub struct Reach {
     pub attempt: u32,
     /// Nothing tries again: they were told, or it was given up.
     pub over: bool,
+    /// The next attempt is due then; none: at once, or it is over.
+    pub again: Option<Time>,
     /// It told of a hold of the effect before the one that opened last.
     pub earlier: bool,
 }
@@ -55,12 +57,28 @@ impl Ledger {
             by: by.clone(),
             attempt: 0,
             over: false,
+            again: None,
             earlier: false,
         });
+        reach.again = None;
         match what {
             Reaching::Started { attempt, .. } => reach.attempt = *attempt,
             Reaching::Done | Reaching::Failed(_) => reach.over = true,
         }
+    }
+
+    /// An attempt of an effect is put off, or one to tell a person.
+    pub(super) fn put_off(&mut self, line: &LogLine, effect: Id, at: Time) {
+        match self.reaches.get_mut(&effect) {
+            Some(reach) => reach.again = Some(at),
+            None => self.record(line, effect).again = Some(at),
+        }
+    }
+
+    /// What tells people of what waits now, and is tried again at a time.
+    pub(crate) fn reaches_again(&self) -> impl Iterator<Item = (Id, &Reach)> {
+        let again = self.reaches.iter().map(|(effect, reach)| (*effect, reach));
+        again.filter(|(_, reach)| reach.again.is_some() && !reach.earlier)
     }
 
     /// What told, or tells, this person of what waits now.

@@ -41,5 +41,6 @@ mod store;
 mod stored;
 mod takeover;
 mod transfer;
+mod wakes;
 mod ways_out;
 mod world;

@@ -1,13 +1,15 @@
 //! Orders of people: pause, hold, retry, rebind, and which branch is current. Each survives its process.
 
+use crate::effects::{settle, until_run};
+use crate::spy::Behind;
 use crate::world::{Does, World, answered, asked};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 use steersman_machine::ids::{Id, Line};
 use steersman_machine::mapping::Fault;
-use steersman_runtime::inbox::Message;
+use steersman_runtime::inbox::{CancelWhat, Message, Resolution};
 use steersman_runtime::model::scripted::Script;
-use steersman_runtime::pending::PendingKind;
+use steersman_runtime::pending::{PendingId, PendingKind};
 use steersman_runtime::session::{Fate, Fork, Session, Settled};
 use tokio::sync::Semaphore;
 
@@ -489,4 +491,128 @@ async fn what_is_approved_while_it_is_paused_begins_when_it_goes_on() {
     session.resume().await.unwrap();
     assert_eq!(answered(&session.settled().await.unwrap()), "Paid.");
     assert_eq!(world.tools.count("pay_asked"), 1);
+}
+
+/// An answer to a doubt that was settled says nothing of an attempt behind it.
+#[tokio::test]
+async fn an_answer_to_one_doubt_settles_none_that_arose_behind_it() {
+    let world = World::new(json!({ "main": [{ "call": { "pay": { "cents": 5 } } }, "Ended."] }));
+    world.tools.will("pay", Does::Unknown);
+    world.tools.will("pay", Does::Hangs);
+    let session = world.start(DESK, "Pay.").await;
+    let of = asked(&session.settled().await.unwrap());
+    let resolve = |of: PendingId| session.resolve(of, Resolution::NotPerformed, "user");
+    assert!(taken(&resolve(of).await.unwrap().fate));
+    until_run(&world, "pay", 2).await;
+    session.cancel(CancelWhat::Session, "user").await.unwrap();
+    let _ = session.settled().await.unwrap();
+    let fate = resolve(of).await.unwrap().fate;
+    let Fate::Refused(why) = fate else {
+        panic!("{fate:?}")
+    };
+    assert!(why.starts_with(&format!("{of} is over")), "{why}");
+    let seen = world.engine.inspect("session").await.unwrap();
+    assert!(seen.ledger.effect(of.effect).unwrap().in_doubt());
+    let now = PendingId { hold: None, ..of };
+    assert!(taken(&resolve(now).await.unwrap().fate));
+}
+
+fn forks(label: &str) -> Fork {
+    Fork {
+        label: Some(label.into()),
+        say: Some("Look.".to_owned()),
+        ..Fork::default()
+    }
+}
+
+#[tokio::test]
+async fn who_cancels_a_session_whose_current_branch_rests_is_told_that_others_ended() {
+    let look = json!({ "call": { "look": {} } });
+    let world = World::new(json!({ "main": ["Ready."], "main@b": [look, "Looked."] }));
+    world.tools.will("look", Does::Hangs);
+    let session = world.start(DESK, "Hello.").await;
+    let _ = session.settled().await.unwrap();
+    session.fork(forks("b")).await.unwrap();
+    until_run(&world, "look", 1).await;
+    let fate = session.cancel(CancelWhat::Session, "user").await;
+    let fate = fate.unwrap().fate;
+    assert!(taken(&fate), "{fate:?}");
+    let seen = world.engine.inspect("session").await.unwrap();
+    let words = seen.branches.iter().map(|b| seen.settled_on(b).word());
+    assert_eq!(words.collect::<Vec<_>>(), ["answered", "cancelled"]);
+    let again = Message::Cancel {
+        what: CancelWhat::Session,
+        by: "user".into(),
+        branch: None,
+    };
+    assert_eq!(refused(&session, again).await, "nothing is open");
+}
+
+/// A kill behind any line of a cancel: whoever takes the session over ends what is left, and nothing goes on.
+#[tokio::test]
+async fn a_cancel_of_a_session_ends_all_of_its_branches_whenever_its_process_dies() {
+    for kept in 0..4 {
+        let look = json!({ "call": { "look": {} } });
+        let world = World::new(json!({
+            "main": ["Ready.", look, "Looked."],
+            "main@b": [look, "Looked."],
+            "main@c": [look, "Looked."],
+        }));
+        for _ in 0..3 {
+            world.tools.will("look", Does::Hangs);
+        }
+        let session = world.start(DESK, "Hello.").await;
+        let _ = session.settled().await.unwrap();
+        session.fork(forks("b")).await.unwrap();
+        session.fork(forks("c")).await.unwrap();
+        session.say("Look.").await.unwrap();
+        until_run(&world, "look", 3).await;
+        world.store.write_only(kept, Behind::Silence);
+        let cancel = session.cancel(CancelWhat::Session, "user");
+        crate::sequences::within(500, cancel).await;
+        drop(session);
+        let world = world.killed().await;
+        let session = world.open().await;
+        let settled = session.settled().await.unwrap();
+        let seen = world.engine.inspect("session").await.unwrap();
+        let words = seen.branches.iter().map(|b| seen.settled_on(b).word());
+        let words: Vec<_> = words.collect();
+        assert_eq!(words, ["cancelled"; 3], "killed behind {kept}");
+        assert_eq!(settled.word(), "cancelled");
+        assert_eq!(world.tools.count("look"), 3, "killed behind {kept}");
+        assert!(seen.inbox.is_empty(), "killed behind {kept}");
+    }
+}
+
+fn rewind_to_begin(label: &str) -> Message {
+    Message::Rewind {
+        branch: None,
+        at: Line(1),
+        label: Some(label.into()),
+        say: None,
+    }
+}
+
+/// What a rewind let run is not in doubt where its branch is current again: this process runs it.
+#[tokio::test]
+async fn what_runs_still_is_waited_for_where_its_branch_is_current_again() {
+    let pay = json!({ "call": { "pay": { "cents": 5 } } });
+    let world = World::new(json!({ "main": [pay, "Paid."], "main@b": ["Otherwise."] }));
+    let gate = Arc::new(Semaphore::new(0));
+    world
+        .tools
+        .will("pay", Does::Gate(gate.clone(), json!("r-1")));
+    let session = world.start(DESK, "Pay.").await;
+    until_run(&world, "pay", 1).await;
+    assert!(taken(
+        &session.send(rewind_to_begin("b")).await.unwrap().fate
+    ));
+    settle().await;
+    assert!(taken(&session.make_current(Id::MAIN).await.unwrap().fate));
+    settle().await;
+    let seen = world.engine.inspect("session").await.unwrap();
+    assert_eq!(seen.pending, [], "nobody is asked about what runs");
+    gate.add_permits(1);
+    assert_eq!(answered(&session.settled().await.unwrap()), "Paid.");
+    assert_eq!(world.tools.count("pay"), 1);
 }

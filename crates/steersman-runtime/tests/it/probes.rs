@@ -1,6 +1,7 @@
 //! Probes are effects of their own: they are tried again, begun again behind a kill, asked again by command, and told. One
 //! that answers too late settles nothing.
 
+use crate::effects::settle;
 use crate::spy::Behind;
 use crate::world::{Does, World, answered, asked};
 use serde_json::json;
@@ -510,4 +511,106 @@ async fn a_doubt_is_asked_once_whoever_owns_its_session() {
     let settled = rested(&world, &session).await.unwrap();
     assert_eq!(answered(&settled), "So be it.");
     assert_eq!(world.tools.count("pay"), 1);
+}
+
+/// Out of order, and not to be asked again for so long.
+fn down_for(millis: u64) -> Does {
+    Does::NotPerformed(Fault {
+        again: Some(millis),
+        ..Fault::new("http_503", "out of order")
+    })
+}
+
+/// Whatever is ordered when the time of the next attempt is over, the next owner reads it.
+#[tokio::test]
+async fn an_order_that_came_behind_the_time_of_a_probe_is_read() {
+    for order in ["pause", "resolve", "cancel"] {
+        let world = world();
+        world.tools.will("payments", down_for(120_000));
+        let session = world.start(&desk("ask"), "Go.").await;
+        rested(&world, &session).await.unwrap();
+        let of = waiting(&world).await.id();
+        drop(session);
+        let world = world.killed().await;
+        world.clock.advance(130_000);
+        world.tools.will("payments", not_found());
+        let message = match order {
+            "pause" => Message::Pause(true),
+            "resolve" => Message::Resolve {
+                of,
+                by: "head".into(),
+                how: Resolution::Fail,
+            },
+            _ => Message::Cancel {
+                what: CancelWhat::Session,
+                by: "user".into(),
+                branch: None,
+            },
+        };
+        world.engine.deliver("session", message).await.unwrap();
+        let session = world.open().await;
+        settle().await;
+        let seen = world.engine.inspect("session").await.unwrap();
+        assert!(seen.inbox.is_empty(), "{order}");
+        let settled = rested(&world, &session).await.unwrap();
+        let word = match order {
+            "pause" => "paused",
+            "resolve" => "answered",
+            _ => "cancelled",
+        };
+        assert_eq!(settled.word(), word);
+        assert_eq!(world.tools.count("pay"), 1, "{order}");
+    }
+}
+
+#[tokio::test]
+async fn no_probe_is_due_while_its_session_is_paused() {
+    let world = world();
+    world.tools.will("payments", down_for(120_000));
+    let session = world.start(&desk("ask"), "Go.").await;
+    rested(&world, &session).await.unwrap();
+    session.pause().await.unwrap();
+    world.clock.advance(130_000);
+    settle().await;
+    assert_eq!(session.settled().await.unwrap().word(), "paused");
+    assert_eq!(world.tools.count("payments"), 1);
+    world.tools.will("payments", found());
+    session.resume().await.unwrap();
+    let settled = rested(&world, &session).await.unwrap();
+    assert_eq!(answered(&settled), "So be it.");
+    assert_eq!(world.tools.count("payments"), 2);
+}
+
+/// Whoever is asked for a longer time than a process waits in memory has it in the log.
+#[tokio::test]
+async fn people_are_told_when_what_tells_them_may_be_asked_again() {
+    let definition = desk("ask").replace("page: { effect", "page: { retry: 2, effect");
+    for killed in [false, true] {
+        let mut world = world();
+        world.tools.will("payments", not_found());
+        world.tools.will("page", down_for(120_000));
+        world.tools.will("page", down_for(120_000));
+        let mut session = world.start(&definition, "Go.").await;
+        let settled = rested(&world, &session).await.unwrap();
+        assert_eq!(settled.word(), "doubt");
+        if killed {
+            drop(session);
+            world = world.killed().await;
+            session = world.open().await;
+            rested(&world, &session).await.unwrap();
+        }
+        settle().await;
+        assert_eq!(world.tools.count("page"), 2, "not before its time");
+        world.clock.advance(120_000);
+        settle().await;
+        assert_eq!(world.tools.count("page"), 4, "killed: {killed}");
+        let of = waiting(&world).await.id();
+        let fate = session.resolve(of, Resolution::Fail, "head").await;
+        assert!(matches!(fate.unwrap().fate, Fate::Taken(_)));
+        assert_eq!(
+            answered(&rested(&world, &session).await.unwrap()),
+            "So be it."
+        );
+        assert_eq!(world.tools.count("page"), 4);
+    }
 }

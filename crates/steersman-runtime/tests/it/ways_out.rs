@@ -1,11 +1,12 @@
 //! Ways out of doubt, and sessions that nobody watches.
 
-use crate::world::{Does, World, answered, network};
+use crate::world::{Does, NOON, World, answered, network};
 use serde_json::json;
+use std::sync::Arc;
 use steersman_runtime::engine::{EngineError, StartOptions};
 use steersman_runtime::inbox::Message;
 use steersman_runtime::session::{Fate, Settled};
-use steersman_runtime::store::StoreError;
+use steersman_runtime::store::{BoxedEvent, StoreError};
 use tokio_util::sync::CancellationToken;
 
 fn desk(otherwise: &str) -> String {
@@ -158,6 +159,56 @@ async fn all_sessions_of_a_store_are_driven_and_let_go_of() {
     world.engine.deliver("two", message).await.unwrap();
     until(&world, "two", "failed").await;
     stop.cancel();
+    all.await.unwrap().unwrap();
+}
+
+/// It settled, and its mail was not read yet: it is let go of with something in its inbox, and taken again.
+#[tokio::test]
+async fn a_message_that_comes_when_its_session_is_let_go_of_takes_it_again() {
+    let world = World::new(json!({ "main": ["First.", "Second."] }));
+    create(&world, "one").await;
+    create(&world, "two").await;
+    let stop = CancellationToken::new();
+    let (engine, stopped) = (world.engine.clone(), stop.clone());
+    let all = tokio::spawn(async move { engine.run_all(stopped).await });
+    for id in ["one", "two"] {
+        while world.engine.driven(id).is_none() {
+            tokio::task::yield_now().await;
+        }
+        let session = world.engine.driven(id).unwrap();
+        assert_eq!(answered(&session.settled().await.unwrap()), "First.");
+    }
+    let say = |text: &str| Message::Say {
+        text: text.to_owned(),
+        to: None,
+        by: None,
+        branch: None,
+    };
+    // The mail of this process was looked at now, and is looked at again when the session is gone.
+    world.clock.advance(25);
+    crate::effects::settle().await;
+    let event = BoxedEvent {
+        id: "1".into(),
+        network: "another".into(),
+        event: "paid".into(),
+        message: Arc::from(&b"{}"[..]),
+        fields: "{}".into(),
+        at: NOON,
+        until: NOON.plus(3_600_000),
+    };
+    world.engine.deliver_event(event).await.unwrap();
+    crate::effects::settle().await;
+    world.clock.advance(5);
+    let elsewhere = world.again();
+    elsewhere.engine.deliver("one", say("And?")).await.unwrap();
+    for _ in 0..3_000 {
+        world.clock.advance(1);
+        tokio::task::yield_now().await;
+    }
+    let seen = world.engine.inspect("one").await.unwrap();
+    assert_eq!(answered(&seen.settled), "Second.");
+    stop.cancel();
+    world.clock.advance(100);
     all.await.unwrap().unwrap();
 }
 

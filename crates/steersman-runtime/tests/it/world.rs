@@ -41,6 +41,8 @@ pub(crate) enum Does {
     Changes(Vec<Listed>),
     /// Waits until the test opens the gate, then is done.
     Gate(Arc<Semaphore>, Json),
+    /// Waits until the test opens the gate, then ends so.
+    Ends(Arc<Semaphore>, Raw),
 }
 
 /// Tools that do what they are told, and remember what was asked of them.
@@ -189,6 +191,10 @@ impl Toolset for Tools {
                 Some(Does::Gate(gate, json)) => {
                     gate.acquire().await.unwrap().forget();
                     Raw::Done(json)
+                }
+                Some(Does::Ends(gate, raw)) => {
+                    gate.acquire().await.unwrap().forget();
+                    raw
                 }
             }
         })

@@ -1,0 +1,164 @@
+//! What waits for a time: here alone stands what is due and when, and what becomes of it then.
+
+use super::act::By;
+use super::draft::Offer;
+use super::{Driver, OutState, What};
+use crate::engine::EngineError;
+use steersman_machine::commit::{Release, Why};
+use steersman_machine::effect::{Came, Offered, Work};
+use steersman_machine::ids::{Id, Time};
+use steersman_machine::mapping::{Fault, Raw};
+use steersman_machine::network::OnTimeout;
+use steersman_machine::wait::{self, Meets};
+
+/// Something that waits for a time.
+enum Due {
+    /// An effect that is tried again, or waits from outside.
+    Effect(Id),
+    /// A hold of an effect.
+    Hold(Id, Why),
+    /// The machine wants to be offered the clock on a branch.
+    Branch(Id),
+    /// A probe of an effect in doubt is asked again.
+    Probe(Id),
+    /// What tells a person is tried again; its effect.
+    Reach(Id),
+}
+
+impl Driver {
+    /// All that waits for a time. What is due is dealt with by [`Driver::came_due`], and stands here no more behind that: so
+    /// whoever waits for what is due comes to an end.
+    fn dues(&self) -> impl Iterator<Item = (Time, Due)> {
+        let outs = self.outs.iter().filter_map(|(id, out)| match out.state {
+            OutState::Later(at) => Some((at, Due::Effect(*id))),
+            OutState::Waits => Some((out.wish.due?, Due::Effect(*id))),
+            _ => None,
+        });
+        let held = self.outs.iter();
+        let held = held.filter(|(_, out)| matches!(out.state, OutState::Held));
+        let holds = held.filter_map(|(id, _)| self.ledger.effect(*id));
+        let holds = holds.flat_map(|record| record.holds.values());
+        let holds = holds.filter_map(|hold| Some((hold.due?, Due::Hold(hold.effect, hold.why))));
+        let branches = self.branches.iter();
+        let branches = branches.filter_map(|(id, b)| Some((b.deadline?, Due::Branch(*id))));
+        let probes = self.probes_again();
+        let probes = probes.map(|(at, of)| (at, Due::Probe(of)));
+        let reaches = self.reaches_again();
+        let reaches = reaches.map(|(at, effect)| (at, Due::Reach(effect)));
+        // Nothing is told or found out where nothing begins.
+        let asks = probes.chain(reaches).filter(|_| !self.is_halted());
+        outs.chain(holds).chain(branches).chain(asks)
+    }
+
+    /// When the clock has something for this session next.
+    pub(super) fn next_due(&self) -> Option<Time> {
+        self.dues().map(|(at, _)| at).min()
+    }
+
+    /// Time passed: what is due ends, is tried again, or is offered the clock.
+    pub(super) async fn tick_clock(&mut self) -> Result<(), EngineError> {
+        self.time_passed(self.engine.clock().now()).await
+    }
+
+    /// What was due by then ends, is tried again, or is offered the clock.
+    pub(super) async fn time_passed(&mut self, by_then: Time) -> Result<(), EngineError> {
+        let due = self.dues().filter(|(at, _)| *at <= by_then);
+        let due: Vec<Due> = due.map(|(_, due)| due).collect();
+        for due in due {
+            self.came_due(due).await?;
+        }
+        Ok(())
+    }
+
+    async fn came_due(&mut self, due: Due) -> Result<(), EngineError> {
+        match due {
+            Due::Effect(id) => self.effect_is_due(id),
+            Due::Hold(id, why) => self.hold_is_due(id, why).await,
+            Due::Probe(of) => self.probe(of).await,
+            Due::Reach(effect) => self.reach_again(effect).await,
+            Due::Branch(id) => {
+                if let Some(branch) = self.branches.get_mut(&id) {
+                    // Asked for once; the line that comes of it says when the next is.
+                    branch.deadline = None;
+                }
+                self.offer(id, Offer::new(What::Offer(Box::new(Offered::Clock))));
+                Ok(())
+            }
+        }
+    }
+
+    fn effect_is_due(&mut self, effect: Id) -> Result<(), EngineError> {
+        let Some(out) = self.outs.get(&effect) else {
+            return Ok(());
+        };
+        self.busy();
+        if matches!(out.state, OutState::Later(_)) {
+            self.state(effect, OutState::Soon(self.engine.clock().now()));
+            self.to_start.insert(effect);
+            return Ok(());
+        }
+        match &out.wish.work {
+            Work::Timer | Work::Event { .. } => self.wait_is_due(effect)?,
+            // What is answered in their place stands in the definition.
+            Work::Ask { .. } => self.answer_fault(effect, "timeout", "no answer came in time"),
+            Work::Model
+            | Work::Tool(_)
+            | Work::Simulate(_)
+            | Work::Send { .. }
+            | Work::Custom { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// The time of a wait came: it is over, or goes on with what is left of it.
+    fn wait_is_due(&mut self, effect: Id) -> Result<(), EngineError> {
+        let branch = self.outs[&effect].branch;
+        let snapshot = &self.branches[&branch].snapshot;
+        match self.ask(|cx| wait::due(cx, snapshot, effect))? {
+            Meets::Over(raw) => self.answer_raw(effect, raw, Vec::new()),
+            Meets::Part => self.offer_came(effect, Came::Time, None),
+            Meets::Nothing => {}
+        }
+        Ok(())
+    }
+
+    /// Whoever is next in line has the whole of their time: it begins when they can be asked.
+    async fn hold_is_due(&mut self, effect: Id, why: Why) -> Result<(), EngineError> {
+        let now = self.engine.clock().now();
+        let Some(by) = self.ledger.hold(effect, why).map(|hold| hold.by.clone()) else {
+            return Ok(());
+        };
+        let Some(out) = self.outs.get(&effect) else {
+            return Ok(());
+        };
+        if !matches!(out.state, OutState::Held) {
+            return Ok(());
+        }
+        if why == Why::Outage {
+            self.outage_expired(effect);
+            return Ok(());
+        }
+        let asked = out.tool().filter(|_| why == Why::Approval);
+        let asked = asked.and_then(|tool| tool.next_approval(&out.approved));
+        let asked = asked.and_then(|asked| asked.asked(&by));
+        let then = asked.map_or(OnTimeout::Reject, |asked| asked.on_timeout.clone());
+        let mut draft = self.draft(out.branch);
+        match then {
+            OnTimeout::Approve => {
+                self.go(&mut draft, effect, why, By::Time, None)?;
+                self.write(draft).await
+            }
+            OnTimeout::Next(next) => {
+                draft.note(Self::released(effect, why, Release::Expired, "timeout"));
+                self.ask_approval(&mut draft, effect, &next, now);
+                self.write(draft).await
+            }
+            OnTimeout::Reject => {
+                let released = Self::released(effect, why, Release::Expired, "timeout");
+                let fault = Fault::new("expired", "nobody decided in time");
+                self.answer_raw(effect, Raw::NotPerformed(fault), vec![released]);
+                Ok(())
+            }
+        }
+    }
+}
