@@ -12,10 +12,10 @@ use steersman_runtime::session::Fate;
 use steersman_runtime::step::Go;
 use tokio::sync::Semaphore;
 
-const NOTES: &str = r#"
+const NOTES: &str = "
 tools: { note: { description: Notes., effect: idempotent, retry: 2, native: 1 } }
 agents: { main: { system: You note., tools: [note] } }
-"#;
+";
 
 fn notes() -> World {
     World::new(json!({ "main": [{ "call": { "note": {} } }, "Noted."], "main@b": ["Otherwise."] }))
